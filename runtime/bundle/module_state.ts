@@ -10,6 +10,7 @@
  * MS2  A package tells before it changes variables of its modules, and of nothing else: they are put back.
  * MS3  An app's own modules tell what variables hold that outlive the function that has them, while modules load.
  * MS4  No line of the bundle moves to another: the source map is shifted within lines (shifted_map.ts).
+ * MS5  Catch clauses tell what they were given: that the stack was full is nothing that a replay would repeat.
  */
 import { type AnyNode, type Class, parse, type Pattern, type Program } from "acorn";
 import { analyze, type Reference, type Scope, type Variable } from "eslint-scope";
@@ -56,6 +57,7 @@ type FunctionNode = Extract<
   AnyNode,
   { type: "FunctionDeclaration" | "FunctionExpression" | "ArrowFunctionExpression" }
 >;
+type CatchClause = Extract<AnyNode, { type: "CatchClause" }>;
 type StaticBlock = Extract<AnyNode, { type: "StaticBlock" }>;
 type ScopeNode = AnyNode & { readonly body?: AnyNode | readonly AnyNode[] };
 
@@ -145,6 +147,8 @@ class ModuleState {
       case "ForOfStatement":
         if (node.left.type !== "VariableDeclaration") this.#askFor(node.right, namesIn(node.left));
         return;
+      case "CatchClause":
+        return this.#tellCaught(node);
       case "MethodDefinition":
         if (node.key.type === "Identifier") this.#methods.add(node.key.name);
         return;
@@ -203,6 +207,16 @@ class ModuleState {
     let name = this.#owners.get(node);
     if (name === undefined) this.#owners.set(node, name = `${this.#slot}_${this.#next++}`);
     return name;
+  }
+
+  /** MS5 */
+  #tellCaught({ start, param, body }: CatchClause): void {
+    if (param !== null && param !== undefined && param.type !== "Identifier") return;
+    const name = param?.name ?? `${this.#slot}_caught`;
+    const after = start + "catch".length;
+    if (!param) this.#wraps.push({ start: after, end: after, before: ` (${name})`, after: "" });
+    // A site of before has no such question.
+    this.#insert(body.start + 1, `${this.#slot}.caught?.(${name});`);
   }
 
   /** Names of properties that are assigned to anywhere: a prototype that has one of them too must let that happen. */

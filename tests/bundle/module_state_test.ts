@@ -25,6 +25,8 @@ const SHAPES = `
   const loops = () => { const made: (() => number)[] = []; for (let i = 0; i < 3; i++) { made.push(() => i += 10); } return made.map((f) => f()); };
   const single = () => { const made: (() => number)[] = []; for (let i = 0; i < 2; i++) made.push(() => ++i); return made.map((f) => f()); };
   const caught = () => { try { throw 1; } catch (e) { const f = () => e = (e as number) + 1; return f(); } };
+  const bare = () => { try { throw 1; } catch { return 2; } finally { a = 0; } };
+  const patterned = () => { try { throw { deep: 3 }; } catch ({ deep }) { return deep; } };
   const switched = (n: number) => { switch (n) { case 1: { let k = 1; return (() => k = 2)(); } default: let m = 3; return (() => m += 1)(); } };
   const hoisted = () => { const first = early(); var late = 5; function early() { late = 4; return late; } return [first, late]; };
   class Box {
@@ -47,7 +49,7 @@ const SHAPES = `
       set(3), chain(), [a, b, c], (swap(), a), (objects(), a), (defaults(), [a, b, c]), (rests(), [a, b, list]),
       (each(), [a, b, text]), counts(), (() => { const l = literal(1); l.add(); return l.get(); })(), curried(1)(2)(),
       inDefault(1), (() => { const s = strict(); s(); return s(); })(), await waits(1), [...counting(0)], loops(), single(),
-      caught(), switched(1), switched(2), hoisted(), box.up(), box.other(new Box()), Box.reset(), box.nested(), Box.next(),
+      caught(), bare(), patterned(), switched(1), switched(2), hoisted(), box.up(), box.other(new Box()), Box.reset(), box.nested(), Box.next(),
       Box.next(), new More(4).more, Kind.B, rest, new Probe instanceof Session,
     ]);
   }

@@ -1,5 +1,7 @@
 /** Sessions that try to change what modules and classes hold, and honest ones that only read it. */
+import { AsyncLocalStorage } from "node:async_hooks";
 import { Buffer } from "node:buffer";
+import { createHash } from "node:crypto";
 import { EventEmitter } from "node:events";
 import process from "node:process";
 import { defineApp, type EnvOf, Session } from "sojourn";
@@ -32,6 +34,17 @@ const query = new URLSearchParams("a=1");
 const heads = new Headers({ a: "1" });
 /** The package is CommonJS, hence the second `default`. */
 const tree = new sortedBtree.default<string, number>([["a", 1]]);
+const place = new URL("http://a.example/b?c=1");
+const decoder = new TextDecoder();
+const page = new Response("page");
+const source = new Blob(["a"]).stream();
+const through = new TransformStream();
+const digest = createHash("sha256");
+const told = new CustomEvent("told", { detail: { n: 0 } });
+const context = new AsyncLocalStorage<number>();
+const opened = Promise.withResolvers<number>();
+let settle = (_: number): void => {};
+export const lateNumber = new Promise<number>((resolve) => settle = resolve);
 const ids = (function* () {
   for (let n = 1;; n++) yield n;
 })();
@@ -169,6 +182,28 @@ export class Probe extends Session<Env> {
         return view.setUint8(0, 1);
       case "package's collection":
         return void tree.set("k", 1);
+      case "address":
+        return void (place.pathname = "/d");
+      case "address's parameters":
+        return void place.searchParams.set("c", "2");
+      case "decoder":
+        return void decoder.decode(new Uint8Array([0xe2]), { stream: true });
+      case "response":
+        return page.text();
+      case "stream":
+        return void source.getReader();
+      case "stream's end":
+        return void through.writable.getWriter();
+      case "digest":
+        return void digest.update("x");
+      case "event":
+        return void told.detail.n++;
+      case "context":
+        return void context.disable();
+      case "promise":
+        return void opened.resolve(1);
+      case "executor's promise":
+        return void settle(1);
       case "event target":
         return bus.addEventListener("said", () => {});
       case "parameters":
@@ -212,6 +247,35 @@ export class Probe extends Session<Env> {
   }
 
   /** What no other session sees. */
+  /** What goes with a call is that call's. */
+  async inContext(): Promise<unknown[]> {
+    const seen = () => context.getStore() ?? "none";
+    return [
+      seen(),
+      await context.run(1, async () => (await null, seen())),
+      seen(),
+      digest.copy().digest("hex").length,
+    ];
+  }
+
+  /** How deep a stack may be: not as deep at each replay. */
+  deep(how: string): number {
+    let depth = 0;
+    const down = (): number => ++depth < 100 || how !== "bounded" ? down() : depth;
+    try {
+      down();
+    } catch (error) {
+      this.count = depth;
+      if (how === "named") return error instanceof RangeError ? depth : 0;
+    }
+    try {
+      if (how === "bare") down();
+    } catch {
+      return depth;
+    }
+    return depth;
+  }
+
   read(): unknown[] {
     let own = 0;
     [1, 2, 3].forEach((n) => own += n);

@@ -56,6 +56,17 @@ const CHANGES: readonly (readonly [how: string, names: RegExp])[] = [
   ["bytes", /scratch/],
   ["view", /view/],
   ["package's collection", /tree by set/],
+  ["address", /place by pathname/],
+  ["address's parameters", /place\.searchParams by set/],
+  ["decoder", /decoder by decode/],
+  ["response", /page by text/],
+  ["stream", /source by getReader/],
+  ["stream's end", /through\.writable by getWriter/],
+  ["digest", /digest by update/],
+  ["event", /told\.detail/],
+  ["context", /context by disable/],
+  ["promise", /a promise that was open/],
+  ["executor's promise", /a promise that was open/],
   ["event target", /bus by addEventListener/],
   ["parameters", /query by set/],
   ["headers", /heads by set/],
@@ -104,6 +115,23 @@ Deno.test("a session that changes what a module or class holds fails with its na
     assert.deepEqual(await a.value("read"), before);
   }));
 
+Deno.test("a session that goes on where its stack was full fails before it answers: no replay would be as deep (MF6)", () =>
+  withPool(async (pool) => {
+    const home = new TestHome(pool, app, "a");
+    await home.open();
+    assert.equal(await home.value("deep", "bounded"), 100);
+    for (const how of ["named", "bare", "both"]) {
+      const outcome = await home.call("deep", how);
+      assert.deepEqual(
+        [outcome.kind, outcome.kind === "error" && outcome.code],
+        ["error", "stack_full"],
+        how,
+      );
+    }
+    await home.move();
+    assert.deepEqual([home.parked, await home.value("deep", "bounded")], [null, 100]);
+  }));
+
 Deno.test("sessions that only read what modules hold, and packages that make things on first use, see nothing of it", () =>
   withPool(async (pool, notes) => {
     const home = new TestHome(pool, app, "a");
@@ -115,6 +143,7 @@ Deno.test("sessions that only read what modules hold, and packages that make thi
       assert.deepEqual(await home.value("packages"), packages);
       assert.equal(await home.value("buffers"), 1, "a pool would show what other sessions had in it");
       assert.equal(await home.value("keep"), 5);
+      assert.deepEqual(await home.value("inContext"), ["none", 1, "none", 64]);
       assert.deepEqual(await home.value("emitters"), [1, 1, "1"]);
       assert.equal(await home.value("limit"), 10);
       if (i === 1) home.checkpointNow();

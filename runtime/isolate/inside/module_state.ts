@@ -18,7 +18,10 @@
  *      But for collections (a cache, a queue, a sorted map): what can be added to, taken from, and says how much is in it
  *      refuses the calls that change it, as a Map does.
  * MF4  What is shared and not watched is said when the app loads.
+ * MF5  A promise that modules made and left open is settled by no session.
+ * MF6  Who catches that the stack is full fails: how deep it went is in no log, and differs at a replay.
  */
+import { AsyncLocalStorage } from "node:async_hooks";
 import { types } from "node:util";
 import { AppError } from "../../../functions/errors.ts";
 import { SESSION_BASE } from "../../../functions/session_slot.ts";
@@ -89,12 +92,16 @@ class Sealed extends Given {
   }
 
   /** Has a method, or a setter, ask first. */
-  static guard(prototype: object, name: PropertyKey): void {
+  static guard(
+    prototype: object,
+    name: PropertyKey,
+    when: (args: readonly unknown[]) => boolean = () => true,
+  ): void {
     const found = Reflect.getOwnPropertyDescriptor(prototype, name);
     if (found === undefined || found.configurable !== true) return;
     const asking = (original: (...args: unknown[]) => unknown): (...args: unknown[]) => unknown => {
       const asks = function (this: object, ...args: unknown[]) {
-        if (#path in this) throw refusal(`${this.#path} by ${String(name)}`);
+        if (#path in this && when(args)) throw refusal(`${this.#path} by ${String(name)}`);
         return Reflect.apply(original, this, args);
       };
       Reflect.defineProperty(asks, "name", { value: original.name, configurable: true });
@@ -120,12 +127,29 @@ const CHANGES: readonly (readonly [prototype: object | undefined, names: readonl
   [EventTarget.prototype, ["addEventListener", "removeEventListener"]],
   [URLSearchParams.prototype, ["append", "delete", "set", "sort"]],
   [AbortController.prototype, ["abort"]],
+  [
+    URL.prototype,
+    [
+      ...["href", "protocol", "username", "password", "host", "hostname", "port", "pathname", "search"],
+      "hash",
+    ],
+  ],
 ];
+/** What takes a body's bytes away. */
+const READS = ["text", "json", "arrayBuffer", "blob", "bytes", "formData"];
 /** Those that are only loaded when they are used. */
-const LATE_CHANGES: ReadonlyMap<string, readonly string[]> = new Map([
+const LATE_CHANGES: ReadonlyMap<string, readonly PropertyKey[]> = new Map<string, readonly PropertyKey[]>([
   ["Headers", ["append", "delete", "set"]],
   ["FormData", ["append", "delete", "set"]],
+  ["Request", READS],
+  ["Response", READS],
+  ["ReadableStream", [
+    ...["getReader", "cancel", "tee", "pipeTo", "pipeThrough", "values"],
+    Symbol.asyncIterator,
+  ]],
+  ["WritableStream", ["getWriter", "abort", "close"]],
 ]);
+const STACK_FULL = "Maximum call stack size exceeded";
 
 /** One that MF2 compares. */
 interface Watched {
@@ -144,6 +168,8 @@ export class ModuleState {
   readonly #frozen = new Map<object, string>();
   #isFrozen = false;
   #loaded = (): void => {};
+  /** MF6: in the turn that runs. */
+  #wasStackFull = false;
   #stackTraceLimit = 10;
   #prepare: unknown;
   /** Of the turn that runs. */
@@ -160,10 +186,17 @@ export class ModuleState {
     hold: (held: Held): void => void (this.#held ??= held),
     refuse: (of: Owner, name: string, file: string): void => this.#refuse(of, name, file),
     change: (variable: Variable): void => this.#change(variable),
+    caught: (error: unknown): void => {
+      const isFull = error instanceof RangeError && error.message === STACK_FULL;
+      if (isFull && typeof this.asked.owner === "object") this.#wasStackFull = true;
+    },
   });
 
-  /** What functions are bound to while modules load, nobody else can see. */
+  /** What functions are bound to while modules load, and what settles promises, nobody else can see. */
   load(): void {
+    const { Promise: Made } = globalThis;
+    const settling = this.#settlingPromise(Made);
+    Reflect.set(globalThis, "Promise", settling);
     const { bind } = Function.prototype;
     const watched = (args: unknown[]) => this.#watchBound(args);
     const define = (value: unknown) =>
@@ -176,7 +209,34 @@ export class ModuleState {
         },
       }.bind,
     );
-    this.#loaded = () => void define(bind);
+    this.#loaded = () => {
+      define(bind);
+      Reflect.set(globalThis, "Promise", Made);
+    };
+  }
+
+  /** MF5: the class of promises while modules load. */
+  #settlingPromise(Made: PromiseConstructor): PromiseConstructor {
+    const settling: PromiseConstructor = new Proxy(Made, {
+      construct: (_, args: unknown[], newTarget) => {
+        const Class = newTarget === settling ? Made : newTarget;
+        const [executor] = args;
+        // A package may keep the class for later.
+        if (this.asked.owner !== 0 || typeof executor !== "function") {
+          return Reflect.construct(Made, args, Class);
+        }
+        let isSettled = false;
+        const asking = (settle: (value: unknown) => void) => (value: unknown): void => {
+          if (!isSettled && typeof this.asked.owner === "object") throw refusal("a promise that was open");
+          isSettled = true;
+          settle(value);
+        };
+        const asks = (resolve: (value: unknown) => void, reject: (error: unknown) => void): unknown =>
+          executor(asking(resolve), asking(reject));
+        return Reflect.construct(Made, [asks], Class);
+      },
+    });
+    return settling;
   }
 
   #watchBound(args: readonly unknown[]): void {
@@ -249,6 +309,8 @@ export class ModuleState {
         Object.freeze(value);
       }
     }
+    // Only what a decoder keeps for the next piece is a state. Where the app has one its class is frozen with it.
+    Sealed.guard(TextDecoder.prototype, "decode", ([, options]) => Object(options).stream === true);
     for (const [name, value] of values(own)) walk.visit(value, name);
     for (const each of made) {
       for (const [name, value] of values(each.values)) walk.visit(value, `${name} of ${each.file}`);
@@ -314,6 +376,14 @@ export class ModuleState {
     if (prepareOf() !== this.#prepare) Reflect.set(Error, "prepareStackTrace", this.#prepare);
     let found: AppError | undefined;
     for (const each of this.#watched) if (each.changed()) found ??= refusal(each.path);
+    if (this.#wasStackFull) {
+      this.#wasStackFull = false;
+      found ??= new AppError(
+        "stack_full",
+        "a stateful session can't go on where its stack was full: how deep it went is in no log, and differs at a " +
+          "replay. Bound the depth of what calls itself",
+      );
+    }
     return found;
   }
 
@@ -485,16 +555,25 @@ class Walk {
       types.isGeneratorObject(value) ||
       Symbol.toStringTag in value && / Iterator$/.test(String(value[Symbol.toStringTag]))
     ) {
-      for (const name of ["next", "return", "throw"]) {
-        Reflect.defineProperty(value, name, {
-          value: () => {
-            throw refusal(`${path} by ${name}`);
-          },
-        });
-      }
+      refuseCalls(value, path, ["next", "return", "throw"]);
       return [];
     }
+    if (isPrototype(value)) return [];
+    if (value instanceof AsyncLocalStorage) refuseCalls(value, path, ["disable"]);
+    if (isOfCrypto(value)) refuseCalls(value, path, ["update", "digest", "final", "sign", "verify"]);
+    if (isTransform(value)) {
+      for (const [name, end] of Object.entries({ readable: value.readable, writable: value.writable })) {
+        if (!Sealed.has(end)) new Sealed(end, `${path}.${name}`);
+      }
+    }
     if (hasOwnState(value) && !Sealed.has(value)) new Sealed(value, path);
+    if (value instanceof URL && !Sealed.has(value.searchParams)) {
+      new Sealed(value.searchParams, `${path}.searchParams`);
+    }
+    if (value instanceof Event || value instanceof AbortSignal) {
+      return HELD_BY_EVENTS.map((name) => [Reflect.get(value, name, value), `${path}.${name}`] as const);
+    }
+    if (isOfWasm(value)) this.unwatched.push(`${path}, of WebAssembly`);
     if (types.isMap(value)) {
       return [...value].flatMap(([key, held]) =>
         [[key, `a key of ${path}`], [held, `${path}.get(…)`]] as const
@@ -509,8 +588,10 @@ class Walk {
       Object.getPrototypeOf(value),
       `the prototype of ${path}`,
     ]];
-    const isFunction = typeof value === "function";
+    const isFunction = typeof value === "function", isPlatformsOwn = isPlatforms(value);
     for (const name of Reflect.ownKeys(value)) {
+      // What the platform made keeps a state in properties of its own.
+      if (isPlatformsOwn && typeof name === "symbol") continue;
       const each = Reflect.getOwnPropertyDescriptor(value, name);
       if (each === undefined) continue;
       const at = `${path}${
@@ -525,8 +606,7 @@ class Walk {
         (typeof each.value !== "function" || (typeof name === "string" && this.assigned.has(name)));
       if (isField || isHidden) askForProperty(value, name, each, at);
     }
-    // What the platform made keeps a state in properties of its own.
-    if (isPlatforms(value)) return found.slice(1);
+    if (isPlatformsOwn) return found.slice(1);
     if (types.isRegExp(value)) Object.preventExtensions(value);
     else Object.freeze(value);
     this.frozen.push([path, value]);
@@ -564,7 +644,7 @@ function membersOf(value: object): Set<PropertyKey> {
 
 const isPlatforms = (value: object): boolean =>
   value instanceof EventTarget || value instanceof URL || value instanceof URLSearchParams ||
-  Object.prototype.toString.call(value) === "[object AsyncLocalStorage]" ||
+  value instanceof AsyncLocalStorage ||
   /^\[object (Headers|FormData|Request|Response|ReadableStream|WritableStream|TransformStream|Blob|File)\]$/
     .test(Object.prototype.toString.call(value));
 
@@ -572,7 +652,36 @@ const hasOwnState = (value: object): boolean =>
   types.isMap(value) || types.isSet(value) || types.isWeakMap(value) || types.isWeakSet(value) ||
   types.isDate(value) ||
   value instanceof EventTarget || value instanceof URLSearchParams || value instanceof AbortController ||
-  /^\[object (Headers|FormData)\]$/.test(Object.prototype.toString.call(value));
+  value instanceof URL || value instanceof TextDecoder ||
+  /^\[object (Headers|FormData|Request|Response|ReadableStream|WritableStream)\]$/
+    .test(Object.prototype.toString.call(value));
+
+/** What events and signals hand on of what they were made with. */
+const HELD_BY_EVENTS = ["detail", "data", "error", "reason"];
+
+/** Has calls of an object refused. */
+function refuseCalls(value: object, path: string, names: readonly string[]): void {
+  for (const name of names) {
+    Reflect.defineProperty(value, name, {
+      value: () => {
+        throw refusal(`${path} by ${name}`);
+      },
+    });
+  }
+}
+
+/** Hashes, ciphers and signatures of node's, which take in piece by piece. */
+const isOfCrypto = (value: object): boolean =>
+  /^(?:Hash|Hmac|Cipher|Decipher|Sign|Verify)/.test(value.constructor?.name ?? "") &&
+  ["digest", "final", "sign", "verify"].some((name) => typeof Reflect.get(value, name) === "function") &&
+  typeof Reflect.get(value, "update") === "function";
+
+const isTransform = (value: object): value is { readonly readable: object; readonly writable: object } =>
+  /^\[object (?:Transform|TextDecoder|TextEncoder|Compression|Decompression)Stream\]$/
+    .test(Object.prototype.toString.call(value));
+
+const isOfWasm = (value: object): boolean =>
+  /^\[object WebAssembly\.(Instance|Memory|Table|Global)\]$/.test(Object.prototype.toString.call(value));
 
 /** Whether it is what objects of a class, or of a function that makes some, have in common. */
 function isPrototype(value: object): boolean {
