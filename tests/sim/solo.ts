@@ -106,6 +106,7 @@ export function openSolo(flaws: SoloFlaws = {}): OpenReplica {
         settings: NO_OWNERS,
         configure: () => Promise.resolve(),
         choose: () => ({ owners: [config.site], missing: 0 }),
+        nearest: () => [],
         isKnown: (site) => site === config.site,
         detector: {
           presence: () => "unknown",
