@@ -2,6 +2,7 @@
 import { strict as assert } from "node:assert";
 import { join } from "node:path";
 import { History, type Operation } from "../board/history.ts";
+import { soakHostile } from "../soak/hostile.ts";
 import { judge, soak, SOAK_APP, type Soaked } from "../soak/soak.ts";
 import { startCluster, type TestCluster } from "./cluster.ts";
 
@@ -71,6 +72,18 @@ Deno.test("the soak finds what sites without handoffs do to sessions", async () 
     violations.push(...findings.filter((each) => /^(read-your-writes|monotonic-reads)/.test(each)));
   }
   assert.ok(violations.length > 0, "no client was shown a past, though nothing was handed over");
+});
+
+Deno.test("an app that does all that it can to its site costs its neighbour no answer, and no write", async () => {
+  // How long answers take is for `deno task soak --hostile`: here other tests run beside it.
+  const times = { quietMs: 2_000, attackedMs: 8_000, msAttacked: 8_000, rate: 20 };
+  const attacked = await soakHostile({ ...times, say: () => {} });
+  assert.deepEqual(attacked.findings, []);
+  assert.ok(attacked.acknowledged > 80 && attacked.echoes > 20, JSON.stringify(attacked));
+  assert.ok(Object.keys(attacked.made).length > 25, JSON.stringify(attacked.made));
+  for (const reason of ["cpu", "frames"]) {
+    assert.ok((attacked.ends[reason] ?? 0) > 0, JSON.stringify(attacked));
+  }
 });
 
 async function slow(cluster: TestCluster, core: string): Promise<void> {

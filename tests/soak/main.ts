@@ -10,18 +10,27 @@
  * `--library`, those of the client library, and kills an edge every 20 seconds; with `--shared` only pong, at tables
  * whose players hold the log, and an edge that is killed loses its disk. Prints
  * `{seed, kills, told, resumed, unanswered, counted, findings, ms}`.
+ *
+ * `deno task soak --hostile [--minutes 10] [--rate 40] [--attack NAME]` has one app do all that it can to its site, and measures another
+ * one there (hostile.ts): so many minutes under attack, each beside a quiet time. Exit 1 also where its p99 is three times
+ * that in quiet. Prints
+ * `{pairs, quiet, attacked, ratio, ratioOfPairs, made, ends, acknowledged, echoes, siteMib, findings, ms}`.
  */
 import { startCluster } from "../e2e/cluster.ts";
 import { GAMES, type GamesPlayed, soakGames } from "./games.ts";
+import { type Attacked, RATIO_MAX, soakHostile } from "./hostile.ts";
 import { soak, SOAK_APP, type Soaked } from "./soak.ts";
 
 const USAGE = "deno task soak [--rounds N] [--seed N] [--clients N] [--minutes N] [--topology NAME] " +
   "[--f N] [--main FILE] [--json]\n" +
-  "deno task soak --games [--minutes N] [--every SECONDS] [--tables N] [--seed N] [--f N] [--library | --shared] [--json]";
+  "deno task soak --games [--minutes N] [--every SECONDS] [--tables N] [--seed N] [--f N] [--library | --shared] [--json]\n" +
+  "deno task soak --hostile [--minutes N] [--rate N] [--attack NAME] [--json]";
 
 /** Findings that are printed; the others follow from the first. */
 const SHOWN_MAX = 50;
 const WRITES_FIRST = 100;
+/** Of a pair of times, the quiet one and the one under attack. */
+const PAIR_MS = { quietMs: 20_000, attackedMs: 60_000 };
 /** An edge with games is started again after so long: later than its tables have found a new home. */
 const AWAY_MS = 5_000;
 
@@ -35,7 +44,12 @@ const VALUED = [
   "--main",
   "--every",
   "--tables",
+  "--rate",
+  "--attack",
 ];
+const SWITCHES = ["--json", "--games", "--library", "--shared", "--hostile"];
+/** How long it runs where nothing is said. */
+const MINUTES = { rounds: 30, games: 10, hostile: 10 };
 
 function parseOptions(args: readonly string[]) {
   const flags = new Map<string, string>();
@@ -43,7 +57,7 @@ function parseOptions(args: readonly string[]) {
     const [name = "", inline] = (args[i] ?? "").split("=");
     if (VALUED.includes(name)) {
       flags.set(name, inline ?? args[++i] ?? "");
-    } else if (name === "--json" || name === "--games" || name === "--library" || name === "--shared") {
+    } else if (SWITCHES.includes(name)) {
       flags.set(name, "");
     } else throw new Error(`cannot take '${args[i]}': ${USAGE}`);
   }
@@ -52,16 +66,19 @@ function parseOptions(args: readonly string[]) {
     if (!/^\d{1,9}$/.test(text)) throw new Error(`${name} needs a whole number, not '${text}'`);
     return Number(text);
   };
+  const kind = flags.has("--games") ? "games" : flags.has("--hostile") ? "hostile" : "rounds";
   return {
+    kind,
     rounds: number("--rounds", 100),
     seed: number("--seed", Math.floor(Math.random() * 1e6)),
     clients: number("--clients", 12),
-    msMax: number("--minutes", flags.has("--games") ? 10 : 30) * 60_000,
+    msMax: number("--minutes", MINUTES[kind]) * 60_000,
     topology: flags.get("--topology"),
     f: number("--f", flags.has("--games") && !flags.has("--shared") ? 1 : 0),
     main: flags.get("--main"),
     json: flags.has("--json"),
-    games: flags.has("--games"),
+    rate: number("--rate", 40),
+    only: flags.get("--attack"),
     sockets: flags.has("--library") ? "library" as const : "plain" as const,
     isShared: flags.has("--shared"),
     everyMs: number("--every", 20) * 1_000,
@@ -117,9 +134,36 @@ async function games({ json, f, seed, ...options }: ReturnType<typeof parseOptio
   return played.findings.length === 0 ? 0 : 1;
 }
 
+function textOfHostile(
+  { pairs, quiet, attacked, ratio, ratioOfPairs, findings, ...soaked }: Attacked,
+): string {
+  return [
+    `${pairs} pairs in ${(soaked.ms / 1000).toFixed(0)} s; attacks: ${JSON.stringify(soaked.made)}`,
+    `isolates of the app that attacks ended: ${JSON.stringify(soaked.ends)}`,
+    ...Object.entries({ quiet, attacked }).map(([when, { count, p50, p99, max }]) =>
+      `${when}: ${count} answers, ${p50} ms p50, ${p99} p99, ${max} at most`
+    ),
+    `p99 under attack: ${ratio.toFixed(2)} times that in quiet, ${
+      ratioOfPairs.toFixed(2)
+    } in the median pair`,
+    `${soaked.acknowledged} writes acknowledged, ${soaked.echoes} messages echoed; the site held ` +
+    `${soaked.siteMib} MiB at most`,
+    findings.length === 0 ? "no findings" : `${findings.length} findings:`,
+    ...findings.slice(0, SHOWN_MAX).map((finding) => `  ${finding}`),
+  ].join("\n");
+}
+
+async function hostile({ json, rate, only, msMax }: ReturnType<typeof parseOptions>): Promise<number> {
+  const say = (line: string) => console.error(line);
+  const attacked = await soakHostile({ ...PAIR_MS, msAttacked: msMax, rate, only, say });
+  console.log(json ? JSON.stringify(attacked) : textOfHostile(attacked));
+  return attacked.findings.length === 0 && attacked.ratio < RATIO_MAX ? 0 : 1;
+}
+
 async function main(args: readonly string[]): Promise<number> {
   const parsed = parseOptions(args);
-  if (parsed.games) return await games(parsed);
+  if (parsed.kind === "games") return await games(parsed);
+  if (parsed.kind === "hostile") return await hostile(parsed);
   const { json, topology, f, main: program, ...options } = parsed;
   await using cluster = await startCluster({
     apps: [SOAK_APP],

@@ -1,0 +1,155 @@
+/** All that an app can do to its site: each path is one of it, and `clients.ts` asks for them again and again. */
+import { defineApp, type EnvOf, Session } from "sojourn";
+
+type Env = EnvOf<Record<never, never>, { greedy: Greedy }>;
+
+const MIB = 1 << 20;
+/** Longer than a client waits, shorter than the site's own bound. */
+const HELD_MS = 3_000;
+
+const nested = (depth: number): string => "[".repeat(depth) + "]".repeat(depth);
+const held = () => new Promise((resolve) => setTimeout(resolve, HELD_MS));
+
+/** A stateful session with what a log and a checkpoint like least. */
+export class Greedy extends Session<Env> {
+  texts: string[] = [];
+
+  grow(): number {
+    this.texts.push("x".repeat(MIB));
+    if (this.texts.length > 8) this.texts = [];
+    return this.texts.length;
+  }
+
+  loop(): never {
+    for (;;);
+  }
+
+  deep(): never {
+    throw new Error(nested(6_000));
+  }
+}
+
+/** Built-ins of this realm, bent so that what it sends its site is none of what the platform wrote. */
+function bend(how: string): void {
+  const global = globalThis as unknown as Record<string, { prototype: Record<string, unknown> }>;
+  const text = () => nested(6_000);
+  if (how === "json") Object.assign(JSON, { stringify: text });
+  if (how === "numbers") {
+    Object.assign(DataView.prototype, { setUint32() {}, setBigUint64() {}, setUint8() {} });
+  }
+  if (how === "bytes") {
+    Object.assign(Uint8Array.prototype, {
+      set() {},
+      subarray: () => new Uint8Array(64 * MIB),
+    });
+  }
+  if (how === "text") {
+    Object.assign(TextEncoder.prototype, { encode: () => crypto.getRandomValues(new Uint8Array(999)) });
+  }
+  if (how === "then") Object.assign(Promise.prototype, { then: () => {} });
+  if (how === "all") { for (const name of Object.keys(global)) delete global[name]; }
+}
+
+async function watchMany(env: Env): Promise<void> {
+  for (let i = 0; i < 15_000; i++) {
+    env.kv.watch([["watched", i]]).getReader().read().catch(() => {});
+    if (i % 500 === 0) await null;
+  }
+  await held();
+}
+
+function unread(request: Request): Response {
+  const { socket, response } = Deno.upgradeWebSocket(request);
+  socket.onopen = () => {
+    for (let i = 0; i < 64; i++) socket.send(new Uint8Array(MIB).fill(i));
+  };
+  return response;
+}
+
+const endless = () =>
+  new ReadableStream<Uint8Array>({ pull: (controller) => controller.enqueue(new Uint8Array(64 * 1024)) });
+
+async function native(): Promise<void> {
+  const key = await crypto.subtle.importKey("raw", new Uint8Array(8), "PBKDF2", false, ["deriveBits"]);
+  const how = { name: "PBKDF2", hash: "SHA-512", salt: new Uint8Array(8), iterations: 300_000 };
+  await Promise.all(Array.from({ length: 16 }, () => crypto.subtle.deriveBits(how, key, 512)));
+}
+
+async function commits(env: Env): Promise<void> {
+  const value = "v".repeat(60_000);
+  await Promise.allSettled(Array.from({ length: 400 }, (_, i) => env.kv.set(["flood", i % 50], value)));
+}
+
+function print(): void {
+  const line = "\x1b[2J\x1b]0;owned\x07" + "p".repeat(16 * 1024);
+  for (let i = 0; i < 2_000; i++) console.error(line);
+}
+
+const hog: unknown[] = [];
+
+export default defineApp({
+  name: "hostile",
+  sessions: { greedy: Greedy },
+  fetchHosts: ["127.0.0.1"],
+  async fetch(request, env: Env) {
+    const { pathname, searchParams } = new URL(request.url);
+    const argument = searchParams.get("of") ?? "";
+    switch (pathname) {
+      case "/throw":
+        throw new Error(await request.text());
+      case "/print":
+        print();
+        break;
+      case "/bend":
+        bend(argument);
+        await env.kv.set(["bent"], argument);
+        break;
+      case "/watch":
+        await watchMany(env);
+        break;
+      case "/socket":
+        return unread(request);
+      case "/endless":
+        return new Response(endless());
+      case "/upload":
+        await fetch(`http://127.0.0.1:${argument}/`, { method: "POST", body: endless() });
+        break;
+      case "/native":
+        await native();
+        break;
+      case "/commits":
+        await commits(env);
+        break;
+      case "/loop":
+        for (;;);
+      case "/heap":
+        for (;;) hog.push(new Array(1_000).fill(Math.random()));
+      // falls through: it never ends
+      case "/buffers":
+        for (;;) {
+          hog.push(new Uint8Array(16 * MIB).fill(1));
+          await null;
+        }
+      // falls through: it never ends
+      case "/never":
+        await new Promise(() => {});
+        break;
+      case "/cookies":
+        return new Response("x", {
+          headers: [
+            ["set-cookie", "sojourn_session =stolen"],
+            ["set-cookie", "=sojourn_session=stolen"],
+            ["clear-site-data", '"*"'],
+          ],
+        });
+      case "/session": {
+        const session = env.sessions.greedy.get(`g${Math.floor(Math.random() * 20)}`);
+        if (argument === "loop") await session.loop();
+        else if (argument === "deep") await session.deep();
+        else await session.grow();
+        break;
+      }
+    }
+    return new Response("done");
+  },
+});
