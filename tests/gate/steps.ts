@@ -62,9 +62,15 @@ const sim = (...args: string[]) => ["run", "-A", "--no-check", "tests/sim/main.t
 /** The parts of `tests` that are named, and what they take; all that none of them names is one more. */
 const TEST_PARTS: Readonly<Record<string, { readonly seconds: number; readonly paths: readonly string[] }>> =
   {
-    stateful: { seconds: 200, paths: ["tests/stateful"] },
-    isolate: { seconds: 150, paths: ["tests/isolate", "runtime/isolate"] },
-    contract: { seconds: 100, paths: ["tests/contract", "tests/bundle", "tests/fuzz"] },
+    simulator: { seconds: 140, paths: ["tests/sim"] },
+    sites: { seconds: 100, paths: ["tests/sites_test.ts"] },
+    isolate: { seconds: 120, paths: ["tests/isolate", "runtime/isolate"] },
+    disks: { seconds: 110, paths: ["tests/contract", "tests/resync", "tests/link"] },
+    stateful: { seconds: 90, paths: ["tests/stateful"] },
+    protocols: {
+      seconds: 80,
+      paths: ["tests/owners", "tests/store", "tests/turns", "tests/tracked", "tests/wards"],
+    },
   };
 
 function testParts(): Part[] {
@@ -72,14 +78,26 @@ function testParts(): Part[] {
   const ignored = [END_TO_END, ...named.flatMap(([, { paths }]) => paths)];
   return [
     ...named.map(([name, { seconds, paths }]) => ({ name, seconds, args: test(...paths) })),
-    { name: "rest", seconds: 200, args: test(`--ignore=${ignored.join(",")}`) },
+    { name: "rest", seconds: 110, args: test(`--ignore=${ignored.join(",")}`) },
   ];
 }
 
 /** Of the files in {@link END_TO_END} those that take long. */
 const CLUSTER_SECONDS: Readonly<Record<string, number>> = {
-  control_test: 80,
-  chaos_test: 60,
+  pages_test: 150,
+  control_test: 70,
+  soak_test: 60,
+  chaos_test: 55,
+  examples_test: 50,
+  deploy_test: 40,
+  cart_test: 40,
+  stateful_test: 40,
+  telemetry_test: 40,
+  dev_test: 35,
+  sessions_test: 30,
+  links_test: 30,
+  site_test: 30,
+  damage_test: 25,
 };
 /** What any other of them takes. */
 const SECONDS_OF_MOST = 12;
@@ -137,8 +155,8 @@ export const STEPS: readonly Step[] = [
     name: "sim",
     says: `simulator: ${SIM_SEEDS} fixed seeds, all rare paths, and every broken variant is caught`,
     parts: [
-      { name: "seeds", seconds: 60, args: sim("--seeds", `${SIM_SEEDS}`) },
-      { name: "variants", seconds: 110, args: sim("--variants") },
+      { name: "seeds", seconds: 40, args: sim("--seeds", `${SIM_SEEDS}`) },
+      { name: "variants", seconds: 50, args: sim("--variants") },
     ],
     limitS: 900,
     isBeside: true,
