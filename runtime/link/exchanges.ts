@@ -10,7 +10,7 @@
 import { BodyReceiver, BodySender, encodeHead } from "./body.ts";
 import type { LinkCounters } from "./counters.ts";
 import { encodeFrame, expectLength, FLAG_BODILESS, FRAME, readU32 } from "./frame.ts";
-import type { LinkLimits } from "./limits.ts";
+import { type LinkLimits, WAY_KINDS } from "./limits.ts";
 import { errorByte, errorCode, errorText, LinkError, type LinkErrorCode } from "./link_error.ts";
 import type { Outbox } from "./outbox.ts";
 import { ProtocolViolation } from "./record.ts";
@@ -45,6 +45,8 @@ export interface ReceivedAnswer {
 interface Exchange {
   readonly id: number;
   readonly mine: boolean;
+  /** It stays open for as long as somebody is attached (limits.ts). */
+  readonly isWay: boolean;
   readonly sender: BodySender;
   receiver: BodyReceiver | null;
   sent: boolean;
@@ -66,6 +68,12 @@ const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { fatal: true });
 const KIND_BYTES_MAX = 64;
 
+/** Ways have places of their own: they stay, and requests that come and go are not to wait for them. */
+interface Counts {
+  ways: number;
+  requests: number;
+}
+
 export class Exchanges {
   readonly #open = new Map<number, Exchange>();
   readonly #outbox: Outbox;
@@ -74,8 +82,9 @@ export class Exchanges {
   readonly #ports: ExchangePorts;
   readonly #dialer: boolean;
   #idNext: number;
-  #mine = 0;
-  #theirs = 0;
+  /** Open ones, by who opened them. */
+  readonly #mine: Counts = { ways: 0, requests: 0 };
+  readonly #theirs: Counts = { ways: 0, requests: 0 };
   #closed = false;
 
   constructor(options: {
@@ -106,7 +115,7 @@ export class Exchanges {
       throw refused;
     }
     const body = options.body ?? null;
-    const exchange = this.#create(this.#nextId(), true);
+    const exchange = this.#create(this.#nextId(), { mine: true, kind });
     const answer = Promise.withResolvers<ReceivedAnswer>();
     exchange.answer = answer;
     const { signal } = options;
@@ -139,10 +148,15 @@ export class Exchanges {
         `Cannot send a head of ${head.length} bytes over a link: up to ${this.#limits.headBytesMax}`,
       );
     }
-    if (this.#mine >= this.#limits.requestsMax) {
-      return new LinkError("overloaded", `Cannot send: ${this.#mine} requests are open on this link`);
-    }
-    return null;
+    const full = this.#full(this.#mine, kind);
+    return full === null ? null : new LinkError("overloaded", `Cannot send: ${full} are open on this link`);
+  }
+
+  /** What there are as many of as may be, and one more is not to be opened; null: there is room. */
+  #full({ ways, requests }: Counts, kind: string): string | null {
+    const { waysMax, requestsMax } = this.#limits;
+    if (WAY_KINDS.has(kind)) return ways < waysMax ? null : `${ways} ways`;
+    return requests < requestsMax ? null : `${requests} requests`;
   }
 
   #nextId(): number {
@@ -157,10 +171,11 @@ export class Exchanges {
     this.#idNext = this.#idNext + 2 > 0xffffffff ? (this.#dialer ? 1 : 2) : this.#idNext + 2;
   }
 
-  #create(id: number, mine: boolean): Exchange {
+  #create(id: number, { mine, kind }: { readonly mine: boolean; readonly kind: string }): Exchange {
     const exchange: Exchange = {
       id,
       mine,
+      isWay: WAY_KINDS.has(kind),
       sender: new BodySender({
         id,
         window: this.#limits.bodyWindowBytes,
@@ -184,8 +199,7 @@ export class Exchanges {
       release: null,
     };
     this.#open.set(id, exchange);
-    if (mine) this.#mine++;
-    else this.#theirs++;
+    this.#counted(exchange, 1);
     return exchange;
   }
 
@@ -245,15 +259,14 @@ export class Exchanges {
     if (body.length - 6 - kindLength > this.#limits.headBytesMax) {
       throw new ProtocolViolation("a request's head is too long");
     }
-    if (this.#theirs >= this.#limits.requestsMax) {
-      return this.#urgent(
-        resetFrame(id, "overloaded", `${this.#theirs} requests of yours are open on this link`),
-      );
-    }
     const bodiless = readFlags(body);
     const kind = readText(body.subarray(6, 6 + kindLength));
+    const full = this.#full(this.#theirs, kind);
+    if (full !== null) {
+      return this.#urgent(resetFrame(id, "overloaded", `${full} of yours are open on this link`));
+    }
     const head = body.slice(6 + kindLength);
-    const exchange = this.#create(id, false);
+    const exchange = this.#create(id, { mine: false, kind });
     this.#counters.requestsIn++;
     if (bodiless) exchange.received = true;
     else exchange.receiver = this.#receiver(exchange);
@@ -319,11 +332,14 @@ export class Exchanges {
     this.#forget(exchange);
   }
 
+  #counted({ mine, isWay }: Exchange, by: 1 | -1): void {
+    (mine ? this.#mine : this.#theirs)[isWay ? "ways" : "requests"] += by;
+  }
+
   #forget(exchange: Exchange): boolean {
     if (this.#open.get(exchange.id) !== exchange) return false;
     this.#open.delete(exchange.id);
-    if (exchange.mine) this.#mine--;
-    else this.#theirs--;
+    this.#counted(exchange, -1);
     exchange.release?.();
     return true;
   }

@@ -19,8 +19,11 @@ export interface LinkLimits {
   readonly headBytesMax: number;
   /** Received and not yet read bytes of one body: 50 MB/s over a 20 ms round trip. */
   readonly bodyWindowBytes: number;
-  /** Requests open at once on one connection, each direction. */
+  /** Requests open at once on one connection, each direction, without ways. */
   readonly requestsMax: number;
+  /** Ways open at once on one connection, each direction: all WebSockets that a site takes (`limits.statefulPeers`, 20,000
+   * where nothing else is said) may lead to one other. One that is quiet has a few kilobytes. */
+  readonly waysMax: number;
   /** `send` waits while more than this is queued for one site. */
   readonly roomBytes: number;
   /** A link whose queue exceeds this is closed: its sender ignores `send`'s promise, or its receiver is stuck. */
@@ -46,6 +49,7 @@ export const DEFAULT_LIMITS: LinkLimits = {
   headBytesMax: 128 * 1024,
   bodyWindowBytes: 1024 * 1024,
   requestsMax: 1_024,
+  waysMax: 32_768,
   roomBytes: 1024 * 1024,
   queueBytesMax: 256 * 1024 * 1024,
   dialQueueBytesMax: 8 * 1024 * 1024,
@@ -55,6 +59,9 @@ export const DEFAULT_LIMITS: LinkLimits = {
   retryMsMax: 2_000,
   peerIdleMs: 60_000,
 };
+
+/** Kinds of the requests that stay open for as long as somebody is attached (runtime/stateful, runtime/origins). */
+export const WAY_KINDS: ReadonlySet<string> = new Set(["stateful-peer", "stateful-origin-way"]);
 
 /** A handshake message is below 500 bytes with the longest ids; strangers get no more of our memory. */
 export const HANDSHAKE_BYTES_MAX = 1_024;
