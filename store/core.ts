@@ -103,6 +103,7 @@ export class Core {
   replantedTo: Position = 0;
   /** The head that this process has found on its disk, and a clock that is past all that was said before it. */
   found: { readonly head: Position; readonly clock: ClockValue } = { head: 0, clock: 0 };
+  readonly #told = new Map<SiteId, Position>();
   /** Sites that an operator gave up when it moved this one (adoption.ts). */
   lost: readonly SiteId[] = [];
   /** Rows that can be fetched again are given back above this; at most what the configuration says. */
@@ -340,6 +341,19 @@ export class Core {
     const oldest = this.clock.last - this.horizonMs * CLOCK_TICKS_PER_MS;
     const least = Math.min(this.pending.least, this.wardsLeast, this.owed.least);
     return Math.max(0, Math.min(oldest, least - 1));
+  }
+
+  /** A child or an owner is told of this journal up to here. */
+  tells(site: SiteId, head: Position): void {
+    this.#told.set(site, Math.max(head, this.#told.get(site) ?? 0));
+  }
+
+  /**
+   * Whether a child or an owner, or somebody who has it from there, has had more of this journal than this disk, or than
+   * this process told it: the disk went back (handoff.ts H13).
+   */
+  isUntold(site: SiteId, position: Position): boolean {
+    return position > Math.max(this.found.head, this.#told.get(site) ?? 0);
   }
 
   /** Whether a row may have been lost with its writer's disk on its way to the root. */

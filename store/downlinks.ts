@@ -504,6 +504,7 @@ export class Downlinks {
   }
 
   #marked(child: Child, mark: Mark): void {
+    this.#core.tells(child.id, mark.head);
     child.cursor = mark.head;
     child.markedAtMs = this.#nowMs();
     child.markedHead = mark.head;

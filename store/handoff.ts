@@ -19,7 +19,8 @@
  *     journal up to the floor that it names, counts like H9. Nothing else of what that site said before does.
  * H8  An answer is taken in whole or not at all, and a source of another incarnation refuses.
  * H13 A token of this very incarnation names no position that this disk has not had: one past what this process found,
- *     and past its head or older than its first clock, saw what is gone. The disk went back.
+ *     and past its head or older than its first clock, saw what is gone. The disk went back. So it did where a token from
+ *     below, or an answer for it, names a position past what was found and past what the child on its way was told.
  * H10 `need` is a position in a's journal under the incarnation that the token's incarnation had above it. Where a
  *     has lost its disk since, this site's `down[a]` counts in another journal, and the answer is void.
  * H11 A source, or a site above it, that does not answer is stood in for by its owners (wards/stand_in.ts). What an
@@ -28,7 +29,7 @@
 import { StoreUnavailable, type TokenState } from "./api.ts";
 import { newestClock } from "./clock_guard.ts";
 import type { Core } from "./core.ts";
-import { sourceLost } from "./lost.ts";
+import { sourceLost, wentBack } from "./lost.ts";
 import { newerRow } from "./merge.ts";
 import type { Key } from "./key.ts";
 import { CARRY_BYTES_MAX, CLOCK_AHEAD_MS_MAX, WAIT_MS_MAX } from "./limits.ts";
@@ -99,6 +100,8 @@ export class Handoff {
       const source = this.#source(known.path);
       const ended = this.#ended(token);
       if (ended.kind === "lost") throw sourceLost(core, token);
+      const past = this.#past(token, known.path, token.path[core.depth] ?? 0);
+      if (past !== null) throw past;
       const path = this.#nothing(token, source, ended);
       if (path !== null) return { how: "nothing", rows: 0, bytes: 0, path };
     }
@@ -111,7 +114,16 @@ export class Handoff {
     const position = token.path[core.depth] ?? 0;
     if (position <= found.head || (position <= rows.head && token.clock >= found.clock)) return;
     core.refused("disk_went_back", core.config.site, { position, found: found.head });
-    throw sourceLost(core, token);
+    throw wentBack(core, token);
+  }
+
+  /** H13, of a position in this journal that a site below knows, at that path: `source_lost`, or null. */
+  #past(token: TokenState, path: readonly SiteId[], position: Position): StoreUnavailable | null {
+    const core = this.#core, child = path[core.depth + 1];
+    const isOther = core.topology.above(token.replica, core.depth) !== core.replica;
+    if (child === undefined || isOther || !core.isUntold(child, position)) return null;
+    core.refused("disk_went_back", core.config.site, { position, found: core.found.head, child });
+    return wentBack(core, token);
   }
 
   /** H5: an open token as one of the incarnation that its session may have gone on under; null: it saw what is lost. */
@@ -227,6 +239,8 @@ export class Handoff {
       const source = this.#source(known.path);
       const ended = this.#ended(token);
       if (ended.kind === "lost") return outcome.reject(sourceLost(core, token));
+      const past = this.#past(token, known.path, token.path[core.depth] ?? 0);
+      if (past !== null) return outcome.reject(past);
       const path = this.#nothing(token, source, ended);
       if (path !== null) return outcome.resolve({ how: "wait", rows: 0, bytes: 0, path });
       if (asked === token.replica || ended.kind !== "living") return;
@@ -234,6 +248,8 @@ export class Handoff {
       this.#carry(token, source, trace).then(async (carry) => {
         if (carry?.outcome !== "rows") return;
         const isHere = source.depth === core.depth;
+        const past = isHere ? this.#past(token, known.path, carry.need) : null;
+        if (past !== null) return outcome.reject(past);
         const hasNeed = () => isHere || (core.down[source.depth] ?? 0) >= carry.need;
         const isSettled = await this.#until(() => {
           const isShared = this.#sharesAncestor(token, source);

@@ -19,10 +19,27 @@ export function sourceLost(
   });
 }
 
+/** The same, of a token that has seen what this site's own disk has had and has no more. */
+export function wentBack(
+  core: Core,
+  { replica, clock }: Pick<TokenState, "replica" | "clock">,
+): StoreUnavailable {
+  const { config: { site } } = core;
+  const why = `the disk of site ${site} went back: some of what this session saw is not there any more`;
+  return new StoreUnavailable("source_lost", why, {
+    mayBeLost: { site, incarnation: replica, from: unixMs(core.found.clock), to: unixMs(clock) },
+  });
+}
+
 /** A backup was put back: positions would be given out again, and what is written at them taken for known elsewhere. */
-export function olderDisk({ config: { site }, rows }: Core, witness: SiteId, position: Position): Error {
-  return new Error(
-    `the disk of site ${site} ends at position ${rows.head}, and ${witness} has had its journal up to ${position}: ` +
-      `it is an older copy; start the site with an empty data folder`,
-  );
+export class OlderDisk extends Error {
+  override readonly name = "OlderDisk";
+
+  /** @param witness a neighbour that has had more. */
+  constructor({ config: { site }, found }: Core, witness: SiteId, position: Position) {
+    super(
+      `the disk of site ${site} was found ending at position ${found.head}, and ${witness} has had its journal up to ` +
+        `${position}: it is an older copy; start the site with an empty data folder`,
+    );
+  }
 }

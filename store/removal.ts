@@ -18,7 +18,7 @@
  *     end here.
  * R7  The host hears of each hello that is not answered, since it ends the link; the log once per site, reason and
  *     minute (quiet.ts).
- * R8  Nor is a site that has had more of this one's journal than there is, or a number that the root never gave: this
+ * R8  Nor is a site that has had more of this one's journal than this disk had, or this process told it, or a number that the root never gave: this
  *     disk is an older copy of itself (a backup that was put back), and positions and numbers would mean two things.
  * R4  A site with children is not removed: their ends would follow from no clock that the root has. One that moved
  *     counts until it has brought all that it had (adoption.ts). One that came back before it heard its number is no
@@ -99,9 +99,10 @@ export class Removals {
     id: SiteId,
     { replica, moved, parentReplica, cursor }: Pick<Hello, "replica" | "moved" | "parentReplica" | "cursor">,
   ): boolean {
-    const { topology, ports, path, config, rows } = this.#core;
+    const { topology, ports, path, config } = this.#core;
     const isNew = replica !== 0 && this.#core.isRoot && topology.incarnation(replica) === undefined;
-    const isAhead = parentReplica !== 0 && parentReplica === this.#core.replica && cursor > rows.head;
+    const isAhead = parentReplica !== 0 && parentReplica === this.#core.replica &&
+      this.#core.isUntold(id, cursor);
     const elsewhere = this.#livesBelow(id, replica, moved?.lost ?? []);
     const isRemoved = topology.isRemoved(id);
     const why = isRemoved

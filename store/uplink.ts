@@ -35,7 +35,7 @@ import {
   type Welcome,
   type WireRow,
 } from "./message.ts";
-import { olderDisk } from "./lost.ts";
+import { OlderDisk } from "./lost.ts";
 import type { SiteId } from "./ports.ts";
 import { common, overlap, pointRange, type Range, WHOLE } from "./range.ts";
 import { Resync } from "./resync.ts";
@@ -68,6 +68,8 @@ export class Uplink {
   /** The parent takes no pushes for now. */
   #isHeld = false;
   #sentUpTo: Position = 0;
+  /** The highest head that this process has pushed to anybody. */
+  #pushedTo: Position = 0;
   #sentStable: ClockValue = 0;
   #sentAtMs = -Infinity;
   /** A feed has come since the last push: a parent of so many children that it says little is told as little. */
@@ -181,7 +183,8 @@ export class Uplink {
     core.wall.meets(unixMs(welcome.clock));
     if (this.#refuses(welcome.clock)) return;
     const reborn = welcome.replica !== core.replica || welcome.parentReplica !== core.parentReplica;
-    if (!reborn && welcome.pushed > core.rows.head) throw olderDisk(core, this.#parent, welcome.pushed);
+    const hadMost = Math.max(core.found.head, this.#pushedTo);
+    if (!reborn && welcome.pushed > hadMost) throw new OlderDisk(core, this.#parent, welcome.pushed);
     const connection = this.#connection;
     await core.rows.lock.run(async () => {
       core.clock.hears(this.#parent, welcome.clock);
@@ -327,7 +330,7 @@ export class Uplink {
       for (const key of keys) this.#dirty.add(key);
       return MARK_IDLE_MS;
     }
-    this.#sentUpTo = mark.head;
+    this.#sentUpTo = this.#pushedTo = mark.head;
     this.#sentStable = stable;
     this.#sentAtMs = this.#core.steady.nowMs();
     this.#hasHeard = false;

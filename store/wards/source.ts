@@ -15,7 +15,7 @@
  */
 import type { Core, Mark } from "../core.ts";
 import { MESSAGE_BYTES_TARGET, WARD_FULL_MS_MAX, WARD_IDLE_MS, WARD_RELEASE_MS } from "../limits.ts";
-import { olderDisk } from "../lost.ts";
+import { OlderDisk } from "../lost.ts";
 import type { SiteId } from "../ports.ts";
 import type { Frozen } from "../rows.ts";
 import type { Position, ReplicaNumber } from "../row.ts";
@@ -351,8 +351,8 @@ export class Source {
     }
     const link = this.#links.get(from);
     // Only what was on this disk was sent (G2).
-    const isAhead = link !== undefined && message.position > this.#core.rows.head;
-    if (isAhead) return this.#host.fail(olderDisk(this.#core, from, message.position));
+    const isAhead = link !== undefined && this.#core.isUntold(from, message.position);
+    if (isAhead) return this.#host.fail(new OlderDisk(this.#core, from, message.position));
     if (link !== undefined) this.#noteRoom(from, message.refused);
     if (link?.heard(message) !== true) return;
     if (this.#isAlone && this.reached >= Math.max(this.#told, this.#core.rows.committedHead)) {

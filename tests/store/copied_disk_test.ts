@@ -115,7 +115,10 @@ Deno.test("an older copy is known by an owner, too, that has what the parent nev
   await start("e1", old, "e2");
   await world.run(world.nowMs + 5_000);
   assert.equal(faults.length, 1);
-  assert.match(faults[0] ?? "", /the disk of site e1 ends at position \d+, and e2 has had .* older copy/);
+  assert.match(
+    faults[0] ?? "",
+    /the disk of site e1 was found ending at position \d+, and e2 has had .* older copy/,
+  );
 });
 
 Deno.test("a token of what an older copy lacks is source_lost at its own site, also when more is written there (H13)", async () => {
@@ -181,4 +184,78 @@ Deno.test("an older copy of the root's disk takes nobody who has had more of it,
     [two.core.replica, []],
     "a blank site can't be told from a first one",
   );
+});
+
+/** A session writes once at a site, and has its answer: the token that it leaves with. */
+async function written(
+  { world }: Pick<ReturnType<typeof tree>, "world">,
+  replica: SiteReplica,
+  from: TokenState | null,
+  value: number,
+): Promise<TokenState> {
+  const session = await replica.attach(from);
+  await session.write([{ kind: "set", key: packKey(["x"]), value: new Uint8Array([value]) }]);
+  let isOver = false;
+  session.durable().then(() => isOver = true);
+  assert.ok(await world.run(world.nowMs + 5_000, () => isOver));
+  return session.token(false);
+}
+
+const isLost = (error: unknown) => error instanceof StoreUnavailable && error.code === "source_lost";
+
+Deno.test("an older copy of the root's disk is found out by who was below, also when it has written as much since (R8, H13)", async () => {
+  const all = tree(), { world, network, notes, faults, start } = all;
+  const disk = new MemoryStorage();
+  const root = await start("root", disk), one = await start("e1", new MemoryStorage());
+  await world.run(2_000);
+  const old = await copyOf(disk);
+  let there: TokenState | null = null;
+  for (let i = 0; i < 3; i++) there = await written(all, one.replica, there, i);
+  await world.run(world.nowMs + 2_000);
+  // It names a position in the root's journal, and e1 has nothing that is still on its way.
+  const seen = (await one.replica.attach(there)).token(false);
+  const later = await written(all, one.replica, seen, 9);
+  await world.run(world.nowMs + 2_000);
+  const { head } = root.core.rows;
+  network.down("root");
+  network.partition("e1", "root", world.nowMs + 2_000);
+  await root.replica.close();
+  const again = await start("root", old);
+  let own: TokenState | null = null;
+  for (let i = 0; again.core.rows.head <= head; i++) own = await written(all, again.replica, own, 20 + i);
+  await world.run(world.nowMs + 3_000);
+  assert.deepEqual([...new Set(notes)].filter((note) => note.startsWith("child_removed")), [
+    "child_removed e1 ahead",
+  ]);
+  assert.ok((seen.path[0] ?? 0) > again.core.found.head && (seen.path[0] ?? 0) <= again.core.rows.head);
+  await assert.rejects(async () => await again.replica.attach(seen), isLost);
+  let outcome: unknown = null;
+  Promise.resolve(again.replica.attach(later)).then(
+    (session) => outcome = session,
+    (error) => outcome = error,
+  );
+  assert.ok(await world.run(world.nowMs + 5_000, () => outcome !== null));
+  assert.ok(isLost(outcome), String(outcome));
+  assert.equal((await again.replica.attach(own)).how, "same");
+  assert.deepEqual(faults, []);
+});
+
+Deno.test("a site that comes with an older copy of its own disk stops, also when it has written as much since", async () => {
+  const all = tree(), { world, network, faults, start } = all;
+  const disk = new MemoryStorage();
+  await start("root", new MemoryStorage());
+  const one = await start("e1", disk);
+  await world.run(1_000);
+  const old = await copyOf(disk);
+  for (let i = 0; i < 3; i++) await written(all, one.replica, null, i);
+  await world.run(world.nowMs + 2_000);
+  const { head } = one.core.rows;
+  network.down("e1");
+  await one.replica.close();
+  network.partition("e1", "root", world.nowMs + 5_000);
+  const again = await start("e1", old);
+  while (again.core.rows.head <= head) await written(all, again.replica, null, 7);
+  await world.run(world.nowMs + 8_000);
+  assert.equal(faults.length, 1);
+  assert.match(faults[0] ?? "", /the disk of site e1 was found ending at .* older copy/);
 });
