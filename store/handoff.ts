@@ -19,8 +19,9 @@
  *     journal up to the floor that it names, counts like H9. Nothing else of what that site said before does.
  * H8  An answer is taken in whole or not at all, and a source of another incarnation refuses.
  * H13 A token of this very incarnation names no position that this disk has not had: one past what this process found,
- *     and past its head or older than its first clock, saw what is gone. The disk went back. So it did where a token from
- *     below, or an answer for it, names a position past what was found and past what the child on its way was told.
+ *     and past its head or older than its first clock, saw what is gone. The disk went back; below the root one past the
+ *     head ends this site, as where a neighbour has had more (lost.ts). It did, too, where a token from below, or an
+ *     answer for it, names a position past what was found and past what the child on its way was told.
  * H10 `need` is a position in a's journal under the incarnation that the token's incarnation had above it. Where a
  *     has lost its disk since, this site's `down[a]` counts in another journal, and the answer is void.
  * H11 A source, or a site above it, that does not answer is stood in for by its owners (wards/stand_in.ts). What an
@@ -29,7 +30,7 @@
 import { StoreUnavailable, type TokenState } from "./api.ts";
 import { newestClock } from "./clock_guard.ts";
 import type { Core } from "./core.ts";
-import { sourceLost, wentBack } from "./lost.ts";
+import { OlderDisk, sourceLost, wentBack } from "./lost.ts";
 import { newerRow } from "./merge.ts";
 import type { Key } from "./key.ts";
 import { CARRY_BYTES_MAX, CLOCK_AHEAD_MS_MAX, WAIT_MS_MAX } from "./limits.ts";
@@ -114,6 +115,7 @@ export class Handoff {
     const position = token.path[core.depth] ?? 0;
     if (position <= found.head || (position <= rows.head && token.clock >= found.clock)) return;
     core.refused("disk_went_back", core.config.site, { position, found: found.head });
+    if (!core.isRoot && position > rows.head) core.ports.fatal(new OlderDisk(core, "a session", position));
     throw wentBack(core, token);
   }
 

@@ -1,7 +1,6 @@
 /** What is said where something is lost: to a client whose session saw it, and of a disk that has gone back. */
 import { StoreUnavailable, type TokenState } from "./api.ts";
 import type { Core } from "./core.ts";
-import type { SiteId } from "./ports.ts";
 import { type Position, unixMs } from "./row.ts";
 
 /** The problem `source_lost` of a token. */
@@ -35,8 +34,8 @@ export function wentBack(
 export class OlderDisk extends Error {
   override readonly name = "OlderDisk";
 
-  /** @param witness a neighbour that has had more. */
-  constructor({ config: { site }, found }: Core, witness: SiteId, position: Position) {
+  /** @param witness who has had more: a neighbour, or a session. */
+  constructor({ config: { site }, found }: Core, witness: string, position: Position) {
     super(
       `the disk of site ${site} was found ending at position ${found.head}, and ${witness} has had its journal up to ` +
         `${position}: it is an older copy; start the site with an empty data folder`,

@@ -8,6 +8,7 @@
 import { statfsSync } from "node:fs";
 import type { ReplicaStatus } from "../../store/api.ts";
 import type { DamagedFolder } from "./disk_damage.ts";
+import type { LostFolder } from "./lost_folder.ts";
 
 /** One of `status.alerts`. */
 export interface Alert {
@@ -15,6 +16,7 @@ export interface Alert {
     | "disk_failed"
     | "disk_low"
     | "disk_damaged"
+    | "disk_lost"
     | "clock_ahead"
     | "clock_doubted"
     | "parent_away"
@@ -57,6 +59,8 @@ export interface Signs {
   >;
   /** Folders other than the store's in which rows are damaged. */
   readonly damagedFolders: readonly DamagedFolder[];
+  /** Folders that were set aside. */
+  readonly lostFolders: readonly LostFolder[];
   /** Stateful sessions at home here that stand still, and those whose commits wait for owners. */
   readonly stateful: { readonly parked: number; readonly stalled: number };
   /** Part of the disk that is free; null where that cannot be known. */
@@ -92,6 +96,12 @@ export function alertsOf(signs: Signs): Alert[] {
     add("disk_low", `${(100 * diskFree).toFixed(1)} % of the disk is free`);
   }
   for (const detail of damage(signs)) add("disk_damaged", detail);
+  for (const { folder, why } of signs.lostFolders) {
+    add(
+      "disk_lost",
+      `${folder} was set aside, and the site went on without it; what nobody else had is lost: ${why}`,
+    );
+  }
   for (const site of replica.clocksAhead) {
     about(
       site,

@@ -2,21 +2,25 @@
  * What a site keeps on disk and reads at start: its storage, the name of its disk, the cluster's secret, the admin
  * tokens, certificates.
  *
- * D1  The disk's name lives and dies with its rows: a wiped folder gets another one, and neighbours can tell.
+ * D1  The disk's name lives and dies with its rows: a wiped folder gets another one, and neighbours can tell. It is a
+ *     record beside them, and a file: what the file has lost the record knows.
  * D2  Rows without the name of their disk are not taken for anything: under a new name neighbours would count them as lost
  *     while this site still showed them.
  * D3  Rows that are older than what was said of them are not opened: whoever had seen the others would be shown the past.
+ *     Below the root, where others can make up for them, they are set aside (lost_folder.ts), and so are files that are
+ *     not what was written.
  */
 import { replaceFile } from "../../functions/client/replace_file.ts";
 import { StoreUnavailable } from "../../store/api.ts";
 import type { Storage } from "../../store/ports.ts";
 import { AdminTokens, type TokenRoles } from "../deploy/mod.ts";
 import { openDenoKv } from "../storage/denokv.ts";
-import type { DiskReport } from "../storage/disk_report.ts";
+import { type DiskReport, FilesSpoiled } from "../storage/disk_report.ts";
 import { MemoryStorage } from "../storage/memory.ts";
 import { openSqlite } from "../storage/sqlite.ts";
 import { AdminTokenFile } from "./admin_token_file.ts";
 import { ConfigError, type SiteConfig } from "./config.ts";
+import { notOpened, olderMark, setAside, witnessOf } from "./lost_folder.ts";
 
 /** A site's storage, open. */
 export interface OpenedData {
@@ -25,50 +29,102 @@ export interface OpenedData {
   readonly disk: string;
 }
 
-/** Opens the storage that the site file names. */
-export async function openData(config: SiteConfig, report: DiskReport): Promise<OpenedData> {
+/** What an open tells beside what storages do. */
+export interface DataReport extends DiskReport {
+  /** A folder was set aside, and why. */
+  readonly lost?: (folder: string, why: string) => void;
+  /** The file with the disk's name was not what it should be, and was written anew. */
+  readonly renamed?: (file: string) => void;
+}
+
+/** Folders whose rows a copy of a whole site has as old as those of the store. */
+const BESIDE = ["homes", "ended"];
+
+/** Opens the storage that the site file names. @throws StoreUnavailable `disk_failed` */
+export async function openData(config: SiteConfig, report: DataReport): Promise<OpenedData> {
   if (config.engine === "memory") return { storage: new MemoryStorage(), disk: crypto.randomUUID() };
   await Deno.mkdir(config.data, { recursive: true, mode: 0o700 });
   const folder = `${config.data}/store`;
-  const storage = config.engine === "denokv"
-    ? await openDenoKv({ folder }, report)
-    : openSqlite(folder, report);
+  await setOlderAside(config, report);
+  const open = async () => {
+    const storage = config.engine === "denokv"
+      ? await openDenoKv({ folder, witness: witnessOf(folder) }, report)
+      : openSqlite(folder, report, witnessOf(folder));
+    return await current(folder, storage);
+  };
+  const storage = await openOrSetAside(folder, { open, isLast: config.parent === null, report });
   try {
-    assertCurrent(folder, storage, config.parent === null);
-    return { storage, disk: await diskName(`${folder}/disk`, storage) };
+    return { storage, disk: await diskName(`${folder}/disk`, storage, report) };
   } catch (error) {
     await storage.close();
     throw error;
   }
 }
 
-/** D3 @throws StoreUnavailable `disk_failed` */
-export function assertCurrent(
+/** What neighbours have had more of than it had: a whole copy, of which no part can be told to be newer. */
+async function setOlderAside(config: SiteConfig, report: DataReport): Promise<void> {
+  const why = await olderMark(`${config.data}/store`);
+  if (why === null || config.parent === null) return;
+  for (const name of [...BESIDE, "store"]) { // the mark goes last
+    const folder = `${config.data}/${name}`;
+    if (!await Deno.stat(folder).then(() => true, () => false)) continue;
+    await setAside(folder, why);
+    report.lost?.(folder, why);
+  }
+}
+
+/**
+ * Opens a folder; where its files are not what they should be it is set aside, and a blank one opened in its place.
+ *
+ * @param isLast nobody makes up for it: that is an error.
+ * @throws StoreUnavailable `disk_failed`
+ */
+export async function openOrSetAside<Opened>(
   folder: string,
-  { wentBack }: { readonly wentBack: boolean },
-  isLast: boolean,
-): void {
-  if (!wentBack) return;
-  const how = isLast
-    ? `put back a backup of it, or remove the file \`commits\` in it and go on with what is left, which nobody is told of`
-    : `empty the data folder, and the site starts as after the loss of its disk`;
-  throw new StoreUnavailable(
-    "disk_failed",
-    `the disk went back: ${folder} has fewer commits than it had synced, so what was acknowledged since is gone; ${how}`,
+  { open, isLast, report }: {
+    readonly open: () => Opened | Promise<Opened>;
+    readonly isLast: boolean;
+    readonly report: DataReport;
+  },
+): Promise<Opened> {
+  try {
+    return await open();
+  } catch (error) {
+    if (!(error instanceof FilesSpoiled)) throw error;
+    if (isLast) throw notOpened(error);
+    await setAside(folder, error.why);
+    report.lost?.(folder, error.why);
+    return await open();
+  }
+}
+
+/** D3 @throws FilesSpoiled */
+export async function current<Opened extends Storage & { readonly wentBack: boolean }>(
+  folder: string,
+  storage: Opened,
+): Promise<Opened> {
+  if (!storage.wentBack) return storage;
+  await storage.close();
+  throw new FilesSpoiled(
+    folder,
+    "the disk went back: there are fewer commits than were synced, so what was acknowledged since is gone",
   );
 }
 
 const NAME = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const NAME_RECORD = "disk";
 
 /** D1, D2 @throws StoreUnavailable `disk_failed` */
-async function diskName(path: string, storage: Storage): Promise<string> {
+async function diskName(path: string, storage: Storage, report: DataReport): Promise<string> {
   const found = await Deno.readTextFile(path).catch((error: unknown) => {
     if (error instanceof Deno.errors.NotFound) return null;
     throw error;
   });
-  if (found !== null && NAME.test(found.trim())) return found.trim();
-  const isBlank = found === null && (await storage.load()).size === 0;
-  if (!isBlank) {
+  const records = await storage.load(), record = records.get(NAME_RECORD);
+  const inFile = found !== null && NAME.test(found.trim()) ? found.trim() : null;
+  const known = record === undefined ? inFile : new TextDecoder().decode(record);
+  const isBlank = found === null && records.size === 0;
+  if (known === null && !isBlank) {
     throw new StoreUnavailable(
       "disk_failed",
       `${path} ${
@@ -77,7 +133,13 @@ async function diskName(path: string, storage: Storage): Promise<string> {
         `from the same copy as the rows, or empty the folder, and the site starts as after the loss of its disk`,
     );
   }
-  const name = crypto.randomUUID();
+  const name = known ?? crypto.randomUUID();
+  if (record === undefined) {
+    const bytes = new TextEncoder().encode(name);
+    await storage.commit({ rows: [], drop: [], records: new Map([[NAME_RECORD, bytes]]) });
+  }
+  if (name === inFile) return name;
+  if (!isBlank) report.renamed?.(path);
   (await replaceFile(Deno, path, name + "\n")).close();
   return name;
 }

@@ -1,11 +1,13 @@
 /**
  * What a site's disk has changed by itself (store/ports.ts S4), outside the rows of the store, which mend themselves
- * (store/damage.ts): what an open finds, and rows of stateful sessions' folders, which are refused.
+ * (store/damage.ts): what an open finds, rows of stateful sessions' folders, which are refused, and whole folders that were
+ * set aside (lost_folder.ts).
  */
 import { nameOf } from "../../store/damage.ts";
 import { StoreUnavailable } from "../../store/api.ts";
 import { DamagedRows, type Storage } from "../../store/ports.ts";
 import type { DiskReport } from "../storage/disk_report.ts";
+import { type LostFolder, LostFolders } from "./lost_folder.ts";
 import type { SiteLog } from "./log.ts";
 
 /** Rows of one folder that were found damaged. */
@@ -22,10 +24,33 @@ export class DiskDamage {
   readonly #log: Pick<SiteLog, "line">;
   /** By folder, the rows that reads have met. */
   readonly #rows = new Map<string, Set<string>>();
+  readonly #lost: LostFolders;
 
-  constructor(log: Pick<SiteLog, "line">) {
+  /** @param data the site's data folder. */
+  constructor(log: Pick<SiteLog, "line">, data: string) {
     this.#log = log;
+    this.#lost = new LostFolders(data);
   }
+
+  /** Folders that were set aside, at this start or before, and lie there. */
+  get lostFolders(): readonly LostFolder[] {
+    return this.#lost.all();
+  }
+
+  /** A folder was set aside. */
+  readonly lost = (folder: string, why: string): void =>
+    this.#log.line("error", "disk_lost", {
+      folder,
+      why,
+      says: `the site goes on as after the loss of that disk; what was there lies in ${folder}.lost`,
+    });
+
+  /** The file with the disk's name was written anew. */
+  readonly renamed = (file: string): void =>
+    this.#log.line("warn", "disk_name_restored", {
+      file,
+      says: "it was missing, or held another name than the rows beside it say",
+    });
 
   /** Folders other than the store's in which rows are damaged. */
   get folders(): DamagedFolder[] {
@@ -84,6 +109,7 @@ export class DiskDamage {
     for (const row of news) this.#log.line("error", "row_damaged", { folder, row, became: "refused" });
     const named = names.slice(0, NAMED_MAX).join(", ") + (names.length > NAMED_MAX ? ", …" : "");
     return new StoreUnavailable("row_damaged", `rows in the folder ${folder} are damaged on disk: ${named}`, {
+      folder,
       rows: names.slice(0, NAMED_MAX),
     });
   }

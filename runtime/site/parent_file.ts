@@ -39,7 +39,8 @@ function parsed(file: string, text: string): z.infer<typeof schema> {
   } catch (error) {
     const why = error instanceof z.ZodError ? z.prettifyError(error) : error;
     throw new ConfigError(
-      `${file} is not what \`sojourn sites move\` left there: ${why}. Without it the site file's parent holds`,
+      `${file} is not what \`sojourn sites move\` left there: ${why}. Write the parent that the site was moved to into the ` +
+        `site file, and remove this file`,
     );
   }
 }

@@ -13,6 +13,7 @@
  *     is on disk. Whoever started the process is told by its exit code to start it anew (command.ts).
  */
 import { OwnersError } from "../../store/owners/choose.ts";
+import { OlderDisk } from "../../store/lost.ts";
 import { openReplica } from "../../store/replica.ts";
 import { type Replica, StoreUnavailable } from "../../store/api.ts";
 import type { Drained } from "../admin/services.ts";
@@ -57,6 +58,7 @@ import { SUBPROTOCOL } from "../../functions/peers/mod.ts";
 import { FRAME_BYTES_MAX } from "../stateful/frame_way.ts";
 import { StatefulMetrics } from "../stateful/metrics.ts";
 import { StorageMetrics } from "./storage_metrics.ts";
+import { markOlder } from "./lost_folder.ts";
 import { keepParent, type Parent, withParent } from "./parent_file.ts";
 import { SiteTable } from "./site_table.ts";
 import { SystemClock, SystemRandom } from "./system_ports.ts";
@@ -113,7 +115,7 @@ export class Site {
     this.#disk = new DiskSpace(config.data);
     this.log = new SiteLog(config.id, config.log, config.logLevel);
     this.faults = new Faults(this.log);
-    this.damage = new DiskDamage(this.log);
+    this.damage = new DiskDamage(this.log, config.data);
     this.telemetry = new Telemetry({
       settings: config.otel,
       resource: siteResource(config),
@@ -190,6 +192,8 @@ export class Site {
     const { storage: inner, disk } = await openData(config, {
       synced: disks.synced,
       damaged: this.damage.found("store"),
+      lost: this.damage.lost,
+      renamed: this.damage.renamed,
     });
     this.#closeStorage = () => inner.close();
     const storage = disks.measured(this.#chaos?.storage(inner) ?? inner);
@@ -244,6 +248,7 @@ export class Site {
         replica: () => replica.status(),
         hub: () => this.#hub?.status(),
         requests: () => ({ total: gateway.requests, active: gateway.active }),
+        lostFolders: () => this.damage.lostFolders.length,
       }),
     );
     const services: PlatformServices = {
@@ -394,6 +399,7 @@ export class Site {
       says: "nothing is acknowledged any more",
     });
     this.#hub?.close().catch((error) => this.faults.unexpected(error));
+    if (error instanceof OlderDisk) return this.#older(error);
     if (
       !(error instanceof StoreUnavailable) || error.code !== "disk_failed" || this.#chaos?.isDiskOk === false
     ) {
@@ -403,6 +409,17 @@ export class Site {
       this.log.line("info", "disk_works", { says: "the site ends, to be started again" });
       this.#recovered.resolve();
     });
+  }
+
+  /** What neighbours have had more of is set aside at the next start (lost_folder.ts LF4). */
+  #older({ message }: OlderDisk): void {
+    if (this.config.parent === null || this.config.engine === "memory") return;
+    markOlder(`${this.config.data}/store`, message).then(() => {
+      this.log.line("error", "disk_went_back", {
+        says: "the site ends, and starts as after the loss of its disk",
+      });
+      this.#recovered.resolve();
+    }).catch((error) => this.faults.unexpected(error));
   }
 
   /** Takes what a changed site file says of owners; the rest of it takes a restart. Never fails: the log says why not. */
@@ -485,7 +502,7 @@ export class Site {
     return this.#drained.promise;
   }
 
-  /** Resolves when its disk had failed and works again: it has to be started anew. */
+  /** Resolves when its disk had failed and works again, or turned out to be an older copy: it has to be started anew. */
   get recovered(): Promise<void> {
     return this.#recovered.promise;
   }

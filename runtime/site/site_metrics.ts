@@ -14,6 +14,8 @@ export interface MetricSources {
   readonly replica: () => ReplicaStatus;
   readonly hub: () => HubStatus | undefined;
   readonly requests: () => { readonly total: number; readonly active: number };
+  /** How many folders lie aside (lost_folder.ts). */
+  readonly lostFolders: () => number;
 }
 
 type Kind = "counter" | "gauge";
@@ -48,6 +50,13 @@ export function siteFamilies(sources: MetricSources): Family[] {
     observed("gauge", { name: "site.info", unit: "", description: "The site; always 1." }, () => [
       { labels: Object.entries(info), value: 1 },
     ]),
+    one(
+      "gauge",
+      "disk.folders.lost",
+      "{folder}",
+      "Folders that were set aside since their files were not what was written, or older: they lie there still.",
+      sources.lostFolders,
+    ),
     one(
       "counter",
       "requests",

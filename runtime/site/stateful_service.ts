@@ -7,8 +7,7 @@
 import { Homes, type StatefulName } from "../../functions/homes/mod.ts";
 import type { Replica } from "../../store/api.ts";
 import type { ClockValue } from "../../store/row.ts";
-import type { Clock, Storage } from "../../store/ports.ts";
-import { Scrub } from "../../store/scrub.ts";
+import type { Clock } from "../../store/ports.ts";
 import type { StatefulAdmin } from "../admin/stateful_admin.ts";
 import type { AppTable, LiveVersion } from "../deploy/mod.ts";
 import type { Prepared, RunLine } from "../gateway/app_runner.ts";
@@ -28,12 +27,10 @@ import { CheckedPool } from "../stateful/shadow.ts";
 import { SessionHost } from "../stateful/session_host.ts";
 import type { Readiness } from "../stateful/readiness.ts";
 import type { Standbys } from "../stateful/standbys.ts";
-import { MemoryStorage } from "../storage/memory.ts";
-import { openSqlite } from "../storage/sqlite.ts";
 import { newTraceId } from "../telemetry/mod.ts";
 import type { SiteConfig } from "./config.ts";
-import { assertCurrent } from "./data_folder.ts";
 import { readinessOf, standbysOf } from "./standby_service.ts";
+import { StatefulDisks } from "./stateful_disks.ts";
 import type { DiskDamage } from "./disk_damage.ts";
 import type { Faults } from "./faults.ts";
 import type { SiteLog } from "./log.ts";
@@ -97,15 +94,15 @@ const USE = "homes";
 export async function openStateful(parts: StatefulParts): Promise<StatefulService> {
   const { config, log, clock, random, replica, hub, apps, metrics } = parts;
   const note = (event: string, detail: Record<string, unknown>) => log.line("warn", event, detail);
-  const { storage, arbiterStorage, endedStorage, outcomeStorage, scrubs } = openDisks(parts);
+  const disks = await StatefulDisks.open(parts);
   const early: [string, Uint8Array][] = [];
   const opened: { homes?: Homes; host?: SessionHost; standbys?: Standbys; readiness?: Readiness } = {};
   const send = replica.owners.channel(USE, (from, packet) => {
     if (opened.homes === undefined) early.push([from, packet]);
     else opened.homes.received(from, packet);
   });
-  const homes = opened.homes = await Homes.open({
-    ...{ site: config.id, clock, random, storage, arbiterStorage, send, note },
+  const homesPorts = (): Parameters<typeof Homes.open>[0] => ({
+    ...{ site: config.id, clock, random, storage: disks.homes, arbiterStorage: disks.arbiter, send, note },
     boot: random.bytes(6).reduce((number, byte) => number * 256 + byte, 0),
     nowMs: () => performance.now(),
     arbiter: () => rootOf(replica) ?? config.id,
@@ -123,6 +120,7 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
     },
     fatal: parts.fatal,
   });
+  const homes = opened.homes = await disks.loaded(() => Homes.open(homesPorts()));
   for (const [from, packet] of early) homes.received(from, packet);
   const appLog = (line: { app: string; version: string; level: string; text: string }) =>
     parts.appLog({ ...line, text: parts.redact(line.app, line.text), traceId: newTraceId() });
@@ -139,11 +137,13 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
   const parked = new ParkedTable(replica.system, note);
   await parked.follow();
   const checked = new CheckedPool({ pool, note });
-  const endedLogs = await EndedLogs.open({
-    ...{ storage: endedStorage, nowMs: () => replica.nowMs(), note },
-    keptMsMax: config.limits.statefulLogMs,
-    isApp: (app) => apps.get(app) !== undefined,
-  });
+  const endedLogs = await disks.loaded(() =>
+    EndedLogs.open({
+      ...{ storage: disks.ended, nowMs: () => replica.nowMs(), note },
+      keptMsMax: config.limits.statefulLogMs,
+      isApp: (app) => apps.get(app) !== undefined,
+    })
+  );
   const failed = (name: StatefulName, error: unknown) =>
     parts.faults.contained("session", error, { ...name });
   const own = await replica.attach(null);
@@ -156,9 +156,12 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
     after: (ms, callback) => clock.after(ms, callback),
     turn: () => clock.turn(),
   };
-  const kept = outcomeStorage === null
-    ? new KeptOutcomes(() => replica.nowMs())
-    : await KeptOutcomes.open({ storage: outcomeStorage, clock: believed, fatal: parts.fatal });
+  const kept = await disks.loaded(async () => {
+    const { outcomes } = disks;
+    return outcomes === null
+      ? new KeptOutcomes(() => replica.nowMs())
+      : await KeptOutcomes.open({ storage: outcomes, clock: believed, fatal: parts.fatal });
+  });
   const origins = openOrigins({
     kept,
     ...{ config, site: config.id, links: hub, sites, apps, instance, log: appLog, ticket: draw },
@@ -254,7 +257,6 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
     },
     close: () =>
       closing ??= (async () => {
-        for (const scrub of scrubs) scrub.close();
         origins.close();
         standbys.close();
         readiness.close();
@@ -265,37 +267,12 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
         await homes.close(CLOSE_MS);
         await pool.close();
         await standbyPool.close();
-        await storage.close();
-        await arbiterStorage?.close();
         await endedLogs.settled();
-        await endedStorage.close();
         await kept.close();
-        await outcomeStorage?.close();
+        await disks.close();
       })(),
   };
 }
-
-/** Beside the site's own: what they hold is a log, and not the tree's. */
-function openDisks({ config, clock, damage, fatal }: StatefulParts) {
-  const isRoot = config.parent === null, scrubs: Scrub[] = [];
-  const open = (name: string): Storage => {
-    if (config.engine === "memory") return new MemoryStorage();
-    const storage = openSqlite(`${config.data}/${name}`, { damaged: damage.found(name) });
-    assertCurrent(`${config.data}/${name}`, storage, true);
-    const noted = damage.noted(name, storage);
-    scrubs.push(new Scrub({ storage: noted, clock, failed: (error) => fatal(asError(error)) }));
-    return damage.guarded(name, storage);
-  };
-  return {
-    storage: open("homes"),
-    arbiterStorage: isRoot ? open("arbiter") : null,
-    endedStorage: open("ended"),
-    outcomeStorage: isRoot ? open("outcomes") : null,
-    scrubs,
-  };
-}
-
-const asError = (error: unknown): Error => error instanceof Error ? error : new Error(String(error));
 
 function rootOf(replica: Replica): string | undefined {
   for (const { id, parent } of replica.members.sites.values()) if (parent === null) return id;

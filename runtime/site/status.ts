@@ -59,6 +59,7 @@ export function siteStatus(parts: StatusParts) {
       replica: status,
       diskFree: parts.disk.free(),
       damagedFolders: parts.damage.folders,
+      lostFolders: parts.damage.lostFolders,
       stateful: { parked: stateful?.parked ?? 0, stalled: stateful?.homes.stalled ?? 0 },
       away: parts.sites().flatMap(({ id, parent }) => {
         const untilMs = parts.replica.members.awayUntilMs(id);

@@ -1,9 +1,11 @@
 /**
- * How many commits of a storage are on disk, in a file beside it: what the database has forgotten, this file knows.
+ * How many commits of a storage are on disk, in files beside it: what the database has forgotten, these files know.
  *
  * CC1  It is written after the sync of the commit that it counts, and never before: a count beyond the database's
  *      proves that the database lost what was on disk.
  * CC2  It is not synced itself. A power cut may take it back or tear it: then it proves nothing.
+ * CC3  It is in the storage's own folder and, where its host gives a place for one more, there: an older copy of the
+ *      folder, with the count in it, is known by the other.
  */
 import { bytesSum } from "./checksum.ts";
 
@@ -12,17 +14,23 @@ const FILE_BYTES = 12;
 
 /** See the file's header. */
 export class CommitCount {
-  readonly #file: Deno.FsFile;
+  readonly #files: readonly Deno.FsFile[];
   readonly #bytes = new Uint8Array(FILE_BYTES);
   readonly #view = new DataView(this.#bytes.buffer);
-  /** As the file had it when it was opened; 0 where it had none that is whole. */
+  /** The largest that a file had when it was opened; 0 where none had one that is whole. */
   readonly last: number;
 
-  constructor(path: string) {
-    this.#file = Deno.openSync(path, { read: true, write: true, create: true, mode: 0o600 });
-    const length = this.#file.readSync(this.#bytes);
+  constructor(...paths: readonly string[]) {
+    const options = { read: true, write: true, create: true, mode: 0o600 };
+    this.#files = paths.map((path) => Deno.openSync(path, options));
+    this.last = Math.max(...this.#files.map((file) => this.#read(file)));
+  }
+
+  #read(file: Deno.FsFile): number {
+    const length = file.readSync(this.#bytes);
     const isWhole = length === FILE_BYTES && this.#view.getUint32(COUNT_BYTES) === this.#sum();
-    this.last = isWhole ? this.#view.getFloat64(0) : 0;
+    const count = this.#view.getFloat64(0);
+    return isWhole && Number.isSafeInteger(count) ? count : 0;
   }
 
   #sum(): number {
@@ -33,11 +41,13 @@ export class CommitCount {
   set(count: number): void {
     this.#view.setFloat64(0, count);
     this.#view.setUint32(COUNT_BYTES, this.#sum());
-    this.#file.seekSync(0, Deno.SeekMode.Start);
-    this.#file.writeSync(this.#bytes);
+    for (const file of this.#files) {
+      file.seekSync(0, Deno.SeekMode.Start);
+      file.writeSync(this.#bytes);
+    }
   }
 
   close(): void {
-    this.#file.close();
+    for (const file of this.#files) file.close();
   }
 }

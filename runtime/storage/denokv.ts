@@ -29,7 +29,7 @@ import { checkFile, checkRows, countRows, upgradeRows } from "./denokv_check.ts"
 import * as layout from "./denokv_layout.ts";
 import type { KvMutation, RowHead, Totals } from "./denokv_layout.ts";
 import { DenoKvReader, joined } from "./denokv_reader.ts";
-import type { DiskReport } from "./disk_report.ts";
+import { type DiskReport, openFailure, Spoiled } from "./disk_report.ts";
 import { claimFolder, type FolderClaim } from "./folder.ts";
 import { HeadCache } from "./head_cache.ts";
 
@@ -42,13 +42,13 @@ const PUBLISHED = ["p"];
 const PUBLISHED_NAME = layout.nameBytes("p");
 const REDO = "q";
 
-/** Where the database is: a folder of its own, or a KV Connect address. */
-export type DenoKvPlace = { readonly folder: string } | { readonly url: string };
+/** Where the database is: a folder of its own, with a file outside that counts its commits, or a KV Connect address. */
+export type DenoKvPlace = { readonly folder: string; readonly witness?: string } | { readonly url: string };
 
 /**
  * Opens the engine, finishing what a crash left.
  *
- * @throws StoreUnavailable `disk_failed` where the folder is held, not ours, or not usable.
+ * @throws StoreUnavailable `disk_failed` where the folder is held, not ours, or not usable; FilesSpoiled.
  */
 export async function openDenoKv(place: DenoKvPlace, report: DiskReport = {}): Promise<DenoKvStorage> {
   const claim = "folder" in place ? claimFolder(place.folder, FORMAT, FORMER) : null;
@@ -56,13 +56,14 @@ export async function openDenoKv(place: DenoKvPlace, report: DiskReport = {}): P
   try {
     const path = "folder" in place ? `${place.folder}/root.kv` : place.url;
     if (claim !== null) checkFile(path);
-    opened = new DenoKvStorage(await Deno.openKv(path), claim);
+    const witness = "folder" in place ? place.witness : undefined;
+    opened = new DenoKvStorage(await Deno.openKv(path), claim, witness);
     await opened.recover(report);
     return opened;
   } catch (error) {
     await opened?.close();
     claim?.release();
-    throw failure(`cannot open the store at ${"folder" in place ? place.folder : place.url}`, error);
+    throw openFailure("folder" in place ? place.folder : place.url, error);
   }
 }
 
@@ -81,11 +82,12 @@ export class DenoKvStorage implements Storage {
   #closed = false;
   #failed: StoreUnavailable | null = null;
 
-  constructor(kv: Deno.Kv, claim: FolderClaim | null) {
+  constructor(kv: Deno.Kv, claim: FolderClaim | null, witness?: string) {
     this.#kv = kv;
     this.#reader = new DenoKvReader(kv);
     this.#claim = claim;
-    this.#count = claim === null ? null : new CommitCount(`${claim.path}/commits`);
+    const witnesses = witness === undefined ? [] : [witness];
+    this.#count = claim === null ? null : new CommitCount(`${claim.path}/commits`, ...witnesses);
   }
 
   /** The disk has lost commits that it had said it has (K6). */
@@ -129,11 +131,13 @@ export class DenoKvStorage implements Storage {
     const redo = await this.#reader.list([REDO]);
     if (published !== null) {
       const whole = isFormer ? published : layout.unsealed(PUBLISHED_NAME, published);
-      if (whole === null) throw new Error("K1: the word of a step under way is damaged");
+      if (whole === null) throw new Spoiled("K1: the word of a step under way is damaged");
       const reader = new Reader(whole), wanted = reader.uint(), sum = isFormer ? 0 : reader.uint();
-      if (redo.length !== wanted) throw new Error(`K1: the redo log has ${redo.length} of ${wanted} pieces`);
+      if (redo.length !== wanted) {
+        throw new Spoiled(`K1: the redo log has ${redo.length} of ${wanted} pieces`);
+      }
       const pieces = redo.map(([, piece]) => piece);
-      if (!isFormer && piecesSum(pieces) !== sum) throw new Error("K1: the redo log is damaged");
+      if (!isFormer && piecesSum(pieces) !== sum) throw new Spoiled("K1: the redo log is damaged");
       await this.#inBatches(decodeRedo(pieces));
     }
     await this.#unpublish(redo.map(([key]) => Number(key[1])));
@@ -152,7 +156,7 @@ export class DenoKvStorage implements Storage {
         const whole = pieces === 0
           ? value
           : joined((await this.#reader.list(["n", name])).map(([, one]) => one));
-        if (bytesSum(whole) !== sum) throw new Error(`the record ${JSON.stringify(name)} is damaged`);
+        if (bytesSum(whole) !== sum) throw new Spoiled(`the record ${JSON.stringify(name)} is damaged`);
         out.set(name, whole);
       }
       return out;

@@ -13,7 +13,7 @@ import { bytesSum } from "./checksum.ts";
 import * as layout from "./denokv_layout.ts";
 import type { KvMutation, StoredRow, Totals } from "./denokv_layout.ts";
 import { joined } from "./denokv_reader.ts";
-import { CHECK_AT_OPEN_BYTES, type Checked } from "./disk_report.ts";
+import { CHECK_AT_OPEN_BYTES, type Checked, Spoiled } from "./disk_report.ts";
 
 type Write = (mutations: readonly KvMutation[]) => Promise<void>;
 type Part = Uint8Array | undefined;
@@ -30,7 +30,7 @@ export function checkFile(path: string): void {
     if (first === null) return;
     db.exec("REINDEX");
     const left = firstFault(db);
-    if (left !== null) throw new Error(left);
+    if (left !== null) throw new Spoiled(left);
   } finally {
     db.close();
   }
@@ -89,7 +89,7 @@ export async function checkRows(
   }
   for (const place of misplaced) if (!keys.has(place.key)) mutations.push({ key: place.at, value: null });
   if (told !== null && keys.size !== told.rows) {
-    throw new Error(`rows are missing: there are ${keys.size}, and there were ${told.rows}`);
+    throw new Spoiled(`rows are missing: there are ${keys.size}, and there were ${told.rows}`);
   }
   const totals = { rows: keys.size, bytes, commits: told?.commits ?? 0 };
   if (told?.bytes !== bytes) mutations.push({ key: ["t"], value: layout.encodeTotals(totals) });
@@ -176,7 +176,7 @@ export async function upgradeRows(kv: Deno.Kv, write: Write): Promise<void> {
     bytes += row.key.length + head.valueBytes;
     if (!("damaged" in upgraded)) continue;
     const whole = stored.value === undefined ? pieces.get(head.position) : stored.value;
-    if (whole === undefined) throw new Error("a value has lost its pieces");
+    if (whole === undefined) throw new Spoiled("a value has lost its pieces");
     await write([
       { key: [...key] as layout.KvPart[], value: layout.encodeRow({ ...row, value: whole }) },
       {

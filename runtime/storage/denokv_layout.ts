@@ -23,6 +23,7 @@ import { Reader, Writer } from "../../store/codec.ts";
 import type { Key } from "../../store/key.ts";
 import type { Row } from "../../store/row.ts";
 import { bytesSum } from "./checksum.ts";
+import { Spoiled } from "./disk_report.ts";
 
 /** All zeros, such a head takes 2,000 bytes; prefix and hash (at most 32) fit beside it (L2). */
 export const KEY_BYTES_WHOLE = 1_000;
@@ -239,7 +240,7 @@ export function decodeRecord(
   entry: Uint8Array,
 ): { readonly pieces: number; readonly value: Uint8Array; readonly sum: number } {
   const whole = unsealed(nameBytes("m", name), entry);
-  if (whole === null) throw new Error(`the record ${JSON.stringify(name)} is damaged`);
+  if (whole === null) throw new Spoiled(`the record ${JSON.stringify(name)} is damaged`);
   const reader = new Reader(whole);
   const read = { pieces: reader.uint(), value: reader.bytes(), sum: reader.uint() };
   reader.end();

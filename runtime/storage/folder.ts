@@ -15,6 +15,8 @@ import { StoreUnavailable } from "../../store/api.ts";
 /** Names the folder as ours, and says which engine wrote it. */
 const MARK_FILE = "SOJOURN";
 const LOCK_FILE = "lock";
+/** What any release has ever written there. */
+const KNOWN = /^sojourn storage: [a-z]+ \d+\n$/;
 
 /** A held folder. */
 export interface FolderClaim {
@@ -89,13 +91,23 @@ function checkMark(path: string, engine: string, former?: string): string {
       writeSynced(path, MARK_FILE, wanted);
       return engine;
     }
-    throw refusal(path, `it was written by "${found.trim()}", and "${wanted.trim()}" was asked for`);
+    const says = KNOWN.test(found)
+      ? `it was written by "${found.trim()}", and "${wanted.trim()}" was asked for`
+      : `its file ${MARK_FILE} does not say what wrote it`;
+    throw refusal(
+      path,
+      `${says}; where its other files are this site's, put back the line "${wanted.trim()}" in that file, ` +
+        `else empty the folder`,
+    );
   }
   const others = names.filter((name) => name !== LOCK_FILE);
   if (others.length > 0) {
     throw refusal(
       path,
-      `it holds other files (${others.slice(0, 3).join(", ")}); an empty folder is accepted`,
+      `it holds other files (${
+        others.slice(0, 3).join(", ")
+      }); an empty folder is accepted, and, where they are this ` +
+        `site's, put back the file ${MARK_FILE} with the line "${wanted.trim()}"`,
     );
   }
   writeSynced(path, MARK_FILE, wanted);

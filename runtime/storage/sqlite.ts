@@ -27,7 +27,7 @@ import type { Range } from "../../store/range.ts";
 import type { Position, Row } from "../../store/row.ts";
 import { recordSum, rowSum } from "./checksum.ts";
 import { CommitCount } from "./commit_count.ts";
-import { CHECK_AT_OPEN_BYTES, type DiskReport } from "./disk_report.ts";
+import { CHECK_AT_OPEN_BYTES, type DiskReport, openFailure, Spoiled } from "./disk_report.ts";
 import { claimFolder, type FolderClaim } from "./folder.ts";
 import { rowBytes } from "./memory.ts";
 import { addSums, checkRows, keyText, soundTotals, type Totals, totalsSum } from "./sqlite_check.ts";
@@ -69,15 +69,16 @@ type Columns = [Uint8Array, number, number, number, number, number, Uint8Array |
 /**
  * Opens the storage in a folder of its own, creating both.
  *
- * @throws StoreUnavailable `disk_failed` where the folder is held, not ours, or not usable.
+ * @param witness a file outside of the folder that counts its commits, too.
+ * @throws StoreUnavailable `disk_failed` where the folder is held, not ours, or not usable; FilesSpoiled.
  */
-export function openSqlite(folder: string, report: DiskReport = {}): SqliteStorage {
+export function openSqlite(folder: string, report: DiskReport = {}, witness?: string): SqliteStorage {
   const claim = claimFolder(folder, FORMAT, FORMER);
   try {
-    return new SqliteStorage(claim, report);
+    return new SqliteStorage(claim, report, witness);
   } catch (error) {
     claim.release();
-    throw failure(`cannot open the store in ${folder}`, error);
+    throw openFailure(folder, error);
   }
 }
 
@@ -99,7 +100,7 @@ export class SqliteStorage implements Storage {
   #closed = false;
   #failed: StoreUnavailable | null = null;
 
-  constructor(claim: FolderClaim, report: DiskReport) {
+  constructor(claim: FolderClaim, report: DiskReport, witness?: string) {
     this.#claim = claim;
     this.#report = report;
     this.#db = new DatabaseSync(`${claim.path}/rows.db`);
@@ -117,7 +118,7 @@ export class SqliteStorage implements Storage {
       this.#log = Deno.openSync(`${claim.path}/rows.db-wal`, { read: true, write: true });
       this.#statements = prepare(this.#db);
       this.#totals = soundTotals(this.#db);
-      this.#count = new CommitCount(`${claim.path}/commits`);
+      this.#count = new CommitCount(`${claim.path}/commits`, ...witness === undefined ? [] : [witness]);
       this.wentBack = this.#count.last > this.#totals.commits;
     } catch (error) {
       this.#db.close();
@@ -137,7 +138,9 @@ export class SqliteStorage implements Storage {
     return this.#read(() => {
       const all = this.#statements.records.all() as unknown as [string, Uint8Array, number][];
       return new Map(all.map(([name, value, sum]) => {
-        if (recordSum(name, value) !== sum) throw new Error(`the record ${JSON.stringify(name)} is damaged`);
+        if (recordSum(name, value) !== sum) {
+          throw new Spoiled(`the record ${JSON.stringify(name)} is damaged`);
+        }
         return [name, value];
       }));
     });

@@ -12,7 +12,7 @@
  */
 import { Buffer } from "node:buffer";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import type { Checked } from "./disk_report.ts";
+import { type Checked, Spoiled } from "./disk_report.ts";
 import { bytesSum, recordSum, rowSum } from "./checksum.ts";
 
 /** A sum that no CRC-32 is. */
@@ -47,11 +47,11 @@ export function checkRows(db: DatabaseSync): Checked {
   for (
     const [name, value, sum] of each<[string, Uint8Array, number]>(db, "SELECT name, value, sum FROM records")
   ) {
-    if (recordSum(name, value) !== sum) throw new Error(`the record ${JSON.stringify(name)} is damaged`);
+    if (recordSum(name, value) !== sum) throw new Spoiled(`the record ${JSON.stringify(name)} is damaged`);
   }
   const totals = readTotals(db);
   if (totals.isSound && totals.rows !== rows) {
-    throw new Error(`rows are missing: there are ${rows}, and there were ${totals.rows}`);
+    throw new Spoiled(`rows are missing: there are ${rows}, and there were ${totals.rows}`);
   }
   if (!totals.isSound || totals.bytes !== bytes) writeTotals(db, { ...totals, rows, bytes });
   return { damaged, isReindexed };
@@ -115,7 +115,7 @@ function mendIndexes(db: DatabaseSync, why: string): void {
     if (fits(columns, columns[1])) continue;
     const key = keys.get(id), position = positions.get(id);
     if (key === undefined || position === undefined) {
-      throw new Error(`a row is damaged, and which one it was is not known any more: ${why}`);
+      throw new Spoiled(`a row is damaged, and which one it was is not known any more: ${why}`);
     }
     wrong.push([id, key, position]);
   }
@@ -124,7 +124,7 @@ function mendIndexes(db: DatabaseSync, why: string): void {
   for (const [id, key, position] of wrong) place.run(key, position, NEVER, id); // SC1
   db.exec("COMMIT");
   const left = structureOf(db);
-  if (left !== null) throw new Error(left);
+  if (left !== null) throw new Spoiled(left);
 }
 
 /** Whether a row's columns fit its checksum, under a key. */

@@ -1,0 +1,110 @@
+/**
+ * A folder of a site whose files are not what was written there, or are older than what was said of them: it is set
+ * aside, and the site goes on as after the loss of that disk.
+ *
+ * Life: `store` → found to be spoiled, or older → renamed to `store.lost`, with the reason in it → looked at and removed by an
+ * operator, or by the next one that is set aside.
+ *
+ * LF1  What is set aside is never opened by the site again, and is never changed: it may be all that is left of something.
+ * LF2  Nothing is set aside that nobody else can make up for and whose loss would be taken for a blank beginning: the root's
+ *      rows, the arbiter's, and what origins have answered. These stop the site, with a word.
+ * LF3  Whoever set it aside tells: the log, an alert for as long as it lies there, and all whose sessions saw what is gone.
+ * LF4  A folder that neighbours have had more of is marked first, and set aside at the next start: nothing of it is open then.
+ */
+import { replaceFile } from "../../functions/client/replace_file.ts";
+import { StoreUnavailable } from "../../store/api.ts";
+import { FilesSpoiled } from "../storage/disk_report.ts";
+
+/** A folder that was set aside. */
+export interface LostFolder {
+  /** As it is called in the site's data folder. */
+  readonly folder: string;
+  readonly why: string;
+}
+
+const LOST = ".lost", WHY_FILE = "WHY", OLDER_FILE = "OLDER";
+/** Looked up at most so often: a status is asked for each second, by several. */
+const LOOK_MS = 10_000;
+
+/** The file that counts a folder's commits outside of it. */
+export const witnessOf = (folder: string): string => `${folder}.commits`;
+
+/** The error of a folder that can't be set aside (LF2). */
+export function notOpened({ folder, why }: FilesSpoiled): StoreUnavailable {
+  return new StoreUnavailable(
+    "disk_failed",
+    `${why}, in ${folder}: put back a backup of that folder. To go on with what is left of it instead, which nobody is ` +
+      `told of, remove the files ${folder}/commits and ${
+        witnessOf(folder)
+      }; to go on without it, remove it and the second`,
+  );
+}
+
+/** Sets a folder aside (LF1). What was so before is gone. */
+export async function setAside(folder: string, why: string): Promise<void> {
+  const aside = folder + LOST;
+  await removed(aside);
+  await Deno.rename(folder, aside);
+  (await replaceFile(Deno, `${aside}/${WHY_FILE}`, why + "\n")).close();
+  await removed(witnessOf(folder));
+}
+
+/** Neighbours know that a folder is an older copy (LF4). */
+export async function markOlder(folder: string, why: string): Promise<void> {
+  (await replaceFile(Deno, `${folder}/${OLDER_FILE}`, why + "\n")).close();
+}
+
+/** Why a folder was marked; null: it was not. */
+export async function olderMark(folder: string): Promise<string | null> {
+  try {
+    return (await Deno.readTextFile(`${folder}/${OLDER_FILE}`)).trim();
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return null;
+    throw error;
+  }
+}
+
+async function removed(path: string): Promise<void> {
+  try {
+    await Deno.remove(path, { recursive: true });
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+  }
+}
+
+/** What lies aside in a site's data folder. */
+export class LostFolders {
+  readonly #data: string;
+  #found: readonly LostFolder[] = [];
+  #lookedMs = -Infinity;
+
+  constructor(data: string) {
+    this.#data = data;
+  }
+
+  all(): readonly LostFolder[] {
+    const nowMs = performance.now();
+    if (nowMs - this.#lookedMs < LOOK_MS) return this.#found;
+    this.#lookedMs = nowMs;
+    return this.#found = this.#look();
+  }
+
+  #look(): LostFolder[] {
+    try {
+      return [...Deno.readDirSync(this.#data)]
+        .filter(({ name, isDirectory }) => isDirectory && name.endsWith(LOST))
+        .map(({ name }) => ({ folder: name, why: this.#why(name) }))
+        .sort((a, b) => a.folder < b.folder ? -1 : 1);
+    } catch {
+      return []; // there is no folder: rows are in memory
+    }
+  }
+
+  #why(name: string): string {
+    try {
+      return Deno.readTextFileSync(`${this.#data}/${name}/${WHY_FILE}`).trim();
+    } catch {
+      return "nobody knows why"; // its word was not written any more
+    }
+  }
+}
