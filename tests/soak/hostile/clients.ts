@@ -90,6 +90,7 @@ const ATTACKS: Readonly<Record<string, () => Promise<unknown>>> = {
   "forged frames: no globals": () => ask("/bend?of=all"),
   "watches": () => ask("/watch"),
   "commits": () => ask("/commits"),
+  "commits: large": () => ask("/commits?of=large"),
   "native threads": () => ask("/native"),
   "loop": () => ask("/loop"),
   "heap": () => ask("/heap"),

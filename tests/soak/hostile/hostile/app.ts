@@ -80,6 +80,16 @@ async function commits(env: Env): Promise<void> {
   await Promise.allSettled(Array.from({ length: 400 }, (_, i) => env.kv.set(["flood", i % 50], value)));
 }
 
+/** Each is as large as an atomic operation may be. */
+async function largeCommits(env: Env): Promise<void> {
+  const value = new Uint8Array(MIB - 1_024);
+  await Promise.allSettled(Array.from({ length: 15 }, (_, i) => {
+    const atomic = env.kv.atomic();
+    for (let each = 0; each < 3; each++) atomic.set(["large", i, each], value);
+    return atomic.commit();
+  }));
+}
+
 function print(): void {
   const line = "\x1b[2J\x1b]0;owned\x07" + "p".repeat(16 * 1024);
   for (let i = 0; i < 2_000; i++) console.error(line);
@@ -118,7 +128,7 @@ export default defineApp({
         await native();
         break;
       case "/commits":
-        await commits(env);
+        await (argument === "large" ? largeCommits(env) : commits(env));
         break;
       case "/loop":
         for (;;);
