@@ -46,6 +46,33 @@ Deno.test("a table gives back the row that was put, as the schema made it", asyn
   assert.equal(await t.get(["ann", "1"]), null);
 });
 
+Deno.test("what could not be read back of a row is refused with its path, and nothing of its atomic is written", async () => {
+  class Secret {
+    readonly #inside = 1;
+    get inside() {
+      return this.#inside;
+    }
+  }
+  const definition = table({ schema: z.object({ id: z.string(), of: z.any() }), key: ["id"] });
+  const { store, orders: t } = open(definition);
+  const key = await crypto.subtle.generateKey({ name: "HMAC", hash: "SHA-256" }, true, ["sign"]);
+  const things: [unknown, string][] = [
+    [new Blob(["x"]), "Blob"],
+    [new File([], "f"), "File"],
+    [key, "CryptoKey"],
+    [new Secret(), "Secret"],
+  ];
+  for (const [thing, name] of things) {
+    const message = new RegExp(`^value\\.of\\.list\\[0\\] is an object of the class ${name}`);
+    const row = { id: "1", of: { list: [thing] } };
+    await assert.rejects(async () => await t.put(row), { code: "value_invalid", message });
+    await assert.rejects(async () => await t.atomic().put({ id: "2", of: 1 }).put(row).commit(), {
+      code: "value_invalid",
+    });
+  }
+  assert.deepEqual(await open(definition, store).orders.getMany([["1"], ["2"]]), [null, null]);
+});
+
 Deno.test("a bad row throws row_invalid and writes nothing (T3)", async () => {
   const { store, orders: t } = open(orders);
   await assert.rejects(() => t.put({ by: "ann", id: "1", at: "soon" as never }), {

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { decodeAnswer, encodeCall } from "../../functions/calls/call.ts";
 import { Session } from "../../functions/session.ts";
+import { list, map, value } from "../../functions/tracked/mod.ts";
 import type { SessionObject } from "../../functions/turns/handler.ts";
 import { decodeValue, encodeValue } from "../../functions/value.ts";
 import { anyStep, begin, carryOut, snapshot, type Step } from "../tracked/programs.ts";
@@ -77,4 +78,50 @@ Deno.test("tracked fields are what plain ones would be when the isolate is lost,
     }),
     { numRuns: 40, interruptAfterTimeLimit: 30_000 },
   );
+});
+
+/** Puts into its fields what could not be read back. */
+class Keeper extends Session {
+  plain: unknown = null;
+  named = map<string, unknown>();
+  listed = list<unknown>();
+  one = value<unknown>(null);
+
+  async keep(where: string, what: keyof typeof THINGS): Promise<void> {
+    const thing = await THINGS[what]();
+    if (where === "plain") this.plain = { in: [thing] };
+    else if (where === "named") this.named.set("a", { in: [thing] });
+    else if (where === "listed") this.listed.push({ in: [thing] });
+    else this.one.set({ in: [thing] });
+  }
+
+  all(): unknown {
+    return { plain: this.plain, named: this.named.size, listed: this.listed.length, one: this.one.get() };
+  }
+}
+
+class Secret {
+  readonly #inside = 1;
+  get inside() {
+    return this.#inside;
+  }
+}
+
+const THINGS = {
+  Blob: () => new Blob(["x"]),
+  File: () => new File([], "f"),
+  CryptoKey: () => crypto.subtle.generateKey({ name: "HMAC", hash: "SHA-256" }, true, ["sign"]),
+  Secret: () => new Secret(),
+};
+
+Deno.test("what could not be read back is refused with its path, in tracked and in plain fields", async () => {
+  await using host = await memoryHost(() => new Keeper() as unknown as SessionObject);
+  const places = { named: 'named\\.get\\("a"\\)', listed: "listed\\[0\\]", one: "one", plain: "plain" };
+  for (const what of Object.keys(THINGS)) {
+    for (const [where, path] of Object.entries(places)) {
+      const message = new RegExp(`can't keep ${path}\\.in\\[0\\]: an instance of ${what}`);
+      await assert.rejects(ask(host, "k", "keep", where, what), { message }, `${what} in ${where}`);
+    }
+  }
+  assert.deepEqual(await ask(host, "k", "all"), { plain: null, named: 0, listed: 0, one: null });
 });
