@@ -31,5 +31,16 @@ export function rowSum(key: Uint8Array, row: Omit<Row, "key">): number {
 export const recordSum = (name: string, value: Uint8Array): number =>
   crc32(value, crc32(Buffer.from(name, "utf8")));
 
+/**
+ * A number of 32 bits for one of up to 53, so that sums of many of them tell one set of numbers from another: a position
+ * stands for a row as it was put once, the sum of a record for what it held.
+ */
+export function mixed(value: number): number {
+  let mix = Math.imul((value % 0x1_0000_0000) ^ 0x9e3779b9, 0x85ebca6b) ^ Math.floor(value / 0x1_0000_0000);
+  mix = Math.imul(mix ^ (mix >>> 16), 0x7feb352d);
+  mix = Math.imul(mix ^ (mix >>> 15), 0x846ca68b);
+  return (mix ^ (mix >>> 16)) >>> 0;
+}
+
 /** The checksum of bytes that follow others. */
 export const bytesSum = (bytes: Uint8Array, before = 0): number => crc32(bytes, before);

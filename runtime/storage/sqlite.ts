@@ -25,12 +25,20 @@ import type { Key } from "../../store/key.ts";
 import { type Commit, DamagedRows, type ScanOptions, type Storage } from "../../store/ports.ts";
 import type { Range } from "../../store/range.ts";
 import type { Position, Row } from "../../store/row.ts";
-import { recordSum, rowSum } from "./checksum.ts";
+import { mixed, recordSum, rowSum } from "./checksum.ts";
 import { CommitCount } from "./commit_count.ts";
 import { CHECK_AT_OPEN_BYTES, type DiskReport, openFailure, Spoiled } from "./disk_report.ts";
 import { claimFolder, type FolderClaim } from "./folder.ts";
 import { rowBytes } from "./memory.ts";
-import { addSums, checkRows, keyText, soundTotals, type Totals, totalsSum } from "./sqlite_check.ts";
+import {
+  addSums,
+  checkRows,
+  contentSum,
+  keyText,
+  soundTotals,
+  type Totals,
+  totalsSum,
+} from "./sqlite_check.ts";
 
 const FORMAT = "sqlite 2";
 /** Without checksums. */
@@ -215,14 +223,20 @@ export class SqliteStorage implements Storage {
   }
 
   #apply(commit: Commit): void {
-    const { begin, end, setRecord, removeRecord } = this.#statements;
+    const { begin, end, setRecord, removeRecord, sumOfRecord } = this.#statements;
     begin.run();
     const totals = { ...this.#totals };
     for (const key of commit.drop) this.#drop(key, totals);
     for (const row of commit.rows) this.#put(row, totals);
     for (const [name, value] of commit.records) {
+      const old = sumOfRecord.get(name) as unknown as [number] | undefined;
+      if (old !== undefined) totals.content = (totals.content - mixed(old[0])) >>> 0;
       if (value === null) removeRecord.run(name);
-      else setRecord.run(name, value, recordSum(name, value));
+      else {
+        const sum = recordSum(name, value);
+        setRecord.run(name, value, sum);
+        totals.content = (totals.content + mixed(sum)) >>> 0;
+      }
     }
     totals.commits++;
     this.#setTotals(totals);
@@ -232,23 +246,33 @@ export class SqliteStorage implements Storage {
 
   #setTotals(totals: Totals): void {
     const { rows, bytes, commits } = totals;
-    this.#statements.setTotals.run(rows, bytes, commits, totalsSum(totals));
+    this.#statements.setTotals.run(
+      rows,
+      bytes,
+      commits,
+      totalsSum(totals),
+      totals.content,
+      contentSum(totals),
+    );
   }
 
   /** Puts a row, and counts what the storage grew by. */
   #put(row: Row, totals: Counting): void {
     const { size, put } = this.#statements;
     const key = blobOf(row.key);
-    const old = size.get(key) as unknown as [number] | undefined;
+    const old = size.get(key) as unknown as [number, number] | undefined;
     const { position, clock, replica, known, expiresAtMs, value } = row;
     put.run(key, position, clock, replica, known, expiresAtMs, value, rowSum(key, row));
     totals.bytes += rowBytes(row) - (old === undefined ? 0 : row.key.length + old[0]);
+    const oldMix = old === undefined ? 0 : mixed(old[1]);
+    totals.content = (totals.content + mixed(position) - oldMix) >>> 0;
     if (old === undefined) totals.rows++;
   }
 
   #drop(key: Key, totals: Counting): void {
-    const old = this.#statements.drop.get(blobOf(key)) as unknown as [number] | undefined;
+    const old = this.#statements.drop.get(blobOf(key)) as unknown as [number, number] | undefined;
     if (old === undefined) return;
+    totals.content = (totals.content - mixed(old[1])) >>> 0;
     totals.bytes -= key.length + old[0];
     totals.rows--;
   }
@@ -298,18 +322,19 @@ function prepare(db: DatabaseSync) {
     journal: rows(
       `SELECT ${COLUMNS} FROM rows WHERE position > ? AND position <= ? ORDER BY position LIMIT ?`,
     ),
-    size: rows("SELECT ifnull(length(value), 0) FROM rows WHERE key = ?"),
+    size: rows("SELECT ifnull(length(value), 0), position FROM rows WHERE key = ?"),
     put: db.prepare(
       `INSERT INTO rows(${COLUMNS}) VALUES(?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(key) DO UPDATE SET
        position = excluded.position, clock = excluded.clock, replica = excluded.replica,
        known = excluded.known, expires = excluded.expires, value = excluded.value, sum = excluded.sum`,
     ),
-    drop: rows("DELETE FROM rows WHERE key = ? RETURNING ifnull(length(value), 0)"),
+    drop: rows("DELETE FROM rows WHERE key = ? RETURNING ifnull(length(value), 0), position"),
     records: rows("SELECT name, value, sum FROM records"),
+    sumOfRecord: rows("SELECT sum FROM records WHERE name = ?"),
     setRecord: db.prepare("INSERT OR REPLACE INTO records(name, value, sum) VALUES(?, ?, ?)"),
     removeRecord: db.prepare("DELETE FROM records WHERE name = ?"),
     setTotals: db.prepare(`UPDATE totals SET value = CASE name
-      WHEN 'rows' THEN ? WHEN 'bytes' THEN ? WHEN 'commits' THEN ? WHEN 'sum' THEN ? ELSE value END`),
+      WHEN 'rows' THEN ? WHEN 'bytes' THEN ? WHEN 'commits' THEN ? WHEN 'sum' THEN ? WHEN 'content' THEN ? WHEN 'contentSum' THEN ? ELSE value END`),
   };
 }
 

@@ -9,11 +9,13 @@
  *      that nothing fits: it is damaged until it is put or dropped, also after a restart.
  * SC2  What is wrong with a table itself, or a row that is gone, is an error: nothing here can tell which rows those
  *      were. That a row is gone shows in the count of rows; counts that do not fit their own checksum are counted anew.
+ * SC3  A part of the file that is older than the rest holds rows that fit their checksums. The sum over all positions and
+ *      records shows it: a row has a position of its own each time that it is put.
  */
 import { Buffer } from "node:buffer";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { type Checked, Spoiled } from "./disk_report.ts";
-import { bytesSum, recordSum, rowSum } from "./checksum.ts";
+import { bytesSum, mixed, recordSum, rowSum } from "./checksum.ts";
 
 /** A sum that no CRC-32 is. */
 const NEVER = -1;
@@ -38,22 +40,29 @@ export function checkRows(db: DatabaseSync): Checked {
   const structure = structureOf(db);
   const isReindexed = structure !== null;
   if (structure !== null) mendIndexes(db, structure);
-  let damaged = 0, bytes = 0, rows = 0;
+  let damaged = 0, bytes = 0, rows = 0, content = 0;
   for (const columns of each<RowColumns>(db, `${ROWS} ORDER BY id`)) {
     if (!fits(columns, columns[1])) damaged++;
     bytes += columns[1].length + (columns[7]?.length ?? 0);
+    content = (content + mixed(columns[2])) >>> 0;
     rows++;
   }
   for (
     const [name, value, sum] of each<[string, Uint8Array, number]>(db, "SELECT name, value, sum FROM records")
   ) {
     if (recordSum(name, value) !== sum) throw new Spoiled(`the record ${JSON.stringify(name)} is damaged`);
+    content = (content + mixed(sum)) >>> 0;
   }
   const totals = readTotals(db);
   if (totals.isSound && totals.rows !== rows) {
     throw new Spoiled(`rows are missing: there are ${rows}, and there were ${totals.rows}`);
   }
-  if (!totals.isSound || totals.bytes !== bytes) writeTotals(db, { ...totals, rows, bytes });
+  if (totals.isContentSound && totals.content !== content) {
+    throw new Spoiled("some rows are older than what was put there last"); // SC3
+  }
+  if (!totals.isSound || !totals.isContentSound || totals.bytes !== bytes) {
+    writeTotals(db, { ...totals, rows, bytes, content });
+  }
   return { damaged, isReindexed };
 }
 
@@ -62,23 +71,38 @@ export interface Totals {
   readonly rows: number;
   readonly bytes: number;
   readonly commits: number;
+  /** The sum over all positions and records (SC3). */
+  readonly content: number;
+}
+
+interface ReadTotals extends Totals {
+  readonly isSound: boolean;
+  /** The sum over positions and records is of this commit: a version that knew nothing of it has written none since. */
+  readonly isContentSound: boolean;
 }
 
 /** The counts, and whether they fit their checksum. */
-export function readTotals(db: DatabaseSync): Totals & { readonly isSound: boolean } {
+export function readTotals(db: DatabaseSync): ReadTotals {
   const found = new Map(each<[string, number]>(db, "SELECT name, value FROM totals"));
   const of = (name: string) => found.get(name) ?? 0;
-  const totals = { rows: of("rows"), bytes: of("bytes"), commits: of("commits") };
-  return { ...totals, isSound: of("sum") === totalsSum(totals) };
+  const totals = { rows: of("rows"), bytes: of("bytes"), commits: of("commits"), content: of("content") };
+  const isSound = of("sum") === totalsSum(totals);
+  const isContentSound = isSound && found.has("content") && of("contentSum") === contentSum(totals);
+  return { ...totals, isSound, isContentSound };
 }
 
 /** Counts rows and bytes anew where the counts do not fit their checksum: in a file that is new, or of the format before. */
 export function soundTotals(db: DatabaseSync): Totals {
   const totals = readTotals(db);
-  if (totals.isSound) return totals;
+  if (totals.isSound && totals.isContentSound) return totals;
   const sql = "SELECT count(*), ifnull(sum(length(key) + ifnull(length(value), 0)), 0) FROM rows NOT INDEXED";
   const [[rows, bytes] = [0, 0]] = [...each<[number, number]>(db, sql)];
-  const counted = { rows, bytes, commits: totals.commits };
+  let content = 0;
+  for (const [position] of each<[number]>(db, "SELECT position FROM rows")) {
+    content = (content + mixed(position)) >>> 0;
+  }
+  for (const [sum] of each<[number]>(db, "SELECT sum FROM records")) content = (content + mixed(sum)) >>> 0;
+  const counted = { rows, bytes, commits: totals.commits, content };
   writeTotals(db, counted);
   return counted;
 }
@@ -86,13 +110,18 @@ export function soundTotals(db: DatabaseSync): Totals {
 /** Puts the counts, with their checksum. */
 export function writeTotals(db: DatabaseSync, totals: Totals): void {
   const set = db.prepare("INSERT OR REPLACE INTO totals VALUES(?, ?)");
-  for (const name of ["rows", "bytes", "commits"] as const) set.run(name, totals[name]);
+  for (const name of ["rows", "bytes", "commits", "content"] as const) set.run(name, totals[name]);
   set.run("sum", totalsSum(totals));
+  set.run("contentSum", contentSum(totals));
 }
 
 /** The checksum of counts. */
 export const totalsSum = ({ rows, bytes, commits }: Totals): number =>
   bytesSum(new TextEncoder().encode(`${rows} ${bytes} ${commits}`));
+
+/** The checksum of the sum over positions and records, as of a commit. */
+export const contentSum = ({ content, commits }: Totals): number =>
+  bytesSum(new TextEncoder().encode(`${content} ${commits}`));
 
 /** What SQLite finds wrong first; null: nothing. */
 function structureOf(db: DatabaseSync): string | null {

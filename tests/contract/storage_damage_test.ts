@@ -215,3 +215,44 @@ async function copy(from: string, to: string): Promise<void> {
     if (name !== "lock" && !name.endsWith("-shm")) await Deno.copyFile(`${from}/${name}`, `${to}/${name}`);
   }
 }
+
+Deno.test("storage: sqlite: a part of the file that is older than the rest is never believed (SC3)", async () => {
+  const lost: string[] = [];
+  for (const count of [20, 100, 400]) {
+    const folder = await Deno.makeTempDir({ prefix: "sojourn-stale-" });
+    const keyOf = (i: number) => packKey(["app", i]), rows = new Map<Key, Row>();
+    let position = 0;
+    const put = async (storage: Storage, i: number) => {
+      const one = row(keyOf(i), ++position, new Uint8Array(400).fill(position), {});
+      rows.set(one.key, one);
+      await storage.commit(step([one], [], [["cursor", new Uint8Array([position])]]));
+    };
+    const first = await openEngine("sqlite", folder);
+    for (let i = 0; i < count; i++) await put(first, i);
+    await first.close(); // all is in the one file
+    const older = await Deno.readFile(`${folder}/rows.db`);
+    const second = await openEngine("sqlite", folder);
+    for (let i = 0; i < count; i += 2) await put(second, i);
+    await second.close();
+    const third = await openEngine("sqlite", folder);
+    await put(third, 1);
+    const log = await Deno.readFile(`${folder}/rows.db-wal`);
+    await third.close();
+    // As where the disk has lost what the second wrote to the file, and kept the log of the third.
+    await Deno.writeFile(`${folder}/rows.db`, older);
+    await Deno.writeFile(`${folder}/rows.db-wal`, log);
+    try {
+      const again = await openEngine("sqlite", folder);
+      for (const each of rows.values()) assert.deepEqual(await again.get(each.key), each);
+      await again.close();
+    } catch (error) {
+      assert.ok(
+        error instanceof Error && /older than what was put there last/.test(error.message),
+        String(error),
+      );
+      lost.push(error.message);
+    }
+    await Deno.remove(folder, { recursive: true });
+  }
+  assert.ok(lost.length > 0);
+});
