@@ -19,7 +19,7 @@ export type AppErrorCode =
   | "limit_atomic"
   | "limit_list"
   | "limit_body"
-  | "limit_calls" // too many calls of a stateful session wait at one time
+  | "limit_calls" // too many calls of stateful sessions: at one time, or of one request with an Idempotency-Key
   | "limit_timers"
   | "limit_messages" // too much waits to reach a stateful session
   | "deploy_invalid" // the default export is no app

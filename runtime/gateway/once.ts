@@ -11,10 +11,13 @@
  * O2  Calls of two clients never share an id, whatever keys they send: unless both have no session yet and present the
  *     same `Authorization` or none, and one knows or guesses the other's key.
  * O3  A session that the platform made for this very request is none: sent again, the request would have another.
+ * O4  A request keeps no more than {@link KEPT_NAMES_MAX} names: one that stays for days, as a socket does, could make its
+ *     site remember without end. Its next call of another name fails; those that it made before go on.
  */
 import { createHash } from "node:crypto";
 import { decodeCall } from "../../functions/calls/call.ts";
 import type { SessionTarget } from "../../functions/calls/stub.ts";
+import { AppError } from "../../functions/errors.ts";
 import { Writer } from "../../store/codec.ts";
 import { Problem } from "./problem.ts";
 
@@ -49,6 +52,9 @@ export function onceKeyOf(
   );
 }
 
+/** Sessions and methods that one request calls, at 200 bytes each: 3 MB. */
+export const KEPT_NAMES_MAX = 16_384;
+
 /** What names a request for ever (O1). */
 export interface OnceScope {
   readonly app: string;
@@ -71,7 +77,7 @@ export class OnceCalls {
     this.#scope = scope;
   }
 
-  /** The id of the next call. @throws CodecError for bytes that are no call. */
+  /** The id of the next call. @throws CodecError for bytes that are no call; AppError `limit_calls` (O4). */
   next(target: SessionTarget, bytes: Uint8Array): string {
     const call = decodeCall(bytes);
     const { app, session, key, method, target: path, authorization } = this.#scope;
@@ -83,6 +89,12 @@ export class OnceCalls {
     if (call.kind === "fetch") writer.text(call.url);
     const name = createHash("sha256").update(writer.done()).digest("hex");
     const made = this.#made.get(name) ?? 0;
+    if (made === 0 && this.#made.size >= KEPT_NAMES_MAX) {
+      throw new AppError(
+        "limit_calls",
+        `a request with an Idempotency-Key can't call more than ${KEPT_NAMES_MAX} methods of stateful sessions`,
+      );
+    }
     this.#made.set(name, made + 1);
     return `${PREFIX}${name}.${made}`;
   }

@@ -1,6 +1,7 @@
 import { strict as assert } from "node:assert";
 import { encodeCall } from "../../functions/calls/call.ts";
-import { OnceCalls, onceKeyOf, type OnceScope } from "./once.ts";
+import { AppError } from "../../functions/errors.ts";
+import { KEPT_NAMES_MAX, OnceCalls, onceKeyOf, type OnceScope } from "./once.ts";
 import { Problem } from "./problem.ts";
 
 const rpc = (method: string, args = "x") =>
@@ -88,4 +89,14 @@ Deno.test("ids are made as docs/protocol/homes.md says: hashed by another progra
       [`once.${hash}.0`, `once.${hash}.1`],
     );
   }
+});
+
+Deno.test("a request that calls without end is refused new names, and what it has goes on (O4)", () => {
+  const calls = new OnceCalls(SCOPE);
+  for (let i = 0; i < KEPT_NAMES_MAX; i++) calls.next({ class: "cart", id: `${i}` }, rpc("add"));
+  assert.throws(
+    () => calls.next({ class: "cart", id: "one more" }, rpc("add")),
+    (error) => error instanceof AppError && error.code === "limit_calls",
+  );
+  assert.match(calls.next({ class: "cart", id: "7" }, rpc("add")), /\.1$/);
 });
