@@ -15,7 +15,7 @@ type OwnLogs = Pick<LiveHomePorts<unknown>, "state" | "baseAt" | "read" | "base"
 /**
  * What homes ask of the keepers of their own site.
  *
- * @param unread this disk does not give what it has; whoever asked is given nothing.
+ * @param unread this disk does not give what it has: whoever asked is given nothing, or, of a base, no answer.
  */
 export function ownLogs(keepers: Keepers, site: SiteId, unread: (error: Error) => void): OwnLogs {
   const log = (name: StatefulName) => keepers.log(name);
@@ -35,7 +35,14 @@ export function ownLogs(keepers: Keepers, site: SiteId, unread: (error: Error) =
       const reply = await asked({ kind: "fetch", ...of(name), after, whole: false });
       return reply?.kind === "copy" ? reply.pieces : [];
     },
-    base: (name) => keepers.base(name),
+    base: async (name) => {
+      try {
+        return await keepers.base(name);
+      } catch (error) {
+        unread(asError(error));
+        return await new Promise<never>(() => {}); // no base would be taken for a log without one
+      }
+    },
     hasState: (name, mark) => beginWith(log(name)?.parts.marks ?? [], mark),
     parts: async (name, at, first) => {
       const reply = await asked({ kind: "parts", ...of(name), at, first });
