@@ -71,11 +71,12 @@ Deno.test("a mistaken suspicion excuses what it can have led to, and nothing of 
 
 for (const variant of VARIANTS) {
   Deno.test(`owners groups broken on purpose are caught: ${variant.name}`, async () => {
-    for (let seed = 0; seed < variant.seeds; seed++) {
+    const { first = 0, seeds } = variant;
+    for (let seed = first; seed < first + seeds; seed++) {
       const { violations } = await simulateOwners(seed, variant);
       const found = violations.find(({ checker }) => variant.caughtBy.includes(checker));
       if (found !== undefined) return;
     }
-    assert.fail(`no checker saw it in ${variant.seeds} seeds`);
+    assert.fail(`no checker saw it in ${seeds} seeds from ${first} on`);
   });
 }

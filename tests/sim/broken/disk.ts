@@ -81,6 +81,7 @@ export const missesAreAbsent: Variant = {
 
 export const leavesOutDamaged: Variant = {
   name: "a damaged row is left out",
+  from: 6,
   rule: "S4, G1: what is damaged is never answered with none",
   make: () =>
     hooked(() => ({

@@ -13,6 +13,7 @@ const carries = (keep: (carry: Carry, replica: Replica, site: SiteId) => Carry):
 
 export const carriesFootprint: Variant = {
   name: "carry only the footprint",
+  from: 61,
   rule: "C1: all rows pending towards the common ancestor",
   make: () => {
     const touched = new Map<string, Set<Key>>();
@@ -101,7 +102,7 @@ export const carriesSourceOnly: Variant = {
       };
     }),
   change: deep,
-  from: 76,
+  from: 334,
 };
 
 export const carriesPart: Variant = {
@@ -170,6 +171,7 @@ function withoutClock(token: TokenState, replica: Replica): TokenState {
 
 export const keepsClock: Variant = {
   name: "clock not moved by tokens and marks",
+  from: 10,
   rule: "I5: the clock is advanced by every row, push, feed and token",
   make: () =>
     hooked(() => ({

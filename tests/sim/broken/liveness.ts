@@ -21,6 +21,7 @@ export const neverFetches: Variant = {
 
 export const neverConverges: Variant = {
   name: "one row in five that is never fed",
+  from: 10,
   rule: "I2: a feed has all covered rows past the cursor",
   make: () =>
     hooked(() => ({

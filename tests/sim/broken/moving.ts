@@ -132,7 +132,7 @@ export const settlesAtOnce: Variant = {
       ],
     })),
   change: uneven,
-  from: 110,
+  from: 112,
 };
 
 export const adoptsAlone: Variant = {
@@ -151,6 +151,7 @@ export const adoptsAlone: Variant = {
 
 export const speaksFirst: Variant = {
   name: "a site that moved says it has kept everything before that has gone up",
+  from: 10,
   rule: "adoption F3: its word stands behind all that it kept, and comes in the same step",
   make: () =>
     hooked(() => {
@@ -218,7 +219,7 @@ export const readsOldPaths: Variant = {
       };
     }),
   change: straggling,
-  from: 34,
+  from: 36,
 };
 
 /**

@@ -121,6 +121,7 @@ const STALE = "stale/", COVERED = "cover/";
 
 export const servesStale: Variant = {
   name: "rows from under another parent served as they are",
+  from: 13,
   rule: "resync T2: a stale row is on disk and nowhere else",
   make: () =>
     hooked(() => ({

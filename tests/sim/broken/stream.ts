@@ -101,7 +101,7 @@ export const forgetsEnds: Variant = {
   rule: "I8: the end of an incarnation travels with or before any newer stable clock",
   make: () => dropsRows(["feed", "fetched"], (key) => holds(ENDED_RANGE, key)),
   change: (plan) => restless(withFaults({ wipe: 6 })(plan)),
-  from: 17,
+  from: 36,
 };
 
 export const removesWithoutEnd: Variant = {
@@ -152,6 +152,7 @@ export const acknowledgesPushes: Variant = {
 
 export const losesDeletions: Variant = {
   name: "deletions left out of the feed",
+  from: 4,
   rule: "a deletion is a row",
   make: () =>
     hooked(() => ({
@@ -165,6 +166,7 @@ export const losesDeletions: Variant = {
 
 export const skipsFeed: Variant = {
   name: "a reconnect that skips what it missed",
+  from: 6,
   rule: "I2: the feed goes on from the child's cursor",
   make: () =>
     hooked(() => ({
@@ -178,6 +180,7 @@ export const skipsFeed: Variant = {
 
 export const skipsPush: Variant = {
   name: "a welcome that acknowledges too much",
+  from: 7,
   rule: "I7: a row is kept and pushed until the parent acknowledged it",
   make: () =>
     hooked(() => {

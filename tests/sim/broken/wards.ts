@@ -143,6 +143,7 @@ export const answersBehind: Variant = {
 
 export const standsInAtOnce: Variant = {
   name: "rows of a ward without what they depend on",
+  from: 2,
   rule: "C3: an owner's answer names what its source had got from the common ancestor",
   make: () =>
     wards({
@@ -171,7 +172,7 @@ export const standsInForSourceOnly: Variant = {
       },
     }),
   change: cutting,
-  from: 70,
+  from: 73,
 };
 
 /** Sessions go from a core to the edges below it, which cover little of what was told there, and it loses its disk. */

@@ -152,7 +152,7 @@ export const VARIANTS: readonly Variant[] = [
   },
   {
     name: "a home drops a host from the record by itself",
-    first: 78,
+    first: 125,
     patch: () =>
       replaced(HostOwners.prototype, "drop", () => ({
         value(this: HostOwners, host: string) {
