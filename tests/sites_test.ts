@@ -44,6 +44,15 @@ for (const plan of Object.keys(HARD).filter((name) => !NOT_CLEAN.has(name))) {
   });
 }
 
+Deno.test("whole sites: an answer that a run knew leaves with what its handler wrote, where the run is over (R2)", async () => {
+  const { change: hollow = (plan) => plan } = optionsOf("hollow");
+  const change: typeof hollow = (drawn) => {
+    const plan = hollow(drawn);
+    return { ...plan, store: { ...plan.store, faults: { ...plan.store.faults, nap: 2 } } };
+  };
+  assert.deepEqual((await simulateSites(0, { change })).violations, []);
+});
+
 Deno.test("whole sites: a seed runs the same twice", async () => {
   assert.equal((await simulateSites(11)).seen, (await simulateSites(11)).seen);
 });

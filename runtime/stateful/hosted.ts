@@ -345,13 +345,17 @@ export class Hosted implements RunListener, PeersSession {
     }
   }
 
-  /** It was run before: its answer is there, or on its way. */
+  /**
+   * It was run before: its answer is there, or on its way. What its log wrote may be applied by the next run only, where
+   * this one is over meanwhile: nothing of it leaves then (session_run.ts R2).
+   */
   #relay(run: SessionRun, waiting: Waiting, answer: Promise<Uint8Array>): void {
     answer.then(async (bytes) => {
       await run.settled;
       const token = await run.store.token();
+      if (run.isOver) return; // H2
       this.#settle(waiting.request, (w) => w.done.resolve({ answer: bytes, token }));
-    }).catch(() => {}); // the run is over: H2
+    }).catch(() => {}); // it is over, or will be: H2
   }
 
   async #switched(run: SessionRun): Promise<void> {

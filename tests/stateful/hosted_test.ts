@@ -37,7 +37,10 @@ function aRun() {
 
 function served() {
   const runs: ReturnType<typeof aRun>[] = [];
-  const next = { epoch: 1, fails: false, over: null as RunOver | null, noted: () => {} };
+  const next = {
+    ...{ epoch: 1, fails: false, over: null as RunOver | null, noted: () => {} },
+    made: (_run: SessionRun) => {},
+  };
   let gone = 0;
   const site = {
     why: () => null,
@@ -60,6 +63,7 @@ function served() {
       }
       Object.assign(run.home, { epoch: next.epoch });
       runs.push(run);
+      next.made(run);
       return Promise.resolve(run);
     },
   } as unknown as HostedSite;
@@ -208,6 +212,29 @@ const asks =
     const told = decodeAnswer(answer);
     return told.kind === "value" ? decodeValue(told.value) : told;
   };
+
+Deno.test("an answer that a run had, and that is over before its writes are applied, is given by the next run (H2, R2)", async () => {
+  const { hosted, runs, next } = served();
+  const applying = Promise.withResolvers<void>();
+  next.made = (run) => {
+    const number = runs.length, settled = number === 1 ? applying.promise : Promise.resolve();
+    const answer = Promise.resolve(Uint8Array.of(number));
+    Object.assign(run.home, { ask: () => ({ kind: "known", answer }) });
+    Object.assign(run, { settled, store: { token: () => Promise.resolve(`token ${number}`) } });
+  };
+  const asked = hosted.request({ request: "r", chain: [], bytes: new Uint8Array(), token: null });
+  const turns = () => new Promise<void>((resolve) => setTimeout(resolve));
+  await turns();
+  const [run] = runs;
+  assert.ok(run !== undefined);
+  Object.assign(run, { isOver: true }); // nothing leaves of it any more, and nothing is waited for
+  applying.resolve();
+  await turns();
+  hosted.over(run, { kind: "killed", why: "another one", isCause: false, isUnbegun: false, underWay: 0 });
+  run.finish();
+  const { answer, token } = await asked;
+  assert.deepEqual([[...answer], token], [[2], "token 2"]);
+});
 
 Deno.test("a session that began anew is served when a request of the one before fails (H6)", async () => {
   await using memory = await memoryHost(() => new Counter() as unknown as SessionObject);
