@@ -37,6 +37,8 @@ interface Host {
   eager(): void;
   /** A child does not believe its wall clock, which says so. */
   wall(child: SiteId, ms: number): void;
+  /** A child is refused for its clock, which says so. */
+  ahead(child: SiteId, ms: number): void;
   /** Whether what speaks of a position may leave; else resolves when it may (PROTOCOL O2). */
   isSafe(position: Position): boolean;
   safe(position: Position): Promise<void>;
@@ -296,6 +298,7 @@ export class Downlinks {
     });
     if (refused) {
       child.welcomed = false;
+      this.#host.ahead(child.id, unixMs(clock));
       // It may not believe its own wall clock any more that is right again.
       this.#core.send(child.id, { kind: "wall", ms: this.#core.wall.nowMs() });
     }

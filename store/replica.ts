@@ -109,6 +109,7 @@ export class SiteReplica implements Replica {
         this.#uplink?.fetch(range, limit, reverse, trace) ?? Promise.resolve(),
       eager: () => this.#uplink?.eager(),
       wall: (child, ms) => this.#timekeeper.told(child, ms),
+      ahead: (child, ms) => this.#timekeeper.refused(child, ms),
       isSafe: (position) => this.#wards.source.mayFeed(position),
       safe: (position) => this.#durability.fed(position),
     });

@@ -9,6 +9,10 @@
  * K3  A site tells its neighbours what its wall clock says, again and again, where that is behind what it believes, or
  *     both are behind what it has dated: what they hear of it otherwise is what it dates. Two whose clocks were ahead and
  *     are right again would confirm each other's belief for good.
+ * K4  A root whose wall clock is not believed takes the time from its children, where it refuses most of them for their
+ *     clocks, which agree: it was down, or suspended, and its wall clock can't tell it for how long. Any other site takes
+ *     the time from its parent then (wall.ts B6). It takes the least that they say, and of a child that says by itself
+ *     what its wall clock does (K1, K3) no more than that.
  */
 import type { Child } from "./child.ts";
 import type { Core } from "./core.ts";
@@ -18,7 +22,7 @@ import { unixMs } from "./row.ts";
 import type { Doubt } from "./wall.ts";
 
 interface Neighbours {
-  /** Sends to the parent, where there is one that has welcomed this site. */
+  /** Sends to the parent, where there is one that is connected: it may refuse this site for its clock. */
   tell(ms: number): void;
   /** Sends to the children that are connected. */
   tellBelow(ms: number): void;
@@ -38,6 +42,8 @@ export class Timekeeper {
   readonly #core: Core;
   readonly #neighbours: Neighbours;
   readonly #said = new Map<SiteId, Said>();
+  /** By child that is refused for its clock: what that was when it said hello last (K4). */
+  readonly #ahead = new Map<SiteId, Said>();
   #toldMs = -Infinity;
   #isDoubted = false;
 
@@ -52,11 +58,11 @@ export class Timekeeper {
     wall.isAlone = isRoot && topology.childrenOf(config.site).length === 0;
     const { doubt } = wall;
     this.#note(doubt);
-    if (doubt === null) this.#said.clear();
+    if (doubt === null) this.#forget();
     else if (isRoot && this.#isConfirmed()) {
       wall.believe();
       return this.look();
-    }
+    } else if (isRoot && doubt.forMs >= CLOCK_DOUBT_MS) this.#takeTime();
     this.#tell(doubt);
   }
 
@@ -86,17 +92,55 @@ export class Timekeeper {
     this.#core.wall.hears(site, ms, true);
   }
 
+  /** A child was refused for its clock. */
+  refused(site: SiteId, ms: number): void {
+    if (this.#core.isRoot) this.#ahead.set(site, { ms, steadyMs: this.#core.steady.nowMs() });
+  }
+
+  #forget(): void {
+    this.#said.clear();
+    this.#ahead.clear();
+  }
+
+  /** K4 */
+  #takeTime(): void {
+    const { wall } = this.#core;
+    let connected = 0;
+    const times: number[] = [];
+    for (const child of this.#neighbours.children()) {
+      if (!child.connected) continue;
+      connected++;
+      const dates = this.#saidNow(this.#ahead, child.id), says = this.#saidNow(this.#said, child.id);
+      if (dates === null) continue;
+      const ms = says === null ? dates : Math.min(dates, says);
+      if (wall.isTooFar(ms)) times.push(ms);
+    }
+    times.sort((a, b) => a - b);
+    const agreeing = (ms: number) => times.filter((each) => each >= ms && each - ms <= CLOCK_AHEAD_MS_MAX);
+    const time = times.find((ms) => 2 * agreeing(ms).length > connected);
+    if (time === undefined) return;
+    this.#core.count("clock_taken");
+    this.#forget();
+    wall.takes(time);
+  }
+
+  /** What it would say now, if it has said anything lately. */
+  #saidNow(said: ReadonlyMap<SiteId, Said>, site: SiteId): number | null {
+    const last = said.get(site), nowMs = this.#core.steady.nowMs();
+    return last === undefined || nowMs - last.steadyMs > COUNTS_FOR_MS
+      ? null
+      : last.ms + nowMs - last.steadyMs;
+  }
+
   /** K2 */
   #isConfirmed(): boolean {
-    const { wall, steady } = this.#core, nowMs = steady.nowMs();
+    const { wall } = this.#core;
     let connected = 0, agreeing = 0;
     for (const child of this.#neighbours.children()) {
       if (!child.connected) continue;
       connected++;
-      const said = this.#said.get(child.id);
-      if (said === undefined || nowMs - said.steadyMs > COUNTS_FOR_MS) continue;
-      const theirsMs = said.ms + nowMs - said.steadyMs;
-      if (Math.abs(theirsMs - wall.saysMs) <= CLOCK_AHEAD_MS_MAX) agreeing++;
+      const theirsMs = this.#saidNow(this.#said, child.id);
+      if (theirsMs !== null && Math.abs(theirsMs - wall.saysMs) <= CLOCK_AHEAD_MS_MAX) agreeing++;
     }
     return 2 * agreeing > connected;
   }

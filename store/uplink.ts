@@ -371,7 +371,7 @@ export class Uplink {
 
   /** What time it is, where what this site dates does not tell (timekeeper.ts). */
   tellWall(ms: number): void {
-    if (this.#welcomed) this.#send({ kind: "wall", ms });
+    if (this.#connected) this.#send({ kind: "wall", ms });
   }
 
   /** Asks the parent for marks at once, for a while: somebody here waits. */

@@ -21,6 +21,7 @@
  *     site's own clock value stays where it is.
  * B6  A site that starts with a wall clock that is behind what it had dated before takes the time from its parent: how
  *     long it was down nobody here knows. So does one without any time of its own, whatever its wall clock says since.
+ *     A root takes it from most of its children, where its wall clock is not believed (timekeeper.ts K4).
  * B7  A root without children has nobody to ask. It goes by a wall clock that has stayed where it is for CLOCK_STAYS_MS,
  *     further ahead or back: what expires does. What it dates does not, and goes on from what was believed: the first
  *     site that joins may know better, and would refuse what is dated ahead of it for as long as the leap was wide.
@@ -134,14 +135,25 @@ export class Wall {
    * is, believed or not. Where it may, that clock is believed so far (B3).
    */
   agrees(ms: number): boolean {
-    this.#look();
+    if (this.isTooFar(ms)) return false;
     const saysMs = this.saysMs;
-    if (ms > Math.max(this.#believedMs, saysMs, this.#firstMs) + CLOCK_AHEAD_MS_MAX) return false;
     if (this.#odd !== null && saysMs > this.#placeMs && ms > this.#placeMs) {
       this.#placeMs = Math.min(ms, saysMs);
       this.#believedMs = Math.max(this.#believedMs, this.#placeMs);
     }
     return true;
+  }
+
+  /** Whether a time is so far ahead that this site refuses who has dated something by it. */
+  isTooFar(ms: number): boolean {
+    this.#look();
+    return ms > Math.max(this.#believedMs, this.saysMs, this.#firstMs) + CLOCK_AHEAD_MS_MAX;
+  }
+
+  /** The time is so, whatever the wall clock says, which is not believed (timekeeper.ts K4). */
+  takes(ms: number): void {
+    this.#look();
+    if (ms > this.#believedMs) this.#placeMs = this.#believedMs = ms;
   }
 
   /** The parent welcomes this site, and its clock says so (B6). */

@@ -424,12 +424,13 @@ export class SimSite {
 
   /**
    * One that is behind and starts where it can't know that, on a blank disk or after a sleep in which its time would
-   * have come, refuses its parent until its operator sets its clock. A root whose disk is blank has nobody to ask.
+   * have come, refuses its parent until its operator sets its clock. A root takes the time from its children; where its
+   * disk is blank it has nobody to ask.
    */
   #setClock(sleptMs: number): void {
-    const isBlank = this.#number === 0;
-    if (isBlank && this.plan.parent === null) this.#leapMs = 0;
-    if (this.#leapMs < 0 && (isBlank || sleptMs > 0)) this.#leapMs = 0;
+    const isBlank = this.#number === 0, isRoot = this.plan.parent === null;
+    if (isBlank && isRoot) this.#leapMs = 0;
+    if (this.#leapMs < 0 && (isBlank || !isRoot && sleptMs > 0)) this.#leapMs = 0;
   }
 
   /** The machine's wall clock is wrong by so much, whatever process reads it; 0 puts it right. */

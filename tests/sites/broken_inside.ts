@@ -87,4 +87,11 @@ export const INSIDE_VARIANTS: readonly InsideVariant[] = [
     becomes: "    await Promise.resolve();\n",
     ...{ plan: "unapplied", first: 0, seeds: 6, caughtBy: "durability" },
   },
+  {
+    name: "a root that takes the time from no child, where nothing at its own machine says it",
+    file: "store/timekeeper.ts",
+    says: "    if (time === undefined) return;\n",
+    becomes: "    if (time === undefined || connected > 0) return;\n",
+    ...{ plan: "overslept", first: 15, seeds: 1, caughtBy: "liveness" },
+  },
 ];

@@ -339,13 +339,31 @@ const restored: Change = (plan) => ({
 /** Clocks leap beyond what others accept, and nobody believes them. */
 const leaping: Change = (plan) => more(restless(plan), { leap: 2, jump: 3, crash: 2 });
 
+/** They are wrong for long, and sites are down while minutes pass: how long they were nobody there knows. */
+const overslept: Change = (plan) => {
+  const changed = more(restless(plan), { leap: 3, nap: 3, crash: 5 });
+  return { ...changed, store: { ...changed.store, downMs: [300, 2_500] } };
+};
+
 /** They leap so that nobody can tell. */
 const warping: Change = (plan) => more(restless(plan), { warp: 2, jump: 3, crash: 2 });
 
 export const HARD: Readonly<Record<string, Change>> = {
   ...{ storm, clocks, seated, wipes, followed, throwing, resting, origins, roaming, deployed, calling },
   ...{ tokens, taken, queued, deletions, unwritten, unread, owners, recorded, unapplied },
-  ...{ forgetting, waiting, late, uprooted, orphaned, removed, hollow, leaping, warping, restored },
+  ...{
+    forgetting,
+    waiting,
+    late,
+    uprooted,
+    orphaned,
+    removed,
+    hollow,
+    leaping,
+    overslept,
+    warping,
+    restored,
+  },
 };
 
 /** Who dies when, beside what is drawn. */

@@ -1,5 +1,6 @@
 /** Wall clocks that leap beyond what neighbours accept: nobody believes them, and nobody is cut off (store/wall.ts). */
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
+import { CLOCK_AHEAD_MS_MAX } from "../../store/limits.ts";
 import { Scene } from "../sim/scene.ts";
 
 const TREE = {
@@ -118,4 +119,53 @@ Deno.test("sites whose clocks were ahead by the same, and are right again, do no
   for (const id of ["root", "a"]) scene.site(id).leap(0);
   await scene.pass(10_000);
   for (const id of ["root", "a"]) strictEqual(Math.abs(aheadMs(scene, id)) < 2_000, true, id);
+});
+
+const MINUTES_MS = 11 * 60_000;
+
+/** The root is down while minutes pass. */
+async function downForMinutes(scene: Scene, meanwhile: () => void = () => {}): Promise<void> {
+  scene.site("root").crash();
+  await scene.pass(50);
+  scene.world.sleptMs += MINUTES_MS;
+  meanwhile();
+  await scene.site("root").start();
+  await scene.until(() => scene.process("root").ready);
+}
+
+for (const ms of [-HOUR_MS, -MINUTES_MS / 2]) {
+  Deno.test(`a root that was down for minutes, and whose clock is ${ms / 60_000} min off, takes the time from its children (K4)`, async () => {
+    const scene = new Scene(TREE);
+    await scene.start();
+    await works(scene, 10);
+    await downForMinutes(scene, () => scene.site("root").leap(ms));
+    await scene.pass(10_000);
+    strictEqual(Math.abs(aheadMs(scene, "root")) < 2_000, true);
+    await works(scene, 20);
+    scene.site("root").leap(0);
+    await works(scene, 30);
+    for (const id of SITES) strictEqual(Math.abs(aheadMs(scene, id)) < 2_000, true, id);
+  });
+}
+
+Deno.test("a root whose clock is behind does not take the time of one child, which the other contradicts (K4)", async () => {
+  const scene = new Scene(TREE);
+  await scene.start();
+  await works(scene, 10);
+  scene.site("root").leap(-HOUR_MS);
+  scene.site("e2").warp(HOUR_MS);
+  await scene.pass(10_000);
+  strictEqual(Math.abs(aheadMs(scene, "root")) < 2_000, true);
+});
+
+Deno.test("a root that was down for minutes hears the time from a child that it refuses, and whose clock is right again (K3)", async () => {
+  const { root, a } = TREE, scene = new Scene({ root, a });
+  await scene.start();
+  scene.site("a").warp(CLOCK_AHEAD_MS_MAX + 1_000);
+  const session = await scene.attach("a");
+  await scene.write(session, 0, 1);
+  await downForMinutes(scene, () => scene.site("a").leap(0));
+  await scene.pass(10_000);
+  for (const id of ["root", "a"]) strictEqual(Math.abs(aheadMs(scene, id)) < 2_000, true, id);
+  strictEqual(await scene.read(await scene.attach("root"), 0), 1);
 });
