@@ -341,8 +341,10 @@ export class Topology {
       if (this.#removed.has(id)) return false;
       return this.living(id).some((number) => this.#incarnations.get(number)?.path.at(-2) === parent);
     });
-    // A number that ended there without a living one was void: its site lives elsewhere, or has left.
-    const children = this.childrenOf(parent).filter(({ number }) => !this.#ended.has(number));
+    // A number that ended there without a living one, or was never taken, was void: its site lives elsewhere, or has left.
+    const children = this.childrenOf(parent).filter(({ number }) =>
+      !this.#ended.has(number) && !this.succession.isUnused(number)
+    );
     return [...new Set([...joined, ...children.map((site) => site.id)])];
   }
 

@@ -5,7 +5,15 @@ import { Core } from "../../store/core.ts";
 import type { Key } from "../../store/key.ts";
 import { QUIET_MS } from "../../store/limits.ts";
 import { Removals } from "../../store/removal.ts";
-import { encodeJson, endedKey, removedKey, replicaKey, siteKey, SYSTEM_RANGE } from "../../store/topology.ts";
+import {
+  encodeJson,
+  endedKey,
+  keptKey,
+  removedKey,
+  replicaKey,
+  siteKey,
+  SYSTEM_RANGE,
+} from "../../store/topology.ts";
 import { Scene } from "../sim/scene.ts";
 
 /** A site below the root, whose time and notes are the caller's. */
@@ -140,6 +148,23 @@ Deno.test("a site that said that its number was void is no child, whatever its p
   write(siteKey("e"), { id: "e", parent: "c", number: 8 });
   assert.deepEqual(below(), ["e"]);
   write(endedKey(8), { stable: 0 });
+  assert.deepEqual(below(), []);
+});
+
+Deno.test("a site that has taken its number under another parent is no child, whatever this one had written of it", () => {
+  const core = coreOf();
+  const write = (key: Key, value: unknown) => core.rows.put(core.own(key, encodeJson(value)));
+  const below = () => core.topology.joinedBelow("c");
+  // It was a child of this site, whose disk was lost. While it was asked a number for, the child went elsewhere.
+  write(replicaKey(8), { site: "e", path: ["root", "c", "e"], parent: 5, from: 0 });
+  write(replicaKey(13), { site: "e", path: ["root", "c", "e"], parent: 9, from: 8 });
+  write(siteKey("e"), { id: "e", parent: "c", number: 13 });
+  write(endedKey(8), { stable: 1, next: 13 });
+  assert.deepEqual(below(), ["e"]);
+  write(replicaKey(10), { site: "e", path: ["root", "d", "e"], parent: 2, from: 8 });
+  core.rows.put({ ...core.own(keptKey(8), encodeJson({ floor: 0, known: 0, whole: true })), replica: 10 });
+  // It ends what it took to be the one that 13 goes on with: 13 itself is void.
+  write(endedKey(10), { stable: 1, next: 13 });
   assert.deepEqual(below(), []);
 });
 
