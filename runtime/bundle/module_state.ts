@@ -10,6 +10,8 @@
  * MS2  A package tells before it changes variables of its modules, and of nothing else: they are put back.
  * MS3  An app's own modules tell what variables hold that outlive the function that has them, while modules load.
  * MS4  No line of the bundle moves to another: the source map is shifted within lines (shifted_map.ts).
+ * MS6  What is imported when it is used (`import()`) is loaded with the rest where sessions share it: later its modules
+ *      could not set their variables.
  * MS5  Catch clauses tell what they were given: that the stack was full is nothing that a replay would repeat.
  */
 import { type AnyNode, type Class, parse, type Pattern, type Program } from "acorn";
@@ -85,11 +87,15 @@ class ModuleState {
   readonly #origins: { readonly start: number; readonly end: number; readonly origin: Origin }[] = [];
   /** What the bundler put around CommonJS modules, and around those that it loads later. */
   readonly #wrappers: ReadonlySet<unknown>;
+  /** What runs these. */
+  readonly #loaders: ReadonlySet<string>;
   /** Names of what stands for variables of packages. */
   readonly #records = new Map<Variable, string>();
   /** What comes before all. */
   #prelude = "";
   readonly #assigned = new Set<string>();
+  /** MS6: expressions that load modules. */
+  readonly #late = new Set<string>();
   readonly #methods = new Set<string>();
   #next = 1;
 
@@ -99,6 +105,7 @@ class ModuleState {
     this.#sources = sources;
     this.#slot = unused("__sojourn_modules", code);
     this.#wrappers = wrappersOf(program);
+    this.#loaders = loadersOf(program);
     const analyzed = analyze(program as never, { ecmaVersion: 2022, sourceType: "module" });
     this.#scopes = analyzed.scopes;
     for (const scope of this.#scopes) {
@@ -117,7 +124,11 @@ class ModuleState {
     return [
       { start: 0, end: 0, text: prelude + this.#prelude },
       ...insertions(this.#wraps),
-      { start: this.#code.length, end: this.#code.length, text: `\n${this.#slot}.hold(${this.#held()});\n` },
+      {
+        start: this.#code.length,
+        end: this.#code.length,
+        text: `\n${this.#loadsLate()}${this.#slot}.hold(${this.#held()});\n`,
+      },
     ];
   }
 
@@ -147,6 +158,8 @@ class ModuleState {
       case "ForOfStatement":
         if (node.left.type !== "VariableDeclaration") this.#askFor(node.right, namesIn(node.left));
         return;
+      case "ArrowFunctionExpression":
+        return this.#noteLate(node);
       case "CatchClause":
         return this.#tellCaught(node);
       case "MethodDefinition":
@@ -207,6 +220,19 @@ class ModuleState {
     let name = this.#owners.get(node);
     if (name === undefined) this.#owners.set(node, name = `${this.#slot}_${this.#next++}`);
     return name;
+  }
+
+  /** MS6: `Promise.resolve().then(() => (init_x(), x_exports))`, which an `import()` is made to. */
+  #noteLate({ body, params }: Extract<AnyNode, { type: "ArrowFunctionExpression" }>): void {
+    if (params.length > 0 || body.type === "BlockStatement") return;
+    const text = this.#code.slice(body.start, body.end);
+    const [, name] = /^(?:\(|__toESM\()*((?:init|require)_[\w$]*)\(\)/.exec(text) ?? [];
+    if (name !== undefined && this.#loaders.has(name)) this.#late.add(text);
+  }
+
+  #loadsLate(): string {
+    const each = [...this.#late].map((text) => `await (${text});`);
+    return each.length === 0 ? "" : `if (${this.#slot}.isShared) { ${each.join(" ")} }\n`;
   }
 
   /** MS5 */
@@ -391,6 +417,20 @@ function unused(name: string, code: string): string {
 
 /** The function, module or initialiser that a scope's variables live in. */
 const functionOf = (scope: Scope): Scope => scope.variableScope;
+
+/** The names `require_x` and `init_x` of what the bundler put around modules. */
+function loadersOf(program: Program): ReadonlySet<string> {
+  const found = new Set<string>();
+  for (const statement of program.body) {
+    if (statement.type !== "VariableDeclaration") continue;
+    for (const { id, init } of statement.declarations) {
+      const isLoader = init?.type === "CallExpression" && init.callee.type === "Identifier" &&
+        /^__(commonJS|esm)/.test(init.callee.name);
+      if (isLoader && id.type === "Identifier") found.add(id.name);
+    }
+  }
+  return found;
+}
 
 /** The functions of `var require_x = __commonJS({ "x.js"(exports) { … } })`, and of `__esm`. */
 function wrappersOf(program: Program): ReadonlySet<AnyNode> {

@@ -247,6 +247,16 @@ export class Probe extends Session<Env> {
   }
 
   /** What no other session sees. */
+  /** What is imported when it is used. */
+  async importLate(): Promise<unknown[]> {
+    const { born, drawn, count } = await import("./module_state_late.ts");
+    return [born, typeof drawn, typeof count];
+  }
+
+  async countLate(): Promise<number> {
+    return (await import("./module_state_late.ts")).count();
+  }
+
   /** What goes with a call is that call's. */
   async inContext(): Promise<unknown[]> {
     const seen = () => context.getStore() ?? "none";

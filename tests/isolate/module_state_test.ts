@@ -132,6 +132,19 @@ Deno.test("a session that goes on where its stack was full fails before it answe
     assert.deepEqual([home.parked, await home.value("deep", "bounded")], [null, 100]);
   }));
 
+Deno.test("what a session imports when it uses it was loaded with the rest: the same for all, and nobody changes it", () =>
+  withPool(async (pool) => {
+    const [a, b] = [new TestHome(pool, app, "a"), new TestHome(pool, app, "b")];
+    await a.open();
+    await b.open();
+    const loaded = [Date.UTC(2025, 0, 1), "number", "function"];
+    for (const home of [a, b, a]) assert.deepEqual(await home.value("importLate"), loaded);
+    const outcome = await a.call("countLate");
+    assert.deepEqual([outcome.kind, outcome.kind === "error" && outcome.code], ["error", "module_state"]);
+    await a.move();
+    assert.deepEqual([a.parked, await a.value("importLate")], [null, loaded]);
+  }));
+
 Deno.test("sessions that only read what modules hold, and packages that make things on first use, see nothing of it", () =>
   withPool(async (pool, notes) => {
     const home = new TestHome(pool, app, "a");

@@ -179,6 +179,8 @@ export class ModuleState {
   /** The global that bundles ask. */
   readonly asked = Object.seal({
     owner: 0 as Owner,
+    /** Sessions share what it loads. */
+    isShared: true,
     made: (file: string, values: Thunks): 0 => {
       if (this.#made !== undefined && this.#made.length < MADE_MAX) this.#made.push({ file, values });
       return 0;
@@ -315,10 +317,11 @@ export class ModuleState {
     for (const each of made) {
       for (const [name, value] of values(each.values)) walk.visit(value, `${name} of ${each.file}`);
     }
+    // MF3: what packages keep there, so as to be one where they are bundled twice, is theirs all the same.
+    const packagesOwn = new Set([...values(packages)].map(([, value]) => value));
     for (const name of Reflect.ownKeys(globalThis)) {
-      if (!before.has(name)) {
-        walk.visit(Reflect.getOwnPropertyDescriptor(globalThis, name)?.value, `globalThis.${String(name)}`);
-      }
+      const value: unknown = Reflect.getOwnPropertyDescriptor(globalThis, name)?.value;
+      if (!before.has(name) && !packagesOwn.has(value)) walk.visit(value, `globalThis.${String(name)}`);
     }
     // What a promise holds is told later.
     for (let promise = walk.promises.shift(); promise !== undefined; promise = walk.promises.shift()) {
