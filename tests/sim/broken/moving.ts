@@ -111,7 +111,7 @@ export const hearsNoEnd: Variant = {
       };
     }),
   change: uneven,
-  from: 8,
+  from: 90,
 };
 
 export const settlesAtOnce: Variant = {

@@ -166,15 +166,23 @@ export const losesDeletions: Variant = {
 
 export const skipsFeed: Variant = {
   name: "a reconnect that skips what it missed",
-  from: 6,
+  from: 24,
   rule: "I2: the feed goes on from the child's cursor",
   make: () =>
-    hooked(() => ({
-      sends: (_, message) =>
-        message.kind === "hello" && message.cursor > 0
-          ? [{ ...message, cursor: message.cursor + 2 }]
-          : [message],
-    })),
+    hooked(() => {
+      // No further than its parent has told: beyond that the parent stops, as one whose disk is an older copy.
+      let told = 0;
+      return {
+        sends: (_, message) => {
+          if (message.kind === "feed") told = Math.max(told, message.upTo);
+          return [message];
+        },
+        receives: (_, message) =>
+          message.kind === "hello" && message.cursor > 0
+            ? [{ ...message, cursor: Math.max(message.cursor, Math.min(message.cursor + 2, told)) }]
+            : [message],
+      };
+    }),
   change: withFaults({ partition: 6, crash: 3 }),
 };
 
