@@ -204,7 +204,13 @@ export class StatefulPool {
     if (this.#folder !== undefined) await removeIsolatesFolder(await this.#folder);
   }
 
+  /** P2: nothing is begun any more, no timer either. @throws StatefulLoadError */
+  #checkOpen(): void {
+    if (this.#closed) throw new StatefulLoadError("overloaded", "the site is stopping");
+  }
+
   async #isolate(app: IsolateApp): Promise<StatefulIsolate> {
+    this.#checkOpen();
     const fleet = this.#fleet(app);
     fleet.usedMs = performance.now();
     let best: StatefulIsolate | undefined;
@@ -282,7 +288,7 @@ export class StatefulPool {
   }
 
   async #startIsolate(app: IsolateApp, log: StrayLog, maySpare = false): Promise<StatefulIsolate> {
-    if (this.#closed) throw new StatefulLoadError("overloaded", "the site is stopping");
+    this.#checkOpen();
     try {
       if (!maySpare) return await this.#load(await this.#startProcess(app.limits), app, log);
       const spare = await this.#spare.take(app, log);

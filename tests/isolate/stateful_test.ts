@@ -358,3 +358,9 @@ Deno.test("a pool without a process that waits expects nothing", () =>
     await pause(600); // twice as long as one is begun behind what is needed
     assert.equal(loads.count, 0);
   }));
+
+Deno.test("a pool that was closed before anything was opened begins nothing, and leaves no timer (P2)", async () => {
+  const pool = new StatefulPool({ site: "edge-1", log: () => {}, note: () => {} });
+  await pool.close();
+  await assert.rejects(new TestHome(pool, app, "late").open(), /the site is stopping/);
+});

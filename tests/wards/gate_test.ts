@@ -35,7 +35,7 @@ Deno.test("an answer leaves when its owner has said that it has it, of this inca
       ["e2", { ...said, position: said.position - 1 }],
       ["e2", { ...said, refused: "full" }],
       ["e2", { ...said, refused: "older" }],
-      ["root", said],
+      ["e3", said],
       ["e3", { ...said, config }],
     ] as const
   ) {
