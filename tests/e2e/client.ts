@@ -42,3 +42,6 @@ export async function read(response: Response): Promise<Answer> {
 /** Asks without any session. */
 export const ask = async (url: string, init: RequestInit = {}): Promise<Answer> =>
   await read(await fetch(url, { redirect: "manual", ...init }));
+
+/** A request that is given a session also where it does nothing in it. */
+export const NEW_SESSION = { headers: { "sojourn-session-reset": "1" } };

@@ -3,7 +3,7 @@ import { strict as assert } from "node:assert";
 import { join, resolve } from "node:path";
 import { bundleApp } from "../../runtime/bundle/mod.ts";
 import { AdminClient } from "../../runtime/deploy/mod.ts";
-import { ask, HeaderClient } from "./client.ts";
+import { ask, HeaderClient, NEW_SESSION } from "./client.ts";
 import { eventually, startCluster, type TestCluster } from "./cluster.ts";
 
 const ROOT = resolve(import.meta.dirname ?? ".", "..", "..");
@@ -199,7 +199,7 @@ async function rollout(control: Control) {
   const clients = Array.from({ length: 40 }, () => new HeaderClient());
   const seen = async (client: HeaderClient, site: string, path = "/gradual/") => {
     // Nothing is done in it by which a session would begin.
-    const init = client.token === "" ? { headers: { "sojourn-session-reset": "1" } } : {};
+    const init = client.token === "" ? NEW_SESSION : {};
     const { status, text, headers } = await client.fetch(control.url(site, path), init);
     assert.equal(status, 200, text);
     return { text, version: headers.get("sojourn-version") };

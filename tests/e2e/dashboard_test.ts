@@ -1,6 +1,6 @@
 import { strict as assert } from "node:assert";
 import { Browser, findBrowser, type Page } from "./browser.ts";
-import { ask, HeaderClient } from "./client.ts";
+import { ask, HeaderClient, NEW_SESSION } from "./client.ts";
 import { eventually, startCluster, type TestCluster } from "./cluster.ts";
 
 const APP = new URL("apps/talker/", import.meta.url).pathname;
@@ -35,7 +35,7 @@ async function showsTheCluster(page: Page, cluster: TestCluster): Promise<void> 
     `[...document.querySelectorAll(".wire")].length === 5 && document.querySelectorAll(".wire.up").length === 5`,
   );
   const client = new HeaderClient();
-  await client.fetch(`${cluster.url("edge-1")}/talker/shown`);
+  await client.fetch(`${cluster.url("edge-1")}/talker/shown`, NEW_SESSION);
   await client.fetch(`${cluster.url("edge-3")}/talker/shown`);
   await page.until(
     "the session is seen moving",

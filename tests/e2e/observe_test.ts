@@ -2,7 +2,7 @@ import { strict as assert } from "node:assert";
 import { z } from "zod";
 import { type LogLine, logLineSchema } from "../../runtime/observe/log_line.ts";
 import { readNdjson } from "../../runtime/observe/ndjson.ts";
-import { ask, HeaderClient } from "./client.ts";
+import { ask, HeaderClient, NEW_SESSION } from "./client.ts";
 import { eventually, startCluster, type TestCluster } from "./cluster.ts";
 
 /** An app that prints what it is asked for. */
@@ -92,7 +92,7 @@ const view = z.object({
 
 async function overviewOfAllSites(cluster: TestCluster): Promise<void> {
   const client = new HeaderClient();
-  await client.fetch(`${cluster.url("edge-1")}/talker/here`);
+  await client.fetch(`${cluster.url("edge-1")}/talker/here`, NEW_SESSION);
   await client.fetch(`${cluster.url("edge-2")}/talker/there`);
   const values = await follow(`${cluster.url("edge-3")}/_sojourn/admin/cluster?follow=1`);
   const next = async () => view.parse((await values.next()).value).sites;

@@ -1,15 +1,12 @@
 /** What one request gets: bad tokens, limits, both address forms, forwarded routes, streams, sockets. */
 import { strict as assert } from "node:assert";
-import { type Answer, ask, CookieClient, HeaderClient, read } from "./client.ts";
+import { type Answer, ask, CookieClient, HeaderClient, NEW_SESSION, read } from "./client.ts";
 import { eventually, startCluster, type TestCluster } from "./cluster.ts";
 
 const codeOf = (answer: Answer): string => {
   assert.equal(answer.headers.get("content-type"), "application/problem+json", answer.text);
   return (JSON.parse(answer.text) as { code: string }).code;
 };
-
-/** A request that is given a session also where it does nothing in it. */
-const NEW_SESSION = { headers: { "sojourn-session-reset": "1" } };
 
 async function badTokens(cluster: TestCluster, other: TestCluster): Promise<void> {
   const url = `${cluster.url("edge-1")}/probe/where`;
