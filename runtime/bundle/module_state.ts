@@ -237,9 +237,14 @@ class ModuleState {
 
   /** MS5 */
   #tellCaught({ start, param, body }: CatchClause): void {
-    if (param !== null && param !== undefined && param.type !== "Identifier") return;
-    const name = param?.name ?? `${this.#slot}_caught`;
-    const after = start + "catch".length;
+    const after = start + "catch".length, drawn = `${this.#slot}_caught`;
+    if (param !== null && param !== undefined && param.type !== "Identifier") {
+      // What a pattern takes apart is thrown once more, for the clause as it was written.
+      const before = ` (${drawn}) { ${this.#slot}.caught?.(${drawn}); try { throw ${drawn}; } catch`;
+      this.#wraps.push({ start: after, end: body.end, before, after: " }" });
+      return;
+    }
+    const name = param?.name ?? drawn;
     if (!param) this.#wraps.push({ start: after, end: after, before: ` (${name})`, after: "" });
     // A site of before has no such question.
     this.#insert(body.start + 1, `${this.#slot}.caught?.(${name});`);

@@ -286,6 +286,32 @@ export class Probe extends Session<Env> {
     return depth;
   }
 
+  /** The same in a clause that takes apart what it is given. */
+  deepTakenApart(): number {
+    let depth = 0;
+    const down = (): number => ++depth && down();
+    try {
+      return down();
+      // deno-lint-ignore no-explicit-any -- what a clause is given has no other type
+    } catch ({ name }: any) {
+      return name === "RangeError" ? depth : 0;
+    }
+  }
+
+  /** The same of promises: none of these has a catch clause. */
+  async deepPromise(how: string): Promise<number> {
+    let depth = 0;
+    const down = (): number => ++depth < 100 || how !== "bounded" ? down() : depth;
+    const failing = Promise.resolve().then(down);
+    if (how === "catch") await failing.catch(() => {});
+    else if (how === "then") await failing.then(null, () => {});
+    else if (how === "all settled") await Promise.allSettled([failing]);
+    else if (how === "any") await Promise.any([failing, Promise.resolve(1)]);
+    else if (how === "async") await (async () => await failing)().catch(() => {});
+    else await failing;
+    return depth;
+  }
+
   read(): unknown[] {
     let own = 0;
     [1, 2, 3].forEach((n) => own += n);

@@ -120,8 +120,15 @@ Deno.test("a session that goes on where its stack was full fails before it answe
     const home = new TestHome(pool, app, "a");
     await home.open();
     assert.equal(await home.value("deep", "bounded"), 100);
-    for (const how of ["named", "bare", "both"]) {
-      const outcome = await home.call("deep", how);
+    assert.equal(await home.value("deepPromise", "bounded"), 100);
+    for (
+      const [method, how] of [
+        ...["named", "bare", "both"].map((how) => ["deep", how] as const),
+        ["deepTakenApart", ""] as const,
+        ...["catch", "then", "all settled", "any", "async"].map((how) => ["deepPromise", how] as const),
+      ]
+    ) {
+      const outcome = await home.call(method, how);
       assert.deepEqual(
         [outcome.kind, outcome.kind === "error" && outcome.code],
         ["error", "stack_full"],

@@ -40,7 +40,7 @@ import { type ClassPlaces, classPlaces, placeIn } from "./class_places.ts";
 import { BUNDLE_URL, recordImports } from "./stateful_imports.ts";
 import { ModuleState } from "./module_state.ts";
 import { collectIntrinsics, freezeIntrinsics } from "./stateful_intrinsics.ts";
-import { recordRealm } from "./stateful_realm.ts";
+import { recordRealm, tellRejections } from "./stateful_realm.ts";
 import { rehearse } from "./stateful_rehearsal.ts";
 import { FrameSink } from "./stateful_sink.ts";
 
@@ -118,6 +118,7 @@ export async function serveSessions(paths: IsolatePaths): Promise<void> {
   recordImports(() => app.source, current);
   const realm = cutRealm(recordedFetch(current));
   recordRealm(current);
+  tellRejections(modules.asked.caught);
   const intrinsics = collectIntrinsics();
   const globals = new Set(Reflect.ownKeys(globalThis));
   const shared: Shared = {

@@ -52,6 +52,22 @@ export function recordRealm(current: Current): void {
   cutStacks();
 }
 
+/** What a promise's handler is given of a failure is told first, as catch clauses tell it (module_state.ts, MF6). */
+export function tellRejections(caught: (error: unknown) => void): void {
+  const { then } = Promise.prototype;
+  const told = {
+    then(this: Promise<unknown>, resolved: unknown, rejected: unknown): unknown {
+      if (typeof rejected !== "function") return Reflect.apply(then, this, [resolved, rejected]);
+      const tells = (error: unknown): unknown => {
+        caught(error);
+        return rejected(error);
+      };
+      return Reflect.apply(then, this, [resolved, tells]);
+    },
+  };
+  define(Promise.prototype, "then", told.then);
+}
+
 type Site = { getFileName(): string | null };
 type Prepare = (error: Error, sites: Site[]) => unknown;
 
