@@ -14,9 +14,12 @@
  *   a Date · 12 source, flags, a RegExp · 13 list of (node, node), a Map · 14 list of nodes, a Set · 15 sized bytes, an
  *   ArrayBuffer · 16 byte type, varint offset, varint length, node of its buffer, a view · 17 byte name, flag and message, flag
  *   and stack, flag and node of the cause, an error · 18 varint n, the n-th object of these bytes, counted where they begin
- *   · 19 source, flags, varint lastIndex, a RegExp that is not at its beginning
+ *   · 19 source, flags, varint lastIndex, a RegExp that is not at its beginning · 20 byte (1 not extensible, 2 sealed,
+ *   3 frozen), node of the object that is so · 21 as 10, of an object without a prototype · 22 name, sized bytes, what a
+ *   module of the app holds under that name, and a copy of it
  *
- * Names, sources and messages are nodes of a text.
+ * Names, sources and messages are nodes of a text. Nodes 20 and 22 are only in the plain fields of a session
+ * (`encodePlain`): what a structure has is a frozen copy of its own.
  */
 import { Reader, Writer } from "../../store/codec.ts";
 import { codeOf } from "../errors.ts";
@@ -38,10 +41,52 @@ const JSON_MARK = String.fromCharCode(JSON_TAG);
  * @param isTree It is known that no object in it, but in what is no plain data, is there twice.
  */
 export function encodeContent(value: unknown, isTree = false): Uint8Array<ArrayBuffer> {
-  if (isJson(value, 0, isTree ? null : new Set())) return utf8.encode(JSON_MARK + JSON.stringify(value));
-  const writer = new NodeWriter(false);
+  if (isJson(value, 0, isTree ? null : new Set(), false)) {
+    return utf8.encode(JSON_MARK + JSON.stringify(value));
+  }
+  return written(value, "copies");
+}
+
+/**
+ * Encodes plain fields: what is frozen, sealed or not extensible is so again when it is read, and what a module holds is
+ * the module's own.
+ */
+export function encodePlain(fields: Readonly<Record<string, unknown>>): Uint8Array<ArrayBuffer> {
+  if (isJson(fields, 0, new Set(), true)) return utf8.encode(JSON_MARK + JSON.stringify(fields));
+  return written(fields, "fields");
+}
+
+function written(value: unknown, of: Written): Uint8Array<ArrayBuffer> {
+  const writer = new NodeWriter(of);
   writer.node(value);
   return writer.done();
+}
+
+/** What the modules of the app hold. Names are the same wherever the same code was loaded. */
+export interface ModuleObjects {
+  nameOf(object: object): string | undefined;
+  named(name: string): object | undefined;
+}
+
+let modules: ModuleObjects | undefined;
+/** Nobody changes what modules hold. */
+let copiesOfModules = new WeakMap<object, Uint8Array>();
+
+/** From now on fields that have what modules hold are read with it. */
+export function recognizeModules(objects: ModuleObjects | undefined): void {
+  modules = objects;
+  copiesOfModules = new WeakMap();
+}
+
+/** Bytes can't be frozen; all else that modules hold is. */
+const mayBeOfModule = (object: object): boolean =>
+  !Object.isExtensible(object) || ArrayBuffer.isView(object) || object instanceof ArrayBuffer;
+
+/** What a module holds, as others have to find it. */
+function copyOfModules(object: object): Uint8Array {
+  let bytes = copiesOfModules.get(object);
+  if (bytes === undefined) copiesOfModules.set(object, bytes = written(object, "module"));
+  return bytes;
 }
 
 /**
@@ -51,9 +96,7 @@ export function encodeContent(value: unknown, isTree = false): Uint8Array<ArrayB
  * @throws TypeError for what there is no node for, and for what is deeper than DEPTH_MAX.
  */
 export function encodeNodes(value: unknown): Uint8Array<ArrayBuffer> {
-  const writer = new NodeWriter(true);
-  writer.node(value);
-  return writer.done();
+  return written(value, "values");
 }
 
 /** @throws AppError `value_corrupt`. */
@@ -68,8 +111,8 @@ export function decodeContent(bytes: Uint8Array): unknown {
   }
 }
 
-/** Whether JSON keeps a tree as it is, and nothing in it is in two places. */
-function isJson(value: unknown, depth: number, seen: Set<object> | null): boolean {
+/** Whether JSON keeps a tree as it is, and nothing in it is in two places; of fields, whether all can be added to. */
+function isJson(value: unknown, depth: number, seen: Set<object> | null, isField: boolean): boolean {
   switch (typeof value) {
     case "string":
     case "boolean":
@@ -77,21 +120,21 @@ function isJson(value: unknown, depth: number, seen: Set<object> | null): boolea
     case "number":
       return Number.isFinite(value) && !Object.is(value, -0);
     case "object":
-      return value === null || isJsonObject(value, depth, seen);
+      return value === null || isJsonObject(value, depth, seen, isField);
     default:
       return false;
   }
 }
 
-function isJsonObject(value: object, depth: number, seen: Set<object> | null): boolean {
-  if (depth > DEPTH_MAX || seen?.has(value)) return false;
+function isJsonObject(value: object, depth: number, seen: Set<object> | null, isField: boolean): boolean {
+  if (depth > DEPTH_MAX || seen?.has(value) || (isField && !Object.isExtensible(value))) return false;
   seen?.add(value);
   if (Array.isArray(value)) {
-    return isDense(value) && value.every((each) => isJson(each, depth + 1, seen));
+    return isDense(value) && value.every((each) => isJson(each, depth + 1, seen, isField));
   }
   if (Object.getPrototypeOf(value) !== Object.prototype || "toJSON" in value) return false;
   for (const name of Object.keys(value)) {
-    if (!isJson((value as Record<string, unknown>)[name], depth + 1, seen)) return false;
+    if (!isJson((value as Record<string, unknown>)[name], depth + 1, seen, isField)) return false;
   }
   return true;
 }
@@ -113,14 +156,21 @@ const VIEWS = [
 ] as const;
 const ERRORS = [Error, EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError] as const;
 
+/** What is written: values of calls, copies in structures, plain fields, or what a module holds. */
+type Written = "values" | "copies" | "fields" | "module";
+
+const NOT_EXTENSIBLE = 1;
+const SEALED = 2;
+const FROZEN = 3;
+
 class NodeWriter {
   readonly #w = new Writer(256).byte(NODE_TAG);
   readonly #numbers = new Map<object, number>();
-  readonly #areViewsCut: boolean;
+  readonly #of: Written;
   #depth = 0;
 
-  constructor(areViewsCut: boolean) {
-    this.#areViewsCut = areViewsCut;
+  constructor(of: Written) {
+    this.#of = of;
   }
 
   done(): Uint8Array<ArrayBuffer> {
@@ -172,6 +222,17 @@ class NodeWriter {
     const number = this.#numbers.get(value);
     if (number !== undefined) return void this.#w.byte(18).uint(number);
     this.#numbers.set(value, this.#numbers.size);
+    const name = this.#of === "fields" && mayBeOfModule(value) ? modules?.nameOf(value) : undefined;
+    if (name !== undefined) {
+      this.#w.byte(22);
+      this.#text(name);
+      return void this.#w.bytes(copyOfModules(value));
+    }
+    if ((this.#of === "fields" || this.#of === "module") && !Object.isExtensible(value)) {
+      this.#w.byte(20).byte(
+        Object.isFrozen(value) ? FROZEN : Object.isSealed(value) ? SEALED : NOT_EXTENSIBLE,
+      );
+    }
     if (Array.isArray(value)) return this.#array(value);
     if (ArrayBuffer.isView(value)) return this.#view(value);
     switch (Object.prototype.toString.call(value)) {
@@ -197,7 +258,7 @@ class NodeWriter {
       case "[object BigInt]":
         throw new TypeError("a primitive in an object has no bytes");
       default:
-        return this.#named(this.#w.byte(10), value);
+        return this.#named(this.#w.byte(Object.getPrototypeOf(value) === null ? 21 : 10), value);
     }
   }
 
@@ -226,8 +287,8 @@ class NodeWriter {
     if (type < 0) throw new TypeError("such a view has no bytes");
     const length = value instanceof DataView ? value.byteLength : (value as Uint8Array).length;
     const { buffer, byteOffset, byteLength } = value;
-    this.#w.byte(16).byte(type).uint(this.#areViewsCut ? 0 : byteOffset).uint(length);
-    this.node(this.#areViewsCut ? buffer.slice(byteOffset, byteOffset + byteLength) : buffer);
+    this.#w.byte(16).byte(type).uint(this.#of === "values" ? 0 : byteOffset).uint(length);
+    this.node(this.#of === "values" ? buffer.slice(byteOffset, byteOffset + byteLength) : buffer);
   }
 
   #error(value: Error): void {
@@ -242,6 +303,19 @@ class NodeWriter {
     if (own("cause")) this.node(value.cause);
   }
 }
+
+/** What a module holds under a name, where it is what was written; else the copy. */
+function ofModule(name: string, copy: Uint8Array): object {
+  const own = modules?.named(name);
+  if (own !== undefined && isSame(copyOfModules(own), copy)) return own;
+  const value = decodeContent(copy);
+  if (typeof value !== "object" || value === null) throw corrupt("a module holds no object");
+  return value;
+}
+
+/** Whether bytes are the same. */
+export const isSame = (a: Uint8Array, b: Uint8Array): boolean =>
+  a.length === b.length && a.every((byte, i) => byte === b[i]);
 
 class NodeReader {
   readonly #r: Reader;
@@ -367,9 +441,26 @@ class NodeReader {
         return this.#view();
       case 17:
         return this.#error();
+      case 20:
+        return this.#kept(r.byte());
+      case 21:
+        return this.#named(this.#begin(Object.create(null) as object));
+      case 22:
+        return this.#begin(ofModule(this.#text(), r.bytes()));
       default:
         throw corrupt(`there is no node of kind ${tag}`);
     }
+  }
+
+  /** An object that was kept from changes. What is in it is there by then, itself included. */
+  #kept(from: number): object {
+    const keep = [undefined, Object.preventExtensions, Object.seal, Object.freeze][from];
+    const object = this.node();
+    if (keep === undefined || typeof object !== "object" || object === null) {
+      throw corrupt("nothing is kept so");
+    }
+    if (!Object.isExtensible(object)) throw corrupt("an object is kept from changes twice");
+    return keep(object) as object;
   }
 
   #named(object: object): object {
@@ -406,8 +497,10 @@ class NodeReader {
     if (type === undefined) throw corrupt("there is no such error");
     const error = this.#r.flag() ? new type(this.#text()) : new type();
     this.#objects[number] = error;
-    const stack = this.#r.flag() ? this.#text() : undefined;
-    Object.defineProperty(error, "stack", { value: stack, writable: true, configurable: true });
+    const hasStack = this.#r.flag();
+    if (hasStack) {
+      Object.defineProperty(error, "stack", { value: this.#text(), writable: true, configurable: true });
+    } else delete error.stack;
     if (this.#r.flag()) {
       Object.defineProperty(error, "cause", { value: this.node(), writable: true, configurable: true });
     }

@@ -11,7 +11,7 @@
  *
  * A field costs some 10 ns, an object 100.
  */
-import { isProxy } from "./owned.ts";
+import { isHalfFixed, isProxy } from "./owned.ts";
 import { isPart, type Part } from "./part.ts";
 
 /** As owned.ts has it: what lies deeper is looked at there. */
@@ -73,6 +73,7 @@ function objectPasses(value: object, depth: number): boolean {
   if (depth > DEPTH_MAX || before === ODD || (isNew && isProxy(value))) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype === Array.prototype && Array.isArray(value)) return arrayPasses(value, isNew, depth);
+  if (prototype === null && !Object.isExtensible(value)) return false; // owned.ts knows what these may be
   if (prototype !== Object.prototype && prototype !== null) {
     return otherPasses(value, prototype, isNew, depth);
   }
@@ -99,10 +100,14 @@ function arrayPasses(value: readonly unknown[], isNew: boolean, depth: number): 
 function hasPlainShape(value: object, isInstance: boolean): boolean {
   const isArray = Array.isArray(value);
   for (const name of Reflect.ownKeys(value)) {
-    if (isArray && name === "length") continue;
     const found = Reflect.getOwnPropertyDescriptor(value, name);
     if (typeof name === "symbol" || found === undefined || !("value" in found)) return false;
+    if (isArray && name === "length") {
+      if (found.writable !== true && !Object.isFrozen(value)) return false;
+      continue;
+    }
     if (found.enumerable !== true || (isInstance && found.writable !== true)) return false;
+    if (isHalfFixed(value, found)) return false;
   }
   return true;
 }

@@ -100,7 +100,7 @@ function copyPlain(value: object, depth: number, seen: Set<object>): unknown {
     return NOT_PLAIN;
   }
   const names = Object.keys(value);
-  if (hasMore(value, names)) return NOT_PLAIN;
+  if (hasMore(value, names) || (prototype === null && isRawJson(value))) return NOT_PLAIN;
   const out: Record<string, unknown> = {};
   for (const name of names) {
     const inner = copyInner((value as Record<string, unknown>)[name], depth, seen);
@@ -216,9 +216,14 @@ function checkInside(value: object, walk: Walk): void {
   const prototype: unknown = Object.getPrototypeOf(value);
   if (Array.isArray(value)) {
     if (prototype !== Array.prototype) throw refuse(walk, instanceOf(value));
+    const length = Reflect.getOwnPropertyDescriptor(value, "length");
+    if (walk.isField && length?.writable !== true && !Object.isFrozen(value)) throw fixed(walk, ".length");
     return checkNamed(value, walk, (name) => name === "length");
   }
-  if (prototype === Object.prototype || prototype === null) return checkNamed(value, walk, () => false);
+  if (prototype === Object.prototype || prototype === null) {
+    if (isRawJson(value)) throw refuse(walk, "what JSON.rawJSON made, which would come back as an object");
+    return checkNamed(value, walk, () => false);
+  }
   if (prototype === Map.prototype) {
     for (const [key, each] of itemsOf(walk, value, Map.prototype.entries) as Iterable<[unknown, unknown]>) {
       checkInner(walk, ".keys()", key);
@@ -233,6 +238,10 @@ function checkInside(value: object, walk: Walk): void {
   if (ArrayBuffer.isView(value)) return checkView(value, prototype, walk);
   checkNative(value, prototype, walk);
 }
+
+/** Newer than the types of the language that are used here. */
+const { isRawJSON } = JSON as { isRawJSON?(value: unknown): boolean };
+const isRawJson = (value: object): boolean => isRawJSON?.(value) === true;
 
 /** What is in a Map or a Set; an object that only inherits from them has nothing. */
 function itemsOf(walk: Walk, value: object, items: () => Iterable<unknown>): Iterable<unknown> {
@@ -254,6 +263,7 @@ function checkNamed(value: object, walk: Walk, isOwn: (name: PropertyKey) => boo
     if (found === undefined) continue;
     if (!found.enumerable) throw hidden(walk, place);
     if (walk.isField && !("value" in found)) throw accessor(walk, place);
+    if (walk.isField && isHalfFixed(value, found)) throw fixed(walk, place);
     checkInner(walk, place, "value" in found ? found.value : (value as Record<string, unknown>)[name]);
   }
 }
@@ -265,6 +275,19 @@ const hidden = (walk: Walk, place: string): AppError =>
   refuse(
     { ...walk, steps: [...walk.steps, place] },
     "a property that is not enumerable, and would be gone: assign it",
+  );
+
+/**
+ * Whether a property alone is kept from changes. What is known of an object is whether all of it is frozen, sealed, or not
+ * extensible.
+ */
+export const isHalfFixed = (of: object, { writable, configurable }: PropertyDescriptor): boolean =>
+  (writable !== true && !Object.isFrozen(of)) || (configurable !== true && !Object.isSealed(of));
+
+const fixed = (walk: Walk, place: string): AppError =>
+  refuse(
+    { ...walk, steps: [...walk.steps, place] },
+    "a property that can't be written or deleted, and could be again: freeze the whole object, or assign it",
   );
 
 const accessor = (walk: Walk, place: string): AppError =>

@@ -9,6 +9,7 @@
  * S1  load(segments) on a new instance of the same class makes what wrote them; and as a session continues after a
  *     checkpoint with the very fields that a load of it would give (its plain fields are replaced by their
  *     copies), no program can tell one that went on from one that was loaded.
+ *     So are their order, what is frozen, and which of them are what a module of the app holds.
  *     A field that the state knows nothing of stays as the class begins with it: other code may have written it.
  * S2  What can't be serialised is found before anything is written: `value_invalid` with its path. The state counts
  *     as not written then. `check` finds it too, and nothing else: whoever runs a session asks at the end of each
@@ -19,11 +20,12 @@
  *     the state has as another, or as none, is refused with its name, and so is one the other way round.
  *
  * A segment: a list of fields: text name; byte: kind of structure, or 0 for the plain fields (their name is ""), or 255
- * where the field is gone; flag: what was before is void; a list of sized bytes.
+ * where the field is gone; flag: what was before is void; a list of sized bytes. Of plain fields these are one, and behind
+ * it, where a load would come to another order, their names in theirs, as content.ts writes a list.
  */
 import { CodecError, Reader, Writer } from "../../store/codec.ts";
 import { AppError } from "../errors.ts";
-import { decodeContent, encodeContent } from "./content.ts";
+import { decodeContent, encodeContent, encodePlain, isSame } from "./content.ts";
 import { fieldsPass } from "./field_walk.ts";
 import { checkField, step, unfit } from "./owned.ts";
 import {
@@ -70,13 +72,17 @@ export class SessionState implements Holder {
   readonly #instance: Fields;
   /** Structures as of the last checkpoint or load. */
   readonly #bound = new Map<string, Bound>();
-  /** Fields that the class begins with, and those that are written as gone. */
+  /** Of the class. */
+  readonly #prototype: object | null;
+  /** Fields that the class begins with, those of them that are structures, and those that are written as gone. */
   readonly #initial: readonly string[];
+  readonly #initialParts: ReadonlySet<string>;
   readonly #gone = new Set<string>();
   /** Fields that were given up. */
   readonly #leftOut = new Set<string>();
   /** The plain fields as they were written, where they are large. */
   #plain: Uint8Array | undefined;
+  #order: Uint8Array | null = null;
   #isNew = true;
 
   /**
@@ -85,7 +91,9 @@ export class SessionState implements Holder {
    */
   constructor(instance: object) {
     this.#instance = instance as Fields;
+    this.#prototype = Object.getPrototypeOf(instance);
     this.#initial = Object.keys(instance);
+    this.#initialParts = new Set(this.#initial.filter((name) => isPart(this.#instance[name])));
     for (const [name, each] of Object.entries(this.#instance)) if (isPart(each)) this.#bind(name, each);
   }
 
@@ -102,7 +110,8 @@ export class SessionState implements Holder {
 
   /** Finds what a checkpoint could not hold. @throws AppError `value_invalid` (S2) */
   check(): void {
-    if (fieldsPass(this.#instance, this.#bound)) return;
+    const isOfClass = Object.getPrototypeOf(this.#instance) === this.#prototype;
+    if (isOfClass && fieldsPass(this.#instance, this.#bound)) return;
     this.#checkPlain();
     this.#checkParts();
   }
@@ -155,6 +164,9 @@ export class SessionState implements Holder {
 
   /** @throws AppError `value_invalid` for a plain field that can't be kept, with its path. */
   #checkPlain(): void {
+    if (Object.getPrototypeOf(this.#instance) !== this.#prototype) {
+      throw unfit("the session's class", "it was given another prototype, which no checkpoint has");
+    }
     if (!Object.isExtensible(this.#instance)) {
       throw unfit(
         "the session's fields",
@@ -220,9 +232,14 @@ export class SessionState implements Holder {
       const segment = this.#writePart(name, each, isAll);
       if (segment !== null) fields.push(segment);
     }
-    if (isAll || plain.isChanged) {
-      fields.push({ name: "", kind: PLAIN, isFresh: true, segments: [plain.bytes] });
-      this.#plain = plain.bytes.length > PLAIN_ALWAYS_BYTES ? plain.bytes : undefined;
+    const order = this.#encodeOrder();
+    const isOrderSame = order === null
+      ? this.#order === null
+      : this.#order !== null && isSame(order, this.#order);
+    if (isAll || plain.isChanged || !isOrderSame) {
+      const segments = order === null ? [plain.bytes] : [plain.bytes, order];
+      fields.push({ name: "", kind: PLAIN, isFresh: true, segments });
+      this.#keepPlain(segments);
     }
     this.#isNew = false;
     this.#renew(plain.fields, plain.bytes);
@@ -272,10 +289,8 @@ export class SessionState implements Holder {
       delete this.#instance[name];
       this.#gone.add(name);
     }
-    for (const field of fields) {
-      if (field.kind === PLAIN) this.#loadPlain(field);
-      else if (field.kind !== GONE) this.#loadPart(field);
-    }
+    for (const field of fields) if (field.kind !== GONE && field.kind !== PLAIN) this.#loadPart(field);
+    for (const field of fields) if (field.kind === PLAIN) this.#loadPlain(field);
     this.#isNew = false;
   }
 
@@ -318,7 +333,7 @@ export class SessionState implements Holder {
   #encodePlain(): { readonly fields: Fields; readonly bytes: Uint8Array; readonly isChanged: boolean } {
     this.#checkPlain();
     const fields = this.#plainFields();
-    const bytes = encodeContent(fields);
+    const bytes = encodePlain(fields);
     return { fields, bytes, isChanged: this.#plain === undefined || !isSame(this.#plain, bytes) };
   }
 
@@ -328,21 +343,49 @@ export class SessionState implements Holder {
     Object.assign(this.#instance, decodeContent(bytes));
   }
 
+  /** The names of all fields, where a load without them would come to another order; null where it would not. */
+  #encodeOrder(): Uint8Array | null {
+    const names = namesInOrder(this.#instance);
+    const own = this.#initial.filter((name) => !isPlace(name) && Object.hasOwn(this.#instance, name));
+    // What is written as gone is taken away by a load, and comes last if it is back as a plain field.
+    const isAsLoaded = own.every((name, i) =>
+      name === names[i] && !this.#gone.has(name) &&
+      isPart(this.#instance[name]) === this.#initialParts.has(name)
+    ) && names.slice(own.length).every((name) => !isPart(this.#instance[name]));
+    return isAsLoaded ? null : encodeOrder(names);
+  }
+
+  #keepPlain([plain, order]: readonly Uint8Array[]): void {
+    this.#plain = plain !== undefined && plain.length > PLAIN_ALWAYS_BYTES ? plain : undefined;
+    this.#order = order ?? null;
+  }
+
   #loadPlain({ segments }: Field): void {
-    const [bytes, ...more] = segments;
+    const [bytes, order, ...more] = segments;
     if (bytes === undefined || more.length > 0) throw corrupt("plain fields are not there once");
     const fields = decodeContent(bytes);
     if (typeof fields !== "object" || fields === null) throw corrupt("plain fields are no object");
     // In their order, which Object.keys shows; all else would be slower for each later use of the object.
-    const after = Object.keys(fields);
-    const before = Object.keys(this.#plainFields()).filter((name) => Object.hasOwn(fields, name));
+    const after = namesInOrder(fields);
+    const before = namesInOrder(this.#plainFields()).filter((name) => Object.hasOwn(fields, name));
     if (before.some((name, i) => name !== after[i])) {
       for (const name of before) {
         delete this.#instance[name];
       }
     }
     Object.assign(this.#instance, fields);
-    this.#plain = bytes.length > PLAIN_ALWAYS_BYTES ? bytes : undefined;
+    this.#keepPlain(segments);
+    if (order !== undefined) this.#putInOrder(decodeOrder(order));
+  }
+
+  /** Those that are named come last, in this order. */
+  #putInOrder(names: readonly string[]): void {
+    for (const name of names) {
+      if (!Object.hasOwn(this.#instance, name)) continue;
+      const value = this.#instance[name];
+      delete this.#instance[name];
+      this.#instance[name] = value;
+    }
   }
 
   #loadPart({ name, kind, segments }: Field): void {
@@ -364,12 +407,28 @@ export class SessionState implements Holder {
 const twice = (name: string, part: Part, other: string): AppError =>
   unfit(name, `the tracked ${part[KIND]} that is in ${other}, too: it can be in one place only`);
 
+/** Names that are places come first, in their own order, whenever they were assigned. */
+const isPlace = (name: string): boolean => /^(?:0|[1-9]\d{0,9})$/.test(name) && Number(name) < 2 ** 32 - 1;
+
+const namesInOrder = (fields: object): string[] => Object.keys(fields).filter((name) => !isPlace(name));
+
 interface Field {
   readonly name: string;
   readonly kind: number;
   /** What was before is void. */
   readonly isFresh: boolean;
   readonly segments: readonly Uint8Array[];
+}
+
+const encodeOrder = (names: readonly string[]): Uint8Array => encodeContent(names, true);
+
+/** @throws AppError `value_corrupt` */
+function decodeOrder(bytes: Uint8Array): readonly string[] {
+  const names = decodeContent(bytes);
+  if (!Array.isArray(names) || names.some((name) => typeof name !== "string")) {
+    throw corrupt("fields have no order");
+  }
+  return names;
 }
 
 function encodeFields(fields: readonly Field[]): Uint8Array {
@@ -441,8 +500,4 @@ const namesOf = ([bytes]: readonly Uint8Array[]): string[] =>
 function kindText(byte: number): string {
   const kind = Object.entries(KIND_BYTE).find(([, each]) => each === byte)?.[0];
   return kind === undefined ? "a plain field" : `a ${kind}`;
-}
-
-function isSame(a: Uint8Array, b: Uint8Array): boolean {
-  return a.length === b.length && a.every((byte, i) => byte === b[i]);
 }

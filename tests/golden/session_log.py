@@ -330,7 +330,18 @@ def contents():
          "bytes": b"\x02\x08\x02\x13\x05" + text("a") + b"\x05" + text("gy") + varint(300)
          + b"\x0c\x05" + text("a") + b"\x05" + text("g")},
         {"js": "[, 2]", "bytes": b"\x02\x09\x02\x01\x05" + text("1") + number(2)},
+        {"js": "{ __proto__: null, a: 1 }", "bytes": b"\x02\x15\x01\x05" + text("a") + number(1)},
     ]
+
+
+def plain_fields():
+    """Plain fields with what is frozen or sealed, and with what a module holds: `level` under the name LEVELS[1]."""
+    copy = b"\x02\x14\x03\x0a\x01\x05" + text("n") + number(2)
+    return (b"\x02\x0a\x04"
+            + b"\x05" + text("fixed") + b"\x14\x03\x0a\x01\x05" + text("a") + b"\x14\x02\x08\x01" + number(7)
+            + b"\x05" + text("open") + b"\x14\x01\x08\x01" + number(1)
+            + b"\x05" + text("level") + b"\x16\x05" + text("LEVELS[1]") + sized(copy)
+            + b"\x05" + text("again") + b"\x12\x04").hex()
 
 
 def token_bytes(token):
@@ -375,4 +386,5 @@ print(json.dumps({
     "state": state_bytes(STATE),
     "pieces": pieces(),
     "contents": [{**each, "bytes": each["bytes"].hex()} for each in contents()],
+    "plainFields": plain_fields(),
 }, indent=1, ensure_ascii=False))

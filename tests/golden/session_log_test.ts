@@ -11,7 +11,12 @@ import {
   type TrackedList,
   type TrackedMap,
 } from "../../functions/tracked/mod.ts";
-import { decodeContent, encodeContent } from "../../functions/tracked/content.ts";
+import {
+  decodeContent,
+  encodeContent,
+  encodePlain,
+  recognizeModules,
+} from "../../functions/tracked/content.ts";
 import { decodeCheckpoint, encodeCheckpoint } from "../../functions/turns/checkpoint.ts";
 import type { Effect } from "../../functions/turns/commit.ts";
 import { readEntries, writeCheckpointEntry, writeTurn } from "../../functions/turns/log_entry.ts";
@@ -82,6 +87,7 @@ const Vectors = z.strictObject({
   state: z.string(),
   pieces: z.array(z.strictObject({ piece: Piece, packed: z.string() })),
   contents: z.array(z.strictObject({ js: z.string(), bytes: z.string() })),
+  plainFields: z.string(),
 });
 const text = await storedVectors("session_log.json");
 const vectors = Vectors.parse(JSON.parse(text));
@@ -254,6 +260,7 @@ Deno.test("golden session log: values that JSON does not keep have the bytes tha
     "new Set(['\\ud800'])": new Set(["\ud800"]),
     // deno-lint-ignore no-sparse-arrays
     "[, 2]": [, 2],
+    "{ __proto__: null, a: 1 }": Object.assign(Object.create(null), { a: 1 }),
   };
   for (const { js, bytes } of vectors.contents) {
     assert.ok(js in values, js);
@@ -262,6 +269,39 @@ Deno.test("golden session log: values that JSON does not keep have the bytes tha
     const [first] = Array.isArray(values[js]) ? values[js] : [];
     if (first instanceof RegExp) assert.equal((decodeContent(unhex(bytes)) as RegExp[])[0]?.lastIndex, 300);
   }
+});
+
+Deno.test("golden session log: plain fields say what is fixed, and what a module holds", () => {
+  const level = Object.freeze({ n: 2 });
+  const fields = {
+    fixed: Object.freeze({ a: Object.seal([7]) }),
+    open: Object.preventExtensions([1]),
+    level,
+    again: level,
+  };
+  recognizeModules({
+    nameOf: (object) => object === level ? "LEVELS[1]" : undefined,
+    named: (name) => name === "LEVELS[1]" ? level : undefined,
+  });
+  try {
+    assert.equal(hex(encodePlain(fields)), vectors.plainFields);
+    const read = decodeContent(unhex(vectors.plainFields)) as typeof fields;
+    assert.deepEqual(read, fields);
+    assert.equal(read.level, level, "the module's own");
+    assert.deepEqual(
+      [read, read.fixed, read.fixed.a, read.open].map((each) => [
+        Object.isExtensible(each),
+        Object.isSealed(each),
+        Object.isFrozen(each),
+      ]),
+      [[true, false, false], [false, true, true], [false, true, false], [false, false, false]],
+    );
+  } finally {
+    recognizeModules(undefined);
+  }
+  const copy = decodeContent(unhex(vectors.plainFields)) as typeof fields;
+  assert.deepEqual([copy.level, copy.level === level, copy.level === copy.again], [level, false, true]);
+  assert.ok(Object.isFrozen(copy.level));
 });
 
 Deno.test("golden session log: a piece has the bytes that the document gives, in both forms", () => {

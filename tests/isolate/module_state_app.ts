@@ -20,6 +20,8 @@ let counted = 0;
 export let pair = { a: 1, b: 2 };
 let looped = "";
 const config = { limits: { max: 5 }, names: ["a"] };
+/** Another version of this app has another second one. */
+const levels = [{ name: "easy" }, { name: "hard" }];
 const rooms = new Map<string, unknown>([["lobby", { open: true }]]);
 const seen = new Set<string>();
 const byObject = new WeakMap<object, number>();
@@ -395,6 +397,29 @@ export class Probe extends Session<Env> {
 
   buffers(): number {
     return Buffer.from("q").buffer.byteLength;
+  }
+
+  /** What modules hold, in fields. */
+  keepOfModules(): void {
+    this.kept = { level: levels[1], both: [levels, new Map([[levels[0], 1]])], rooms, scratch, view, born };
+  }
+
+  /** Which of them are still the modules' own. */
+  areOfModules(): string[] {
+    const { level, both, ...others } = this.kept as {
+      level: unknown;
+      both: [unknown, Map<unknown, number>];
+      rooms: unknown;
+    };
+    const own: Record<string, unknown> = { rooms, scratch, view, born };
+    return [
+      ...Object.entries(others).filter(([name, value]) => own[name] === value).map(([name]) => name),
+      ...level === levels[1] ? ["level"] : [],
+      ...both[0] === levels ? ["levels"] : [],
+      ...both[1].has(levels[0]) ? ["key"] : [],
+      ...Object.isFrozen(level) ? ["frozen"] : [],
+      ...(level as { name: string }).name === "hard" ? ["hard"] : [],
+    ];
   }
 
   keep(): unknown {

@@ -9,7 +9,10 @@ import { TestHome } from "./stateful_home.ts";
 const bundled = await bundleApp(fromFileUrl(new URL("module_state_app.ts", import.meta.url)));
 if (bundled.kind === "failed") throw new Error(bundled.message);
 const { locate } = bundled;
-const app = appOf(new TextDecoder().decode(bundled.code), { limits: { cpuMs: 2_000 } });
+const code = new TextDecoder().decode(bundled.code);
+const app = appOf(code, { limits: { cpuMs: 2_000 } });
+/** Another version, whose second level is another. */
+const harder = appOf(code.replace('name: "hard"', 'name: "harder"'), { limits: { cpuMs: 2_000 } });
 
 async function withPool(run: (pool: StatefulPool, notes: string[]) => Promise<void>): Promise<void> {
   const notes: string[] = [];
@@ -171,6 +174,30 @@ Deno.test("sessions that only read what modules hold, and packages that make thi
       assert.equal(home.parked, null);
     }
     assert.deepEqual(notes, []);
+  }));
+
+Deno.test("what a module holds is its own in a field too: after checkpoints, at other sites, in versions that hold the same", () =>
+  withPool(async (pool) => {
+    const home = new TestHome(pool, app, "a");
+    await home.open();
+    await home.value("keepOfModules");
+    const all = ["rooms", "scratch", "view", "born", "level", "levels", "key", "frozen", "hard"];
+    assert.deepEqual(await home.value("areOfModules"), all);
+    home.checkpointNow();
+    await home.until(() => home.checkpoint !== null);
+    assert.deepEqual(await home.value("areOfModules"), all);
+    home.checkpointNow();
+    await home.move();
+    assert.deepEqual([home.parked, await home.value("areOfModules")], [null, all]);
+    home.checkpointNow();
+    await home.value("areOfModules");
+    home.leave();
+    const other = new TestHome(pool, harder, "a");
+    other.checkpoint = home.checkpoint;
+    other.epoch = home.epoch + 1;
+    await other.open();
+    const without = all.filter((each) => each !== "level" && each !== "levels");
+    assert.deepEqual([other.parked, await other.value("areOfModules")], [null, without]);
   }));
 
 Deno.test("what a package keeps in variables is as it was loaded when a turn begins, and goes on within a handler", () =>

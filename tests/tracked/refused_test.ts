@@ -180,6 +180,8 @@ Deno.test("items that came at the end of a list are as many as it says, or it is
   }
 });
 
+const { rawJSON: rawJson } = JSON as unknown as { rawJSON(text: string): unknown };
+
 /** What a copy, or a checkpoint, would leave out: `field` may refuse it only where it stays as it is, in a plain field. */
 const VANISHING: readonly [() => unknown, path: string, RegExp, field?: "field"][] = [
   [() => ({ [Symbol("s")]: 1 }), "", /name is a symbol \(Symbol\(s\)\)/],
@@ -199,6 +201,19 @@ const VANISHING: readonly [() => unknown, path: string, RegExp, field?: "field"]
   [() => new URL("http://a/"), "", /an instance of URL, .* keep its href/],
   [() => Object.create(Map.prototype), "", /./],
   [() => new Proxy({}, {}), "", /a Proxy/, "field"],
+  [
+    () => Object.defineProperty({ y: 1 }, "x", { value: 1, enumerable: true }),
+    ".x",
+    /can't be written or/,
+    "field",
+  ],
+  [
+    () => [Object.defineProperty([1], "length", { writable: false })],
+    "[0].length",
+    /can't be written or/,
+    "field",
+  ],
+  [() => rawJson("1"), "", /JSON\.rawJSON/],
   [() => [new Proxy([], {})], "[0]", /a Proxy/, "field"],
   [() => Object.defineProperty([1], 0, { get: () => 1, enumerable: true }), "[0]", /a getter/, "field"],
   [
@@ -241,4 +256,12 @@ Deno.test("what would vanish is refused where it is put in, and in plain fields 
     state.check();
     state.checkpoint();
   }
+});
+
+Deno.test("a session with another prototype is refused", () => {
+  const box = new Box();
+  const state = new SessionState(box);
+  state.check();
+  Object.setPrototypeOf(box, {});
+  assert.throws(() => state.check(), /can't keep the session's class: it was given another prototype/);
 });

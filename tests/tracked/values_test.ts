@@ -13,6 +13,7 @@ import {
   value,
 } from "../../functions/tracked/mod.ts";
 import { decodeContent, encodeContent } from "../../functions/tracked/content.ts";
+import { isPart, KIND } from "../../functions/tracked/part.ts";
 import { encodeValue } from "../../functions/value.ts";
 import { anyContent } from "./programs.ts";
 
@@ -134,7 +135,7 @@ Deno.test("plain fields after a checkpoint are what a load would give: nothing l
   for (const each of [team, loaded]) {
     assert.notEqual(each.captain, each.players.get("a"));
     assert.equal(each.captain, each.other, "the fields are one value");
-    assert.ok(!Object.isFrozen(each.captain));
+    assert.ok(Object.isFrozen(each.captain), "it was, as the structure handed it out");
   }
 });
 
@@ -246,4 +247,82 @@ Deno.test("a structure is shown as what is in it by JSON, and refused where a va
         /a tracked (map|list|nested) is no value/.test(String(error));
     });
   }
+});
+
+/** Objects as whoever has them can tell: what is fixed, prototypes, order, and which are the same. */
+function told(value: unknown, seen = new Map<object, number>()): unknown {
+  if (typeof value !== "object" || value === null) return Object.is(value, -0) ? "-0" : value;
+  const before = seen.get(value);
+  if (before !== undefined) return `object ${before}`;
+  seen.set(value, seen.size);
+  return [
+    Object.getPrototypeOf(value)?.constructor.name ?? "none",
+    [Object.isExtensible(value), Object.isSealed(value), Object.isFrozen(value)].join(" "),
+    value instanceof Map ? [...value].map(([key, each]) => [key, told(each, seen)]) : [],
+    ...Object.entries(value).map(([name, each]) => [name, isPart(each) ? each[KIND] : told(each, seen)]),
+  ];
+}
+
+const fixes = [(each: object) => each, Object.preventExtensions, Object.seal, Object.freeze];
+
+/** Values of plain fields, with what is frozen, sealed or without a prototype anywhere in them. */
+const { fixed } = fc.letrec<{ fixed: unknown; object: object }>((tie) => ({
+  fixed: fc.oneof(
+    { depthSize: "small", withCrossShrink: true },
+    fc.constantFrom(1, "a", -0, null, undefined, 5n),
+    tie("object"),
+  ),
+  object: fc.tuple(
+    fc.oneof(
+      fc.dictionary(fc.constantFrom("a", "b", "7", "__proto__"), tie("fixed")),
+      fc.array(tie("fixed"), { maxLength: 3 }),
+      fc.array(tie("fixed"), { maxLength: 2 }).map((each) => new Map(each.entries())),
+      fc.constantFrom(() => new Date(5), () => /a/g, () => new Error("e")).map((make) => make()),
+    ),
+    fc.constantFrom(...fixes),
+  ).map(([object, fix]) => fix(object)),
+}));
+
+Deno.test("plain fields come back as they are, what is fixed in them, their order, and one that goes on has no others", () => {
+  interface Fields {
+    [name: string]: unknown;
+  }
+  class Board {
+    first: unknown = 1;
+    tracked = map();
+    last: unknown = 2;
+  }
+  const name = fc.constantFrom("first", "tracked", "last", "more", "other", "3", "01");
+  const change = fc.oneof(
+    fc.record({ name, value: fixed }),
+    fc.record({ name, isTracked: fc.constant(true) }),
+    fc.record({ name, isGone: fc.constant(true) }),
+    fc.record({ name, of: name }),
+  );
+  fc.assert(
+    fc.property(fc.array(fc.array(change, { maxLength: 4 }), { maxLength: 4 }), (all) => {
+      const board = new Board() as unknown as Fields;
+      const state = new SessionState(board);
+      const segments: Uint8Array[] = [];
+      for (const changes of all) {
+        for (const each of changes) {
+          if ("value" in each) board[each.name] = each.value;
+          else if ("isTracked" in each) board[each.name] = map();
+          else if ("isGone" in each) delete board[each.name];
+          else if (!isPart(board[each.of])) board[each.name] = board[each.of];
+        }
+        const before = told(board);
+        segments.push(state.checkpoint());
+        assert.deepEqual(told(board), before);
+        const loaded = new Board() as unknown as Fields;
+        const again = new SessionState(loaded);
+        again.load(...segments);
+        assert.deepEqual(told(loaded), before);
+        const third = new Board() as unknown as Fields;
+        new SessionState(third).load(again.checkpoint(true));
+        assert.deepEqual(told(third), before);
+      }
+    }),
+    { numRuns: 2_000 },
+  );
 });

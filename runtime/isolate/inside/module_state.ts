@@ -20,11 +20,14 @@
  * MF4  What is shared and not watched is said when the app loads.
  * MF5  A promise that modules made and left open is settled by no session.
  * MF6  Who catches that the stack is full fails: how deep it went is in no log, and differs at a replay.
+ * MF7  What a module holds and a session keeps in a field is the module's own again where its checkpoint is read by the
+ *      same code, or by other code that holds the same under the same name: `this.level === LEVELS[1]` stays so.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { types } from "node:util";
 import { AppError } from "../../../functions/errors.ts";
 import { SESSION_BASE } from "../../../functions/session_slot.ts";
+import { type ModuleObjects, recognizeModules } from "../../../functions/tracked/content.ts";
 import type { Program } from "../../../functions/turns/program.ts";
 
 /** Variables by their names, and what they hold; one that was not reached throws. */
@@ -340,7 +343,9 @@ export class ModuleState {
       if (prototype !== undefined) { for (const each of names) Sealed.guard(prototype, each); }
     }
     for (const [path, of] of walk.frozen) this.#frozen.set(of, path);
-    this.#watch(walk);
+    const putBack = this.#watch(walk);
+    const views = walk.views.filter(([, { buffer }]) => putBack.some(([, each]) => each === buffer));
+    recognizeModules(new HeldByName([...walk.frozen, ...putBack, ...views]));
     this.#stackTraceLimit = Error.stackTraceLimit;
     this.#prepare = prepareOf();
     freezeGlobal();
@@ -349,7 +354,8 @@ export class ModuleState {
     return this.#unwatched;
   }
 
-  #watch({ regexps, buffers, unwatched }: Walk): void {
+  /** Of bytes, those that are put back. */
+  #watch({ regexps, buffers, unwatched }: Walk): Named<ArrayBuffer>[] {
     this.#unwatched.push(...unwatched);
     for (const [path, regexp] of regexps) {
       const { lastIndex } = regexp;
@@ -359,6 +365,7 @@ export class ModuleState {
       });
     }
     let room = BYTES_MAX;
+    const putBack: Named<ArrayBuffer>[] = [];
     for (const [path, buffer] of buffers) {
       if (buffer.byteLength > room) {
         this.#unwatched.push(`${path}, ${buffer.byteLength} bytes`);
@@ -368,7 +375,9 @@ export class ModuleState {
       const bytes = new Uint8Array(buffer), kept = bytes.slice();
       const differs = differing(bytes, kept);
       this.#watched.push({ path, changed: () => differs() && (bytes.set(kept), true) });
+      putBack.push([path, buffer]);
     }
+    return putBack;
   }
 
   /** MF2: what the turn that is over has changed; it is as it was again. */
@@ -477,12 +486,42 @@ function isPlain(value: object): boolean {
   return prototype === null || prototype === Object.prototype;
 }
 
+/** Where modules have an object, which is no name yet: two keys of a Map have one path. */
+type Named<T extends object> = readonly [path: string, object: T];
+
+/** MF7. Modules load in one order: the same code gives the same names. */
+class HeldByName implements ModuleObjects {
+  readonly #names = new Map<object, string>();
+  readonly #objects = new Map<string, object>();
+
+  constructor(held: readonly Named<object>[]) {
+    const times = new Map<string, number>();
+    for (const [path, object] of held) {
+      if (typeof object === "function" || this.#names.has(object)) continue;
+      const time = (times.get(path) ?? 0) + 1;
+      times.set(path, time);
+      const name = time === 1 ? path : `${path} (${time})`;
+      this.#names.set(object, name);
+      this.#objects.set(name, object);
+    }
+  }
+
+  nameOf(object: object): string | undefined {
+    return this.#names.get(object);
+  }
+
+  named(name: string): object | undefined {
+    return this.#objects.get(name);
+  }
+}
+
 /** Freezes what it can reach (MF1), and gathers what it can't freeze. */
 class Walk {
   readonly regexps: (readonly [path: string, regexp: RegExp])[] = [];
-  readonly buffers: (readonly [path: string, buffer: ArrayBuffer])[] = [];
+  readonly buffers: Named<ArrayBuffer>[] = [];
+  readonly views: Named<ArrayBufferView>[] = [];
   readonly promises: { readonly path: string; readonly value: Promise<unknown> }[] = [];
-  readonly frozen: (readonly [path: string, object: object])[] = [];
+  readonly frozen: Named<object>[] = [];
   readonly unwatched: string[] = [];
   readonly #seen = new Set<object>();
 
@@ -513,7 +552,10 @@ class Walk {
       this.#refuseChanges(value, path);
       return [];
     }
-    if (ArrayBuffer.isView(value)) return [[value.buffer, path]];
+    if (ArrayBuffer.isView(value)) {
+      this.views.push([path, value]);
+      return [[value.buffer, path]];
+    }
     if (types.isArrayBuffer(value)) {
       this.buffers.push([path, value as ArrayBuffer]);
       return [];
