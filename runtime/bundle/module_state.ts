@@ -12,7 +12,7 @@
  * MS4  No line of the bundle moves to another: the source map is shifted within lines (shifted_map.ts).
  * MS6  What is imported when it is used (`import()`) is loaded with the rest where sessions share it: later its modules
  *      could not set their variables.
- * MS5  Catch clauses tell what they were given: that the stack was full is nothing that a replay would repeat.
+ * MS5  Catch clauses tell what they were given, and `finally` what passes it: that the stack was full is nothing that a replay would repeat.
  */
 import { type AnyNode, type Class, parse, type Pattern, type Program } from "acorn";
 import { analyze, type Reference, type Scope, type Variable } from "eslint-scope";
@@ -60,6 +60,7 @@ type FunctionNode = Extract<
   { type: "FunctionDeclaration" | "FunctionExpression" | "ArrowFunctionExpression" }
 >;
 type CatchClause = Extract<AnyNode, { type: "CatchClause" }>;
+type TryStatement = Extract<AnyNode, { type: "TryStatement" }>;
 type StaticBlock = Extract<AnyNode, { type: "StaticBlock" }>;
 type ScopeNode = AnyNode & { readonly body?: AnyNode | readonly AnyNode[] };
 
@@ -162,6 +163,8 @@ class ModuleState {
         return this.#noteLate(node);
       case "CatchClause":
         return this.#tellCaught(node);
+      case "TryStatement":
+        return this.#tellPassed(node);
       case "MethodDefinition":
         if (node.key.type === "Identifier") this.#methods.add(node.key.name);
         return;
@@ -248,6 +251,15 @@ class ModuleState {
     if (!param) this.#wraps.push({ start: after, end: after, before: ` (${name})`, after: "" });
     // A site of before has no such question.
     this.#insert(body.start + 1, `${this.#slot}.caught?.(${name});`);
+  }
+
+  /** MS5: `finally` sees how far it came, too, and may end in something else than what was thrown. */
+  #tellPassed({ start, block, handler, finalizer }: TryStatement): void {
+    if (!finalizer) return;
+    const passed = `${this.#slot}_passed`;
+    const tells = ` catch (${passed}) { ${this.#slot}.caught?.(${passed}); throw ${passed}; }`;
+    if (!handler) this.#wraps.push({ start: block.end, end: block.end, before: tells, after: "" });
+    else this.#wraps.push({ start, end: handler.end, before: "try { ", after: ` }${tells}` });
   }
 
   /** Names of properties that are assigned to anywhere: a prototype that has one of them too must let that happen. */

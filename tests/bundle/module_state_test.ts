@@ -26,6 +26,9 @@ const SHAPES = `
   const single = () => { const made: (() => number)[] = []; for (let i = 0; i < 2; i++) made.push(() => ++i); return made.map((f) => f()); };
   const caught = () => { try { throw 1; } catch (e) { const f = () => e = (e as number) + 1; return f(); } };
   const bare = () => { try { throw 1; } catch { return 2; } finally { a = 0; } };
+  const passed = () => { let n = 0; try { try { throw 1; } finally { n++; } } catch { n += 10; } finally { n += 100; } return n; };
+  const left = () => { out: for (let i = 0;; i++) { try { if (i === 3) return i; continue out; } catch { return -1; } finally { if (i === 2) break out; } } return 9; };
+  function* closed() { try { yield 1; } finally { a = 77; } }
   const patterned = () => { try { throw { deep: 3 }; } catch ({ deep }) { return deep; } };
   const switched = (n: number) => { switch (n) { case 1: { let k = 1; return (() => k = 2)(); } default: let m = 3; return (() => m += 1)(); } };
   const hoisted = () => { const first = early(); var late = 5; function early() { late = 4; return late; } return [first, late]; };
@@ -49,7 +52,7 @@ const SHAPES = `
       set(3), chain(), [a, b, c], (swap(), a), (objects(), a), (defaults(), [a, b, c]), (rests(), [a, b, list]),
       (each(), [a, b, text]), counts(), (() => { const l = literal(1); l.add(); return l.get(); })(), curried(1)(2)(),
       inDefault(1), (() => { const s = strict(); s(); return s(); })(), await waits(1), [...counting(0)], loops(), single(),
-      caught(), bare(), patterned(), switched(1), switched(2), hoisted(), box.up(), box.other(new Box()), Box.reset(), box.nested(), Box.next(),
+      caught(), bare(), passed(), left(), (() => { for (const one of closed()) return [one, a]; })(), a, patterned(), switched(1), switched(2), hoisted(), box.up(), box.other(new Box()), Box.reset(), box.nested(), Box.next(),
       Box.next(), new More(4).more, Kind.B, rest, new Probe instanceof Session,
     ]);
   }

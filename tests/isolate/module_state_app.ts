@@ -300,6 +300,33 @@ export class Probe extends Session<Env> {
     }
   }
 
+  /** The same behind `finally`, which ends in something else than what passes it. */
+  deepFinally(how: string): number {
+    let depth = 0;
+    const down = (): number => ++depth && down();
+    for (;;) {
+      try {
+        if (how === "alone") down();
+        break;
+      } finally {
+        // deno-lint-ignore no-unsafe-finally -- that is what is tried
+        break;
+      }
+    }
+    for (;;) {
+      try {
+        throw new Error("not yet");
+      } catch {
+        if (how !== "alone") down();
+        break;
+      } finally {
+        // deno-lint-ignore no-unsafe-finally -- that is what is tried
+        break;
+      }
+    }
+    return depth;
+  }
+
   /** The same of promises: none of these has a catch clause. */
   async deepPromise(how: string): Promise<number> {
     let depth = 0;

@@ -127,6 +127,7 @@ Deno.test("a session that goes on where its stack was full fails before it answe
     for (
       const [method, how] of [
         ...["named", "bare", "both"].map((how) => ["deep", how] as const),
+        ...["alone", "behind a clause"].map((how) => ["deepFinally", how] as const),
         ["deepTakenApart", ""] as const,
         ...["catch", "then", "all settled", "any", "async"].map((how) => ["deepPromise", how] as const),
       ]
