@@ -30,7 +30,7 @@ const SCRIPT = `
   async function ask(method, path, body) {
     const answer = await fetch(prefix + path, {
       method,
-      headers: body ? { "content-type": "application/json" } : {},
+      headers: { "sojourn-timing": "1", ...body && { "content-type": "application/json" } },
       body: body ? JSON.stringify(body) : null,
     });
     const text = await answer.text();

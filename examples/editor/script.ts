@@ -35,7 +35,7 @@ export const SCRIPT = `
     const began = performance.now();
     const answer = await fetch(prefix + "/" + name + path, {
       method: "POST",
-      headers: { "content-type": "application/json" },
+      headers: { "content-type": "application/json", "sojourn-timing": "1" },
       body: JSON.stringify(body ?? {}),
     }).catch(() => null);
     if (answer === null) { state.textContent = here + " does not answer: go on at another stop"; return false; }

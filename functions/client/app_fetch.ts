@@ -213,6 +213,7 @@ export class AppFetch {
     const { host, tokens, choice } = this.#parts;
     const presented = tokens.presented;
     const told = new Headers(headers);
+    told.set("sojourn-timing", "1");
     if (presented.tokens.length > 0) told.set(SESSION, presented.tokens.join(", "));
     const begunMs = host.nowMs();
     const answer = await this.#guarded(site, site.url + path, { ...init, method, headers: told }, request);

@@ -226,7 +226,7 @@ export async function answers(
   for (;;) {
     signal.throwIfAborted();
     try {
-      const answer = await fetch(url, { signal });
+      const answer = await fetch(url, { signal, headers: { "sojourn-timing": "1" } });
       await answer.body?.cancel();
       if (accepted(answer)) return;
     } catch {
@@ -277,6 +277,7 @@ function siteFile(
     ...(checkDeterminism === true ? { checkDeterminism } : {}),
     ...(verbose === true ? {} : { logLevel: "warn" as const }),
     links: linksOf(topology, site),
+    answerHeaders: "always",
     dev: true,
     chaos: true,
   };

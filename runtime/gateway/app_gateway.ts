@@ -26,7 +26,7 @@ import {
 } from "./forward.ts";
 import { LinkSocket } from "./link_socket.ts";
 import { Problem } from "./problem.ts";
-import { readHead, type RequestHead, SESSION_HEADER } from "./request_head.ts";
+import { readHead, type RequestHead, SESSION_HEADER, TIMING_HEADER } from "./request_head.ts";
 import { describeApp } from "./request_spans.ts";
 import { codeOf, type RequestTelemetry } from "./request_telemetry.ts";
 import { sessionCookie } from "./cookies.ts";
@@ -207,6 +207,7 @@ export class AppGateway {
     const passed = head.headers.filter(([name]) => name !== "x-forwarded-prefix");
     if (presented.length > 0) passed.push([SESSION_HEADER, presented.map((token) => token.text).join(", ")]);
     if (head.version !== null) passed.push(["sojourn-version", head.version]);
+    if (head.asksWhere || this.#services.assets.answerHeaders === "always") passed.push([TIMING_HEADER, "1"]);
     if (head.offers.length > 0) offerAgain(passed, head.offers);
     const { step, headers: told } = telemetry.forward(arrival.span, parent, passed);
     const bytes = encodeRequestHead({

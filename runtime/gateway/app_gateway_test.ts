@@ -50,6 +50,7 @@ function setUp(tier: Tier, links: Partial<RequestLinks> = {}, live: object = {})
     tier,
     parent: tier === "root" ? null : "above",
     assets: {
+      answerHeaders: "asked" as const,
       site: "edge-1",
       traffic,
       reader: { body: (content) => Promise.resolve(content.sha256.slice(0, 3)) },

@@ -26,7 +26,7 @@ import { contextOf, formatTraceparent, newTraceId, type Span, withContext } from
 import { OnceCalls, onceKeyOf } from "./once.ts";
 import { isProblemCode, type ProblemCode, problemOf, problemResponse } from "./problem.ts";
 import { sessionCookie, setsOurCookie } from "./cookies.ts";
-import { type RequestHead, SESSION_HEADER } from "./request_head.ts";
+import { type AnswerHeaders, type RequestHead, SESSION_HEADER } from "./request_head.ts";
 import type { RequestMetrics } from "./request_metrics.ts";
 import { attachSocket } from "./attach_socket.ts";
 import { type StatefulCaller, StatefulCalls } from "./stateful_calls.ts";
@@ -41,6 +41,8 @@ export interface RunnerServices {
   readonly replica: Pick<Replica, "attach" | "attachAll" | "durable" | "isDurable">;
   readonly isolates: { call(app: IsolateApp, call: IsolateCall): Promise<IsolateAnswer> };
   readonly tokens: SessionTokens;
+  /** Whom answers tell where they come from (docs/decisions/41). */
+  readonly answerHeaders: AnswerHeaders;
   readonly limits: StoreLimits;
   /** Reaches stateful sessions. */
   readonly stateful?: StatefulCaller;
@@ -390,25 +392,32 @@ class Run implements StoreUse, IsolateCall {
 
   /** Adds the site's headers to an answer's, where it is told its token among them (R1, R3). */
   head(headers: [string, string][], how: Answering, isTold = true): Promise<void> | void {
-    const { session, presented, head, version, fromClient, begunMs } = this.#call;
+    const { session, presented, head, version, fromClient } = this.#call;
     const ownTiming = takeOver(headers, head);
+    const saysWhere = this.#services.answerHeaders === "always" || head.asksWhere;
     const token = isTold && this.#isSession(how)
       ? this.#services.tokens.seal(session.token(how.open), presented, this.#names).text
       : null;
-    const appMs = performance.now() - this.attachedMs - this.storeMs;
-    const handoff = `handoff;desc=${session.how};dur=${ms(this.attachedMs - begunMs)}`;
-    headers.push(
-      ["sojourn-site", this.#services.site],
-      ["sojourn-version", version.version],
-      ...(token === null ? [] : [[SESSION_HEADER, token] as [string, string]]),
-      ["server-timing", `${handoff}, store;dur=${ms(this.storeMs)}, app;dur=${ms(appMs)}${ownTiming}`],
-    );
+    if (saysWhere) {
+      headers.push(["sojourn-site", this.#services.site], ["sojourn-version", version.version]);
+    }
+    if (token !== null) headers.push([SESSION_HEADER, token]);
+    if (saysWhere) headers.push(["server-timing", [this.#timing(), ...ownTiming].join(", ")]);
+    else if (ownTiming.length > 0) headers.push(["server-timing", ownTiming.join(", ")]);
     if (token === null) return;
     if (fromClient && wantsCookie(head, token)) {
       headers.push(["set-cookie", sessionCookie(token, head.secure)]);
     }
     // Work that goes on may have touched more since the gate opened, and the token names it.
     if (this.#steps !== this.#stepsAtGate) return this.gate();
+  }
+
+  /** What took how long, up to now. */
+  #timing(): string {
+    const { session, begunMs } = this.#call;
+    const appMs = performance.now() - this.attachedMs - this.storeMs;
+    const handoff = `handoff;desc=${session.how};dur=${ms(this.attachedMs - begunMs)}`;
+    return `${handoff}, store;dur=${ms(this.storeMs)}, app;dur=${ms(appMs)}`;
   }
 }
 
@@ -480,13 +489,13 @@ const HOST_HEADERS: ReadonlySet<string> = new Set([
  * An app does not speak for the platform: what it says under the platform's names is dropped. Its `Server-Timing`
  * is returned, to follow the platform's.
  */
-function takeOver(headers: [string, string][], head: RequestHead): string {
-  let timing = "";
+function takeOver(headers: [string, string][], head: RequestHead): string[] {
+  const timing: string[] = [];
   for (let i = headers.length - 1; i >= 0; i--) {
     const [name, value] = headers[i] ?? ["", ""];
     const platform = name.startsWith("sojourn-") || CONNECTION_HEADERS.has(name) ||
       (name === "set-cookie" && setsOurCookie(value));
-    if (name === "server-timing") timing = `, ${value}${timing}`;
+    if (name === "server-timing") timing.unshift(value);
     const others = HOST_HEADERS.has(name) && isPrefixed(head);
     if (platform || others || name === "server-timing") headers.splice(i, 1);
   }

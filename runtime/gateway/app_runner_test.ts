@@ -82,6 +82,7 @@ Deno.test("who waits in vain for what it rests on to be safe is told so, whereve
       },
     },
     tokens: { seal: () => ({ text: "token" }) },
+    answerHeaders: "always",
     redact: (_: string, text: string) => text,
     appLog: () => {},
     isolateApp: () => ({}),
@@ -137,6 +138,7 @@ Deno.test("an app's Server-Timing follows the platform's, and its connection hea
       },
     },
     tokens: { seal: () => ({ text: "token" }) },
+    answerHeaders: "always",
     isolateApp: () => ({}),
     nowMs: () => 0,
     metrics: new RequestMetrics(),
@@ -155,6 +157,38 @@ Deno.test("an app's Server-Timing follows the platform's, and its connection hea
     "sojourn-version",
     "sojourn-session",
   ]);
+});
+
+Deno.test("an answer says where it ran, and what took how long, to who asks for it", async () => {
+  const named = async (answerHeaders: "asked" | "always", asksWhere: boolean, own: [string, string][]) => {
+    const head = [...own];
+    const services = {
+      site: "here",
+      replica: { attach: () => sessionAt(0), isDurable: () => true, durable: () => Promise.resolve() },
+      isolates: {
+        call: async (_: IsolateApp, call: IsolateCall) => {
+          await call.head?.(head, { open: false, named: false });
+          return { kind: "response", response: new Response(null) };
+        },
+      },
+      tokens: { seal: () => ({ text: "token" }) },
+      answerHeaders,
+      isolateApp: () => ({}),
+      nowMs: () => 0,
+      metrics: new RequestMetrics(),
+    } as unknown as RunnerServices;
+    const arrival = { method: "GET", url: "http://h/", headers: [], content: NO_CONTENT };
+    const asked = { headers: [], tokens: [], asksWhere } as unknown as RequestHead;
+    await new AppRunner(services).run(arrival, asked, { app: "app", version: "v" } as LiveVersion, [], false);
+    return head;
+  };
+  assert.deepEqual(await named("asked", false, [["x-own", "1"]]), [["x-own", "1"]]);
+  const own: [string, string][] = [["server-timing", "db;dur=1"], ["sojourn-site", "elsewhere"]];
+  assert.deepEqual(await named("asked", false, own), [["server-timing", "db;dur=1"]]);
+  for (const all of [await named("asked", true, own), await named("always", false, own)]) {
+    assert.deepEqual(all.map(([name]) => name), ["sojourn-site", "sojourn-version", "server-timing"]);
+    assert.match(all[2]?.[1] ?? "", /^handoff;.*, db;dur=1$/);
+  }
 });
 
 Deno.test("below a prefix an app sets nothing for the whole host, and nowhere the session's cookie", async () => {
@@ -190,6 +224,7 @@ Deno.test("below a prefix an app sets nothing for the whole host, and nowhere th
         },
       },
       tokens: { seal: () => ({ text: "token" }) },
+      answerHeaders: "always",
       isolateApp: () => ({}),
       nowMs: () => 0,
       metrics: new RequestMetrics(),
@@ -229,6 +264,7 @@ Deno.test("outside dev, clients are not told what only author and operator shoul
     },
     isolates: { call: () => Promise.resolve(answer) },
     tokens: { seal: () => ({ text: "token" }) },
+    answerHeaders: "always",
     isolateApp: () => ({}),
     nowMs: () => 0,
     metrics: new RequestMetrics(),
@@ -282,6 +318,7 @@ Deno.test("who came without a session is given one when something has been done 
         },
       },
       tokens: { seal: () => ({ text: "token" }) },
+      answerHeaders: "always",
       limits: { keyBytes: 100, valueBytes: 100, atomicMutations: 1, atomicBytes: 100 },
       isolateApp: () => ({}),
       nowMs: () => 0,

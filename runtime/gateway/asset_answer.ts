@@ -8,11 +8,12 @@ import type { LiveVersion } from "../deploy/app_table.ts";
 import type { Traffic } from "../observe/traffic.ts";
 import type { Arrival } from "./arrival.ts";
 import { Problem, problemOf } from "./problem.ts";
-import type { RequestHead } from "./request_head.ts";
+import type { AnswerHeaders, RequestHead } from "./request_head.ts";
 
 /** What answering needs of its site. */
 export interface AssetServices {
   readonly site: string;
+  readonly answerHeaders: AnswerHeaders;
   readonly reader: AssetReader;
   /** What the site's overview counts: a file is a request of its app. */
   readonly traffic?: Pick<Traffic, "answered">;
@@ -43,8 +44,10 @@ export async function answerAsset(
       header: (name) => headerOf(head, name),
     }, services.reader);
     if (answer !== null) services.traffic?.answered(version, begunMs, false);
-    answer?.headers.set("sojourn-site", services.site);
-    answer?.headers.set("sojourn-version", version.version);
+    if (services.answerHeaders === "always" || head.asksWhere) {
+      answer?.headers.set("sojourn-site", services.site);
+      answer?.headers.set("sojourn-version", version.version);
+    }
     return answer;
   } catch (error) {
     services.traffic?.answered(version, begunMs, true);

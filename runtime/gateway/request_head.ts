@@ -11,6 +11,11 @@ import { Problem } from "./problem.ts";
 
 /** Name of the header that carries tokens, in requests and answers. */
 export const SESSION_HEADER = "sojourn-session";
+/** Name of the header by which a client asks for what else the platform says of an answer. */
+export const TIMING_HEADER = "sojourn-timing";
+
+/** Whom answers tell where they ran, with which version and what took how long: who asks, or everybody. */
+export type AnswerHeaders = "asked" | "always";
 
 /** What the gateway needs of a request, and what the app gets. */
 export interface RequestHead {
@@ -39,6 +44,8 @@ export interface RequestHead {
   readonly isCrossSite: boolean;
   /** A browser's navigation, which a redirect to itself repairs. */
   readonly navigation: boolean;
+  /** Its client looks at where it ran, with which version, and what took how long. */
+  readonly asksWhere: boolean;
 }
 
 /**
@@ -63,6 +70,7 @@ export function readHead(
   let version: string | null = null;
   let reset = false;
   let navigation = false;
+  let asksWhere = false;
   const offers: string[] = [];
   let secure = address.origin.startsWith("https:");
   for (const pair of pairsOf(request.headers)) {
@@ -77,6 +85,10 @@ export function readHead(
         continue;
       case "sojourn-version":
         version = value;
+        asksWhere = true;
+        continue;
+      case TIMING_HEADER:
+        asksWhere = true;
         continue;
       case "x-forwarded-prefix":
         continue;
@@ -145,6 +157,7 @@ export function readHead(
       host: address.origin.slice(address.origin.indexOf("//") + 2),
     }),
     navigation: navigation && request.method === "GET",
+    asksWhere,
   };
 }
 

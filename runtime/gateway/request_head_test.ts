@@ -38,6 +38,20 @@ Deno.test("readHead finds the token by precedence: header, query of an upgrade, 
   }
 });
 
+Deno.test("readHead knows who asks where it ran, and keeps that from the app", () => {
+  const rows: [Record<string, string>, boolean][] = [
+    [{}, false],
+    [{ "sojourn-session": "h" }, false],
+    [{ "sojourn-timing": "1" }, true],
+    [{ "sojourn-version": "v" }, true],
+  ];
+  for (const [headers, asks] of rows) {
+    const read = head({ ...headers, accept: "*/*" });
+    assert.equal(read.asksWhere, asks);
+    assert.deepEqual(read.headers, [["accept", "*/*"], ["x-forwarded-prefix", "/app"]]);
+  }
+});
+
 Deno.test("readHead keeps what carries a token from the app (H1)", () => {
   const read = head(
     {

@@ -160,7 +160,8 @@ export async function startApps(
   site.isolates.watch(isolates);
   secrets.onChange((app) => isolates.refreshSecrets(app));
   const traffic = new Traffic();
-  const assets = { site: config.id, reader: table.blobs, traffic };
+  const { answerHeaders } = config;
+  const assets = { site: config.id, answerHeaders, reader: table.blobs, traffic };
   const appOf = (version: LiveVersion): IsolateApp => {
     const fetcher = assetFetcher(assets, version);
     return { ...isolateApp(version, config, secrets), ...fetcher === undefined ? {} : { assets: fetcher } };
@@ -179,6 +180,7 @@ export async function startApps(
     replica,
     isolates,
     tokens,
+    answerHeaders,
     limits: config.limits,
     isolateApp: appOf,
     traffic,

@@ -154,6 +154,8 @@ const schema = z.strictObject({
   owners: owners.default(owners.parse({})),
   adminTokenFile: z.string().min(1).optional(),
   limits: limits.default(limits.parse({})),
+  /** Whom answers tell where they ran, with which version and what took how long: who asks for it, or everybody. */
+  answerHeaders: z.enum(["asked", "always"]).default("asked"),
   egress: egress.default(egress.parse({})),
   otel: otelSchema.optional(),
   chaos: z.boolean().default(false),

@@ -19,6 +19,8 @@ export async function startSojourn(): Promise<Server> {
   const cluster = await startCluster({
     topology: join(here, "edge.json"),
     apps: [join(here, "..", "apps", "load")],
+    // As a site by itself does; a dev cluster says more.
+    env: { SOJOURN_ANSWERHEADERS: "asked" },
   });
   const answer = await fetch(`${cluster.url("edge")}/load/set`);
   await answer.text();
