@@ -167,7 +167,10 @@ export class LinkHub {
       options?.body?.cancel().catch(() => {});
       throw new LinkError("unreachable", `Site ${site} is not reachable`);
     }
-    return await link.live.request(kind, head, options);
+    const answer = await link.live.request(kind, head, options);
+    const held = this.#options.hold?.(kind) ?? null;
+    if (held !== null) await held;
+    return answer;
   }
 
   /** Whether a request to a site goes out at once. */
@@ -277,8 +280,8 @@ export class LinkHub {
     acquaintance: Acquaintance,
     dialer: boolean,
   ): Promise<Ending> {
-    const { handlers } = this.#options;
-    const connection = new Connection({
+    const { handlers, hold } = this.#options;
+    const connection: Connection = new Connection({
       wire,
       acquaintance,
       dialer,
@@ -286,8 +289,19 @@ export class LinkHub {
       counters: link.counters,
       nowMs: this.#nowMs,
       handlers: {
-        message: (bytes) => handlers.message(link.site, bytes),
-        request: (request) => handlers.request(link.site, request),
+        message: (bytes) => {
+          const held = hold?.(null) ?? null;
+          if (held === null) return handlers.message(link.site, bytes);
+          // Whoever was told that the link is down is told nothing more of it.
+          return held.then(() =>
+            link.connection === connection ? handlers.message(link.site, bytes) : undefined
+          );
+        },
+        request: (request) => {
+          const held = hold?.(request.kind) ?? null;
+          const taken = () => handlers.request(link.site, request);
+          return held === null ? taken() : held.then(taken);
+        },
       },
     });
     link.adopt(connection, role);

@@ -52,6 +52,11 @@ export interface LinkHubOptions {
   readonly isCut?: (site: string) => boolean;
   /** For loss and jitter; default Math.random. */
   readonly random?: () => number;
+  /**
+   * Resolves when what another site says may be taken; null: at once. Asked with the kind of a request that comes in or is
+   * answered, null for store messages. By default all is taken at once.
+   */
+  readonly hold?: (kind: string | null) => Promise<void> | null;
   readonly limits?: Partial<LinkLimits>;
   readonly transport?: Transport;
   /** Milliseconds that only go forward; default performance.now. */

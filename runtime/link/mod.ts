@@ -14,6 +14,7 @@ export {
   type ReceivedAnswer,
   type RequestOptions,
 } from "./exchanges.ts";
+export { Hold } from "./hold.ts";
 export { type LinkControl, type LinkShape } from "./emulation.ts";
 export { LinkError, type LinkErrorCode } from "./link_error.ts";
 export { DEFAULT_LIMITS, type LinkLimits } from "./limits.ts";

@@ -43,6 +43,7 @@ export interface SiteOptions {
   readonly random?: () => number;
   /** Called for each store message; default records it. */
   readonly message?: (site: string, bytes: Uint8Array) => void | Promise<void>;
+  readonly hold?: LinkHubOptions["hold"];
   /** Default echoes head and body. */
   readonly request?: (site: string, request: IncomingRequest) => Promise<LinkAnswer>;
 }
@@ -87,6 +88,7 @@ export class LinkSite {
         request: options.request ??
           ((_site, request) => Promise.resolve({ head: request.head, body: request.body })),
       },
+      ...(options.hold ? { hold: options.hold } : {}),
       ...(options.limits ? { limits: options.limits } : {}),
       ...(options.emulate ? { emulate: options.emulate } : {}),
       ...(options.isCut ? { isCut: options.isCut } : {}),
