@@ -13,6 +13,7 @@ import { refusedRole, roleNeeded } from "./access.ts";
 import { appRoutes } from "./apps.ts";
 import { cronRoutes } from "./cron.ts";
 import { clusterRoutes } from "./cluster.ts";
+import { backupRoutes } from "./backups.ts";
 import { blobRoutes } from "./blobs.ts";
 import { deletionRoutes } from "./deletion.ts";
 import { deployRoutes } from "./deploy.ts";
@@ -41,6 +42,7 @@ export function adminApp(services: AdminServices): AdminHono {
   siteRoutes(app, services);
   membershipRoutes(app, services, services.members ?? null);
   movingRoutes(app, services);
+  backupRoutes(app, services);
   readyRoutes(app, services);
   blobRoutes(app, services);
   deployRoutes(app, services);

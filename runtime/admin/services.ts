@@ -10,6 +10,7 @@ import type { CronScheduler } from "../cron/mod.ts";
 import type { Role } from "../deploy/roles.ts";
 import type { ClusterServices } from "./cluster.ts";
 import type { LogServices } from "./logs.ts";
+import type { SiteBackups } from "../backup/site_backups.ts";
 import type { StatefulAdmin } from "./stateful_admin.ts";
 import type { SecretRing, SecretStore, SecretTable } from "../secrets/mod.ts";
 
@@ -65,6 +66,8 @@ export interface AdminServices {
   /** Only at the root. */
   readonly cron?: CronScheduler | null;
   readonly stateful?: StatefulAdmin;
+  /** Backups of this site. */
+  readonly backups?: SiteBackups;
   /** What the site keeps to be looked at. */
   readonly observed?: Omit<LogServices & ClusterServices, "site" | "forward" | "nowMs">;
   nowMs(): number;

@@ -2,6 +2,7 @@
  * The commands of `sojourn`: a table, and the dispatcher that main.ts calls with the commands it adds (dev, site).
  */
 import { apps, rollback, versions } from "./apps.ts";
+import { backup } from "./backup.ts";
 import { chaos } from "./chaos.ts";
 import { completionCommand } from "./completion.ts";
 import {
@@ -49,6 +50,7 @@ export const commands: readonly Command[] = [
   rollout,
   routes,
   sites,
+  backup,
   kv,
   tables,
   sessions,

@@ -244,6 +244,17 @@ export class AdminClient {
     return await this.#ask(method, path, bytes);
   }
 
+  /** A file, as it comes. @param signal gives it up. */
+  async content(
+    path: string,
+    signal: AbortSignal,
+  ): Promise<{ readonly bytes: number | null; readonly body: ReadableStream<Uint8Array> }> {
+    const answer = await this.#fetch("GET", path, null, signal);
+    if (!answer.ok || answer.body === null) throw problemOf(answer, await answer.text());
+    const length = answer.headers.get("content-length");
+    return { bytes: length === null ? null : Number(length), body: answer.body };
+  }
+
   /** Runs a cron job at once, however long it takes; what it answers is for the caller to check. */
   async runJob(app: string, name: string): Promise<unknown> {
     const path = `/apps/${encodeURIComponent(app)}/cron/${encodeURIComponent(name)}/run`;

@@ -28,6 +28,8 @@ const AGENT_PATH = "/_sojourn/agent/";
 export interface GatewayServices {
   /** null until the site is ready. */
   readonly apps: () => AppGateway | null;
+  /** Resolves when requests of apps may be begun; null: at once (runtime/link/hold.ts). */
+  readonly held?: () => Promise<void> | null;
   /** Apps that have hosts of their own, by host. */
   readonly hosts?: () => ReadonlyMap<string, string> | undefined;
   /** Of the cluster: pages of one may call the others. */
@@ -149,6 +151,8 @@ export class Gateway {
       span: telemetry.arrived(request),
     };
     try {
+      const held = this.#services.held?.() ?? null;
+      if (held !== null) await held;
       const apps = this.#services.apps();
       if (apps === null) {
         throw new Problem("not_ready", "this site has not yet received what it needs to serve apps");

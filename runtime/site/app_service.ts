@@ -44,6 +44,7 @@ import { ProcessLoad } from "../observe/process_load.ts";
 import type { SiteRates } from "../observe/overview.ts";
 import { Traffic } from "../observe/traffic.ts";
 import { secretRanges, SecretRing, SecretTable } from "../secrets/mod.ts";
+import type { SiteBackups } from "../backup/site_backups.ts";
 import { ConfigError, type SiteConfig } from "./config.ts";
 import type { RequestMetrics } from "../gateway/request_metrics.ts";
 import type { IsolateMetrics } from "./isolate_metrics.ts";
@@ -83,6 +84,7 @@ export interface SiteParts {
   status(): unknown;
   drain: NonNullable<AdminServices["drain"]>;
   move: NonNullable<AdminServices["move"]>;
+  readonly backups: SiteBackups | null;
   /** Its parent's id, as it is at any time; null at the root. */
   readonly parent: string | null;
   readonly isolates: IsolateMetrics;
@@ -263,6 +265,7 @@ export async function startApps(
     secrets: { ring: secretServices.ring, store: secretStore, table: secrets },
     cron,
     stateful: stateful.admin,
+    ...site.backups === null ? {} : { backups: site.backups },
     forwardToRoot: (request, role) => forwarder.send("root", request, role),
     forward: (to, request, role) => forwarder.send(to, request, role),
     forwardTwice: (to, request, role) => forwarder.sendTwice(to, request, role),

@@ -145,7 +145,9 @@ async function diskName(path: string, storage: Storage, report: DataReport): Pro
 }
 
 /** The cluster's secrets, newest first: one a line of the secret file, each at least 16 bytes of text. */
-export async function readSecrets(config: SiteConfig): Promise<[Uint8Array, ...Uint8Array[]]> {
+export async function readSecrets(
+  config: Pick<SiteConfig, "secretFile">,
+): Promise<[Uint8Array, ...Uint8Array[]]> {
   const text = await readOwn(config.secretFile, "secretFile");
   const lines = text.split("\n").map((line) => line.trim()).filter((line) =>
     line !== "" && !line.startsWith("#")

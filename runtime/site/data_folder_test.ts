@@ -106,7 +106,7 @@ for (const engine of ["sqlite", "denokv"] as const) {
       await copyFiles(aside, store, how === "the database" ? /^(?:rows\.db|root\.kv)/ : /./);
       const refused = (error: unknown) =>
         error instanceof StoreUnavailable && error.code === "disk_failed" &&
-        /the disk went back: .* in .*store: put back a backup/.test(error.message);
+        /the disk went back: .* in .*store: restore the tree from a backup/.test(error.message);
       for (let tries = 0; tries < 2; tries++) await assert.rejects(openData(config, {}), refused, how);
       // What the message says can be done.
       await Deno.remove(join(store, "commits"));

@@ -33,7 +33,7 @@ export const witnessOf = (folder: string): string => `${folder}.commits`;
 export function notOpened({ folder, why }: FilesSpoiled): StoreUnavailable {
   return new StoreUnavailable(
     "disk_failed",
-    `${why}, in ${folder}: put back a backup of that folder. To go on with what is left of it instead, which nobody is ` +
+    `${why}, in ${folder}: restore the tree from a backup. To go on with what is left of it instead, which nobody is ` +
       `told of, remove the files ${folder}/commits and ${
         witnessOf(folder)
       }; to go on without it, remove it and the second`,

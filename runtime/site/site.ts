@@ -20,6 +20,9 @@ import type { Drained } from "../admin/services.ts";
 import type { Network } from "../../store/ports.ts";
 import { deriveKeyRing, openToken, sealToken } from "../../store/token.ts";
 import { type ChaosFile, SiteChaos } from "../chaos/site_chaos.ts";
+import { keepRestored, readRestored, type Restored, secretsOfBefore } from "../backup/restored.ts";
+import { SiteBackups, type SiteFacts } from "../backup/site_backups.ts";
+import { versions } from "../cli/version.ts";
 import { Dashboard } from "../dashboard/files.ts";
 import { Gateway } from "../gateway/gateway.ts";
 import { platform, type PlatformServices, type Readiness } from "../gateway/platform.ts";
@@ -27,7 +30,8 @@ import { Problem } from "../gateway/problem.ts";
 import type { TokenCodec } from "../gateway/session_tokens.ts";
 import { RequestTelemetry } from "../gateway/request_telemetry.ts";
 import { SiteQueues } from "../isolate/mod.ts";
-import { LinkHub, overWebSocket, type Transport } from "../link/mod.ts";
+import { FORWARD_KIND } from "../gateway/forward.ts";
+import { Hold, LinkHub, overWebSocket, type Transport } from "../link/mod.ts";
 import { splitAddress } from "../link/transport.ts";
 import { Telemetry } from "../telemetry/mod.ts";
 import { linkAddress, scheme, splitListen, transportOf } from "./addresses.ts";
@@ -88,12 +92,17 @@ export class Site {
   readonly #chaos: SiteChaos | null;
   readonly #dashboard = new Dashboard(() => this.table.list(), () => this.#apps?.table.hosts);
   readonly #client = new ClientFile();
+  readonly #hold = new Hold();
   #replica: Replica | null = null;
   #hub: LinkHub | null = null;
   #apps: AppService | null = null;
+  #backups: SiteBackups | null = null;
   #gateway: Gateway | null = null;
   #server: HttpListener | null = null;
   #certificates: Certificates | null = null;
+  /** Nobody is served before the parent has taken what was restored (backup/restored.ts RS2). */
+  #restoredAlone: Restored | null = null;
+  readonly #joined = Promise.withResolvers<void>();
   #roomTimer: ReturnType<typeof setTimeout> | undefined;
   #fault: Error | null = null;
   readonly #disk: DiskSpace;
@@ -155,6 +164,11 @@ export class Site {
     return this.#parent?.id ?? null;
   }
 
+  /** Backups of it; null before it has a disk. */
+  get backups(): SiteBackups | null {
+    return this.#backups;
+  }
+
   /** As `/_sojourn/status` says it. */
   status(): unknown {
     const replica = this.#replica, gateway = this.#gateway;
@@ -171,7 +185,9 @@ export class Site {
       return {
         ready: false,
         code: "not_ready",
-        detail: "the site waits for its system rows from its parent",
+        detail: this.#restoredAlone === null
+          ? "the site waits for its system rows from its parent"
+          : "the site was restored from a backup, and waits for its parent to take it",
       };
     }
     if (this.config.parent === null) return { ready: true, parent: "none" };
@@ -181,6 +197,7 @@ export class Site {
   async #start(): Promise<void> {
     const { config } = this;
     const secrets = await readSecrets(config);
+    const restored = await this.#restored(secrets);
     const adminTokens = readAdminTokens(config, (event, fields) => this.log.line("warn", event, fields));
     const tls = await readTls(config);
     for (const { field, path } of secretFiles(config)) {
@@ -196,6 +213,7 @@ export class Site {
       renamed: this.damage.renamed,
     });
     this.#closeStorage = () => inner.close();
+    if (config.engine !== "memory") await SiteBackups.sweep(config.data);
     const storage = disks.measured(this.#chaos?.storage(inner) ?? inner);
     const network: Network = { send: (to, message) => this.#hub?.send(to, message) ?? Promise.resolve() };
     const listen = splitListen(config.listen.http);
@@ -220,11 +238,20 @@ export class Site {
       traced: this.requests.asked,
     });
     if (config.parent !== null && config.engine !== "memory") this.#watchRoom(replica);
+    this.#backups = new SiteBackups({
+      data: config.data,
+      engine: config.engine,
+      secrets,
+      hold: this.#hold,
+      facts: this.#factsOf(replica, (await versions()).sojourn),
+      note: (event, fields) => this.log.line("info", event, fields),
+    });
     const transport = transportOf(tls);
     this.#hub = this.#startLinks(replica, { secrets, disk, transport });
     this.#chaos?.bind({ links: this.#hub.control, replica, tablesOf: (app) => this.#tablesOf(app) });
     const gateway: Gateway = this.#gateway = new Gateway({
       apps: () => this.#serving(),
+      held: () => this.#hold.passed(),
       hosts: () => this.#apps?.table.hosts,
       // Frames of the client library hold a message of theirs and more.
       messageBytesMax: (protocol) => protocol === SUBPROTOCOL ? FRAME_BYTES_MAX : config.limits.messageBytes,
@@ -286,7 +313,43 @@ export class Site {
     });
     this.log.line("info", "listening", { http: this.url, link: this.#hub.address });
     const codec = codecOf(secrets, replica, this.random);
+    if (restored !== null && !restored.joined) this.#restoredAlone = restored;
     void this.#becomeReady(replica, { secrets, codec, fatal: (error) => this.#fatal(error) });
+  }
+
+  /** What the data was restored from; it is no part of the tree of before (backup/restored.ts RS1). @throws ConfigError */
+  async #restored(secrets: readonly Uint8Array[]): Promise<Restored | null> {
+    const { config } = this;
+    if (config.engine === "memory") return null;
+    const restored = await readRestored(config.data);
+    if (restored === null) return null;
+    const [found] = secretsOfBefore(secrets, restored);
+    if (found !== undefined) {
+      throw new ConfigError(
+        `secretFile: line ${
+          found + 1
+        } of the secrets in ${config.secretFile} was in force before ${config.data} was ` +
+          `restored from a backup of ${restored.at}: others with that secret have seen what the backup lacks. Put a ` +
+          `new secret alone into the file, at all sites`,
+      );
+    }
+    const { cut, at, restoredAt } = restored;
+    this.log.line("info", "restored", { cut, backup: at, restored: restoredAt });
+    return restored;
+  }
+
+  #factsOf(replica: Replica, release: string): () => SiteFacts {
+    return () => {
+      const { position, replica: incarnation, pending } = replica.status();
+      return {
+        site: this.config.id,
+        parent: this.parent,
+        tier: this.config.tier,
+        release,
+        at: new Date(replica.nowMs()).toISOString(),
+        ...{ incarnation, position, pending },
+      };
+    };
   }
 
   /** What can be fetched again makes room before the disk is full. */
@@ -328,12 +391,16 @@ export class Site {
       parent: config.parent === null ? null : { site: config.parent.id, address: config.parent.url },
       emulate: (site) => this.#chaos?.shapeOf(site) ?? config.links[site] ?? null,
       isCut: (site) => this.#chaos?.isCut(site) ?? false,
+      hold: (kind) => kind === FORWARD_KIND.admin ? null : this.#hold.passed(),
       // Not the table's: owners are asked before this site is ready (store/wards/retake.ts).
       addressOf: (site) => replica.members.sites.get(site)?.linkAddress ?? null,
       admit: (site, role) =>
         refusalOf(site, role, { id: config.id, members: replica.members, sites: this.table.sites }),
       handlers: {
-        connected: (site, role) => replica.connected(site, role),
+        connected: (site, role) => {
+          replica.connected(site, role);
+          if (site === this.parent) this.#joined.resolve();
+        },
         disconnected: (site) => replica.disconnected(site),
         unreachable: (site) => replica.unreachable(site),
         refused: (site) => replica.owners.detector.refused(site),
@@ -354,6 +421,7 @@ export class Site {
   async #becomeReady(replica: Replica, keys: Omit<AppServicePorts, "replica" | "hub">): Promise<void> {
     try {
       await replica.ready;
+      await this.#taken();
       if (this.#stopping !== null || this.#hub === null) return;
       this.table.watch(replica.members);
       this.#apps = await startApps(this, { replica, hub: this.#hub, ...keys });
@@ -361,6 +429,20 @@ export class Site {
     } catch (error) {
       if (this.#stopping === null) this.#fatal(error instanceof Error ? error : new Error(String(error)));
     }
+  }
+
+  /** Resolves when the parent has taken data that was restored (backup/restored.ts RS2). */
+  async #taken(): Promise<void> {
+    const restored = this.#restoredAlone;
+    if (restored === null) return;
+    this.log.line("warn", "restored_waits", {
+      parent: this.parent,
+      says: "nobody is served before the parent has taken what was restored",
+    });
+    await this.#joined.promise;
+    if (this.#stopping !== null) return;
+    await keepRestored(this.config.data, { ...restored, joined: true });
+    this.#restoredAlone = null;
   }
 
   /** The app gateway, or null while apps cannot be served. */
@@ -517,6 +599,8 @@ export class Site {
     this.#trials.abort();
     clearTimeout(this.#roomTimer);
     await this.#certificates?.close();
+    this.#joined.resolve();
+    await this.#backups?.close();
     this.#gateway?.close();
     await this.#drain();
     await this.#apps?.close();

@@ -11,9 +11,10 @@ import { AppTable } from "../../runtime/deploy/mod.ts";
 import { devCommand } from "../../runtime/dev/command.ts";
 import { agentCommand } from "../../runtime/origins/command.ts";
 import { siteCommand } from "../../runtime/site/command.ts";
+import { restoreCommand } from "../../runtime/site/restore_command.ts";
 import { asSystem, MemorySystem } from "../deploy/memory_system.ts";
 
-const own = [siteCommand, devCommand, agentCommand];
+const own = [siteCommand, devCommand, agentCommand, restoreCommand];
 const all: readonly Command[] = [...own, ...commands, completionCommand(() => all)];
 
 /** Words with which each command that talks to a cluster would do something. A test below misses none. */
@@ -25,6 +26,7 @@ const WORDS: Readonly<Record<string, readonly string[]>> = {
   rollout: ["shop"],
   routes: ["shop"],
   sites: [],
+  backup: ["site.sojourn"],
   kv: ["list", "shop"],
   tables: ["shop"],
   sessions: ["list"],

@@ -1,0 +1,47 @@
+/**
+ * The thread that copies a site's databases (snapshot.ts): it opens them, begins to read all of them at the moment that
+ * the site's own thread names, and copies what they were then.
+ */
+import { backup, DatabaseSync } from "node:sqlite";
+import { parentPort, workerData } from "node:worker_threads";
+import { type CopyNews, type CopyOrder, GATE } from "./snapshot_gate.ts";
+
+/** Pages that are copied between two words of progress: 4 MiB. */
+const PAGES_A_STEP = 1_000;
+/** A database that is being written takes a lock for less than that. */
+const BUSY_MS = 1_000;
+
+const { databases, gate } = workerData as CopyOrder;
+const tell = (news: CopyNews) => parentPort?.postMessage(news);
+
+try {
+  const opened = databases.map(({ from, to }) => {
+    const db = new DatabaseSync(from, { readOnly: true, timeout: BUSY_MS });
+    return { db, to };
+  });
+  const cells = new Int32Array(gate);
+  tell({ kind: "opened" });
+  Atomics.wait(cells, GATE.go, 0);
+  try {
+    for (const { db } of opened) {
+      db.exec("BEGIN");
+      db.prepare("SELECT count(*) FROM sqlite_schema").get(); // SQLite begins to read with the first read, not before
+    }
+    Atomics.store(cells, GATE.begun, 1);
+  } finally {
+    Atomics.store(cells, GATE.over, 1);
+    Atomics.notify(cells, GATE.over);
+  }
+  for (const { db, to } of opened) {
+    await backup(db, to, {
+      rate: PAGES_A_STEP,
+      progress: ({ totalPages, remainingPages }) =>
+        tell({ kind: "copied", to, pages: totalPages - remainingPages }),
+    });
+    db.exec("COMMIT");
+    db.close();
+  }
+  tell({ kind: "done" });
+} catch (error) {
+  tell({ kind: "failed", why: error instanceof Error ? error.message : String(error) });
+}
