@@ -6,8 +6,7 @@
  * Q1  One commit is one transaction, and its promise resolves when the write-ahead log is synced. SQLite appends
  *     only (synchronous = NORMAL); the log is synced through a second handle: at once where the disk is quick, on
  *     a thread of the runtime where it is slow, so that requests are served meanwhile. That is the same order on
- *     disk: a transaction counts once its frames are in the log, and SQLite syncs the log before any page moves
- *     from it.
+ *     disk: a transaction counts once its frames are in the log.
  * Q2  The table is clustered by an inner row id, with one index by key and one by position: an overwrite then
  *     rewrites the row in place and moves only its journal entry. Clustering by key or by position instead
  *     made grouped overwrites 2–4 times slower (tests/bench/storage.ts).
@@ -17,6 +16,9 @@
  *     whether tables and indexes fit (sqlite_check.ts), where that takes no more than a moment.
  * Q6  Commits are counted, in the database and, once synced, in the file `commits` beside it: a database that has
  *     counted fewer than the file has lost what it had said was on disk.
+ * Q7  Pages move from the log to the database between two commits, when the log is synced; the database is then synced on a
+ *     thread, and the next commit, which may write over the log's beginning, waits for that. SQLite itself would sync
+ *     within a commit, and nothing else would run for as long: a tenth of a second after some MiB.
  */
 import { Buffer } from "node:buffer";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
@@ -60,8 +62,10 @@ const OPENED = "INSERT INTO totals VALUES('opened', 1) ON CONFLICT(name) DO UPDA
 
 /** 16 MiB of page cache a site: a dev cluster runs six on one machine. Above it the system's cache serves. */
 const CACHE_KIB = 16_384;
-/** 4 MiB of log before pages move to the main file; larger would only make the rare long commit longer. */
+/** 4 MiB of log before pages move to the main file (Q7); larger would only make the rare long commit longer. */
 const CHECKPOINT_PAGES = 1_000;
+/** In the log's index, which SQLite's documentation of its format has: how many pages the log has. */
+const LOG_PAGES_AT = 16;
 
 /**
  * A sync that takes longer than this goes to a thread: below it, the way there and back costs more than the event
@@ -97,6 +101,9 @@ export class SqliteStorage implements Storage {
   readonly #db: DatabaseSync;
   readonly #statements: Statements;
   readonly #log: Deno.FsFile;
+  /** Closed after SQLite's own: the system drops a process's locks on a file when any of its handles is closed. */
+  readonly #logIndex: Deno.FsFile;
+  readonly #pages: Deno.FsFile;
   readonly #count: CommitCount;
   /** The disk has lost commits that it had said it has (Q6). */
   readonly wentBack: boolean;
@@ -105,6 +112,9 @@ export class SqliteStorage implements Storage {
   #syncMs = 0;
   /** The sync under way. */
   #syncing: Promise<void> | null = null;
+  #isCommitting = false;
+  /** Q7 */
+  #moving: Promise<void> | null = null;
   #closed = false;
   #failed: StoreUnavailable | null = null;
 
@@ -115,7 +125,7 @@ export class SqliteStorage implements Storage {
     try {
       this.#db.exec(
         `PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -${CACHE_KIB};
-         PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES};`,
+         PRAGMA wal_autocheckpoint = 0;`,
       );
       if (claim.engine === FORMER) addSums(this.#db);
       this.#db.exec(SCHEMA);
@@ -124,6 +134,8 @@ export class SqliteStorage implements Storage {
       this.#check();
       this.#db.exec("PRAGMA synchronous = NORMAL");
       this.#log = Deno.openSync(`${claim.path}/rows.db-wal`, { read: true, write: true });
+      this.#logIndex = Deno.openSync(`${claim.path}/rows.db-shm`, { read: true });
+      this.#pages = Deno.openSync(`${claim.path}/rows.db`, { read: true, write: true });
       this.#statements = prepare(this.#db);
       this.#totals = soundTotals(this.#db);
       this.#count = new CommitCount(`${claim.path}/commits`, ...witness === undefined ? [] : [witness]);
@@ -182,8 +194,19 @@ export class SqliteStorage implements Storage {
   }
 
   async commit(commit: Commit): Promise<void> {
+    if (this.#isCommitting) throw new Error("a commit was issued before the last one had settled");
+    this.#isCommitting = true;
+    try {
+      if (this.#moving !== null) await this.#moving;
+      await this.#commit(commit);
+    } finally {
+      this.#isCommitting = false;
+    }
+    this.#moveSoon();
+  }
+
+  async #commit(commit: Commit): Promise<void> {
     if (this.#failed !== null) throw this.#failed;
-    if (this.#syncing !== null) throw new Error("a commit was issued before the last one had settled");
     if (this.#closed) throw new Error("a commit was issued on a closed storage");
     try {
       this.#apply(commit);
@@ -216,10 +239,41 @@ export class SqliteStorage implements Storage {
     if (this.#closed) return;
     this.#closed = true;
     await this.#syncing?.catch(() => {}); // the commit that waits for it tells
+    await this.#moving;
     this.#log.close();
     this.#count.close();
     this.#db.close();
+    this.#logIndex.close();
+    this.#pages.close();
     this.#claim.release();
+  }
+
+  /** Q7, where the log has grown. */
+  #moveSoon(): void {
+    if (this.#closed || this.#logPages() < CHECKPOINT_PAGES) return;
+    this.#moving = this.#move().finally(() => this.#moving = null);
+  }
+
+  #logPages(): number {
+    const pages = new Uint32Array(1);
+    this.#logIndex.seekSync(LOG_PAGES_AT, Deno.SeekMode.Start);
+    this.#logIndex.readSync(new Uint8Array(pages.buffer)); // in the order of this machine, as it is written
+    return pages[0] ?? 0;
+  }
+
+  /** Never rejects: the next commit does. */
+  async #move(): Promise<void> {
+    try {
+      this.#db.exec("PRAGMA synchronous = OFF; PRAGMA wal_checkpoint(PASSIVE); PRAGMA synchronous = NORMAL");
+    } catch {
+      // Such as a full disk: the log keeps what it has, and it is tried again after the next commit.
+      this.#db.exec("PRAGMA synchronous = NORMAL");
+    }
+    try {
+      await this.#pages.syncData();
+    } catch (error) {
+      this.#failed ??= failure("cannot sync", error);
+    }
   }
 
   #apply(commit: Commit): void {
