@@ -11,6 +11,7 @@
  * Q3  A hold is shed once. Who is shed lets go of what waits, and ends the hold.
  */
 import { strict as assert } from "node:assert";
+import { AppTurns } from "./app_turns.ts";
 
 /** Of which queue. Each is a row of the table in docs/queues.md. */
 export type QueueName =
@@ -24,7 +25,8 @@ export type QueueName =
 /** One queue's share. */
 export class QueueHold {
   readonly queue: QueueName;
-  readonly #queues: AppQueues;
+  /** Of the app. */
+  readonly queues: AppQueues;
   readonly #shed: (why: string) => void;
   #bytes = 0;
   #over = false;
@@ -33,7 +35,7 @@ export class QueueHold {
   after: QueueHold = this;
 
   constructor(queues: AppQueues, queue: QueueName, shed: (why: string) => void) {
-    this.#queues = queues;
+    this.queues = queues;
     this.queue = queue;
     this.#shed = shed;
   }
@@ -47,7 +49,7 @@ export class QueueHold {
     if (this.#over) return;
     this.#bytes += bytes;
     assert(this.#bytes >= 0, "Q1: a queue gives back more than it held");
-    this.#queues.changed(bytes);
+    this.queues.changed(bytes);
   }
 
   /** Nothing of it waits any more, and nothing will. */
@@ -56,7 +58,7 @@ export class QueueHold {
     this.#over = true;
     const bytes = this.#bytes;
     this.#bytes = 0;
-    this.#queues.ended(this, bytes);
+    this.queues.ended(this, bytes);
   }
 
   /** Q3 */
@@ -69,6 +71,8 @@ export class QueueHold {
 /** The queues of one app at one site. */
 export class AppQueues {
   readonly bytesMax: number;
+  /** When the frames of its isolates are read. */
+  readonly turns = new AppTurns();
   /** Stands before the first hold and after the last. */
   readonly #ends: QueueHold;
   readonly #note: (shed: { readonly queue: QueueName; readonly bytes: number }) => void;

@@ -1,6 +1,9 @@
 /** The receiving end of a connection: cuts what arrives into frames, and reads their payloads. */
 import { BUFFER_BYTES, BUFFER_KEEP_MAX, type ByteConnection, FrameError, HEADER_BYTES } from "./frames.ts";
 
+/** How many frames, or bytes of them, are handled without a look at whose turn it is. */
+const LOOK_FRAMES = 32;
+const LOOK_BYTES = 16 * 1024;
 const utf8Decoder = new TextDecoder();
 const SLAB_BYTES = 64 * 1024;
 /** A sixteenth: what is left unused at a slab's end, and what one small copy keeps alive, stays bounded. */
@@ -136,6 +139,14 @@ export class Payload {
 /** Takes frames as they arrive. */
 export type FrameHandler = (type: number, id: number, payload: Payload) => void;
 
+/** Says when who reads frames goes on, where others want the same thread. */
+export interface Pace {
+  /** Frames are about to be handled. */
+  begin(): void;
+  /** So many were handled since the last look or `begin`. null: go on; otherwise when it resolves, which begins anew. */
+  look(frames: number): Promise<void> | null;
+}
+
 /**
  * Reads frames until the connection ends; resolves at its end.
  *
@@ -145,6 +156,7 @@ export async function readFrames(
   connection: ByteConnection,
   frameBytesMax: number,
   handler: FrameHandler,
+  pace?: Pace,
 ): Promise<void> {
   let buffer = new Uint8Array(BUFFER_BYTES);
   let view = new DataView(buffer.buffer);
@@ -155,6 +167,8 @@ export async function readFrames(
     const count = await connection.read(buffer.subarray(to));
     if (count === null) return;
     to += count;
+    pace?.begin();
+    let frames = 0, lookedAt = from;
     let need = HEADER_BYTES;
     while (to - from >= HEADER_BYTES) {
       const length = view.getUint32(from, true);
@@ -167,7 +181,14 @@ export async function readFrames(
       handler(view.getUint8(from + 4), view.getUint32(from + 5, true), payload);
       from += need;
       need = HEADER_BYTES;
+      if (pace === undefined || (++frames < LOOK_FRAMES && from - lookedAt < LOOK_BYTES)) continue;
+      const turn = pace.look(frames);
+      frames = 0;
+      lookedAt = from;
+      if (turn !== null) await turn;
     }
+    const turn = frames > 0 ? pace?.look(frames) ?? null : null;
+    if (turn !== null) await turn;
     if (from === to) {
       from = to = 0;
       if (buffer.length > BUFFER_KEEP_MAX) {

@@ -9,7 +9,9 @@
  *     it was killed is ignored. What waits for it counts among the queues of its app (app_queues.ts).
  */
 import { AppQueues } from "./app_queues.ts";
+import { ReadPace } from "./app_turns.ts";
 import { messageOf } from "./bodies.ts";
+import { UNREAD_BYTES_MAX } from "./call_slots.ts";
 import type { IsolateApp, IsolateCall, PendingCall } from "./call.ts";
 import { ExchangeTable } from "./exchange_table.ts";
 import { readEnd, readJson, readLogLine } from "./frame_fields.ts";
@@ -77,6 +79,7 @@ export class Isolate {
   #app: IsolateApp | undefined;
   #egress: Egress | undefined;
   #queues: ExchangeQueues | undefined;
+  readonly #pace = new ReadPace();
   #keptBytes = BUFFER_BYTES;
   #killed: { readonly why: string; readonly cause: KillCause } | undefined;
   #closing = false;
@@ -163,6 +166,11 @@ export class Isolate {
     return this.#process.usage();
   }
 
+  /** Its frames are not read now (app_turns.ts), which is not for answers that it leaves unread. */
+  get isHeld(): boolean {
+    return this.#pace.isHeld && this.#writer.backlogBytes <= UNREAD_BYTES_MAX;
+  }
+
   /** Asks for a sign of life. */
   ping(): void {
     this.#writer.signal(FRAME.ping, 0);
@@ -187,8 +195,9 @@ export class Isolate {
   };
 
   async #run(): Promise<IsolateEnd> {
+    void this.#process.exited.then(() => this.#pace.end());
     try {
-      await readFrames(this.#process.connection, ISOLATE_FRAME_BYTES_MAX, this.#receive);
+      await readFrames(this.#process.connection, ISOLATE_FRAME_BYTES_MAX, this.#receive, this.#pace);
     } catch (error) {
       // A connection that breaks is a process that ended; anything else is what it sent.
       if (!isConnectionEnd(error)) {
@@ -229,6 +238,7 @@ export class Isolate {
 
   #queuesOf(app: AppQueues = new AppQueues()): ExchangeQueues {
     const isolate = app.hold("isolate", (why) => this.kill(why, "queues"));
+    this.#pace.turns = app.turns;
     if (this.#keptBytes > BUFFER_BYTES) isolate.add(this.#keptBytes - BUFFER_BYTES);
     return { app, isolate };
   }

@@ -11,6 +11,7 @@
  */
 import type { Acknowledged, OpenSession, Promotion, SessionEvent } from "../../functions/turns/mod.ts";
 import { AppQueues, type QueueHold } from "./app_queues.ts";
+import { ReadPace } from "./app_turns.ts";
 import { messageOf } from "./bodies.ts";
 import { type ChannelSink, receiveChannel, type StatefulEnd } from "./channel.ts";
 import { readJson, readLogLine } from "./frame_fields.ts";
@@ -44,6 +45,7 @@ export class StatefulIsolate {
   readonly #states: StateSender;
   readonly #coming: StatesComing;
   readonly #hold: QueueHold;
+  readonly #pace = new ReadPace();
   #keptBytes = BUFFER_BYTES;
   /** Lines that belong to no session: module code. */
   readonly #strayLog: (level: string, text: string) => void;
@@ -60,6 +62,7 @@ export class StatefulIsolate {
     queues: AppQueues = new AppQueues(),
   ) {
     const hold = this.#hold = queues.hold("isolate", (why) => this.kill(why));
+    this.#pace.turns = queues.turns;
     this.#coming = new StatesComing((bytes) => hold.add(bytes));
     this.#process = process;
     this.app = app;
@@ -74,6 +77,7 @@ export class StatefulIsolate {
     this.#watch = new TurnWatch({
       limits: app.limits,
       usage: () => process.usage(),
+      isHeld: () => this.#pace.isHeld,
       ping: () => this.#writer.signal(FRAME.ping, 0),
       kill: (why) => this.kill(why),
     });
@@ -218,8 +222,9 @@ export class StatefulIsolate {
   }
 
   async #run(): Promise<StatefulEnd> {
+    void this.#process.exited.then(() => this.#pace.end());
     try {
-      await readFrames(this.#process.connection, FRAME_BYTES_MAX, this.#receive);
+      await readFrames(this.#process.connection, FRAME_BYTES_MAX, this.#receive, this.#pace);
     } catch (error) {
       // A connection that breaks is a process that ended; anything else is what it sent.
       if (!isConnectionEnd(error)) this.#killed ??= `its frames were not readable: ${messageOf(error)}`;

@@ -29,6 +29,9 @@ export const WATCHES_MAX = 1_024;
 /** What a watch takes beside its ranges, roughly: its place in the store, its promises, its signal. */
 const WATCH_BYTES = 2 * 1024;
 
+/** What one costs the site, roughly: it is covered here, for which its ranges are asked for at the parent and written. */
+const WATCH_MS = 0.1;
+
 const watchesOf = new WeakMap<FrameWriter, { open: number }>();
 
 /** Store calls of one request. */
@@ -72,8 +75,11 @@ export class StoreCalls {
         const { checks, mutations } = readCommit(payload);
         readEnd(payload);
         this.#writes();
+        const { turns } = this.#hold.queues;
+        turns.commitBegins(bytes);
         const commit = () => this.#store.commit(checks, mutations);
-        return this.#enter(this.#slots.commits, call, bytes, commit, writeCommitResult);
+        const over = () => turns.commitEnds(bytes);
+        return this.#enter(this.#slots.commits, call, bytes, commit, writeCommitResult, over);
       }
       case OPERATION.watch: {
         const ranges = readWatch(payload);
@@ -104,12 +110,17 @@ export class StoreCalls {
     bytes: number,
     run: () => Promise<T>,
     write: (writer: FrameWriter, value: T) => void,
+    over = () => {},
   ): void {
     this.#hold.add(bytes);
-    slots.enter(() => {
+    const leave = () => {
       this.#hold.add(-bytes);
-      if (this.#ended) return slots.leave();
-      this.#answer(call, run, write).finally(() => slots.leave());
+      over();
+      slots.leave();
+    };
+    slots.enter(() => {
+      if (this.#ended) return leave();
+      this.#answer(call, run, write).finally(leave);
     }, bytes);
   }
 
@@ -137,6 +148,7 @@ export class StoreCalls {
       return this.#failed(call, { code: "overloaded", message });
     }
     watches.open++;
+    this.#hold.queues.turns.spend(WATCH_MS);
     this.#hold.add(bytes);
     const abort = new AbortController();
     (this.#watches ??= new Map()).set(call, abort);

@@ -1,7 +1,7 @@
 /**
  * Watches that the turns of stateful sessions give the event loop of their isolate back.
  *
- * A ping is answered between two turns; any frame is a sign of life. Between two of them the process's CPU time is what
+ * A ping is answered between two turns; any frame is a sign of life, and so is that its frames are not read. Between two of them the process's CPU time is what
  * the code that holds the loop has used, with its native threads.
  *
  * T1  A turn that used more CPU than one request may, without giving the loop back, ends the isolate; being slow because
@@ -19,6 +19,8 @@ import type { ProcessUsage } from "./process_usage.ts";
 export interface WatchedTurns {
   readonly limits: Pick<IsolateLimits, "cpuMs" | "heapMib" | "buffersMib">;
   usage(): ProcessUsage | undefined;
+  /** Its frames are not read now. */
+  isHeld(): boolean;
   ping(): void;
   kill(why: string): void;
 }
@@ -70,7 +72,7 @@ export class TurnWatch {
     const excess = usage === undefined ? null : this.#bounds.excess(usage, nowMs);
     if (excess !== null) return kill(excess.why);
     const cpuMs = usage?.cpuMs ?? this.#aliveCpuMs + (nowMs - this.#aliveMs);
-    if (this.#hasSpoken) {
+    if (this.#hasSpoken || this.#watched.isHeld()) {
       this.#hasSpoken = this.#pinged = false;
       this.#aliveMs = nowMs;
       this.#aliveCpuMs = cpuMs;

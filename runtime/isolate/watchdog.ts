@@ -2,7 +2,7 @@
  * Watches that isolates give their event loop back, and that requests end in time.
  *
  * One timer for all isolates. While an isolate has something to do it is pinged; any frame of it is a sign of
- * life. Between two signs of life its process's CPU time is what the code that holds its event loop has used, with what
+ * life, and none is missed while its site doesn't read it. Between two signs of life its process's CPU time is what the code that holds its event loop has used, with what
  * it has native threads do.
  *
  * W1  An isolate that used more CPU than one request may, without giving its event loop back, is killed. Being
@@ -132,7 +132,7 @@ export class Watchdog {
     if (excess !== null) return isolate.kill(excess.why, excess.cause);
     const cpuMs = usage?.cpuMs ?? pulse.cpuMs + (pulse.pinged ? nowMs - pulse.aliveMs : 0);
     const { limits } = pulse;
-    if (isolate.framesSeen !== pulse.frames) {
+    if (isolate.framesSeen !== pulse.frames || isolate.isHeld) {
       pulse.frames = isolate.framesSeen;
       pulse.aliveCpuMs = cpuMs;
       pulse.aliveMs = nowMs;

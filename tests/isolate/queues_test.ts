@@ -1,10 +1,13 @@
 /** What waits for somebody who takes nothing: with real isolates, and how much of it the site keeps. */
 import assert from "node:assert/strict";
+import { bundleApp } from "../../runtime/bundle/mod.ts";
 import { IsolateEnd } from "../../runtime/gateway/isolate_socket.ts";
+import type { CommitResult, Mutation } from "../../functions/store_client.ts";
 import { SiteQueues } from "../../runtime/isolate/app_queues.ts";
+import { HELD_BYTES_MAX } from "../../runtime/isolate/app_turns.ts";
 import { type HostSocket, IsolatePool } from "../../runtime/isolate/mod.ts";
 import { SOCKET_WINDOW_BYTES } from "../../runtime/isolate/socket_window.ts";
-import { appOf, callOf } from "./apps.ts";
+import { appOf, callOf, MemoryStore } from "./apps.ts";
 
 const MESSAGE = 64 * 1024;
 
@@ -176,5 +179,99 @@ Deno.test("a server that reads nothing of what an app fetches has the app wait: 
   } finally {
     await pool.close();
     listener.close();
+  }
+});
+
+/** Takes its time, and counts what is under way. */
+class SlowStore extends MemoryStore {
+  readonly #ms: number;
+  #bytes = 0;
+  bytesMax = 0;
+  commits = 0;
+
+  constructor(ms: number) {
+    super();
+    this.#ms = ms;
+  }
+
+  override async commit(_checks: readonly unknown[], mutations: readonly Mutation[]): Promise<CommitResult> {
+    let bytes = 0;
+    for (const mutation of mutations) if (mutation.kind !== "delete") bytes += mutation.value.length;
+    this.#bytes += bytes;
+    this.bytesMax = Math.max(this.bytesMax, this.#bytes);
+    await new Promise((resolve) => setTimeout(resolve, this.#ms));
+    this.#bytes -= bytes;
+    this.commits++;
+    return await super.commit([], mutations);
+  }
+}
+
+const WRITER_VALUE = 100_000;
+const WRITER = `import { defineApp } from "sojourn";
+  export default defineApp({ name: "writer", async fetch(request, env) {
+    const count = Number(new URL(request.url).searchParams.get("count"));
+    const value = new Uint8Array(${WRITER_VALUE});
+    await Promise.all(Array.from({ length: count }, (_, i) => env.kv.set(["k", i], value)));
+    return new Response("written");
+  } });`;
+
+async function bundled(source: string): Promise<string> {
+  const folder = await Deno.makeTempDir();
+  try {
+    await Deno.writeTextFile(`${folder}/app.ts`, source);
+    const result = await bundleApp(`${folder}/app.ts`);
+    if (result.kind === "failed") throw new Error(result.message);
+    return new TextDecoder().decode(result.code);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+async function write(pool: IsolatePool, store: MemoryStore, count: number, limits = {}): Promise<string> {
+  const app = appOf(await bundled(WRITER), { name: "writer", limits });
+  const answer = await pool.call(app, callOf(new Request(`http://localhost/?count=${count}`), { store }));
+  return answer.kind === "response" ? await answer.response.text() : JSON.stringify(answer);
+}
+
+Deno.test("what an app commits at once waits in its isolate: the site has a bound of it, and all of it is done (AT3)", async () => {
+  const queues = new SiteQueues();
+  const pool = new IsolatePool({ queues });
+  try {
+    const store = new SlowStore(5);
+    assert.equal(await write(pool, store, 100), "written");
+    assert.equal(store.commits, 100);
+    assert.ok(store.bytesMax <= HELD_BYTES_MAX + WRITER_VALUE, `${store.bytesMax} bytes were under way`);
+    await until("all is given back", () => queues.of("writer").bytes === 0);
+    assert.equal(queues.of("writer").turns.heldBytes, 0);
+  } finally {
+    await pool.close();
+  }
+});
+
+Deno.test("an isolate that its site does not read is not taken for one that stands still (AT3, W2)", async () => {
+  const pool = new IsolatePool();
+  try {
+    // Ten times that is how long an event loop may stand still.
+    assert.equal(await write(pool, new SlowStore(1_500), 6, { cpuMs: 100 }), "written");
+  } finally {
+    await pool.close();
+  }
+});
+
+Deno.test("an app that has no turn costs another one none (AT1, AT3)", async () => {
+  const pool = new IsolatePool();
+  try {
+    const slow = write(pool, new SlowStore(1_000), 8);
+    const other = appOf(`export default { fetch: () => new Response("other") };`, { name: "other" });
+    await pool.call(other, callOf(new Request("http://localhost/")));
+    const answer = await pool.call(other, callOf(new Request("http://localhost/")));
+    assert.equal(answer.kind, "response");
+    let isWritten = false;
+    void slow.then(() => isWritten = true);
+    await null;
+    assert.ok(!isWritten);
+    assert.equal(await slow, "written");
+  } finally {
+    await pool.close();
   }
 });
