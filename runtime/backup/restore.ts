@@ -14,8 +14,8 @@
 import { createHash } from "node:crypto";
 import { statfsSync } from "node:fs";
 import { folderOf, replaceFile, syncFolder } from "../../functions/client/replace_file.ts";
-import { ArchiveError, ArchiveReader, assertSigned, type Manifest } from "./archive.ts";
-import { keepRestored, RESTORED, RESTORING, secretsOfBefore } from "./restored.ts";
+import { ArchiveError, ArchiveReader, assertSigned, fingerprintOf, type Manifest } from "./archive.ts";
+import { keepRestored, readRestored, RESTORED, RESTORING, secretsOfBefore } from "./restored.ts";
 
 /** Why a backup is not put back. */
 export class RestoreError extends Error {
@@ -109,6 +109,7 @@ export async function restoreSite(order: RestoreOrder): Promise<Restoration> {
   await Deno.mkdir(data, { recursive: true, mode: 0o700 });
   using _stopped = await stopped(data);
   const found = await entries(data);
+  if (order.replace && !found.includes(RESTORING)) await assertNotGoneOn(data, secrets);
   if (found.length > 0 && !order.replace) {
     throw new RestoreError(
       "folder_not_empty",
@@ -128,7 +129,9 @@ export async function restoreSite(order: RestoreOrder): Promise<Restoration> {
       at: manifest.at,
       restoredAt: order.now,
       formerSecrets: manifest.secrets,
-      joined: site.isRoot,
+      copy: crypto.randomUUID(),
+      secrets: secrets.map(fingerprintOf),
+      joined: false,
     });
     await syncFolder(Deno, staged);
   } catch (error) {
@@ -166,6 +169,21 @@ function assertNewSecret(manifest: Manifest, secrets: readonly Uint8Array[]): vo
     } of the secrets in the site's secretFile was in force when the backup was made: sites and clients ` +
       "that have it may have seen what the backup lacks, and would take this disk for lost. Put a new secret alone into " +
       "that file, the same at all sites, and name a file with the one of before by --secret",
+  );
+}
+
+/** The same, of what the data was restored from before: the tree went on with that. */
+async function assertNotGoneOn(data: string, secrets: readonly Uint8Array[]): Promise<void> {
+  const before = await readRestored(data);
+  if (before?.joined !== true) return;
+  const [found] = secretsOfBefore(secrets, { formerSecrets: before.secrets });
+  if (found === undefined) return;
+  throw new RestoreError(
+    "secret_of_before",
+    `line ${
+      found + 1
+    } of the secrets in the site's secretFile is that of a tree which was restored before, and has gone ` +
+      "on since: what it has seen would meet what is restored now. Put a new secret alone into that file",
   );
 }
 

@@ -4,8 +4,9 @@
  * RS1  Data that was restored takes part under no secret that was in force when its backup was made, or before: whoever
  *      had seen more of that site, neighbours and clients, has such a secret or a token of one, and meets nothing of it.
  *      So nothing that was said after the backup is contradicted, and nobody who has seen it is shown the past.
- * RS2  Below the root it serves nobody before its parent has taken it: one that was restored alone, beside a tree that lives,
- *      shows nobody what was before, and takes nothing that would never be anywhere else.
+ * RS2  Below the root it serves nobody, and opens no log, before it has heard that the root was restored from the same moment
+ *      (site/restored_tree.ts): one that was restored alone, beside a tree that lives, shows nobody what was before, and
+ *      takes nothing that would never be anywhere else.
  */
 import { z } from "zod";
 import { replaceFile } from "../../functions/client/replace_file.ts";
@@ -24,7 +25,11 @@ const schema = z.object({
   restoredAt: z.string(),
   /** Fingerprints of secrets that it may not take part under. */
   formerSecrets: z.array(z.string()),
-  /** Its parent has taken it since (RS2). */
+  /** Drawn as it was restored: what tells two restores of one backup apart. */
+  copy: z.string(),
+  /** Fingerprints of the secrets that it was restored for. */
+  secrets: z.array(z.string()),
+  /** It has joined the tree since (RS2). */
   joined: z.boolean(),
 });
 /** What the file says. */

@@ -64,6 +64,7 @@ import { StatefulMetrics } from "../stateful/metrics.ts";
 import { StorageMetrics } from "./storage_metrics.ts";
 import { markOlder } from "./lost_folder.ts";
 import { keepParent, type Parent, withParent } from "./parent_file.ts";
+import { RestoredTree } from "./restored_tree.ts";
 import { SiteTable } from "./site_table.ts";
 import { SystemClock, SystemRandom } from "./system_ports.ts";
 import { WARNINGS } from "./warnings.ts";
@@ -100,9 +101,9 @@ export class Site {
   #gateway: Gateway | null = null;
   #server: HttpListener | null = null;
   #certificates: Certificates | null = null;
-  /** Nobody is served before the parent has taken what was restored (backup/restored.ts RS2). */
+  /** What the data was restored from, while it has not joined; nobody is served before (restored_tree.ts). */
   #restoredAlone: Restored | null = null;
-  readonly #joined = Promise.withResolvers<void>();
+  #tree: RestoredTree | null = null;
   #roomTimer: ReturnType<typeof setTimeout> | undefined;
   #fault: Error | null = null;
   readonly #disk: DiskSpace;
@@ -187,7 +188,7 @@ export class Site {
         code: "not_ready",
         detail: this.#restoredAlone === null
           ? "the site waits for its system rows from its parent"
-          : "the site was restored from a backup, and waits for its parent to take it",
+          : "the site was restored from a backup, and waits for the root, restored from the same moment",
       };
     }
     if (this.config.parent === null) return { ready: true, parent: "none" };
@@ -397,10 +398,7 @@ export class Site {
       admit: (site, role) =>
         refusalOf(site, role, { id: config.id, members: replica.members, sites: this.table.sites }),
       handlers: {
-        connected: (site, role) => {
-          replica.connected(site, role);
-          if (site === this.parent) this.#joined.resolve();
-        },
+        connected: (site, role) => replica.connected(site, role),
         disconnected: (site) => replica.disconnected(site),
         unreachable: (site) => replica.unreachable(site),
         refused: (site) => replica.owners.detector.refused(site),
@@ -421,7 +419,7 @@ export class Site {
   async #becomeReady(replica: Replica, keys: Omit<AppServicePorts, "replica" | "hub">): Promise<void> {
     try {
       await replica.ready;
-      await this.#taken();
+      await this.#join(replica);
       if (this.#stopping !== null || this.#hub === null) return;
       this.table.watch(replica.members);
       this.#apps = await startApps(this, { replica, hub: this.#hub, ...keys });
@@ -431,17 +429,20 @@ export class Site {
     }
   }
 
-  /** Resolves when the parent has taken data that was restored (backup/restored.ts RS2). */
-  async #taken(): Promise<void> {
-    const restored = this.#restoredAlone;
+  /** Resolves when data that was restored has joined the tree, or the site stops. */
+  async #join(replica: Replica): Promise<void> {
+    const restored = this.#restoredAlone, { config } = this;
     if (restored === null) return;
-    this.log.line("warn", "restored_waits", {
-      parent: this.parent,
-      says: "nobody is served before the parent has taken what was restored",
+    this.#tree = new RestoredTree({
+      system: replica.system,
+      site: config.id,
+      isRoot: config.parent === null,
+      restored,
+      note: (event, fields) => this.log.line("warn", event, fields),
     });
-    await this.#joined.promise;
+    await this.#tree.join();
     if (this.#stopping !== null) return;
-    await keepRestored(this.config.data, { ...restored, joined: true });
+    await keepRestored(config.data, { ...restored, joined: true });
     this.#restoredAlone = null;
   }
 
@@ -599,7 +600,7 @@ export class Site {
     this.#trials.abort();
     clearTimeout(this.#roomTimer);
     await this.#certificates?.close();
-    this.#joined.resolve();
+    this.#tree?.close();
     await this.#backups?.close();
     this.#gateway?.close();
     await this.#drain();

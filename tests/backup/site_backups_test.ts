@@ -5,7 +5,7 @@ import { packKey } from "../../store/key.ts";
 import type { Storage } from "../../store/ports.ts";
 import { ArchiveReader, type Manifest } from "../../runtime/backup/archive.ts";
 import { RestoreError, restoreSite, verifyBackup } from "../../runtime/backup/restore.ts";
-import { readRestored, RESTORING } from "../../runtime/backup/restored.ts";
+import { keepRestored, readRestored, RESTORING } from "../../runtime/backup/restored.ts";
 import { SiteBackups } from "../../runtime/backup/site_backups.ts";
 import { Problem } from "../../runtime/gateway/problem.ts";
 import { Hold } from "../../runtime/link/mod.ts";
@@ -245,6 +245,23 @@ async function manifestOf(file: string): Promise<Manifest> {
   assert.ok(found !== undefined);
   return found;
 }
+
+Deno.test("data that was restored and went on is not restored again under the same secret (RS1)", async () => {
+  await using data = await Data.open();
+  await data.backups.prepare(CUT);
+  data.backups.take(CUT, false);
+  const file = await data.file(), to = join(data.folder, "to");
+  await restoreSite(order(file, to));
+  // Nothing has gone on yet: the same may be done again.
+  await restoreSite({ ...order(file, to), replace: true, now: "2026-11-23T11:00:00.000Z" });
+  const restored = await readRestored(to);
+  assert.ok(restored !== null);
+  await keepRestored(to, { ...restored, joined: true });
+  const again = { ...order(file, to), replace: true, now: "2026-11-23T12:00:00.000Z" };
+  await assert.rejects(restoreSite(again), refused("secret_of_before"));
+  const another = new TextEncoder().encode("one more secret, of the cluster");
+  await restoreSite({ ...again, secrets: [another] });
+});
 
 /** All files below a folder, with their contents. */
 async function treeOf(folder: string): Promise<Record<string, string>> {
