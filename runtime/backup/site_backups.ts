@@ -52,6 +52,8 @@ export interface SiteBackupsParts {
   readonly hold: Hold;
   readonly facts: () => SiteFacts;
   readonly note: (event: string, fields: Record<string, unknown>) => void;
+  /** Bytes that are free where a folder is; the system's word by default. */
+  readonly freeBytes?: (folder: string) => number;
 }
 
 /** How far one is. */
@@ -95,7 +97,7 @@ export class SiteBackups {
 
   /** Makes ready for a moment that is to come soon. @throws Problem, StoreUnavailable */
   async prepare(cut: string): Promise<BackupState> {
-    const { data, engine } = this.#parts;
+    const { data, engine, freeBytes = freeOf } = this.#parts;
     if (engine === "memory") {
       throw new Problem("not_available", "this site keeps its rows in memory: there is nothing to back up");
     }
@@ -106,7 +108,7 @@ export class SiteBackups {
     try {
       await this.#drop();
       const found = dataFiles(data), spool = `${data}/${SPOOL}/${cut}`;
-      assertRoom(data, found.bytes);
+      assertRoom(data, found.bytes, freeBytes(data));
       await Deno.mkdir(spool, { recursive: true, mode: 0o700 });
       const copied = new Map<string, number>();
       const progress = (to: string, pages: number) => {
@@ -342,10 +344,13 @@ function sizeOf(path: string): number | null {
   }
 }
 
+function freeOf(folder: string): number {
+  const { bavail, bsize } = statfsSync(folder);
+  return bavail * bsize;
+}
+
 /** SB2 @throws Problem */
-function assertRoom(data: string, bytes: number): void {
-  const { bavail, bsize } = statfsSync(data);
-  const freeBytes = bavail * bsize;
+function assertRoom(data: string, bytes: number, freeBytes: number): void {
   if (freeBytes >= bytes + RESERVE_BYTES) return;
   throw new Problem(
     "disk_failed",

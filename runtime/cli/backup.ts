@@ -179,12 +179,12 @@ class Backups {
     using silence = new Silence(this.#stop);
     const { bytes, body } = await this.#client.content(`${pathOf(site, cut)}/content`, silence.signal);
     assertRoom(dirname(file), bytes ?? 0);
-    return await this.#written(site, { file, body, bytes, silence });
+    return await this.#written({ site, cut }, { file, body, bytes, silence });
   }
 
   /** BU1 */
   async #written(
-    site: string,
+    { site, cut }: { readonly site: string; readonly cut: string },
     { file, body, bytes, silence }: {
       readonly file: string;
       readonly body: ReadableStream<Uint8Array>;
@@ -222,8 +222,9 @@ class Backups {
       } finally {
         open.close();
       }
-      if (manifest?.site !== site) {
-        throw new AdminError("backup_failed", `what came is of ${manifest?.site}, and ${site} was asked`);
+      if (manifest?.site !== site || manifest.cut !== cut) {
+        const came = `${manifest?.site} and moment ${manifest?.cut}`;
+        throw new AdminError("backup_failed", `what came is of ${came}, and ${site} was asked for ${cut}`);
       }
       await Deno.rename(aside, file);
       await syncFolder(Deno, dirname(file));

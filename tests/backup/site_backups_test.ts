@@ -182,6 +182,26 @@ Deno.test("a site without a disk of its own has nothing to back up", async () =>
   await assert.rejects(backups.prepare(CUT), refused("not_available"));
 });
 
+Deno.test("a backup for which the disk has no room is not begun (SB2)", async () => {
+  await using data = await Data.open();
+  await data.homes.commit(step(1));
+  const bytes = ["homes/rows.db", "homes/rows.db-wal", "homes/SOJOURN", "store/root.kv", "store/root.kv-wal"]
+    .concat("store/SOJOURN", "store/disk")
+    .reduce((sum, name) => sum + Deno.statSync(join(data.folder, "data", name)).size, 0);
+  let freeBytes = bytes + 64 * 1024 * 1024 - 1;
+  const backups = new SiteBackups({
+    ...{ data: join(data.folder, "data"), engine: "denokv", secrets: [SECRET], hold: data.hold },
+    facts: () => assert.fail("its moment does not come"),
+    note: () => {},
+    freeBytes: () => freeBytes,
+  });
+  await assert.rejects(backups.prepare(CUT), refused("disk_failed"));
+  await assert.rejects(Deno.stat(join(data.folder, "data", "backup", CUT)), Deno.errors.NotFound);
+  freeBytes++;
+  assert.equal((await backups.prepare(CUT)).state, "prepared");
+  await backups.close();
+});
+
 Deno.test("a restore is refused, and changes nothing, where it is not right (RT1, RT2, RS1)", async () => {
   await using data = await Data.open();
   await data.backups.prepare(CUT);
@@ -189,6 +209,7 @@ Deno.test("a restore is refused, and changes nothing, where it is not right (RT1
   const file = await data.file(), to = join(data.folder, "to");
   await Deno.mkdir(join(to, "store"), { recursive: true });
   await Deno.writeTextFile(join(to, "store", "rows"), "precious");
+  await Deno.writeTextFile(join(to, "store.commits"), "so many");
   const before = await treeOf(to);
   const flipped = join(data.folder, "flipped"), bytes = await Deno.readFile(file);
   bytes[bytes.length - 5] = (bytes[bytes.length - 5] ?? 0) ^ 1;
@@ -215,6 +236,7 @@ Deno.test("a restore is refused, and changes nothing, where it is not right (RT1
   assert.equal((await verifyBackup(file, null)).isSigned, null);
   const restored = await restoreSite({ ...base, replace: true });
   assert.equal(await Deno.readTextFile(join(restored.aside ?? "", "store", "rows")), "precious");
+  await assert.rejects(Deno.stat(join(to, "store.commits")), Deno.errors.NotFound, "RT4");
   assert.deepEqual((await readRestored(to))?.cut, CUT);
   // What was restored from a restored site is kept from all secrets of before.
   const manifest = await manifestOf(file);

@@ -6,6 +6,7 @@
  *     things is no finding.
  */
 import { cpuUsage } from "node:process";
+import { backups } from "./backups.ts";
 import { bundles } from "./bundles.ts";
 import { keptPeers, siteLists } from "./client.ts";
 import { Dice } from "./dice.ts";
@@ -24,7 +25,7 @@ import { tokens } from "./tokens.ts";
 /** All targets. */
 export const TARGETS: readonly Target[] = [
   ...[tokens, handshakes, records, frames, messages, packets, keys],
-  ...[manifests, bundles, configurations, topologies],
+  ...[manifests, bundles, configurations, topologies, backups],
   ...[stateSegments, logs, checkpoints, homes, sealedLogs],
   ...[sessionFrames, lyingHosts, lyingHomes, lyingLogHosts, lyingLogHomes],
   ...[siteLists, keptPeers],
