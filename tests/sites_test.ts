@@ -16,8 +16,6 @@ const HARD_SEEDS = 2;
 /** Those in which minutes pass at once: what comes due by age is found by few seeds. */
 const AGED: ReadonlySet<string> = new Set(["forgetting", "waiting", "late"]);
 const AGED_SEEDS = 6;
-/** Plans that still find what is wrong: sessions that are forked by a copy of the arbiter's disk. */
-const NOT_CLEAN: ReadonlySet<string> = new Set(["restored"]);
 
 Deno.test("whole sites lose nothing, contradict nothing and honour every token, on a fixed set of seeds", async () => {
   const probes: Record<string, number> = {};
@@ -36,7 +34,7 @@ Deno.test("whole sites lose nothing, contradict nothing and honour every token, 
   assert.deepEqual(excusedTooOften(SITES_EXCUSES, probes, SEEDS), []);
 });
 
-for (const plan of Object.keys(HARD).filter((name) => !NOT_CLEAN.has(name))) {
+for (const plan of Object.keys(HARD)) {
   Deno.test(`whole sites lose nothing, contradict nothing and honour every token: ${plan}`, async () => {
     for (let seed = 0; seed < (AGED.has(plan) ? AGED_SEEDS : HARD_SEEDS); seed++) {
       assert.deepEqual((await simulateSites(seed, optionsOf(plan))).violations, [], `seed ${seed}`);
@@ -89,7 +87,7 @@ for (const variant of INSIDE_VARIANTS) {
 }
 
 Deno.test("whole sites outlive a fault wherever they take a step", async () => {
-  for (const [seed, first] of [[0, 1], [1, 3]] as const) {
+  for (const [seed, first] of [[1, 3], [2, 3]] as const) {
     const { points, recovered, violations } = await survey(seed, { every: 25, first });
     assert.deepEqual(violations, []);
     assert.ok(points > 200 && recovered > 5, `${points} points, ${recovered} recoveries`);

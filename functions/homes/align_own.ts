@@ -8,7 +8,7 @@ import { shown } from "./name.ts";
 
 export interface OwnDisk {
   readonly site: SiteId;
-  readonly disk: number;
+  disk(): number;
   ask(to: SiteId, ask: Ask): Asking;
 }
 
@@ -32,7 +32,7 @@ export async function alignOwn(
   },
 ): Promise<void> {
   const { seed, version, base, parts, pieces } = copy;
-  const of = { name, disk, epoch };
+  const of = { name, disk: disk(), epoch };
   const keep = mine === null ? null : sharedWith(copy, mine);
   const begun = keep === null
     ? ask(site, { kind: "install", turn: 0, ...of, seed, version, base, parts })

@@ -69,7 +69,9 @@ export type KeeperAsk =
   /** Give me parts of the state of your base, which is at the entry `at`. */
   | { readonly kind: "parts"; readonly at: number; readonly first: number } & OfLog
   /** You are no owner any more of what you were made one of in this turn of the epoch. */
-  | { readonly kind: "forget"; readonly turn: number } & OfLog;
+  | { readonly kind: "forget"; readonly turn: number } & OfLog
+  /** These owners are on record, as configuration `config`. */
+  | { readonly kind: "recorded"; readonly config: number; readonly owners: readonly Owner[] } & OfLog;
 
 export type ArbiterAsk =
   /** Let me be its home; `seen`: the epoch that I know of, 0 for none; `grant` tells this asking from any other. */
@@ -98,7 +100,16 @@ export type ArbiterAsk =
 /** Your site is to take it over: open it. */
 export type Invitation = { readonly kind: "invite"; readonly name: StatefulName };
 
-export type Ask = KeeperAsk | ArbiterAsk | Invitation;
+/** What the arbiter asks sites to find out whether it knows all that it knew (certainty.ts, rebuild.ts). */
+export type RecallAsk =
+  /** How far have you heard of me? Answered when that is on disk. */
+  | { readonly kind: "witness" }
+  /** What do you know of this name? */
+  | { readonly kind: "recall"; readonly name: StatefulName }
+  /** Of which names do you know anything, in their order, after this one? */
+  | { readonly kind: "names"; readonly after: StatefulName | null };
+
+export type Ask = KeeperAsk | ArbiterAsk | Invitation | RecallAsk;
 
 export const REFUSALS = ["superseded", "unknown", "gap", "disk", "full", "parts"] as const;
 export type Refusal = typeof REFUSALS[number];
@@ -113,6 +124,25 @@ export interface RowState {
   readonly version: string;
   readonly ended: boolean;
   readonly movesTo: SiteId;
+}
+
+/** What a site has of a log, as it tells the arbiter. */
+export interface KeptWord {
+  readonly promised: number;
+  readonly by: SiteId;
+  /** The newest configuration that it was told to be on record; 0: none. */
+  readonly config: number;
+  readonly owners: readonly Owner[];
+  readonly version: string;
+}
+
+/** What a home says of itself. */
+export interface HomeWord {
+  readonly epoch: number;
+  readonly config: number;
+  readonly owners: readonly Owner[];
+  /** It has asked for these owners, and goes by those before, too. */
+  readonly isChanging: boolean;
 }
 
 export type Reply =
@@ -144,7 +174,29 @@ export type Reply =
   /** This site is no arbiter, or not ready: ask again. */
   | { readonly kind: "nobody" }
   /** Its app has `max` stateful sessions, and may have no more. */
-  | { readonly kind: "full"; readonly max: number };
+  | { readonly kind: "full"; readonly max: number }
+  /** The highest position of the arbiter that this site has on this disk, and the last ones before it jumped (RE3). */
+  | {
+    readonly kind: "witness";
+    readonly disk: number;
+    readonly position: number;
+    readonly jumps: readonly number[];
+  }
+  /**
+   * `granted`: the epoch with which it is being opened here, `ended`: that in which it ended here; 0: it is not, it did
+   * not.
+   */
+  | {
+    readonly kind: "recalled";
+    readonly disk: number;
+    readonly log: KeptWord | null;
+    readonly home: HomeWord | null;
+    readonly granted: number;
+    readonly ended: number;
+  }
+  | { readonly kind: "names"; readonly names: readonly StatefulName[]; readonly more: boolean }
+  /** The arbiter does not know yet whether it knows all that it knew: these sites have not told it. Ask again. */
+  | { readonly kind: "waits"; readonly sites: readonly SiteId[] };
 
 const ARBITER_KINDS: ReadonlySet<string> = new Set([
   "acquire",
@@ -155,6 +207,12 @@ const ARBITER_KINDS: ReadonlySet<string> = new Set([
   "births",
 ]);
 export const isForArbiter = (ask: Ask): ask is ArbiterAsk => ARBITER_KINDS.has(ask.kind);
+
+const RECALL_KINDS: ReadonlySet<string> = new Set(["witness", "recall", "names"]);
+export const isRecall = (ask: Ask): ask is RecallAsk => RECALL_KINDS.has(ask.kind);
+
+/** Asks of the second form of packets: a site of the version before does not know them (packet.ts). */
+export const isOfSecondForm = (ask: Ask): boolean => RECALL_KINDS.has(ask.kind) || ask.kind === "recorded";
 
 /** The last entry of a log. */
 export const lastOf = ({ base, segments }: LogState): number => segments.at(-1)?.upTo ?? base.at;

@@ -24,6 +24,9 @@ const SWEEP_EVERY_MS = 3_600_000;
 
 type AuditPorts = RecoveryPorts & {
   readonly keepers: Keepers;
+  readonly wallMs: () => number;
+  /** For so long it is known here that a name has ended (recollection.ts, RE2). */
+  readonly endedMs: number;
   /** A disk does not give what it has. */
   readonly fatal: (error: Error) => void;
 };
@@ -46,9 +49,11 @@ export class Audit {
 
   tick(arbiter: Arbiter | null): void {
     const nowMs = this.#ports.nowMs();
-    if (arbiter !== null && nowMs - this.#sweptMs >= SWEEP_EVERY_MS) {
+    if (nowMs - this.#sweptMs >= SWEEP_EVERY_MS) {
+      const { keepers, wallMs, endedMs } = this.#ports;
       this.#sweptMs = nowMs;
-      arbiter.sweep().catch(this.#failed);
+      arbiter?.sweep().catch(this.#failed);
+      keepers.recollection.sweep(wallMs() - endedMs).catch(this.#failed);
     }
     if (this.#isRunning || nowMs - this.#lookedMs < LOOK_EVERY_MS) return;
     this.#lookedMs = nowMs;
@@ -72,7 +77,7 @@ export class Audit {
    * not known. What it should not have is dropped.
    */
   async home(name: StatefulName): Promise<SiteId | null> {
-    const { keepers, site, disk, count } = this.#ports;
+    const { keepers, site, count } = this.#ports, disk = this.#ports.disk();
     const row = await this.#row(name);
     if (row === null || this.#isAtHome(name)) return null;
     const isOwner = row.owners.some((owner) => owner.site === site && owner.disk === disk);

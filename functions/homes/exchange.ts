@@ -7,11 +7,14 @@
  * X1  An ask is repeated until it is answered or cancelled, byte by byte the same; its receiver answers it each time.
  * X2  A reply to another process of this site is void.
  * X3  One packet at a time is on its way into a link; what comes meanwhile waits for the next.
+ * X4  A site of the version before is sent packets of the first form only, and what it can't be asked is answered here,
+ *     with `nobody`. Who has said nothing yet is sent the second form; where that is not answered, a greeting in the
+ *     first, which says who it is. So nobody who reads the second form is asked anything that matters without it.
  */
 import type { Clock, SiteId } from "../../store/ports.ts";
-import type { Ask, Reply } from "./asks.ts";
+import { type Ask, isOfSecondForm, type Reply } from "./asks.ts";
 import { ASK_RETRY_MS, ASK_RETRY_MS_MAX, PACKET_BYTES_TARGET } from "./limits.ts";
-import { decodePacket, encodeAsk, encodeReply, joinPacket, type Numbered } from "./packet.ts";
+import { BOOT_MIN, decodePacket, encodeAsk, encodeReply, joinPacket, type Numbered } from "./packet.ts";
 
 export interface ExchangePorts {
   readonly site: SiteId;
@@ -19,6 +22,10 @@ export interface ExchangePorts {
   readonly clock: Clock;
   readonly nowMs: () => number;
   readonly send: (to: SiteId, packet: Uint8Array) => Promise<void>;
+  /** The highest position of the arbiter that this site has heard of: goes with every packet. */
+  readonly witness: () => number;
+  /** Another has heard of that position: called before what came with it is handled. */
+  readonly heard: (from: SiteId, position: number) => void;
   /** Answers an ask; never, where the disk has failed. */
   readonly handle: (from: SiteId, ask: Ask) => Promise<Reply>;
   readonly count: (name: string, by?: number) => void;
@@ -34,6 +41,8 @@ export interface Asking {
 interface Open {
   readonly number: number;
   readonly body: Uint8Array;
+  /** X4 */
+  readonly isOfSecondForm: boolean;
   readonly resolve: (reply: Reply) => void;
   /** When it goes again; Infinity while it waits for its first packet. */
   againMs: number;
@@ -41,7 +50,7 @@ interface Open {
 }
 
 interface Peer {
-  /** The other's process, as of its last packet. */
+  /** The other's process, as of its last packet; 0: nothing was heard of it. */
   boot: number;
   readonly open: Map<number, Open>;
   /** Numbers of asks that go with the next packet. */
@@ -59,6 +68,9 @@ export class Exchange {
   #closed = false;
 
   constructor(ports: ExchangePorts) {
+    if (ports.boot < BOOT_MIN) {
+      throw new RangeError(`the process ${ports.boot} has a number of the version before`);
+    }
     this.#ports = ports;
   }
 
@@ -73,8 +85,16 @@ export class Exchange {
       return { reply: promise, cancel: () => void (isWanted = false) };
     }
     const peer = this.#peer(to);
+    const isNew = isOfSecondForm(ask);
+    if (isNew && isOld(peer)) {
+      resolve({ kind: "nobody" }); // X4
+      return { reply: promise, cancel: () => {} };
+    }
     const number = ++this.#number;
-    const open = { number, body: encodeAsk(ask), resolve, againMs: Infinity, pauseMs: ASK_RETRY_MS };
+    const open = {
+      ...{ number, body: encodeAsk(ask), isOfSecondForm: isNew, resolve },
+      ...{ againMs: Infinity, pauseMs: ASK_RETRY_MS },
+    };
     peer.open.set(number, open);
     peer.due.add(number);
     this.#flush(to, peer);
@@ -91,9 +111,13 @@ export class Exchange {
     const packet = decodePacket(bytes);
     const peer = this.#peer(from);
     if (packet.boot !== peer.boot) {
+      const isNew = peer.boot === 0;
       peer.boot = packet.boot;
       peer.replies = [];
+      if (isOld(peer)) this.#answerNobody(peer);
+      if (isNew && isOld(peer)) this.again(from); // what it was sent so far it could not read
     }
+    this.#ports.heard(from, packet.witness ?? 0);
     for (const { number, body } of packet.asks) this.#take(from, peer, packet.boot, number, body);
     if (packet.to !== this.#ports.boot) return; // X2
     for (const { number, body } of packet.replies) {
@@ -146,7 +170,7 @@ export class Exchange {
     void this.#ports.handle(from, ask).then((reply) => {
       peer.working.delete(id);
       if (this.#closed || boot !== peer.boot) return;
-      peer.replies.push({ number, body: encodeReply(reply) });
+      peer.replies.push({ number, body: encodeReply(isOld(peer) ? inFirstForm(reply) : reply) });
       this.#flush(from, peer);
     }, () => {}); // the disk has failed: the site stops, and says no more
   }
@@ -157,12 +181,30 @@ export class Exchange {
     void this.#send(to, peer);
   }
 
+  /** X4 */
+  #answerNobody(peer: Peer): void {
+    for (const open of [...peer.open.values()]) {
+      if (!open.isOfSecondForm) continue;
+      peer.open.delete(open.number);
+      peer.due.delete(open.number);
+      open.resolve({ kind: "nobody" });
+    }
+  }
+
   /** X3 */
   async #send(to: SiteId, peer: Peer): Promise<void> {
-    const { clock, boot } = this.#ports;
+    const { clock, boot, witness } = this.#ports;
     await clock.turn();
     while (!this.#closed && (peer.due.size > 0 || peer.replies.length > 0)) {
-      const packet = joinPacket(boot, peer.boot, this.#asksOf(peer), repliesOf(peer));
+      if (isUnread(peer)) {
+        await this.#ports.send(to, joinPacket({ boot, to: 0 }, [GREETING], [])).catch(() => {});
+      }
+      const head = { boot, to: peer.boot };
+      const packet = joinPacket(
+        isOld(peer) ? head : { ...head, witness: witness() },
+        this.#asksOf(peer),
+        repliesOf(peer),
+      );
       this.#ports.count("packets");
       this.#ports.count("packet_bytes", packet.length);
       // A link that is down drops it; X1 sends it again.
@@ -192,6 +234,18 @@ export class Exchange {
     return asks;
   }
 }
+
+/** X4: it is of the version before. */
+const isOld = ({ boot }: Peer): boolean => boot > 0 && boot < BOOT_MIN;
+
+/** X4: something goes again to one of whom nothing was heard. */
+const isUnread = (peer: Peer): boolean =>
+  peer.boot === 0 && [...peer.due].some((number) => peer.open.get(number)?.againMs !== Infinity);
+
+/** Its reply is nobody's: numbers of asks begin with 1. */
+const GREETING = { number: 0, body: encodeAsk({ kind: "greet" }) };
+
+const inFirstForm = (reply: Reply): Reply => reply.kind === "waits" ? { kind: "nobody" } : reply;
 
 /** As many as fit; at least one. */
 function repliesOf(peer: Peer): Numbered<Uint8Array>[] {

@@ -32,6 +32,8 @@ export class GroupCommit {
   /** The newest step that was begun. */
   #last: Promise<void> = Promise.resolve();
   #writing = false;
+  /** The next step is waited for. */
+  #isWanted = false;
   #isClosing = false;
   #failure: Error | null = null;
   /** Steps written. */
@@ -48,8 +50,18 @@ export class GroupCommit {
     this.#position = position;
   }
 
+  /** As `put`; it waits for the next step that something else needs, or that somebody waits for. */
+  putLater(key: Key, value: Uint8Array): void {
+    if (!this.#isClosing) this.#put(key, value);
+  }
+
   put(key: Key, value: Uint8Array): void {
     if (this.#isClosing) return;
+    this.#put(key, value);
+    this.#wake();
+  }
+
+  #put(key: Key, value: Uint8Array): void {
     const { rows, drop } = this.#next;
     rows.delete(key); // rows of a step rise by position
     rows.set(key, {
@@ -62,7 +74,6 @@ export class GroupCommit {
       expiresAtMs: 0,
     });
     drop.delete(key);
-    this.#wake();
   }
 
   drop(key: Key): void {
@@ -75,17 +86,19 @@ export class GroupCommit {
   /** G1. @throws what the disk said. */
   durable(): Promise<void> {
     if (this.#failure !== null) return Promise.reject(this.#failure);
-    return this.#isClosing ? new Promise(() => {}) : this.#written;
+    return this.#isClosing ? new Promise(() => {}) : this.#written();
   }
 
-  get #written(): Promise<void> {
-    return this.#isEmpty ? this.#last : this.#next.done.promise;
+  #written(): Promise<void> {
+    if (this.#isEmpty) return this.#last;
+    this.#wake();
+    return this.#next.done.promise;
   }
 
   /** Writes what has gathered, and stops (G4). Resolves when the disk is left alone, also where it has failed. */
   async close(): Promise<void> {
     this.#isClosing = true;
-    if (this.#failure === null) await this.#written.catch(() => {}); // whoever put it is told
+    if (this.#failure === null) await this.#written().catch(() => {}); // whoever put it is told
   }
 
   get #isEmpty(): boolean {
@@ -93,6 +106,7 @@ export class GroupCommit {
   }
 
   #wake(): void {
+    this.#isWanted = true;
     if (this.#writing || this.#failure !== null) return;
     this.#writing = true;
     void this.#write();
@@ -100,7 +114,8 @@ export class GroupCommit {
 
   async #write(): Promise<void> {
     await this.#clock.turn();
-    while (!this.#isEmpty) {
+    while (this.#isWanted) {
+      this.#isWanted = false;
       const step = this.#next;
       this.#next = newStep();
       this.#last = step.done.promise;

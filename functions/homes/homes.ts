@@ -9,8 +9,16 @@ import type { SiteId } from "../../store/ports.ts";
 import { type Home, HomeError, type HomeRow, type Opened, type StatefulName } from "./api.ts";
 import { alignOwn, overtaken } from "./align_own.ts";
 import { AnswerRoom } from "./answer_room.ts";
-import { Arbiter } from "./arbiter.ts";
-import { type Ask, isForArbiter, type LogCopy, type Reply } from "./asks.ts";
+import { Arbitration } from "./arbitration.ts";
+import {
+  type Ask,
+  isForArbiter,
+  isRecall,
+  type KeeperAsk,
+  type LogCopy,
+  type RecallAsk,
+  type Reply,
+} from "./asks.ts";
 import { AtHome } from "./at_home.ts";
 import { Audit } from "./audit.ts";
 import { Births } from "./births.ts";
@@ -18,8 +26,9 @@ import { Due, type DuePorts } from "./due.ts";
 import { Exchange } from "./exchange.ts";
 import { GroupCommit } from "./group_commit.ts";
 import type { KeptLog } from "./kept_log.ts";
-import { Keepers, type KeepersPorts, loadDisk } from "./keepers.ts";
+import { drawDisk, Keepers, type KeepersPorts, loadDisk } from "./keepers.ts";
 import {
+  ENDED_MS,
   FORCED_MS,
   LOST_MS,
   OPEN_HELD_MS,
@@ -42,7 +51,6 @@ import { Followable, type KeptCopy, keptCopy, ownLogs, unreadable } from "./own_
 import type { HomesPorts, HomesStatus, LogNews } from "./ports.ts";
 import { Routes } from "./routes.ts";
 import { Seats } from "./seats.ts";
-import { SureArbiter } from "./sure_arbiter.ts";
 import { Watches } from "./watches.ts";
 
 type Hooks = Pick<KeepersPorts, "fenced" | "changed">;
@@ -55,8 +63,7 @@ const NO_VERSION = 1;
 export class Homes {
   readonly #ports: HomesPorts;
   readonly #keepers: Keepers;
-  readonly #arbiter: Arbiter | null;
-  readonly #asked: SureArbiter | null;
+  readonly #arbitration: Arbitration | null;
   /** At the arbiter's site: who has what is asked for here. */
   readonly #seats: Seats | null;
   /** Sessions that leave the arbiter's site as they are opened. */
@@ -73,6 +80,8 @@ export class Homes {
   readonly followable: Followable;
   readonly #homes = new AtHome();
   readonly #opening = new Set<string>();
+  /** Of these, those that were granted an epoch. */
+  readonly #granted = new Map<string, number>();
   #isLeaving = false;
   readonly #live: LiveHomePorts<LiveHome>;
   readonly #openHomes: OpenHomePorts;
@@ -84,9 +93,9 @@ export class Homes {
   #cancelTick: () => void = () => {};
   readonly #forget: () => void;
 
-  private constructor(ports: HomesPorts, { keepers, arbiter }: {
+  private constructor(ports: HomesPorts, { keepers, arbitration }: {
     readonly keepers: (hooks: Hooks) => Keepers;
-    readonly arbiter: Arbiter | null;
+    readonly arbitration: Arbitration | null;
   }, watches: Watches) {
     this.#ports = ports;
     this.#watches = watches;
@@ -97,13 +106,8 @@ export class Homes {
       fenced: (name, epoch, by) => this.#fenced(name, epoch, by),
       changed: (log, news) => this.#changed(log, news),
     });
-    this.#arbiter = arbiter;
-    this.#asked = arbiter && new SureArbiter(arbiter, {
-      nowMs: ports.nowMs,
-      after: (ms, callback) => ports.clock.after(ms, callback),
-      onChange: (changed) => ports.fellows.onChange(changed),
-    });
-    this.#seats = arbiter === null ? null : this.#newSeats(arbiter);
+    this.#arbitration = arbitration;
+    this.#seats = arbitration === null ? null : this.#newSeats(arbitration);
     const count = (name: string, by?: number) => this.#count(name, by);
     const { site, boot, clock, nowMs, send, fellows } = ports;
     this.#exchange = new Exchange({
@@ -112,12 +116,21 @@ export class Homes {
       clock,
       nowMs,
       send,
+      // AB3 (arbitration.ts)
+      witness: () => arbitration === null ? this.#keepers.recollection.position : arbitration.position,
+      heard: (from, position) => {
+        this.#keepers.recollection.hear(position);
+        arbitration?.heard(from, position);
+      },
       handle: (from, ask) => this.#handle(from, ask),
       count,
     });
     this.#births = new Births({ ...this.#recoveryPorts(), fellows });
     this.#audit = new Audit(
-      { ...this.#recoveryPorts(), keepers: this.#keepers, fatal: ports.fatal },
+      {
+        ...{ ...this.#recoveryPorts(), keepers: this.#keepers, fatal: ports.fatal },
+        ...{ wallMs: () => clock.nowMs(), endedMs: ports.endedMs ?? ENDED_MS },
+      },
       (name) => this.#isAtHome(name),
     );
     this.followable = new Followable(this.#keepers, this.#audit, site);
@@ -137,11 +150,20 @@ export class Homes {
     const watches = new Watches(fellows, site, nowMs);
     const { keptMax, keptBytesMax, batchBytes = PACKET_BYTES_TARGET, perAppMax = PER_APP_MAX } = ports;
     const gone = (one: SiteId) => watches.gone(one);
-    const arbiter = arbiterStorage === null
-      ? null
-      : await Arbiter.open({ ...ports, storage: arbiterStorage, gone, perAppMax });
-    return new Homes(ports, {
-      arbiter,
+    const held: { homes: Homes | null } = { homes: null };
+    const late = () => {
+      if (held.homes === null) throw new Error("the arbiter asks before the homes of its site are there");
+      return held.homes;
+    };
+    const arbitration = arbiterStorage === null ? null : await Arbitration.open({
+      ...{ ...ports, storage: arbiterStorage, gone, perAppMax },
+      ...{ disk: loaded.id, witness: loaded.heardOf.position },
+      ask: (to, ask) => late().#exchange.ask(to, ask),
+      recollection: () => late().#keepers.recollection,
+      wentBack: () => late().#wentBack(),
+    });
+    const homes = held.homes = new Homes(ports, {
+      arbitration,
       keepers: (hooks) =>
         new Keepers({
           storage,
@@ -154,6 +176,8 @@ export class Homes {
           ...(keptBytesMax === undefined ? {} : { keptBytesMax }),
         }, loaded),
     }, watches);
+    arbitration?.begin();
+    return homes;
   }
 
   // ── Where ──
@@ -188,14 +212,14 @@ export class Homes {
     this.#seats?.refused(name, epoch, by);
   }
 
-  #newSeats(arbiter: Arbiter): Seats | null {
+  #newSeats(arbitration: Arbitration): Seats | null {
     const { site, nowMs, fellows } = this.#ports;
     const { nearest } = fellows;
     return nearest === undefined ? null : new Seats({
       ...{ site, nowMs, nearest },
       f: () => fellows.f,
       gone: (one) => this.#watches.gone(one),
-      look: (name) => arbiter.handle(site, { kind: "look", name }),
+      look: (name) => arbitration.handle(site, { kind: "look", name }),
       invite: (one, name) => this.#seated(one, name),
     });
   }
@@ -246,6 +270,7 @@ export class Homes {
       return mayLeave ? await this.#unlessItLeaves(opened) : opened;
     } finally {
       this.#opening.delete(key);
+      this.#granted.delete(key);
     }
   }
 
@@ -297,12 +322,7 @@ export class Homes {
     version: string,
   ): Promise<Opened> {
     this.#serving();
-    const { site, random } = this.#ports;
-    const { number, owners } = await this.#births.current(this.#ports.nowMs() + OPEN_MS_MAX);
-    const name = { app, class: className, id: birthId({ site, number }, random.bytes(16)) };
-    checkName(name);
-    const copy = { seed: random.bytes(SEED_BYTES), version, base: null, parts: [], pieces: [] };
-    await alignOwn(this.#recoveryPorts(), { name, epoch: 1, copy, mine: null });
+    const { name, owners, copy } = await this.#born({ app, class: className }, version);
     const promised = new Map(owners.map(({ site, disk }) => [site, { disk, aligned: false, log: null }]));
     const row = { epoch: 1, config: 0, owners };
     const live = this.#begin({ name, row, promised, isBorn: true, copy });
@@ -315,6 +335,21 @@ export class Homes {
         ),
       ));
     return this.#opened(live, copy);
+  }
+
+  /** One that is on this disk, under a number that the arbiter knows. */
+  async #born({ app, class: className }: { readonly app: string; readonly class: string }, version: string) {
+    const { site, random, nowMs } = this.#ports, untilMs = nowMs() + OPEN_MS_MAX;
+    for (;;) {
+      const birth = await this.#births.current(untilMs);
+      const id = birthId({ site, number: birth.number }, random.bytes(16));
+      const name = { app, class: className, id };
+      checkName(name);
+      const copy = { seed: random.bytes(SEED_BYTES), version, base: null, parts: [], pieces: [] };
+      await alignOwn(this.#recoveryPorts(), { name, epoch: 1, copy, mine: null });
+      if (!this.#births.isLapsed(birth)) return { name, owners: birth.owners, copy };
+      await this.#keepers.forgetFormer(name, 2); // BR1: it has promised 1
+    }
   }
 
   #serving(): void {
@@ -363,7 +398,7 @@ export class Homes {
   #openPorts(): OpenHomePorts {
     const { nowMs, site, batchBytes = PACKET_BYTES_TARGET } = this.#ports;
     return {
-      ...{ nowMs, batchBytes, disk: this.#keepers.disk, room: this.#room },
+      ...{ nowMs, batchBytes, room: this.#room, disk: () => this.#keepers.disk },
       own: (ask) => this.#keepers.handle(site, ask),
       log: (name) => this.#keepers.log(name),
       rested: (live) => this.#homes.rests(live),
@@ -426,7 +461,7 @@ export class Homes {
     const { site, nowMs, clock, random, arbiter, fellows } = this.#ports;
     return {
       site,
-      disk: this.#keepers.disk,
+      disk: () => this.#keepers.disk,
       nowMs,
       after: (ms, callback) => clock.after(ms, callback),
       random: (length) => random.bytes(length),
@@ -436,6 +471,7 @@ export class Homes {
       look: (one) => fellows.look(one),
       onLost: (changed) => fellows.onChange(changed),
       learned: (name, one) => this.#routes.set(keyOf("", name), one),
+      granted: (name, epoch) => void this.#granted.set(keyOf("", name), epoch),
       invite: (one, name) => void this.#invite(one, name),
       ...{ hosts: this.#ports.hosts, forcedMs: this.#ports.forcedMs ?? FORCED_MS },
       lostMs: this.#ports.lostMs ?? LOST_MS,
@@ -453,6 +489,9 @@ export class Homes {
       note,
       ask: (to, what) => this.#exchange.ask(to, what),
       tell: (to, what) => void this.#tell(to, what),
+      // Where the disk has failed the site stops, and says no more.
+      ended: (name, epoch) =>
+        this.#keepers.ended(name, epoch, this.#ports.clock.nowMs()).catch(() => new Promise<void>(() => {})),
       last: () => fellows.nearest === undefined ? null : arbiter(),
       f: () => fellows.f,
       // With the arbiter as its owner a home that loses it could ask nobody for another.
@@ -543,8 +582,49 @@ export class Homes {
       if (!this.#isAtHome(ask.name)) this.#ports.due(ask.name);
       return Promise.resolve({ kind: "held", through: 0 });
     }
-    if (!isForArbiter(ask)) return this.#keepers.handle(from, ask);
-    return this.#asked?.handle(from, ask) ?? Promise.resolve({ kind: "nobody" });
+    if (isRecall(ask)) return this.#recall(ask);
+    if (!isForArbiter(ask)) return this.#kept(from, ask);
+    return this.#arbitration?.handle(from, ask) ?? Promise.resolve({ kind: "nobody" });
+  }
+
+  /** Held at the arbiter's own site until it is known whether its disk of logs went back (arbitration.ts, AB1). */
+  async #kept(from: SiteId, ask: KeeperAsk): Promise<Reply> {
+    const known = this.#arbitration?.known ?? null;
+    if (known !== null) await known;
+    return await this.#keepers.handle(from, ask);
+  }
+
+  /**
+   * The store of this site was found to be an older copy of itself: so may be what the arbiter has, where it is here.
+   *
+   * @param site has had more of it.
+   */
+  storeWentBack(site: SiteId): void {
+    this.#arbitration?.storeWentBack(site);
+  }
+
+  /** Homes here went by what this disk had (K8). */
+  #wentBack(): Promise<void> {
+    for (const live of [...this.#homes.all()]) live.supersede("this site's disk of logs went back");
+    return this.#keepers.wentBack(drawDisk(this.#ports.random));
+  }
+
+  /** What the arbiter asks of this site. */
+  #recall(ask: RecallAsk): Promise<Reply> {
+    const { recollection } = this.#keepers;
+    switch (ask.kind) {
+      case "witness":
+        return recollection.witness();
+      case "names":
+        if (ask.after === null) this.#births.lapse(); // BR1
+        return recollection.names(ask.after);
+      case "recall": {
+        const { name } = ask;
+        const home = this.#homes.get(name)?.live.word ?? null;
+        const granted = this.#granted.get(keyOf("", name)) ?? 0;
+        return recollection.recall(name, this.#keepers.log(name), { home, granted });
+      }
+    }
   }
 
   #standing(site: SiteId, standing: Standing): void {
@@ -558,7 +638,8 @@ export class Homes {
       this.#exchange.tick();
       this.#watches.tick();
       this.#due.tick(this.#ports.clock.nowMs());
-      this.#audit.tick(this.#arbiter);
+      this.#audit.tick(this.#arbitration?.arbiter ?? null);
+      this.#arbitration?.tick();
       this.#homes.tick();
     });
   }
@@ -569,8 +650,8 @@ export class Homes {
   rows(
     options: { readonly app?: string; readonly after?: StatefulName; readonly limit: number },
   ): Promise<HomeRow[]> {
-    if (this.#arbiter === null) throw new Error(`site ${this.#ports.site} is no arbiter`);
-    return this.#arbiter.rows(options);
+    if (this.#arbitration === null) throw new Error(`site ${this.#ports.site} is no arbiter`);
+    return this.#arbitration.arbiter.rows(options);
   }
 
   /** For checkers: what this disk has of a log. */
@@ -580,7 +661,8 @@ export class Homes {
 
   status(): HomesStatus {
     const { disk, size: kept, bytes: keptBytes } = this.#keepers;
-    return { disk, ...this.#homes.counts, kept, keptBytes, counters: { ...this.#counters } };
+    const arbiter = this.#arbitration?.status ?? null;
+    return { arbiter, disk, ...this.#homes.counts, kept, keptBytes, counters: { ...this.#counters } };
   }
 
   /** A log as this disk has it; null: there is none here. */
@@ -602,9 +684,9 @@ export class Homes {
     this.#cancelTick();
     this.#forget();
     this.#watches.close();
-    this.#asked?.close();
+    const arbitrated = this.#arbitration?.close();
     this.#exchange.close();
-    await Promise.all([this.#keepers.close(), this.#arbiter?.close()]);
+    await Promise.all([this.#keepers.close(), arbitrated]);
   }
 
   #count(name: string, by = 1): void {

@@ -14,6 +14,8 @@
  * K6  What is fetched at once is of one moment: base and pieces fit together.
  * K7  A base takes the place of the one before in one step, with the parts of its state that came last. Parts uploaded
  *     before are nothing until then, and nobody's any more when another epoch is promised (kept_parts.ts).
+ * K8  A disk that went back is another one from then on, under a number of its own (H7): what was promised to it as it was
+ *     it may have forgotten. Where that is known only with the first word of others, it takes nothing before (arbitration.ts).
  */
 import type { Random, SiteId, Storage } from "../../store/ports.ts";
 import { keyAfter, prefixRange } from "../../store/range.ts";
@@ -43,6 +45,7 @@ import {
 import { decodeEnd, KeptPartRows } from "./kept_parts.ts";
 import { KEPT_BYTES_MAX, KEPT_MAX, LOG_BYTES_MAX, PACKET_BYTES_TARGET } from "./limits.ts";
 import { keyOf, nameOf } from "./name.ts";
+import { type HeardOf, Recollection } from "./recollection.ts";
 import { bytesOf, NO_STATE } from "./state_parts.ts";
 
 export interface KeepersPorts {
@@ -74,8 +77,14 @@ export interface LoadedDisk {
   readonly isBlank: boolean;
   /** Of the newest row. */
   readonly position: number;
+  /** Of the arbiter (recollection.ts). */
+  readonly heardOf: HeardOf;
   readonly logs: readonly KeptLog[];
 }
+
+/** A number for a disk that is no other (H7). */
+export const drawDisk = (random: Random): number =>
+  random.bytes(DISK_BYTES).reduce((number, byte) => number * 256 + byte, 0) + 1;
 
 /** Reads what the disk has; the number of a blank one is drawn, and is still to be written (by whoever makes the Keepers). */
 export async function loadDisk(
@@ -121,32 +130,53 @@ export async function loadDisk(
     if (rows.length === 0) break;
   }
   const isBlank = id === 0;
-  if (isBlank) id = random.bytes(DISK_BYTES).reduce((number, byte) => number * 256 + byte, 0) + 1;
-  return { id, isBlank, position, logs: [...logs.values()] };
+  if (isBlank) id = drawDisk(random);
+  return { id, isBlank, position, heardOf: await Recollection.load(storage), logs: [...logs.values()] };
 }
 
 /** See the file's header. */
 export class Keepers {
   readonly #ports: KeepersPorts;
-  readonly disk: number;
+  #disk: number;
+  readonly recollection: Recollection;
   readonly #logs = new Map<string, KeptLog>();
   readonly #parts: KeptPartRows;
   readonly #keptMax: number;
   readonly #keptBytesMax: number;
   #bytes = 0;
 
-  constructor(ports: KeepersPorts, { id, isBlank, logs }: LoadedDisk) {
+  constructor(ports: KeepersPorts, { id, isBlank, heardOf, logs }: LoadedDisk) {
     this.#ports = ports;
+    this.recollection = new Recollection({ ...ports, number: () => this.#disk }, heardOf);
     this.#parts = new KeptPartRows(ports.disk, ports.storage, ports.batchBytes ?? PACKET_BYTES_TARGET);
-    this.disk = id;
+    this.#disk = id;
     this.#keptMax = ports.keptMax ?? KEPT_MAX;
     this.#keptBytesMax = ports.keptBytesMax ?? KEPT_BYTES_MAX;
-    if (isBlank) ports.disk.put(DISK_KEY, new Writer(8).uint(id).done());
+    if (isBlank) this.#putDisk();
     for (const log of logs) {
       this.#logs.set(keyOf("", log.name), log);
       this.#bytes += log.bytes;
       log.writtenMs = ports.nowMs();
     }
+  }
+
+  /** Its number (H7). */
+  get disk(): number {
+    return this.#disk;
+  }
+
+  /**
+   * K8: it went back to what it had before; resolves when it has another number. What is on it stays: an earlier part of
+   * logs that went on elsewhere, or all that is left of them.
+   */
+  async wentBack(disk: number): Promise<void> {
+    this.#disk = disk;
+    this.#putDisk();
+    await this.#ports.disk.durable();
+  }
+
+  #putDisk(): void {
+    this.#ports.disk.put(DISK_KEY, new Writer(8).uint(this.#disk).done());
   }
 
   get size(): number {
@@ -219,7 +249,16 @@ export class Keepers {
         return this.#parts.upload(log, ask) ? held(log) : refused("gap", log);
     }
     if (log.head.aligned !== ask.epoch) return refused("unknown", log);
-    return ask.kind === "append" ? this.#append(ask.pieces, log) : this.#checkpoint(ask, log);
+    switch (ask.kind) {
+      case "append":
+        return this.#append(ask.pieces, log);
+      case "checkpoint":
+        return this.#checkpoint(ask, log);
+      case "recorded":
+        if (ask.config > log.recorded) this.recollection.recorded(log.name, ask);
+        log.recorded = Math.max(log.recorded, ask.config);
+        return held(log);
+    }
   }
 
   /** K4 */
@@ -311,9 +350,21 @@ export class Keepers {
   #forget(log: KeptLog): Reply {
     this.#clear(log);
     this.#ports.disk.drop(keyOf(HEADS, log.name));
+    this.recollection.forgotten(log.name);
     this.#logs.delete(keyOf("", log.name));
     this.#ports.changed(log, { kind: "gone" });
     return { kind: "held", through: 0 };
+  }
+
+  /** The home here has ended it: the log goes, and in the same step it is known here that it ended. */
+  async ended(name: StatefulName, epoch: number, nowMs: number): Promise<void> {
+    const log = this.log(name);
+    if (log?.head.promised === epoch) {
+      this.recollection.ended(name, epoch, nowMs);
+      this.#bytes -= log.bytes;
+      this.#forget(log);
+    }
+    await this.#ports.disk.durable();
   }
 
   /** Its arbiter says that this site is no owner of it any more (AUDIT_MS). */

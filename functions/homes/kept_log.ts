@@ -2,7 +2,8 @@
  * One log at one keeper: what is in memory of it, and its rows on disk.
  *
  * On disk: ["h", …name] who may write it, ["c", …name] its base, ["p", …name, first] a piece, ["s", …name, number] a part
- * of a state, ["u", …name] the number after the last one of these, while there are some that no base has named.
+ * of a state, ["u", …name] the number after the last one of these, while there are some that no base has named, ["r",
+ * …name] the newest configuration that its home has said to be on record (recollection.ts).
  * Pieces and parts are what they were sent as; nothing of them but their numbers is in memory.
  *
  * L1  Pieces follow each other without a gap, the first one right after the base.
@@ -21,7 +22,7 @@ import { keyOf } from "./name.ts";
 import { readBase, readBaseAs, readVersion, writeBase } from "./packet.ts";
 import { bytesOf, markOf as markOfState, NO_STATE, type PartMark } from "./state_parts.ts";
 
-export const HEADS = "h", BASES = "c", PIECES = "p", PARTS = "s", ENDS = "u";
+export const HEADS = "h", BASES = "c", PIECES = "p", PARTS = "s", ENDS = "u", RECORDED = "r";
 
 /** Who may write a log, and what it began with. */
 export interface Head {
@@ -105,6 +106,8 @@ export class KeptLog {
   cuts = 0;
   /** By the keeper's clock: when it was last written. */
   writtenMs = 0;
+  /** The newest configuration that its home has said to be on record, since this process began. */
+  recorded = 0;
 
   constructor(name: StatefulName, head: Head) {
     this.name = name;

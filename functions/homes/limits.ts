@@ -44,6 +44,15 @@ export const FORCED_MS = 6_000;
 export const UNSURE_MS = 4, UNSURE_MS_MAX = 250;
 /** Until then the arbiter waits whether it finds out: a site that no longer listens is found in a trip to it. */
 export const UNSURE_HELD_MS = 50;
+/** Until then it waits for sites that are to tell it something: half of what an opening may take. */
+export const WAITS_HELD_MS = 1_000;
+/**
+ * So long after its start it waits for a site that is gone. Sites that run dial the root again within seconds; what
+ * one that does not alone knows of is not known for that long, and names that are on record nowhere wait.
+ */
+export const HEARD_MS_MAX = 10_000;
+/** So long for one that is there, and does not answer: it starts, and a large disk may take it that long. */
+export const SILENT_MS_MAX = 60_000;
 /** A site that it is to move to has to have the whole log by then: 96 MiB at 13 Mbit/s. */
 export const MOVE_PREPARE_MS_MAX = 60_000;
 /** Whether it was taken over is asked of the arbiter so often: a move is over a moment after it is. */
@@ -80,6 +89,14 @@ export const AUDIT_MS = 10 * 60_000;
 export const OPEN_HELD_MS = 3_600_000;
 /** Rows asked for at once in an audit. */
 export const AUDIT_AT_ONCE = 200;
+/** Names that a site tells the arbiter at once, which has lost what it knew: 100 KB where they are long. */
+export const NAMES_AT_ONCE = 500;
+/** Names that it settles at once, each of them with an ask to every site. */
+export const NAMES_SETTLED_AT_ONCE = 32;
+/** So long it waits for a site to say what it knows of a name. */
+export const RECALL_MS_MAX = 1_500;
+/** Who asks for a name meanwhile waits longer than that, to be told who is missed, and less than an opening may take. */
+export const SETTLE_HELD_MS = 1_750;
 /** Rows of an app that live: half of what one site keeps logs of, so that no app by itself fills it for the others. */
 export const PER_APP_MAX = 100_000;
 /** Of ended stateful sessions the arbiter remembers the epoch so long. */

@@ -10,6 +10,8 @@
  *     arbiter is asked for another, that is both.
  * H4  In one epoch there is one home, and each owner's log is a first part of its log; so entries with one number and
  *     one epoch are the same, and so is all before them.
+ * H11 Owners that are on record take the place of those before when this site's own disk knows of it: so who hears this
+ *     site hears of it (certainty.ts, AW1). The others are told, for an arbiter that has lost it (rebuild.ts, RB3).
  * H6  The home changes its owners only through the arbiter; it begins no log at an owner that is on record: one that
  *     does not know it has been told to forget it, by a later home.
  * H8  Once an owner has promised a later epoch nothing is released any more, and nothing is told but `superseded`.
@@ -17,7 +19,7 @@
 import type { SiteId } from "../../store/ports.ts";
 import { HomeError, type Owner, type StatefulName } from "./api.ts";
 import { sameOwners } from "./arbiter.ts";
-import type { Ask, Base, LogCopy, LogPiece, LogState, Reply } from "./asks.ts";
+import type { Ask, Base, HomeWord, LogCopy, LogPiece, LogState, Reply } from "./asks.ts";
 import type { Asking } from "./exchange.ts";
 import { Follower, type FollowerHome, type Following } from "./follower.ts";
 import { disksOf, HostOwners } from "./host_owners.ts";
@@ -50,7 +52,7 @@ export class LiveHome implements FollowerHome {
   /** As the arbiter has it. */
   #config: number;
   #recorded: readonly Owner[];
-  /** What the arbiter was asked for. */
+  /** What the arbiter was asked for, until this site's own disk knows that it is on record (H11). */
   #proposed: readonly Owner[] | null = null;
   #followers: readonly Follower[] = [];
   readonly #own: Follower;
@@ -120,6 +122,17 @@ export class LiveHome implements FollowerHome {
     return this.#config;
   }
 
+  /**
+   * What it says of itself to an arbiter that has lost what it knew: that may have had on record what it was asked for,
+   * and may have it now in any case, since those owners have everything (H2).
+   */
+  get word(): HomeWord {
+    const { epoch } = this, proposed = this.#proposed, config = this.#config;
+    return proposed === null
+      ? { epoch, config, owners: this.#recorded, isChanging: false }
+      : { epoch, config: config + 1, owners: proposed, isChanging: true };
+  }
+
   /** Whether all that was appended is held. */
   get isSettled(): boolean {
     return this.held === this.last && this.#recorded.length > 0;
@@ -183,7 +196,7 @@ export class LiveHome implements FollowerHome {
       const reply = await Promise.race([asking.reply, over.promise]);
       ended();
       if (reply === null) return null;
-      if (reply.kind !== "nobody") return reply;
+      if (reply.kind !== "nobody" && reply.kind !== "waits") return reply;
       await this.nextTick();
     }
   }
@@ -457,6 +470,8 @@ export class LiveHome implements FollowerHome {
     if (outcome !== "granted" || row === null || !sameOwners(row.owners, owners)) {
       return this.supersede("the arbiter has given it to another", row?.site ?? null);
     }
+    await this.#known(owners, row.config);
+    if (this.#over !== null) return;
     this.#recorded = owners;
     this.hosts.recorded(owners);
     this.#config = row.config;
@@ -465,6 +480,22 @@ export class LiveHome implements FollowerHome {
     this.#leave((follower) => !recorded.has(follower) && follower !== this.#guest);
     for (const follower of recorded) follower.mayInstall = false;
     this.advanced();
+  }
+
+  /** H11 */
+  async #known(owners: readonly Owner[], config: number): Promise<void> {
+    const { name, epoch } = this, { site: self } = this.#ports;
+    let isKnown = false;
+    for (const { site, disk } of disksOf(owners)) {
+      const asking = this.#ports.ask(site, { kind: "recorded", name, disk, epoch, config, owners });
+      void asking.reply.then(this.#endsWith(asking));
+      if (site !== self) continue;
+      void asking.reply.then((reply) => {
+        isKnown = reply.kind !== "refused";
+        for (const resolve of this.#advances.splice(0)) resolve();
+      });
+    }
+    while (this.#over === null && !isKnown) await this.nextChange();
   }
 
   /** Those that are no owners: they are told so, as far as they live; the others find out (AUDIT_MS). */
@@ -483,10 +514,10 @@ export class LiveHome implements FollowerHome {
   async forgetAll(): Promise<void> {
     const { name, epoch } = this;
     const told = this.#followers.filter((one) => one.disk !== 0 && !this.#isUseless(one));
-    await Promise.all(told.map(({ site, disk, turn, isOwn }) => {
-      const ask = { kind: "forget", name, disk, epoch, turn } as const;
-      return isOwn ? this.#ports.ask(site, ask).reply : this.#ports.tell(site, ask);
-    }));
+    for (const { site, disk, turn, isOwn } of told) {
+      if (!isOwn) this.#ports.tell(site, { kind: "forget", name, disk, epoch, turn });
+    }
+    await this.#ports.ended(name, epoch);
   }
 
   /** H6: an owner on record does not know the log. */
@@ -495,7 +526,8 @@ export class LiveHome implements FollowerHome {
     const reply = await this.askArbiter({ kind: "look", name: this.name });
     if (reply?.kind !== "row") return;
     const { row } = reply;
-    if (row !== null && (row.epoch !== this.epoch || row.site !== this.#ports.site || row.ended)) {
+    const isOther = row !== null && (row.site !== this.#ports.site || row.ended);
+    if (row !== null && (row.epoch > this.epoch || (row.epoch === this.epoch && isOther))) {
       this.supersede("the arbiter has given it to another", row.site);
     }
   }

@@ -15,6 +15,8 @@ export interface LiveHomePorts<Home> {
   ask(to: SiteId, ask: Ask): Asking;
   /** Asks for a while only: who does not hear of it then finds out. */
   tell(to: SiteId, ask: Ask): void;
+  /** The log on this site's own disk goes, since it has ended; resolves when that is so. */
+  ended(name: StatefulName, epoch: number): Promise<void>;
   arbiter(): SiteId;
   /** The site that is an owner only while no other can be; null: there is none such. */
   last(): SiteId | null;

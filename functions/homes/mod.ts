@@ -19,6 +19,7 @@ export {
   type StatefulName,
 } from "./api.ts";
 export { Homes } from "./homes.ts";
+export { BOOT_MIN } from "./packet.ts";
 export type { KeptLog } from "./kept_log.ts";
 export type { Followable, FollowedLog } from "./own_logs.ts";
 export type { HomesPorts, HomesStatus, LogNews } from "./ports.ts";

@@ -120,7 +120,7 @@ export async function takenOver(
   void declined.then(giveUp);
   for (;;) {
     const reply = await within(arbiter, arbiter.ask({ kind: "look", name }), OPEN_MS_MAX);
-    if (reply?.kind === "row" && reply.row !== null && reply.row.epoch !== epoch) {
+    if (reply?.kind === "row" && reply.row !== null && reply.row.epoch > epoch) {
       cancel();
       return true;
     }

@@ -40,7 +40,7 @@ import { batchFrom, bytesOf, markAfter, NO_STATE, type StateMark } from "./state
 
 /** What open homes need of their site: the same for all, for there may be many. */
 export interface OpenHomePorts {
-  readonly disk: number;
+  disk(): number;
   /** Of a state, what goes to the disk at once. */
   readonly batchBytes: number;
   readonly nowMs: () => number;
@@ -227,7 +227,7 @@ export class OpenHome implements Home, HomeListener {
   }
 
   async #checkpoint({ at, bytes, version, parts = [], on = null }: Checkpoint): Promise<void> {
-    const { name, epoch } = this, { disk, batchBytes } = this.#ports;
+    const { name, epoch } = this, { batchBytes } = this.#ports, disk = this.#ports.disk();
     const before = this.#ports.log(name);
     const beforeAt = before?.base?.at ?? 0;
     const kept = on === null ? NO_STATE : before?.state.base.state ?? NO_STATE;

@@ -3,11 +3,22 @@
  * docs/protocol/homes.md.
  *
  * B2  A decoded packet encodes to the bytes that it came from; anything else is refused with a CodecError.
+ * B3  Who writes the second form draws its process's number from `BOOT_MIN` on, in packets of the first form too: so
+ *     each knows of the other what it reads, from its first packet.
  */
 import { CodecError, Reader, Writer } from "../../store/codec.ts";
 import { F_MAX } from "../../store/limits.ts";
 import type { Owner, StatefulName } from "./api.ts";
-import { type Ask, type Base, type LogPiece, OUTCOMES, REFUSALS, type Reply, type RowState } from "./asks.ts";
+import {
+  type Ask,
+  type Base,
+  isOfSecondForm,
+  type LogPiece,
+  OUTCOMES,
+  REFUSALS,
+  type Reply,
+  type RowState,
+} from "./asks.ts";
 import {
   CHECKPOINT_BYTES_MAX,
   PART_BYTES_MAX,
@@ -25,7 +36,15 @@ export interface Numbered<T> {
   readonly body: T;
 }
 
+/** Numbers of processes that read and write the second form begin here (B3); those of the version before end here. */
+export const BOOT_MIN = 2 ** 48;
+
+/** No process of the version before has the number 0: a packet of another form begins with it, and the form's number. */
+const OTHER_FORM = 0, SECOND_FORM = 2;
+
 export interface Packet {
+  /** The highest position of the arbiter that the sender has heard of; left out: it is of the first form. */
+  readonly witness?: number;
   /** Drawn when the sender's process began. */
   readonly boot: number;
   /** The process whose asks the replies are to; 0: not known, and there are none. */
@@ -38,8 +57,12 @@ const ASKS = [
   ...["promise", "install", "align", "append", "fetch", "checkpoint", "forget"] as const,
   ...["acquire", "configure", "yield", "end", "look", "births", "greet", "invite"] as const,
   ...["upload", "parts"] as const,
+  ...["recorded", "witness", "recall", "names"] as const,
 ] as const;
-const REPLIES = ["held", "promised", "copy", "refused", "row", "births", "nobody", "full", "parts"] as const;
+const REPLIES = [
+  ...["held", "promised", "copy", "refused", "row", "births", "nobody", "full", "parts"] as const,
+  ...["witness", "recalled", "names", "waits"] as const,
+] as const;
 
 /** An ask as it goes into packets. */
 export const encodeAsk = (ask: Ask): Uint8Array<ArrayBuffer> => writeAsk(new Writer(128), ask).done();
@@ -48,20 +71,20 @@ export const encodeReply = (reply: Reply): Uint8Array<ArrayBuffer> =>
 
 /** A packet of what is encoded already. */
 export function joinPacket(
-  boot: number,
-  to: number,
+  { boot, to, witness }: Pick<Packet, "boot" | "to" | "witness">,
   asks: readonly Numbered<Uint8Array>[],
   replies: readonly Numbered<Uint8Array>[],
 ): Uint8Array<ArrayBuffer> {
-  const w = new Writer(256).uint(boot).uint(to);
+  const w = new Writer(256);
+  if (witness !== undefined) w.uint(OTHER_FORM).uint(SECOND_FORM).uint(witness);
+  w.uint(boot).uint(to);
   w.list(asks, ({ number, body }) => w.uint(number).raw(body));
   return w.list(replies, ({ number, body }) => w.uint(number).raw(body)).done();
 }
 
-export const encodePacket = ({ boot, to, asks, replies }: Packet): Uint8Array<ArrayBuffer> =>
+export const encodePacket = ({ asks, replies, ...head }: Packet): Uint8Array<ArrayBuffer> =>
   joinPacket(
-    boot,
-    to,
+    head,
     asks.map(({ number, body }) => ({ number, body: encodeAsk(body) })),
     replies.map(({ number, body }) => ({ number, body: encodeReply(body) })),
   );
@@ -70,14 +93,33 @@ export const encodePacket = ({ boot, to, asks, replies }: Packet): Uint8Array<Ar
 export function decodePacket(bytes: Uint8Array): Packet {
   const r = new Reader(bytes);
   const packet = {
-    boot: r.uint(),
-    to: r.uint(),
-    asks: r.list(() => ({ number: r.uint(), body: readAsk(r) })),
-    replies: r.list(() => ({ number: r.uint(), body: readReply(r) })),
+    ...readHead(r),
+    asks: r.list(() => readNumberedAsk(r)),
+    replies: r.list(() => readNumbered(r)),
   };
   r.end();
+  const { witness, asks, replies } = packet;
+  const isNew = asks.some(({ body }) => isOfSecondForm(body)) ||
+    replies.some(({ body }) => NEW_REPLIES.has(body.kind));
+  if (isNew && witness === undefined) {
+    throw new CodecError("a packet of the first form has what only the second has");
+  }
   return packet;
 }
+
+const NEW_REPLIES: ReadonlySet<string> = new Set(["witness", "recalled", "names", "waits"]);
+
+function readHead(r: Reader): Pick<Packet, "boot" | "to" | "witness"> {
+  const first = r.uint();
+  if (first !== OTHER_FORM) return { boot: first, to: r.uint() };
+  if (r.uint() !== SECOND_FORM) throw new CodecError("a packet of an unknown form");
+  const head = { witness: r.uint(), boot: r.uint(), to: r.uint() };
+  if (head.boot === 0) throw new CodecError("a packet of nobody's");
+  return head;
+}
+
+const readNumberedAsk = (r: Reader): Numbered<Ask> => ({ number: r.uint(), body: readAsk(r) });
+const readNumbered = (r: Reader): Numbered<Reply> => ({ number: r.uint(), body: readReply(r) });
 
 // ── Asks ──
 
@@ -85,11 +127,16 @@ function writeAsk(w: Writer, ask: Ask): Writer {
   w.byte(ASKS.indexOf(ask.kind));
   switch (ask.kind) {
     case "greet":
+    case "witness":
       return w;
     case "births":
       return writeOwners(w, ask.owners);
+    case "names":
+      w.flag(ask.after !== null);
+      return ask.after === null ? w : writeName(w, ask.after);
     case "look":
     case "invite":
+    case "recall":
       return writeName(w, ask.name);
     case "acquire":
       return writeName(w, ask.name).uint(ask.seen).uint(ask.grant).text(ask.version);
@@ -108,6 +155,8 @@ function writeAsk(w: Writer, ask: Ask): Writer {
       return w.uint(ask.turn).uint(ask.keep);
     case "forget":
       return w.uint(ask.turn);
+    case "recorded":
+      return writeOwners(w.uint(ask.config), ask.owners);
     case "append":
       return writePieces(w, ask.pieces);
     case "fetch":
@@ -127,11 +176,15 @@ function readAsk(r: Reader): Ask {
   const kind = oneOf(r, ASKS);
   switch (kind) {
     case "greet":
+    case "witness":
       return { kind };
     case "births":
       return { kind, owners: readOwners(r) };
+    case "names":
+      return { kind, after: r.flag() ? readName(r) : null };
     case "look":
     case "invite":
+    case "recall":
       return { kind, name: readName(r) };
     case "acquire":
       return { kind, name: readName(r), seen: r.uint(), grant: r.uint(), version: readVersion(r) };
@@ -153,6 +206,8 @@ function readAsk(r: Reader): Ask {
       return { kind, ...of, turn: r.uint(), keep: r.uint() };
     case "forget":
       return { kind, ...of, turn: r.uint() };
+    case "recorded":
+      return { kind, ...of, config: r.uint(), owners: readOwners(r) };
     case "append":
       return { kind, ...of, pieces: readPieces(r) };
     case "fetch":
@@ -196,10 +251,41 @@ function writeReply(w: Writer, reply: Reply): Writer {
       return w.uint(reply.number);
     case "full":
       return w.uint(reply.max);
+    case "witness":
+      return w.uint(reply.disk).uint(reply.position).list(reply.jumps, (jump) => w.uint(jump));
+    case "recalled":
+      return writeRecalled(w, reply);
+    case "names":
+      return w.list(reply.names, (name) => writeName(w, name)).flag(reply.more);
+    case "waits":
+      return w.list(reply.sites, (site) => w.text(site));
     case "nobody":
       return w;
   }
 }
+
+type Recalled = Extract<Reply, { readonly kind: "recalled" }>;
+
+function writeRecalled(w: Writer, { disk, log, home, granted, ended }: Recalled): Writer {
+  w.uint(disk).flag(log !== null);
+  if (log !== null) {
+    writeOwners(w.uint(log.promised).text(log.by).uint(log.config), log.owners).text(log.version);
+  }
+  w.flag(home !== null);
+  if (home !== null) writeOwners(w.uint(home.epoch).uint(home.config), home.owners).flag(home.isChanging);
+  return w.uint(granted).uint(ended);
+}
+
+const readRecalled = (r: Reader): Recalled => ({
+  kind: "recalled",
+  disk: r.uint(),
+  log: r.flag()
+    ? { promised: r.uint(), by: r.text(), config: r.uint(), owners: readOwners(r), version: readVersion(r) }
+    : null,
+  home: r.flag() ? { epoch: r.uint(), config: r.uint(), owners: readOwners(r), isChanging: r.flag() } : null,
+  granted: r.uint(),
+  ended: r.uint(),
+});
 
 function readReply(r: Reader): Reply {
   const kind = oneOf(r, REPLIES);
@@ -228,6 +314,14 @@ function readReply(r: Reader): Reply {
       return { kind, number: r.uint() };
     case "full":
       return { kind, max: r.uint() };
+    case "witness":
+      return { kind, disk: r.uint(), position: r.uint(), jumps: r.list(() => r.uint()) };
+    case "recalled":
+      return readRecalled(r);
+    case "names":
+      return { kind, names: r.list(() => readName(r)), more: r.flag() };
+    case "waits":
+      return { kind, sites: r.list(() => r.text()) };
     case "nobody":
       return { kind };
   }

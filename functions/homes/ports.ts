@@ -18,7 +18,7 @@ export type LogNews =
 
 export interface HomesPorts {
   readonly site: SiteId;
-  /** 48 random bits: this process. */
+  /** This process: 48 random bits above BOOT_MIN (packet.ts). */
   readonly boot: number;
   readonly clock: Clock;
   /** Milliseconds that never go back. */
@@ -35,6 +35,8 @@ export interface HomesPorts {
   /** Who may be an owner, and who lives (store/owners/site_owners.ts). */
   readonly fellows: {
     readonly f: number;
+    /** All sites of the tree. */
+    sites(): readonly SiteId[];
     /** @param last the site whose loss would cost most. */
     choose(kept: readonly SiteId[], without: (site: SiteId) => boolean, last: SiteId): Choice;
     /** Other sites that live, the nearest first (seats.ts); left out: the arbiter's site is a home, and once it is an owner stays one, as any other. */
@@ -80,7 +82,17 @@ export interface HomesPorts {
   readonly endedMs?: number | undefined;
 }
 
+/** Whether the arbiter goes by its disk (certainty.ts). */
+export interface ArbiterStatus {
+  /** `behind`: its disk went back, and names are put on record anew. */
+  readonly state: "sure" | "unsure" | "behind";
+  /** Sites that it waits for. */
+  readonly missed: readonly SiteId[];
+}
+
 export interface HomesStatus {
+  /** null: it is another site. */
+  readonly arbiter: ArbiterStatus | null;
   /** Number of this site's disk, as an owner. */
   readonly disk: number;
   /** Open here. */

@@ -9,7 +9,8 @@
  * H5  One owner on record is enough: it has all that was released, and with its promise nothing of an earlier home is.
  *     All that live are waited for: what they have beyond that may have been run, and need not be run again.
  * H7  An owner is a disk: a site whose disk was lost is not one that answers for it.
- * H9  Nothing is begun blank but where no owners are on record, or all of them, on their own disks, know nothing. One that
+ * H9  Nothing is begun blank but where no owners are on record, or all those of a birth, on their own disks, know nothing.
+ *     Owners that a home had recorded had its log: that they know nothing says that what is on record is old. One that
  *     is opened to be ended is so also where all disks on record are lost, and nobody who came has its log: what is known
  *     of it nobody can know any more, and no earlier home can release without them.
  */
@@ -43,7 +44,8 @@ import { isSameMark, markAfter, NO_STATE } from "./state_parts.ts";
 
 export interface RecoveryPorts {
   readonly site: SiteId;
-  readonly disk: number;
+  /** The number of this site's disk now. */
+  disk(): number;
   readonly nowMs: () => number;
   readonly after: (ms: number, callback: () => void) => () => void;
   readonly random: (length: number) => Uint8Array;
@@ -56,6 +58,8 @@ export interface RecoveryPorts {
   onLost(changed: () => void): () => void;
   /** Another is home, as the arbiter says. */
   learned(name: StatefulName, site: SiteId): void;
+  /** The arbiter has granted this site an epoch. */
+  granted(name: StatefulName, epoch: number): void;
   /** Tells a site that it is to take it over: whoever agreed to that may not have come so far. */
   invite(site: SiteId, name: StatefulName): void;
   /** Left out: no client can be reached here. */
@@ -81,6 +85,13 @@ export interface Recovered {
 /** What an operator goes on without: hosts that have not come back (host_owners.ts, HO8); to end it, lost disks, too. */
 export type Forced = boolean | "ends";
 
+/** What an arbiter waits for. */
+export const unheardOf = (arbiter: SiteId, sites: readonly SiteId[]): string =>
+  `since the site ${arbiter} has started it has not heard from ${
+    sites.join(", ")
+  }, and may not know all that it knew. ` +
+  `Start these sites; one that is gone for good has to be removed (\`sojourn sites remove\`)`;
+
 /** A log that is read while it gets one base after the other: none does as often. */
 const FETCHES_MAX = 10;
 /** Numbers of grants: 48 random bits. */
@@ -96,6 +107,8 @@ export class Recovery {
   #pauseMs = UNSURE_MS;
   /** Sites that have another disk than the one on record (H7). */
   readonly #lostDisks = new Set<SiteId>();
+  /** Sites that the arbiter waits for. */
+  #unheard: readonly SiteId[] = [];
 
   constructor(ports: RecoveryPorts, name: StatefulName, version: string, untilMs: number) {
     this.#ports = ports;
@@ -126,6 +139,7 @@ export class Recovery {
     const mine = promised.get(this.#ports.site) ?? await this.#mine(epoch);
     const isLost = furthestOf(answers) === null && [...promised.values()].every(({ log }) => log === null);
     if (forced === "ends" && isLost) return await this.#blankToEnd(granted, promised, mine);
+    this.#checkKnown(granted, promised, isLost);
     const row = await this.#forfeited(granted, promised, answers);
     const copy = await this.#longest(row, promised, answers, mine, isForced);
     await this.#alignOwn(epoch, copy, mine);
@@ -155,6 +169,19 @@ export class Recovery {
     return { row: { ...row, owners: [] }, copy, promised: new Map(), hosts: new Map(), isBorn: true };
   }
 
+  /** H9 */
+  #checkKnown({ config, owners }: RowState, promised: ReadonlyMap<SiteId, Promised>, isLost: boolean): void {
+    const disks = disksOf(owners);
+    if (!isLost || config === 0 || disks.length === 0 || promised.size < disks.length) return;
+    throw new HomeError(
+      "stateful_unreachable",
+      `cannot open ${shown(this.#name)}: those that are to keep its log (${
+        disks.map(({ site }) => site).join(", ")
+      }) know nothing of it. What is on record of it is older than what they were told, or somebody has taken it from ` +
+        `their disks; \`sojourn sessions reset\` begins it anew`,
+    );
+  }
+
   /** Nobody has anything of it. */
   #blank(): LogCopy {
     return {
@@ -182,6 +209,7 @@ export class Recovery {
         grant,
         version,
       }));
+      if (reply === null && this.#unheard.length > 0) throw this.#notYet();
       if (reply === null) {
         throw new HomeError(
           "arbiter_unreachable",
@@ -189,12 +217,14 @@ export class Recovery {
         );
       }
       if (reply.kind === "full") throw this.#full(arbiter, reply.max);
+      this.#unheard = reply.kind === "waits" ? reply.sites : [];
       if (reply.kind !== "row") {
         await this.#pause();
         continue;
       }
       const { outcome, row } = reply;
       if (outcome === "granted" && row !== null) {
+        this.#ports.granted(name, row.epoch);
         this.#ports.learned(name, site); // also where it can't be opened yet: hosts come here, to be asked
         return row;
       }
@@ -221,14 +251,18 @@ export class Recovery {
   }
 
   async #pause(): Promise<void> {
-    if (this.#ports.nowMs() >= this.#untilMs) {
-      throw new HomeError(
-        "stateful_unreachable",
-        `cannot open ${shown(this.#name)} yet: its home may live, and does not answer; ask again`,
-      );
-    }
+    if (this.#ports.nowMs() >= this.#untilMs) throw this.#notYet();
     await this.#sleep(this.#pauseMs);
     this.#pauseMs = Math.min(2 * this.#pauseMs, UNSURE_MS_MAX);
+  }
+
+  #notYet(): HomeError {
+    return new HomeError(
+      "stateful_unreachable",
+      this.#unheard.length === 0
+        ? `cannot open ${shown(this.#name)} yet: its home may live, and does not answer; ask again`
+        : `cannot open ${shown(this.#name)} yet: ${unheardOf(this.#ports.arbiter(), this.#unheard)}`,
+    );
   }
 
   #sleep(ms: number): Promise<void> {
@@ -370,7 +404,7 @@ export class Recovery {
    */
   async #mine(epoch: number): Promise<Promised | null> {
     const { site, disk, ask } = this.#ports;
-    const reply = await ask(site, { kind: "promise", name: this.#name, disk, epoch }).reply;
+    const reply = await ask(site, { kind: "promise", name: this.#name, disk: disk(), epoch }).reply;
     if (reply.kind === "refused" && reply.why === "superseded") throw this.#overtaken(reply.epoch);
     return reply.kind === "promised" && reply.log !== null ? reply : null;
   }
@@ -425,7 +459,7 @@ export class Recovery {
   /** What this disk has up to an entry, and what another has after it. */
   async #completed(site: SiteId, disk: number, epoch: number, shared: number): Promise<LogCopy | null> {
     const ports = this.#ports;
-    const here = await this.fetch(ports.site, ports.disk, epoch);
+    const here = await this.fetch(ports.site, ports.disk(), epoch);
     const there = here === null ? null : await this.fetch(site, disk, epoch, shared);
     if (here === null || there === null) return null;
     ports.count("completed");

@@ -65,7 +65,7 @@ export interface AppService {
   /** What waits of apps here. */
   readonly queues: SiteQueues;
   readonly isolates: IsolatePool;
-  readonly stateful: Pick<StatefulService, "status" | "owed" | "close">;
+  readonly stateful: Pick<StatefulService, "status" | "owed" | "storeWentBack" | "close">;
   /** Where agents come in. @throws Problem */
   agents(request: Request, path: string, scope: AgentScope | null): Response;
   readonly admin: (request: Request, role: Role | null) => Response | Promise<Response>;

@@ -106,6 +106,8 @@ export class Site {
   #tree: RestoredTree | null = null;
   #roomTimer: ReturnType<typeof setTimeout> | undefined;
   #fault: Error | null = null;
+  /** A child that has had more of the root's disk than is on it; null: none has. */
+  #ahead: string | null = null;
   readonly #disk: DiskSpace;
   #isDraining = false;
   #parent: SiteConfig["parent"];
@@ -370,8 +372,15 @@ export class Site {
     // What the store has said of the same source within the minute is for this site to act upon only.
     if (detail?.before !== null) this.log.line(isWarning ? "warn" : "debug", event, detail);
     if (event !== "child_removed") return;
-    const child = String(detail?.child);
-    this.#hub?.dismiss(child, dismissalOf(child, String(detail?.why), String(detail?.parent)));
+    const child = String(detail?.child), why = String(detail?.why);
+    this.#hub?.dismiss(child, dismissalOf(child, why, String(detail?.parent)));
+    if (why === "ahead") this.#isAhead(child);
+  }
+
+  /** Its stateful sessions may have been served elsewhere since the copy was made: the arbiter has to know. */
+  #isAhead(child: string): void {
+    this.#ahead = child;
+    this.#apps?.stateful.storeWentBack(child);
   }
 
   #startLinks(
@@ -423,6 +432,7 @@ export class Site {
       if (this.#stopping !== null || this.#hub === null) return;
       this.table.watch(replica.members);
       this.#apps = await startApps(this, { replica, hub: this.#hub, ...keys });
+      if (this.#ahead !== null) this.#apps.stateful.storeWentBack(this.#ahead);
       this.log.line("info", "ready", {});
     } catch (error) {
       if (this.#stopping === null) this.#fatal(error instanceof Error ? error : new Error(String(error)));

@@ -4,7 +4,7 @@
  * Life: `openStateful` when the replica is ready → serves → `close`: what is at rest becomes a checkpoint, what was
  * appended is held, isolates end, disks close.
  */
-import { Homes, type StatefulName } from "../../functions/homes/mod.ts";
+import { BOOT_MIN, Homes, type StatefulName } from "../../functions/homes/mod.ts";
 import type { Replica } from "../../store/api.ts";
 import type { ClockValue } from "../../store/row.ts";
 import type { Clock } from "../../store/ports.ts";
@@ -73,6 +73,8 @@ export interface StatefulService {
   tryLoad(bundle: Uint8Array): Promise<void>;
   /** The oldest version that one of its sessions may still write (store/api.ts, ReplicaPorts). */
   readonly owed: ClockValue;
+  /** Another site has had more of this site's store than is on its disk, which is an older copy of itself. */
+  storeWentBack(site: string): void;
   /** An app's secrets have changed. */
   refreshSecrets(app: string): void;
   /** The second call waits for the first. */
@@ -103,7 +105,7 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
   });
   const homesPorts = (): Parameters<typeof Homes.open>[0] => ({
     ...{ site: config.id, clock, random, storage: disks.homes, arbiterStorage: disks.arbiter, send, note },
-    boot: random.bytes(6).reduce((number, byte) => number * 256 + byte, 0),
+    boot: BOOT_MIN + random.bytes(6).reduce((number, byte) => number * 256 + byte, 0),
     nowMs: () => performance.now(),
     arbiter: () => rootOf(replica) ?? config.id,
     fellows: fellowsOf(replica, hub),
@@ -240,6 +242,7 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
     ...{ ways, attacher },
     status,
     tryLoad: (bundle) => pool.tryLoad(bundle),
+    storeWentBack: (site) => homes.storeWentBack(site),
     refreshSecrets: (app) => {
       pool.refreshSecrets(app);
       standbyPool.refreshSecrets(app);
@@ -279,11 +282,12 @@ function rootOf(replica: Replica): string | undefined {
   return undefined;
 }
 
-function fellowsOf({ owners }: Replica, hub: LinkHub): Parameters<typeof Homes.open>[0]["fellows"] {
+function fellowsOf({ owners, members }: Replica, hub: LinkHub): Parameters<typeof Homes.open>[0]["fellows"] {
   return {
     get f() {
       return owners.settings.f;
     },
+    sites: () => [...members.sites.keys()],
     choose: (kept, without, last) => owners.choose(owners.settings.f, kept, without, last),
     nearest: () => owners.nearest(),
     isKnown: (site) => owners.isKnown(site),

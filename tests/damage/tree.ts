@@ -8,7 +8,7 @@
  * DT1  Virtual time stands still while a real disk is at work.
  */
 import { join } from "node:path";
-import { Homes } from "../../functions/homes/mod.ts";
+import { BOOT_MIN, Homes } from "../../functions/homes/mod.ts";
 import { KeptOutcomes } from "../../runtime/origins/kept_outcomes.ts";
 import { parseSiteConfig, type SiteConfig } from "../../runtime/site/config.ts";
 import { openData } from "../../runtime/site/data_folder.ts";
@@ -262,7 +262,7 @@ export class Tree {
     });
     const { owners } = replica;
     const homesPorts = (): Parameters<typeof Homes.open>[0] => ({
-      ...{ site, clock, fatal, random: draws, boot: 1 + draws.integer(0, 2 ** 40) },
+      ...{ site, clock, fatal, random: draws, boot: BOOT_MIN + draws.integer(0, 2 ** 40) },
       nowMs: () => clock.steadyMs(),
       storage: over(disks.homes),
       arbiterStorage: disks.arbiter === null ? null : over(disks.arbiter),
@@ -272,6 +272,7 @@ export class Tree {
         get f() {
           return owners.settings.f;
         },
+        sites: () => [...replica.members.sites.keys()],
         choose: (kept, without, last) => owners.choose(owners.settings.f, kept, without, last),
         isKnown: (other) => owners.isKnown(other),
         standing: (other) => owners.detector.presence(other),

@@ -7,8 +7,9 @@ import json
 
 ASKS = ["promise", "install", "align", "append", "fetch", "checkpoint", "forget",
         "acquire", "configure", "yield", "end", "look", "births", "greet", "invite",
-        "upload", "parts"]
-REPLIES = ["held", "promised", "copy", "refused", "row", "births", "nobody", "full", "parts"]
+        "upload", "parts", "recorded", "witness", "recall", "names"]
+REPLIES = ["held", "promised", "copy", "refused", "row", "births", "nobody", "full", "parts",
+           "witness", "recalled", "names", "waits"]
 WHY = ["superseded", "unknown", "gap", "disk", "full", "parts"]
 OUTCOMES = ["granted", "refused", "unsure"]
 
@@ -68,12 +69,14 @@ def pieces(values):
 def ask(a):
     kind = a["kind"]
     out = bytes([ASKS.index(kind)])
-    if kind == "greet":
+    if kind in ("greet", "witness"):
         return out
     if kind == "births":
         return out + owners(a["owners"])
+    if kind == "names":
+        return out + flag(a["after"] is not None) + (b"" if a["after"] is None else name(a["after"]))
     out += name(a["name"])
-    if kind in ("look", "invite"):
+    if kind in ("look", "invite", "recall"):
         return out
     if kind == "acquire":
         return out + varint(a["seen"]) + varint(a["grant"]) + text(a["version"])
@@ -101,6 +104,8 @@ def ask(a):
         return out + varint(a["at"]) + varint(a["first"]) + parts(a["parts"])
     if kind == "parts":
         return out + varint(a["at"]) + varint(a["first"])
+    if kind == "recorded":
+        return out + varint(a["config"]) + owners(a["owners"])
     return out + varint(a["turn"])
 
 
@@ -134,11 +139,33 @@ def reply(r):
         return out + varint(r["number"])
     if kind == "full":
         return out + varint(r["max"])
+    if kind == "witness":
+        return out + varint(r["disk"]) + varint(r["position"]) + items(r["jumps"], varint)
+    if kind == "names":
+        return out + items(r["names"], name) + flag(r["more"])
+    if kind == "waits":
+        return out + items(r["sites"], text)
+    if kind == "recalled":
+        return out + recalled(r)
     return out
 
 
+def recalled(r):
+    log, home = r["log"], r["home"]
+    out = varint(r["disk"]) + flag(log is not None)
+    if log is not None:
+        out += (varint(log["promised"]) + text(log["by"]) + varint(log["config"]) + owners(log["owners"])
+                + text(log["version"]))
+    out += flag(home is not None)
+    if home is not None:
+        out += (varint(home["epoch"]) + varint(home["config"]) + owners(home["owners"])
+                + flag(home["isChanging"]))
+    return out + varint(r["granted"]) + varint(r["ended"])
+
+
 def packet(p):
-    return (varint(p["boot"]) + varint(p["to"])
+    second = bytes([0, 2]) + varint(p["witness"]) if "witness" in p else b""
+    return (second + varint(p["boot"]) + varint(p["to"])
             + items(p["asks"], lambda one: varint(one["number"]) + ask(one["body"]))
             + items(p["replies"], lambda one: varint(one["number"]) + reply(one["body"])))
 
@@ -199,6 +226,28 @@ def packets():
               for i, r in enumerate(replies)]
     cases += [{"boot": 3, "to": 4, "asks": [{"number": 1, "body": asks[1]}, {"number": 2, "body": asks[5]}],
                "replies": [{"number": 9, "body": replies[0]}, {"number": 8, "body": replies[-1]}]}]
+    new_asks = [
+        {"kind": "recorded", **of, "config": 130, "owners": two},
+        {"kind": "witness"},
+        {"kind": "recall", "name": cart},
+        {"kind": "names", "after": None},
+        {"kind": "names", "after": cart},
+    ]
+    word = {"promised": 3, "by": "edge-1", "config": 2, "owners": two, "version": "v"}
+    home = {"epoch": 3, "config": 2, "owners": two, "isChanging": True}
+    new_replies = [
+        {"kind": "witness", "disk": 2**39, "position": 300, "jumps": []},
+        {"kind": "witness", "disk": 2**39, "position": 2**34, "jumps": [7, 2**33]},
+        {"kind": "recalled", "disk": 7, "log": None, "home": None, "granted": 0, "ended": 300},
+        {"kind": "recalled", "disk": 7, "log": word, "home": home, "granted": 5, "ended": 0},
+        {"kind": "names", "names": [cart, {**cart, "id": "é"}], "more": True},
+        {"kind": "waits", "sites": ["edge-1", "edge-2"]},
+    ]
+    second = {"witness": 0, "boot": 2**48, "to": 2**48 + 2**47}
+    cases += [{**second, "asks": [{"number": 128 + i, "body": a}], "replies": []} for i, a in enumerate(new_asks)]
+    cases += [{**second, "witness": 300, "asks": [], "replies": [{"number": 1 + i, "body": r}]}
+              for i, r in enumerate(new_replies)]
+    cases += [{**second, "asks": [{"number": 1, "body": asks[1]}], "replies": [{"number": 2, "body": replies[0]}]}]
     return [{"packet": case, "bytes": packet(case).hex()} for case in cases]
 
 

@@ -323,13 +323,23 @@ export class SimSite {
       },
     };
     void replica.ready.then(async () => {
-      const above = process.alive ? await this.#above?.begin(process, parts) ?? null : null;
+      const above = process.alive ? await this.#begin(process, parts) : null;
       process.above = above;
       process.ready = true;
       serving.resolve();
       if (process.alive) this.#around.serving(id, process);
     });
     network.up(id, process);
+  }
+
+  /** What is above the replica is not begun where the site stops meanwhile, as in `runtime/site/site.ts`. */
+  async #begin(process: SiteProcess, parts: AboveParts): Promise<AboveProcess | null> {
+    try {
+      return await this.#above?.begin(process, parts) ?? null;
+    } catch (error) {
+      if (process.alive && !process.draining) throw error;
+      return null;
+    }
   }
 
   /** A row of its disk rots; false where there is none. */

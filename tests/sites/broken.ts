@@ -324,7 +324,7 @@ export const VARIANTS: readonly Variant[] = [
     }),
     change: moving,
     caughtBy: ["WC1", "WC2", "WC3", "WC5"],
-    first: 9,
+    first: 19,
     seeds: 8,
   },
   {

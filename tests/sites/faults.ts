@@ -137,11 +137,13 @@ export class Faults {
     const { draws, world, cluster, sites, plan, probe } = this.#ports;
     const root = sites.get(cluster.root), copy = root?.copyDisk("arbiter") ?? null;
     if (root === undefined || copy === null) return;
+    const logs = draws.chance(0.5) ? root.copyDisk("homes") : null;
     world.after(draws.between(0, plan.store.safetyMs / 2), () => {
       if (this.#isOver || root.sim.process === null) return;
       probe("fault: arbiter put back");
       cluster.faults.crash(root.id, "the arbiter's disk is put back", false);
       root.putDisk("arbiter", copy);
+      if (logs !== null) root.putDisk("homes", logs);
     });
   }
 

@@ -2,7 +2,7 @@
  * What one site of a run has above its replica: the disks of its homes and, at the root, of the arbiter, and one process
  * after another over them (process.ts). The replica, its disk, its clock and its links are tests/sim's (sim/site.ts).
  */
-import { Homes } from "../../functions/homes/mod.ts";
+import { BOOT_MIN, Homes } from "../../functions/homes/mod.ts";
 import type { PeerClock } from "../../functions/peers/mod.ts";
 import type { SiteId, Storage } from "../../store/ports.ts";
 import { type DiskCopy, SimDisk } from "../sim/disk.ts";
@@ -147,7 +147,7 @@ export class Site implements Above {
     const storage = disk("homes");
     if (storage === null) throw new Error(`${id} has no disk for homes`);
     const homes = opened.homes = await Homes.open({
-      ...{ site: id, boot: 1 + draws.integer(0, 2 ** 40), nowMs: steady.nowMs, clock },
+      ...{ site: id, boot: BOOT_MIN + draws.integer(0, 2 ** 40), nowMs: steady.nowMs, clock },
       random: { bytes: (length) => draws.bytes(length) },
       storage: wrongs.storage?.(storage, id) ?? storage,
       ...{ arbiterStorage: disk("arbiter"), batchBytes: plan.batchBytes },
@@ -160,6 +160,7 @@ export class Site implements Above {
         get f() {
           return owners.settings.f;
         },
+        sites: () => [...process.replica.members.sites.keys()],
         choose: (kept, without, last) => owners.choose(owners.settings.f, kept, without, last),
         ...(plan.hasSeats === true ? { nearest: () => owners.nearest() } : {}),
         isKnown: (site) => owners.isKnown(site),

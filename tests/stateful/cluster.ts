@@ -18,6 +18,7 @@ export const name = (id: string): StatefulName => ({ app: "shop", class: "cart",
 interface ClusterOptions {
   readonly keptMax?: (site: string) => number;
   readonly hosts?: HostsPort;
+  readonly arbiterStorage?: Wrongs["arbiterStorage"];
   readonly bounds?: Pick<
     HomesPorts,
     "answersBytesMax" | "lostMs" | "perAppMax" | "batchBytes" | "endedMs" | "openOf"
@@ -30,6 +31,8 @@ export class Cluster {
   readonly sites: readonly StatefulSite[];
   /** Names that a site was told to be due. */
   readonly due: string[] = [];
+  /** What sites have said. */
+  readonly notes: string[] = [];
   packets = 0;
   arbiterAsks = 0;
 
@@ -52,6 +55,7 @@ export class Cluster {
         this.arbiterAsks += decodePacket(packet).asks.filter(({ body }) => isForArbiter(body)).length;
         return packet;
       },
+      ...(options.arbiterStorage === undefined ? {} : { arbiterStorage: options.arbiterStorage }),
     };
     this.sites = ids.map((id, i) =>
       new StatefulSite({
@@ -66,6 +70,7 @@ export class Cluster {
           throw new Error(text);
         },
         due: (site, due) => void this.due.push(`${site} ${due.id}`),
+        note: (site, event) => void this.notes.push(`${site} ${event}`),
         ...(options.bounds === undefined ? {} : { bounds: options.bounds }),
         ...(options.hosts === undefined ? {} : { hosts: options.hosts }),
         ...(options.keptMax === undefined ? {} : { keptMax: options.keptMax(id) }),

@@ -3,7 +3,7 @@
  * "isolates" can be lost, all at once.
  */
 import type { Homes } from "../../functions/homes/mod.ts";
-import { Homes as HomesOf } from "../../functions/homes/mod.ts";
+import { BOOT_MIN, Homes as HomesOf } from "../../functions/homes/mod.ts";
 import type { SessionObject } from "../../functions/turns/handler.ts";
 import { SESSION_SLOT, type SessionSlot } from "../../functions/session_slot.ts";
 import { TurnLoop } from "../../functions/turns/turn_loop.ts";
@@ -122,13 +122,22 @@ export async function memoryHost(
   await replica.ready;
   const held: { host?: SessionHost } = {};
   const homes = await HomesOf.open({
-    ...{ site: "cloud", boot: 1, clock, random, storage: disks.homes, arbiterStorage: disks.arbiter, fatal },
+    ...{
+      site: "cloud",
+      boot: BOOT_MIN,
+      clock,
+      random,
+      storage: disks.homes,
+      arbiterStorage: disks.arbiter,
+      fatal,
+    },
     nowMs: () => performance.now(),
     forcedMs,
     arbiter: () => "cloud",
     send: () => Promise.resolve(),
     fellows: {
       f: 0,
+      sites: () => ["cloud"],
       choose: () => ({ owners: ["cloud"], missing: 0 }),
       isKnown: (site) => site === "cloud",
       standing: () => "unknown",

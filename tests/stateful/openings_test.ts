@@ -50,3 +50,26 @@ Deno.test("an opening that a later one has overtaken releases nothing, where the
   await assert.rejects(all.of(then, 20_000), HomeError);
   assert.equal(released, false);
 });
+
+Deno.test("what its owners on record know nothing of is not begun blank, but by an operator who ends it (H9)", async () => {
+  const all = await Cluster.start(3, 1);
+  await all.pass(1_000);
+  const copies = [1, 2].map((at) => all.site(at).copy());
+  await all.of((await all.home(1, "x")).commit(commitOf("r1")));
+  const [row] = await all.of(all.homes(0).rows({ limit: 1 }));
+  assert.deepEqual(row?.owners.map(({ site }) => site), ["s1", "s2"]);
+  for (const at of [1, 2]) {
+    all.site(at).crash(false);
+    all.site(at).putBack(copies[at - 1] ?? {});
+    await all.site(at).start();
+  }
+  await all.pass(1_000);
+  await assert.rejects(
+    all.open(1, "x"),
+    (error) =>
+      error instanceof HomeError && error.code === "stateful_unreachable" &&
+      /\(s1, s2\) know nothing of it/.test(error.message),
+  );
+  const opened = await all.of(all.homes(1).open(name("x"), "v1", "ends"));
+  assert.deepEqual(opened.log, []);
+});

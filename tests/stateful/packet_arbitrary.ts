@@ -67,7 +67,8 @@ const row = fc.record({
 
 const of = { name, disk: uint, epoch: uint };
 const kind = <const T extends string>(value: T) => fc.constant(value);
-export const anyAsk: fc.Arbitrary<Ask> = fc.oneof(
+/** Of the first form of packets. */
+const anyFirstAsk: fc.Arbitrary<Ask> = fc.oneof(
   fc.record({ kind: kind("greet") }),
   fc.record({ kind: kind("promise"), ...of }),
   fc.record({
@@ -94,7 +95,14 @@ export const anyAsk: fc.Arbitrary<Ask> = fc.oneof(
   fc.record({ kind: kind("invite"), name }),
   fc.record({ kind: kind("births"), owners }),
 );
-export const anyReply: fc.Arbitrary<Reply> = fc.oneof(
+export const anyAsk: fc.Arbitrary<Ask> = fc.oneof(
+  anyFirstAsk,
+  fc.record({ kind: kind("recorded"), ...of, config: uint, owners }),
+  fc.record({ kind: kind("witness") }),
+  fc.record({ kind: kind("recall"), name }),
+  fc.record({ kind: kind("names"), after: fc.option(name, { nil: null }) }),
+);
+const anyFirstReply: fc.Arbitrary<Reply> = fc.oneof(
   fc.record({ kind: kind("held"), through: uint }),
   fc.record({
     kind: kind("promised"),
@@ -123,10 +131,28 @@ export const anyReply: fc.Arbitrary<Reply> = fc.oneof(
   fc.record({ kind: kind("full"), max: uint }),
 );
 
-/** Any packet. */
-export const anyPacket: fc.Arbitrary<Packet> = fc.record({
-  boot: uint,
-  to: uint,
-  asks: fc.array(fc.record({ number: uint, body: anyAsk }), { maxLength: 3 }),
-  replies: fc.array(fc.record({ number: uint, body: anyReply }), { maxLength: 3 }),
-});
+export const anyReply: fc.Arbitrary<Reply> = fc.oneof(
+  anyFirstReply,
+  fc.record({ kind: kind("witness"), disk: uint, position: uint, jumps: fc.array(uint, { maxLength: 3 }) }),
+  fc.record({
+    kind: kind("recalled"),
+    disk: uint,
+    log: fc.option(fc.record({ promised: uint, by: site, config: uint, owners, version }), { nil: null }),
+    home: fc.option(fc.record({ epoch: uint, config: uint, owners, isChanging: fc.boolean() }), {
+      nil: null,
+    }),
+    granted: uint,
+    ended: uint,
+  }),
+  fc.record({ kind: kind("names"), names: fc.array(name, { maxLength: 3 }), more: fc.boolean() }),
+  fc.record({ kind: kind("waits"), sites: fc.array(site, { maxLength: 3 }) }),
+);
+
+const boot = fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER });
+const numbered = <T>(body: fc.Arbitrary<T>) => fc.array(fc.record({ number: uint, body }), { maxLength: 3 });
+
+/** Any packet, of either form. */
+export const anyPacket: fc.Arbitrary<Packet> = fc.oneof(
+  fc.record({ boot, to: uint, asks: numbered(anyFirstAsk), replies: numbered(anyFirstReply) }),
+  fc.record({ witness: uint, boot, to: uint, asks: numbered(anyAsk), replies: numbered(anyReply) }),
+);

@@ -6,9 +6,12 @@
  * time. So late, doubled and lost messages, crashes (a home that does nothing any more), and sites that come back are
  * all in it.
  *
+ * The arbiter's disk may be replaced by an older copy of itself, or by a blank one (lost.ts).
+ *
  * Checked in every state: what homes have released are parts of one history.
  */
 import {
+  type ArbiterAsk,
   commonUpTo,
   lastEpochOf,
   lastOf,
@@ -16,75 +19,19 @@ import {
   type LogState,
 } from "../../../functions/homes/asks.ts";
 import type { Owner } from "../../../functions/homes/mod.ts";
-import { arbiter, BLANK, type Disk, keeper, logOf, NAME } from "./real.ts";
-
-/** What is explored, and which rule is left out. */
-export interface Exploration {
-  readonly sites: number;
-  readonly homesMax: number;
-  /** Entries that one home appends, at most. */
-  readonly entriesMax: number;
-  /** Disks that may be lost. */
-  readonly wipesMax: number;
-  readonly statesMax: number;
-  /** The first of these steps, in this order, come before everything else. */
-  readonly begin?: readonly string[];
-  /** The home of the first epoch has crashed then. */
-  readonly isFirstDead?: boolean;
-  readonly broken?: Broken;
-}
-
-export type Broken =
-  /** The answer is used, and the fence was never set. */
-  | "no fence"
-  /** A recovery opens though nobody answered. */
-  | "nobody asked"
-  /** Owners are on record before they have the log. */
-  | "recorded first"
-  /** A home releases what its own disk has. */
-  | "own disk alone"
-  /** While the arbiter is asked for other owners, those alone count. */
-  | "not both"
-  /** What another home had appended is not cut. */
-  | "not cut"
-  /** The arbiter's word is not asked for: owners are changed by the home alone. */
-  | "own word";
-
-interface Promise1 {
-  readonly site: number;
-  readonly state: LogState | null;
-  readonly log: readonly Entry[];
-}
-
-interface Entry {
-  readonly epoch: number;
-  readonly n: number;
-}
-
-interface Home {
-  readonly site: number;
-  readonly epoch: number;
-  readonly config: number;
-  readonly recorded: readonly Owner[];
-  readonly proposed: readonly Owner[] | null;
-  readonly isOpen: boolean;
-  readonly promises: readonly Promise1[];
-  readonly log: readonly Entry[];
-  /** How many entries it had when it opened, and how many it appended itself. */
-  readonly floor: number;
-  readonly own: number;
-  /** By site: how far it was said to be held; −1: not joined. */
-  readonly acked: readonly number[];
-  readonly released: number;
-}
-
-interface State {
-  readonly disks: readonly Disk[];
-  /** Wipes so far, by site: they give a disk another number. */
-  readonly wipes: readonly number[];
-  readonly arbiter: Disk;
-  readonly homes: readonly Home[];
-}
+import { isHeld, lostSteps } from "./lost.ts";
+import { arbiter, BLANK, keeper, LEAP, logOf, NAME } from "./real.ts";
+import {
+  type Add,
+  type Broken,
+  type Entry,
+  type Exploration,
+  type Home,
+  type Promise1,
+  replaced,
+  siteName,
+  type State,
+} from "./state.ts";
 
 interface Step {
   readonly what: string;
@@ -99,39 +46,55 @@ export interface Explored {
   readonly violation: readonly string[] | null;
 }
 
-const siteName = (site: number): string => `s${site}`;
 const SEED = new Uint8Array(32);
-const pieceOf = ({ epoch, n }: Entry): LogPiece => ({
+const pieceOf = ({ epoch, n, by }: Entry): LogPiece => ({
   epoch,
   first: n,
   count: 1,
   wakeAtMs: 0,
-  bytes: new Uint8Array([epoch]),
+  bytes: new Uint8Array([by]),
 });
 const isPrefix = (a: readonly Entry[], b: readonly Entry[]): boolean =>
-  a.every((entry, i) => entry.epoch === b[i]?.epoch);
-const replaced = <T>(list: readonly T[], at: number, value: T): readonly T[] =>
-  list.map((one, i) => i === at ? value : one);
+  a.every((entry, i) => entry.epoch === b[i]?.epoch && entry.by === b[i]?.by);
+
+/** Parts of states, and their numbers: most states have most of theirs from the one before. */
+class Parts {
+  readonly #numbers = new Map<string, number>();
+
+  of(part: unknown): number {
+    const text = JSON.stringify(part);
+    const known = this.#numbers.get(text);
+    if (known !== undefined) return known;
+    this.#numbers.set(text, this.#numbers.size);
+    return this.#numbers.size - 1;
+  }
+
+  key({ disks, wipes, arbiter, homes, lost }: State): string {
+    return [...disks, "", ...wipes, arbiter, this.of(lost), ...homes.map((home) => this.of(home))].join(" ");
+  }
+}
 
 /** Breadth first, so that what is found is the shortest. */
 export async function explore(what: Exploration): Promise<Explored> {
-  const explorer = new Explorer(what);
+  const explorer = new Explorer(what), parts = new Parts();
   let first: State = {
     disks: Array.from({ length: what.sites }, () => BLANK),
     wipes: Array.from({ length: what.sites }, () => 0),
     arbiter: BLANK,
     homes: [],
+    lost: { copy: null, restores: 0, heard: null, words: null, fences: null, fenced: 0 },
   };
   for (const wanted of what.begin ?? []) {
     const step = (await explorer.steps(first)).find((one) => one.what === wanted);
-    if (step === undefined) throw new Error(`${wanted} can't be done there`);
+    if (step === undefined) {
+      const steps = (await explorer.steps(first)).map((one) => one.what).join(", ");
+      throw new Error(`${wanted} can't be done there, but: ${steps}`);
+    }
     first = step.state;
   }
   explorer.begun = true;
-  const seen = new Map<string, { readonly from: string; readonly what: string }>([[
-    JSON.stringify(first),
-    { from: "", what: "" },
-  ]]);
+  const seen = new Map<string, { readonly from: string; readonly what: string }>();
+  seen.set(parts.key(first), { from: "", what: "" });
   let queue: State[] = [first];
   const pathTo = (key: string): string[] => {
     const entry = seen.get(key);
@@ -140,10 +103,10 @@ export async function explore(what: Exploration): Promise<Explored> {
   while (queue.length > 0) {
     const next: State[] = [];
     for (const state of queue) {
-      const from = JSON.stringify(state);
+      const from = parts.key(state);
       if (splits(state)) return { states: seen.size, isWhole: false, violation: pathTo(from) };
       for (const step of await explorer.steps(state)) {
-        const key = JSON.stringify(step.state);
+        const key = parts.key(step.state);
         if (seen.has(key)) continue;
         seen.set(key, { from, what: step.what });
         next.push(step.state);
@@ -178,6 +141,7 @@ class Explorer {
   async steps(state: State): Promise<Step[]> {
     const steps: Step[] = [];
     const add = (what: string, next: Partial<State>) => steps.push({ what, state: { ...state, ...next } });
+    if (this.#what.restoresMax !== undefined) await lostSteps(this.#what, state, add);
     for (let site = 0; site < this.#what.sites; site++) {
       if (state.homes.length < this.#what.homesMax) await this.#acquire(state, site, add);
       const lost = state.wipes.reduce((sum, wipes) => sum + wipes, 0);
@@ -187,7 +151,7 @@ class Explorer {
       }
     }
     for (const [at, home] of state.homes.entries()) {
-      if (at === 0 && this.begun && this.#what.isFirstDead === true) continue;
+      if (home.isDead || (at === 0 && this.begun && this.#what.isFirstDead === true)) continue;
       const put = (next: Partial<Home>) => ({ homes: replaced(state.homes, at, { ...home, ...next }) });
       if (home.isOpen) await this.#openSteps(state, at, home, put, add);
       else await this.#recoverySteps(state, at, home, put, add);
@@ -203,7 +167,7 @@ class Explorer {
     const epoch = Math.max(0, ...state.homes.map((home) => home.epoch));
     const grant = state.homes.length + 1;
     const ask = { kind: "acquire", name: NAME, seen: epoch, grant, version: "" } as const;
-    const { reply, disk } = await arbiter(state.arbiter, siteName(site), ask);
+    const { answer: reply, disk, position } = await this.#arbiter(state, site, ask);
     if (reply.kind !== "row" || reply.outcome !== "granted" || reply.row === null) return;
     const home: Home = {
       site,
@@ -211,6 +175,9 @@ class Explorer {
       config: reply.row.config,
       recorded: reply.row.owners,
       proposed: null,
+      position,
+      known: null,
+      isDead: false,
       isOpen: false,
       promises: [],
       log: [],
@@ -219,7 +186,20 @@ class Explorer {
       acked: Array.from({ length: this.#what.sites }, () => -1),
       released: 0,
     };
-    add(`acquire ${site} e${home.epoch}`, { arbiter: disk, homes: [...state.homes, home] });
+    // Who opens it is not its home any more.
+    const homes = this.#what.restoresMax === undefined
+      ? state.homes
+      : state.homes.map((one) => one.site === site ? { ...one, isDead: true } : one);
+    add(`acquire ${site} e${home.epoch}`, { arbiter: disk, homes: [...homes, home] });
+  }
+
+  #arbiter(state: State, site: number, ask: ArbiterAsk) {
+    const heard = this.#broken === "not asked" ? null : state.lost.heard;
+    return arbiter(state.arbiter, siteName(site), ask, heard, this.#broken === "no leap" ? 1 : LEAP);
+  }
+
+  #positionOf({ position }: Home): number {
+    return this.#broken === "no witness" ? 0 : position;
   }
 
   async #recoverySteps(
@@ -238,7 +218,9 @@ class Explorer {
       add(`promise ${site} e${home.epoch}`, { ...put({ promises }), disks: made.disks });
     }
     const known = home.promises.filter((one) => one.state !== null);
-    const isEnough = known.length > 0 || home.promises.length === home.recorded.length ||
+    // H9: owners that a home had recorded had it.
+    const mayBeBlank = home.recorded.length === 0 || home.config === 0;
+    const isEnough = known.length > 0 || (mayBeBlank && home.promises.length === home.recorded.length) ||
       this.#broken === "nobody asked";
     if (!isEnough) return;
     const best = known.toSorted((a, b) => furthest(a.state, b.state))[0];
@@ -248,13 +230,15 @@ class Explorer {
   async #promise(state: State, site: number, home: Home, number: number) {
     const disk = state.disks[site] ?? BLANK, wipes = state.wipes[site] ?? 0;
     const before = await logOf(disk, wipes);
+    if (isHeld(this.#what, state, site)) return null;
     const ask = { kind: "promise", name: NAME, disk: number, epoch: home.epoch } as const;
-    const { reply, disk: after } = await keeper(disk, wipes, siteName(home.site), [ask]);
+    const position = this.#positionOf(home);
+    const { reply, disk: after } = await keeper(disk, wipes, siteName(home.site), [ask], position);
     if (reply.kind !== "promised") return null;
     const promise: Promise1 = {
       site,
       state: reply.log,
-      log: before.pieces.map(({ epoch, first }) => ({ epoch, n: first })),
+      log: before.pieces.map(({ epoch, first, bytes: [by = 0] }) => ({ epoch, n: first, by })),
     };
     return { promise, disks: this.#broken === "no fence" ? state.disks : replaced(state.disks, site, after) };
   }
@@ -274,11 +258,13 @@ class Explorer {
       ...log.length === 0 ? [] : [{ kind: "append", ...of, pieces: log.map(pieceOf) } as const],
     ];
     const disk = state.disks[home.site] ?? BLANK;
+    if (isHeld(this.#what, state, home.site)) return;
     const { reply, disk: after } = await keeper(
       disk,
       state.wipes[home.site] ?? 0,
       siteName(home.site),
       asks,
+      this.#positionOf(home),
     );
     if (reply.kind !== "held") return;
     const acked = replaced(home.acked, home.site, log.length);
@@ -296,7 +282,7 @@ class Explorer {
     add: (what: string, next: Partial<State>) => void,
   ): Promise<void> {
     if (!this.begun || home.own < this.#what.entriesMax) {
-      const log = [...home.log, { epoch: home.epoch, n: home.log.length + 1 }];
+      const log = [...home.log, { epoch: home.epoch, n: home.log.length + 1, by: at }];
       add(`step e${home.epoch}`, put({ log, own: home.own + 1 }));
     }
     for (let site = 0; site < this.#what.sites; site++) await this.#reach(state, home, site, put, add);
@@ -316,6 +302,7 @@ class Explorer {
     const disk = state.disks[site] ?? BLANK, wipes = state.wipes[site] ?? 0;
     const from = siteName(home.site);
     const here = await logOf(disk, wipes);
+    if (isHeld(this.#what, state, site)) return;
     const isRecorded = home.recorded.some((one) => one.site === siteName(site) && one.disk === here.id);
     const of = { name: NAME, disk: here.id, epoch: home.epoch };
     const acked = home.acked[site] ?? -1;
@@ -328,7 +315,8 @@ class Explorer {
       const ask = keep === null
         ? { kind: "install", turn: 1, ...of, seed: SEED, version: "", base: null, parts: [] } as const
         : { kind: "align", turn: 1, ...of, keep } as const;
-      const { reply, disk: after } = await keeper(made.disks[site] ?? BLANK, wipes, from, [ask]);
+      const position = this.#positionOf(home);
+      const { reply, disk: after } = await keeper(made.disks[site] ?? BLANK, wipes, from, [ask], position);
       if (reply.kind !== "held") return;
       const next = replaced(home.acked, site, reply.through);
       add(`join ${site} e${home.epoch}`, {
@@ -339,7 +327,9 @@ class Explorer {
     }
     for (let upTo = acked + 1; upTo <= home.log.length; upTo++) {
       const pieces = home.log.slice(0, upTo).map(pieceOf);
-      const { reply, disk: after } = await keeper(disk, wipes, from, [{ kind: "append", ...of, pieces }]);
+      const position = this.#positionOf(home);
+      const asks = [{ kind: "append", ...of, pieces } as const];
+      const { reply, disk: after } = await keeper(disk, wipes, from, asks, position);
       if (reply.kind !== "held") continue;
       const next = replaced(home.acked, site, Math.max(acked, reply.through));
       add(`append ${site} e${home.epoch} ${upTo}`, {
@@ -374,39 +364,109 @@ class Explorer {
 
   async #configure(
     state: State,
-    _at: number,
+    at: number,
     home: Home,
     put: (next: Partial<Home>) => Partial<State>,
-    add: (what: string, next: Partial<State>) => void,
+    add: Add,
   ): Promise<void> {
     const { epoch, config, proposed } = home;
+    if (home.known !== null) return await this.#known(state, home, home.known, put, add);
     if (proposed !== null) {
       const ask = { kind: "configure", name: NAME, epoch, config, owners: proposed } as const;
-      const { reply, disk } = await arbiter(state.arbiter, siteName(home.site), ask);
-      if (reply.kind === "row" && reply.outcome === "granted" && reply.row !== null) {
-        add(`configured e${epoch}`, { arbiter: disk });
-        const learned = { recorded: proposed, proposed: null, config: config + 1 };
-        add(`learned e${epoch}`, { arbiter: disk, ...put(learned) });
-      }
+      const { answer, disk, position } = await this.#arbiter(state, home.site, ask);
+      if (answer.kind !== "row" || answer.outcome !== "granted" || answer.row === null) return;
+      // Where the disk goes back to before that, it is as if it had not been.
+      if (this.#isByItself) add(`configured e${epoch}`, { arbiter: disk });
+      const learned = this.#isByItself
+        ? { recorded: proposed, proposed: null, config: config + 1 }
+        : { known: [] };
+      add(`learned e${epoch}`, { arbiter: disk, ...put({ ...learned, position }) });
       return;
     }
-    for (let other = 0; other < this.#what.sites; other++) {
-      if (other === home.site) continue;
+    for (const owners of await this.#sets(state, home)) {
       const joinAt = Math.max(home.released, home.floor);
-      const isReady = [home.site, other].every((site) => (home.acked[site] ?? -1) >= joinAt);
+      const sites = owners.map(({ site }) => Number(site.slice(1)));
+      const isReady = sites.every((site) => (home.acked[site] ?? -1) >= joinAt);
       if (!isReady && this.#broken !== "recorded first") continue;
-      const owners: Owner[] = [];
-      for (const site of [home.site, other]) {
-        const { id } = await logOf(state.disks[site] ?? BLANK, state.wipes[site] ?? 0);
-        owners.push({ site: siteName(site), disk: id });
-      }
-      if (
-        owners.every(({ site, disk }) => home.recorded.some((one) => one.site === site && one.disk === disk))
-      ) {
+      const isSame = owners.length === home.recorded.length &&
+        owners.every(({ site, disk }) => home.recorded.some((one) => one.site === site && one.disk === disk));
+      if (isSame) continue;
+      const next = this.#broken === "own word" ? { recorded: owners, proposed: null } : { proposed: owners };
+      add(`propose e${epoch} ${sites.slice(1).join(" ")}`.trimEnd(), put(next));
+    }
+    if (this.#what.restoresMax !== undefined) await this.#forget(state, at, home, add);
+  }
+
+  /** Where the arbiter's disk is never lost, who knows of what is of no matter. */
+  get #isByItself(): boolean {
+    return this.#what.restoresMax === undefined || this.#broken === "not known";
+  }
+
+  /** Owners that a home may have recorded, itself first. */
+  async #sets(state: State, { site }: Home): Promise<Owner[][]> {
+    const own = await this.#owner(state, site), sets: Owner[][] = [];
+    const sizes = this.#what.disks ?? [2];
+    if (sizes.includes(1)) sets.push([own]);
+    for (let other = 0; other < this.#what.sites && sizes.includes(2); other++) {
+      if (other !== site) sets.push([own, await this.#owner(state, other)]);
+    }
+    return sets;
+  }
+
+  async #owner(state: State, site: number): Promise<Owner> {
+    const { id } = await logOf(state.disks[site] ?? BLANK, state.wipes[site] ?? 0);
+    return { site: siteName(site), disk: id };
+  }
+
+  /** H11: its owners hear that they are on record; those before are needed until its own disk has. */
+  async #known(
+    state: State,
+    home: Home,
+    known: readonly number[],
+    put: (next: Partial<Home>) => Partial<State>,
+    add: Add,
+  ): Promise<void> {
+    const { epoch, config, proposed } = home;
+    const owners = proposed ?? [];
+    for (const { site: name, disk: number } of owners) {
+      const site = Number(name.slice(1));
+      if (known.includes(site) || isHeld(this.#what, state, site)) continue;
+      const of = { name: NAME, disk: number, epoch };
+      const ask = { kind: "recorded", ...of, config: config + 1, owners } as const;
+      const disk = state.disks[site] ?? BLANK, wipes = state.wipes[site] ?? 0;
+      const { reply, disk: after } = await keeper(
+        disk,
+        wipes,
+        siteName(home.site),
+        [ask],
+        this.#positionOf(home),
+      );
+      if (reply.kind !== "held") continue;
+      add(`known ${site} e${epoch}`, {
+        ...put({ known: [...known, site].sort() }),
+        disks: replaced(state.disks, site, after),
+      });
+    }
+    if (!known.includes(home.site)) return;
+    const next = { recorded: owners, proposed: null, known: null, config: config + 1 };
+    add(`goes by e${epoch}`, put(next));
+  }
+
+  /** Who is no owner may be told to forget the log. */
+  async #forget(state: State, _at: number, home: Home, add: Add): Promise<void> {
+    if (home.recorded.length === 0) return;
+    for (let site = 0; site < this.#what.sites; site++) {
+      const disk = state.disks[site] ?? BLANK, wipes = state.wipes[site] ?? 0;
+      const { id, state: log } = await logOf(disk, wipes);
+      const isOwner = home.recorded.some((one) => one.site === siteName(site) && one.disk === id);
+      if (isOwner || log === null || (home.acked[site] ?? -1) < 0 || isHeld(this.#what, state, site)) {
         continue;
       }
-      const next = this.#broken === "own word" ? { recorded: owners, proposed: null } : { proposed: owners };
-      add(`propose e${epoch} ${other}`, put(next));
+      const ask = { kind: "forget", name: NAME, disk: id, epoch: home.epoch, turn: 1 } as const;
+      const from = siteName(home.site), position = this.#positionOf(home);
+      const { reply, disk: after } = await keeper(disk, wipes, from, [ask], position);
+      if (reply.kind !== "held") continue;
+      add(`forget ${site} e${home.epoch}`, { disks: replaced(state.disks, site, after) });
     }
   }
 }

@@ -2,18 +2,38 @@
  * The production code of keepers and of the arbiter as a function: what is on a disk, an ask → its reply, what is on the
  * disk then. So each is explored as the state machine that it is.
  */
-import { Arbiter } from "../../../functions/homes/arbiter.ts";
-import type { ArbiterAsk, KeeperAsk, LogPiece, LogState, Reply } from "../../../functions/homes/asks.ts";
+import { type Answer, Arbiter } from "../../../functions/homes/arbiter.ts";
+import type {
+  ArbiterAsk,
+  HomeWord,
+  KeeperAsk,
+  LogPiece,
+  LogState,
+  Reply,
+  RowState,
+} from "../../../functions/homes/asks.ts";
 import { GroupCommit } from "../../../functions/homes/group_commit.ts";
 import { Keepers, loadDisk } from "../../../functions/homes/keepers.ts";
 import type { StatefulName } from "../../../functions/homes/mod.ts";
+import type { Word } from "../../../functions/homes/rebuild.ts";
 import { MemoryRows, MemoryStorage } from "../../../runtime/storage/memory.ts";
-import type { Key } from "../../../store/key.ts";
+import { type Key, packKey } from "../../../store/key.ts";
 import type { Clock, SiteId } from "../../../store/ports.ts";
 import { WHOLE } from "../../../store/range.ts";
 
-/** Rows by key, as text: equal disks are equal texts. */
-export type Disk = string;
+/** Rows by key, as text, and the number of that text: equal disks are equal numbers. */
+export type Disk = number;
+const texts: string[] = [];
+const numbers = new Map<string, Disk>();
+
+function diskWith(text: string): Disk {
+  const known = numbers.get(text);
+  if (known !== undefined) return known;
+  numbers.set(text, texts.length);
+  texts.push(text);
+  return texts.length - 1;
+}
+
 export const NAME: StatefulName = { app: "a", class: "C", id: "x" };
 
 const clock: Clock = {
@@ -26,9 +46,15 @@ const fatal = (error: Error): never => {
   throw error;
 };
 
+/** Rows before it are doubted by an arbiter: of where rows stand on a disk nothing else matters. */
+const BEHIND = packKey(["f", "behind"]);
+type StoredRow = readonly [key: string, value: readonly number[], isAfter: 0 | 1];
+
 function storageOf(disk: Disk): MemoryStorage {
   const rows = new MemoryRows();
-  (JSON.parse(disk) as [string, number[]][]).forEach(([key, value], i) =>
+  const stored = JSON.parse(texts[disk] ?? "[]") as StoredRow[];
+  const place = ([key, , isAfter]: StoredRow) => key === BEHIND ? 1 : 2 * isAfter;
+  stored.toSorted((a, b) => place(a) - place(b)).forEach(([key, value], i) =>
     rows.put({
       key: key as Key,
       value: Uint8Array.from(value),
@@ -44,7 +70,12 @@ function storageOf(disk: Disk): MemoryStorage {
 
 async function diskOf(storage: MemoryStorage): Promise<Disk> {
   const rows = await storage.scan(WHOLE);
-  return JSON.stringify(rows.map(({ key, value }) => [key, [...value ?? []]]));
+  const behind = rows.find(({ key }) => key === BEHIND)?.position ?? Infinity;
+  return diskWith(
+    JSON.stringify(
+      rows.map(({ key, value, position }) => [key, [...value ?? []], position > behind ? 1 : 0]),
+    ),
+  );
 }
 
 export interface Done {
@@ -52,12 +83,17 @@ export interface Done {
   readonly disk: Disk;
 }
 
-const known = new Map<string, Promise<Done>>();
-const once = (key: string, make: () => Promise<Done>): Promise<Done> => {
-  const made = known.get(key) ?? make();
-  known.set(key, made);
-  return made;
-};
+/** What was asked of a disk once is known. */
+function remembered<T>(): (key: string, make: () => Promise<T>) => Promise<T> {
+  const known = new Map<string, Promise<T>>();
+  return (key, make) => {
+    const made = known.get(key) ?? make();
+    known.set(key, made);
+    return made;
+  };
+}
+
+const once = remembered<Done>();
 const keyOf = (disk: Disk, from: SiteId, asks: unknown): string =>
   `${disk} ${from} ${JSON.stringify(asks, (_, value) => value instanceof Uint8Array ? [...value] : value)}`;
 
@@ -76,43 +112,139 @@ async function keepersOf(disk: Disk, number: number) {
   return { storage, keepers };
 }
 
-/** Asks of one site that arrive together. The reply is that of the last one. */
-export function keeper(disk: Disk, number: number, from: SiteId, asks: readonly KeeperAsk[]): Promise<Done> {
-  return once(`k ${number} ${keyOf(disk, from, asks)}`, async () => {
+/** Asks of one site that arrive together, with a position of the arbiter. The reply is that of the last one. */
+export function keeper(
+  disk: Disk,
+  number: number,
+  from: SiteId,
+  asks: readonly KeeperAsk[],
+  position: number,
+): Promise<Done> {
+  return once(`k ${number} ${position} ${keyOf(disk, from, asks)}`, async () => {
     const { storage, keepers } = await keepersOf(disk, number);
+    keepers.recollection.hear(position);
     const replies = await Promise.all(asks.map((ask) => keepers.handle(from, ask)));
     const reply = replies.find((one) => one.kind === "refused") ?? replies.at(-1);
     return { reply: reply ?? { kind: "nobody" }, disk: await diskOf(storage) };
   });
 }
 
-export function arbiter(disk: Disk, from: SiteId, ask: ArbiterAsk): Promise<Done> {
-  return once(`a ${keyOf(disk, from, ask)}`, async () => {
-    const storage = storageOf(disk);
-    const made = await Arbiter.open({ storage, clock, fatal, gone: () => "gone", perAppMax: 1 });
-    const reply = await made.handle(from, ask);
-    return { reply, disk: await diskOf(storage) };
+const onceDisk = remembered<Disk>();
+
+/** A disk that went back, as it is when that is known. */
+export const wentBack = (disk: Disk, number: number): Promise<Disk> =>
+  onceDisk(`back ${disk} ${number}`, async () => {
+    const { storage, keepers } = await keepersOf(disk, 0);
+    await keepers.wentBack(number);
+    return await diskOf(storage);
+  });
+
+const onceWitness = remembered<number>(), onceWord = remembered<Word>(), onceLog = remembered<Log>();
+
+/** The highest position of the arbiter that a disk has. */
+export const witnessOf = (disk: Disk, number: number): Promise<number> =>
+  onceWitness(`${disk}`, async () => (await keepersOf(disk, number)).keepers.recollection.position);
+
+/** What a site says of the name to an arbiter that has lost what it knew. */
+export const wordOf = (
+  disk: Disk,
+  number: number,
+  here: { readonly home: HomeWord | null; readonly granted: number },
+): Promise<Word> =>
+  onceWord(`${disk} ${number} ${JSON.stringify(here)}`, async () => {
+    const { keepers } = await keepersOf(disk, number);
+    const word = await keepers.recollection.recall(NAME, keepers.log(NAME), here);
+    if (word.kind !== "recalled") throw new Error("a site says nothing");
+    return word;
+  });
+
+/** Who has said how far it has heard of the arbiter since that started; null: it has not started anew. */
+export type HeardSites = {
+  readonly sites: readonly SiteId[];
+  readonly disks: Readonly<Record<SiteId, number>>;
+  /** That of the arbiter, which does not count. */
+  readonly ownSite?: SiteId;
+  /** It is known that the disk of that site went back: it is another one. */
+  readonly isOther?: boolean;
+};
+
+export interface Asked {
+  readonly answer: Answer;
+  readonly disk: Disk;
+  /** The arbiter's position then. */
+  readonly position: number;
+}
+
+const onceAsked = remembered<Asked>();
+
+/** Numbers that are drawn for a start are above all that were granted before: nothing here opens as often. */
+export const LEAP = 100;
+
+async function arbiterOf(disk: Disk, heard: HeardSites | null, leap: number) {
+  const storage = storageOf(disk);
+  const unheard = heard === null ? [] : heard.sites.filter((site) => heard.disks[site] === undefined);
+  const arbiter = await Arbiter.open({
+    ...{ site: "root", storage, clock, fatal, gone: () => "gone", perAppMax: 1, leap, jump: 1_000 },
+    heard: {
+      site: heard?.ownSite ?? "",
+      isSure: unheard.length === 0,
+      unheard,
+      diskOf: (site) => heard?.disks[site],
+    },
+    siteWitness: 0,
+    witness: () => Promise.resolve(),
+    behind: () => {},
+  });
+  return { storage, arbiter };
+}
+
+export function arbiter(
+  disk: Disk,
+  from: SiteId,
+  ask: ArbiterAsk,
+  heard: HeardSites | null = null,
+  leap = LEAP,
+): Promise<Asked> {
+  return onceAsked(`a ${leap} ${JSON.stringify(heard)} ${keyOf(disk, from, ask)}`, async () => {
+    const made = await arbiterOf(disk, heard, leap);
+    const answer = await made.arbiter.handle(from, ask);
+    return { answer, disk: await diskOf(made.storage), position: made.arbiter.position };
   });
 }
 
-/** What a disk has of the log: as it would say it, and the entries themselves. */
-export async function logOf(
+/** The arbiter's disk after something else than an asking. */
+export function arbiterAfter(
   disk: Disk,
-  number: number,
-): Promise<{ readonly id: number; readonly state: LogState | null; readonly pieces: readonly LogPiece[] }> {
-  const { keepers } = await keepersOf(disk, number);
-  const log = keepers.log(NAME);
-  if (log === undefined) return { id: keepers.disk, state: null, pieces: [] };
-  const ask = {
-    kind: "fetch",
-    name: NAME,
-    disk: 0,
-    epoch: log.head.promised,
-    after: 0,
-    whole: true,
-  } as const;
-  const reply = await keepers.handle(log.head.by, ask);
-  return { id: keepers.disk, state: log.state, pieces: reply.kind === "copy" ? reply.pieces : [] };
+  what: string,
+  change: (arbiter: Arbiter) => Promise<unknown>,
+): Promise<Disk> {
+  return onceDisk(`b ${what} ${disk}`, async () => {
+    const { storage, arbiter } = await arbiterOf(disk, null, LEAP);
+    await change(arbiter);
+    return await diskOf(storage);
+  });
 }
 
-export const BLANK: Disk = "[]";
+/** Its own record of the name, where it is doubted. */
+export const recordOf = (disk: Disk): Promise<RowState | null | "settled"> =>
+  onceRecord(`${disk}`, async () => await (await arbiterOf(disk, null, LEAP)).arbiter.doubted(NAME));
+const onceRecord = remembered<RowState | null | "settled">();
+
+export interface Log {
+  readonly id: number;
+  readonly state: LogState | null;
+  readonly pieces: readonly LogPiece[];
+}
+
+/** What a disk has of the log: as it would say it, and the entries themselves. */
+export const logOf = (disk: Disk, number: number): Promise<Log> =>
+  onceLog(`${disk} ${number}`, async () => {
+    const { keepers } = await keepersOf(disk, number);
+    const log = keepers.log(NAME);
+    if (log === undefined) return { id: keepers.disk, state: null, pieces: [] };
+    const of = { name: NAME, disk: 0, epoch: log.head.promised };
+    const reply = await keepers.handle(log.head.by, { kind: "fetch", ...of, after: 0, whole: true });
+    return { id: keepers.disk, state: log.state, pieces: reply.kind === "copy" ? reply.pieces : [] };
+  });
+
+export const BLANK: Disk = diskWith("[]");

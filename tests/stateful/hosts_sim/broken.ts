@@ -6,7 +6,7 @@ import { Lobby } from "../../../functions/peers/lobby.ts";
 import { Reach } from "../../../functions/peers/reach.ts";
 import { peerKeys } from "../../../runtime/stateful/host_logs.ts";
 import type { Violation } from "./check.ts";
-import { contested, forced, wiped } from "./hard.ts";
+import { contested, forced, forcedAndLost, wiped } from "./hard.ts";
 import type { HostsPlan } from "./plan.ts";
 import { NAME } from "./session_at.ts";
 import { type HostsOptions, SECRET } from "./simulation.ts";
@@ -79,14 +79,14 @@ export const VARIANTS: readonly Variant[] = [
   },
   {
     name: "one host that answers is enough",
-    first: 205,
+    first: 10,
     wrongs: { asksOne: true },
-    change: (plan) => ({ ...contested(plan), aways: 8 }),
+    change: forcedAndLost,
     caughtBy: ["contradicted"],
   },
   {
     name: "of a host's log the end is left out",
-    first: 200,
+    first: 0,
     wrongs: { givesLess: true },
     change: contested,
     caughtBy: ["contradicted"],
@@ -152,7 +152,7 @@ export const VARIANTS: readonly Variant[] = [
   },
   {
     name: "a home drops a host from the record by itself",
-    first: 125,
+    first: 190,
     patch: () =>
       replaced(HostOwners.prototype, "drop", () => ({
         value(this: HostOwners, host: string) {
@@ -165,6 +165,7 @@ export const VARIANTS: readonly Variant[] = [
   },
   {
     name: "who has no valid key counts as the host that it says to be",
+    first: 100,
     patch: () =>
       replaced(Lobby.prototype, "wait", () => ({
         value(this: Lobby, line: Parameters<typeof wait>[0], hello: Parameters<typeof wait>[1]) {
@@ -189,13 +190,6 @@ export const VARIANTS: readonly Variant[] = [
       replaced(Reach.prototype, "whenFree", () => ({ value: (_: string, run: () => void) => run() })),
     change: (plan) => ({ ...contested(plan), clients: 3, leaves: 2 }),
     caughtBy: ["liveness"],
-  },
-  {
-    name: "of two programs of one peer the one that came later is taken for the later one",
-    first: 620_574,
-    patch: () => replaced(HomePeer.prototype, "isLaterThan", () => ({ value: () => false })),
-    change: (plan) => plan,
-    caughtBy: ["fault"],
   },
   {
     name: "what is not told ahead is not sent to hosts, though others wait for them",

@@ -23,6 +23,19 @@ export const forced: Change = (plan) => ({
   ...few(plan),
   ...{ f: plan.f, forces: 6, crashes: 6, partitions: 12, aways: 6, safetyMs: 20_000, messages: 100 },
 });
+export const forcedAndLost: Change = (plan) => ({
+  ...three(plan),
+  ...{
+    forces: 4,
+    crashes: 8,
+    wipes: 6,
+    partitions: 6,
+    aways: 4,
+    absences: 2,
+    safetyMs: 20_000,
+    messages: 100,
+  },
+});
 const fewerDisks: Change = (plan) => ({
   ...three(plan),
   ...few(plan),
@@ -56,19 +69,7 @@ export const HARD_PLANS: Readonly<Record<string, Change>> = {
     },
   }),
   "forced openings while a host comes back": forced,
-  "forced openings, and disks that are lost": (plan) => ({
-    ...three(plan),
-    ...{
-      forces: 4,
-      crashes: 8,
-      wipes: 6,
-      partitions: 6,
-      aways: 4,
-      absences: 2,
-      safetyMs: 20_000,
-      messages: 100,
-    },
-  }),
+  "forced openings, and disks that are lost": forcedAndLost,
   "hosts hold the log, and do not, by turns": (plan) => ({
     ...three(plan),
     ...{ deploys: 12, wipes: 5, aways: 4, moves: 4, kills: 4, commitMs: plan.commitMs },

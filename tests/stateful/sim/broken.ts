@@ -6,7 +6,7 @@ import { SITE_ANSWERS_BYTES_MAX } from "../../../functions/homes/limits.ts";
 import type { Owner } from "../../../functions/homes/mod.ts";
 import type { Ask, Base, KeeperAsk, Reply, RowState } from "../../../functions/homes/asks.ts";
 import { decodeBase, encodeBase } from "../../../functions/homes/kept_log.ts";
-import { decodePacket, encodePacket, type Numbered } from "../../../functions/homes/packet.ts";
+import { BOOT_MIN, decodePacket, encodePacket, type Numbered } from "../../../functions/homes/packet.ts";
 import { unpackKey } from "../../../store/key.ts";
 import type { Commit, SiteId, Storage } from "../../../store/ports.ts";
 import type { Row } from "../../../store/row.ts";
@@ -115,7 +115,9 @@ const asking = (change: (site: StatefulSite, to: SiteId, ask: Ask) => Ask | Repl
       else asks.push({ number, body: made });
     }
     if (forged.length > 0) {
-      const answer = encodePacket({ boot: packet.to, to: packet.boot, asks: [], replies: forged });
+      // Of a process that nothing was heard of yet any number will do.
+      const boot = Math.max(packet.to, BOOT_MIN);
+      const answer = encodePacket({ boot, to: packet.boot, asks: [], replies: forged });
       site.options.world.after(1, () => site.receive(to, answer));
     }
     return asks.length === 0 && packet.replies.length === 0 && packet.asks.length > 0
@@ -414,17 +416,6 @@ export const VARIANTS: readonly Variant[] = [
     change: moving,
     caughtBy: ["fault", "contradiction", "loss", "history", "once"],
     seeds: 20,
-  },
-  {
-    name: "who cannot be asked is taken for one who knows nothing",
-    wrongs: asking((site, to, ask) =>
-      ask.kind === "promise" && isSuspect(site, to)
-        ? { kind: "promised", disk: ask.disk === 0 ? 1 : ask.disk, aligned: false, log: null }
-        : ask
-    ),
-    change: contested,
-    caughtBy: ["fault", "contradiction", "loss", "history", "once"],
-    seeds: 60,
   },
   {
     name: "a home drops an owner by itself",

@@ -305,6 +305,8 @@ class Simulation {
   /** What rests goes on while the root is away, at a site that lives. */
   async #withoutTheRoot(): Promise<void> {
     const [root, ...others] = this.#sites;
+    // What is on its way to another site arrives, and rests there.
+    await this.#world.run(this.#world.nowMs + SETTLED_MS);
     for (const { host } of this.#sites) host?.restAll();
     await this.#world.run(this.#world.nowMs + SETTLED_MS);
     root?.crash(false);

@@ -2,13 +2,14 @@
  * One site in virtual time: its disks, and one process after another over them, each with a detector, the production
  * code of homes, and a host that runs the sessions that are open here, and sends requests on to where they are.
  */
-import { Homes, type HomesPorts, type StatefulName } from "../../../functions/homes/mod.ts";
+import { BOOT_MIN, Homes, type HomesPorts, type StatefulName } from "../../../functions/homes/mod.ts";
 import type { HostsPort } from "../../../functions/homes/hosts_asked.ts";
+import { CodecError } from "../../../store/codec.ts";
 import { decodeMessage, encodeMessage } from "../../../store/message.ts";
 import { type Candidate, checkOwners, chooseOwners, nearestFirst } from "../../../store/owners/choose.ts";
 import { Detector, type DetectorTimes } from "../../../store/owners/detector.ts";
 import type { SiteId, Storage } from "../../../store/ports.ts";
-import { SimDisk } from "../../sim/disk.ts";
+import { type DiskCopy, SimDisk } from "../../sim/disk.ts";
 import type { Endpoint, SimNetwork } from "../../sim/network.ts";
 import type { Draws } from "../../sim/random.ts";
 import { ProcessClock, type World } from "../../sim/world.ts";
@@ -57,6 +58,8 @@ export interface StatefulSiteOptions {
   readonly keptMax?: number;
   /** Bounds of its homes, where they are not those of limits.ts. */
   readonly bounds?: Pick<HomesPorts, "answersBytesMax" | "perAppMax" | "batchBytes" | "endedMs" | "openOf">;
+  /** Hears what its homes have to say. */
+  readonly note?: (site: SiteId, event: string) => void;
   /** How its homes reach clients that hold logs. */
   readonly hosts?: HostsPort;
   /** Something of the process is seen by its host. */
@@ -71,6 +74,13 @@ interface Process extends Endpoint {
   alive: boolean;
 }
 
+/** Of a site's disks. */
+interface SiteCopy {
+  readonly logs: DiskCopy;
+  /** null: it has none. */
+  readonly arbiter: DiskCopy | null;
+}
+
 const BEAT = 0, PACKET = 1, CALL = 2, ANSWER = 3;
 const ECHO_MS = 6_000;
 const LOOK_MS_MAX = 10;
@@ -82,6 +92,7 @@ export type Answered = { readonly ok: boolean; readonly value: string };
 export class StatefulSite {
   readonly id: SiteId;
   readonly options: StatefulSiteOptions;
+  readonly #newDisk: (rows?: DiskCopy) => SimDisk;
   disk: SimDisk;
   arbiterDisk: SimDisk | null;
   #process: Process | null = null;
@@ -99,7 +110,7 @@ export class StatefulSite {
     this.options = options;
     const { world, commitMs } = options;
     const draws = options.draws.fork("disk");
-    const disk = () =>
+    this.#newDisk = (rows) =>
       new SimDisk({
         clock: {
           nowMs: () => world.nowMs,
@@ -110,9 +121,20 @@ export class StatefulSite {
         random: () => draws.unit(),
         commitDelayMs: commitMs,
         earlyChance: 0,
-      });
-    this.disk = disk();
-    this.arbiterDisk = options.isRoot ? disk() : null;
+      }, rows?.copy());
+    this.disk = this.#newDisk();
+    this.arbiterDisk = options.isRoot ? this.#newDisk() : null;
+  }
+
+  /** What is on its disks now. */
+  copy(): SiteCopy {
+    return { logs: this.disk.copy(), arbiter: this.arbiterDisk?.copy() ?? null };
+  }
+
+  /** An operator puts a copy of its disks back, or of the arbiter's alone; it is down. */
+  putBack({ logs, arbiter }: Partial<SiteCopy>): void {
+    if (logs !== undefined) this.disk = this.#newDisk(logs);
+    if (arbiter) this.arbiterDisk = this.#newDisk(arbiter);
   }
 
   get isUp(): boolean {
@@ -169,7 +191,7 @@ export class StatefulSite {
     for (const other of this.options.sites) if (other !== id) detector.watch(other);
     let host: Host | null = null;
     const storageOf = (disk: SimDisk): Storage => watched(disk, passes);
-    this.boot = 1 + draws.integer(0, 2 ** 40);
+    this.boot = BOOT_MIN + draws.integer(0, 2 ** 40);
     this.answer = (to, packet) => void send(to, PACKET, packet);
     const ports: HomesPorts = {
       site: id,
@@ -194,7 +216,7 @@ export class StatefulSite {
       ...this.options.bounds,
       ...(this.options.hosts === undefined ? {} : { hosts: this.options.hosts }),
       ...(this.options.onOver === undefined ? {} : { onOver: this.options.onOver }),
-      note: () => {},
+      note: (event) => this.options.note?.(id, event),
       fatal: (error) => {
         if (isCurrent()) complain(`${id} fails: ${error.stack ?? error.message}`);
       },
@@ -298,7 +320,7 @@ export class StatefulSite {
       if (!process.alive) return;
       const { receives } = this.options.wrongs;
       const taken = receives === undefined ? [from, body] as const : receives(this, from, body);
-      if (taken !== null) process.homes.received(taken[0], taken[1]);
+      if (taken !== null) this.#received(process, taken[0], taken[1]);
     } else if (bytes[0] === CALL) {
       const { number, name, request } = decode(body);
       void process.host.here(name, request).then((answered) => {
@@ -308,6 +330,16 @@ export class StatefulSite {
       const { number, ok, value } = decode(body);
       this.#calling.get(number)?.({ ok, value });
       this.#calling.delete(number);
+    }
+  }
+
+  /** No site writes what another can't read. */
+  #received({ homes }: Process, from: SiteId, packet: Uint8Array): void {
+    try {
+      homes.received(from, packet);
+    } catch (error) {
+      if (!(error instanceof CodecError)) throw error;
+      this.options.complain(`a packet of ${from} can't be read: ${error.message}`);
     }
   }
 
@@ -344,6 +376,7 @@ export class StatefulSite {
       get f() {
         return options.f;
       },
+      sites: () => sites,
       choose: (kept, without, last) => {
         const { f } = options;
         checkOwners(id, { f, sites: null }, sites);
