@@ -21,8 +21,8 @@ const CUT_BYTES = 16;
 const LOOK_MS = 100;
 /** None of the calls takes longer than a moment: what takes its time is asked for again and again. */
 const CALL_MS_MAX = 30_000;
-/** A hold lasts a second (runtime/link/hold.ts): a machine that is busy may need a second try. */
-const TRIES = 3;
+/** A hold lasts a second (runtime/link/hold.ts): machines that are busy may need some tries. */
+const TRIES = 5;
 /** What takes longer than this is told. */
 const QUIET_MS = 1_000;
 

@@ -150,7 +150,7 @@ Deno.test("where a site was not held any more, all begin again, and not for ever
     assert.equal(code, EXIT.done);
     assert.match(err, /^once more: the moment comes too late$/);
   });
-  await withCluster(late(9), async ({ folder, run }) => {
+  await withCluster(late(99), async ({ folder, run }) => {
     const { code, err } = await run(join(folder, "tree"), "--tree");
     assert.equal(code, EXIT.failed);
     assert.match(err, /\ninterrupted: the moment comes too late$/);
