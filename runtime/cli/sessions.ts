@@ -236,7 +236,7 @@ async function list(
     one.id,
     one.ended ? "ended" : homeText(one, states.get(one.home)),
     String(one.epoch),
-    one.owners.join(",") || "-",
+    one.ended ? "-" : ownersText(one, states),
     one.version.slice(0, 8),
   ]);
   const code = show(rows, args, shell, {
@@ -255,6 +255,20 @@ function homeText({ home, parked }: z.infer<typeof listed>, state: SiteState | u
     ...parked === null ? [] : [`parked: ${parked}`],
   ];
   return [home, ...notes].join(", ");
+}
+
+/** Who keeps the log; without too many of them nobody can open it. */
+export function ownersText(
+  { owners }: Pick<z.infer<typeof listed>, "owners">,
+  states: ReadonlyMap<string, SiteState>,
+): string {
+  const texts = owners.map((owner) => {
+    if (isClient(owner)) return owner;
+    const state = states.get(owner);
+    if (state?.up) return owner;
+    return `${owner} (${state === undefined ? "removed" : stateText(state)})`;
+  });
+  return texts.join(",") || "-";
 }
 
 const pathOf = ([app = "", name = "", id = ""]: readonly string[]): string =>

@@ -91,7 +91,7 @@ export async function cluster(context: BenchContext): Promise<BenchRecord[]> {
   const bound = (value: number) => ({ target: { of: "median", op: "<=", value } as const });
   const of = (all: readonly Memory[], field: keyof Memory) => all.map((one) => one[field]);
   return [
-    record({ ...base, case: "six sites: dev to ready", unit: "ms", samples: readyMs, ...bound(10_000) }),
+    record({ ...base, case: "six sites: dev to ready", unit: "ms", samples: readyMs, ...bound(3_000) }),
     record({
       ...base,
       case: "six sites: redeploy, last byte to last site",
