@@ -24,7 +24,7 @@ export interface Snapshot {
   begin(): void;
   /** Resolves when the copies are there. */
   readonly copied: Promise<void>;
-  /** Gives it up. */
+  /** Gives it up. A database that is being copied is let go of when it is through: SQLite stops for nobody. */
   close(): Promise<void>;
 }
 

@@ -1,6 +1,7 @@
 /** A site's own copies, made of real storages while these are written, and put back. */
 import { strict as assert } from "node:assert";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { packKey } from "../../store/key.ts";
 import type { Storage } from "../../store/ports.ts";
 import { ArchiveReader, type Manifest } from "../../runtime/backup/archive.ts";
@@ -170,6 +171,23 @@ Deno.test("a site has one backup at a time, which goes when it is dropped, or th
   await Deno.mkdir(join(spool, "left"));
   await SiteBackups.sweep(join(data.folder, "data"));
   await assert.rejects(Deno.stat(spool), Deno.errors.NotFound);
+});
+
+Deno.test("a backup that is given up lets go of the databases, before its moment and after it (SN3)", async () => {
+  await using data = await Data.open();
+  for (let count = 1; count <= 200; count++) await data.homes.commit(step(count));
+  using db = new DatabaseSync(join(data.folder, "data", "homes", "rows.db"));
+  const isHeld = () => db.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get()?.["busy"] !== 0;
+  for (const isTaken of [false, true]) {
+    await data.backups.prepare(CUT);
+    if (isTaken) data.backups.take(CUT, false);
+    await data.backups.drop(CUT);
+    const untilMs = performance.now() + 30_000;
+    while (isHeld()) {
+      assert.ok(performance.now() < untilMs, "the log can be begun anew");
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+  }
 });
 
 Deno.test("a site without a disk of its own has nothing to back up", async () => {
