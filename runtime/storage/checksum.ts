@@ -27,6 +27,11 @@ export function rowSum(key: Uint8Array, row: Omit<Row, "key">): number {
   return crc32(value ?? NO_BYTES, crc32(fieldBytes, crc32(key)));
 }
 
+/** Whether a row read from a disk fits its checksum. A number that is no number any more fits none, whatever it converts to. */
+export const rowFits = (key: Uint8Array, row: Omit<Row, "key">, sum: unknown): boolean =>
+  [row.position, row.clock, row.replica, row.known, row.expiresAtMs].every(Number.isFinite) &&
+  rowSum(key, row) === sum;
+
 /** The checksum of a named record. */
 export const recordSum = (name: string, value: Uint8Array): number =>
   crc32(value, crc32(Buffer.from(name, "utf8")));

@@ -12,6 +12,8 @@
  * K4  After a failed commit nothing is written any more (S3).
  * K5  Every value has its checksum (S4), compared at each read. An open of a folder compares all of them
  *     (denokv_check.ts), where that takes no more than a moment.
+ *     A sum over which rows and records there are, kept from commit to commit, shows a part of the file that is older
+ *     than the rest (DC3); it is not kept where nobody has ever counted it, as of a large database of a version before.
  * K6  As Q6 of sqlite.ts: a database that has counted fewer commits than the file beside it went back.
  *
  * One process at a time: the folder's lock sees to that for a file; over KV Connect the operator must.
@@ -22,7 +24,7 @@ import type { Key } from "../../store/key.ts";
 import { type Commit, DamagedRows, type ScanOptions, type Storage } from "../../store/ports.ts";
 import type { Range } from "../../store/range.ts";
 import type { Position, Row } from "../../store/row.ts";
-import { bytesSum } from "./checksum.ts";
+import { bytesSum, mixed } from "./checksum.ts";
 import { CommitCount } from "./commit_count.ts";
 import { batches, decodeRedo, encodeRedo } from "./denokv_batch.ts";
 import { checkFile, checkRows, countRows, upgradeRows } from "./denokv_check.ts";
@@ -37,6 +39,7 @@ const FORMAT = "denokv 2";
 /** Without checksums. */
 const FORMER = "denokv 1";
 const TOTALS = ["t"];
+const CONTENT = ["s"];
 const FORMAT_KEY = ["f"];
 const PUBLISHED = ["p"];
 const PUBLISHED_NAME = layout.nameBytes("p");
@@ -73,10 +76,12 @@ export class DenoKvStorage implements Storage {
   readonly #reader: DenoKvReader;
   readonly #claim: FolderClaim | null;
   readonly #heads = new HeadCache();
-  /** In how many pieces each large record lies. */
-  readonly #recordPieces = new Map<string, number>();
+  /** In how many pieces each record lies, 0 where it is in its entry, and its sum. */
+  readonly #records = new Map<string, { readonly pieces: number; readonly sum: number }>();
   readonly #count: CommitCount | null;
   #totals: Totals = { rows: 0, bytes: 0, commits: 0 };
+  /** The sum over positions and records (K5); null: it is not known. */
+  #content: number | null = null;
   #wentBack = false;
   #busy = false;
   #closed = false;
@@ -102,15 +107,23 @@ export class DenoKvStorage implements Storage {
     await this.#finishStep(isFormer);
     if (isFormer) await upgradeRows(this.#kv, write);
     if (isFormer || this.#claim === null) await this.#markFormat();
-    const totals = layout.decodeTotals((await this.#kv.get<Uint8Array>(TOTALS)).value);
-    const found = this.#claim === null ? null : await checkRows(this.#kv, this.#claim.path, totals, write);
+    const [{ value: counted }, { value: summed }] = await this.#kv.getMany<[Uint8Array, Uint8Array]>([
+      TOTALS,
+      CONTENT,
+    ]);
+    const totals = layout.decodeTotals(counted), content = layout.decodeContent(summed, totals?.commits);
+    let records = 0;
+    for (const [key, entry] of await this.#reader.list(["m"])) {
+      const name = String(key[1]), { pieces, sum } = layout.decodeRecord(name, entry);
+      this.#records.set(name, { pieces, sum });
+      records = (records + mixed(sum)) >>> 0;
+    }
+    const told = { totals, content, records };
+    const found = this.#claim === null ? null : await checkRows(this.#kv, this.#claim.path, told, write);
     if (found !== null && found.damaged > 0) report.damaged?.(found);
     this.#totals = found?.totals ?? totals ?? await countRows(this.#kv);
+    this.#content = found?.content ?? content;
     this.#wentBack = (this.#count?.last ?? 0) > this.#totals.commits;
-    for (const [key, entry] of await this.#reader.list(["m"])) {
-      const name = String(key[1]), { pieces } = layout.decodeRecord(name, entry);
-      if (pieces > 0) this.#recordPieces.set(name, pieces);
-    }
   }
 
   /** Of a folder its mark says it; a database that has no folder says it itself. */
@@ -215,25 +228,60 @@ export class DenoKvStorage implements Storage {
     const olds = await this.#oldHeads([...rows.keys()]);
     const totals = { ...this.#totals, commits: this.#totals.commits + 1 };
     const damaged = new Set([...olds].flatMap(([key, old]) => old === DAMAGED_HEAD ? [key] : []));
-    if (damaged.size > 0) mutations.push(...await this.#reader.leavings(damaged));
+    const leavings = damaged.size === 0 ? null : await this.#reader.leavings(damaged);
+    if (leavings !== null) mutations.push(...leavings.mutations);
+    const content = this.#contentAfter({ rows, olds, records: commit.records }, leavings?.positions ?? []);
     for (const [key, row] of rows) {
       const old = olds.get(key) ?? null;
       totals.bytes += rowMutations(key, row, old, mutations);
       totals.rows += Number(row !== null) - Number(old !== null);
     }
     for (const [name, value] of commit.records) {
-      mutations.push(...layout.recordMutations(name, value, this.#recordPieces.get(name) ?? 0));
+      mutations.push(...layout.recordMutations(name, value, this.#records.get(name)?.pieces ?? 0));
     }
     mutations.push({ key: TOTALS, value: layout.encodeTotals(totals) });
+    if (content !== null) {
+      mutations.push({ key: CONTENT, value: layout.encodeContent(content, totals.commits) });
+    }
     await this.#write(mutations);
     this.#totals = totals;
+    this.#content = content;
     this.#count?.set(totals.commits); // K6
     for (const [key, row] of rows) this.#heads.set(key, row === null ? null : headOf(row));
     for (const [name, value] of commit.records) {
-      const pieces = value === null ? 0 : layout.piecesOf(value.length);
-      if (pieces > 0) this.#recordPieces.set(name, pieces);
-      else this.#recordPieces.delete(name);
+      if (value === null) this.#records.delete(name);
+      else this.#records.set(name, { pieces: layout.piecesOf(value.length), sum: bytesSum(value) });
     }
+  }
+
+  /**
+   * The content behind a step; null where it is not known, which it is not again before an open counts it anew.
+   *
+   * @param damaged the positions of rows that are damaged, and are replaced.
+   */
+  #contentAfter(
+    { rows, olds, records }: {
+      readonly rows: ReadonlyMap<Key, Row | null>;
+      readonly olds: ReadonlyMap<Key, RowHead | null>;
+      readonly records: Commit["records"];
+    },
+    damaged: readonly (readonly [Key, Position])[],
+  ): number | null {
+    if (this.#content === null) return null;
+    let content = this.#content;
+    const places = new Map(damaged);
+    for (const [key, row] of rows) {
+      const old = olds.get(key) ?? null, place = old === DAMAGED_HEAD ? places.get(key) : old?.position;
+      // The journal has lost a damaged row, too: where it stood nobody knows.
+      if (old !== null && place === undefined) return null;
+      content = content + (row === null ? 0 : mixed(row.position)) - (place === undefined ? 0 : mixed(place));
+    }
+    for (const [name, value] of records) {
+      const old = this.#records.get(name);
+      content = content + (value === null ? 0 : mixed(bytesSum(value))) -
+        (old === undefined ? 0 : mixed(old.sum));
+    }
+    return content >>> 0;
   }
 
   /** K1. */

@@ -6,10 +6,15 @@
  *      damaged under the key that the journal has for it: it is damaged until it is put or dropped, also after a
  *      restart. A journal entry that is damaged or gone is made again from its row.
  * DC2  Where both of a row are gone its number shows it, and that is an error: nothing here can tell which row it was.
+ * DC3  A part of the file that is older than the rest holds rows and entries that fit their checksums. The sum over all
+ *      positions and records shows it, and that is an error. A row that is damaged counts at the position that the
+ *      journal has for it, so damage alone leaves the sum as it is.
+ * DC4  Deno KV never reads a column that is not as it wrote it: some of them end the process. They are put right before it
+ *      opens the file; whether the value beside them is the one that was put, its checksum says.
  */
 import { DatabaseSync } from "node:sqlite";
 import type { Key } from "../../store/key.ts";
-import { bytesSum } from "./checksum.ts";
+import { bytesSum, mixed } from "./checksum.ts";
 import * as layout from "./denokv_layout.ts";
 import type { KvMutation, StoredRow, Totals } from "./denokv_layout.ts";
 import { joined } from "./denokv_reader.ts";
@@ -26,14 +31,35 @@ export function checkFile(path: string): void {
   if (size === 0 || size > CHECK_AT_OPEN_BYTES) return;
   const db = new DatabaseSync(path);
   try {
-    const first = firstFault(db);
-    if (first === null) return;
-    db.exec("REINDEX");
-    const left = firstFault(db);
-    if (left !== null) throw new Spoiled(left);
+    if (firstFault(db) !== null) {
+      db.exec("REINDEX");
+      const left = firstFault(db);
+      if (left !== null) throw new Spoiled(left);
+    }
+    mendColumns(db);
   } finally {
     db.close();
   }
+}
+
+/** As what Deno KV keeps a value that is bytes: `VE_BYTES` of KV Connect. Nothing else is ever put here. */
+const BYTES_ENCODING = 3;
+/** When an entry expires: nothing ever does here. */
+const NEVER = -1;
+/** Of a value that is eight bytes by that column, and is not, Deno 2.9 panics as it is read. */
+const SPOILED_COLUMNS = `typeof(v) <> 'blob' OR v_encoding IS NOT ${BYTES_ENCODING}
+  OR typeof(version) <> 'integer' OR expiration_ms IS NOT ${NEVER}`;
+
+/** DC4 */
+function mendColumns(db: DatabaseSync): void {
+  const [kv] = db.prepare("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'kv'").all();
+  if (kv === undefined) return; // a crash came before the first commit
+  const [keys] = db.prepare("SELECT 1 FROM kv WHERE typeof(k) <> 'blob' LIMIT 1").all();
+  if (keys !== undefined) throw new Spoiled("a key is no key");
+  const [column] = db.prepare(`SELECT 1 FROM kv WHERE ${SPOILED_COLUMNS} LIMIT 1`).all();
+  if (column === undefined) return;
+  db.exec(`UPDATE kv SET v = CAST(v AS BLOB), v_encoding = ${BYTES_ENCODING},
+    version = CAST(version AS INTEGER), expiration_ms = ${NEVER} WHERE ${SPOILED_COLUMNS}`);
 }
 
 function firstFault(db: DatabaseSync): string | null {
@@ -54,23 +80,34 @@ function sizeOf(path: string): number {
 /** What a check has found, and the counts as they are. */
 export interface CheckedKv extends Checked {
   readonly totals: Totals;
+  /** The sum over positions and records (DC3). */
+  readonly content: number;
 }
 
-/** Compares everything, and mends what can be (DC1). null: the file is too large for a moment. @throws Error (DC2) */
+/** What was counted as the last commit was made; null: nobody knows. */
+export interface Told {
+  readonly totals: Totals | null;
+  readonly content: number | null;
+  /** The records' part of the content, as they are. */
+  readonly records: number;
+}
+
+/** Compares everything, and mends what can be (DC1). null: the file is too large for a moment. @throws Error (DC2, DC3) */
 export async function checkRows(
   kv: Deno.Kv,
   folder: string,
-  told: Totals | null,
+  told: Told,
   write: Write,
 ): Promise<CheckedKv | null> {
   if (sizeOf(`${folder}/root.kv`) > CHECK_AT_OPEN_BYTES) return null;
   const mutations: KvMutation[] = [];
   const { rows, misplaced } = await readRows(kv, mutations);
   const journal = await readJournal(kv, mutations);
-  let damaged = 0, bytes = 0;
+  let damaged = 0, bytes = 0, content = told.records;
   const keys = new Set<Key>();
   for (const [position, key] of journal) {
     const row = rows.get(position);
+    content = (content + mixed(position)) >>> 0;
     keys.add(key);
     bytes += key.length;
     if (row?.key === key && row.isWhole) bytes += row.valueBytes;
@@ -83,18 +120,23 @@ export async function checkRows(
     if (journal.get(position) === key || keys.has(key)) continue;
     // Its journal entry is gone.
     keys.add(key);
+    content = (content + mixed(position)) >>> 0;
     bytes += key.length + valueBytes;
     if (!isWhole) damaged++;
     mutations.push({ key: layout.journalKey(position), value: layout.journalValue.of(position, key) });
   }
   for (const place of misplaced) if (!keys.has(place.key)) mutations.push({ key: place.at, value: null });
-  if (told !== null && keys.size !== told.rows) {
-    throw new Spoiled(`rows are missing: there are ${keys.size}, and there were ${told.rows}`);
+  const before = told.totals;
+  if (before !== null && keys.size !== before.rows) {
+    throw new Spoiled(`rows are missing: there are ${keys.size}, and there were ${before.rows}`);
   }
-  const totals = { rows: keys.size, bytes, commits: told?.commits ?? 0 };
-  if (told?.bytes !== bytes) mutations.push({ key: ["t"], value: layout.encodeTotals(totals) });
+  if (told.content !== null && told.content !== content) {
+    throw new Spoiled("some rows are older than what was put there last"); // DC3
+  }
+  const totals = { rows: keys.size, bytes, commits: before?.commits ?? 0 };
+  if (before?.bytes !== bytes) mutations.push({ key: ["t"], value: layout.encodeTotals(totals) });
   await write(mutations);
-  return { damaged, isReindexed: false, totals };
+  return { damaged, isReindexed: false, totals, content };
 }
 
 /** Counts rows and bytes anew. */

@@ -7,6 +7,7 @@
  *   ["c", position, i]     → bytes           piece i of the value of the row at that position
  *   ["m", name]            → record          a named record, in pieces ["n", name, i] where it is large
  *   ["t"]                  → totals          rows, bytes of all rows, commits
+ *   ["s"]                  → content         a sum over which rows and records there are, as of a commit
  *   ["q", i], ["p"]        → redo            a large step under way: its mutations, and that they count
  *
  * Every value ends with its checksum (four bytes, the highest first), over its key and what is before: a value that
@@ -277,4 +278,23 @@ export function decodeTotals(value: Uint8Array | null): Totals | null {
   const totals = { rows: reader.uint(), bytes: reader.uint(), commits: reader.uint() };
   reader.end();
   return totals;
+}
+
+const CONTENT_NAME = nameBytes("s");
+
+/**
+ * The sum over the positions of all rows and the sums of all records, as of a commit. It is beside the totals, which a
+ * version that does not know of it goes on counting.
+ */
+export const encodeContent = (content: number, commits: number): Uint8Array =>
+  sealed(CONTENT_NAME, new Writer().uint(content).uint(commits));
+
+/** null where it is damaged, not there, or of another commit. */
+export function decodeContent(value: Uint8Array | null, commits: number | undefined): number | null {
+  const whole = value === null ? null : unsealed(CONTENT_NAME, value);
+  if (whole === null) return null;
+  const reader = new Reader(whole);
+  const content = reader.uint(), asOf = reader.uint();
+  reader.end();
+  return asOf === commits ? content : null;
 }

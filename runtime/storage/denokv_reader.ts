@@ -15,6 +15,14 @@ import type { DamagedRow, RowHead, StoredRow } from "./denokv_layout.ts";
 
 type Stored = StoredRow | DamagedRow;
 
+/** What is left of damaged rows outside of their records. */
+export interface Leavings {
+  /** They remove it. */
+  readonly mutations: layout.KvMutation[];
+  /** Where the journal has each; none of those that it has lost. */
+  readonly positions: readonly (readonly [Key, Position])[];
+}
+
 /** What `Deno.Kv.getMany` takes. */
 const GET_MANY_MAX = 10;
 /** Keys read at once: beyond 16 reads at a time nothing gets faster, and memory would follow the caller. */
@@ -134,18 +142,19 @@ export class DenoKvReader {
     return out.length > limit ? out.slice(0, limit) : out;
   }
 
-  /** What removes all of some damaged rows but their records: nothing there says where it is, so the journal is walked. */
-  async leavings(keys: ReadonlySet<Key>): Promise<layout.KvMutation[]> {
-    const out: layout.KvMutation[] = [];
+  /** What there is of damaged rows beside their records: nothing there says where it is, so the journal is walked. */
+  async leavings(keys: ReadonlySet<Key>): Promise<Leavings> {
+    const out: layout.KvMutation[] = [], positions: [Key, Position][] = [];
     for (const [at, value] of await this.list(["j"])) {
       const position = Number(at[1]), key = layout.journalValue.key(position, value);
       if (key === null || !keys.has(key)) continue;
+      positions.push([key, position]);
       out.push({ key: layout.journalKey(position), value: null });
       for (const [piece] of await this.list(["c", position])) {
         out.push({ key: layout.pieceKey(position, Number(piece[2])), value: null });
       }
     }
-    return out;
+    return { mutations: out, positions };
   }
 
   async #entries(

@@ -27,7 +27,7 @@ import type { Key } from "../../store/key.ts";
 import { type Commit, DamagedRows, type ScanOptions, type Storage } from "../../store/ports.ts";
 import type { Range } from "../../store/range.ts";
 import type { Position, Row } from "../../store/row.ts";
-import { mixed, recordSum, rowSum } from "./checksum.ts";
+import { mixed, recordSum, rowFits, rowSum } from "./checksum.ts";
 import { CommitCount } from "./commit_count.ts";
 import { CHECK_AT_OPEN_BYTES, type DiskReport, openFailure, Spoiled } from "./disk_report.ts";
 import { claimFolder, type FolderClaim } from "./folder.ts";
@@ -76,6 +76,11 @@ const SYNC_INLINE_MS = 0.5;
 const SYNC_WEIGHT = 0.1;
 
 const COLUMNS = "key, position, clock, replica, known, expires, value, sum";
+/** One bit tells text from bytes in a file, and one takes a number out of what JavaScript holds: neither ends a read (SC4). */
+const READ_COLUMNS =
+  "CAST(key AS BLOB), position, CAST(clock AS REAL), CAST(replica AS REAL), CAST(known AS REAL), " +
+  "CAST(expires AS REAL), CAST(value AS BLOB), sum";
+const RECORD_COLUMNS = "CAST(name AS TEXT), CAST(value AS BLOB), sum";
 type Columns = [Uint8Array, number, number, number, number, number, Uint8Array | null, number];
 
 /**
@@ -365,16 +370,16 @@ function prepare(db: DatabaseSync) {
     (statement as StatementSync & ReturnsArrays).setReturnArrays(true);
     return statement;
   };
-  const scan = `SELECT ${COLUMNS} FROM rows WHERE key >= ? AND key < ?`;
+  const scan = `SELECT ${READ_COLUMNS} FROM rows WHERE key >= ? AND key < ?`;
   return {
     begin: db.prepare("BEGIN IMMEDIATE"),
     end: db.prepare("COMMIT"),
     rollback: db.prepare("ROLLBACK"),
-    get: rows(`SELECT ${COLUMNS} FROM rows WHERE key = ?`),
+    get: rows(`SELECT ${READ_COLUMNS} FROM rows WHERE key = ?`),
     scanUp: rows(`${scan} ORDER BY key LIMIT ?`),
     scanDown: rows(`${scan} ORDER BY key DESC LIMIT ?`),
     journal: rows(
-      `SELECT ${COLUMNS} FROM rows WHERE position > ? AND position <= ? ORDER BY position LIMIT ?`,
+      `SELECT ${READ_COLUMNS} FROM rows WHERE position > ? AND position <= ? ORDER BY position LIMIT ?`,
     ),
     size: rows("SELECT ifnull(length(value), 0), position FROM rows WHERE key = ?"),
     put: db.prepare(
@@ -383,7 +388,7 @@ function prepare(db: DatabaseSync) {
        known = excluded.known, expires = excluded.expires, value = excluded.value, sum = excluded.sum`,
     ),
     drop: rows("DELETE FROM rows WHERE key = ? RETURNING ifnull(length(value), 0), position"),
-    records: rows("SELECT name, value, sum FROM records"),
+    records: rows(`SELECT ${RECORD_COLUMNS} FROM records`),
     sumOfRecord: rows("SELECT sum FROM records WHERE name = ?"),
     setRecord: db.prepare("INSERT OR REPLACE INTO records(name, value, sum) VALUES(?, ?, ?)"),
     removeRecord: db.prepare("DELETE FROM records WHERE name = ?"),
@@ -405,7 +410,7 @@ function rowOf(
 ): Row | Damaged {
   const key = keyText(bytes) as Key;
   const row = { key, position, clock, replica, known, expiresAtMs, value };
-  return rowSum(bytes, row) === sum ? row : new Damaged(key);
+  return rowFits(bytes, row, sum) ? row : new Damaged(key);
 }
 
 /** Rows as they were put. @throws DamagedRows */

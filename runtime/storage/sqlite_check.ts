@@ -11,11 +11,14 @@
  *      were. That a row is gone shows in the count of rows; counts that do not fit their own checksum are counted anew.
  * SC3  A part of the file that is older than the rest holds rows that fit their checksums. The sum over all positions and
  *      records shows it: a row has a position of its own each time that it is put.
+ * SC4  Bytes that are text by one bit of the file, which SQLite takes for other than the same bytes, are bytes again: a row
+ *      could not be found by such a key, and such a value fits its checksum. So are names that are bytes. Numbers that
+ *      are none, or more than JavaScript holds, damage their row alone.
  */
 import { Buffer } from "node:buffer";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { type Checked, Spoiled } from "./disk_report.ts";
-import { bytesSum, mixed, recordSum, rowSum } from "./checksum.ts";
+import { bytesSum, mixed, recordSum, rowFits, rowSum } from "./checksum.ts";
 
 /** A sum that no CRC-32 is. */
 const NEVER = -1;
@@ -33,13 +36,16 @@ function* each<Columns>(db: DatabaseSync, sql: string): Generator<Columns> {
   yield* statement.iterate() as unknown as Iterable<Columns>;
 }
 
-const ROWS = "SELECT id, key, position, clock, replica, known, expires, value, sum FROM rows NOT INDEXED";
+/** A number beyond 2^53 ends what reads it, and what it becomes instead fits no checksum. */
+const ROWS = "SELECT id, CAST(key AS BLOB), position, CAST(clock AS REAL), CAST(replica AS REAL), " +
+  "CAST(known AS REAL), CAST(expires AS REAL), CAST(value AS BLOB), sum FROM rows NOT INDEXED";
 
 /** Compares everything. @throws Error that says what is wrong (SC2), or is SQLite's own. */
 export function checkRows(db: DatabaseSync): Checked {
   const structure = structureOf(db);
   const isReindexed = structure !== null;
   if (structure !== null) mendIndexes(db, structure);
+  mendColumns(db);
   let damaged = 0, bytes = 0, rows = 0, content = 0;
   for (const columns of each<RowColumns>(db, `${ROWS} ORDER BY id`)) {
     if (!fits(columns, columns[1])) damaged++;
@@ -48,7 +54,10 @@ export function checkRows(db: DatabaseSync): Checked {
     rows++;
   }
   for (
-    const [name, value, sum] of each<[string, Uint8Array, number]>(db, "SELECT name, value, sum FROM records")
+    const [name, value, sum] of each<[string, Uint8Array, number]>(
+      db,
+      "SELECT name, CAST(value AS BLOB), sum FROM records",
+    )
   ) {
     if (recordSum(name, value) !== sum) throw new Spoiled(`the record ${JSON.stringify(name)} is damaged`);
     content = (content + mixed(sum)) >>> 0;
@@ -134,7 +143,9 @@ function structureOf(db: DatabaseSync): string | null {
  * indexes have for it: nobody would ever come upon it by what is left in the table.
  */
 function mendIndexes(db: DatabaseSync, why: string): void {
-  const keys = new Map(each<[number, Uint8Array]>(db, `SELECT id, key FROM rows INDEXED BY ${KEY_INDEX}`));
+  const keys = new Map(
+    each<[number, Uint8Array]>(db, `SELECT id, CAST(key AS BLOB) FROM rows INDEXED BY ${KEY_INDEX}`),
+  );
   const positions = new Map(
     each<[number, number]>(db, `SELECT id, position FROM rows INDEXED BY ${POSITION_INDEX}`),
   );
@@ -156,10 +167,20 @@ function mendIndexes(db: DatabaseSync, why: string): void {
   if (left !== null) throw new Spoiled(left);
 }
 
+/** SC4 */
+function mendColumns(db: DatabaseSync): void {
+  db.exec(`BEGIN IMMEDIATE;
+    UPDATE rows SET key = CAST(key AS BLOB) WHERE typeof(key) <> 'blob';
+    UPDATE rows SET value = CAST(value AS BLOB) WHERE typeof(value) NOT IN ('blob', 'null');
+    UPDATE records SET name = CAST(name AS TEXT) WHERE typeof(name) <> 'text';
+    UPDATE records SET value = CAST(value AS BLOB) WHERE typeof(value) <> 'blob';
+    COMMIT`);
+}
+
 /** Whether a row's columns fit its checksum, under a key. */
 const fits = (columns: RowColumns, key: Uint8Array): boolean => {
   const [, , position, clock, replica, known, expiresAtMs, value, sum] = columns;
-  return rowSum(key, { position, clock, replica, known, expiresAtMs, value }) === sum;
+  return rowFits(key, { position, clock, replica, known, expiresAtMs, value }, sum);
 };
 
 /** Gives every row and record of the format before its checksum. */

@@ -5,6 +5,7 @@
  */
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
+import { DatabaseSync } from "node:sqlite";
 import { rowBytes } from "../../runtime/storage/memory.ts";
 import { type Key, packKey } from "../../store/key.ts";
 import { DamagedRows, type Storage } from "../../store/ports.ts";
@@ -255,4 +256,197 @@ Deno.test("storage: sqlite: a part of the file that is older than the rest is ne
     await Deno.remove(folder, { recursive: true });
   }
   assert.ok(lost.length > 0);
+});
+
+/** Puts the entries of a Deno KV database that begin with one of some letters back to what they were in another file. */
+function putBack(path: string, older: string, letters: readonly string[]): void {
+  const db = new DatabaseSync(path);
+  try {
+    db.exec(`ATTACH '${older}' AS older`);
+    for (const letter of letters) {
+      const first = Buffer.concat([Buffer.of(2), Buffer.from(letter), Buffer.of(0)]).toString("hex");
+      const where = `WHERE substr(k, 1, 3) = x'${first}'`;
+      db.exec(`DELETE FROM main.kv ${where}; INSERT INTO main.kv SELECT * FROM older.kv ${where}`);
+    }
+  } finally {
+    db.close();
+  }
+}
+
+for (const [what, letters] of [["rows", ["r", "j", "c"]], ["records", ["m", "n"]]] as const) {
+  Deno.test(`storage: denokv: ${what} that are older than the rest of the file are never believed (DC3)`, async () => {
+    const folder = await Deno.makeTempDir({ prefix: "sojourn-stale-" });
+    const path = `${folder}/root.kv`, older = `${folder}-older.kv`;
+    const first = await openEngine("denokv", folder);
+    const large = new Uint8Array(100_000);
+    for (let i = 1; i <= 5; i++) {
+      await first.commit(
+        step([row(packKey(["app", i]), i, large.fill(i), {})], [], [["cursor", Uint8Array.of(i)]]),
+      );
+    }
+    await first.close();
+    await Deno.copyFile(path, older);
+    const second = await openEngine("denokv", folder);
+    await second.commit(step([row(packKey(["app", 3]), 6, new Uint8Array(10), {})], [], []));
+    await second.commit(step([], [], [["cursor", Uint8Array.of(9)]]));
+    await second.close();
+    const third = await openEngine("denokv", folder); // all of it fits
+    await third.close();
+    putBack(path, older, letters);
+    await assert.rejects(openEngine("denokv", folder), /older than what was put there last/);
+    await Deno.remove(folder, { recursive: true });
+    await Deno.remove(older);
+  });
+}
+
+Deno.test("storage: denokv: what is mended, and what a version before has written on, is counted as it is (DC3)", async () => {
+  const folder = await Deno.makeTempDir({ prefix: "sojourn-content-" });
+  const path = `${folder}/root.kv`, key = packKey(["app", 2]);
+  const storage = await openEngine("denokv", folder);
+  for (let i = 1; i <= 4; i++) {
+    await storage.commit(step([row(packKey(["app", i]), i, new Uint8Array(100).fill(7), {})], [], []));
+  }
+  await storage.close();
+  const spoil = (sql: string) => {
+    const db = new DatabaseSync(path);
+    assert.equal(db.prepare(sql).run().changes, 1);
+    db.close();
+  };
+  // The row at position 2 is damaged; then its entry in the journal, too, while it is open.
+  spoil(
+    "UPDATE kv SET v = CAST(x'00' || v AS BLOB) WHERE k = (SELECT k FROM kv WHERE substr(k, 1, 3) = x'027200' ORDER BY k LIMIT 1 OFFSET 1)",
+  );
+  for (const isLost of [false, true]) {
+    const again = await openEngine("denokv", folder);
+    await assert.rejects(again.get(key), DamagedRows);
+    if (isLost) {
+      spoil(
+        "DELETE FROM kv WHERE k = (SELECT k FROM kv WHERE substr(k, 1, 3) = x'026a00' ORDER BY k LIMIT 1 OFFSET 1)",
+      );
+    }
+    if (isLost) await again.commit(step([row(key, 9, new Uint8Array(3), {})], [], []));
+    else await again.commit(step([], [], [["cursor", Uint8Array.of(1)]]));
+    await again.close();
+  }
+  const mended = await openEngine("denokv", folder);
+  assert.deepEqual((await mended.get(key))?.position, 9);
+  await mended.close();
+  // A version before counts commits, and leaves the sum as it was.
+  const kv = await Deno.openKv(path);
+  const at = await kv.get<Uint8Array>(["s"]);
+  assert.notEqual(at.value, null);
+  kv.close();
+  const next = await openEngine("denokv", folder);
+  await next.commit(step([row(key, 10, new Uint8Array(3), {})], [], []));
+  await next.close();
+  const former = await Deno.openKv(path);
+  await former.set(["s"], at.value);
+  former.close();
+  const last = await openEngine("denokv", folder);
+  assert.deepEqual((await last.get(key))?.position, 10);
+  await last.close();
+  await Deno.remove(folder, { recursive: true });
+});
+
+Deno.test("storage: denokv: columns of the file that Deno KV can't read end no process, and hide nothing (DC4)", async () => {
+  const columns = [
+    "v_encoding = 2", // eight bytes: Deno 2.9 panics as it reads others
+    "v_encoding = 1",
+    "v_encoding = 7",
+    "v_encoding = 'x'",
+    "v = CAST(v AS TEXT)",
+    "v = 5",
+    "version = 'x'",
+    "expiration_ms = 1", // it would be deleted
+  ];
+  for (const letter of ["r", "j", "m", "t", "s"]) {
+    for (const column of columns) {
+      const what = `${letter} ${column}`;
+      const folder = await Deno.makeTempDir({ prefix: "sojourn-columns-" });
+      const keys = [1, 2, 3, 4].map((i) => packKey(["app", i])), cursor = Uint8Array.of(0xc3, 0x28);
+      const storage = await openEngine("denokv", folder);
+      const put = keys.map((key, i) => row(key, i + 1, new Uint8Array(100).fill(0xc3), {}));
+      for (const each of put) await storage.commit(step([each], [], [["cursor", cursor]]));
+      await storage.close();
+      const db = new DatabaseSync(`${folder}/root.kv`), place = Buffer.from(letter).toString("hex");
+      const at = `SELECT k FROM kv WHERE substr(k, 1, 3) = x'02${place}00' LIMIT 1`;
+      assert.equal(db.prepare(`UPDATE kv SET ${column} WHERE k = (${at})`).run().changes, 1, what);
+      db.close();
+      const isGone = column === "v = 5";
+      const again = await openEngine("denokv", folder).catch((error: Error) => {
+        assert.ok(
+          isGone && letter === "m" && /the record .* is damaged/.test(error.message),
+          `${what}: ${error.message}`,
+        );
+        return null;
+      });
+      for (const each of again === null ? [] : put) {
+        const found = await again?.get(each.key).catch((error: unknown) => {
+          assert.ok(isGone && letter === "r" && error instanceof DamagedRows, `${what}: ${error}`);
+          return each; // named, and not shown
+        });
+        assert.deepEqual(found, each, what);
+      }
+      if (again !== null) assert.deepEqual((await again.load()).get("cursor"), cursor, what);
+      await again?.close();
+      await Deno.remove(folder, { recursive: true });
+    }
+  }
+});
+
+Deno.test("storage: sqlite: text for bytes, and numbers that are none, hide no row and are no answer (SC4)", async () => {
+  const same = ["key = CAST(key AS TEXT)", "value = CAST(value AS TEXT)", "expires = x'31'"];
+  const named = [
+    "value = 5",
+    "value = 1.5",
+    "clock = 9007199254740993",
+    "clock = 'x'",
+    "sum = NULL",
+  ];
+  for (const column of [...same, ...named]) {
+    const folder = await Deno.makeTempDir({ prefix: "sojourn-columns-" });
+    const storage = await openEngine("sqlite", folder), put: Row[] = [];
+    for (let i = 1; i <= 4; i++) {
+      const one = row(packKey(["app", i]), i, new Uint8Array(100).fill(65), { expiresAtMs: i });
+      put.push(one);
+      await storage.commit(step([one], [], []));
+    }
+    await storage.close();
+    const db = new DatabaseSync(`${folder}/rows.db`);
+    db.exec(`UPDATE rows SET ${column} WHERE position = 1`);
+    db.close();
+    const again = await openEngine("sqlite", folder);
+    for (const each of put) {
+      const isNamed = each.position === 1 && named.includes(column);
+      const reads = [
+        again.get(each.key),
+        again.journal(each.position - 1, each.position, 1).then(([one]) => one),
+      ];
+      for (const read of reads) {
+        if (isNamed) await assert.rejects(read, DamagedRows, column);
+        else assert.deepEqual(await read, each, column);
+      }
+    }
+    await again.close();
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
+Deno.test("storage: sqlite: a record whose name or value has become another type is what it was (SC4)", async () => {
+  for (const column of ["name = CAST(name AS BLOB)", "value = CAST(value AS TEXT)"]) {
+    const folder = await Deno.makeTempDir({ prefix: "sojourn-columns-" });
+    const storage = await openEngine("sqlite", folder);
+    await storage.commit(step([], [], [["cursor", Uint8Array.of(65)]]));
+    await storage.close();
+    const db = new DatabaseSync(`${folder}/rows.db`);
+    db.exec(`UPDATE records SET ${column}`);
+    db.close();
+    for (const value of [65, 66]) {
+      const again = await openEngine("sqlite", folder);
+      assert.deepEqual([...await again.load()], [["cursor", Uint8Array.of(value)]], column);
+      await again.commit(step([], [], [["cursor", Uint8Array.of(66)]]));
+      await again.close();
+    }
+    await Deno.remove(folder, { recursive: true });
+  }
 });
