@@ -1,8 +1,8 @@
 /**
  * Watches that the turns of stateful sessions give the event loop of their isolate back.
  *
- * A ping is answered between two turns; any frame is a sign of life, and so is that its frames are not read. Between two of them the process's CPU time is what
- * the code that holds the loop has used, with its native threads.
+ * A ping is answered between two turns; any frame is a sign of life, and so is that its frames are not read. Between two of
+ * them the process's CPU time is what the code that holds the loop has used, with its native threads.
  *
  * T1  A turn that used more CPU than one request may, without giving the loop back, ends the isolate; being slow because
  *     the machine is busy is no reason.

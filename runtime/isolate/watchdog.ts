@@ -2,8 +2,8 @@
  * Watches that isolates give their event loop back, and that requests end in time.
  *
  * One timer for all isolates. While an isolate has something to do it is pinged; any frame of it is a sign of
- * life, and none is missed while its site doesn't read it. Between two signs of life its process's CPU time is what the code that holds its event loop has used, with what
- * it has native threads do.
+ * life, and none is missed while its site doesn't read it. Between two signs of life its process's CPU time is what the code
+ * that holds its event loop has used, with what it has native threads do.
  *
  * W1  An isolate that used more CPU than one request may, without giving its event loop back, is killed. Being
  *     slow because the machine is busy is no reason.

@@ -200,6 +200,7 @@ export class SqliteStorage implements Storage {
 
   async commit(commit: Commit): Promise<void> {
     if (this.#isCommitting) throw new Error("a commit was issued before the last one had settled");
+    if (this.#closed) throw new Error("a commit was issued on a closed storage");
     this.#isCommitting = true;
     try {
       if (this.#moving !== null) await this.#moving;
@@ -212,7 +213,6 @@ export class SqliteStorage implements Storage {
 
   async #commit(commit: Commit): Promise<void> {
     if (this.#failed !== null) throw this.#failed;
-    if (this.#closed) throw new Error("a commit was issued on a closed storage");
     try {
       this.#apply(commit);
     } catch (error) {
@@ -243,8 +243,8 @@ export class SqliteStorage implements Storage {
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
+    await this.#moving; // a commit that waits for it goes on first
     await this.#syncing?.catch(() => {}); // the commit that waits for it tells
-    await this.#moving;
     this.#log.close();
     this.#count.close();
     this.#db.close();
