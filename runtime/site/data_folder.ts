@@ -31,8 +31,8 @@ export interface OpenedData {
 
 /** What an open tells beside what storages do. */
 export interface DataReport extends DiskReport {
-  /** A folder was set aside, and why. */
-  readonly lost?: (folder: string, why: string) => void;
+  /** A folder was set aside, why, and where it lies. */
+  readonly lost?: (folder: string, why: string, aside: string) => void;
   /** The file with the disk's name was not what it should be, and was written anew. */
   readonly renamed?: (file: string) => void;
 }
@@ -68,8 +68,7 @@ async function setOlderAside(config: SiteConfig, report: DataReport): Promise<vo
   for (const name of [...BESIDE, "store"]) { // the mark goes last
     const folder = `${config.data}/${name}`;
     if (!await Deno.stat(folder).then(() => true, () => false)) continue;
-    await setAside(folder, why);
-    report.lost?.(folder, why);
+    report.lost?.(folder, why, await setAside(folder, why));
   }
 }
 
@@ -92,8 +91,7 @@ export async function openOrSetAside<Opened>(
   } catch (error) {
     if (!(error instanceof FilesSpoiled)) throw error;
     if (isLast) throw notOpened(error);
-    await setAside(folder, error.why);
-    report.lost?.(folder, error.why);
+    report.lost?.(folder, error.why, await setAside(folder, error.why));
     return await open();
   }
 }

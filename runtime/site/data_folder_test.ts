@@ -192,6 +192,29 @@ Deno.test("what neighbours have had more of is set aside as a whole at the next 
   await Deno.remove(folder, { recursive: true });
 });
 
+Deno.test("what was set aside is not given up for what is set aside later: it may be the only log (LF1)", async () => {
+  const folder = await Deno.makeTempDir({ prefix: "sojourn-data-" }), data = join(folder, "data");
+  const config = await configOf(folder, "sqlite", "cloud"), lost: string[] = [];
+  for (const time of [1, 2, 3]) {
+    const { storage } = await openData(config, { lost: (_folder, _why, aside) => void lost.push(aside) });
+    await storage.close();
+    await openSqlite(join(data, "homes")).close();
+    await Deno.writeTextFile(join(data, "homes", "mine"), String(time));
+    await markOlder(join(data, "store"), `time ${time}`);
+  }
+  const { storage } = await openData(config, { lost: (_folder, _why, aside) => void lost.push(aside) });
+  await storage.close();
+  assert.deepEqual(
+    lost.map((each) => each.slice(data.length + 1)),
+    ["homes.lost", "store.lost", "homes.2.lost", "store.2.lost", "homes.3.lost", "store.3.lost"],
+  );
+  for (const [time, name] of [[1, "homes.lost"], [2, "homes.2.lost"], [3, "homes.3.lost"]] as const) {
+    assert.equal(await Deno.readTextFile(join(data, name, "mine")), String(time));
+  }
+  assert.equal(new LostFolders(data).all().length, 6, "an operator is told of each");
+  await Deno.remove(folder, { recursive: true });
+});
+
 for (const engine of ["sqlite", "denokv"] as const) {
   Deno.test(`what a site keeps is for its own user: ${engine}`, async () => {
     const folder = await Deno.makeTempDir({ prefix: "sojourn-data-" });

@@ -37,12 +37,12 @@ export class DiskDamage {
     return this.#lost.all();
   }
 
-  /** A folder was set aside. */
-  readonly lost = (folder: string, why: string): void =>
+  /** A folder was set aside; `aside` is where it lies. */
+  readonly lost = (folder: string, why: string, aside: string): void =>
     this.#log.line("error", "disk_lost", {
       folder,
       why,
-      says: `the site goes on as after the loss of that disk; what was there lies in ${folder}.lost`,
+      says: `the site goes on as after the loss of that disk; what was there lies in ${aside}`,
     });
 
   /** The file with the disk's name was written anew. */

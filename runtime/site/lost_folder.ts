@@ -2,10 +2,11 @@
  * A folder of a site whose files are not what was written there, or are older than what was said of them: it is set
  * aside, and the site goes on as after the loss of that disk.
  *
- * Life: `store` → found to be spoiled, or older → renamed to `store.lost`, with the reason in it → looked at and removed by an
- * operator, or by the next one that is set aside.
+ * Life: `store` → found to be spoiled, or older → renamed to `store.lost`, with the reason in it (`store.2.lost` where one
+ * lies there) → looked at and removed, or put back, by an operator.
  *
- * LF1  What is set aside is never opened by the site again, and is never changed: it may be all that is left of something.
+ * LF1  What is set aside is never opened by the site again, and is never changed or removed, also where more is set aside
+ *      later: it may be all that is left of something.
  * LF2  Nothing is set aside that nobody else can make up for and whose loss would be taken for a blank beginning: the root's
  *      rows, the arbiter's, and what origins have answered. These stop the site, with a word.
  * LF3  Whoever set it aside tells: the log, an alert for as long as it lies there, and all whose sessions saw what is gone.
@@ -40,13 +41,20 @@ export function notOpened({ folder, why }: FilesSpoiled): StoreUnavailable {
   );
 }
 
-/** Sets a folder aside (LF1). What was so before is gone. */
-export async function setAside(folder: string, why: string): Promise<void> {
-  const aside = folder + LOST;
-  await removed(aside);
+/** Sets a folder aside (LF1). @returns where it lies. */
+export async function setAside(folder: string, why: string): Promise<string> {
+  const aside = await freeName(folder);
   await Deno.rename(folder, aside);
   (await replaceFile(Deno, `${aside}/${WHY_FILE}`, why + "\n")).close();
   await removed(witnessOf(folder));
+  return aside;
+}
+
+async function freeName(folder: string): Promise<string> {
+  for (let number = 1;; number++) {
+    const name = number === 1 ? folder + LOST : `${folder}.${number}${LOST}`;
+    if (!await Deno.stat(name).then(() => true, () => false)) return name;
+  }
 }
 
 /** Neighbours know that a folder is an older copy (LF4). */

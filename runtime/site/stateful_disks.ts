@@ -95,8 +95,7 @@ export class StatefulDisks {
       this.#opened.delete(name);
       const folder = this.#folder(name);
       if (isLast(name)) throw notOpened(new FilesSpoiled(folder, error.message));
-      await setAside(folder, error.message);
-      this.#parts.damage.lost(folder, error.message);
+      this.#parts.damage.lost(folder, error.message, await setAside(folder, error.message));
       await this.#open(name);
       return await this.loaded(load);
     }
