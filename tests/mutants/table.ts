@@ -69,7 +69,7 @@ export function pageOf({ files, rules, citations }: Page): string {
     HEAD,
     `Of ${all.length} mutants in ${files.length} files ${countsIn(all)}.`,
     "## Files\n\n" + filesTable(tried),
-    "## Rules\n\n" + RULES_HEAD + "\n\n" + rulesTables(rules, citations, all),
+    "## Rules\n\n" + RULES_HEAD + "\n\n" + sampleOf(rules, all) + "\n\n" + rulesTables(rules, citations, all),
     "## What nothing catches\n\n" + LEFT_HEAD + "\n\n" + leftLists(tried),
   ].join("\n\n") + "\n";
 }
@@ -141,11 +141,47 @@ function filesTable(files: Page["files"]): string {
   return table(["file", "mutants", ...COLUMNS], rows);
 }
 
-function rulesTables(rules: readonly Rule[], citations: readonly Citation[], all: readonly Known[]): string {
+/** What of the rules was looked at, and what not. */
+function sampleOf(rules: readonly Rule[], all: readonly Known[]): string {
+  const byRule = byRuleOf(all);
+  let none = 0, untried = 0, caught = 0, judged = 0, open = 0, tried = 0;
+  for (const { key } of rules) {
+    const known = madeOf(byRule, key), counts = countsOf(known);
+    const left = counts.get("not tried") ?? 0;
+    tried += known.length - left;
+    if (known.length === 0) none++;
+    else if (left === known.length) untried++;
+    else if (counts.has("open")) open++;
+    else if (counts.has("caught")) caught++;
+    else judged++;
+  }
+  return `This is a sample: of ${rules.length} rules ${
+    rules.length - none - untried
+  } have had mutants tried, ${
+    (tried / Math.max(1, rules.length - none - untried)).toFixed(1)
+  } each on average. Of these, ${caught} had none left open, ${judged} only such as nothing has to catch, and of ${open} at
+least one is open. Of ${untried} rules nothing has been tried yet, and ${none} have no mutant: where they are cited stands nothing
+that the tool can break.`;
+}
+
+function byRuleOf(all: readonly Known[]): ReadonlyMap<string, readonly Known[]> {
   const byRule = new Map<string, Known[]>();
   for (const known of all) {
-    for (const rule of known.mutant.rules) byRule.set(rule, [...byRule.get(rule) ?? [], known]);
+    for (const rule of known.mutant.rules) {
+      const list = byRule.get(rule) ?? [];
+      list.push(known);
+      byRule.set(rule, list);
+    }
   }
+  return byRule;
+}
+
+/** Mutants of a rule that a test may be expected to see. */
+const madeOf = (byRule: ReturnType<typeof byRuleOf>, rule: string): Known[] =>
+  (byRule.get(rule) ?? []).filter((each) => !NOT_MADE.has(standingOf(each)));
+
+function rulesTables(rules: readonly Rule[], citations: readonly Citation[], all: readonly Known[]): string {
+  const byRule = byRuleOf(all);
   const cited = new Map<string, Record<Citation["by"], number>>();
   for (const { rule, by } of citations) {
     const counts = cited.get(rule) ?? { code: 0, assert: 0, test: 0 };
@@ -154,7 +190,7 @@ function rulesTables(rules: readonly Rule[], citations: readonly Citation[], all
   }
   return [...Map.groupBy(rules, ({ file }) => file)].map(([file, own]) => {
     const rows = own.map(({ key, id, text }) => {
-      const known = (byRule.get(key) ?? []).filter((each) => !NOT_MADE.has(standingOf(each)));
+      const known = madeOf(byRule, key);
       const { code, assert, test } = cited.get(key) ?? { code: 0, assert: 0, test: 0 };
       const counts = countsOf(known);
       return [

@@ -7,6 +7,7 @@ import { Child } from "../../store/child.ts";
 import { DIRTY_KEYS_MAX, PENDING_ENTRY_BYTES } from "../../store/limits.ts";
 import { Pending } from "../../store/pending.ts";
 import { pointRange, type Range, WHOLE } from "../../store/range.ts";
+import type { Position } from "../../store/row.ts";
 import { Steps } from "../../store/steps.ts";
 import { Subscriptions } from "../../store/subscriptions.ts";
 
@@ -53,6 +54,42 @@ Deno.test("coverage: the covered part of a range reaches from the end that is re
   assert.deepEqual(coverage.coveredPart(r("e", "f"), false), r("e", "e"));
   assert.equal(coverage.hasRange(r("a", "e")), true);
   assert.equal(coverage.hasRange(r("a", "f")), false);
+});
+
+Deno.test("coverage: a range is whole since the head at which the last of its parts was covered (V3)", () => {
+  let head = 5;
+  const records = new Map<string, Uint8Array>();
+  const note = (name: string, value: Uint8Array | null) =>
+    void (value ? records.set(name, value) : records.delete(name));
+  const coverage = new Coverage(note, () => head as Position);
+  const r = (start: string, end: string): Range => ({ start: start as Key, end: end as Key });
+  coverage.add(r("a", "c"));
+  head = 7;
+  coverage.add(r("c", "e"));
+  coverage.add(r("c", "d")); // It was covered before: nothing of it is newer.
+  head = 9;
+  coverage.remove(r("h", "j"));
+  coverage.add(r("g", "i"));
+  coverage.remove(r("gx", "gz"));
+  const restored = new Coverage(note, () => 0 as Position);
+  for (const [name, value] of [...records]) restored.restore(name, value);
+  const rows: readonly (readonly [Range, number, boolean])[] = [
+    [r("a", "c"), 4, false],
+    [r("a", "c"), 5, true],
+    [r("a", "d"), 6, false],
+    [r("a", "e"), 7, true],
+    [r("a", "f"), 100, false],
+    [r("g", "gx"), 8, false],
+    [r("g", "gx"), 9, true],
+    [r("gz", "i"), 8, false],
+    [r("gz", "i"), 9, true],
+    [r("g", "i"), 9, false],
+  ];
+  for (const [range, position, is] of rows) {
+    const what = `${range.start} to ${range.end} since ${position}`;
+    assert.equal(coverage.hasRangeSince(range, position as Position), is, what);
+    assert.equal(restored.hasRangeSince(range, position as Position), is, `${what}, after a restart`);
+  }
 });
 
 Deno.test("subscriptions: route as a list of ranges a subscriber would", () => {
