@@ -35,3 +35,24 @@ Deno.test("fetches: one under way serves whoever it holds enough for, and none e
     });
   }));
 });
+
+Deno.test("fetches: one is given up when nobody wants it any more, and only that very one (F2)", () => {
+  const fetches = new Fetches();
+  const begin = (id: number) =>
+    fetches.begin({ kind: "fetch", id, trace: "", range: pointRange("a" as Key), limit: 0, reverse: false });
+  const first = begin(1), waiter = {} as typeof first.waiting extends Set<infer T> ? T : never;
+  first.isWanted = true;
+  fetches.endUnwanted(first);
+  assert.equal(fetches.size, 1, "somebody wants it");
+  first.isWanted = false;
+  first.waiting.add(waiter);
+  fetches.endUnwanted(first);
+  assert.equal(fetches.size, 1, "somebody waits for it");
+  first.waiting.delete(waiter);
+  fetches.endUnwanted(first);
+  assert.equal(fetches.size, 0);
+  const second = begin(2);
+  fetches.endUnwanted(first);
+  assert.equal(fetches.get(2), second);
+  assert.equal(fetches.touch(pointRange("a" as Key)), true, "another one of the same key is found as before");
+});
