@@ -6,6 +6,7 @@
  *
  * EN1  Until then the log is where it was: whoever replays it finds the same answers.
  * EN2  Answers that nobody has heard are given back in the end; who began it anew at this site has them for a while.
+ * EN3  Somebody wants it to begin anew who asks while it ends, and who had asked before and was not come to.
  */
 import type { PeerClock } from "../../functions/peers/mod.ts";
 

@@ -45,6 +45,11 @@ export class EventLine {
     return this.#waiting.length === 0;
   }
 
+  /** Those that wait. */
+  get waiting(): readonly HandledEvent[] {
+    return this.#waiting;
+  }
+
   /** Whether this request waits. */
   has(request: string): boolean {
     return this.#waiting.some((event) => event.kind === "request" && event.request === request);

@@ -312,8 +312,9 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
 
   /** Ends it here, for good: its log goes. */
   async remove(): Promise<void> {
-    await this.store.forget().catch(() => {}); // marks that nobody reads any more
     await this.home.end();
+    // Whoever opened the log before would write again what they say is written (own_store.ts, O2).
+    await this.store.forget().catch(() => {});
     this.#end({ kind: "ended" });
   }
 
@@ -342,6 +343,8 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     const ending = this.#ending ??= new Ending(this.#answersOf(outputs), this.clock);
     // Who is attached need not wait until those who asked have heard.
     this.listener.peers.ended();
+    // What came behind the handler that ended it is for the one that begins anew (EN3).
+    if ([...this.undone.values(), ...this.line.waiting].some(({ kind }) => kind === "request")) ending.now();
     ending.over
       .then(() => this.#over === null ? this.listener.ending() : undefined)
       .then(() => this.#over === null ? this.remove() : undefined)

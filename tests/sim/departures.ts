@@ -1,6 +1,6 @@
 /**
- * Sites that are lost for good: an operator takes them off the tree at the root, and lets some in again with a
- * blank disk.
+ * Sites that are lost for good, or drained because nobody needs them: an operator takes them off the tree at the root,
+ * and lets some in again with a blank disk.
  */
 import type { HistoryEvent } from "./history.ts";
 import type { Probes } from "./probes.ts";
@@ -52,7 +52,14 @@ export class Departures {
     this.#running.push(this.#depart(site, returns));
   }
 
-  /** The same, for a site that stays away; resolves when nobody is waited for any more on its account. */
+  /** A site is drained, and taken off the tree: nothing is lost with it. */
+  retire(site: SimSite, graceMs: number): void {
+    const returns = this.#draws.chance(0.5);
+    this.#away.add(site);
+    this.#running.push(this.#retire(site, graceMs, returns));
+  }
+
+  /** The same as at first, for a site that stays away; resolves when nobody is waited for any more on its account. */
   beginForGood(site: SimSite): void {
     this.#away.add(site);
     this.#gone.add(site);
@@ -76,10 +83,27 @@ export class Departures {
   }
 
   async #depart(site: SimSite, returns: boolean): Promise<void> {
+    this.#say(`${site.plan.id} is lost for good`);
+    site.wipe(true);
+    await this.#leaves(site, returns);
+  }
+
+  async #retire(site: SimSite, graceMs: number, returns: boolean): Promise<void> {
+    const { id } = site.plan;
+    this.#say(`${id} is drained for good`);
+    if (await site.retire(graceMs)) {
+      if (!returns) this.#gone.add(site);
+      return await this.#leaves(site, returns);
+    }
+    this.#say(`${id} has something left`);
+    this.#away.delete(site);
+    if (site.process === null) await site.start();
+  }
+
+  /** The operator takes it off the tree, and lets it in again where it `returns`. */
+  async #leaves(site: SimSite, returns: boolean): Promise<void> {
     const { world, probes } = this.#around;
     const { id } = site.plan;
-    this.#say(`${id} is lost for good`);
-    site.wipe(true);
     await world.sleep(this.#draws.between(...BEFORE_REMOVAL_MS));
     await this.#atRoot(async (members) => {
       const { kind } = await members.remove(id);

@@ -175,6 +175,13 @@ export class Faults {
         if (leaves.length > 0) this.#departures.begin(draws.pick(leaves));
         return;
       }
+      case "retire": {
+        const leaves = upSites.filter(({ plan, process, isMoving }) =>
+          plan.tier === "edge" && process?.ready === true && !isMoving
+        );
+        if (leaves.length > 0) this.#departures.retire(draws.pick(leaves), draws.between(...GRACE_MS));
+        return;
+      }
       case "move":
         return this.#moves.move();
       case "adopt":

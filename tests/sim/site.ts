@@ -385,6 +385,23 @@ export class SimSite {
     this.#above?.ended(true);
   }
 
+  /**
+   * It is drained, to be taken off the tree, and its disk is emptied where that says that the root has all of it. False:
+   * it died meanwhile, or has something left, and is to start again.
+   */
+  async retire(graceMs: number): Promise<boolean> {
+    const process = this.#process;
+    if (process === null) return false;
+    await this.#around.world.sleep(graceMs);
+    const isDrained = process.alive && await this.#drain(process);
+    if (!process.alive) return false;
+    this.#kill();
+    this.#disk = isDrained ? this.#disk.wipe() : this.#disk.crash();
+    if (isDrained) [this.#blank, this.#number] = [true, 0];
+    this.#above?.ended(isDrained);
+    return isDrained;
+  }
+
   /** Every commit from now on fails; the process must end itself, and is started again later by `failed`. */
   fillDisk(failed: () => void): void {
     if (this.#process === null) return;
@@ -418,18 +435,19 @@ export class SimSite {
     return closed;
   }
 
-  /** A planned stop: no new requests, those that run end, and what is pending goes up, in bounded time. */
-  async #drain(process: SiteProcess): Promise<void> {
+  /** A planned stop: no new requests, those that run end, and what is pending goes up, in bounded time: whether all has. */
+  async #drain(process: SiteProcess): Promise<boolean> {
     const { world, probes } = this.#around;
     process.draining = true;
     const untilMs = world.nowMs + DRAIN_MS_MAX;
     while (process.alive && process.running.size > 0 && world.nowMs < untilMs) await world.sleep(1);
-    if (!process.alive || process.running.size > 0) return;
+    if (!process.alive || process.running.size > 0) return false;
     await process.above?.close();
-    if (!process.alive) return;
+    if (!process.alive) return false;
     const left = process.replica.members.leave(world.nowMs + DRAIN_MS_MAX).then(() => true, () => false);
     const done = await Promise.race([left, world.sleep(DRAIN_MS_MAX).then(() => false)]);
     probes.count(done ? "drained" : "drained in part");
+    return done;
   }
 
   /**

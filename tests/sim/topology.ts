@@ -80,6 +80,8 @@ export interface FaultPlan {
   readonly adopt: number;
   /** Edges that are lost for good and taken off the tree; some are let in again. */
   readonly remove: number;
+  /** Edges that are drained and then taken off the tree, so that nothing is lost; some are let in again. */
+  readonly retire: number;
 }
 
 /** For runs that say what goes wrong themselves. */
@@ -103,6 +105,7 @@ export const NO_FAULTS: FaultPlan = {
   rot: 0,
   point: 0,
   remove: 0,
+  retire: 0,
   move: 0,
   adopt: 0,
 };
@@ -369,6 +372,7 @@ function drawMixed(draws: Draws, count?: number): Plan {
       slowDisk: rarely(0.2, 3),
       rot: 0,
       remove: 0,
+      retire: 0,
       move: 0,
       adopt: 0,
     },

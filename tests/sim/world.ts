@@ -175,6 +175,8 @@ export class ProcessClock implements Clock {
   #alive = true;
   /** Until then the process stands still: nothing of it runs, and what comes meanwhile waits. */
   #stoodUntilMs = 0;
+  /** What waits for it to go on. */
+  readonly #waiting: (() => void)[] = [];
 
   constructor(world: World, faults: ClockFaults) {
     this.#world = world;
@@ -208,12 +210,18 @@ export class ProcessClock implements Clock {
     return this.#world.nowMs < this.#stoodUntilMs;
   }
 
-  /** Runs now, or as soon as the process goes on. */
+  /** Runs now, or as soon as the process goes on: what waits does so in its order, however often that is put off. */
   whenRunning(run: () => void): void {
-    if (!this.isStanding) return run();
-    this.#world.at(this.#stoodUntilMs, () => {
-      if (this.#alive) this.whenRunning(run);
-    });
+    if (!this.isStanding && this.#waiting.length === 0) return run();
+    if (this.#waiting.push(run) === 1) this.#world.at(this.#stoodUntilMs, () => this.#goOn());
+  }
+
+  #goOn(): void {
+    if (!this.#alive) return;
+    if (!this.isStanding) this.#waiting.shift()?.();
+    if (this.#waiting.length > 0) {
+      this.#world.at(Math.max(this.#world.nowMs, this.#stoodUntilMs), () => this.#goOn());
+    }
   }
 
   after(ms: number, callback: () => void): () => void {

@@ -16,7 +16,7 @@ import type { HistoryEvent, Seen, Written } from "../sim/history.ts";
 import type { Keyspace } from "../sim/keyspace.ts";
 import { APP } from "./deployed.ts";
 import type { Act, Ledger, Step } from "./ledger.ts";
-import type { SurvivingLog } from "./surviving_log.ts";
+import type { Life } from "./surviving_log.ts";
 
 /** Sessions and requests of the history from here on are those of stateful sessions. */
 const SESSIONS_FROM = 1_000, REQUESTS_FROM = 1_000_000, ISSUES_FROM = 1_000_000;
@@ -24,7 +24,7 @@ const SESSIONS_FROM = 1_000, REQUESTS_FROM = 1_000_000, ISSUES_FROM = 1_000_000;
 /** A stateful session whose log survived. */
 export interface Acted {
   readonly ledger: Ledger;
-  readonly log: SurvivingLog;
+  readonly log: Life;
 }
 
 interface Placed {
@@ -54,8 +54,8 @@ class Telling {
   readonly #asked = new Map<string, number>();
   readonly #answered = new Map<string, number>();
   readonly #wereRun = new Set<string>();
-  /** By the id of a request: the issue of the handler that ran it. */
-  readonly #ran = new Map<string, number>();
+  /** By the id of a request: the issue of the handler that ran it; null: two sessions did, one after the other's end. */
+  readonly #ran = new Map<string, number | null>();
   #requests = REQUESTS_FROM;
   #issues = ISSUES_FROM;
 
@@ -73,7 +73,7 @@ class Telling {
     for (const [order, event] of this.#events.entries()) {
       if (event.kind !== "answered") continue;
       const issue = this.#ran.get(event.once);
-      if (issue !== undefined) {
+      if (issue !== undefined && issue !== null) {
         const { atMs, request } = event;
         this.#place(order + 1, { kind: "follows", atMs, request, issue });
       }
@@ -94,7 +94,7 @@ class Telling {
     for (const act of ledger.acts) before = this.#act(act, log, session, before);
   }
 
-  #act(act: Act, log: SurvivingLog, session: number, before: number | null): number {
+  #act(act: Act, log: Life, session: number, before: number | null): number {
     const request = this.#requests++;
     const orderOf = (at: number) => log.orders[at] ?? this.#events.length;
     const place = (at: number, event: (atMs: number) => HistoryEvent) => {
@@ -140,7 +140,7 @@ class Telling {
     this.#wereRun.add(asked);
     place(act.last, (atMs) => ({ kind: "issue", atMs, request, issue, open: false }));
     place(act.last, (atMs) => ({ kind: "end", atMs, request, outcome: "ok", final: false }));
-    if (act.request !== null) this.#ran.set(act.request, issue);
+    if (act.request !== null) this.#ran.set(act.request, this.#ran.has(act.request) ? null : issue);
     return issue;
   }
 

@@ -94,4 +94,19 @@ export const INSIDE_VARIANTS: readonly InsideVariant[] = [
     becomes: "    if (time === undefined || connected > 0) return;\n",
     ...{ plan: "overslept", first: 15, seeds: 1, caughtBy: "liveness" },
   },
+  {
+    name: "a session that has ended is gone before what it wrote last is applied",
+    file: "runtime/stateful/session_run.ts",
+    says: "      await this.releases.release(commit, entry, handler);\n",
+    becomes: `      if (commit.isEnded) await this.home.end().catch(() => {});
+      await this.releases.release(commit, entry, handler);\n`,
+    ...{ plan: "ending", first: 0, seeds: 40 },
+  },
+  {
+    name: "the marks of what was written once go before the end of its session is on record",
+    file: "runtime/stateful/session_run.ts",
+    says: "    await this.home.end();\n    // Whoever",
+    becomes: "    await this.store.forget().catch(() => {});\n    await this.home.end();\n    // Whoever",
+    ...{ plan: "ending", first: 1_339, seeds: 1, caughtBy: "integrity" },
+  },
 ];

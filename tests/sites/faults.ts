@@ -26,6 +26,10 @@ const MOVE_DRAIN_MS = 400;
 const MENDS = 8;
 /** A process stands still for so long: it is suspected, or taken for dead, or neither. */
 const STANDS_MS = [30, 300, 2_000];
+/** Past what is kept of those attached and of answers, and past the horizon. */
+const DOZES_MS = [70_000, 11 * 60_000];
+/** So long the others go on without one that is suspended. */
+const DOZE_MS = [200, 3_000] as const;
 /** tests/sim/clock_faults.ts */
 const WARP_MS_MAX = 63_000, JUMP_MS_MAX = 1_000;
 /** So long a version is on its way to a site, at most. */
@@ -79,6 +83,7 @@ export class Faults {
     times(plan.originLeaves, () => draws.pick(sessions).programs.at(-1)?.leave());
     times(MENDS, () => this.mend());
     times(plan.deploys, () => this.#deploy());
+    times(plan.dozes ?? 0, () => this.#doze(draws.pick(sites)));
     times(plan.arbiters, () => this.#putArbiterBack());
   }
 
@@ -130,6 +135,26 @@ export class Faults {
   #standStill({ sim }: Site, ms: number): void {
     this.#ports.probe("fault: stand");
     sim.standStill(ms * this.#ports.draws.between(0.5, 1.5));
+  }
+
+  /**
+   * A machine is suspended while the time of all others passes; they go on without it for a moment before it goes on. Its
+   * wall clock is right then; its steady clock may not have noticed.
+   */
+  #doze({ id, sim }: Site): void {
+    const { draws, world, sites, probe } = this.#ports;
+    if (sim.process === null) return;
+    probe("fault: doze");
+    sim.standStill(draws.between(...DOZE_MS));
+    const ms = draws.pick(DOZES_MS), isNoticed = draws.chance(0.3);
+    world.after(draws.between(0, DOZE_MS[0]), () => {
+      if (this.#isOver) return;
+      world.sleptMs += ms;
+      for (const each of sites.values()) {
+        if (each.id === id && !isNoticed) sim.suspended(ms);
+        else each.sim.napped();
+      }
+    });
   }
 
   /** The root's power is cut, and the arbiter's disk is as it was some time before: a copy that somebody had made. */

@@ -56,6 +56,27 @@ const throwing: Change = (plan) => ({
   ops: [...plan.ops, "throw", "balk", "balk", "jolt", "jolt", "kick"],
 });
 
+/** They end, and begin anew under the same names: at whichever site, while the homes that they had die. */
+const ending: Change = (plan) => {
+  const changed = more(star(plan, { delaysMs: DELAYS_MS, f: Math.max(1, plan.f) }), {
+    crash: 6,
+    partition: 2,
+  });
+  return {
+    ...changed,
+    ...{ devices: 3, plain: 1, callers: 3, requests: 8, messages: 5, comeMs: changed.store.safetyMs },
+    ...{ moves: 4, moveAtOnce: 0.1, kills: 2, roams: 3, cuts: 3, idleMs: 1_000 },
+    ops: [...changed.ops, ...["end", "end", "end", "put", "set", "call"] as const],
+  };
+};
+
+/** Homes are read while they write: their disks take their time, and show some of what a crash may take back. */
+const early: Change = (plan) => ({
+  ...more(star(plan, { delaysMs: DELAYS_MS, commitMs: [10, 40], f: Math.max(1, plan.f) }), { crash: 8 }),
+  ...{ moves: 8, moveAtOnce: 0.3, kills: 4, idleMs: 20, hasStandbys: true },
+  ...{ earlyChance: 0.9, arbiterMs: [5, 40] as const },
+});
+
 /** They leave memory all the time, and come back. */
 const resting: Change = (plan) => {
   const changed = more(plan, { crash: 4, stop: 1 });
@@ -308,6 +329,13 @@ const late: Change = (plan) => {
   };
 };
 
+/** One after the other is suspended past the horizon while the others go on, and goes on as if nothing had been. */
+const dozing: Change = (plan) => ({
+  ...more(star(restless(plan), { delaysMs: [1, 5, 15, 2], f: Math.max(1, plan.f) }), { crash: 2, jump: 1 }),
+  ...{ dozes: 4, callers: 2, moves: 3, idleMs: 1_000, callChance: 0.5, hasStandbys: true },
+  ops: ["get", "get", "set", "set", "put", "swap", "post", "call", "tick", "alarm", "sum", "all"],
+});
+
 /** Sites get other parents, in some runs because one is lost for good. */
 const uprooted: Change = (plan) => {
   const changed = more(regions({ ...restless(plan), f: 1 }, [10, 60]), { move: 8 });
@@ -326,6 +354,10 @@ const orphaned: Change = (plan) => more(regions({ ...restless(plan), f: 1 }), { 
 /** Sites are lost and taken off the tree; some are let in again. */
 const removed: Change = (plan) =>
   more(star(restless(plan), { delaysMs: [1, 5, 15, 2, 3], f: 1 }), { remove: 1, crash: 1 });
+
+/** Sites are drained and taken off the tree, so that nothing is lost and nobody is told of a loss; some come back. */
+const retired: Change = (plan) =>
+  more(star(restless(plan), { delaysMs: [1, 5, 15, 2, 3], f: 1 }), { retire: 1, crash: 1, stop: 1 });
 
 /** Inner sites lose their disks. */
 const hollow: Change = (plan) => more(regions({ ...restless(plan), f: 1 }), { wipeInner: 1, crash: 1 });
@@ -349,15 +381,31 @@ const overslept: Change = (plan) => {
 const warping: Change = (plan) => more(restless(plan), { warp: 2, jump: 3, crash: 2 });
 
 export const HARD: Readonly<Record<string, Change>> = {
-  ...{ storm, clocks, seated, wipes, followed, throwing, resting, origins, roaming, deployed, calling },
+  ...{
+    storm,
+    clocks,
+    seated,
+    wipes,
+    followed,
+    throwing,
+    ending,
+    early,
+    resting,
+    origins,
+    roaming,
+    deployed,
+    calling,
+  },
   ...{ tokens, taken, queued, deletions, unwritten, unread, owners, recorded, unapplied },
   ...{
     forgetting,
     waiting,
     late,
+    dozing,
     uprooted,
     orphaned,
     removed,
+    retired,
     hollow,
     leaping,
     overslept,

@@ -2,6 +2,8 @@
  * One uninterrupted run of what is in a session's log: what each receiver is to have been sent, what each sender has
  * sent, what each request is answered, what is written, and what is asked of the server outside.
  *
+ * A name may have had several of them, one after the other, one for each session that ended.
+ *
  * It knows the words of the program (program.ts) and reads the bytes of calls and results; it shares nothing else with
  * what it is compared to: it has its own arithmetic, its own way through a log, and its own idea of a handler that waits.
  */
@@ -49,6 +51,8 @@ interface Attached {
 
 /** More entries than stand behind the one that begins a turn. */
 const BEHIND_MAX = 8;
+/** What stands in a log beside what happened. */
+const OF_LOG: ReadonlySet<string> = new Set(["birth", "epoch", "rejected"]);
 const KICKED = "kicked 4001 out";
 const text = new TextDecoder(), utf8 = new TextEncoder();
 
@@ -89,8 +93,12 @@ export class Ledger {
   /** Those before the handler that runs: what that one sets is nowhere but in the log until it ends. */
   #before: ReadonlySet<string> = new Set();
   readonly id: string;
+  /** The session has called `end()`: nothing comes after the handler that did. */
+  isEnded = false;
   #said = 0;
   #chain = 0;
+  #seed = "";
+  #isNamed = false;
   readonly #heard = new Map<string, number>();
   #handler: Handler | null = null;
   /** How often `soon` is set again. */
@@ -117,7 +125,13 @@ export class Ledger {
   }
 
   #take(input: Input): void {
+    if (this.isEnded && !OF_LOG.has(input.kind)) {
+      throw new Error(`${input.kind} at ${this.#at}, after its end`);
+    }
     switch (input.kind) {
+      case "birth":
+        this.#seed = input.seed.toHex();
+        return;
       case "request":
         return this.#begin(this.#request(input.request, input.bytes), input.request, called(input.bytes));
       case "attach":
@@ -258,6 +272,9 @@ export class Ledger {
       this.#give(from, KICKED);
       const own = this.attached.get(from);
       if (own !== undefined) own.isClosed = true;
+    } else if (op === "end") {
+      this.isEnded = true;
+      this.timers.clear();
     }
   }
 
@@ -318,6 +335,8 @@ export class Ledger {
   }
 
   #link(why: string): string {
+    if (!this.#isNamed) this.#chain = mixed(this.#chain, this.#seed);
+    this.#isNamed = true;
     this.#chain = mixed(this.#chain, why);
     return `${++this.#said}:${this.#chain}:${this.#heard.size}:${why}`;
   }

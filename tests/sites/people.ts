@@ -30,8 +30,11 @@ export interface PeoplePorts {
 
 /** Who hears nothing for so long asks again. */
 const CALLER_MS = 4_000;
+/** Devices and plain clients come within this. */
+const COME_MS = 300;
 /** What is done to rows that all share. */
 const ROWS: readonly Op[] = ["get", "set", "del", "sum", "alarm"];
+const WRITES: readonly Op[] = ROWS.filter((op) => op !== "get");
 
 /** See the file's header. */
 export class People {
@@ -47,6 +50,7 @@ export class People {
   /** Draws what they do, and when. */
   begin(): void {
     const { plan: { devices, plain, callers, requests, deaths, closes }, draws: all } = this.#ports;
+    const comeMs = this.#ports.plan.comeMs ?? COME_MS;
     const { world } = this.#ports.cluster;
     for (const session of this.#ports.sessions) {
       const { id } = session.name;
@@ -55,7 +59,7 @@ export class People {
       for (let i = 0; i < devices; i++) {
         const device = new Device(`${id}!d${i}`, session.name, this.#clientPorts(draws.fork(`${i}`)));
         session.devices.push(device);
-        world.after(draws.between(0, 300), () => device.start());
+        world.after(draws.between(0, comeMs), () => device.start());
         this.#says(session, draws, (ops) => device.send(ops));
         if (draws.chance(deaths)) world.after(within(), () => device.die());
         else if (draws.chance(closes)) world.after(within(), () => device.close());
@@ -64,11 +68,11 @@ export class People {
         const ports = this.#clientPorts(draws.fork(`plain ${i}`));
         const client = new PlainClient(`${id}!w${i}`, session.name, ports);
         session.plain.push(client);
-        world.after(draws.between(0, 300), () => client.start());
+        world.after(draws.between(0, comeMs), () => client.start());
         this.#says(session, draws, (ops) => client.send(ops));
       }
       for (let i = 0; i < callers * requests; i++) {
-        const request = `${id}!r${i}`, what = `${request} ${this.#ops(draws, session)}`;
+        const request = `${id}!r${i}`, what = `${request} ${this.#ops(draws, session, true)}`;
         this.open++;
         world.after(within(), () => this.#request(draws, session, request, what));
       }
@@ -87,7 +91,7 @@ export class People {
     const { name, name: { class: className, id } } = draws.pick(this.#ports.sessions);
     const once = `${id}!q${this.#calls++}`;
     const session = this.#ports.sessions.find((one) => one.name === name) as SimSession;
-    return { kind: "call", class: className, id, once, what: `${once} ${this.#ops(draws, session)}` };
+    return { kind: "call", class: className, id, once, what: `${once} ${this.#ops(draws, session, true)}` };
   }
 
   /** Somebody asks a session, and needs nothing but its answer. */
@@ -108,11 +112,18 @@ export class People {
     }
   }
 
-  /** What always throws has no end but where it is given up. */
-  #ops(draws: Draws, { name }: SimSession): string {
+  /**
+   * What always throws has no end but where it is given up. A request of a session that ended may be run by the one after
+   * it, too: it writes nothing that all share, since each write is to be made once.
+   */
+  #ops(draws: Draws, { name }: SimSession, isRequest = false): string {
     const { plan: { ops: all }, sessions } = this.#ports;
     const ops = name.class === "whole" ? all : all.filter((op) => op !== "throw");
     const words = Array.from({ length: draws.integer(1, 3) }, () => draws.pick<Op>(ops));
+    const isTwice = isRequest && all.includes("end");
+    if (isTwice) words.forEach((op, i) => words[i] = WRITES.includes(op) ? "get" : op);
+    // Nothing comes after it.
+    if (words.includes("end")) words.splice(0, words.length, ...words.filter((op) => op !== "end"), "end");
     // None is called by one that it calls.
     const other = sessions[sessions.findIndex((one) => one.name === name) + 1]?.name;
     const called = other === undefined ? "quiet" : `call:${other.class}/${other.id}`;

@@ -14,6 +14,8 @@ export interface SitesPlan extends WirePlan {
   readonly classes: readonly ClassName[];
   readonly devices: number;
   readonly plain: number;
+  /** When the last of these has come, where they take their time. */
+  readonly comeMs?: number;
   readonly callers: number;
   /** Of each device, at most. */
   readonly messages: number;
@@ -24,6 +26,8 @@ export interface SitesPlan extends WirePlan {
   readonly kills: number;
   /** Processes that stand still while others go on. */
   readonly stands: number;
+  /** Machines that are suspended alone, past all that others remember of them. */
+  readonly dozes?: number;
   /** Copies of the arbiter's disk that are put back. */
   readonly arbiters: number;
   /** Other versions of the app. */
@@ -51,6 +55,8 @@ export interface SitesPlan extends WirePlan {
   readonly commitMs: readonly [number, number];
   /** Of the arbiter's, where it is another. */
   readonly arbiterMs?: readonly [number, number];
+  /** That reads of homes' disks, and the arbiter's, see some of a commit that is under way; left out: they don't. */
+  readonly earlyChance?: number;
   readonly ops: readonly Op[];
 }
 
@@ -106,6 +112,7 @@ export function drawSitesPlan(seed: number, alone = true): SitesPlan {
  * sites that move, a disk that is lost where owners make up for it. Drawn apart: all else stays as it is.
  */
 function rarely(plan: SitesPlan, draws: Draws): SitesPlan {
+  if (draws.fork("early").chance(0.3)) plan = { ...plan, earlyChance: 0.5 };
   if (!draws.chance(0.25)) return plan;
   const { store, f } = plan;
   const rare: readonly Partial<FaultPlan>[] = [

@@ -21,7 +21,8 @@ import type { Mutation } from "../../functions/store_client.ts";
  * One word of a message. `tick` and `jolt` set a timer (the second throws, as `balk` does, unless the time is right),
  * `soon` one that is due at once and is set again when it is called, a few times,
  * `slow` and `long` wait within their handler, `call` asks another session for something (`call:CLASS/ID`), `put` writes, `swap` writes with a check, `post` asks the server outside for
- * something that it is to do once, `kick` sends its sender away.
+ * something that it is to do once, `kick` sends its sender away, `end` ends the session: what is asked of its name after
+ * that is asked of another, which says nothing that this one has said (`life`).
  *
  * Rows that all share (tests/sim/keyspace.ts) are named GROUP/NUMBER: `get:ROW` reads one, `set:ROW:WRITE` and `del:ROW:WRITE`
  * are the write of that number, `sum:ROW:WRITE:HEX` adds, `alarm:ROW:WRITE` sets a timer that is the write when it is due.
@@ -47,7 +48,8 @@ export type Op =
   | "post"
   | "throw"
   | "balk"
-  | "kick";
+  | "kick"
+  | "end";
 
 export const KICK = { code: 4001, reason: "out" };
 export const OUTSIDE = "http://outside.test";
@@ -124,6 +126,8 @@ export class Whole extends Session<SessionStore> {
   heard = map<string, number>();
   /** How often `soon` is to be set again. */
   again = 0;
+  /** What tells it from others that had its name before; empty: it has said nothing. */
+  life = "";
 
   async run(what: string): Promise<string> {
     await this.#obey(what, null);
@@ -202,6 +206,8 @@ export class Whole extends Session<SessionStore> {
         return this.#balk();
       case "kick":
         return from?.close(KICK.code, KICK.reason);
+      case "end":
+        return this.end();
     }
   }
 
@@ -254,6 +260,7 @@ export class Whole extends Session<SessionStore> {
   }
 
   #link(why: string): string {
+    if (this.life === "") this.chain = digest(this.chain, this.life = here().seed.toHex());
     this.chain = digest(this.chain, why);
     return `${++this.said}:${this.chain}:${this.heard.size}:${why}`;
   }

@@ -1,17 +1,24 @@
 /** One stateful session of a run, with all who have to do with it, and what the checker makes of them. */
 import type { StatefulName } from "../../functions/homes/mod.ts";
-import { check, type Excused, type Party, type Violation } from "./checker.ts";
+import { check, type Excused, type Party, type Violation, type Written } from "./checker.ts";
 import type { Device, PlainClient } from "./device.ts";
 import { Ledger } from "./ledger.ts";
 import type { OriginProgram, Server } from "./outside.ts";
 import type { OwnRows } from "./own_rows.ts";
-import { SurvivingLog } from "./surviving_log.ts";
+import { type Life, SurvivingLog } from "./surviving_log.ts";
 
 /** What is wrong, and what it was told from. */
 export interface Judged {
   readonly violations: readonly Violation[];
-  readonly ledger: Ledger | null;
+  /** One for each that had its name, the last one as far as it has come; null: one of them can't be run. */
+  readonly lives: readonly Lived[] | null;
   readonly parties: readonly Party[];
+}
+
+/** What became of one that had a name. */
+export interface Lived {
+  readonly ledger: Ledger;
+  readonly log: Life;
 }
 
 /** See the file's header. */
@@ -35,21 +42,22 @@ export class SimSession {
     const heard = [...devices, ...plain, ...programs].map(({ heard, sent }) =>
       `${heard.length}/${sent.length}`
     );
-    return [log.entries.length, log.epoch, ...heard].join();
+    return [log.before.length, log.entries.length, log.epoch, ...heard].join();
   }
 
   /** Everybody is where they want to be. */
   get isSettled(): boolean {
     return this.devices.every((each) => each.isOver || each.isOpen) &&
-      this.programs.some(({ isOver }) => !isOver);
+      (this.log.isEnded || this.programs.some(({ isOver }) => !isOver));
   }
 
   /** @param kept the last entry that any disk has: one that was never opened again has lost what came after it. */
   judge(
     rows: OwnRows,
     server: Server,
-    { kept, isNapped, excused }: {
+    { kept, isNapped, hasOwners, excused }: {
       readonly kept: number;
+      readonly hasOwners: boolean;
       readonly isNapped: boolean;
       readonly excused: Excused;
     },
@@ -61,21 +69,43 @@ export class SimSession {
       ...this.programs.map(programParty),
     ];
     const wrong = log.wrong.map((message) => ({ checker: "log", message: `${name.id}: ${message}` }));
-    let ledger: Ledger;
+    const lives: Lived[] = [];
+    // Of one that has ended nobody keeps anything.
+    const last: Life = log.isEnded ? log : { entries: log.entries.slice(0, kept), orders: log.orders };
     try {
-      ledger = new Ledger(name.id, log.entries.slice(0, kept));
+      for (const life of [...log.before, last]) {
+        const ledger = new Ledger(name.id, life.entries);
+        // What no disk had but in an isolate's words never ended, and the one after it did not begin anew.
+        if (life === last || isKnown(ledger, parties, answered, rows.of(name.id))) {
+          lives.push({ ledger, log: life });
+        }
+      }
     } catch (error) {
       const message = `the log of ${name.id} can't be run: ${error}`;
-      return { violations: [...wrong, { checker: "log", message }], ledger: null, parties };
+      return { violations: [...wrong, { checker: "log", message }], lives: null, parties };
     }
     const isOf = (what: string) => what.includes(`${name.id}!`);
     const violations = check({
-      ...{ key: `${name.class}/${name.id}`, ledger, parties, answered, isNapped },
+      ...{ key: `${name.class}/${name.id}`, lives: lives.map(({ ledger }) => ledger), parties },
+      ...{ answered, isNapped, hasOwners },
       ...rows.of(name.id),
       done: [...server.done.values()].filter(({ what }) => isOf(what)),
     }, excused);
-    return { violations: [...wrong, ...violations], ledger, parties };
+    return { violations: [...wrong, ...violations], lives, parties };
   }
+}
+
+/** Whether anybody outside knows anything of it. */
+function isKnown(
+  ledger: Ledger,
+  parties: readonly Party[],
+  answered: ReadonlyMap<string, readonly string[]>,
+  { put, swapped }: { readonly put: readonly Written[]; readonly swapped: readonly Written[] },
+): boolean {
+  const written = new Set([...ledger.written, ...ledger.swapped].map(({ value }) => value));
+  return parties.some(({ peer, heard }) => peer !== null && heard.length > 0 && ledger.outputs.has(peer)) ||
+    [...ledger.answers].some(([request, [made = ""]]) => answered.get(request)?.includes(made)) ||
+    [...put, ...swapped].some(({ value }) => written.has(value));
 }
 
 function deviceParty(device: Device): Party {

@@ -26,7 +26,7 @@ import { OriginProgram, Server } from "./outside.ts";
 import { OwnRows } from "./own_rows.ts";
 import { People } from "./people.ts";
 import { drawSitesPlan, type SitesPlan } from "./plan.ts";
-import { type Judged, SimSession } from "./session.ts";
+import { type Judged, type Lived, SimSession } from "./session.ts";
 import { Site } from "./site.ts";
 import type { Surroundings, Wrongs } from "./surroundings.ts";
 import { Wire, type WireParts } from "./wire.ts";
@@ -211,10 +211,12 @@ class Simulation {
     cluster.finish();
     const ledgers: Ledger[] = [], acted: Acted[] = [], seen: unknown[] = [];
     for (const session of this.#sessions) {
-      const { ledger, told } = this.#judge(session);
+      const { lives, told } = this.#judge(session);
       seen.push(told);
-      if (ledger !== null) ledgers.push(ledger);
-      if (ledger !== null) acted.push({ ledger, log: session.log });
+      for (const life of lives ?? []) {
+        ledgers.push(life.ledger);
+        acted.push(life);
+      }
     }
     const excused = (what: string) => this.#probe(`excused ${what}`);
     this.#found.push(...checkCalls(ledgers, excused));
@@ -300,24 +302,28 @@ class Simulation {
 
   #judged(session: SimSession, excused: Excused = () => {}): Judged {
     const kept = [...this.#sites.values()].map(({ homes }) => homes?.debugLog(session.name)?.last ?? 0);
-    const isNapped = this.#plan.store.faults.nap > 0;
-    return session.judge(this.#rows, this.#server, { kept: Math.max(...kept), isNapped, excused });
+    const isNapped = this.#plan.store.faults.nap > 0 || (this.#plan.dozes ?? 0) > 0;
+    const hasOwners = this.#plan.f > 0;
+    return session.judge(this.#rows, this.#server, { kept: Math.max(...kept), isNapped, hasOwners, excused });
   }
 
-  #judge(session: SimSession): { readonly ledger: Ledger | null; readonly told: unknown } {
+  #judge(session: SimSession): { readonly lives: readonly Lived[] | null; readonly told: unknown } {
     const excused = (what: string) => this.#probe(`excused ${what}`);
-    const { violations, ledger, parties } = this.#judged(session, excused);
-    this.#probe("called", ledger?.called.length);
+    const { violations, lives, parties } = this.#judged(session, excused);
     this.#found.push(...violations);
     const { log, answered } = session;
     this.#probe("entries", log.entries.length);
     this.#probe("openings", log.openings);
-    this.#probe("undone", ledger?.undone.size);
-    this.#probe("posted", ledger?.posted.length);
-    this.#probe("swapped", ledger?.swapped.length);
-    this.#probe("acts", ledger?.acts.length);
+    this.#probe("begun anew", log.before.length);
+    for (const { ledger } of lives ?? []) {
+      this.#probe("called", ledger.called.length);
+      this.#probe("undone", ledger.undone.size);
+      this.#probe("posted", ledger.posted.length);
+      this.#probe("swapped", ledger.swapped.length);
+      this.#probe("acts", ledger.acts.length);
+    }
     for (const { heard } of parties) this.#probe("heard", heard.length);
-    return { ledger, told: [parties, [...answered]] };
+    return { lives, told: [parties, [...answered]] };
   }
 
   #wire(gateway: Site, draws: Draws): Wire {

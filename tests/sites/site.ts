@@ -60,7 +60,7 @@ export class Site implements Above {
       },
       random: () => draws.unit(),
       commitDelayMs: commitMs,
-      earlyChance: 0,
+      earlyChance: this.#around.plan.earlyChance ?? 0,
       keepChance: this.#around.plan.store.keepChance,
     }, rows?.copy());
   }

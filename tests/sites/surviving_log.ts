@@ -6,14 +6,26 @@
  * one that counts here, and then what was heard before is not of it.
  *
  * SL1  An epoch is one process's: two homes never serve in the same.
+ * SL2  One that begins anew under the same name, in a later epoch, comes after one that has ended, and stays as it was
+ *      then. Where none has ended whoever is given nothing has lost what was there.
  */
 import { readEntries, type ReadEntry } from "../../functions/turns/log_entry.ts";
 
+/** The log of one session to its end, or as far as it has come. */
+export interface Life {
+  readonly entries: readonly ReadEntry[];
+  /** Of each entry, when it was first seen: how much had been observed of the run by then. */
+  readonly orders: readonly number[];
+}
+
 /** See the file's header. */
 export class SurvivingLog {
-  readonly entries: ReadEntry[] = [];
-  /** Of each entry, when it was first seen: how much had been observed of the run by then. */
-  readonly orders: number[] = [];
+  /** SL2: those that have ended. */
+  readonly before: Life[] = [];
+  entries: ReadEntry[] = [];
+  orders: number[] = [];
+  /** With so many entries it has ended; null: it has not. */
+  #end: number | null = null;
   readonly wrong: string[] = [];
   #epoch = 0;
   readonly #owners = new Map<number, string>();
@@ -21,6 +33,11 @@ export class SurvivingLog {
 
   get epoch(): number {
     return this.#epoch;
+  }
+
+  /** Whether nobody who is there now has anything to do with it. */
+  get isEnded(): boolean {
+    return this.#end !== null;
   }
 
   /** It is gone on with from there. */
@@ -40,22 +57,29 @@ export class SurvivingLog {
     if (epoch < this.#epoch) return; // the same: another isolate of that home
     this.#epoch = epoch;
     this.openings++;
+    const given = pieces.flatMap((bytes) => readEntries(bytes));
+    if (this.#end !== null && at === 0 && given.length === 0) { // SL2
+      this.before.push({ entries: this.entries, orders: this.orders });
+      [this.entries, this.orders, this.#end] = [[], [], null];
+    }
     if (at > this.entries.length) {
       this.wrong.push(`epoch ${epoch} begins at entry ${at} of ${this.entries.length}`);
       return;
     }
     this.entries.length = at;
-    for (const bytes of pieces) this.entries.push(...readEntries(bytes));
+    this.entries.push(...given);
+    if (this.entries.length < (this.#end ?? 0)) this.#end = null;
     this.orders.length = Math.min(this.orders.length, this.entries.length);
     this.#seen(order);
   }
 
   committed(
     epoch: number,
-    { first, count, entries: bytes }: {
+    { first, count, entries: bytes, isEnded }: {
       readonly first: number;
       readonly count: number;
       readonly entries: Uint8Array;
+      readonly isEnded: boolean;
     },
     order: number,
   ): void {
@@ -64,6 +88,7 @@ export class SurvivingLog {
       this.wrong.push(`epoch ${epoch} commits entry ${first} after ${this.entries.length}`);
     }
     this.entries.push(...readEntries(bytes));
+    if (isEnded) this.#end = this.entries.length;
     this.#seen(order);
   }
 

@@ -308,6 +308,19 @@ Deno.test("who asks again after the end has the last answer, until it was heard 
   assert.equal(await ask(host, "add", 1), 2);
 });
 
+Deno.test("what was asked behind the request that ends a session does not wait until that one's answer is heard (EN3)", async () => {
+  await using host = await memoryHost(robot);
+  await ask(host, "add", 5);
+  const last = askAs(host, "last", "close"), behind = askAs(host, "behind", "add", 1);
+  const late = Promise.withResolvers<"late">(), timer = setTimeout(() => late.resolve("late"), 5_000);
+  const told = behind.catch(({ code }) => code);
+  assert.equal(await Promise.race([told, late.promise]), "ended", "the router asks again");
+  clearTimeout(timer);
+  assert.equal(await last, 5);
+  assert.equal(await askAs(host, "behind", "add", 1), 1, "it is run by the one that begins anew");
+  assert.equal(await askAs(host, "last", "close"), 5, "whose answer nobody heard is kept");
+});
+
 Deno.test("a session whose last answer was heard has ended, and its log is gone", async () => {
   await using host = await memoryHost(robot);
   await ask(host, "add", 5);
