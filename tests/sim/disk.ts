@@ -92,10 +92,10 @@ export class SimDisk implements Storage {
     return copy;
   }
 
-  /** The disk is lost: a blank one. */
-  wipe(): SimDisk {
+  /** The disk is lost: a blank one, or one with what was on some disk before. */
+  wipe(copy?: DiskCopy): SimDisk {
     this.#kill();
-    return new SimDisk(this.#options);
+    return new SimDisk(this.#options, copy?.copy());
   }
 
   /** Every commit from now on, the one under way included, fails as a full or broken disk does. */

@@ -38,6 +38,7 @@ const SELDOM: readonly string[] = [
     "stale_evicted",
     "compared_parts",
     "request: owners_unreachable",
+    "older disk set aside",
   ],
 ];
 

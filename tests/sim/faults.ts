@@ -35,6 +35,8 @@ const DOWN_MS: readonly [number, number] = [2, 400];
 /** Some rows, and in some runs most. */
 const ROT_CHANCE = 0.3;
 const GRACE_MS: readonly [number, number] = [0, 50];
+/** So much older than the disk a copy of it is. */
+const BACK_MS: readonly [number, number] = [5, 1_500];
 const SLOW_DISK_MS: readonly [number, number] = [20, 600];
 const SLOW_DISK_FACTORS: readonly [number, number] = [5, 50];
 
@@ -168,6 +170,8 @@ export class Faults {
         return this.#clocks.strike(name, site, draws);
       case "rot":
         return this.#rot(site, draws);
+      case "back":
+        return this.#back(site, draws);
       case "slowDisk":
         return this.#slowDisk(site, draws);
       case "remove": {
@@ -226,6 +230,26 @@ export class Faults {
       if (draws.chance(ROT_CHANCE) && site.rot(key)) this.#around.probes.count("a row rotted");
     }
     this.#away(site, draws);
+  }
+
+  /** Somebody has copied a disk, and puts the copy in its place; where it is known for one, the site begins with a blank disk. */
+  #back(site: SimSite, draws: Draws): void {
+    const { world } = this.#around;
+    if (site.plan.tier !== "edge" || site.process?.ready !== true) return;
+    const copy = site.copyDisk();
+    world.after(draws.between(...BACK_MS), () => {
+      if (this.#over || this.#down.has(site) || this.#departures.isAway(site) || site.isMoving) return;
+      this.#say(`the disk of ${site.plan.id} is an older copy`);
+      site.putBack(copy, () => {
+        if (this.#down.has(site) || this.#departures.isAway(site)) return;
+        this.#say(`${site.plan.id} sets its disk aside`);
+        this.#around.probes.count("older disk set aside");
+        this.#down.add(site);
+        if (this.#over) void this.#restart(site);
+        else this.#away(site, draws);
+      });
+      this.#away(site, draws);
+    });
   }
 
   #away(site: SimSite, draws: Draws): void {

@@ -16,8 +16,9 @@ import { heardBy, RecordingStorage } from "./recording.ts";
 import type { SiteId } from "../../store/ports.ts";
 import type { Key } from "../../store/key.ts";
 import { Reader } from "../../store/codec.ts";
+import { OlderDisk } from "../../store/lost.ts";
 import type { ClockValue, Position, Row } from "../../store/row.ts";
-import { SimDisk } from "./disk.ts";
+import { type DiskCopy, SimDisk } from "./disk.ts";
 import type { SitePlan } from "./topology.ts";
 import { ProcessClock, type World } from "./world.ts";
 
@@ -137,6 +138,8 @@ export class SimSite {
   #lost: readonly SiteId[] = [];
   #isUp = false;
   #isDiskFull = false;
+  /** What happens where its disk is found to be an older copy; null: none was put back. */
+  #older: (() => void) | null = null;
   #failed: () => void = () => {};
   readonly #above: Above | null;
 
@@ -258,6 +261,7 @@ export class SimSite {
       if (attempt !== this.#starting) return;
       probes.count("fatal");
       if (this.#isDiskFull) return this.#failed();
+      if (error instanceof OlderDisk && this.#older !== null) return this.#setAside();
       said(`fatal: ${error.stack ?? error.message}`);
     };
     const serving = Promise.withResolvers<void>();
@@ -383,6 +387,28 @@ export class SimSite {
     this.#blank = true;
     this.#number = 0;
     this.#above?.ended(true);
+  }
+
+  /** What is on its disk now. */
+  copyDisk(): DiskCopy {
+    return this.#disk.copy();
+  }
+
+  /** Power is cut, and its disk is an older copy from now on. @param found it was found to be one: the disk is blank. */
+  putBack(copy: DiskCopy, found: () => void): void {
+    this.wipe();
+    this.#disk = this.#disk.wipe(copy);
+    this.#blank = false;
+    this.#older = found;
+  }
+
+  /** As a site does whose disk is an older copy (runtime/site/site.ts). */
+  #setAside(): void {
+    this.#kill();
+    this.#disk = this.#disk.wipe();
+    [this.#blank, this.#number] = [true, 0];
+    this.#above?.ended(false);
+    this.#older?.();
   }
 
   /**

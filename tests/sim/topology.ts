@@ -72,6 +72,8 @@ export interface FaultPlan {
   readonly slowDisk: number;
   /** Rows of a disk change by themselves while its site is down. */
   readonly rot: number;
+  /** Edges whose disk is an older copy of itself when they start. */
+  readonly back: number;
   /** Crashes at a point of the protocol (crash_points.ts). */
   readonly point: number;
   /** Sites, edges and whole branches, that get another parent. */
@@ -103,6 +105,7 @@ export const NO_FAULTS: FaultPlan = {
   slowLinks: 0,
   slowDisk: 0,
   rot: 0,
+  back: 0,
   point: 0,
   remove: 0,
   retire: 0,
@@ -187,7 +190,30 @@ export function drawPlan(seed: number, sites?: number): Plan {
   const rotting = rot.chance(0.2)
     ? { ...lossy, faults: { ...lossy.faults, rot: rot.between(0.5, 4) } }
     : lossy;
-  return moving(owning(removing(rotting, draws.fork("remove")), draws.fork("owners")), draws.fork("moves"));
+  const owned = owning(removing(rotting, draws.fork("remove")), draws.fork("owners"));
+  const restored = restoring(owned, draws.fork("back"));
+  return moving(retiring(restored, draws.fork("retire")), draws.fork("moves"));
+}
+
+/** In some runs sites are drained for good. What they held for others goes with them: these lose no disk meanwhile. */
+function retiring(plan: Plan, draws: Draws): Plan {
+  const { faults, sites } = plan;
+  const f = Math.max(0, ...sites.map(({ owners }) => owners.f));
+  // Enough sites must be left to own.
+  if (!draws.chance(0.15) || sites.length - 2 < f) return plan;
+  const calm = f > 0 ? { wipe: 0, wipeInner: 0, remove: 0, back: 0 } : {};
+  return { ...plan, faults: { ...faults, ...calm, retire: 1 } };
+}
+
+/** In some runs disks go back, no more of them than a site has owners: these know what it had told. */
+function restoring(plan: Plan, draws: Draws): Plan {
+  const { faults, sites } = plan;
+  const f = Math.max(0, ...sites.map(({ owners }) => owners.f));
+  if (f === 0 || !draws.chance(0.2)) return plan;
+  return {
+    ...plan,
+    faults: { ...faults, back: draws.integer(1, f), wipe: 0, wipeInner: 0, remove: 0, nap: 0 },
+  };
 }
 
 /** In some runs sites get other parents, in some of those because one is lost for good. */
@@ -371,6 +397,7 @@ function drawMixed(draws: Draws, count?: number): Plan {
       slowLinks: rarely(0.15, 2),
       slowDisk: rarely(0.2, 3),
       rot: 0,
+      back: 0,
       remove: 0,
       retire: 0,
       move: 0,

@@ -27,7 +27,13 @@ import {
   stableAlone,
 } from "./broken/stream.ts";
 import { blankHasPushed, dropsWhenFull, forgetsChildren, hidesFloors } from "./broken/losses.ts";
-import { acknowledgesEarly, leavesOutDamaged, losesLastCommit, missesAreAbsent } from "./broken/disk.ts";
+import {
+  acknowledgesEarly,
+  goesOnFromOlder,
+  leavesOutDamaged,
+  losesLastCommit,
+  missesAreAbsent,
+} from "./broken/disk.ts";
 import {
   adoptsAlone,
   hearsNoEnd,
@@ -108,6 +114,7 @@ export async function hunt(variant: Variant, seeds: number): Promise<Caught | nu
 export const VARIANTS: readonly Variant[] = [
   acknowledgesEarly,
   losesLastCommit,
+  goesOnFromOlder,
   missesAreAbsent,
   leavesOutDamaged,
   carriesFootprint,

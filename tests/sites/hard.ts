@@ -355,6 +355,10 @@ const orphaned: Change = (plan) => more(regions({ ...restless(plan), f: 1 }), { 
 const removed: Change = (plan) =>
   more(star(restless(plan), { delaysMs: [1, 5, 15, 2, 3], f: 1 }), { remove: 1, crash: 1 });
 
+/** Disks are older copies of themselves: of the store; those of homes are known by what is beside them, and set aside. */
+const older: Change = (plan) =>
+  more(star(restless(plan), { delaysMs: [1, 5, 15, 2], f: 1 }), { back: 1, crash: 1, partition: 2 });
+
 /** Sites are drained and taken off the tree, so that nothing is lost and nobody is told of a loss; some come back. */
 const retired: Change = (plan) =>
   more(star(restless(plan), { delaysMs: [1, 5, 15, 2, 3], f: 1 }), { retire: 1, crash: 1, stop: 1 });
@@ -406,6 +410,7 @@ export const HARD: Readonly<Record<string, Change>> = {
     orphaned,
     removed,
     retired,
+    older,
     hollow,
     leaping,
     overslept,

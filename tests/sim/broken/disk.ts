@@ -3,6 +3,7 @@ import type { Replica } from "../../../store/api.ts";
 import type { Key } from "../../../store/key.ts";
 import { type Commit, DamagedRows, type SiteId, type Storage } from "../../../store/ports.ts";
 import { hooked, slowDisks, type Variant, withFaults } from "./hooks.ts";
+import { besieged } from "./wards.ts";
 
 export const acknowledgesEarly: Variant = {
   name: "acknowledge before sync",
@@ -42,6 +43,31 @@ export const losesLastCommit: Variant = {
   },
   change: withFaults({ crash: 6, wipe: 0 }),
   from: 45,
+};
+
+export const goesOnFromOlder: Variant = {
+  name: "a disk that went back is gone on from",
+  rule:
+    "H13: what neighbours, owners and tokens have had of a site's journal is on its disk, or that is an older copy",
+  make: () =>
+    hooked(() => ({
+      receives: (_, message, replica) => {
+        const { position: head } = replica.status();
+        if (message.kind === "welcome") return [{ ...message, pushed: Math.min(message.pushed, head) }];
+        if (message.kind === "warded") return [{ ...message, position: Math.min(message.position, head) }];
+        return [message];
+      },
+      presents: (token, replica) => {
+        const { replica: number, position: head } = replica.status();
+        if (token.replica !== number) return token;
+        const path = token.path.map((position, depth, { length }) =>
+          depth + 1 === length && position !== null ? Math.min(position, head) : position
+        );
+        return { ...token, path };
+      },
+    })),
+  change: besieged({ back: 1, crash: 2 }, { peerMs: [2, 4], edgeMs: [60, 10, 20, 5] }),
+  from: 10,
 };
 
 /** The commit that would take a commit back. */
