@@ -4,6 +4,8 @@
  *
  * SU1  A trial that finds something where nothing is broken, or takes too long, is tried on no mutant.
  * SU2  Of a file that has changed since, a trial passes everything or nothing, as it did.
+ * SU3  A test file that the survey has not seen, be it newer or left out of a part, is tried on what it imports itself,
+ *      once it has been run with nothing broken.
  */
 import { runChild } from "./child.ts";
 import { instrument, type Instrumented } from "./instrument.ts";
@@ -192,6 +194,17 @@ function encoded(passes: Readonly<Record<string, readonly number[]>>): Record<st
   return out;
 }
 
+/** Runs a test file that no survey has seen, with nothing broken; null where it fails, or takes too long (SU3, SU1). */
+export async function surveyTest(suite: string, scratch: Scratch): Promise<Surveyed | null> {
+  const { how, code, cpuMs } = await runChild({
+    args: ["test", "-A", "--no-check", "--reporter=tap", suite],
+    cwd: scratch.root,
+    cpuMsMax: TEST_CPU_MS_MAX,
+    onLine: () => {},
+  });
+  return how === "exited" && code === 0 ? { kind: "test", suite, name: "", cpuMs, passes: {} } : null;
+}
+
 /** A survey that can be asked who passes a place. */
 export class Reach {
   readonly #kept: Kept;
@@ -201,6 +214,11 @@ export class Reach {
 
   constructor(kept: Kept) {
     this.#kept = kept;
+  }
+
+  /** Whether the survey has looked at a test file, whatever came of it. */
+  hasSeen(suite: string): boolean {
+    return [...this.#kept.trials, ...this.#kept.wrong].some((trial) => trial.suite === suite);
   }
 
   /** Trials that pass a place of a file. */

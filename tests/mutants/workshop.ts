@@ -14,7 +14,7 @@ import { FOLDERS, type Scope, scopeOf } from "./scope.ts";
 import { Scratch } from "./scratch.ts";
 import { SIMULATORS } from "./simulators/mod.ts";
 import { sampled } from "./sample.ts";
-import { type Kept, Reach, survey, type Surveyed, type SurveyPart } from "./survey.ts";
+import { type Kept, Reach, survey, type Surveyed, type SurveyPart, surveyTest } from "./survey.ts";
 import { digest, parse, type Parsed } from "./syntax.ts";
 import { TypeCheck } from "./type_check.ts";
 
@@ -69,6 +69,8 @@ export class Workshop {
   readonly #mutants = new Map<string, Promise<Mutant[]>>();
   #cited: ReadonlySet<string> | null = null;
   readonly #suites = new Map<string, Promise<string>>();
+  /** Of those that the survey has not seen; null: it fails with nothing broken. */
+  readonly #surveyedTests = new Map<string, Promise<Surveyed | null>>();
 
   private constructor(root: string, scope: Scope, parsed: ReadonlyMap<string, Parsed>) {
     this.root = root;
@@ -204,6 +206,7 @@ export class Workshop {
   async #tryAll(file: string, mutants: readonly Mutant[], tools: Tools): Promise<void> {
     const { reach, types, scratch, effort, done } = tools;
     const text = this.#textOf(file), fileHash = await digest(text);
+    const unseen = await this.#unseen(file, reach, scratch);
     const planned: (Planned & { readonly tests: readonly Surveyed[] })[] = [];
     const resultOf = (mutant: Mutant, outcome: Outcome, rest: Partial<Result> = {}): Result => ({
       ...{ id: mutant.id, outcome, tried: 0, cpuMs: 0, member: mutant.memberHash, file: fileHash, tests: "" },
@@ -219,7 +222,7 @@ export class Workshop {
         await done(mutant, resultOf(mutant, "no types", { says: error.slice(0, 300) }));
         continue;
       }
-      const passing = await reach.passing(file, text, mutant.start);
+      const passing = [...await reach.passing(file, text, mutant.start), ...unseen];
       const isNear = (test: string) =>
         this.scope.sources.get(test)?.imports.some(({ path }) => path === file) === true;
       const { simulators, tests } = choiceOf(passing, isNear, effort);
@@ -250,6 +253,26 @@ export class Workshop {
     }
   }
 
+  /** Test files that import a file and that the survey has not seen (survey.ts SU3). */
+  #unseenSuites(file: string, reach: Reach): string[] {
+    return [...this.scope.tests.keys()].filter((suite) =>
+      !reach.hasSeen(suite) &&
+      this.scope.sources.get(suite)?.imports.some(({ path }) => path === file) === true
+    );
+  }
+
+  /** As trials, each run once with nothing broken. */
+  async #unseen(file: string, reach: Reach, scratch: Scratch): Promise<Surveyed[]> {
+    const trials: Surveyed[] = [];
+    for (const suite of this.#unseenSuites(file, reach)) {
+      const known = this.#surveyedTests.get(suite) ?? surveyTest(suite, scratch);
+      this.#surveyedTests.set(suite, known);
+      const trial = await known;
+      if (trial !== null) trials.push(trial);
+    }
+    return trials;
+  }
+
   /** Whether what is known of a mutant counts (results.ts, RE1). */
   async isKept(
     mutant: Mutant,
@@ -265,7 +288,8 @@ export class Workshop {
       case "no types":
         return true;
       case "not passed":
-        return (await this.#passing(mutant, reach)).length === 0;
+        return this.#unseenSuites(mutant.file, reach).length === 0 &&
+          (await this.#passing(mutant, reach)).length === 0;
       case "caught":
         return result.tests === await this.#suiteHash(result.by ?? "");
       case "hung":
