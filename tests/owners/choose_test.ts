@@ -35,6 +35,20 @@ Deno.test("owners share no failure area where there is a choice", () => {
   assert.deepEqual(chooseOwners(here, { f: 5, nearMs: 10 }, sites).owners, ["me", "b", "e", "d", "a", "c"]);
 });
 
+Deno.test("one whose loss costs more is taken where another would share an area, or there is none (C5)", () => {
+  const costly = { ...at("a", 12, "y"), isLast: true };
+  const first = (...sites: Candidate[]) =>
+    chooseOwners({ id: "me", area: "x" }, { f: 1, nearMs: 10 }, sites).owners[1];
+  assert.equal(first({ ...costly, isLast: false }, at("b", 50, "z")), "a");
+  for (const other of [at("b", 50, "z"), at("b", 3, "z"), at("b", null, "z")]) {
+    assert.equal(first(costly, other), "b");
+    assert.equal(first(other, costly), "b");
+  }
+  assert.equal(first(costly, at("b", 50, "x")), "a", "the other shares this site's area");
+  assert.equal(first(costly, at("b", 50, "z", false)), "a", "the other does not live");
+  assert.equal(first(costly), "a");
+});
+
 Deno.test("a site that does not live is no owner, and missing ones are counted", () => {
   const sites = [at("a", 10, null, false), at("b", 20)];
   assert.deepEqual(chooseOwners(self, { f: 2, nearMs: 10 }, sites), { owners: ["me", "b"], missing: 1 });

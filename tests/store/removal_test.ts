@@ -175,6 +175,7 @@ Deno.test("a site that was let in again and lost before it joined can be removed
   const remove = async (id: string) => (await scene.done(members.remove(id))).kind;
   scene.site("e").wipe();
   assert.equal(await remove("nobody"), "unknown");
+  assert.equal(await remove("root"), "root");
   assert.equal(await remove("e"), "removed");
   assert.equal(await remove("e"), "unknown", "it is removed already");
   assert.equal(await scene.done(members.admit("e")), true);
