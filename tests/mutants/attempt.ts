@@ -279,7 +279,7 @@ export async function tryTests(
   await scratch.write(mutant.file, mutated(scratch.text(mutant.file), mutant));
   try {
     const expectedMs = trials.reduce((sum, { cpuMs }) => sum + cpuMs, 0);
-    let failed = "";
+    let failed = "", suite = "";
     const ended = await runChild({
       args: [
         "test",
@@ -292,7 +292,9 @@ export async function tryTests(
       cwd: scratch.root,
       cpuMsMax: expectedMs * TIMES + LOAD_MS / 4,
       onLine: (line) => {
-        if (failed === "" && /^\s*not ok/.test(line)) failed = line.trim();
+        if (failed !== "") return;
+        suite = /^# \.\/(\S+)/.exec(line)?.[1] ?? suite;
+        if (/^\s*not ok/.test(line)) failed = line.trim();
       },
     });
     const base = { tried: trials.length, cpuMs: ended.cpuMs };
@@ -301,24 +303,11 @@ export async function tryTests(
     }
     if (failed === "" && ended.code === 0) return { ...NOTHING, ...base };
     const name = failed.replace(/^not ok \d+ - /, "").replace(/ # .*$/, "");
-    const by = await whichHas(name, trials, scratch);
+    const by = trials.find((trial) => trial.suite === suite) ?? trials[0] ?? null;
     return { outcome: "caught", by, says: shortened(name || lastLine(ended.errors)), ...base };
   } finally {
     await scratch.restore(mutant.file);
   }
-}
-
-/** Of several test files the one that has a test of this name. */
-async function whichHas(
-  name: string,
-  trials: readonly Surveyed[],
-  scratch: Scratch,
-): Promise<Surveyed | null> {
-  for (const trial of trials) {
-    const text = await Deno.readTextFile(scratch.root + trial.suite);
-    if (name !== "" && (text.includes(name) || name.includes(trial.suite))) return trial;
-  }
-  return trials.find(({ suite }) => name.includes(suite.replace(/^.*\//, ""))) ?? trials[0] ?? null;
 }
 
 const shortened = (text: string): string => text.replaceAll(/\s+/g, " ").slice(0, SAYS_CHARS);
