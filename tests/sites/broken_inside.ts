@@ -102,11 +102,4 @@ export const INSIDE_VARIANTS: readonly InsideVariant[] = [
       await this.releases.release(commit, entry, handler);\n`,
     ...{ plan: "ending", first: 0, seeds: 40 },
   },
-  {
-    name: "the marks of what was written once go before the end of its session is on record",
-    file: "runtime/stateful/session_run.ts",
-    says: "    await this.home.end();\n    // Whoever",
-    becomes: "    await this.store.forget().catch(() => {});\n    await this.home.end();\n    // Whoever",
-    ...{ plan: "ending", first: 1_339, seeds: 1, caughtBy: "integrity" },
-  },
 ];

@@ -3,8 +3,8 @@
  * rows who call stateful sessions, clients of stateful sessions with both kinds of host side, callers, programs behind
  * the sessions; and faults drawn from the seed.
  *
- * Stages: safety phase → healing: everybody has what is theirs, and nothing is under way → somebody asks each session
- * once more → all is at the root, and looked at once more → the checkers.
+ * Stages: safety phase → healing: everybody has what is theirs, and nothing is under way, which is judged →
+ * somebody asks each session once more → all is at the root, and looked at once more → the checkers.
  */
 import { useOneForm } from "../../functions/value.ts";
 import type { OpenReplica } from "../../store/api.ts";
@@ -254,11 +254,10 @@ class Simulation {
     };
     mend();
     await this.#settled();
-    // Timers are called whether or not anybody asks; what a home had committed and not let out when it died leaves when
-    // somebody does.
+    // All of it whether or not anybody asks.
     for (const session of this.#sessions) {
       const { violations } = this.#judged(session);
-      this.#found.push(...violations.filter(({ message }) => message.endsWith("was never called")));
+      this.#found.push(...violations);
     }
     for (const session of this.#sessions) this.#people.last(session);
     await this.#settled();
