@@ -3,7 +3,7 @@
  * (`DurableObject`, `WorkflowEntrypoint`, `RpcTarget`, …) is refused by the bundler, with its place.
  */
 import { CONTEXT_SLOT, type ContextSlot } from "./context.ts";
-import { AppError } from "./errors.ts";
+import { AppError } from "./vocabulary/errors.ts";
 
 export { env } from "./context.ts";
 export { WorkerEntrypoint } from "./worker_entrypoint.ts";

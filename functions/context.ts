@@ -9,7 +9,7 @@
  *     load, and no request sees another's session.
  */
 import type { BaseEnv, EnvOf } from "./define.ts";
-import { AppError } from "./errors.ts";
+import { AppError } from "./vocabulary/errors.ts";
 import type {
   Kv,
   KvAtomic,
@@ -21,7 +21,7 @@ import type {
   KvListOptions,
   KvListSelector,
 } from "./kv_interface.ts";
-import type { ReadLevel } from "./store_client.ts";
+import type { ReadLevel } from "./vocabulary/store_client.ts";
 
 /** Where both copies look. */
 export const CONTEXT_SLOT: unique symbol = Symbol.for("sojourn.context") as never;

@@ -3,7 +3,7 @@
  * `c.executionCtx`, under a type that knows nothing of sites and sessions. No framework is imported here.
  */
 import type { AppContext } from "./define.ts";
-import { AppError } from "./errors.ts";
+import { AppError } from "./vocabulary/errors.ts";
 
 /**
  * The `ctx` of the request that a Hono context belongs to.

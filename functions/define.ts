@@ -2,7 +2,7 @@
  * What an app declares: `defineApp`, `table`, and the types that follow from a declaration (`EnvOf`). Nothing here
  * runs but the functions that return their argument; the bootstrap reads the result (env.ts, manifest.ts).
  */
-import type { KeyPart } from "../store/key.ts";
+import type { KeyPart } from "../store/model/key.ts";
 import type { SessionNamespace } from "./calls/namespace.ts";
 import type { Kv } from "./kv_interface.ts";
 import type { Queue, QueueBatch, QueueDefinition } from "./queue.ts";

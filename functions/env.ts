@@ -10,12 +10,12 @@
  * N3  A declared variable or secret is also `env.NAME`; no name of the platform's is ever another.
  */
 import { namespaceOf, type SessionCaller } from "./calls/stub.ts";
-import { AppError, notAvailable } from "./errors.ts";
+import { AppError, notAvailable } from "./vocabulary/errors.ts";
 import type { BaseEnv, TableDefinition } from "./define.ts";
 import { RequestKv } from "./kv.ts";
 import type { Kv } from "./kv_interface.ts";
 import { ReadBatch } from "./read_batch.ts";
-import type { StoreClient } from "./store_client.ts";
+import type { StoreClient } from "./vocabulary/store_client.ts";
 import { PreparedTable } from "./prepared_table.ts";
 import { RequestTable } from "./table.ts";
 

@@ -16,12 +16,12 @@
  *     was read after it and is absent or newer. Then the row's version can never come back to the entry's, and no
  *     removal of the winning row's entries exists anywhere.
  */
-import { type Key, type KeyPart, packKey } from "../store/key.ts";
-import { VALUE_TAG } from "../store/value.ts";
-import { AppError, KvTypeError } from "./errors.ts";
+import { type Key, type KeyPart, packKey } from "../store/model/key.ts";
+import { VALUE_TAG } from "../store/model/value.ts";
+import { AppError, KvTypeError } from "./vocabulary/errors.ts";
 import { packBounded } from "./key_space.ts";
-import { KEY_BYTES_MAX } from "./limits.ts";
-import type { StoredRow } from "./store_client.ts";
+import { KEY_BYTES_MAX } from "./vocabulary/limits.ts";
+import type { StoredRow } from "./vocabulary/store_client.ts";
 
 /** A packed number. */
 const NONCE_BYTES = 9;

@@ -9,15 +9,15 @@
  *
  * Rows are taken as they are stored, without the schema and `upgrade` of the app, which only isolates have.
  */
-import { type Key, packKey } from "../store/key.ts";
-import { keyAfter, prefixRange } from "../store/range.ts";
-import { codeOf } from "./errors.ts";
+import { type Key, packKey } from "../store/model/key.ts";
+import { keyAfter, prefixRange } from "../store/model/range.ts";
+import { codeOf } from "./vocabulary/errors.ts";
 import { entryValue, freshNonce, TableIndex } from "./index_entries.ts";
 import { WriteBatch } from "./kv_atomic.ts";
-import { ATOMIC_CHECKS_MAX } from "./limits.ts";
+import { ATOMIC_CHECKS_MAX } from "./vocabulary/limits.ts";
 import type { Manifest } from "./manifest.ts";
-import type { StoreClient, StoredRow } from "./store_client.ts";
-import { decodeValue } from "./value.ts";
+import type { StoreClient, StoredRow } from "./vocabulary/store_client.ts";
+import { decodeValue } from "./values/value.ts";
 
 type TableManifest = Pick<Manifest["tables"][string], "key" | "indexes"> & {
   readonly at?: string | undefined;

@@ -6,9 +6,9 @@
  * Q1  Arguments are checked, and values encoded, before anything is sent: a call that throws changed nothing.
  * Q2  A list asks the store for no more rows than its limit leaves, so that only that interval is covered.
  */
-import { type Key, unpackKey } from "../store/key.ts";
-import { keyAfter, pointRange } from "../store/range.ts";
-import { KvTypeError, notAvailable } from "./errors.ts";
+import { type Key, unpackKey } from "../store/model/key.ts";
+import { keyAfter, pointRange } from "../store/model/range.ts";
+import { KvTypeError, notAvailable } from "./vocabulary/errors.ts";
 import {
   decodeCursor,
   encodeCursor,
@@ -30,10 +30,10 @@ import type {
   KvListOptions,
   KvListSelector,
 } from "./kv_interface.ts";
-import { GET_MANY_MAX, LIST_PAGE_DEFAULT, LIST_PAGE_MAX, WATCH_KEYS_MAX } from "./limits.ts";
+import { GET_MANY_MAX, LIST_PAGE_DEFAULT, LIST_PAGE_MAX, WATCH_KEYS_MAX } from "./vocabulary/limits.ts";
 import { ReadBatch } from "./read_batch.ts";
-import type { ReadLevel, StoreClient, StoredRow } from "./store_client.ts";
-import { decodeValue } from "./value.ts";
+import type { ReadLevel, StoreClient, StoredRow } from "./vocabulary/store_client.ts";
+import { decodeValue } from "./values/value.ts";
 
 const LEVELS: ReadonlySet<unknown> = new Set<ReadLevel>(["eventual", "session", "strong"]);
 

@@ -3,9 +3,9 @@
  *
  * Q3  What exceeds a limit throws from the call that exceeds it, before anything is sent.
  */
-import type { Key } from "../store/key.ts";
-import { parseVersionstamp } from "../store/row.ts";
-import { KvTypeError, notAvailable } from "./errors.ts";
+import type { Key } from "../store/model/key.ts";
+import { parseVersionstamp } from "../store/model/row.ts";
+import { KvTypeError, notAvailable } from "./vocabulary/errors.ts";
 import { packUserKey } from "./key_space.ts";
 import type {
   KvAtomic,
@@ -16,10 +16,10 @@ import type {
   KvMutation,
   KvNumber,
 } from "./kv_interface.ts";
-import { isKvU64, KvU64 } from "./kv_u64.ts";
-import { ATOMIC_BYTES_MAX, ATOMIC_CHECKS_MAX, ATOMIC_MUTATIONS_MAX } from "./limits.ts";
-import type { Check, Mutation, StoreClient } from "./store_client.ts";
-import { encodeValue } from "./value.ts";
+import { isKvU64, KvU64 } from "./values/kv_u64.ts";
+import { ATOMIC_BYTES_MAX, ATOMIC_CHECKS_MAX, ATOMIC_MUTATIONS_MAX } from "./vocabulary/limits.ts";
+import type { Check, Mutation, StoreClient } from "./vocabulary/store_client.ts";
+import { encodeValue } from "./values/value.ts";
 
 /** Checks and mutations on their way to the store, within the limits. */
 export class WriteBatch {

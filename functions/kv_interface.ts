@@ -2,9 +2,9 @@
  * The Deno KV interface, as apps see it. Structurally a `Deno.Kv`, with one more consistency level and with
  * numbers beside KvU64 in `sum`, `min` and `max`.
  */
-import type { KeyPart } from "../store/key.ts";
-import type { KvU64 } from "./kv_u64.ts";
-import type { ReadLevel } from "./store_client.ts";
+import type { KeyPart } from "../store/model/key.ts";
+import type { KvU64 } from "./values/kv_u64.ts";
+import type { ReadLevel } from "./vocabulary/store_client.ts";
 
 /** A key: parts from the most to the least significant. */
 export type KvKey = readonly KeyPart[];

@@ -10,10 +10,10 @@
 import { isPlainRoute, PATTERNS_MAX, routeProblem } from "./route_pattern.ts";
 import { z } from "zod";
 import { cronProblem } from "./cron_times.ts";
-import { AppError } from "./errors.ts";
+import { AppError } from "./vocabulary/errors.ts";
 import { ORIGIN_EXPECTED, originAddress } from "./origin_address.ts";
-import { methodNames } from "./session_methods.ts";
-import { SESSION_BASE } from "./session_slot.ts";
+import { methodNames } from "./class/session_methods.ts";
+import { SESSION_BASE } from "./class/session_slot.ts";
 
 /** Names of tables, indexes, queues, secrets, variables, session classes and cron jobs. */
 const name = z.string().regex(/^[A-Za-z_][A-Za-z0-9_-]{0,63}$/, {

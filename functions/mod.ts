@@ -5,7 +5,7 @@
  * Everything here is free of `node:` and `npm:` imports, because it becomes part of each app's bundle; what does
  * the work is the trusted side, of which the isolate's bootstrap takes env.ts, manifest.ts and context.ts.
  */
-export type { KeyPart } from "../store/key.ts";
+export type { KeyPart } from "../store/model/key.ts";
 export type { SessionNamespace, SessionStub } from "./calls/namespace.ts";
 export { env } from "./context.ts";
 export { contextOf } from "./context_of.ts";
@@ -33,7 +33,7 @@ export {
   type Tier,
   type Vars,
 } from "./define.ts";
-export { type AppErrorCode, codeOf } from "./errors.ts";
+export { type AppErrorCode, codeOf } from "./vocabulary/errors.ts";
 export type {
   Kv,
   KvAtomic,
@@ -50,11 +50,17 @@ export type {
   KvMutation,
   KvNumber,
 } from "./kv_interface.ts";
-export { KvU64 } from "./kv_u64.ts";
+export { KvU64 } from "./values/kv_u64.ts";
 export { type Queue, queue, type QueueBatch, type QueueDefinition, type QueueMessage } from "./queue.ts";
 export type { InputOf, OutputOf, SchemaIssue, SchemaResult, StandardSchema } from "./schema.ts";
-export { type CheckpointPolicy, type From, Session, type SessionCache, type WhenThrown } from "./session.ts";
-export type { ReadLevel } from "./store_client.ts";
+export {
+  type CheckpointPolicy,
+  type From,
+  Session,
+  type SessionCache,
+  type WhenThrown,
+} from "./class/session.ts";
+export type { ReadLevel } from "./vocabulary/store_client.ts";
 export {
   bytes,
   type CellType,

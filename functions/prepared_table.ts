@@ -4,14 +4,14 @@
  * T1  A stored row is given to the app only if it matches the schema, if need be after `upgrade`.
  * T2  A row's key is made of its own fields; an upgrade may not change it.
  */
-import { type Key, KeyError, type KeyPart, packKey } from "../store/key.ts";
+import { type Key, KeyError, type KeyPart, packKey } from "../store/model/key.ts";
 import type { TableDefinition } from "./define.ts";
-import { AppError, codeOf } from "./errors.ts";
+import { AppError, codeOf } from "./vocabulary/errors.ts";
 import { entryValue, freshNonce, TableIndex } from "./index_entries.ts";
 import { packBounded } from "./key_space.ts";
 import { validate } from "./schema.ts";
-import type { Mutation, ReadLevel, StoredRow } from "./store_client.ts";
-import { decodeValue, encodeValue } from "./value.ts";
+import type { Mutation, ReadLevel, StoredRow } from "./vocabulary/store_client.ts";
+import { decodeValue, encodeValue } from "./values/value.ts";
 
 /** A row as the app gets it. */
 export interface PlainEntry {

@@ -4,9 +4,9 @@
  * Life of a batch: the first `get` opens it and schedules a microtask → further gets of that level join → the
  * microtask sends it. One request has one ReadBatch.
  */
-import type { Key } from "../store/key.ts";
-import { GET_MANY_MAX } from "./limits.ts";
-import type { ReadLevel, StoreClient, StoredRow } from "./store_client.ts";
+import type { Key } from "../store/model/key.ts";
+import { GET_MANY_MAX } from "./vocabulary/limits.ts";
+import type { ReadLevel, StoreClient, StoredRow } from "./vocabulary/store_client.ts";
 
 interface Waiter {
   readonly resolve: (row: StoredRow | null) => void;

@@ -4,7 +4,7 @@
  * C1  What is stored is the schema's *output*; it is parsed again when read, so a schema must accept its own
  *     output. (A transform that turns a string into a number does not; a default, a trim or a coercion does.)
  */
-import { AppError } from "./errors.ts";
+import { AppError } from "./vocabulary/errors.ts";
 
 /** The part of the Standard Schema interface (version 1) that is used here. */
 export interface StandardSchema<Input = unknown, Output = Input> {

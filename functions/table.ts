@@ -5,15 +5,15 @@
  * T4  Reads of a list: one store call per page by key, two by an index (entries, then their rows in one get), as
  *     long as the entries met are not stale.
  */
-import type { Key, KeyPart } from "../store/key.ts";
-import { pointRange } from "../store/range.ts";
+import type { Key, KeyPart } from "../store/model/key.ts";
+import { pointRange } from "../store/model/range.ts";
 import type { TableDefinition } from "./define.ts";
-import { AppError } from "./errors.ts";
+import { AppError } from "./vocabulary/errors.ts";
 import { readLevel } from "./kv.ts";
 import { WriteBatch } from "./kv_atomic.ts";
 import type { PlainEntry, PreparedPut, PreparedTable } from "./prepared_table.ts";
 import type { ReadBatch } from "./read_batch.ts";
-import type { ReadLevel, StoreClient } from "./store_client.ts";
+import type { ReadLevel, StoreClient } from "./vocabulary/store_client.ts";
 import type { Table, TableAtomic, WriteCheck } from "./table_interface.ts";
 import { type ListAsked, type Page, TableLister } from "./table_list.ts";
 

@@ -1,9 +1,9 @@
 /**
  * Tables as apps see them: typed by the schema's output and by the declared key and indexes.
  */
-import type { KeyPart } from "../store/key.ts";
+import type { KeyPart } from "../store/model/key.ts";
 import type { InputOf, OutputOf, StandardSchema } from "./schema.ts";
-import type { ReadLevel } from "./store_client.ts";
+import type { ReadLevel } from "./vocabulary/store_client.ts";
 
 /** The values of some fields, as a tuple. */
 export type FieldValues<Row, Fields extends readonly string[]> = {

@@ -14,15 +14,15 @@
  *     entries were read (an absent one, where it has no new entry either). Where rows never hold still the page ends
  *     before the first of them.
  */
-import type { Key, KeyPart } from "../store/key.ts";
-import { keyAfter } from "../store/range.ts";
-import { AppError, KvTypeError } from "./errors.ts";
+import type { Key, KeyPart } from "../store/model/key.ts";
+import { keyAfter } from "../store/model/range.ts";
+import { AppError, KvTypeError } from "./vocabulary/errors.ts";
 import type { TableIndex } from "./index_entries.ts";
 import { type Bounds, decodeCursor, encodeCursor, intervalOf, type KeyInterval } from "./key_space.ts";
 import { readLevel } from "./kv.ts";
-import { LIST_PAGE_DEFAULT, LIST_PAGE_MAX } from "./limits.ts";
+import { LIST_PAGE_DEFAULT, LIST_PAGE_MAX } from "./vocabulary/limits.ts";
 import type { PlainEntry, PreparedTable } from "./prepared_table.ts";
-import type { ReadLevel, RowPage, StoreClient, StoredRow } from "./store_client.ts";
+import type { ReadLevel, RowPage, StoreClient, StoredRow } from "./vocabulary/store_client.ts";
 
 /** A list's options without the types of its table. */
 export interface ListAsked {

@@ -1,7 +1,7 @@
 /** What the root writes of itself at each start: it is enrolled by nobody. */
-import type { SiteRecord } from "./api.ts";
-import type { Core } from "./core.ts";
-import { encodeJson, replicaKey, siteKey } from "./topology.ts";
+import type { SiteRecord } from "./api/api.ts";
+import type { Core } from "./core/core.ts";
+import { encodeJson, replicaKey, siteKey } from "./members/topology.ts";
 
 /** Writes its system rows. */
 export async function introduceRoot(core: Core): Promise<void> {

@@ -1,10 +1,10 @@
 /** What a replica says of itself. */
-import type { ReplicaStatus } from "./api.ts";
-import type { Child } from "./child.ts";
-import type { Core } from "./core.ts";
+import type { ReplicaStatus } from "./api/api.ts";
+import type { Child } from "./core/child.ts";
+import type { Core } from "./core/core.ts";
 import type { SiteOwners } from "./owners/site_owners.ts";
-import { CLOCK_TICKS_PER_MS, type ClockValue } from "./row.ts";
-import type { Uplink } from "./uplink.ts";
+import { CLOCK_TICKS_PER_MS, type ClockValue } from "./model/row.ts";
+import type { Uplink } from "./tree/uplink.ts";
 import type { Wards } from "./wards/wards.ts";
 
 interface Parts {

@@ -2,15 +2,15 @@
  * What any site may say to any other, whether or not the two share a tree edge: it concerns none, and may overtake what
  * a neighbour sent.
  */
-import type { Adoptions } from "./adoption.ts";
-import type { Core } from "./core.ts";
-import type { Handoff } from "./handoff.ts";
-import { decodeMessage, type Message } from "./message.ts";
+import type { Adoptions } from "./change/adoption.ts";
+import type { Core } from "./core/core.ts";
+import type { Handoff } from "./session/handoff.ts";
+import { decodeMessage, type Message } from "./wire/message.ts";
 import type { SiteOwners } from "./owners/site_owners.ts";
-import type { SiteId } from "./ports.ts";
-import { isWardTalk } from "./wards/message.ts";
+import type { SiteId } from "./model/ports.ts";
+import { isWardTalk } from "./wire/ward_message.ts";
 import type { Wards } from "./wards/wards.ts";
-import type { Warming } from "./warming.ts";
+import type { Warming } from "./session/warming.ts";
 
 interface Listeners {
   readonly owners: SiteOwners;

@@ -5,14 +5,14 @@
  *   call    0 method arguments | 1 method url headers body?
  *   answer  0 value | 1 code message | 2 status text headers body?
  *
- * Texts and byte strings have their length before them (store/codec.ts); arguments are one encoded array and a
- * value one encoded value (functions/value.ts).
+ * Texts and byte strings have their length before them (store/model/codec.ts); arguments are one encoded array and a
+ * value one encoded value (functions/values/value.ts).
  *
  * K1  One form for each call and each answer; the readers throw CodecError for anything else, and take no more
  *     than CALL_BYTES_MAX.
  * K2  A call holds all of its request: what is read while it is handled is the same at every replay.
  */
-import { CodecError, Reader, Writer } from "../../store/codec.ts";
+import { CodecError, Reader, Writer } from "../../store/model/codec.ts";
 
 /** A request to a stateful session. */
 export type SessionCall =

@@ -1,5 +1,5 @@
 /** The stateful sessions of an app, as its functions address them: `env.sessions.NAME`. */
-import type { Session } from "../session.ts";
+import type { Session } from "../class/session.ts";
 
 /**
  * A stateful session from outside: its methods, each answering with a promise, and `fetch`. Arguments and results

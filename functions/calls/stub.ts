@@ -8,8 +8,8 @@
  * S2  A stub is awaited, printed and serialised without calling anything.
  * S3  A request for a WebSocket is no call: it is answered with a response that hands the socket over, or refused.
  */
-import { KvTypeError } from "../errors.ts";
-import { decodeValue, encodeValue } from "../value.ts";
+import { KvTypeError } from "../vocabulary/errors.ts";
+import { decodeValue, encodeValue } from "../values/value.ts";
 import { CALL_BODY_BYTES_MAX, CALL_BYTES_MAX, type SessionAnswer, type SessionCall } from "./call.ts";
 import type { SessionNamespace } from "./namespace.ts";
 

@@ -1,5 +1,5 @@
 /**
- * What is kept of a session's log that a WebSocket's host side holds (functions/sealed_log), beside its head
+ * What is kept of a session's log that a WebSocket's host side holds (functions/sessions/sealed), beside its head
  * (kept_peer.ts), and in the same commits.
  *
  *   ws/NAME/log        varint: the epoch that was promised
@@ -10,9 +10,9 @@
  * KL2  A whole record and what goes for it are changes of one moment, and so of one commit.
  * KL3  What does not restore whole is no log, and then there is no head either: the peer begins anew.
  */
-import type { HeldLog } from "../peers/mod.ts";
-import { HostLog } from "../sealed_log/host_log.ts";
-import { CodecError, Reader, Writer } from "../../store/codec.ts";
+import type { HeldLog } from "../sessions/attach/mod.ts";
+import { HostLog } from "../sessions/sealed/host_log.ts";
+import { CodecError, Reader, Writer } from "../../store/model/codec.ts";
 
 /** Numbers sort as texts. */
 const DIGITS = 16;

@@ -18,9 +18,9 @@
  *     that hears of both knows which is the later one. Where a storage was put back, or copied, it may be the number of
  *     another one.
  */
-import type { Channel, HostState } from "../peers/mod.ts";
-import { PROGRAMS_MAX } from "../peers/limits.ts";
-import { CodecError, Reader, Writer } from "../../store/codec.ts";
+import type { Channel, HostState } from "../sessions/attach/mod.ts";
+import { PROGRAMS_MAX } from "../sessions/attach/limits.ts";
+import { CodecError, Reader, Writer } from "../../store/model/codec.ts";
 import { KeptLog } from "./kept_log.ts";
 import type { ClientStorage, StorageChange } from "./ports.ts";
 

@@ -7,7 +7,7 @@
  *
  * L1  What kind it is says the server, on the first connection that it takes: it answers the subprotocol of sessions,
  *     or that there is none, or the app's own.
- * L2  A session goes on exactly: its host side (functions/peers) sends again what is not in the log, and gives out each
+ * L2  A session goes on exactly: its host side (functions/sessions/attach) sends again what is not in the log, and gives out each
  *     output once.
  * L3  Before its first connection is taken, refusals are few and then told: whoever may not come is not kept waiting,
  *     nor who is new to a session that can't be opened now. Afterwards it is tried for `resumeMs`.
@@ -17,7 +17,7 @@
  *     that its session waits for: he is refused for as long as it takes, and does not drop what he holds. Where he finds
  *     no site for `resumeMs`, or is closed without one, what he has kept is for the next socket.
  */
-import { tag } from "../peers/frame_bytes.ts";
+import { tag } from "../sessions/attach/frame_bytes.ts";
 import {
   type Channel,
   type ChannelReader,
@@ -25,8 +25,8 @@ import {
   HostSide,
   type Lost,
   SUBPROTOCOL,
-} from "../peers/mod.ts";
-import { HostLog } from "../sealed_log/host_log.ts";
+} from "../sessions/attach/mod.ts";
+import { HostLog } from "../sessions/sealed/host_log.ts";
 import type { KeptLog } from "./kept_log.ts";
 import type { KeptPeer } from "./kept_peer.ts";
 import * as limits from "./limits.ts";

@@ -1,5 +1,5 @@
 /**
- * Values as bytes. Not functions/value.ts: what V8 serialises has no one form (the same array is other bytes after it was
+ * Values as bytes. Not functions/values/value.ts: what V8 serialises has no one form (the same array is other bytes after it was
  * read), and the digest of a checkpoint has to be the same when it is taken again in a replay; and it is node:v8, which
  * no app's bundle may import.
  *
@@ -21,8 +21,8 @@
  * Names, sources and messages are nodes of a text. Nodes 20 and 22 are only in the plain fields of a session
  * (`encodePlain`): what a structure has is a frozen copy of its own.
  */
-import { Reader, Writer } from "../../store/codec.ts";
-import { codeOf } from "../errors.ts";
+import { Reader, Writer } from "../../store/model/codec.ts";
+import { codeOf } from "../vocabulary/errors.ts";
 import { isDense } from "./owned.ts";
 import { corrupt } from "./part.ts";
 

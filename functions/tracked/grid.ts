@@ -4,8 +4,8 @@
  * A segment: varints width and height; byte: the type's place in {@link TYPES}; then that of its memory (memory.ts). Numbers
  * are little endian, row after row.
  */
-import { Reader, Writer } from "../../store/codec.ts";
-import { AppError } from "../errors.ts";
+import { Reader, Writer } from "../../store/model/codec.ts";
+import { AppError } from "../vocabulary/errors.ts";
 import type { CellType, GridRow, TrackedGrid } from "./structures.ts";
 import { TrackedMemory } from "./memory.ts";
 import { corrupt, KIND, register, TrackedPart } from "./part.ts";

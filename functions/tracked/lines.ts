@@ -92,7 +92,7 @@ function putUint(out: Uint8Array, at: number, value: number): number {
   return at;
 }
 
-/** Reads a segment in place: store/codec.ts copies what it reads, and here that is all there is. */
+/** Reads a segment in place: store/model/codec.ts copies what it reads, and here that is all there is. */
 export class LineReader {
   readonly #from: Uint8Array;
   #at = 0;

@@ -6,7 +6,7 @@
  * within kept runs, each as the distance from the one before, and pages of these items; a list of structures that
  * changed inside: varint place, sized segment. The whole list is one run that is not kept.
  */
-import { Reader, Writer } from "../../store/codec.ts";
+import { Reader, Writer } from "../../store/model/codec.ts";
 import { Container, readThrough } from "./container.ts";
 import type { Held } from "./owned.ts";
 import { Origins, type Run } from "./origins.ts";

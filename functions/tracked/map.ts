@@ -9,7 +9,7 @@
  * bytes); a list of pages, each sized bytes: its keys, and a page of their cells; sized bytes: the keys of structures that
  * changed inside, and for each the sized segment.
  */
-import { Reader, Writer } from "../../store/codec.ts";
+import { Reader, Writer } from "../../store/model/codec.ts";
 import { Container, readThrough } from "./container.ts";
 import { decodeContent, encodeContent } from "./content.ts";
 import { type Held, shown, unfit } from "./owned.ts";

@@ -10,8 +10,8 @@
  * run of whole ones: varint: their number, and their bytes; else 4 bytes: which words of 8 bytes follow, lowest bit first,
  * and these. Lines beyond the length are no part of it; the last one is filled up with zeros.
  */
-import { Writer } from "../../store/codec.ts";
-import { AppError } from "../errors.ts";
+import { Writer } from "../../store/model/codec.ts";
+import { AppError } from "../vocabulary/errors.ts";
 import { ALL, LINE, LineReader, linesSize, type MarkedLines, WORD, writeLines } from "./lines.ts";
 
 /** What one structure may hold: an isolate's memory is bounded anyway, a forged length must not fill a site's. */

@@ -4,8 +4,8 @@
  *
  * A segment: flag: all of them, or only the changed ones; a list: text name, byte kind, sized segment.
  */
-import { Reader, Writer } from "../../store/codec.ts";
-import { AppError } from "../errors.ts";
+import { Reader, Writer } from "../../store/model/codec.ts";
+import { AppError } from "../vocabulary/errors.ts";
 import { step, unfit } from "./owned.ts";
 import type { TrackedNested } from "./structures.ts";
 import {

@@ -9,7 +9,7 @@
  *     leave out (names that are symbols, properties that are not enumerable, a buffer's room to grow) is refused when it is
  *     put in, with its path.
  */
-import { AppError } from "../errors.ts";
+import { AppError } from "../vocabulary/errors.ts";
 import { isPart, type Tracked } from "./part.ts";
 
 /** A value as a tracked structure hands it out: readonly all the way down. */

@@ -5,7 +5,7 @@
  * A page: varint number of slots; sized bytes: the array of its values, encoded (null where a structure is); a list of
  * the structures among them: varint slot, byte kind, sized segment.
  */
-import type { Reader, Writer } from "../../store/codec.ts";
+import type { Reader, Writer } from "../../store/model/codec.ts";
 import { decodeContent, encodeContent } from "./content.ts";
 import { handOut, type Kept, originalOf, takeOver, Unshared } from "./owned.ts";
 import { corrupt, isPart, KIND, KIND_BYTE, type Part, partOfByte, READ, WRITE } from "./part.ts";

@@ -14,7 +14,7 @@
  * T3  No structure shares memory with what an app handed in or was given (owned.ts), so nothing changes unseen.
  * T4  Reading bytes throws `value_corrupt` for what is no such segment, and allocates no more than the limits allow.
  */
-import { AppError } from "../errors.ts";
+import { AppError } from "../vocabulary/errors.ts";
 
 /** Under which a structure answers with its kind: how it is recognised. */
 export const KIND: unique symbol = Symbol.for("sojourn.tracked.kind") as never;

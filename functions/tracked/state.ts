@@ -23,8 +23,8 @@
  * where the field is gone; flag: what was before is void; a list of sized bytes. Of plain fields these are one, and behind
  * it, where a load would come to another order, their names in theirs, as content.ts writes a list.
  */
-import { CodecError, Reader, Writer } from "../../store/codec.ts";
-import { AppError } from "../errors.ts";
+import { CodecError, Reader, Writer } from "../../store/model/codec.ts";
+import { AppError } from "../vocabulary/errors.ts";
 import { decodeContent, encodeContent, encodePlain, isSame } from "./content.ts";
 import { fieldsPass } from "./field_walk.ts";
 import { checkField, step, unfit } from "./owned.ts";

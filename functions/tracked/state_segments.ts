@@ -5,12 +5,12 @@
  * SS1  They are never rewritten: a checkpoint is what was added. When more of them is void than is not they are merged,
  *      and written as one; or when that writes hardly more than the last one by itself, and more than that is void.
  */
-import { AppError } from "../errors.ts";
+import { AppError } from "../vocabulary/errors.ts";
 import { mergeState, sizesOf } from "./state.ts";
 
 /** So much may be void, beside as much as is not: a small state is not written whole each time. */
 const VOID_BYTES_MIN = 1024;
-/** Segments between two that are whole: each is a part of its own at the keepers (functions/homes/limits.ts). */
+/** Segments between two that are whole: each is a part of its own at the keepers (functions/sessions/log/limits.ts). */
 const SEGMENTS_MAX = 1024;
 /** Of the last segment, what may be written again with it: then a merge is free, and an opening reads nothing void. */
 const AGAIN_SHARE_MAX = 1 / 16;

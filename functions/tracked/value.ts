@@ -5,7 +5,7 @@
  * A segment: flag: whole, or only the changes inside the structure that is the value. Whole: a page of one. Else the
  * sized segment of that structure.
  */
-import { Reader, Writer } from "../../store/codec.ts";
+import { Reader, Writer } from "../../store/model/codec.ts";
 import { Container, readThrough } from "./container.ts";
 import type { Held } from "./owned.ts";
 import type { Put, TrackedValue } from "./structures.ts";

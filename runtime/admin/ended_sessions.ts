@@ -3,7 +3,7 @@
  * and where that was nobody has on record once the id is used anew.
  */
 import { z } from "zod";
-import type { StatefulName } from "../../functions/homes/mod.ts";
+import type { StatefulName } from "../../functions/sessions/home/mod.ts";
 import { ADMIN_PATH } from "../deploy/client.ts";
 import { sessionSegments } from "../deploy/session_path.ts";
 import { Problem, problemResponse } from "../gateway/problem.ts";

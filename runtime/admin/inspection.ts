@@ -2,10 +2,10 @@
  * An operator's look at an app's rows, at the root, which has them all. The values leave as they are stored: the
  * operator's command decodes them, so that no app's bytes are deserialised in a site's process.
  */
-import { type Key, keyFromBytes, type KeyPart, packKey, unpackKey } from "../../store/key.ts";
-import { resolve } from "../../store/merge.ts";
-import { pointRange, prefixRange } from "../../store/range.ts";
-import { versionstamp } from "../../store/row.ts";
+import { type Key, keyFromBytes, type KeyPart, packKey, unpackKey } from "../../store/model/key.ts";
+import { resolve } from "../../store/model/merge.ts";
+import { pointRange, prefixRange } from "../../store/model/range.ts";
+import { versionstamp } from "../../store/model/row.ts";
 import { ROWS_A_CALL_MAX } from "../deploy/client.ts";
 import { problemResponse } from "../gateway/problem.ts";
 import type { SystemStore } from "../deploy/app_table.ts";

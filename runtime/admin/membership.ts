@@ -6,8 +6,8 @@
  *     what it would lose.
  */
 import { z } from "zod";
-import type { Removed, Replica } from "../../store/api.ts";
-import { unixMs } from "../../store/row.ts";
+import type { Removed, Replica } from "../../store/api/api.ts";
+import { unixMs } from "../../store/model/row.ts";
 import { ADMIN_PATH } from "../deploy/client.ts";
 import { problemResponse } from "../gateway/problem.ts";
 import type { AdminHono, AdminServices } from "./services.ts";

@@ -5,7 +5,7 @@
  *     the tree, and know of nobody who has joined since.
  * V2  Nobody is given up who still answers.
  */
-import type { SiteRecord } from "../../store/api.ts";
+import type { SiteRecord } from "../../store/api/api.ts";
 import { problemResponse } from "../gateway/problem.ts";
 import { connection } from "./membership.ts";
 import type { AdminHono, AdminServices, NewParent } from "./services.ts";

@@ -6,7 +6,7 @@
  * A3  A site that is asked to leave a mark is reported only when the mark has arrived at the root, and with it
  *     every row that the site wrote before it had followed: journals are first in, first out.
  */
-import { pointRange } from "../../store/range.ts";
+import { pointRange } from "../../store/model/range.ts";
 import { ADMIN_PATH } from "../deploy/client.ts";
 import type { Change } from "../deploy/app_rows.ts";
 import { encodeSystem, markKey, VERSION } from "../deploy/records.ts";

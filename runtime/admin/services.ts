@@ -2,7 +2,7 @@
  * What admin handlers are given: their site, and with each request the caller's role.
  */
 import type { Context, Hono } from "hono";
-import type { Replica } from "../../store/api.ts";
+import type { Replica } from "../../store/api/api.ts";
 import { problemResponse } from "../gateway/problem.ts";
 import type { AppTable, SystemStore } from "../deploy/app_table.ts";
 import type { Deployments } from "../deploy/deployments.ts";
@@ -57,7 +57,7 @@ export interface AdminServices {
   };
   /** Drains this site (runtime/site/drain.ts). */
   readonly drain?: (untilMs: number) => Promise<Drained>;
-  /** An operator vouches for this machine's clock (store/wall.ts B4): how far ahead of the time it was taken for. */
+  /** An operator vouches for this machine's clock (store/model/wall.ts B4): how far ahead of the time it was taken for. */
   readonly believeClock?: () => number;
   /** Gives this site another parent; resolves with the one before (runtime/site/site.ts). */
   readonly move?: (parent: NewParent) => Promise<string>;

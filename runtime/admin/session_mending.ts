@@ -2,7 +2,7 @@
  * Admin paths for a stateful session that stands still: its log, and what is done about it. All of it happens at its
  * home; where that can't be asked, at the root, which becomes its home in its place. Its log is read wherever it lies.
  */
-import type { HomeRow, StatefulName } from "../../functions/homes/mod.ts";
+import type { HomeRow, StatefulName } from "../../functions/sessions/home/mod.ts";
 import { idOfSegment } from "../deploy/session_path.ts";
 import { Problem, problemResponse } from "../gateway/problem.ts";
 import { mendingProblem } from "../stateful/mending.ts";

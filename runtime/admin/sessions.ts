@@ -1,7 +1,7 @@
 /**
  * Admin paths of stateful sessions: the list is the arbiter's, at the root; what one of them does is asked of its home.
  */
-import { HomeError, type HomeRow, type StatefulName } from "../../functions/homes/mod.ts";
+import { HomeError, type HomeRow, type StatefulName } from "../../functions/sessions/home/mod.ts";
 import { Problem, problemResponse } from "../gateway/problem.ts";
 import { forgetEnded, sessionPath } from "./ended_sessions.ts";
 import { HOMES_ASKED_MAX, mendingRoutes, nameIn } from "./session_mending.ts";

@@ -1,7 +1,7 @@
 /**
  * The sites that the cluster knows.
  */
-import type { SiteRecord } from "../../store/api.ts";
+import type { SiteRecord } from "../../store/api/api.ts";
 import type { SystemStore } from "../deploy/app_table.ts";
 import { decodeSystem, SITES } from "../deploy/records.ts";
 import type { AdminHono, AdminServices } from "./services.ts";

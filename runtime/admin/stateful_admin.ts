@@ -1,5 +1,5 @@
 /** Stateful sessions as the admin handlers reach them. */
-import type { HomeRow, StatefulName } from "../../functions/homes/mod.ts";
+import type { HomeRow, StatefulName } from "../../functions/sessions/home/mod.ts";
 import type { Mending } from "../stateful/mending.ts";
 import type { ParkedReport } from "../stateful/parked_table.ts";
 

@@ -10,7 +10,7 @@
  */
 import { z } from "zod";
 import { replaceFile } from "../../functions/client/replace_file.ts";
-import { StoreUnavailable } from "../../store/api.ts";
+import { StoreUnavailable } from "../../store/api/api.ts";
 import { fingerprintOf } from "./archive.ts";
 
 /** The file's name. */

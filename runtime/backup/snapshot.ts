@@ -12,7 +12,7 @@
  * SN3  Who writes meanwhile is not held up; the write-ahead log of what is copied grows for that time.
  */
 import { Worker } from "node:worker_threads";
-import { StoreUnavailable } from "../../store/api.ts";
+import { StoreUnavailable } from "../../store/api/api.ts";
 import { type CopiedDatabase, type CopyNews, type CopyOrder, GATE, GATE_BYTES } from "./snapshot_gate.ts";
 
 /** A thread that does not begin by then is given up: the site stands still meanwhile. */

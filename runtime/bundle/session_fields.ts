@@ -7,7 +7,7 @@
 import type { AnyNode, Class, Program } from "acorn";
 import { type BundleIssue, placeOf, visit } from "./imports.ts";
 
-/** What functions/session.ts marks its base class with, as a bundler may have renamed it. */
+/** What functions/class/session.ts marks its base class with, as a bundler may have renamed it. */
 const MARK = /^SESSION_BASE\d*$/;
 
 /** A class of stateful sessions, and what it is called. */

@@ -7,11 +7,11 @@
  * B2  A commit that was refused leaves this storage failed for good (Storage, S3), whatever the disk does later: a
  *     site recovers by starting again.
  */
-import { StoreUnavailable } from "../../store/api.ts";
-import type { Key } from "../../store/key.ts";
-import type { Commit, ScanOptions, Storage } from "../../store/ports.ts";
-import type { Range } from "../../store/range.ts";
-import type { Position, Row } from "../../store/row.ts";
+import { StoreUnavailable } from "../../store/api/api.ts";
+import type { Key } from "../../store/model/key.ts";
+import type { Commit, ScanOptions, Storage } from "../../store/model/ports.ts";
+import type { Range } from "../../store/model/range.ts";
+import type { Position, Row } from "../../store/model/row.ts";
 import type { DiskState } from "./actions.ts";
 
 /** See the file's header. */

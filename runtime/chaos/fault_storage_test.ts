@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import type { Key } from "../../store/key.ts";
-import type { Commit } from "../../store/ports.ts";
+import type { Key } from "../../store/model/key.ts";
+import type { Commit } from "../../store/model/ports.ts";
 import { MemoryStorage } from "../storage/memory.ts";
 import { FaultStorage } from "./fault_storage.ts";
 

@@ -9,9 +9,9 @@
  * F2  It works on a site that is not ready, or whose disk has failed: that is what it is for.
  */
 import { z } from "zod";
-import { packKey } from "../../store/key.ts";
-import { prefixRange, type Range, WHOLE } from "../../store/range.ts";
-import type { Storage } from "../../store/ports.ts";
+import { packKey } from "../../store/model/key.ts";
+import { prefixRange, type Range, WHOLE } from "../../store/model/range.ts";
+import type { Storage } from "../../store/model/ports.ts";
 import { problemResponse } from "../gateway/problem.ts";
 import { refusedRole } from "../admin/access.ts";
 import type { Role } from "../deploy/roles.ts";
@@ -189,7 +189,7 @@ export class SiteChaos {
   }
 }
 
-/** A table is its rows and its index entries (functions/store_client.ts). */
+/** A table is its rows and its index entries (functions/vocabulary/store_client.ts). */
 function rangesOf(app: string | undefined, table: string | undefined): Range[] {
   if (app === undefined) return [WHOLE];
   if (table === undefined) return [prefixRange(packKey(["a", app]))];

@@ -1,9 +1,9 @@
 /**
  * Commands that look into an app's data: kv and tables. They decode here, in the operator's own process.
  */
-import { isKvU64 } from "../../functions/kv_u64.ts";
-import { decodeValue } from "../../functions/value.ts";
-import { type Key, keyFromBytes, type KeyPart, packKey, unpackKey } from "../../store/key.ts";
+import { isKvU64 } from "../../functions/values/kv_u64.ts";
+import { decodeValue } from "../../functions/values/value.ts";
+import { type Key, keyFromBytes, type KeyPart, packKey, unpackKey } from "../../store/model/key.ts";
 import { type AdminClient, AdminError, ROWS_A_CALL_MAX, type StoredRowSummary } from "../deploy/client.ts";
 import { CLUSTER_OPTIONS, findCluster } from "./cluster.ts";
 import {

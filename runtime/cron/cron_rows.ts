@@ -4,8 +4,8 @@
  *   ["s", "cron", app, name] → {@link JobState}
  */
 import { z } from "zod";
-import { type Key, packKey, unpackKey } from "../../store/key.ts";
-import { prefixRange, type Range } from "../../store/range.ts";
+import { type Key, packKey, unpackKey } from "../../store/model/key.ts";
+import { prefixRange, type Range } from "../../store/model/range.ts";
 import { decodeSystem, encodeSystem } from "../deploy/records.ts";
 import type { JobState } from "./job.ts";
 

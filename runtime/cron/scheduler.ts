@@ -8,8 +8,8 @@
  * C2  A run is begun only when its row, on disk, says so; and what came of it is in the row before the next.
  * C3  A job whose row can't be written waits, and is tried again; it does not run without its row.
  */
-import { StoreUnavailable } from "../../store/api.ts";
-import type { Clock } from "../../store/ports.ts";
+import { StoreUnavailable } from "../../store/api/api.ts";
+import type { Clock } from "../../store/model/ports.ts";
 import type { AppTable, LiveVersion, SystemStore } from "../deploy/app_table.ts";
 import {
   begin,

@@ -5,8 +5,8 @@
  *     (turns.ts), so that a failed check means another root process: it is reported, not retried blindly.
  * R2  A change that was answered is durable.
  */
-import type { StoreCheck, StoreMutation } from "../../store/api.ts";
-import { type Row, versionstamp } from "../../store/row.ts";
+import type { StoreCheck, StoreMutation } from "../../store/api/api.ts";
+import { type Row, versionstamp } from "../../store/model/row.ts";
 import {
   appKey,
   type AppRecord,

@@ -10,8 +10,8 @@
  */
 import { LiveView } from "./live_view.ts";
 import type { SystemStore } from "./system_store.ts";
-import { unpackKey } from "../../store/key.ts";
-import { type Row, versionstamp } from "../../store/row.ts";
+import { unpackKey } from "../../store/model/key.ts";
+import { type Row, versionstamp } from "../../store/model/row.ts";
 import type { Asset } from "../assets/asset_index.ts";
 import { BlobReader, type BlobRef } from "./blobs.ts";
 import { readFiles } from "./version_files.ts";

@@ -15,9 +15,9 @@
  */
 import { createHash } from "node:crypto";
 import { z } from "zod";
-import type { Replica, StoreMutation } from "../../store/api.ts";
-import { type Key, packKey, unpackKey } from "../../store/key.ts";
-import { prefixRange, type Range } from "../../store/range.ts";
+import type { Replica, StoreMutation } from "../../store/api/api.ts";
+import { type Key, packKey, unpackKey } from "../../store/model/key.ts";
+import { prefixRange, type Range } from "../../store/model/range.ts";
 import { BUNDLE_CHUNK_BYTES, decodeSystem, encodeSystem, taggedBytes } from "./records.ts";
 
 type SystemStore = Replica["system"];

@@ -1,8 +1,8 @@
 /**
  * A bundle's bytes, from the rows that the root wrote (bundle_rows.ts).
  */
-import type { Range } from "../../store/range.ts";
-import { VALUE_TAG } from "../../store/value.ts";
+import type { Range } from "../../store/model/range.ts";
+import { VALUE_TAG } from "../../store/model/value.ts";
 import { bundleDigest, bundleRange, type VersionRecord } from "./records.ts";
 import type { SystemStore } from "./system_store.ts";
 

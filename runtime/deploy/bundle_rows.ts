@@ -10,9 +10,9 @@
  *     with deploys, and one that is aside then has written its version's row, and the app row that names it (turns.ts).
  */
 import { z } from "zod";
-import type { StoreMutation } from "../../store/api.ts";
-import { type Key, packKey, unpackKey } from "../../store/key.ts";
-import { prefixRange, type Range } from "../../store/range.ts";
+import type { StoreMutation } from "../../store/api/api.ts";
+import { type Key, packKey, unpackKey } from "../../store/model/key.ts";
+import { prefixRange, type Range } from "../../store/model/range.ts";
 import type { SystemStore } from "./system_store.ts";
 import {
   type AppRecord,

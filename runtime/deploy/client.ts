@@ -3,7 +3,7 @@
  * forwards to the root what only the root can do.
  */
 import { z } from "zod";
-import { type Key, keyBytes } from "../../store/key.ts";
+import { type Key, keyBytes } from "../../store/model/key.ts";
 import { Silence } from "./silence.ts";
 import { readNdjson } from "../observe/ndjson.ts";
 import {

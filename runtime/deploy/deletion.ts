@@ -10,8 +10,8 @@
  * X2  One deletion removes rows and frees the name, however often it is asked for: a later look at the app's row,
  *     in each step, sees whether it is still this deletion's.
  */
-import type { Range } from "../../store/range.ts";
-import { versionstamp } from "../../store/row.ts";
+import type { Range } from "../../store/model/range.ts";
+import { versionstamp } from "../../store/model/row.ts";
 import { type AppRows, type Change, type Found, type Refusal, refuse, unchanged } from "./app_rows.ts";
 import { named, removeStep, retire } from "./bundle_rows.ts";
 import { releaseHosts } from "./hosts.ts";

@@ -12,8 +12,8 @@
  * P4  A deploy whose caller has gone before the app row was written changes nothing, and leaves nothing.
  */
 import { addedIndexes, type IndexFill } from "../../functions/index_fill.ts";
-import type { StoreMutation } from "../../store/api.ts";
-import type { Range } from "../../store/range.ts";
+import type { StoreMutation } from "../../store/api/api.ts";
+import type { Range } from "../../store/model/range.ts";
 import { AppRows, type Change, type Found, type Refusal, refuse, unchanged } from "./app_rows.ts";
 import { changedKey, findVersion, versionBefore, withVersion } from "./app_versions.ts";
 import { type BlobRef, Blobs } from "./blobs.ts";

@@ -8,8 +8,8 @@
  * H2  A host is kept as browsers send it: lower case, IDNA (punycode), without port and final dot.
  */
 import { z } from "zod";
-import type { StoreMutation } from "../../store/api.ts";
-import { type Key, packKey } from "../../store/key.ts";
+import type { StoreMutation } from "../../store/api/api.ts";
+import { type Key, packKey } from "../../store/model/key.ts";
 import { type AppRows, type Change, type Refusal, refuse, unchanged } from "./app_rows.ts";
 import { APP_NAME, type AppRecord, decodeSystem, encodeSystem, SITES } from "./records.ts";
 

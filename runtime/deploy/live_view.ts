@@ -9,7 +9,7 @@
  * L2  A pass that fails is told, unless a change came meanwhile and the one after that succeeds; the next change,
  *     or whoever asks for a refresh, tries again.
  */
-import type { Range } from "../../store/range.ts";
+import type { Range } from "../../store/model/range.ts";
 import type { SystemStore } from "./system_store.ts";
 
 /** What reads the rows, and what hears that it failed. */

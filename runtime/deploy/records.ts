@@ -8,7 +8,7 @@
  *   ["b", version, i]         → tag and raw bytes      chunk i of the bundle, i a number from 0
  *   ["b", "blob" | "part" | "map", …]                  static files and source maps (blobs.ts, version_files.ts)
  *
- * System values are the tag byte of JSON (store/value.ts) and UTF-8 JSON.
+ * System values are the tag byte of JSON (store/model/value.ts) and UTF-8 JSON.
  *
  * D1  A version row is written only after all of its chunks are durable, and in one atomic write with the app
  *     row that names it: a half-finished deploy leaves nothing that any reader looks at.
@@ -16,9 +16,9 @@
  */
 import { createHash } from "node:crypto";
 import { z } from "zod";
-import { type Key, packKey } from "../../store/key.ts";
-import { prefixRange, type Range } from "../../store/range.ts";
-import { VALUE_TAG } from "../../store/value.ts";
+import { type Key, packKey } from "../../store/model/key.ts";
+import { prefixRange, type Range } from "../../store/model/range.ts";
+import { VALUE_TAG } from "../../store/model/value.ts";
 
 /** Below Deno KV's 64 KiB value limit with room for its own framing, so that a chunk is one engine value. */
 export const BUNDLE_CHUNK_BYTES = 60 * 1024;
@@ -140,7 +140,7 @@ export const RETIRED: Range = prefixRange(packKey(["s", "retired"]));
 export const markKey = (site: string, mark: string): Key => packKey(["s", "mark", site, mark]);
 /** All of those. */
 export const MARKS: Range = prefixRange(packKey(["s", "mark"]));
-/** All site rows (store/api.ts: SiteRecord). */
+/** All site rows (store/api/api.ts: SiteRecord). */
 export const SITES: Range = prefixRange(packKey(["s", "site"]));
 
 const utf8 = new TextEncoder();

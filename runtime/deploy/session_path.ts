@@ -4,7 +4,7 @@
  * SP1  Whatever text an id is, it is one segment: URLs have no segments `.` and `..` (also not as %2E), so these have a
  *      `~` before them, and so have texts that would be read as such.
  */
-import type { StatefulName } from "../../functions/homes/mod.ts";
+import type { StatefulName } from "../../functions/sessions/home/mod.ts";
 
 const DOTS = /^~*\.{1,2}$/;
 

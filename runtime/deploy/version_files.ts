@@ -7,9 +7,9 @@
  * V1  A version that declares `assets` is written only with an index whose files are all whole here.
  */
 import { z } from "zod";
-import type { Replica, StoreMutation } from "../../store/api.ts";
-import { type Key, packKey, unpackKey } from "../../store/key.ts";
-import { prefixRange } from "../../store/range.ts";
+import type { Replica, StoreMutation } from "../../store/api/api.ts";
+import { type Key, packKey, unpackKey } from "../../store/model/key.ts";
+import { prefixRange } from "../../store/model/range.ts";
 import { type Asset, ASSET_INDEX_BYTES_MAX, contentsOf, decodeAssetIndex } from "../assets/asset_index.ts";
 import { ANNOUNCED_MS, type BlobReader, type BlobRef, type Blobs, DIGEST } from "./blobs.ts";
 import { decodeSystem, decodeVersion, encodeSystem, type StoredManifest, VERSION } from "./records.ts";

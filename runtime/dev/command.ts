@@ -18,7 +18,7 @@ import {
 import type { BundleResult } from "../bundle/mod.ts";
 import { AdminError } from "../deploy/client.ts";
 import { bundle } from "../deploy/upload.ts";
-import { F_MAX } from "../../store/limits.ts";
+import { F_MAX } from "../../store/model/limits.ts";
 import { ConfigError } from "../site/config.ts";
 import { ownersCount } from "../site/owners_fields.ts";
 import { type AppSource, findApp, watchFolder } from "./app_source.ts";

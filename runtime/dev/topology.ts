@@ -7,7 +7,7 @@
  * T3  A link between two sites that names no delay of its own has the sum of the delays along the tree.
  */
 import { z } from "zod";
-import { checkOwners, OwnersError } from "../../store/owners/choose.ts";
+import { checkOwners, OwnersError } from "../../store/presence/choose.ts";
 import { ConfigError, explain } from "../site/config.ts";
 import { ownersCount, ownersFields } from "../site/owners_fields.ts";
 

@@ -1,8 +1,8 @@
 import { INERT } from "../telemetry/mod.ts";
 import { RequestTelemetry } from "./request_telemetry.ts";
 import { strict as assert } from "node:assert";
-import type { TokenState } from "../../store/api.ts";
-import { deriveKeyRing, openToken, sealToken } from "../../store/token.ts";
+import type { TokenState } from "../../store/api/api.ts";
+import { deriveKeyRing, openToken, sealToken } from "../../store/session/token.ts";
 import type { AppTable } from "../deploy/app_table.ts";
 import type { Tier } from "../deploy/records.ts";
 import { addressOf } from "./address.ts";

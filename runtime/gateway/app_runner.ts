@@ -12,9 +12,9 @@
  * R6  Who came without a session is given one when it has done something in it: a row was read or written, a stateful
  *     session called, its name asked for. An answer that has nothing of a session can be kept by any cache.
  */
-import type { StoreClient } from "../../functions/store_client.ts";
-import type { AttachedSession, Replica } from "../../store/api.ts";
-import type { Position } from "../../store/row.ts";
+import type { StoreClient } from "../../functions/vocabulary/store_client.ts";
+import type { AttachedSession, Replica } from "../../store/api/api.ts";
+import type { Position } from "../../store/model/row.ts";
 import type { LiveVersion } from "../deploy/app_table.ts";
 import type { Traffic } from "../observe/traffic.ts";
 import type { Answering, CallRequest, IsolateAnswer, IsolateApp, IsolateCall } from "../isolate/call.ts";
@@ -350,7 +350,7 @@ class Run implements StoreUse, IsolateCall {
 
   /**
    * Resolves when all that the function's isolate has touched so far is on disk here (R4); at once if it is. Its own
-   * session is told where what it saw is lost with a former incarnation of this site (store/session.ts, E6).
+   * session is told where what it saw is lost with a former incarnation of this site (store/session/session.ts, E6).
    */
   gate(): Promise<void> | void {
     this.#note();

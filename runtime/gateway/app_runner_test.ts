@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { type AttachedSession, StoreUnavailable } from "../../store/api.ts";
-import { packKey } from "../../store/key.ts";
+import { type AttachedSession, StoreUnavailable } from "../../store/api/api.ts";
+import { packKey } from "../../store/model/key.ts";
 import { failure } from "../admin/failure.ts";
 import type { LiveVersion } from "../deploy/app_table.ts";
 import type { IsolateApp, IsolateCall } from "../isolate/call.ts";

@@ -10,12 +10,12 @@
  *     `written` resolves.
  * A2  A function of an app that was deleted writes nothing.
  */
-import { codeOf } from "../../functions/errors.ts";
+import { codeOf } from "../../functions/vocabulary/errors.ts";
 import { entryValue, freshNonce, TableIndex } from "../../functions/index_entries.ts";
 import { addedIndexes } from "../../functions/index_fill.ts";
-import type { Mutation } from "../../functions/store_client.ts";
-import { decodeValue } from "../../functions/value.ts";
-import { type Key, packKey } from "../../store/key.ts";
+import type { Mutation } from "../../functions/vocabulary/store_client.ts";
+import { decodeValue } from "../../functions/values/value.ts";
+import { type Key, packKey } from "../../store/model/key.ts";
 import type { AppTable, LiveApp, LiveVersion } from "../deploy/app_table.ts";
 import { Problem } from "./problem.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import type { Mutation } from "../../functions/store_client.ts";
-import { encodeValue } from "../../functions/value.ts";
-import { packKey, unpackKey } from "../../store/key.ts";
+import type { Mutation } from "../../functions/vocabulary/store_client.ts";
+import { encodeValue } from "../../functions/values/value.ts";
+import { packKey, unpackKey } from "../../store/model/key.ts";
 import type { LiveApp, LiveVersion } from "../deploy/app_table.ts";
 import { AppWrites } from "./app_writes.ts";
 import { Problem } from "./problem.ts";

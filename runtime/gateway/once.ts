@@ -1,7 +1,7 @@
 /**
  * A request with an `Idempotency-Key` may be sent again, to any site: the calls that it makes to stateful sessions
  * have the same ids then, so that a call that was run is not run again, and its answer is the one that was kept
- * (functions/homes/answers.ts).
+ * (functions/sessions/home/answers.ts).
  *
  * The handler itself runs again, and with it what it does by itself.
  *
@@ -17,8 +17,8 @@
 import { createHash } from "node:crypto";
 import { decodeCall } from "../../functions/calls/call.ts";
 import type { SessionTarget } from "../../functions/calls/stub.ts";
-import { AppError } from "../../functions/errors.ts";
-import { Writer } from "../../store/codec.ts";
+import { AppError } from "../../functions/vocabulary/errors.ts";
+import { Writer } from "../../store/model/codec.ts";
 import { Problem } from "./problem.ts";
 
 /** Name of the header (draft-ietf-httpapi-idempotency-key-header). */

@@ -1,6 +1,6 @@
 import { strict as assert } from "node:assert";
 import { encodeCall } from "../../functions/calls/call.ts";
-import { AppError } from "../../functions/errors.ts";
+import { AppError } from "../../functions/vocabulary/errors.ts";
 import { KEPT_NAMES_MAX, OnceCalls, onceKeyOf, type OnceScope } from "./once.ts";
 import { Problem } from "./problem.ts";
 

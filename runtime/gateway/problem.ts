@@ -2,7 +2,7 @@
  * The platform's errors over HTTP: `application/problem+json` with a code from a closed list and what the caller
  * should do next. The list is that of docs/http.md, and the only place where codes become statuses.
  */
-import { StoreUnavailable } from "../../store/api.ts";
+import { StoreUnavailable } from "../../store/api/api.ts";
 
 /** What the caller should do: change the request, send it again, start a new session, or ask the operator. */
 export type Retry = "fix" | "retry" | "reset" | "operator";

@@ -5,7 +5,7 @@
  * M1  A request costs two or three observations, each an entry of an array behind a Map of numbers.
  * M2  Labels are names of deployed apps, their versions, known methods and statuses: bounded (telemetry M2).
  */
-import type { AttachedSession } from "../../store/api.ts";
+import type { AttachedSession } from "../../store/api/api.ts";
 import type { LiveVersion } from "../deploy/app_table.ts";
 import type { Tier } from "../deploy/records.ts";
 import {

@@ -13,7 +13,7 @@
  * N1  Names and values come from what the platform or a deploy has chosen, not from what a client sent: a method
  *     that is none of HTTP's is `_OTHER`; of a URL only the path is told, for its query may hold a token.
  */
-import type { AttachedSession } from "../../store/api.ts";
+import type { AttachedSession } from "../../store/api/api.ts";
 import type { LiveVersion } from "../deploy/app_table.ts";
 import { errorCode, formatTraceparent, type Span, SPAN_KIND } from "../telemetry/mod.ts";
 

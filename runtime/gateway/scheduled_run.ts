@@ -4,8 +4,8 @@
  * Y1  A run has ended well only when what it wrote or read is on disk here (the output gate).
  * Y2  What it prints or throws leaves without the values of the app's secrets.
  */
-import { type AttachedSession, StoreUnavailable } from "../../store/api.ts";
-import { sessionIdOf } from "../../store/token.ts";
+import { type AttachedSession, StoreUnavailable } from "../../store/api/api.ts";
+import { sessionIdOf } from "../../store/session/token.ts";
 import type { RunOutcome } from "../cron/job.ts";
 import type { DueEvent } from "../cron/scheduler.ts";
 import type { LiveVersion } from "../deploy/app_table.ts";

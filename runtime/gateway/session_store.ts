@@ -1,5 +1,5 @@
 /**
- * A function's store at this site: an attached session behind the seam of functions/store_client.ts. Puts the
+ * A function's store at this site: an attached session behind the seam of functions/vocabulary/store_client.ts. Puts the
  * app's prefix before every key, enforces the site's limits, and resolves merge values to plain ones.
  *
  * K1  A key or range from an isolate names rows of its own app only: the prefix is put before it, and both ends
@@ -20,12 +20,12 @@ import type {
   RowPage,
   StoreClient,
   StoredRow,
-} from "../../functions/store_client.ts";
-import type { AttachedSession, StoreCheck, StoreMutation } from "../../store/api.ts";
-import { type Key, KeyError, packKey, unpackKey } from "../../store/key.ts";
-import { MergeError, resolve } from "../../store/merge.ts";
-import type { Range } from "../../store/range.ts";
-import { parseVersionstamp, type Row, versionstamp } from "../../store/row.ts";
+} from "../../functions/vocabulary/store_client.ts";
+import type { AttachedSession, StoreCheck, StoreMutation } from "../../store/api/api.ts";
+import { type Key, KeyError, packKey, unpackKey } from "../../store/model/key.ts";
+import { MergeError, resolve } from "../../store/model/merge.ts";
+import type { Range } from "../../store/model/range.ts";
+import { parseVersionstamp, type Row, versionstamp } from "../../store/model/row.ts";
 import type { VersionWrites } from "./app_writes.ts";
 import { Problem } from "./problem.ts";
 
@@ -257,7 +257,7 @@ export const REPLY_BYTES_MAX = 1024 * 1024;
 const BOUNDED = { bytesMax: REPLY_BYTES_MAX };
 /** What a miss brings at once, whatever its rows weigh: two of the pages that a table's list asks for. */
 const LIST_ROWS_MAX = 256;
-/** As many as functions/limits.ts lets one call ask for; the keys of more would be memory of the site's. */
+/** As many as functions/vocabulary/limits.ts lets one call ask for; the keys of more would be memory of the site's. */
 const GET_KEYS_MAX = 1000;
 
 /** Keys of ASCII strings alone, as most are, have one encoding: no need to take them apart to see that it is it. */

@@ -1,11 +1,11 @@
 import { strict as assert } from "node:assert";
-import type { Mutation } from "../../functions/store_client.ts";
-import type { ListOptions, StoreMutation } from "../../store/api.ts";
-import { type Key, KeyError, packKey } from "../../store/key.ts";
-import { contribute } from "../../store/merge.ts";
-import { prefixRange, type Range } from "../../store/range.ts";
-import type { Row } from "../../store/row.ts";
-import { VALUE_TAG } from "../../store/value.ts";
+import type { Mutation } from "../../functions/vocabulary/store_client.ts";
+import type { ListOptions, StoreMutation } from "../../store/api/api.ts";
+import { type Key, KeyError, packKey } from "../../store/model/key.ts";
+import { contribute } from "../../store/model/merge.ts";
+import { prefixRange, type Range } from "../../store/model/range.ts";
+import type { Row } from "../../store/model/row.ts";
+import { VALUE_TAG } from "../../store/model/value.ts";
 import { Problem } from "./problem.ts";
 import { appSpace, SessionStore, type StoreAccess } from "./session_store.ts";
 

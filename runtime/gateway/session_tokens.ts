@@ -6,12 +6,12 @@
  * T2  A state that says nothing new keeps its text: an answer to a function that touched no rows costs no seal,
  *     and its client gets no new cookie, until the token is old enough to be renewed.
  */
-import type { TokenState } from "../../store/api.ts";
-import { type OpenedToken as TokenOpening, sessionIdOf } from "../../store/token.ts";
+import type { TokenState } from "../../store/api/api.ts";
+import { type OpenedToken as TokenOpening, sessionIdOf } from "../../store/session/token.ts";
 import { Problem } from "./problem.ts";
 import { TokenCache } from "./token_cache.ts";
 
-/** Seals and opens tokens under the cluster's keys (store/token.ts). */
+/** Seals and opens tokens under the cluster's keys (store/session/token.ts). */
 export interface TokenCodec {
   seal(state: TokenState): string;
   open(text: string): TokenOpening;

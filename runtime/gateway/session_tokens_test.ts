@@ -1,6 +1,6 @@
 import { strict as assert } from "node:assert";
-import type { TokenState } from "../../store/api.ts";
-import { deriveKeyRing, openToken, sealToken } from "../../store/token.ts";
+import type { TokenState } from "../../store/api/api.ts";
+import { deriveKeyRing, openToken, sealToken } from "../../store/session/token.ts";
 import { Problem } from "./problem.ts";
 import { SessionTokens, wantsCookie } from "./session_tokens.ts";
 

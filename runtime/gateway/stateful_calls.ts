@@ -9,7 +9,7 @@
  */
 import { encodeAnswer } from "../../functions/calls/call.ts";
 import { sessionIdProblem, type SessionTarget } from "../../functions/calls/stub.ts";
-import type { AttachedSession, TokenState } from "../../store/api.ts";
+import type { AttachedSession, TokenState } from "../../store/api/api.ts";
 import type { LiveVersion } from "../deploy/app_table.ts";
 import type { SessionPort } from "../isolate/session_calls.ts";
 import type { MessageSocket } from "./message_socket.ts";

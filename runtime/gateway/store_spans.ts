@@ -4,8 +4,8 @@
  *
  * N1  Of a key only the table is told: the rest of it, like every value, is the app's data.
  */
-import type { StoreClient } from "../../functions/store_client.ts";
-import { type Key, unpackKey } from "../../store/key.ts";
+import type { StoreClient } from "../../functions/vocabulary/store_client.ts";
+import { type Key, unpackKey } from "../../store/model/key.ts";
 import { errorCode, type Span, SPAN_KIND } from "../telemetry/mod.ts";
 
 /** A store whose calls are spans below `call`; the store itself where nothing is recorded. */

@@ -8,7 +8,7 @@
  *     and sent nothing; and then only once more.
  */
 import type { OutgoingRequest, OutgoingResponse } from "./outgoing_http.ts";
-import type { StoreClient } from "../../functions/store_client.ts";
+import type { StoreClient } from "../../functions/vocabulary/store_client.ts";
 import type { Span } from "../telemetry/mod.ts";
 import type { IsolateAnswer } from "./answer.ts";
 import { BODY, INLINE_BYTES_MAX } from "./heads.ts";

@@ -1,5 +1,5 @@
 /** What an isolate says of one stateful session, handed to whoever opened it. */
-import type { Call, Checkpoint, Commit, Opened, Parked } from "../../functions/turns/mod.ts";
+import type { Call, Checkpoint, Commit, Opened, Parked } from "../../functions/sessions/turn/mod.ts";
 import { readEnd, readLogLine, readNumber } from "./frame_fields.ts";
 import type { Payload } from "./frame_reader.ts";
 import { FRAME } from "./frames.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import type { Key } from "../../store/key.ts";
+import type { Key } from "../../store/model/key.ts";
 import { Payload, readFrames } from "./frame_reader.ts";
 import { FrameWriter } from "./frame_writer.ts";
 import {

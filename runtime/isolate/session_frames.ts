@@ -30,7 +30,7 @@ import type {
   Rejection,
   SessionEvent,
   TimerChange,
-} from "../../functions/turns/mod.ts";
+} from "../../functions/sessions/turn/mod.ts";
 import { isShallow, readJson, readMessage, readNumber } from "./frame_fields.ts";
 import type { Payload } from "./frame_reader.ts";
 import type { FrameWriter } from "./frame_writer.ts";

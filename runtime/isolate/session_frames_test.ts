@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { Commit, Opened, OpenSession, Parked, SessionEvent } from "../../functions/turns/mod.ts";
+import type { Commit, Opened, OpenSession, Parked, SessionEvent } from "../../functions/sessions/turn/mod.ts";
 import { Payload, readFrames } from "./frame_reader.ts";
 import { FrameWriter } from "./frame_writer.ts";
 import { FrameError } from "./frames.ts";

@@ -18,7 +18,7 @@ import { FRAME, FrameError } from "./frames.ts";
 const PART_BYTES = 256 << 10;
 /** Beyond it the system is waited for. */
 const BACKLOG_BYTES = 512 << 10;
-/** What keepers take of one state (functions/homes/limits.ts). */
+/** What keepers take of one state (functions/sessions/log/limits.ts). */
 const COMING_BYTES_MAX = 256 << 20;
 /** A segment's first byte and its length. */
 const SEGMENT_HEAD_BYTES = 5;

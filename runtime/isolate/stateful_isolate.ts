@@ -9,7 +9,12 @@
  * I3  A turn that holds the event loop for more CPU time than one request may use, or memory beyond the bounds, ends
  *     the process; what it sends after it was killed is ignored.
  */
-import type { Acknowledged, OpenSession, Promotion, SessionEvent } from "../../functions/turns/mod.ts";
+import type {
+  Acknowledged,
+  OpenSession,
+  Promotion,
+  SessionEvent,
+} from "../../functions/sessions/turn/mod.ts";
 import { AppQueues, type QueueHold } from "./app_queues.ts";
 import { ReadPace } from "./app_turns.ts";
 import { messageOf } from "./bodies.ts";

@@ -11,7 +11,7 @@
  *     the next has another started.
  */
 import type { SiteQueues } from "./app_queues.ts";
-import type { OpenSession } from "../../functions/turns/mod.ts";
+import type { OpenSession } from "../../functions/sessions/turn/mod.ts";
 import { messageOf } from "./bodies.ts";
 import { statefulBootstrap } from "./bootstrap_file.ts";
 import type { IsolateApp } from "./call.ts";

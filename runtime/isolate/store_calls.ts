@@ -1,5 +1,5 @@
 /** The store calls of one request, on the site's side: read from frames, done by the request's StoreClient. */
-import type { StoreClient } from "../../functions/store_client.ts";
+import type { StoreClient } from "../../functions/vocabulary/store_client.ts";
 import type { QueueHold } from "./app_queues.ts";
 import { readEnd } from "./frame_fields.ts";
 import type { Payload } from "./frame_reader.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import type { StoreClient } from "../../functions/store_client.ts";
-import { type Key, packKey } from "../../store/key.ts";
+import type { StoreClient } from "../../functions/vocabulary/store_client.ts";
+import { type Key, packKey } from "../../store/model/key.ts";
 import { AppQueues } from "./app_queues.ts";
 import { CALLS_MAX } from "./call_slots.ts";
 import { Payload } from "./frame_reader.ts";

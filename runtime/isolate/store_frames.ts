@@ -1,5 +1,5 @@
 /**
- * Store calls between an isolate and its site: the operations of functions/store_client.ts as payloads.
+ * Store calls between an isolate and its site: the operations of functions/vocabulary/store_client.ts as payloads.
  *
  * A call is `u32 call · u8 operation · …` on its request's channel, a reply `u32 call · u8 status · …`. Calls of
  * one turn of the event loop leave in one write; the site answers in whatever order they finish.
@@ -12,8 +12,8 @@ import type {
   ReadLevel,
   RowPage,
   StoredRow,
-} from "../../functions/store_client.ts";
-import type { Key } from "../../store/key.ts";
+} from "../../functions/vocabulary/store_client.ts";
+import type { Key } from "../../store/model/key.ts";
 import type { Payload } from "./frame_reader.ts";
 import type { FrameWriter } from "./frame_writer.ts";
 import { readEnd, readMessage, readStack, readWord } from "./frame_fields.ts";

@@ -8,7 +8,7 @@
  * T1  A request costs a few additions: arrays are made once a version, nothing is allocated after that.
  * T2  Rates and latencies are of the last {@link WINDOW_S} seconds; totals since the site started.
  */
-import type { AttachedSession } from "../../store/api.ts";
+import type { AttachedSession } from "../../store/api/api.ts";
 
 /** Short enough to see a change, long enough that a percentile of ten requests a second says something. */
 const WINDOW_S = 5;

@@ -9,8 +9,8 @@
  * AD1  A token of agents opens what is of its app and class, and nothing else: not another agent's way either.
  */
 import { z } from "zod";
-import { SUBPROTOCOL } from "../../functions/peers/mod.ts";
-import type { StatefulName } from "../../functions/homes/mod.ts";
+import { SUBPROTOCOL } from "../../functions/sessions/attach/mod.ts";
+import type { StatefulName } from "../../functions/sessions/home/mod.ts";
 import type { AgentScope } from "../deploy/roles.ts";
 import { bridge, ClientSocket, type MessageSocket } from "../gateway/message_socket.ts";
 import { Problem } from "../gateway/problem.ts";

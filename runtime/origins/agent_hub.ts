@@ -11,8 +11,8 @@
  * AH2  A way that no agent takes within TAKE_MS_MAX is closed, and its home asks again.
  * AH3  A request that an agent was given ends with its outcome, or fails when the agent goes.
  */
-import type { CallOutcome } from "../../functions/turns/mod.ts";
-import { CodecError, Reader, Writer } from "../../store/codec.ts";
+import type { CallOutcome } from "../../functions/sessions/turn/mod.ts";
+import { CodecError, Reader, Writer } from "../../store/model/codec.ts";
 import type { MessageSocket } from "../gateway/message_socket.ts";
 import type { FrameWay } from "../stateful/frame_way.ts";
 import type { OriginRequest } from "./http_origins.ts";

@@ -5,8 +5,8 @@
  */
 import { z } from "zod";
 import { ORIGIN_EXPECTED, type OriginAddress, originAddress } from "../../functions/origin_address.ts";
-import { SUBPROTOCOL } from "../../functions/peers/mod.ts";
-import { HostLog } from "../../functions/sealed_log/mod.ts";
+import { SUBPROTOCOL } from "../../functions/sessions/attach/mod.ts";
+import { HostLog } from "../../functions/sessions/sealed/mod.ts";
 import { findSite } from "../cli/cluster.ts";
 import { EXIT, type ExitCode, type Parsed, type Shell, UsageError } from "../cli/command.ts";
 import { AdminError } from "../deploy/client.ts";

@@ -4,7 +4,7 @@
  *
  *   head   text to · varint: how many links it may still take · bytes: the request's own head
  */
-import { Reader, Writer } from "../../store/codec.ts";
+import { Reader, Writer } from "../../store/model/codec.ts";
 import { hopTowards, type RequestLinks } from "../gateway/forward.ts";
 import type { LinkReply, LinkRequest } from "../gateway/link_requests.ts";
 import { HOPS_MAX } from "../stateful/forwarded.ts";

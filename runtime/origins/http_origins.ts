@@ -10,9 +10,9 @@
  *      (kept_outcomes.ts): also when it was restarted, or another agent stands for the origin by then.
  * HO2  The root goes only where the manifest of that version says, whoever asks.
  */
-import type { Call, CallOutcome } from "../../functions/turns/mod.ts";
+import type { Call, CallOutcome } from "../../functions/sessions/turn/mod.ts";
 import type { OriginAddress } from "../../functions/origin_address.ts";
-import { Reader, Writer } from "../../store/codec.ts";
+import { Reader, Writer } from "../../store/model/codec.ts";
 import type { LinkReply, LinkRequest } from "../gateway/link_requests.ts";
 import { bodyOf, framed, readBody, readRest } from "../stateful/forwarded.ts";
 import { failedCall } from "../stateful/made_calls.ts";
@@ -29,7 +29,7 @@ export interface OriginAsker {
 export interface OriginRequest extends OriginAsker {
   /** Names it for ever; null: it has no effect (GET, HEAD). */
   readonly key: string | null;
-  /** As `fetch` calls have them (functions/turns). */
+  /** As `fetch` calls have them (functions/sessions/turn). */
   readonly bytes: Uint8Array;
 }
 

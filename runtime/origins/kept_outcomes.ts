@@ -6,13 +6,13 @@
  * KO2  What failed is not kept: whether the origin did it nobody knows, and the session that asks again wants it done.
  * KO3  Where there is a disk an outcome is on it before it leaves: whoever starts again with that disk has it, too.
  */
-import { GroupCommit } from "../../functions/homes/group_commit.ts";
-import type { CallOutcome } from "../../functions/turns/mod.ts";
-import { Reader, Writer } from "../../store/codec.ts";
-import { type Key, packKey, unpackKey } from "../../store/key.ts";
-import type { Clock, Storage } from "../../store/ports.ts";
-import { keyAfter, prefixRange } from "../../store/range.ts";
-import type { Row } from "../../store/row.ts";
+import { GroupCommit } from "../../functions/sessions/log/group_commit.ts";
+import type { CallOutcome } from "../../functions/sessions/turn/mod.ts";
+import { Reader, Writer } from "../../store/model/codec.ts";
+import { type Key, packKey, unpackKey } from "../../store/model/key.ts";
+import type { Clock, Storage } from "../../store/model/ports.ts";
+import { keyAfter, prefixRange } from "../../store/model/range.ts";
+import type { Row } from "../../store/model/row.ts";
 
 /** A home that is lost is taken over long before, unless an operator is needed. */
 const KEPT_MS = 10 * 60_000;

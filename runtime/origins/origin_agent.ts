@@ -8,9 +8,9 @@
  * OA1  Ends outlive the line: only their grace, the origin, the session or the agent's stop ends them.
  */
 import { z } from "zod";
-import type { PeerClock } from "../../functions/peers/mod.ts";
+import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
 import type { OriginAddress } from "../../functions/origin_address.ts";
-import type { CallOutcome } from "../../functions/turns/mod.ts";
+import type { CallOutcome } from "../../functions/sessions/turn/mod.ts";
 import { bridge, type MessageSocket } from "../gateway/message_socket.ts";
 import { pause } from "../observe/pause.ts";
 import { failedCall } from "../stateful/made_calls.ts";

@@ -21,8 +21,8 @@ import {
   HOLDING_MS,
   HostSide,
   type PeerClock,
-} from "../../functions/peers/mod.ts";
-import { codeOf } from "../../functions/errors.ts";
+} from "../../functions/sessions/attach/mod.ts";
+import { codeOf } from "../../functions/vocabulary/errors.ts";
 import type { OriginConnection, OriginListener } from "./plain_origin.ts";
 
 /** What an end is made of. */

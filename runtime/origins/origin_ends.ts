@@ -9,10 +9,10 @@
  * OS2  The root connects only where the manifest of that version says, whoever asks. Where an agent stands for the
  *      origin the end is with the agent.
  */
-import type { PeerClock } from "../../functions/peers/mod.ts";
+import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
 import type { OriginAddress } from "../../functions/origin_address.ts";
-import { HostLog } from "../../functions/sealed_log/mod.ts";
-import { Reader, Writer } from "../../store/codec.ts";
+import { HostLog } from "../../functions/sessions/sealed/mod.ts";
+import { Reader, Writer } from "../../store/model/codec.ts";
 import type { LinkReply, LinkRequest } from "../gateway/link_requests.ts";
 import { channelOf, feed, type FrameWay, localWay, StreamWay } from "../stateful/frame_way.ts";
 import type { OriginAsker } from "./http_origins.ts";

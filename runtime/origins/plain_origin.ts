@@ -36,7 +36,7 @@ export interface OriginConnection {
 
 /** An origin that does not answer for so long is not there. */
 const CONNECT_MS_MAX = 10_000;
-/** Longer messages than a stateful session takes (functions/peers) are refused by closing. */
+/** Longer messages than a stateful session takes (functions/sessions/attach) are refused by closing. */
 const MESSAGE_BYTES_MAX = 4 << 20;
 const CLOSE = { done: 1000, broken: 1006 } as const;
 

@@ -7,8 +7,8 @@
  * S1  A name has one row: the second kind unless a version that serves declares it without `at: "root"`.
  */
 import { z } from "zod";
-import { type Key, packKey, unpackKey } from "../../store/key.ts";
-import { prefixRange, type Range } from "../../store/range.ts";
+import { type Key, packKey, unpackKey } from "../../store/model/key.ts";
+import { prefixRange, type Range } from "../../store/model/range.ts";
 import { decodeSystem, encodeSystem } from "../deploy/records.ts";
 
 /** What a secret may be called: as in a manifest. */

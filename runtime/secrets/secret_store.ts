@@ -8,8 +8,8 @@
  *     one, also of an app or name that nobody knows yet, stays at the root.
  * W3  No value is in an answer, a message or a log line.
  */
-import type { StoreMutation } from "../../store/api.ts";
-import { type Row, versionstamp } from "../../store/row.ts";
+import type { StoreMutation } from "../../store/api/api.ts";
+import { type Row, versionstamp } from "../../store/model/row.ts";
 import type { SystemStore } from "../deploy/app_table.ts";
 import { APP_NAME } from "../deploy/records.ts";
 import { REDACTED_CHARS_MIN } from "./redaction.ts";

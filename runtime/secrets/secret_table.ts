@@ -9,8 +9,8 @@
  *     does not keep at the root.
  * V2  A value that was replaced or deleted is still taken out of texts: requests that began before may show it.
  */
-import type { Row } from "../../store/row.ts";
-import { versionstamp } from "../../store/row.ts";
+import type { Row } from "../../store/model/row.ts";
+import { versionstamp } from "../../store/model/row.ts";
 import { LiveView } from "../deploy/live_view.ts";
 import type { SystemStore } from "../deploy/system_store.ts";
 import { Redactor } from "./redaction.ts";

@@ -1,6 +1,6 @@
 /** Which sites that have proved their membership are let in over a link, and what the others are told. */
-import type { Replica } from "../../store/api.ts";
-import { CHILDREN_MAX } from "../../store/limits.ts";
+import type { Replica } from "../../store/api/api.ts";
+import { CHILDREN_MAX } from "../../store/model/limits.ts";
 
 /** What it goes by: the members as the replica knows them, their rows from when this site is ready. */
 export interface Admission {
@@ -17,7 +17,7 @@ export function refusalOf(
 ): string | null {
   if (members.isRemoved(site)) return removedText(site);
   if (role === "peer") return null;
-  // Another's child comes with its disk, or the replica refuses it (store/removal.ts R5).
+  // Another's child comes with its disk, or the replica refuses it (store/change/removal.ts R5).
   if (sites.get(site)?.parent === id) return null;
   if (members.children < CHILDREN_MAX) return null;
   return `site ${id} has ${CHILDREN_MAX} children, which is the most: ` +

@@ -1,5 +1,5 @@
 import { strict as assert } from "node:assert";
-import { CHILDREN_MAX } from "../../store/limits.ts";
+import { CHILDREN_MAX } from "../../store/model/limits.ts";
 import { refusalOf } from "./admission.ts";
 
 const sites = new Map([["mine", { parent: "core" }], ["other", { parent: "cloud" }]]);

@@ -6,7 +6,7 @@
  *     its neighbours, who are well themselves.
  */
 import { statfsSync } from "node:fs";
-import type { ReplicaStatus } from "../../store/api.ts";
+import type { ReplicaStatus } from "../../store/api/api.ts";
 import type { DamagedFolder } from "./disk_damage.ts";
 import type { LostFolder } from "./lost_folder.ts";
 

@@ -2,7 +2,7 @@
  * What a ready site adds to its replica: the table of apps, the isolates, the app gateway, the admin handlers and
  * the serving end of forwarded requests.
  */
-import type { Replica } from "../../store/api.ts";
+import type { Replica } from "../../store/api/api.ts";
 import { fillIndexes } from "../../functions/index_fill.ts";
 import { parseManifest } from "../../functions/manifest.ts";
 import { adminApp, type AdminServices, placed } from "../admin/mod.ts";

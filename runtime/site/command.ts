@@ -8,7 +8,7 @@
  * ends it at once. A site whose disk has failed and works again ends with exit code 1, to be started anew; one in which
  * something was thrown that nobody waited for with exit code 70. SIGHUP makes it read what its file says of owners again.
  */
-import { StoreUnavailable } from "../../store/api.ts";
+import { StoreUnavailable } from "../../store/api/api.ts";
 import { type Command, EXIT, type ExitCode, type Shell } from "../cli/command.ts";
 import { type ChaosFile, chaosFileSchema } from "../chaos/site_chaos.ts";
 import { ConfigError, explain, readSiteConfig } from "./config.ts";

@@ -7,7 +7,7 @@
  * C2  Relative paths in the file are relative to the file, those in variables to the working folder.
  */
 import { LOG_LEVELS } from "../observe/log_line.ts";
-import { PENDING_BYTES_MAX } from "../../store/limits.ts";
+import { PENDING_BYTES_MAX } from "../../store/model/limits.ts";
 import { dirname, resolve } from "node:path";
 import { z } from "zod";
 import { hostPattern } from "../isolate/egress_rules.ts";

@@ -11,8 +11,8 @@
  *     not what was written.
  */
 import { replaceFile } from "../../functions/client/replace_file.ts";
-import { StoreUnavailable } from "../../store/api.ts";
-import type { Storage } from "../../store/ports.ts";
+import { StoreUnavailable } from "../../store/api/api.ts";
+import type { Storage } from "../../store/model/ports.ts";
 import { AdminTokens, type TokenRoles } from "../deploy/mod.ts";
 import { openDenoKv } from "../storage/denokv.ts";
 import { type DiskReport, FilesSpoiled } from "../storage/disk_report.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { StoreUnavailable } from "../../store/api.ts";
-import type { Key } from "../../store/key.ts";
+import { StoreUnavailable } from "../../store/api/api.ts";
+import type { Key } from "../../store/model/key.ts";
 import { parseSiteConfig } from "./config.ts";
 import { openSqlite } from "../storage/sqlite.ts";
 import { openData, type OpenedData } from "./data_folder.ts";

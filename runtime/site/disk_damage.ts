@@ -1,11 +1,11 @@
 /**
- * What a site's disk has changed by itself (store/ports.ts S4), outside the rows of the store, which mend themselves
- * (store/damage.ts): what an open finds, rows of stateful sessions' folders, which are refused, and whole folders that were
+ * What a site's disk has changed by itself (store/model/ports.ts S4), outside the rows of the store, which mend themselves
+ * (store/core/damage.ts): what an open finds, rows of stateful sessions' folders, which are refused, and whole folders that were
  * set aside (lost_folder.ts).
  */
-import { nameOf } from "../../store/damage.ts";
-import { StoreUnavailable } from "../../store/api.ts";
-import { DamagedRows, type Storage } from "../../store/ports.ts";
+import { nameOf } from "../../store/core/damage.ts";
+import { StoreUnavailable } from "../../store/api/api.ts";
+import { DamagedRows, type Storage } from "../../store/model/ports.ts";
 import type { DiskReport } from "../storage/disk_report.ts";
 import { type LostFolder, LostFolders } from "./lost_folder.ts";
 import type { SiteLog } from "./log.ts";

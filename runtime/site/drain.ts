@@ -2,9 +2,9 @@
  * A planned stop: requests end → isolates end → the site announces until when it is away → the root has that, and
  * all that came before it.
  *
- * D1  When the announcement is written nothing of an app runs here any more (store/members.ts A1).
+ * D1  When the announcement is written nothing of an app runs here any more (store/change/members.ts A1).
  */
-import type { Replica } from "../../store/api.ts";
+import type { Replica } from "../../store/api/api.ts";
 import type { Drained } from "../admin/services.ts";
 import { pause } from "../observe/pause.ts";
 

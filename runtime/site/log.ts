@@ -6,7 +6,7 @@
  * L1  Every line of an app goes through {@link SiteLog.app}, with its secrets taken out by who ran it.
  * L2  What others say in a line (apps, clients, other sites) can't steer the terminal that it is read on.
  */
-import type { SiteId } from "../../store/ports.ts";
+import type { SiteId } from "../../store/model/ports.ts";
 import { LOG_LEVELS, type LogLevel } from "../observe/log_line.ts";
 import { LogRing } from "../observe/log_ring.ts";
 import { visible, visibleJson } from "../observe/visible.ts";

@@ -13,7 +13,7 @@
  * LF4  A folder that neighbours have had more of is marked first, and set aside at the next start: nothing of it is open then.
  */
 import { replaceFile } from "../../functions/client/replace_file.ts";
-import { StoreUnavailable } from "../../store/api.ts";
+import { StoreUnavailable } from "../../store/api/api.ts";
 import { FilesSpoiled } from "../storage/disk_report.ts";
 
 /** A folder that was set aside. */

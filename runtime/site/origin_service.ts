@@ -2,7 +2,7 @@
  * The origins of a site's stateful sessions (runtime/origins): how its homes reach them, by way of the root; at the root
  * the ends themselves, and where agents come in.
  */
-import type { StatefulName } from "../../functions/homes/mod.ts";
+import type { StatefulName } from "../../functions/sessions/home/mod.ts";
 import { type OriginAddress, originAddress } from "../../functions/origin_address.ts";
 import type { AppTable, LiveVersion } from "../deploy/mod.ts";
 import type { LinkReply, LinkRequest } from "../gateway/link_requests.ts";

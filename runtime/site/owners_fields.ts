@@ -5,8 +5,8 @@
  */
 import { isDeepStrictEqual as equals } from "node:util";
 import { z } from "zod";
-import { BEAT_MS, DEAD_MS, F_MAX, NEAR_MS, SUSPECT_MS } from "../../store/limits.ts";
-import type { OwnersSettings } from "../../store/owners/choose.ts";
+import { BEAT_MS, DEAD_MS, F_MAX, NEAR_MS, SUSPECT_MS } from "../../store/model/limits.ts";
+import type { OwnersSettings } from "../../store/presence/choose.ts";
 
 /** How many other sites hold what must survive this one. */
 export const ownersCount = z.number().int().min(0).max(F_MAX);

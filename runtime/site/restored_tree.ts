@@ -13,9 +13,9 @@
  *      A feed comes with all that there is up to one position: who sees the root's row sees its own.
  */
 import { z } from "zod";
-import { packKey } from "../../store/key.ts";
-import { prefixRange } from "../../store/range.ts";
-import { SYSTEM } from "../../store/api.ts";
+import { packKey } from "../../store/model/key.ts";
+import { prefixRange } from "../../store/model/range.ts";
+import { SYSTEM } from "../../store/api/api.ts";
 import type { Restored } from "../backup/restored.ts";
 import { LiveView } from "../deploy/live_view.ts";
 import { decodeSystem, encodeSystem } from "../deploy/records.ts";

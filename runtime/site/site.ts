@@ -12,13 +12,13 @@
  * S3  After an exception that nobody waited for (faults.ts) it stops in order: nothing new is begun, what was acknowledged
  *     is on disk. Whoever started the process is told by its exit code to start it anew (command.ts).
  */
-import { OwnersError } from "../../store/owners/choose.ts";
-import { OlderDisk } from "../../store/lost.ts";
+import { OwnersError } from "../../store/presence/choose.ts";
+import { OlderDisk } from "../../store/core/lost.ts";
 import { openReplica } from "../../store/replica.ts";
-import { type Replica, StoreUnavailable } from "../../store/api.ts";
+import { type Replica, StoreUnavailable } from "../../store/api/api.ts";
 import type { Drained } from "../admin/services.ts";
-import type { Network } from "../../store/ports.ts";
-import { deriveKeyRing, openToken, sealToken } from "../../store/token.ts";
+import type { Network } from "../../store/model/ports.ts";
+import { deriveKeyRing, openToken, sealToken } from "../../store/session/token.ts";
 import { type ChaosFile, SiteChaos } from "../chaos/site_chaos.ts";
 import { keepRestored, readRestored, type Restored, secretsOfBefore } from "../backup/restored.ts";
 import { SiteBackups, type SiteFacts } from "../backup/site_backups.ts";
@@ -58,7 +58,7 @@ import { QueueMetrics } from "./queue_metrics.ts";
 import { siteFamilies } from "./site_metrics.ts";
 import { siteResource } from "./site_resource.ts";
 import { siteStatus } from "./status.ts";
-import { SUBPROTOCOL } from "../../functions/peers/mod.ts";
+import { SUBPROTOCOL } from "../../functions/sessions/attach/mod.ts";
 import { FRAME_BYTES_MAX } from "../stateful/frame_way.ts";
 import { StatefulMetrics } from "../stateful/metrics.ts";
 import { StorageMetrics } from "./storage_metrics.ts";

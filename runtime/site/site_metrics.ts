@@ -3,8 +3,8 @@
  * when somebody asks; nothing is counted twice.
  */
 import process from "node:process";
-import type { ReplicaStatus } from "../../store/api.ts";
-import type { Standing } from "../../store/owners/detector.ts";
+import type { ReplicaStatus } from "../../store/api/api.ts";
+import type { Standing } from "../../store/presence/detector.ts";
 import type { HubStatus, LinkStatus } from "../link/mod.ts";
 import { type Family, observed } from "../telemetry/mod.ts";
 

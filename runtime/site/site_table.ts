@@ -4,7 +4,7 @@
  *
  * T1  A change costs nothing here: the list is put in order when somebody asks for it.
  */
-import type { Replica, SiteRecord } from "../../store/api.ts";
+import type { Replica, SiteRecord } from "../../store/api/api.ts";
 
 const NONE = { sites: new Map<string, SiteRecord>(), changes: 0 };
 

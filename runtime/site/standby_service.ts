@@ -2,8 +2,8 @@
  * What a site has ready for the sessions of others: standbys, over isolates of their own (runtime/stateful/standbys.ts),
  * and a process that waits (runtime/stateful/readiness.ts).
  */
-import type { Homes, StatefulName } from "../../functions/homes/mod.ts";
-import type { Replica } from "../../store/api.ts";
+import type { Homes, StatefulName } from "../../functions/sessions/home/mod.ts";
+import type { Replica } from "../../store/api/api.ts";
 import type { AppTable, LiveVersion } from "../deploy/mod.ts";
 import type { Prepared } from "../gateway/app_runner.ts";
 import type { StatefulPool } from "../isolate/mod.ts";

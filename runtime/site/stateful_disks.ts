@@ -5,9 +5,9 @@
  *      and the site is another owner from then on. With f ≥ 1 other owners have the logs; with f = 0 nobody has, and their
  *      sessions are out of reach until an operator says what is to be.
  */
-import { StoreUnavailable } from "../../store/api.ts";
-import type { Clock, Storage } from "../../store/ports.ts";
-import { Scrub } from "../../store/scrub.ts";
+import { StoreUnavailable } from "../../store/api/api.ts";
+import type { Clock, Storage } from "../../store/model/ports.ts";
+import { Scrub } from "../../store/rows/scrub.ts";
 import { MemoryStorage } from "../storage/memory.ts";
 import { openSqlite } from "../storage/sqlite.ts";
 import { FilesSpoiled } from "../storage/disk_report.ts";

@@ -4,10 +4,10 @@
  * Life: `openStateful` when the replica is ready → serves → `close`: what is at rest becomes a checkpoint, what was
  * appended is held, isolates end, disks close.
  */
-import { BOOT_MIN, Homes, type StatefulName } from "../../functions/homes/mod.ts";
-import type { Replica } from "../../store/api.ts";
-import type { ClockValue } from "../../store/row.ts";
-import type { Clock } from "../../store/ports.ts";
+import { BOOT_MIN, Homes, type StatefulName } from "../../functions/sessions/home/mod.ts";
+import type { Replica } from "../../store/api/api.ts";
+import type { ClockValue } from "../../store/model/row.ts";
+import type { Clock } from "../../store/model/ports.ts";
 import type { StatefulAdmin } from "../admin/stateful_admin.ts";
 import type { AppTable, LiveVersion } from "../deploy/mod.ts";
 import type { Prepared, RunLine } from "../gateway/app_runner.ts";
@@ -71,7 +71,7 @@ export interface StatefulService {
   status(): StatefulSources;
   /** Whether a bundle with stateful sessions loads where they run. @throws StatefulLoadError */
   tryLoad(bundle: Uint8Array): Promise<void>;
-  /** The oldest version that one of its sessions may still write (store/api.ts, ReplicaPorts). */
+  /** The oldest version that one of its sessions may still write (store/api/api.ts, ReplicaPorts). */
   readonly owed: ClockValue;
   /** Another site has had more of this site's store than is on its disk, which is an older copy of itself. */
   storeWentBack(site: string): void;

@@ -1,5 +1,5 @@
 /** What `/_sojourn/status` says of a site (docs/http.md). */
-import type { Replica } from "../../store/api.ts";
+import type { Replica } from "../../store/api/api.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import type { LinkHub } from "../link/mod.ts";
 import { alertsOf, type DiskSpace } from "./alerts.ts";

@@ -3,7 +3,7 @@
  * port one of runtime/storage/.
  */
 import { setImmediate } from "node:timers";
-import type { Clock, Random } from "../../store/ports.ts";
+import type { Clock, Random } from "../../store/model/ports.ts";
 
 /** Wall clock and timers of this process. */
 export class SystemClock implements Clock {

@@ -4,8 +4,8 @@
  *
  * A1  A plain socket's handshake is answered when its attachment is in the session's log; refused, it gets a problem.
  */
-import type { StatefulName } from "../../functions/homes/mod.ts";
-import { type PeerClock, SUBPROTOCOL } from "../../functions/peers/mod.ts";
+import type { StatefulName } from "../../functions/sessions/home/mod.ts";
+import { type PeerClock, SUBPROTOCOL } from "../../functions/sessions/attach/mod.ts";
 import type { MessageSocket } from "../gateway/message_socket.ts";
 import type { AppQueues } from "../isolate/app_queues.ts";
 import { Problem } from "../gateway/problem.ts";

@@ -1,5 +1,5 @@
 /** What a replay did otherwise than its log says, in words for the app's log. */
-import type { Act } from "../../functions/turns/mod.ts";
+import type { Act } from "../../functions/sessions/turn/mod.ts";
 
 /** A line each: the entry, what the replay made of it, and from where in the app; "" for other reasons. */
 export function difference(

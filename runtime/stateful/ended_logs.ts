@@ -8,12 +8,12 @@
  * EL1  The end of a session never waits for this to succeed: what can't be kept is noted, and gone.
  * EL2  All of them together are bounded, by number and bytes: the oldest go first.
  */
-import type { StatefulName } from "../../functions/homes/mod.ts";
-import { CodecError, Reader, Writer } from "../../store/codec.ts";
-import { type Key, packKey, unpackKey } from "../../store/key.ts";
-import type { Storage } from "../../store/ports.ts";
-import { prefixRange } from "../../store/range.ts";
-import type { Row } from "../../store/row.ts";
+import type { StatefulName } from "../../functions/sessions/home/mod.ts";
+import { CodecError, Reader, Writer } from "../../store/model/codec.ts";
+import { type Key, packKey, unpackKey } from "../../store/model/key.ts";
+import type { Storage } from "../../store/model/ports.ts";
+import { prefixRange } from "../../store/model/range.ts";
+import type { Row } from "../../store/model/row.ts";
 import type { KeptCopy } from "./log_view.ts";
 
 /** What it needs of its site. */

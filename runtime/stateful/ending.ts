@@ -8,7 +8,7 @@
  * EN2  Answers that nobody has heard are given back in the end; who began it anew at this site has them for a while.
  * EN3  Somebody wants it to begin anew who asks while it ends, and who had asked before and was not come to.
  */
-import type { PeerClock } from "../../functions/peers/mod.ts";
+import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
 
 /** A caller whose way broke asks again within this (router.ts, REACH_MS_MAX). */
 const HEARD_MS_MAX = 15_000;

@@ -12,7 +12,7 @@
  * LI4  What another stateful session waits for is given when no handler runs. Until then it can be taken back, and has
  *      not been begun.
  */
-import type { HandledEvent } from "../../functions/turns/mod.ts";
+import type { HandledEvent } from "../../functions/sessions/turn/mod.ts";
 
 /** What it needs of the run. */
 export interface EventLineRun {

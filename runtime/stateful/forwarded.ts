@@ -5,10 +5,10 @@
  * F1  Reading throws CodecError for anything that writing does not make.
  * F2  A call names how many links it may still take, and every stateful session that waits for it.
  */
-import type { TokenState } from "../../store/api.ts";
-import { CodecError, Reader, Writer } from "../../store/codec.ts";
+import type { TokenState } from "../../store/api/api.ts";
+import { CodecError, Reader, Writer } from "../../store/model/codec.ts";
 import { CALL_BYTES_MAX } from "../../functions/calls/call.ts";
-import type { StatefulName } from "../../functions/homes/mod.ts";
+import type { StatefulName } from "../../functions/sessions/home/mod.ts";
 import { readToken, writeToken } from "./token_bytes.ts";
 
 /** Deeper than any tree that makes sense; twice that, up and down. */

@@ -7,7 +7,7 @@
  * FW1  Frames arrive whole and in order. What ends in the middle of one, or is longer than a frame can be, ends the way.
  * FW2  After `close` what was sent before still goes out; then the other end finds the way ended, and ends its own half.
  */
-import type { Channel, ChannelReader, PeerClock } from "../../functions/peers/mod.ts";
+import type { Channel, ChannelReader, PeerClock } from "../../functions/sessions/attach/mod.ts";
 import { SYSTEM_CLOCK } from "./clock.ts";
 
 export type Frame = Uint8Array<ArrayBuffer>;
@@ -199,7 +199,7 @@ export class StreamWay implements FrameWay {
   }
 }
 
-/** As the two sides of functions/peers have it. */
+/** As the two sides of functions/sessions/attach have it. */
 export const channelOf = (way: FrameWay): Channel => ({
   send: (frame) => way.send(frame),
   bufferedBytes: () => way.bufferedBytes,

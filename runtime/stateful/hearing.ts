@@ -2,7 +2,7 @@
  * Tells the homes of stateful sessions which answers have arrived, so that they keep them no longer for somebody who
  * asks again: several together, a moment later. What is lost on the way costs nothing but room, for a while.
  */
-import type { PeerClock } from "../../functions/peers/mod.ts";
+import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
 import { SYSTEM_CLOCK } from "./clock.ts";
 import { encodeHeard, type Heard } from "./forwarded.ts";
 

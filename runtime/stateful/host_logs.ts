@@ -5,8 +5,8 @@
  * HL1  A host that was asked when the home was opened goes on where its log ends.
  */
 import { createHmac } from "node:crypto";
-import { type Home, HomeError, type StatefulName } from "../../functions/homes/mod.ts";
-import { type HostEnd, HostFeeds } from "../../functions/sealed_log/mod.ts";
+import { type Home, HomeError, type StatefulName } from "../../functions/sessions/home/mod.ts";
+import { type HostEnd, HostFeeds } from "../../functions/sessions/sealed/mod.ts";
 
 /** What it needs of its session and its site. */
 export interface HostLogsPorts {

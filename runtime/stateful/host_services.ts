@@ -1,9 +1,9 @@
 /** What hosting stateful sessions (session_host.ts) needs of its site. */
-import type { Homes, StatefulName } from "../../functions/homes/mod.ts";
-import type { PeerClock } from "../../functions/peers/mod.ts";
-import type { CallToSession } from "../../functions/turns/mod.ts";
-import type { Replica, TokenState } from "../../store/api.ts";
-import type { ClockValue } from "../../store/row.ts";
+import type { Homes, StatefulName } from "../../functions/sessions/home/mod.ts";
+import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
+import type { CallToSession } from "../../functions/sessions/turn/mod.ts";
+import type { Replica, TokenState } from "../../store/api/api.ts";
+import type { ClockValue } from "../../store/model/row.ts";
 import type { AppTable, LiveVersion } from "../deploy/app_table.ts";
 import type { Prepared } from "../gateway/app_runner.ts";
 import type { StoreLimits } from "../gateway/session_store.ts";

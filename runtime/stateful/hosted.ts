@@ -16,13 +16,13 @@
  * H7  What another stateful session waits for is not begun when that one waits no longer, or when both wait for each
  *     other (waits.ts): it is known here, and nowhere else, that it was not.
  */
-import { HomeError, type StatefulName } from "../../functions/homes/mod.ts";
-import { chainName, type HandledEvent, type Rejection } from "../../functions/turns/mod.ts";
-import type { TokenState } from "../../store/api.ts";
+import { HomeError, type StatefulName } from "../../functions/sessions/home/mod.ts";
+import { chainName, type HandledEvent, type Rejection } from "../../functions/sessions/turn/mod.ts";
+import type { TokenState } from "../../store/api/api.ts";
 import { Problem } from "../gateway/problem.ts";
 import type { ChannelSink } from "../isolate/mod.ts";
 import { moveRun } from "./moves.ts";
-import type { Channel, ChannelReader, HomeSideStatus, LogAsk } from "../../functions/peers/mod.ts";
+import type { Channel, ChannelReader, HomeSideStatus, LogAsk } from "../../functions/sessions/attach/mod.ts";
 import { HostedPeers, type PeersSession, type PeersSite } from "./hosted_peers.ts";
 import { RunFailed, type RunListener, type RunOver } from "./run_over.ts";
 import type { SessionRun } from "./session_run.ts";
@@ -523,7 +523,7 @@ export class Hosted implements RunListener, PeersSession {
     return this.peers.ids;
   }
 
-  /** An opening asks hosts for the log (functions/homes, HostsPort). */
+  /** An opening asks hosts for the log (functions/sessions/home, HostsPort). */
   ask(ask: LogAsk): ReturnType<HostedPeers["ask"]> {
     return this.peers.ask(ask);
   }

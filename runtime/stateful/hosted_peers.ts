@@ -13,16 +13,16 @@
  * HP5  A run may go on when its peers were told to look elsewhere (at a planned stop): what it gives out for them stays
  *      theirs, and is kept for the next home. Who comes meanwhile is told what its log has of him all the same.
  */
-import { HomeError } from "../../functions/homes/mod.ts";
+import { HomeError } from "../../functions/sessions/home/mod.ts";
 import {
   type Channel,
   type ChannelReader,
   type HomeSideStatus,
   type LogAsk,
   Remembered,
-} from "../../functions/peers/mod.ts";
-import type { Commit, HandledEvent, Opened, Peer } from "../../functions/turns/mod.ts";
-import type { TokenState } from "../../store/api.ts";
+} from "../../functions/sessions/attach/mod.ts";
+import type { Commit, HandledEvent, Opened, Peer } from "../../functions/sessions/turn/mod.ts";
+import type { TokenState } from "../../store/api/api.ts";
 import { OriginWay } from "./origin_way.ts";
 import type { RunPeers } from "./run_over.ts";
 import { problemOf } from "../gateway/problem.ts";
@@ -121,7 +121,7 @@ export class HostedPeers implements RunPeers {
     return reader;
   }
 
-  /** An opening asks hosts for the log (functions/homes, HostsPort). */
+  /** An opening asks hosts for the log (functions/sessions/home, HostsPort). */
   async ask(ask: LogAsk): ReturnType<SessionPeers["ask"]> {
     this.#asking++;
     this.#asked?.resolve(null);

@@ -1,10 +1,10 @@
 /**
  * What is asked of a stateful session that a site serves, and what it asks of its site (hosted.ts).
  */
-import type { StatefulName } from "../../functions/homes/mod.ts";
-import type { PeerClock } from "../../functions/peers/mod.ts";
-import type { Parked } from "../../functions/turns/mod.ts";
-import type { TokenState } from "../../store/api.ts";
+import type { StatefulName } from "../../functions/sessions/home/mod.ts";
+import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
+import type { Parked } from "../../functions/sessions/turn/mod.ts";
+import type { TokenState } from "../../store/api/api.ts";
 import type { PeersSite } from "./hosted_peers.ts";
 import type { RunListener } from "./run_over.ts";
 import type { SessionRun } from "./session_run.ts";

@@ -4,14 +4,14 @@
  *
  * LA1  Each is kept for so long, all together in so many bytes: the oldest go first.
  */
-import type { PeerClock } from "../../functions/peers/mod.ts";
+import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
 
 interface Kept {
   readonly bytes: Uint8Array;
   readonly untilMs: number;
 }
 
-/** Of all sessions of a site that ended: a quarter of what those take that live (functions/homes/limits.ts). */
+/** Of all sessions of a site that ended: a quarter of what those take that live (functions/sessions/log/limits.ts). */
 const BYTES_MAX = 64 << 20;
 /** What one costs beside its bytes. */
 const COST_BYTES = 256;

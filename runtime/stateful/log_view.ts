@@ -3,12 +3,12 @@
  * Large contents are shortened; the seed, from which all randomness of the session follows, is not shown.
  */
 import { decodeCall } from "../../functions/calls/call.ts";
-import { readEntries, type ReadEntry } from "../../functions/turns/log_entry.ts";
-import { checkText } from "../../functions/turns/rolling_check.ts";
-import { checkpointHead } from "../../functions/turns/taken_back.ts";
-import type { TurnInput } from "../../functions/turns/turn.ts";
-import { decodeValue } from "../../functions/value.ts";
-import { CodecError } from "../../store/codec.ts";
+import { readEntries, type ReadEntry } from "../../functions/sessions/turn/log_entry.ts";
+import { checkText } from "../../functions/sessions/turn/rolling_check.ts";
+import { checkpointHead } from "../../functions/sessions/turn/taken_back.ts";
+import type { TurnInput } from "../../functions/sessions/turn/turn.ts";
+import { decodeValue } from "../../functions/values/value.ts";
+import { CodecError } from "../../store/model/codec.ts";
 import { joinPieces, openPiece } from "./pieces.ts";
 
 /** A log as this site's disk has it. */

@@ -20,10 +20,10 @@ import {
   encodeOutsideAnswer,
   encodePage,
   encodeRows,
-} from "../../functions/turns/mod.ts";
+} from "../../functions/sessions/turn/mod.ts";
 import { CALL_BODY_BYTES_MAX, decodeCall, encodeAnswer } from "../../functions/calls/call.ts";
 import type { KeptReply } from "../gateway/stateful_calls.ts";
-import { CodecError, Writer } from "../../store/codec.ts";
+import { CodecError, Writer } from "../../store/model/codec.ts";
 import { fetchOutside } from "../isolate/egress.ts";
 import type { EgressRules } from "../isolate/egress_rules.ts";
 import { FetchRefused, type OutgoingResponse } from "../isolate/outgoing_http.ts";

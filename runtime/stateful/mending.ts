@@ -13,10 +13,10 @@ import {
   type Homes,
   type Opened,
   type StatefulName,
-} from "../../functions/homes/mod.ts";
-import { readEntries, type ReadEntry } from "../../functions/turns/log_entry.ts";
-import { checkpointHead, withoutLog } from "../../functions/turns/taken_back.ts";
-import { CodecError } from "../../store/codec.ts";
+} from "../../functions/sessions/home/mod.ts";
+import { readEntries, type ReadEntry } from "../../functions/sessions/turn/log_entry.ts";
+import { checkpointHead, withoutLog } from "../../functions/sessions/turn/taken_back.ts";
+import { CodecError } from "../../store/model/codec.ts";
 import type { AppTable } from "../deploy/app_table.ts";
 import { Problem } from "../gateway/problem.ts";
 import type { EndedLogs } from "./ended_logs.ts";

@@ -1,5 +1,5 @@
 /** What a site counts of its stateful sessions. */
-import type { HomesStatus } from "../../functions/homes/mod.ts";
+import type { HomesStatus } from "../../functions/sessions/home/mod.ts";
 import { Counter, type Family, observed } from "../telemetry/mod.ts";
 
 /** Where the numbers are. */

@@ -1,13 +1,13 @@
 /**
- * A planned move of an open stateful session to another site (functions/homes/move.ts).
+ * A planned move of an open stateful session to another site (functions/sessions/home/move.ts).
  *
  * Stages: the other site gets the log, while this one serves → new events wait → what was begun ends → a checkpoint →
  * the arbiter has it on record, and the run is over: who asked is sent on, with what had not begun.
  *
  * MV1  Events that came meanwhile are delivered here, in their order, where the move fails, and nothing is lost of it.
  */
-import { HomeError } from "../../functions/homes/mod.ts";
-import type { PeerClock } from "../../functions/peers/mod.ts";
+import { HomeError } from "../../functions/sessions/home/mod.ts";
+import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
 import { pause } from "./clock.ts";
 import type { SessionRun } from "./session_run.ts";
 

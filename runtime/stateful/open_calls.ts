@@ -13,7 +13,7 @@ import {
   type Commit,
   decodeCallToSession,
   resultsIn,
-} from "../../functions/turns/mod.ts";
+} from "../../functions/sessions/turn/mod.ts";
 import type { WaitedCall } from "./waits.ts";
 import { type CallMaker, makeCall } from "./made_calls.ts";
 

@@ -1,8 +1,8 @@
 /**
  * How homes are opened for the stateful sessions of a site: why one could not be, for operators to see, and without the
- * clients that hold its log and do not come back, when an operator says so (functions/homes/host_owners.ts, HO8).
+ * clients that hold its log and do not come back, when an operator says so (functions/sessions/log/host_owners.ts, HO8).
  */
-import { HomeError, type Homes, type Opened, type StatefulName } from "../../functions/homes/mod.ts";
+import { HomeError, type Homes, type Opened, type StatefulName } from "../../functions/sessions/home/mod.ts";
 
 /** The latest ones, at some 300 bytes each. */
 const UNOPENED_MAX = 1_000;
@@ -44,7 +44,7 @@ export class Openings {
     return this.#as("forced", name, ensure);
   }
 
-  /** The next opening of it, which `ensure` brings about, is at this site, whichever it is (functions/homes/seats.ts). */
+  /** The next opening of it, which `ensure` brings about, is at this site, whichever it is (functions/sessions/home/seats.ts). */
   here<T>(name: StatefulName, ensure: () => Promise<T>): Promise<T> {
     return this.#as("here", name, ensure);
   }

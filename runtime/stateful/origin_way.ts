@@ -3,7 +3,7 @@
  *
  * OW1  It is found again whenever it breaks, with a pause that doubles, until the session is over here.
  */
-import type { Channel, ChannelReader, PeerClock } from "../../functions/peers/mod.ts";
+import type { Channel, ChannelReader, PeerClock } from "../../functions/sessions/attach/mod.ts";
 import { SYSTEM_CLOCK } from "./clock.ts";
 import { channelOf, feed, type FrameWay } from "./frame_way.ts";
 

@@ -14,12 +14,12 @@
  *     nobody was told of; where that is lost it is not known, and such a write is not made: that is told. So is what a log
  *     of the form before says less of.
  * O6  What was written so long ago that the store has forgotten deletions since is applied all at once, in its order: what
- *     stands tells whether it was before, and is what the whole of it would have left (store/old_writes.ts). Where nothing
+ *     stands tells whether it was before, and is what the whole of it would have left (store/session/old_writes.ts). Where nothing
  *     can tell, it is left out, and said.
  * O7  What O2 says is written on condition that its mark is as it was found: where an isolate was lost as a write was under
  *     way, that goes on, and the next isolate of the same home asks for it again.
  */
-import type { Effect, EffectMutation } from "../../functions/turns/mod.ts";
+import type { Effect, EffectMutation } from "../../functions/sessions/turn/mod.ts";
 import type {
   Check,
   CommitResult,
@@ -28,7 +28,7 @@ import type {
   ReadLevel,
   RowPage,
   StoredRow,
-} from "../../functions/store_client.ts";
+} from "../../functions/vocabulary/store_client.ts";
 import {
   type AttachedSession,
   type PlainMutation,
@@ -36,10 +36,10 @@ import {
   type StoreMutation,
   StoreUnavailable,
   type TokenState,
-} from "../../store/api.ts";
-import { type Key, packKey } from "../../store/key.ts";
-import { prefixRange } from "../../store/range.ts";
-import { unixMs, type Version } from "../../store/row.ts";
+} from "../../store/api/api.ts";
+import { type Key, packKey } from "../../store/model/key.ts";
+import { prefixRange } from "../../store/model/range.ts";
+import { unixMs, type Version } from "../../store/model/row.ts";
 import { decodeSystem, encodeSystem } from "../deploy/records.ts";
 import { type AppSpace, SessionStore, type StoreLimits } from "../gateway/session_store.ts";
 import type { VersionWrites } from "../gateway/app_writes.ts";

@@ -10,10 +10,10 @@
  * PT2  A report is of one version of the app: another one may go on, and is let try.
  * PT3  Beyond REPORTS_MAX a report has no detail: one bad deploy may park all sessions of an app.
  */
-import type { StatefulName } from "../../functions/homes/mod.ts";
-import { type Key, packKey, unpackKey } from "../../store/key.ts";
-import { prefixRange } from "../../store/range.ts";
-import { SYSTEM } from "../../store/api.ts";
+import type { StatefulName } from "../../functions/sessions/home/mod.ts";
+import { type Key, packKey, unpackKey } from "../../store/model/key.ts";
+import { prefixRange } from "../../store/model/range.ts";
+import { SYSTEM } from "../../store/api/api.ts";
 import { z } from "zod";
 import { encodeSystem } from "../deploy/records.ts";
 import { LiveView } from "../deploy/live_view.ts";

@@ -8,10 +8,10 @@
  * PW3  Ways to a site that is suspected are broken, and none is looked for there but along the tree: sooner than a link
  *      that is silent ends. A mistake costs a hello.
  */
-import type { Homes, StatefulName } from "../../functions/homes/mod.ts";
-import type { PeerClock } from "../../functions/peers/mod.ts";
-import type { TokenState } from "../../store/api.ts";
-import type { Standing } from "../../store/owners/detector.ts";
+import type { Homes, StatefulName } from "../../functions/sessions/home/mod.ts";
+import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
+import type { TokenState } from "../../store/api/api.ts";
+import type { Standing } from "../../store/presence/detector.ts";
 import { hopTowards, type RequestLinks } from "../gateway/forward.ts";
 import type { LinkReply, LinkRequest } from "../gateway/link_requests.ts";
 import { SYSTEM_CLOCK } from "./clock.ts";

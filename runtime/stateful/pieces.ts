@@ -16,9 +16,9 @@
  * P4  Tokens of the form before lag: what was read for their piece, and what was applied before it, may be missing in
  *     them. Whoever wrote them is asked for what it has told since; and they say nothing of what is open.
  */
-import type { TokenState } from "../../store/api.ts";
-import { Reader, Writer } from "../../store/codec.ts";
-import { CodecError } from "../../store/codec.ts";
+import type { TokenState } from "../../store/api/api.ts";
+import { Reader, Writer } from "../../store/model/codec.ts";
+import { CodecError } from "../../store/model/codec.ts";
 import { readToken, writeToken } from "./token_bytes.ts";
 
 /** What a log says that its session has seen. */
@@ -49,7 +49,7 @@ export const NO_HEAD: PieceHead = { seen: null, open: 0, marks: false };
 /** Not at rest, without an effect that is not applied. */
 export const OPEN_WORK = 1;
 
-/** Hosts' records leave it out (functions/sealed_log, CommitForm). A piece of the form before began with a flag. */
+/** Hosts' records leave it out (functions/sessions/sealed, CommitForm). A piece of the form before began with a flag. */
 const PLAIN = 2, HEADED = 3;
 const SEEN = 1, OPEN = 2, MARKS = 4;
 

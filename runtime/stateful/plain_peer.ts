@@ -1,6 +1,6 @@
 /**
  * The host side of a plain WebSocket, in the gateway that it came to: it keeps what the client sent until that is in the
- * session's log, and goes on with the next home when one dies (functions/peers).
+ * session's log, and goes on with the next home when one dies (functions/sessions/attach).
  *
  * Life: `attach` (way, hello, welcome; only then the client's handshake is answered) → messages both ways, over
  * whatever ways there are → closed by the client, the session, or because no home is reached for too long.
@@ -19,7 +19,7 @@ import {
   type Lost,
   MESSAGE_BYTES_MAX,
   type PeerClock,
-} from "../../functions/peers/mod.ts";
+} from "../../functions/sessions/attach/mod.ts";
 import type { AppQueues, QueueHold } from "../isolate/app_queues.ts";
 import { cutReason, type MessageSocket, type SocketEvent, SocketQueue } from "../gateway/message_socket.ts";
 import { isProblemCode, Problem } from "../gateway/problem.ts";

@@ -9,8 +9,8 @@
  * RD2  Classes with a standby need none: where such a session is run along, it is taken over.
  * RD3  What waits because sessions ran here stays as long as a log rests here, whoever wrote it.
  */
-import type { Followable, KeptLog, LogNews, StatefulName } from "../../functions/homes/mod.ts";
-import type { PeerClock } from "../../functions/peers/mod.ts";
+import type { Followable, KeptLog, LogNews, StatefulName } from "../../functions/sessions/home/mod.ts";
+import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
 import type { IsolateApp, StatefulPool } from "../isolate/mod.ts";
 import { SYSTEM_CLOCK } from "./clock.ts";
 

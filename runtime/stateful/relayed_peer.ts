@@ -5,7 +5,7 @@
  *      again, here or at another site.
  * RP2  Pulled on both sides: a slow reader slows its writer.
  */
-import { CLOSE, encodeToHost } from "../../functions/peers/mod.ts";
+import { CLOSE, encodeToHost } from "../../functions/sessions/attach/mod.ts";
 import type { MessageSocket, SocketEvent } from "../gateway/message_socket.ts";
 import { FRAME_BYTES_MAX, type FrameWay } from "./frame_way.ts";
 import { WayRefused } from "./peer_ways.ts";

@@ -15,11 +15,11 @@ import type {
   EffectMutation,
   HandledEvent,
   Opened,
-} from "../../functions/turns/mod.ts";
-import type { PeerClock } from "../../functions/peers/mod.ts";
-import type { Home } from "../../functions/homes/mod.ts";
-import { StoreUnavailable, type TokenState } from "../../store/api.ts";
-import type { ClockValue } from "../../store/row.ts";
+} from "../../functions/sessions/turn/mod.ts";
+import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
+import type { Home } from "../../functions/sessions/home/mod.ts";
+import { StoreUnavailable, type TokenState } from "../../store/api/api.ts";
+import type { ClockValue } from "../../store/model/row.ts";
 import { pause } from "./clock.ts";
 import type { OpenCalls } from "./open_calls.ts";
 import type { OwnStore } from "./own_store.ts";

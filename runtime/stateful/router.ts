@@ -2,7 +2,7 @@
  * Brings calls to the homes of stateful sessions, from wherever they are made, and answers those that other sites bring.
  *
  * A call goes to the site that was its home when last heard of; a site that is not says where it may be, or that it does
- * not know: then this site asks to become it (functions/homes), and is told who is, or serves it itself.
+ * not know: then this site asks to become it (functions/sessions/home), and is told who is, or serves it itself.
  *
  * T1  A call keeps its request's id from its first attempt to its last: whatever was lost on the way, it is run once.
  * T2  A site that is asked over a link serves what is at home there, and passes nothing on but calls for other sites.
@@ -16,11 +16,11 @@
  * T6  A call that nobody waits for any more is not begun, where it was not: its home is told by the end of the request on
  *     the link. That is so for calls of stateful sessions; what a client asked for may be run when it has gone.
  */
-import { HomeError, type Homes, type StatefulName } from "../../functions/homes/mod.ts";
-import type { PeerClock } from "../../functions/peers/mod.ts";
-import { chainName } from "../../functions/turns/mod.ts";
-import { StoreUnavailable } from "../../store/api.ts";
-import { CodecError } from "../../store/codec.ts";
+import { HomeError, type Homes, type StatefulName } from "../../functions/sessions/home/mod.ts";
+import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
+import { chainName } from "../../functions/sessions/turn/mod.ts";
+import { StoreUnavailable } from "../../store/api/api.ts";
+import { CodecError } from "../../store/model/codec.ts";
 import { hopTowards, type RequestLinks } from "../gateway/forward.ts";
 import type { LinkReply, LinkRequest } from "../gateway/link_requests.ts";
 import { isProblemCode, Problem } from "../gateway/problem.ts";

@@ -8,8 +8,8 @@
  * RC1  A checkpoint goes to the home when all that was committed before it has left, its writes to the store among it: a
  *      base leaves nothing open (pieces.ts P3).
  */
-import type { Home } from "../../functions/homes/mod.ts";
-import type { Checkpoint } from "../../functions/turns/mod.ts";
+import type { Home } from "../../functions/sessions/home/mod.ts";
+import type { Checkpoint } from "../../functions/sessions/turn/mod.ts";
 import { wrapPiece } from "./pieces.ts";
 import { packState } from "./state_parts.ts";
 import type { Releases } from "./releases.ts";

@@ -1,7 +1,7 @@
 /** What becomes of a run of a stateful session (session_run.ts), and who is told. */
-import type { HomeError } from "../../functions/homes/mod.ts";
-import type { Commit, HandledEvent, Opened, Parked, Rejection } from "../../functions/turns/mod.ts";
-import type { TokenState } from "../../store/api.ts";
+import type { HomeError } from "../../functions/sessions/home/mod.ts";
+import type { Commit, HandledEvent, Opened, Parked, Rejection } from "../../functions/sessions/turn/mod.ts";
+import type { TokenState } from "../../store/api/api.ts";
 import type { ChannelSink } from "../isolate/mod.ts";
 import type { OwnStore } from "./own_store.ts";
 

@@ -4,16 +4,16 @@
  *
  * RV1  What a turn writes is this site's, under a clock that the run was given with an event, or of the moment at which
  *      its commit came, or the next after what the session wrote before: a handler that goes on writes after itself, be
- *      the store's clock ahead of this site's (functions/turns/live_source.ts).
+ *      the store's clock ahead of this site's (functions/sessions/turn/live_source.ts).
  * RV2  What the log left open is of a site that wrote a piece of it, under a clock that is in the log: each was checked
  *      when it was committed (RV1). That is what leaves as it is opened, and what a handler has written that goes on from
  *      there: it leaves with the first commit that ends at a point, and nothing of the log does after that.
  * RV3  A commit names no epoch but as this site's: what a log says of who wrote it was checked, too.
  */
-import { readEntries, type ReadEntry } from "../../functions/turns/log_entry.ts";
-import type { Commit, Effect, Opened } from "../../functions/turns/mod.ts";
-import { CodecError } from "../../store/codec.ts";
-import { CLOCK_EPOCH_MS, CLOCK_TICKS_PER_MS } from "../../store/row.ts";
+import { readEntries, type ReadEntry } from "../../functions/sessions/turn/log_entry.ts";
+import type { Commit, Effect, Opened } from "../../functions/sessions/turn/mod.ts";
+import { CodecError } from "../../store/model/codec.ts";
+import { CLOCK_EPOCH_MS, CLOCK_TICKS_PER_MS } from "../../store/model/row.ts";
 import type { OpenPiece } from "./pieces.ts";
 
 /** An isolate reads the same clock as its site, and counts within its milliseconds. */

@@ -1,11 +1,11 @@
 /**
  * What can be kept of a stateful session that can't go on from its log, as an isolate of the code that wrote it makes it
- * (functions/turns/salvage.ts).
+ * (functions/sessions/turn/salvage.ts).
  *
  * SA1  Nothing of the session leaves: of what the isolate says only what it salvaged is heard.
  */
 import { z } from "zod";
-import type { Checkpoint, Parked } from "../../functions/turns/mod.ts";
+import type { Checkpoint, Parked } from "../../functions/sessions/turn/mod.ts";
 import { Problem } from "../gateway/problem.ts";
 import type { ChannelSink, OpenChannel } from "../isolate/mod.ts";
 

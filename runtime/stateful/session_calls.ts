@@ -1,7 +1,7 @@
 /** Who makes the calls of one stateful session at its home (made_calls.ts): in its name, and with what it has seen. */
 import { createHash } from "node:crypto";
-import type { StatefulName } from "../../functions/homes/mod.ts";
-import type { CallToSession } from "../../functions/turns/mod.ts";
+import type { StatefulName } from "../../functions/sessions/home/mod.ts";
+import type { CallToSession } from "../../functions/sessions/turn/mod.ts";
 import type { KeptReply } from "../gateway/stateful_calls.ts";
 import type { EgressRules } from "../isolate/egress_rules.ts";
 import type { HostServices } from "./host_services.ts";

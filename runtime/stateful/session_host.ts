@@ -2,18 +2,18 @@
  * The stateful sessions that this site serves as their home: opened when somebody asks for them or a timer of theirs is
  * due, out of memory when they are idle, given other code when their app has it.
  *
- * S1  At most one run of a session is open here; every opening goes through the homes (functions/homes).
+ * S1  At most one run of a session is open here; every opening goes through the homes (functions/sessions/home).
  * S2  A log is replayed by the code that wrote it; other code takes over from a checkpoint, with no event between.
  */
-import type { Opened, StatefulName } from "../../functions/homes/mod.ts";
-import { HomeError } from "../../functions/homes/mod.ts";
-import type { HostsPort } from "../../functions/homes/hosts_asked.ts";
-import { openHostLog } from "../../functions/sealed_log/mod.ts";
-import type { Channel, ChannelReader, PeerClock } from "../../functions/peers/mod.ts";
+import type { Opened, StatefulName } from "../../functions/sessions/home/mod.ts";
+import { HomeError } from "../../functions/sessions/home/mod.ts";
+import type { HostsPort } from "../../functions/sessions/log/hosts_asked.ts";
+import { openHostLog } from "../../functions/sessions/sealed/mod.ts";
+import type { Channel, ChannelReader, PeerClock } from "../../functions/sessions/attach/mod.ts";
 import { decodeCall } from "../../functions/calls/call.ts";
-import type { TokenState } from "../../store/api.ts";
-import type { ClockValue } from "../../store/row.ts";
-import { CodecError } from "../../store/codec.ts";
+import type { TokenState } from "../../store/api/api.ts";
+import type { ClockValue } from "../../store/model/row.ts";
+import { CodecError } from "../../store/model/codec.ts";
 import { Problem } from "../gateway/problem.ts";
 import { guarded, pause, SYSTEM_CLOCK } from "./clock.ts";
 import { Hosted, shown } from "./hosted.ts";
@@ -59,7 +59,7 @@ const REST_MS_MAX = 2_000;
 /** Ids of those attached that operators are shown. */
 const SHOWN_PEERS_MAX = 20;
 
-/** As long as other answers are kept (functions/homes/limits.ts, ANSWER_KEPT_MS), where a site says nothing else. */
+/** As long as other answers are kept (functions/sessions/log/limits.ts, ANSWER_KEPT_MS), where a site says nothing else. */
 const LAST_ANSWERS_MS = 60_000;
 
 const keyOf = (name: StatefulName): string => JSON.stringify([name.app, name.class, name.id]);
@@ -101,7 +101,7 @@ export class SessionHost {
   }
 
   /**
-   * The oldest version that a session at home here, or whose log is here, may still write (store/api.ts, ReplicaPorts):
+   * The oldest version that a session at home here, or whose log is here, may still write (store/api/api.ts, ReplicaPorts):
    * as of the last look, and no later than that. 0 before the first one.
    */
   get owed(): ClockValue {
@@ -401,7 +401,7 @@ export class SessionHost {
     };
   }
 
-  /** How openings reach hosts (functions/homes, HostsPort): those that have come here, and who comes. */
+  /** How openings reach hosts (functions/sessions/home, HostsPort): those that have come here, and who comes. */
   readonly hosts: HostsPort = {
     ask: async (name, epoch, hosts, untilMs, isForced) => {
       if (this.#closed) return new Map();
@@ -431,7 +431,7 @@ export class SessionHost {
   /**
    * Lets one that stands still try again; what it says then. @throws Problem, HomeError where it can't go on.
    *
-   * @param isForced also without clients that hold its log and do not come back (functions/homes/host_owners.ts, HO8).
+   * @param isForced also without clients that hold its log and do not come back (functions/sessions/log/host_owners.ts, HO8).
    * @returns these.
    */
   async resume(name: StatefulName, isForced = false): Promise<readonly string[]> {
@@ -572,7 +572,7 @@ export class SessionHost {
     }
   }
 
-  /** It is idle, and is not to rest at this site (functions/homes/seats.ts): it moves, or rests where it can't. */
+  /** It is idle, and is not to rest at this site (functions/sessions/home/seats.ts): it moves, or rests where it can't. */
   async #seat(hosted: Hosted, run: SessionRun, to: string): Promise<void> {
     if (this.#seating.has(hosted)) return;
     this.#seating.add(hosted);

@@ -1,5 +1,5 @@
 /**
- * Who is attached to a stateful session at home here: its home side (functions/peers), over the runs of the session.
+ * Who is attached to a stateful session at home here: its home side (functions/sessions/attach), over the runs of the session.
  *
  * Life: made when somebody attaches, or a run says that somebody is → runs come and go (an isolate that ended, a rest, other
  * code) → over: another site is the home, or the session has ended. It outlives its runs, so that channels stay while a
@@ -12,8 +12,8 @@
  * SP3  An event in whose handler an isolate ended is not run again: it is rejected in its place.
  * SP4  Where hosts hold the log they are told of a commit when it is appended, before it has left (host_logs.ts).
  */
-import type { Home } from "../../functions/homes/mod.ts";
-import type { LogCopy } from "../../functions/homes/log_copy.ts";
+import type { Home } from "../../functions/sessions/home/mod.ts";
+import type { LogCopy } from "../../functions/sessions/log/log_copy.ts";
 import {
   type Channel,
   type ChannelReader,
@@ -25,9 +25,9 @@ import {
   type PeerInput,
   type Remembered,
   type Retry,
-} from "../../functions/peers/mod.ts";
-import { type HostEnd, type OpenedHostLog } from "../../functions/sealed_log/mod.ts";
-import type { Commit, HandledEvent, Opened, Peer } from "../../functions/turns/mod.ts";
+} from "../../functions/sessions/attach/mod.ts";
+import { type HostEnd, type OpenedHostLog } from "../../functions/sessions/sealed/mod.ts";
+import type { Commit, HandledEvent, Opened, Peer } from "../../functions/sessions/turn/mod.ts";
 import { HostLogs } from "./host_logs.ts";
 
 /** The run that serves, as far as peers need it. */
@@ -225,7 +225,7 @@ export class SessionPeers {
 
   // ── Openings ──
 
-  /** An opening asks hosts for the log (functions/homes, HostsPort). */
+  /** An opening asks hosts for the log (functions/sessions/home, HostsPort). */
   async ask(ask: LogAsk): Promise<ReadonlyMap<string, LogCopy | null> | "superseded"> {
     const answers = await this.#home.ask(ask);
     if (answers === "superseded") return answers;

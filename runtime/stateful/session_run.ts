@@ -33,11 +33,11 @@ import type {
   Opened,
   Output,
   Parked,
-} from "../../functions/turns/mod.ts";
-import type { Home, Opened as OpenedHome } from "../../functions/homes/mod.ts";
-import type { PeerClock } from "../../functions/peers/mod.ts";
+} from "../../functions/sessions/turn/mod.ts";
+import type { Home, Opened as OpenedHome } from "../../functions/sessions/home/mod.ts";
+import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
 import type { ChannelSink, OpenChannel, StatefulEnd } from "../isolate/mod.ts";
-import type { ClockValue } from "../../store/row.ts";
+import type { ClockValue } from "../../store/model/row.ts";
 import type { FrameWay } from "./frame_way.ts";
 import { Ending } from "./ending.ts";
 import { EventLine } from "./event_line.ts";
@@ -589,7 +589,7 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     if (this.#over !== null) return;
     // What is given up in place of the handler that goes on in the log comes before what that one waits for.
     if (this.#serving !== null) return void this.#serving.promise.then(() => this.done(call, outcome));
-    // What was delivered before and waits writes after this result is seen (functions/turns/live_source.ts, LS1).
+    // What was delivered before and waits writes after this result is seen (functions/sessions/turn/live_source.ts, LS1).
     const room = 1 + this.undone.size;
     const storeClock = this.store.tick(room);
     this.#parts.versions.gives(storeClock + room - 1);

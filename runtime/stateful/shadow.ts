@@ -25,9 +25,9 @@ import {
   shownOutput,
   shownTimer,
   shownWrite,
-} from "../../functions/turns/mod.ts";
-import { readEntries } from "../../functions/turns/log_entry.ts";
-import { Writer } from "../../store/codec.ts";
+} from "../../functions/sessions/turn/mod.ts";
+import { readEntries } from "../../functions/sessions/turn/log_entry.ts";
+import { Writer } from "../../store/model/codec.ts";
 import type { ChannelSink, IsolateApp, OpenChannel, StatefulPool } from "../isolate/mod.ts";
 import { entryView } from "./log_view.ts";
 

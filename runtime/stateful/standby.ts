@@ -8,8 +8,8 @@
  * SB2  Nothing of it leaves before it is promoted.
  * SB3  A promotion that fails before the session serves fails alone: it is opened from its log as any other.
  */
-import type { FollowedLog, LogNews, Opened, StatefulName } from "../../functions/homes/mod.ts";
-import type { OpenSession, Parked, Promotion } from "../../functions/turns/mod.ts";
+import type { FollowedLog, LogNews, Opened, StatefulName } from "../../functions/sessions/home/mod.ts";
+import type { OpenSession, Parked, Promotion } from "../../functions/sessions/turn/mod.ts";
 import type { ChannelSink, FollowedChannel, OpenChannel, StatefulEnd } from "../isolate/mod.ts";
 import { joinPieces, openPiece } from "./pieces.ts";
 import { unpackState } from "./state_parts.ts";

@@ -13,9 +13,15 @@
  * SS4  What is about to be opened here is followed meanwhile, of whatever class (`ahead`): its state is made anew while its
  *      epoch is asked for. Of that nobody is told, and it is let go of where nothing comes of it.
  */
-import type { Followable, FollowedLog, KeptLog, LogNews, StatefulName } from "../../functions/homes/mod.ts";
-import type { PeerClock } from "../../functions/peers/mod.ts";
-import type { OpenSession } from "../../functions/turns/mod.ts";
+import type {
+  Followable,
+  FollowedLog,
+  KeptLog,
+  LogNews,
+  StatefulName,
+} from "../../functions/sessions/home/mod.ts";
+import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
+import type { OpenSession } from "../../functions/sessions/turn/mod.ts";
 import type { ChannelSink, FollowedChannel } from "../isolate/mod.ts";
 import { SYSTEM_CLOCK } from "./clock.ts";
 import { shown } from "./hosted.ts";

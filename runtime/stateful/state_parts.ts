@@ -1,5 +1,5 @@
 /**
- * The segments of a state as parts at the keepers (functions/homes/state_parts.ts): cut, and compressed where that pays.
+ * The segments of a state as parts at the keepers (functions/sessions/log/state_parts.ts): cut, and compressed where that pays.
  *
  *   byte codec: 0 as it is, 1 zstd; + 128: the segment ends with it · for zstd u32 the length of what is packed · bytes
  *
@@ -12,7 +12,7 @@
  */
 import { constants, zstdCompress, zstdDecompress } from "node:zlib";
 import { promisify } from "node:util";
-import { CodecError } from "../../store/codec.ts";
+import { CodecError } from "../../store/model/codec.ts";
 
 const compress = promisify(zstdCompress);
 const decompress = promisify(zstdDecompress);

@@ -5,7 +5,7 @@
  * T2  A timer is never called before its time by the wall clock, however that is set meanwhile.
  */
 
-import type { PeerClock } from "../../functions/peers/mod.ts";
+import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
 
 /** Timers of the system take no more: then it is looked again. */
 const WAIT_MS_MAX = 60_000;

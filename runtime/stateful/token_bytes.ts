@@ -1,10 +1,10 @@
 /**
- * What a session has seen (store/api.ts: TokenState) as bytes between sites and on their disks, where nobody but the
+ * What a session has seen (store/api/api.ts: TokenState) as bytes between sites and on their disks, where nobody but the
  * cluster reads it: sealed, it would expire.
  */
-import type { Reader, Writer } from "../../store/codec.ts";
-import { CodecError } from "../../store/codec.ts";
-import type { TokenState } from "../../store/api.ts";
+import type { Reader, Writer } from "../../store/model/codec.ts";
+import { CodecError } from "../../store/model/codec.ts";
+import type { TokenState } from "../../store/api/api.ts";
 
 const SESSION_BYTES = 16;
 /** As in sealed tokens: deeper than any tree. */

@@ -2,9 +2,9 @@
 import type { EgressRules } from "../isolate/egress_rules.ts";
 import type { HostServices } from "./host_services.ts";
 import type { OwnStoreServices } from "./own_store.ts";
-import type { Opened, StatefulName } from "../../functions/homes/mod.ts";
-import { writerOf } from "../../functions/turns/mod.ts";
-import { CodecError } from "../../store/codec.ts";
+import type { Opened, StatefulName } from "../../functions/sessions/home/mod.ts";
+import { writerOf } from "../../functions/sessions/turn/mod.ts";
+import { CodecError } from "../../store/model/codec.ts";
 import type { AppTable, LiveVersion } from "../deploy/mod.ts";
 import { Problem } from "../gateway/problem.ts";
 import { openPiece } from "./pieces.ts";

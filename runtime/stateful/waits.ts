@@ -10,9 +10,9 @@
  *     fails, and it is refused by its own home, while it has not been begun there.
  * W3  A look ends: it asks at most LOOKS_MAX times. What can't be asked waits for nothing.
  */
-import type { StatefulName } from "../../functions/homes/mod.ts";
+import type { StatefulName } from "../../functions/sessions/home/mod.ts";
 import { HOPS_MAX } from "./forwarded.ts";
-import { CodecError, Reader, Writer } from "../../store/codec.ts";
+import { CodecError, Reader, Writer } from "../../store/model/codec.ts";
 
 /** A call of a stateful session to another, without an outcome. */
 export interface WaitedCall {

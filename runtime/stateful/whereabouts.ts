@@ -8,9 +8,9 @@
  * WA3  SITES_MAX sites are asked for a name, those below the same parent first, and FINDS_MAX names are
  *      asked for at once: whoever comes then waits for the opening alone.
  */
-import type { Homes, StatefulName } from "../../functions/homes/mod.ts";
-import type { PeerClock } from "../../functions/peers/mod.ts";
-import { Reader, Writer } from "../../store/codec.ts";
+import type { Homes, StatefulName } from "../../functions/sessions/home/mod.ts";
+import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
+import { Reader, Writer } from "../../store/model/codec.ts";
 import type { RequestLinks } from "../gateway/forward.ts";
 import type { LinkReply, LinkRequest } from "../gateway/link_requests.ts";
 import { SYSTEM_CLOCK } from "./clock.ts";

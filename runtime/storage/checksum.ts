@@ -1,5 +1,5 @@
 /**
- * Checksums of what lies on disk (store/ports.ts S4): CRC-32 of every row and record, its key or name included, so that
+ * Checksums of what lies on disk (store/model/ports.ts S4): CRC-32 of every row and record, its key or name included, so that
  * a row under another row's key is as wrong as one whose value has changed.
  *
  * A disk that gives back changed bytes without an error does so in one sector of 10^15 or so, and cables, memory and
@@ -7,7 +7,7 @@
  */
 import { Buffer } from "node:buffer";
 import { crc32 } from "node:zlib";
-import type { Row } from "../../store/row.ts";
+import type { Row } from "../../store/model/row.ts";
 
 /** Five numbers of 8 bytes, and a flag. */
 const FIELDS_BYTES = 41;

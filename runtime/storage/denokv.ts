@@ -18,12 +18,12 @@
  *
  * One process at a time: the folder's lock sees to that for a file; over KV Connect the operator must.
  */
-import { StoreUnavailable } from "../../store/api.ts";
-import { Reader, Writer } from "../../store/codec.ts";
-import type { Key } from "../../store/key.ts";
-import { type Commit, DamagedRows, type ScanOptions, type Storage } from "../../store/ports.ts";
-import type { Range } from "../../store/range.ts";
-import type { Position, Row } from "../../store/row.ts";
+import { StoreUnavailable } from "../../store/api/api.ts";
+import { Reader, Writer } from "../../store/model/codec.ts";
+import type { Key } from "../../store/model/key.ts";
+import { type Commit, DamagedRows, type ScanOptions, type Storage } from "../../store/model/ports.ts";
+import type { Range } from "../../store/model/range.ts";
+import type { Position, Row } from "../../store/model/row.ts";
 import { bytesSum, mixed } from "./checksum.ts";
 import { CommitCount } from "./commit_count.ts";
 import { batches, decodeRedo, encodeRedo } from "./denokv_batch.ts";

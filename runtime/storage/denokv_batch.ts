@@ -1,7 +1,7 @@
 /**
  * Mutations in batches that one atomic operation of Deno KV takes, and as bytes for the redo log.
  */
-import { Reader, Writer } from "../../store/codec.ts";
+import { Reader, Writer } from "../../store/model/codec.ts";
 import {
   ATOMIC_BYTES_MAX,
   ATOMIC_KEY_BYTES_MAX,

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { batches, decodeRedo, encodeRedo } from "./denokv_batch.ts";
 import { type KvMutation, type KvPart, PIECE_BYTES, rowKey } from "./denokv_layout.ts";
-import { keyFromBytes } from "../../store/key.ts";
+import { keyFromBytes } from "../../store/model/key.ts";
 
 const part: fc.Arbitrary<KvPart> = fc.oneof(
   fc.constantFrom("r", "j", "c", "cursor/ü"),

@@ -1,5 +1,5 @@
 /**
- * Whether the entries of a Deno KV database on a file are those that were put there (store/ports.ts S4): rows against
+ * Whether the entries of a Deno KV database on a file are those that were put there (store/model/ports.ts S4): rows against
  * the journal, checksums of all, and their number. Run as a storage is opened, before anything is read.
  *
  * DC1  Rows and journal entries name each other. A row that is damaged, or is not where the journal says, is put as
@@ -13,7 +13,7 @@
  *      opens the file; whether the value beside them is the one that was put, its checksum says.
  */
 import { DatabaseSync } from "node:sqlite";
-import type { Key } from "../../store/key.ts";
+import type { Key } from "../../store/model/key.ts";
 import { bytesSum, mixed } from "./checksum.ts";
 import * as layout from "./denokv_layout.ts";
 import type { KvMutation, StoredRow, Totals } from "./denokv_layout.ts";

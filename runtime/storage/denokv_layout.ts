@@ -11,7 +11,7 @@
  *   ["q", i], ["p"]        → redo            a large step under way: its mutations, and that they count
  *
  * Every value ends with its checksum (four bytes, the highest first), over its key and what is before: a value that
- * does not fit, or lies under another key, is damaged (store/ports.ts S4). A value in pieces has one in its row's
+ * does not fit, or lies under another key, is damaged (store/model/ports.ts S4). A value in pieces has one in its row's
  * record, over all of them.
  *
  * L1  Order: ["r", …] sorts as packed keys do, but for long keys that share their head; those are neighbours, and
@@ -20,9 +20,9 @@
  */
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
-import { Reader, Writer } from "../../store/codec.ts";
-import type { Key } from "../../store/key.ts";
-import type { Row } from "../../store/row.ts";
+import { Reader, Writer } from "../../store/model/codec.ts";
+import type { Key } from "../../store/model/key.ts";
+import type { Row } from "../../store/model/row.ts";
 import { bytesSum } from "./checksum.ts";
 import { Spoiled } from "./disk_report.ts";
 

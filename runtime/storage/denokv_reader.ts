@@ -3,12 +3,12 @@
  * runs beside the commit that replaces it.
  *
  * R1  A row is given whole, or as a newer one, or, where it was dropped meanwhile, not at all.
- * R2  What does not fit its checksum is not given (store/ports.ts S4).
+ * R2  What does not fit its checksum is not given (store/model/ports.ts S4).
  */
-import type { Key } from "../../store/key.ts";
-import { DamagedRows, type ScanOptions } from "../../store/ports.ts";
-import type { Range } from "../../store/range.ts";
-import type { Position, Row } from "../../store/row.ts";
+import type { Key } from "../../store/model/key.ts";
+import { DamagedRows, type ScanOptions } from "../../store/model/ports.ts";
+import type { Range } from "../../store/model/range.ts";
+import type { Position, Row } from "../../store/model/row.ts";
 import { bytesSum } from "./checksum.ts";
 import * as layout from "./denokv_layout.ts";
 import type { DamagedRow, RowHead, StoredRow } from "./denokv_layout.ts";

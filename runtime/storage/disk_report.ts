@@ -1,5 +1,5 @@
 /** What a storage tells of its disk, as it is opened and used. */
-import { StoreUnavailable } from "../../store/api.ts";
+import { StoreUnavailable } from "../../store/api/api.ts";
 
 /** What a check of everything on a disk has found. */
 export interface Checked {

@@ -10,7 +10,7 @@
  *     on the way to it is synced into the one above, before anything in it is told to be on disk.
  */
 import { folderOf } from "../../functions/client/replace_file.ts";
-import { StoreUnavailable } from "../../store/api.ts";
+import { StoreUnavailable } from "../../store/api/api.ts";
 
 /** Names the folder as ours, and says which engine wrote it. */
 const MARK_FILE = "SOJOURN";

@@ -2,7 +2,7 @@
  * What is known of the rows in an engine without reading them: a bounded cache in two generations. A hit in the
  * old generation moves to the young one; a full young one becomes the old one, and what was old is forgotten.
  */
-import type { Key } from "../../store/key.ts";
+import type { Key } from "../../store/model/key.ts";
 import type { RowHead } from "./denokv_layout.ts";
 
 /** About 20 MB a generation with keys of 60 bytes; beyond it, overwrites cost a read each. */

@@ -5,10 +5,10 @@
  * M2  A step applies drops, then rows in their order, then records; a key in both ends as its row.
  */
 import sortedBtree from "sorted-btree";
-import type { Key } from "../../store/key.ts";
-import type { Commit, ScanOptions, Storage } from "../../store/ports.ts";
-import type { Range } from "../../store/range.ts";
-import type { Position, Row } from "../../store/row.ts";
+import type { Key } from "../../store/model/key.ts";
+import type { Commit, ScanOptions, Storage } from "../../store/model/ports.ts";
+import type { Range } from "../../store/model/range.ts";
+import type { Position, Row } from "../../store/model/row.ts";
 
 /** The package is CommonJS, hence the second `default`. */
 const BTree = sortedBtree.default;

@@ -22,11 +22,11 @@
  */
 import { Buffer } from "node:buffer";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
-import { StoreUnavailable } from "../../store/api.ts";
-import type { Key } from "../../store/key.ts";
-import { type Commit, DamagedRows, type ScanOptions, type Storage } from "../../store/ports.ts";
-import type { Range } from "../../store/range.ts";
-import type { Position, Row } from "../../store/row.ts";
+import { StoreUnavailable } from "../../store/api/api.ts";
+import type { Key } from "../../store/model/key.ts";
+import { type Commit, DamagedRows, type ScanOptions, type Storage } from "../../store/model/ports.ts";
+import type { Range } from "../../store/model/range.ts";
+import type { Position, Row } from "../../store/model/row.ts";
 import { mixed, recordSum, rowFits, rowSum } from "./checksum.ts";
 import { CommitCount } from "./commit_count.ts";
 import { CHECK_AT_OPEN_BYTES, type DiskReport, openFailure, Spoiled } from "./disk_report.ts";

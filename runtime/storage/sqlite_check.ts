@@ -1,6 +1,6 @@
 /**
  * Whether the rows of an SQLite file are those that were put there: checksums of all of them, tables against indexes,
- * and the sum of their bytes. Run as a storage is opened, before anything is read (store/ports.ts S4).
+ * and the sum of their bytes. Run as a storage is opened, before anything is read (store/model/ports.ts S4).
  *
  * Stages: structure → (where indexes do not fit the table: what each says is compared, indexes are built anew) →
  * checksums → the sum.

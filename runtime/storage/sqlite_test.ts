@@ -1,7 +1,7 @@
 import { strict as assert } from "node:assert";
-import { type Key, packKey } from "../../store/key.ts";
-import type { Commit } from "../../store/ports.ts";
-import type { Position, Row } from "../../store/row.ts";
+import { type Key, packKey } from "../../store/model/key.ts";
+import type { Commit } from "../../store/model/ports.ts";
+import type { Position, Row } from "../../store/model/row.ts";
 import { openSqlite } from "./sqlite.ts";
 
 const MIB = 1 << 20;

@@ -7,10 +7,10 @@
  *
  * The rules are those of tuples.ts (O1–O5).
  */
-import { GONE_MS } from "../limits.ts";
-import type { SiteId } from "../ports.ts";
+import { GONE_MS } from "../model/limits.ts";
+import type { SiteId } from "../model/ports.ts";
 import type { CustodyPorts } from "./custody_ports.ts";
-import type { Standing } from "./detector.ts";
+import type { Standing } from "../presence/detector.ts";
 import type { Exchange, Merged } from "./exchange.ts";
 import { mended } from "./mend.ts";
 import type { Entry, TupleId } from "./packet.ts";

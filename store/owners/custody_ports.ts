@@ -1,7 +1,7 @@
 /** What an owner needs of those around it to keep tuples (custody.ts): its site, its disk, and who is told of what. */
-import type { SiteId } from "../ports.ts";
-import type { Choice } from "./choose.ts";
-import type { Standing } from "./detector.ts";
+import type { SiteId } from "../model/ports.ts";
+import type { Choice } from "../presence/choose.ts";
+import type { Standing } from "../presence/detector.ts";
 import type { TupleId } from "./packet.ts";
 import type { Shelf } from "./shelf.ts";
 import type { Tuple } from "./tuple.ts";

@@ -19,8 +19,8 @@ import {
   PACKET_RETRY_MS,
   PACKET_RETRY_MS_MAX,
   PROBE_MS,
-} from "../limits.ts";
-import type { SiteId } from "../ports.ts";
+} from "../model/limits.ts";
+import type { SiteId } from "../model/ports.ts";
 import { encodePacket, type Entry, entryBytes, type Packet, type Receipt, type TupleId } from "./packet.ts";
 import type { Tuple } from "./tuple.ts";
 

@@ -3,8 +3,8 @@
  *
  * M1  One that may come back is better than none: it stays where nobody can take its place.
  */
-import type { SiteId } from "../ports.ts";
-import type { Choice } from "./choose.ts";
+import type { SiteId } from "../model/ports.ts";
+import type { Choice } from "../presence/choose.ts";
 import type { Tuple } from "./tuple.ts";
 
 export interface MendPorts {

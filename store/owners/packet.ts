@@ -2,9 +2,9 @@
  * What owners say to each other about tuples, in one packet: new tuples, changed owners, tuples that are gone, receipts
  * for packets before. Bytes and vectors: docs/protocol/owners.md.
  */
-import { CodecError, Reader, Writer } from "../codec.ts";
-import { F_MAX, TUPLE_BYTES_MAX, TUPLE_ID_BYTES_MAX } from "../limits.ts";
-import type { SiteId } from "../ports.ts";
+import { CodecError, Reader, Writer } from "../model/codec.ts";
+import { F_MAX, TUPLE_BYTES_MAX, TUPLE_ID_BYTES_MAX } from "../model/limits.ts";
+import type { SiteId } from "../model/ports.ts";
 
 export type TupleId = string;
 

@@ -4,8 +4,8 @@
  *
  * P1  What is read for owners waits while half of what may be in memory is: producers find room beside it.
  */
-import { TUPLES_WAITING_BYTES_MAX } from "../limits.ts";
-import type { SiteId } from "../ports.ts";
+import { TUPLES_WAITING_BYTES_MAX } from "../model/limits.ts";
+import type { SiteId } from "../model/ports.ts";
 import type { TupleId } from "./packet.ts";
 import type { Tuple } from "./tuple.ts";
 

@@ -5,11 +5,11 @@
  * H1  One step at a time. What is in `changed` of a step is on disk when it resolves.
  * H2  A tuple's ["m", id] goes wherever its ["t", id] goes or is written anew.
  */
-import { StoreUnavailable } from "../api.ts";
-import { type Key, packKey, unpackKey } from "../key.ts";
-import type { Storage } from "../ports.ts";
-import { keyAfter, prefixRange } from "../range.ts";
-import type { Row } from "../row.ts";
+import { StoreUnavailable } from "../api/api.ts";
+import { type Key, packKey, unpackKey } from "../model/key.ts";
+import type { Storage } from "../model/ports.ts";
+import { keyAfter, prefixRange } from "../model/range.ts";
+import type { Row } from "../model/row.ts";
 import type { TupleId } from "./packet.ts";
 import { decodeState, encodeState, Tuple } from "./tuple.ts";
 

@@ -8,16 +8,22 @@
  * W2  Settings that no choice can meet are refused and change nothing. Those a site starts with are not: the sites
  *     that they need may join later; until then choosing is refused.
  */
-import { CodecError } from "../codec.ts";
-import type { Core } from "../core.ts";
-import { BEAT_MS, DEAD_MS, NEAR_MS, SUSPECT_MS } from "../limits.ts";
-import type { TuplesMessage } from "../message.ts";
-import type { SiteId, Storage } from "../ports.ts";
-import type { Position } from "../row.ts";
-import { areaKey, encodeJson } from "../topology.ts";
-import { worthMeasuring } from "./candidates.ts";
-import { checkOwners, type Choice, chooseOwners, nearestFirst, type OwnersSettings } from "./choose.ts";
-import { Detector } from "./detector.ts";
+import { CodecError } from "../model/codec.ts";
+import type { Core } from "../core/core.ts";
+import { BEAT_MS, DEAD_MS, NEAR_MS, SUSPECT_MS } from "../model/limits.ts";
+import type { TuplesMessage } from "../wire/message.ts";
+import type { SiteId, Storage } from "../model/ports.ts";
+import type { Position } from "../model/row.ts";
+import { areaKey, encodeJson } from "../members/topology.ts";
+import { worthMeasuring } from "../presence/candidates.ts";
+import {
+  checkOwners,
+  type Choice,
+  chooseOwners,
+  nearestFirst,
+  type OwnersSettings,
+} from "../presence/choose.ts";
+import { Detector } from "../presence/detector.ts";
 import { Tuples, type TuplesUser } from "./tuples.ts";
 
 /** Of the number that tells one process from the next: two are alike once in 10^14. */
@@ -170,7 +176,7 @@ export class SiteOwners {
     }, user);
   }
 
-  /** See Replica.owners in store/api.ts. */
+  /** See Replica.owners in store/api/api.ts. */
   channel(
     use: string,
     received: (from: SiteId, packet: Uint8Array) => void,

@@ -7,8 +7,8 @@
  * T1  Of two versions the larger one holds; of two equal ones that of the larger responsible site. What is gone is
  *     newer than all that is not.
  */
-import { Reader, Writer } from "../codec.ts";
-import type { SiteId } from "../ports.ts";
+import { Reader, Writer } from "../model/codec.ts";
+import type { SiteId } from "../model/ports.ts";
 import type { Entry, TupleId } from "./packet.ts";
 
 /** What is stored of a tuple beside its payload. */

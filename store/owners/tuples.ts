@@ -20,10 +20,10 @@ import {
   TUPLES_MAX,
   TUPLES_WAITING_BYTES_MAX,
   WAIT_MS_MAX,
-} from "../limits.ts";
-import type { Clock, SiteId, Storage } from "../ports.ts";
-import type { Choice } from "./choose.ts";
-import type { Standing, StandingChanged } from "./detector.ts";
+} from "../model/limits.ts";
+import type { Clock, SiteId, Storage } from "../model/ports.ts";
+import type { Choice } from "../presence/choose.ts";
+import type { Standing, StandingChanged } from "../presence/detector.ts";
 import { Custody } from "./custody.ts";
 import { Exchange } from "./exchange.ts";
 import { decodePacket, type Entry, isTupleId, type TupleId } from "./packet.ts";

@@ -9,13 +9,13 @@
  * K2  Taken from the site of a living incarnation only, under no older configuration than one heard of.
  * K3  All wards together are bounded, too: an owner that many have chosen must outlive an hour without a root.
  */
-import { newestClock } from "../clock_guard.ts";
-import type { Core } from "../core.ts";
-import { CARRY_BYTES_MAX, WARDS_BYTES_MAX } from "../limits.ts";
-import type { SiteId } from "../ports.ts";
-import type { ReplicaNumber } from "../row.ts";
-import { wireBytes } from "../wire_row.ts";
-import type { Release, StandIn, StoodIn, WardMessage, WardRefusal } from "./message.ts";
+import { newestClock } from "../core/clock_guard.ts";
+import type { Core } from "../core/core.ts";
+import { CARRY_BYTES_MAX, WARDS_BYTES_MAX } from "../model/limits.ts";
+import type { SiteId } from "../model/ports.ts";
+import type { ReplicaNumber } from "../model/row.ts";
+import { wireBytes } from "../wire/wire_row.ts";
+import type { Release, StandIn, StoodIn, WardMessage, WardRefusal } from "../wire/ward_message.ts";
 import { Ward, WARD_RECORD } from "./ward.ts";
 
 export class Keeper {

@@ -8,8 +8,8 @@
  * L2  What was sent is given the time that it takes over the narrowest line: to send it again sooner would never end.
  * L3  An owner that is full is sent nothing before what is pending here fits.
  */
-import type { Core, Mark } from "../core.ts";
-import type { Key } from "../key.ts";
+import type { Core, Mark } from "../core/core.ts";
+import type { Key } from "../model/key.ts";
 import {
   WARD_BYTES_MAX,
   WARD_FULL_MS,
@@ -19,11 +19,11 @@ import {
   WARD_LINE_BYTES_UNDER_WAY,
   WARD_PROBE_MS,
   WARD_RESEND_MS,
-} from "../limits.ts";
-import type { SiteId } from "../ports.ts";
-import type { Position, Row } from "../row.ts";
-import { ROW_BYTES, wireBytes } from "../wire_row.ts";
-import type { Warded, WardMessage, WardRefusal } from "./message.ts";
+} from "../model/limits.ts";
+import type { SiteId } from "../model/ports.ts";
+import type { Position, Row } from "../model/row.ts";
+import { ROW_BYTES, wireBytes } from "../wire/wire_row.ts";
+import type { Warded, WardMessage, WardRefusal } from "../wire/ward_message.ts";
 
 /** Whether more is pending at a site than one owner takes for it. */
 export function isTooMuch({ pending, reach, depth }: Core): boolean {

@@ -14,11 +14,11 @@
  * Y4  For a token, every incarnation on its path that is over must have been recovered as far as the token, or the
  *     incarnation below, had seen it.
  */
-import type { TokenState } from "../api.ts";
-import type { Core } from "../core.ts";
-import type { ClockValue, ReplicaNumber, Row } from "../row.ts";
-import { encodeJson, type Topology } from "../topology.ts";
-import { type Recovered, recoveredKey } from "./configuration.ts";
+import type { TokenState } from "../api/api.ts";
+import type { Core } from "../core/core.ts";
+import type { ClockValue, ReplicaNumber, Row } from "../model/row.ts";
+import { encodeJson, type Topology } from "../members/topology.ts";
+import { type Recovered, recoveredKey } from "../members/configuration.ts";
 import type { Keeper } from "./keeper.ts";
 import type { Ward } from "./ward.ts";
 

@@ -7,10 +7,10 @@
  * RG1  Only an owner whose ward reaches the place where a row stood here has it as it was: what it holds of that key is the
  *      newest that there was.
  */
-import type { Core } from "../core.ts";
-import { REGAIN_EVERY_MS } from "../limits.ts";
-import type { SiteId } from "../ports.ts";
-import type { StandIn, StoodIn } from "./message.ts";
+import type { Core } from "../core/core.ts";
+import { REGAIN_EVERY_MS } from "../model/limits.ts";
+import type { SiteId } from "../model/ports.ts";
+import type { StandIn, StoodIn } from "../wire/ward_message.ts";
 
 interface Host {
   /** Asks an owner for what it holds; null: no answer in time. */

@@ -17,11 +17,11 @@
  * B4  While this site has not pushed, its floor of before holds, so no row of a ward is at or below the watermark (I9).
  *     Where one is that the root may not have, the ward is left alone (recovery.ts Y2).
  */
-import type { Core } from "../core.ts";
-import { OWNERS_WAIT_MS, STAND_IN_AFTER_MS } from "../limits.ts";
-import type { SiteId } from "../ports.ts";
-import type { ReplicaNumber } from "../row.ts";
-import type { StandIn, StoodIn } from "./message.ts";
+import type { Core } from "../core/core.ts";
+import { OWNERS_WAIT_MS, STAND_IN_AFTER_MS } from "../model/limits.ts";
+import type { SiteId } from "../model/ports.ts";
+import type { ReplicaNumber } from "../model/row.ts";
+import type { StandIn, StoodIn } from "../wire/ward_message.ts";
 
 export interface RetakeHost {
   /** Asks an owner for what it holds; null: no answer in time. */

@@ -13,16 +13,16 @@
  *     takes: then another one would be as full.
  * G4  A new incarnation begins without a configuration, and tells nothing before its first is in effect.
  */
-import type { Core, Mark } from "../core.ts";
-import { MESSAGE_BYTES_TARGET, WARD_FULL_MS_MAX, WARD_IDLE_MS, WARD_RELEASE_MS } from "../limits.ts";
-import { OlderDisk } from "../lost.ts";
-import type { SiteId } from "../ports.ts";
-import type { Frozen } from "../rows.ts";
-import type { Position, ReplicaNumber } from "../row.ts";
-import { decodeJson, encodeJson } from "../topology.ts";
-import { chunks } from "../wire_row.ts";
-import { type Configuration, wardsKey } from "./configuration.ts";
-import type { Warded } from "./message.ts";
+import type { Core, Mark } from "../core/core.ts";
+import { MESSAGE_BYTES_TARGET, WARD_FULL_MS_MAX, WARD_IDLE_MS, WARD_RELEASE_MS } from "../model/limits.ts";
+import { OlderDisk } from "../core/lost.ts";
+import type { SiteId } from "../model/ports.ts";
+import type { Frozen } from "../rows/rows.ts";
+import type { Position, ReplicaNumber } from "../model/row.ts";
+import { decodeJson, encodeJson } from "../members/topology.ts";
+import { chunks } from "../wire/wire_row.ts";
+import { type Configuration, wardsKey } from "../members/configuration.ts";
+import type { Warded } from "../wire/ward_message.ts";
 import { isTooMuch, OwnerLink } from "./owner_link.ts";
 
 /** Named record: the configurations of this incarnation. */

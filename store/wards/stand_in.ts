@@ -15,20 +15,20 @@
  * T4  What an owner has answered stays while those further up are asked again: it is an answer that took its time. The
  *     rows of a source may be megabytes.
  */
-import type { TokenState } from "../api.ts";
-import { newestClock } from "../clock_guard.ts";
-import type { Core } from "../core.ts";
-import { STAND_IN_AFTER_MS, STAND_IN_MS_MAX, WAIT_MS_MAX } from "../limits.ts";
-import type { Ask, Carry } from "../message.ts";
-import type { SiteId } from "../ports.ts";
-import { firstId } from "../question.ts";
-import { newerRow } from "../merge.ts";
-import type { Position, ReplicaNumber } from "../row.ts";
-import type { WireRow } from "../wire_row.ts";
-import type { Key } from "../key.ts";
-import type { Configuration } from "./configuration.ts";
+import type { TokenState } from "../api/api.ts";
+import { newestClock } from "../core/clock_guard.ts";
+import type { Core } from "../core/core.ts";
+import { STAND_IN_AFTER_MS, STAND_IN_MS_MAX, WAIT_MS_MAX } from "../model/limits.ts";
+import type { Ask, Carry } from "../wire/message.ts";
+import type { SiteId } from "../model/ports.ts";
+import { firstId } from "../model/question.ts";
+import { newerRow } from "../model/merge.ts";
+import type { Position, ReplicaNumber } from "../model/row.ts";
+import type { WireRow } from "../wire/wire_row.ts";
+import type { Key } from "../model/key.ts";
+import type { Configuration } from "../members/configuration.ts";
 import type { Keeper } from "./keeper.ts";
-import type { Newest, StandIn, StoodIn } from "./message.ts";
+import type { Newest, StandIn, StoodIn } from "../wire/ward_message.ts";
 
 /** Asks a living site for what it has, as the next on the way up; null: no answer in time. */
 export type AskLiving = (

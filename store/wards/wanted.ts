@@ -12,10 +12,10 @@
  *     (source.ts): its refusal would fail the answers here, while others could hold the ward.
  * W5  The last is one that is too near. Distances vary: one that is there has to be nearer by a fifth of the limit.
  */
-import type { Core } from "../core.ts";
+import type { Core } from "../core/core.ts";
 import type { SiteOwners } from "../owners/site_owners.ts";
-import { OwnersError } from "../owners/choose.ts";
-import type { SiteId } from "../ports.ts";
+import { OwnersError } from "../presence/choose.ts";
+import type { SiteId } from "../model/ports.ts";
 
 /**
  * The owners of the ward from now on, this site left out; null: those it has.

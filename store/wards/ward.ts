@@ -9,13 +9,13 @@
  * A2  A batch is taken in whole, with its positions, in one commit.
  * A3  No more than `WARD_BYTES_MAX` are held, those that wait for the rest of their batch among them.
  */
-import { Reader, Writer } from "../codec.ts";
-import type { Key } from "../key.ts";
-import type { SiteId } from "../ports.ts";
-import type { ClockValue, Position, ReplicaNumber, Row } from "../row.ts";
-import { WARD_BYTES_MAX } from "../limits.ts";
-import { wireBytes } from "../wire_row.ts";
-import { readWardRows, type WardMessage, writeWardRows } from "./message.ts";
+import { Reader, Writer } from "../model/codec.ts";
+import type { Key } from "../model/key.ts";
+import type { SiteId } from "../model/ports.ts";
+import type { ClockValue, Position, ReplicaNumber, Row } from "../model/row.ts";
+import { WARD_BYTES_MAX } from "../model/limits.ts";
+import { wireBytes } from "../wire/wire_row.ts";
+import { readWardRows, type WardMessage, writeWardRows } from "../wire/ward_message.ts";
 
 /** Names the records of wards on disk. */
 export const WARD_RECORD = "ward/";

@@ -2,14 +2,14 @@
  * Pending rows survive their site: what a replica has to do with wards, its own and others', in one place
  * (docs/decisions, "Wards"; PROTOCOL O1–O6).
  */
-import type { ReplicaStatus, TokenState } from "../api.ts";
-import type { Core, Mark } from "../core.ts";
-import type { Carry } from "../message.ts";
-import type { SiteId } from "../ports.ts";
-import type { Frozen } from "../rows.ts";
-import type { ClockValue } from "../row.ts";
+import type { ReplicaStatus, TokenState } from "../api/api.ts";
+import type { Core, Mark } from "../core/core.ts";
+import type { Carry } from "../wire/message.ts";
+import type { SiteId } from "../model/ports.ts";
+import type { Frozen } from "../rows/rows.ts";
+import type { ClockValue } from "../model/row.ts";
 import { Keeper } from "./keeper.ts";
-import type { WardTalk } from "./message.ts";
+import type { WardTalk } from "../wire/ward_message.ts";
 import { Recovery } from "./recovery.ts";
 import { Regain } from "./regain.ts";
 import { Retake } from "./retake.ts";

@@ -3,8 +3,8 @@
  * or to a site below it, and needed nothing, since all they saw had arrived there (PROTOCOL N3).
  */
 import { deepStrictEqual, rejects, strictEqual } from "node:assert/strict";
-import type { Message } from "../../store/message.ts";
-import type { Storage } from "../../store/ports.ts";
+import type { Message } from "../../store/wire/message.ts";
+import type { Storage } from "../../store/model/ports.ts";
 import { openReplica } from "../../store/replica.ts";
 import { Scene } from "../sim/scene.ts";
 

@@ -1,13 +1,13 @@
-/** What a parent that adopts a site asks of others, over slow lines (store/adoption.ts F2). */
+/** What a parent that adopts a site asks of others, over slow lines (store/change/adoption.ts F2). */
 import { strict as assert } from "node:assert";
 import { MemoryStorage } from "../../runtime/storage/memory.ts";
-import { Adoptions } from "../../store/adoption.ts";
-import { Child } from "../../store/child.ts";
-import { Core } from "../../store/core.ts";
-import { type Key, packKey } from "../../store/key.ts";
-import { Least } from "../../store/least.ts";
-import { decodeMessage, type Hello, type Message } from "../../store/message.ts";
-import type { SiteId } from "../../store/ports.ts";
+import { Adoptions } from "../../store/change/adoption.ts";
+import { Child } from "../../store/core/child.ts";
+import { Core } from "../../store/core/core.ts";
+import { type Key, packKey } from "../../store/model/key.ts";
+import { Least } from "../../store/model/least.ts";
+import { decodeMessage, type Hello, type Message } from "../../store/wire/message.ts";
+import type { SiteId } from "../../store/model/ports.ts";
 import { Scene } from "../sim/scene.ts";
 import { START_MS, World } from "../sim/world.ts";
 

@@ -1,11 +1,11 @@
-/** When an incarnation that goes on under another parent is settled (store/adoption.ts F3). */
+/** When an incarnation that goes on under another parent is settled (store/change/adoption.ts F3). */
 import assert from "node:assert/strict";
 import { MemoryStorage } from "../../runtime/storage/memory.ts";
-import { Adoptions } from "../../store/adoption.ts";
-import { Child } from "../../store/child.ts";
-import { Core } from "../../store/core.ts";
-import { Least } from "../../store/least.ts";
-import { encodeJson, endedKey, keptKey } from "../../store/topology.ts";
+import { Adoptions } from "../../store/change/adoption.ts";
+import { Child } from "../../store/core/child.ts";
+import { Core } from "../../store/core/core.ts";
+import { Least } from "../../store/model/least.ts";
+import { encodeJson, endedKey, keptKey } from "../../store/members/topology.ts";
 
 Deno.test("the former incarnation of a child is settled when all that it had has been pushed, and no sooner (F3)", async () => {
   const core = new Core(

@@ -2,8 +2,8 @@
 import { strict as assert } from "node:assert";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { packKey } from "../../store/key.ts";
-import type { Storage } from "../../store/ports.ts";
+import { packKey } from "../../store/model/key.ts";
+import type { Storage } from "../../store/model/ports.ts";
 import { ArchiveReader, type Manifest } from "../../runtime/backup/archive.ts";
 import { RestoreError, restoreSite, verifyBackup } from "../../runtime/backup/restore.ts";
 import { keepRestored, readRestored, RESTORING } from "../../runtime/backup/restored.ts";

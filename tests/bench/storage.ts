@@ -2,11 +2,11 @@
  * What a site's disk can do: rows written by 1, 16 and 64 writers who share commits, reads by key, by range and
  * by journal, per engine; and what sealing and opening a session token costs.
  */
-import { type Key, packKey } from "../../store/key.ts";
-import type { Storage } from "../../store/ports.ts";
-import { pointRange, prefixRange } from "../../store/range.ts";
-import type { Row } from "../../store/row.ts";
-import { deriveKeyRing, openToken, sealToken } from "../../store/token.ts";
+import { type Key, packKey } from "../../store/model/key.ts";
+import type { Storage } from "../../store/model/ports.ts";
+import { pointRange, prefixRange } from "../../store/model/range.ts";
+import type { Row } from "../../store/model/row.ts";
+import { deriveKeyRing, openToken, sealToken } from "../../store/session/token.ts";
 import { openDenoKv } from "../../runtime/storage/denokv.ts";
 import { MemoryStorage } from "../../runtime/storage/memory.ts";
 import { openSqlite } from "../../runtime/storage/sqlite.ts";

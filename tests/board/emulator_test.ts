@@ -1,5 +1,5 @@
 import { ok, strictEqual } from "node:assert/strict";
-import type { StoreClient } from "../../functions/store_client.ts";
+import type { StoreClient } from "../../functions/vocabulary/store_client.ts";
 import { MemoryStore } from "../functions/memory_store.ts";
 import { check } from "./checker.ts";
 import { type Emulated, run } from "./emulator.ts";

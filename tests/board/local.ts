@@ -6,7 +6,7 @@ import type { AppContext, EnvOf } from "sojourn";
 import app from "../../examples/board/app.ts";
 import type { resources } from "../../examples/board/resources.ts";
 import { buildEnv } from "../../functions/env.ts";
-import type { StoreClient } from "../../functions/store_client.ts";
+import type { StoreClient } from "../../functions/vocabulary/store_client.ts";
 import type { Edge } from "./client.ts";
 
 export const ADMIN_TOKEN = "operator";

@@ -8,8 +8,8 @@ import type { ValueInput } from "../../runtime/cli/command.ts";
 import { EXIT, runCli } from "../../runtime/cli/mod.ts";
 import { AppTable, Deployments } from "../../runtime/deploy/mod.ts";
 import { encodeSystem } from "../../runtime/deploy/records.ts";
-import { encodeValue } from "../../functions/value.ts";
-import { type Key, packKey } from "../../store/key.ts";
+import { encodeValue } from "../../functions/values/value.ts";
+import { type Key, packKey } from "../../store/model/key.ts";
 import { memorySecrets } from "../deploy/memory_secrets.ts";
 import { MemorySystem } from "../deploy/memory_system.ts";
 

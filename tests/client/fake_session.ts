@@ -1,10 +1,15 @@
 /**
  * A stateful session behind the sites of a {@link VirtualHost}: its log, which outlives its homes, and the home side of
- * functions/peers at whichever site is its home. It answers each message with its number and text.
+ * functions/sessions/attach at whichever site is its home. It answers each message with its number and text.
  */
-import { type Channel, type ChannelReader, HomeSide, SUBPROTOCOL } from "../../functions/peers/mod.ts";
-import type { LoggedPeers, OutputToPeer, PeerInput } from "../../functions/peers/mod.ts";
-import { tag } from "../../functions/peers/frame_bytes.ts";
+import {
+  type Channel,
+  type ChannelReader,
+  HomeSide,
+  SUBPROTOCOL,
+} from "../../functions/sessions/attach/mod.ts";
+import type { LoggedPeers, OutputToPeer, PeerInput } from "../../functions/sessions/attach/mod.ts";
+import { tag } from "../../functions/sessions/attach/frame_bytes.ts";
 import type { Socket, SocketListener, SocketOptions } from "../../functions/client/ports.ts";
 import type { FakeSite, VirtualHost } from "./virtual_host.ts";
 

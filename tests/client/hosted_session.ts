@@ -10,11 +10,11 @@ import {
   type OutputToPeer,
   type PeerInput,
   SUBPROTOCOL,
-} from "../../functions/peers/mod.ts";
-import { tag } from "../../functions/peers/frame_bytes.ts";
-import { type HostCopy, HostFeeds, openHostLog } from "../../functions/sealed_log/mod.ts";
+} from "../../functions/sessions/attach/mod.ts";
+import { tag } from "../../functions/sessions/attach/frame_bytes.ts";
+import { type HostCopy, HostFeeds, openHostLog } from "../../functions/sessions/sealed/mod.ts";
 import type { Socket, SocketListener } from "../../functions/client/ports.ts";
-import type { LogCopy, LogPiece } from "../../functions/homes/log_copy.ts";
+import type { LogCopy, LogPiece } from "../../functions/sessions/log/log_copy.ts";
 import type { FakeSite, VirtualHost } from "./virtual_host.ts";
 
 const NAME = { app: "duel", class: "duel", id: "one" };

@@ -6,7 +6,7 @@ import { strict as assert } from "node:assert";
 import { KeptPeer } from "../../functions/client/kept_peer.ts";
 import type { StorageChange } from "../../functions/client/ports.ts";
 import { MemoryStorage } from "../../functions/client/storage.ts";
-import { decodeSummary, HOST_LOG_BYTES_MAX, HostLog } from "../../functions/sealed_log/mod.ts";
+import { decodeSummary, HOST_LOG_BYTES_MAX, HostLog } from "../../functions/sessions/sealed/mod.ts";
 import { Draws } from "../sim/random.ts";
 
 const PATH = "/table/7";

@@ -13,7 +13,7 @@ import { MemoryStorage } from "../../functions/client/storage.ts";
 import { type Presented, TokenSet } from "../../functions/client/token_set.ts";
 import { verdictOf, wayMs } from "../../functions/client/verdict.ts";
 import { problem } from "./virtual_host.ts";
-import { Writer } from "../../store/codec.ts";
+import { Writer } from "../../store/model/codec.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 

@@ -1,6 +1,6 @@
 /** Apps written for other platforms, bundled as `deploy` does and run in a real isolate. */
 import { join } from "node:path";
-import type { StoreClient } from "../../functions/store_client.ts";
+import type { StoreClient } from "../../functions/vocabulary/store_client.ts";
 import { bundleApp } from "../../runtime/bundle/mod.ts";
 import { type IsolateAnswer, IsolatePool } from "../../runtime/isolate/mod.ts";
 import { appOf, callOf, MemoryStore } from "../isolate/apps.ts";

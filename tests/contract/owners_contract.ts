@@ -5,12 +5,12 @@
 import { strict as assert } from "node:assert";
 import { setImmediate } from "node:timers";
 import { SystemClock } from "../../runtime/site/system_ports.ts";
-import { TUPLE_BYTES_MAX, TUPLE_ID_BYTES_MAX, TUPLES_WAITING_BYTES_MAX } from "../../store/limits.ts";
-import { chooseOwners, OwnersError } from "../../store/owners/choose.ts";
-import type { Standing, StandingChanged } from "../../store/owners/detector.ts";
+import { TUPLE_BYTES_MAX, TUPLE_ID_BYTES_MAX, TUPLES_WAITING_BYTES_MAX } from "../../store/model/limits.ts";
+import { chooseOwners, OwnersError } from "../../store/presence/choose.ts";
+import type { Standing, StandingChanged } from "../../store/presence/detector.ts";
 import { decodePacket } from "../../store/owners/packet.ts";
 import { TupleRefused, Tuples } from "../../store/owners/tuples.ts";
-import type { Storage } from "../../store/ports.ts";
+import type { Storage } from "../../store/model/ports.ts";
 import type { StorageSubject } from "./storage_contract.ts";
 
 type Opened = Awaited<ReturnType<StorageSubject["open"]>>;

@@ -1,14 +1,14 @@
 /**
- * The contract of `Storage` (store/ports.ts), as one suite over every implementation.
+ * The contract of `Storage` (store/model/ports.ts), as one suite over every implementation.
  *
  * A subject is a disk that can be opened again. Where a test needs a crash, the subject says how it crashes;
  * the engines that lie on a real disk are also killed from outside (storage_kill_test.ts).
  */
 import assert from "node:assert/strict";
-import { type Key, packKey } from "../../store/key.ts";
-import type { Commit, Storage } from "../../store/ports.ts";
-import { pointRange, prefixRange, type Range, WHOLE } from "../../store/range.ts";
-import type { Row } from "../../store/row.ts";
+import { type Key, packKey } from "../../store/model/key.ts";
+import type { Commit, Storage } from "../../store/model/ports.ts";
+import { pointRange, prefixRange, type Range, WHOLE } from "../../store/model/range.ts";
+import type { Row } from "../../store/model/row.ts";
 
 /** One disk under test. */
 export interface StorageSubject {

@@ -2,7 +2,7 @@
  * Commits numbered steps, each with a row more, until the disk refuses, tries once more, and says how it went, as one JSON line:
  * `{told, code, again}`. storage_full_test.ts limits the size of its files. Arguments: engine, folder.
  */
-import { packKey } from "../../store/key.ts";
+import { packKey } from "../../store/model/key.ts";
 import { row } from "./storage_contract.ts";
 import { numberedStep, numberIn } from "./storage_kill_step.ts";
 import { openEngine } from "./storage_subjects.ts";

@@ -1,8 +1,8 @@
 /** The numbered steps of the tests that kill and cut: step n sets every row and the record to n. */
 import assert from "node:assert/strict";
-import { packKey } from "../../store/key.ts";
-import type { Commit, Storage } from "../../store/ports.ts";
-import { WHOLE } from "../../store/range.ts";
+import { packKey } from "../../store/model/key.ts";
+import type { Commit, Storage } from "../../store/model/ports.ts";
+import { WHOLE } from "../../store/model/range.ts";
 import { row, step } from "./storage_contract.ts";
 
 /** Rows of a step; with 200 KB each, a large step is 2 MB, three times what an atomic operation takes. */

@@ -4,10 +4,10 @@
  */
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { type Key, packKey } from "../../store/key.ts";
-import type { Storage } from "../../store/ports.ts";
-import type { Range } from "../../store/range.ts";
-import type { Row } from "../../store/row.ts";
+import { type Key, packKey } from "../../store/model/key.ts";
+import type { Storage } from "../../store/model/ports.ts";
+import type { Range } from "../../store/model/range.ts";
+import type { Row } from "../../store/model/row.ts";
 import { row, step, type StorageSubject } from "./storage_contract.ts";
 
 /** Few keys, so that histories overwrite and drop; some are others' prefixes, some are long. */

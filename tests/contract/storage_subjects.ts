@@ -1,6 +1,6 @@
 /** Every storage there is, as subjects of the contract. */
 import { setImmediate } from "node:timers";
-import type { Clock, Storage } from "../../store/ports.ts";
+import type { Clock, Storage } from "../../store/model/ports.ts";
 import { openDenoKv } from "../../runtime/storage/denokv.ts";
 import { MemoryStorage } from "../../runtime/storage/memory.ts";
 import { openSqlite } from "../../runtime/storage/sqlite.ts";

@@ -8,7 +8,7 @@
  */
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
-import { StoreUnavailable } from "../../store/api.ts";
+import { StoreUnavailable } from "../../store/api/api.ts";
 import { Draws } from "../sim/random.ts";
 import { wholeStep } from "./storage_kill_step.ts";
 import { openEngine } from "./storage_subjects.ts";

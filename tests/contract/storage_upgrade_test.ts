@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { DatabaseSync } from "node:sqlite";
-import { Writer } from "../../store/codec.ts";
-import { packKey } from "../../store/key.ts";
-import type { Storage } from "../../store/ports.ts";
-import { WHOLE } from "../../store/range.ts";
-import type { Row } from "../../store/row.ts";
+import { Writer } from "../../store/model/codec.ts";
+import { packKey } from "../../store/model/key.ts";
+import type { Storage } from "../../store/model/ports.ts";
+import { WHOLE } from "../../store/model/range.ts";
+import type { Row } from "../../store/model/row.ts";
 import { row, step } from "./storage_contract.ts";
 import { openEngine } from "./storage_subjects.ts";
 

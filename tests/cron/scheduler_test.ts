@@ -1,6 +1,6 @@
 /** The schedule of cron jobs, in virtual time: over rows in memory, with restarts of the root. */
 import assert from "node:assert/strict";
-import type { Clock } from "../../store/ports.ts";
+import type { Clock } from "../../store/model/ports.ts";
 import { CronScheduler, type DueEvent, jobOf, jobRange, type RunOutcome } from "../../runtime/cron/mod.ts";
 import { decodeJob } from "../../runtime/cron/mod.ts";
 import type { LiveApp } from "../../runtime/deploy/mod.ts";

@@ -5,7 +5,7 @@
  * DM1  Each key has one writer, so its values have one order: whoever has seen one must never be shown an earlier one.
  * DM2  Who has seen a value has seen what its writer had seen when it wrote it.
  */
-import type { TokenState } from "../../store/api.ts";
+import type { TokenState } from "../../store/api/api.ts";
 
 /** Of each key, which of its values was seen last. */
 export type Seen = ReadonlyMap<string, number>;

@@ -6,10 +6,10 @@
  *      `stopped` as they stopped in order.
  */
 import { join } from "node:path";
-import { type Home, HomeError, type Opened } from "../../functions/homes/mod.ts";
+import { type Home, HomeError, type Opened } from "../../functions/sessions/home/mod.ts";
 import { keepParent } from "../../runtime/site/parent_file.ts";
-import { StoreUnavailable } from "../../store/api.ts";
-import { packKey } from "../../store/key.ts";
+import { StoreUnavailable } from "../../store/api/api.ts";
+import { packKey } from "../../store/model/key.ts";
 import { Draws } from "../sim/random.ts";
 import { Client, Model } from "./model.ts";
 import { SITES, Tree, type TreeOptions, type TreeSite } from "./tree.ts";

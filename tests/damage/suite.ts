@@ -12,8 +12,8 @@
  * DA4  A site that does not start, or stops, says which file or folder, and what to do.
  */
 import { join } from "node:path";
-import { packKey } from "../../store/key.ts";
-import { prefixRange } from "../../store/range.ts";
+import { packKey } from "../../store/model/key.ts";
+import { prefixRange } from "../../store/model/range.ts";
 import { Draws } from "../sim/random.ts";
 import { type Damage, damage } from "./damage.ts";
 import { Client, type Model } from "./model.ts";

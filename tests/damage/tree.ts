@@ -8,7 +8,7 @@
  * DT1  Virtual time stands still while a real disk is at work.
  */
 import { join } from "node:path";
-import { BOOT_MIN, Homes } from "../../functions/homes/mod.ts";
+import { BOOT_MIN, Homes } from "../../functions/sessions/home/mod.ts";
 import { KeptOutcomes } from "../../runtime/origins/kept_outcomes.ts";
 import { parseSiteConfig, type SiteConfig } from "../../runtime/site/config.ts";
 import { openData } from "../../runtime/site/data_folder.ts";
@@ -18,11 +18,11 @@ import { markOlder } from "../../runtime/site/lost_folder.ts";
 import { withParent } from "../../runtime/site/parent_file.ts";
 import { StatefulDisks } from "../../runtime/site/stateful_disks.ts";
 import { EndedLogs } from "../../runtime/stateful/ended_logs.ts";
-import type { Replica } from "../../store/api.ts";
-import { Core } from "../../store/core.ts";
-import { OlderDisk } from "../../store/lost.ts";
+import type { Replica } from "../../store/api/api.ts";
+import { Core } from "../../store/core/core.ts";
+import { OlderDisk } from "../../store/core/lost.ts";
 import { SiteReplica } from "../../store/replica.ts";
-import type { SiteId, Storage } from "../../store/ports.ts";
+import type { SiteId, Storage } from "../../store/model/ports.ts";
 import { type Endpoint, SimNetwork } from "../sim/network.ts";
 import { Draws } from "../sim/random.ts";
 import { ProcessClock, World } from "../sim/world.ts";

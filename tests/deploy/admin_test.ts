@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { packKey } from "../../store/key.ts";
-import { encodeValue } from "../../functions/value.ts";
+import { packKey } from "../../store/model/key.ts";
+import { encodeValue } from "../../functions/values/value.ts";
 import { Hono } from "hono";
 import { adminApp } from "../../runtime/admin/mod.ts";
 import { withProgress } from "../../runtime/admin/progress.ts";

@@ -4,8 +4,8 @@ import { encodeAssetIndex } from "../../runtime/assets/asset_index.ts";
 import { AppStacks } from "../../runtime/deploy/app_stacks.ts";
 import { Blobs } from "../../runtime/deploy/blobs.ts";
 import { AppTable, Deployments } from "../../runtime/deploy/mod.ts";
-import { packKey } from "../../store/key.ts";
-import { prefixRange } from "../../store/range.ts";
+import { packKey } from "../../store/model/key.ts";
+import { prefixRange } from "../../store/model/range.ts";
 import { asSystem, MemorySystem } from "./memory_system.ts";
 
 const sha256 = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");

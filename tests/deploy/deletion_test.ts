@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { Deployments } from "../../runtime/deploy/mod.ts";
 import type { Change } from "../../runtime/deploy/app_rows.ts";
-import { packKey } from "../../store/key.ts";
+import { packKey } from "../../store/model/key.ts";
 import { MemorySystem } from "./memory_system.ts";
 
 const rowKey = packKey(["a", "shop", "notes", "milk"]);

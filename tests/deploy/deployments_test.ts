@@ -8,7 +8,7 @@ import {
   chunkKey,
   versionKey,
 } from "../../runtime/deploy/records.ts";
-import { VALUE_TAG } from "../../store/value.ts";
+import { VALUE_TAG } from "../../store/model/value.ts";
 import { MemorySystem } from "./memory_system.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);

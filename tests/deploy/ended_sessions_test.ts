@@ -4,7 +4,7 @@ import { forgetEnded, lastEndedLog } from "../../runtime/admin/ended_sessions.ts
 import { encodeSystem } from "../../runtime/deploy/records.ts";
 import { Problem, problemResponse } from "../../runtime/gateway/problem.ts";
 import { MemorySystem } from "./memory_system.ts";
-import { packKey } from "../../store/key.ts";
+import { packKey } from "../../store/model/key.ts";
 
 const NAME = { app: "shop", class: "cart", id: "a/b" };
 

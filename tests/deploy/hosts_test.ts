@@ -1,6 +1,6 @@
 /** Hosts of an app's own: what can be one, who has it, and where its requests go. */
 import assert from "node:assert/strict";
-import { packKey } from "../../store/key.ts";
+import { packKey } from "../../store/model/key.ts";
 import { addressOf } from "../../runtime/gateway/address.ts";
 import { AppTable, Deployments } from "../../runtime/deploy/mod.ts";
 import { parseHost } from "../../runtime/deploy/hosts.ts";

@@ -1,10 +1,10 @@
 /**
  * A stand-in for `Replica.system` over a Map: what the control plane's tests need of a replica, without a tree.
  */
-import type { ListOptions, Replica, StoreCheck, StoreMutation, WriteResult } from "../../store/api.ts";
-import type { Key } from "../../store/key.ts";
-import { holds, type Range } from "../../store/range.ts";
-import { compareVersions, type Row } from "../../store/row.ts";
+import type { ListOptions, Replica, StoreCheck, StoreMutation, WriteResult } from "../../store/api/api.ts";
+import type { Key } from "../../store/model/key.ts";
+import { holds, type Range } from "../../store/model/range.ts";
+import { compareVersions, type Row } from "../../store/model/row.ts";
 
 /** Rows in memory with watches, checks and a count of writes. */
 export class MemorySystem {

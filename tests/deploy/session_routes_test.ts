@@ -4,7 +4,7 @@ import { Hono } from "hono";
 import type { AdminBindings, AdminServices } from "../../runtime/admin/services.ts";
 import { sessionRoutes } from "../../runtime/admin/sessions.ts";
 import type { StatefulAdmin } from "../../runtime/admin/stateful_admin.ts";
-import type { HomeRow } from "../../functions/homes/mod.ts";
+import type { HomeRow } from "../../functions/sessions/home/mod.ts";
 import { MemorySystem } from "./memory_system.ts";
 
 const row: HomeRow = {

@@ -1,6 +1,6 @@
 /** WebSockets to stateful sessions on real processes: who is attached, from where, and what becomes of them. */
 import { strict as assert } from "node:assert";
-import { encodeToHome, SUBPROTOCOL } from "../../functions/peers/mod.ts";
+import { encodeToHome, SUBPROTOCOL } from "../../functions/sessions/attach/mod.ts";
 import { ask } from "./client.ts";
 import { eventually as eventuallySo, type TestCluster } from "./cluster.ts";
 

@@ -5,7 +5,7 @@
 import { runCli } from "../../runtime/cli/mod.ts";
 import { devCommand } from "../../runtime/dev/command.ts";
 import { siteCommand } from "../../runtime/site/command.ts";
-import { Handoff } from "../../store/handoff.ts";
+import { Handoff } from "../../store/session/handoff.ts";
 
 Handoff.prototype.arrive = () => Promise.resolve({ how: "nothing", rows: 0, bytes: 0, path: [] });
 

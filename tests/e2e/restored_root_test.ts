@@ -14,7 +14,7 @@ const TOPOLOGY = {
   ],
 };
 
-/** For longer than a root waits for who is gone (functions/homes/limits.ts, HEARD_MS_MAX). */
+/** For longer than a root waits for who is gone (functions/sessions/log/limits.ts, HEARD_MS_MAX). */
 const ASKED_AGAIN = 15, ASK_MS = 1_000;
 
 interface Answer {

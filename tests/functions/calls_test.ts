@@ -13,9 +13,9 @@ import {
 } from "../../functions/calls/call.ts";
 import type { SessionStub } from "../../functions/calls/namespace.ts";
 import { namespaceOf, type SessionCaller, sessionIdProblem } from "../../functions/calls/stub.ts";
-import { codeOf } from "../../functions/errors.ts";
-import { decodeValue, encodeValue } from "../../functions/value.ts";
-import { CodecError } from "../../store/codec.ts";
+import { codeOf } from "../../functions/vocabulary/errors.ts";
+import { decodeValue, encodeValue } from "../../functions/values/value.ts";
+import { CodecError } from "../../store/model/codec.ts";
 
 const record = <T>(model: { [K in keyof T]: fc.Arbitrary<T[K]> }) =>
   fc.record(model, { noNullPrototype: true });

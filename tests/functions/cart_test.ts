@@ -4,7 +4,7 @@ import app from "../../examples/cart/app.ts";
 import { articleOf } from "../../examples/cart/articles.ts";
 import { type Answer, Cart, type Contents, Shelf } from "../../examples/cart/sessions.ts";
 import { readManifest } from "../../functions/manifest.ts";
-import { SESSION_SLOT, type SessionPort, type SessionSlot } from "../../functions/session_slot.ts";
+import { SESSION_SLOT, type SessionPort, type SessionSlot } from "../../functions/class/session_slot.ts";
 
 const slots = globalThis as { [SESSION_SLOT]?: SessionSlot };
 

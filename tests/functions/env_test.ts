@@ -6,9 +6,9 @@ import { z } from "zod";
 import { ambientKv, CONTEXT_SLOT, env as ambientEnv } from "../../functions/context.ts";
 import { type BaseEnv, defineApp, type EnvOf, table } from "../../functions/define.ts";
 import { buildEnv, type EnvServices } from "../../functions/env.ts";
-import { codeOf } from "../../functions/errors.ts";
+import { codeOf } from "../../functions/vocabulary/errors.ts";
 import { parseManifest, readManifest } from "../../functions/manifest.ts";
-import { Session } from "../../functions/session.ts";
+import { Session } from "../../functions/class/session.ts";
 import { MemoryStore } from "./memory_store.ts";
 import sample from "./sample_app.ts";
 

@@ -6,8 +6,8 @@ import { addedIndexes, fillIndexes } from "../../functions/index_fill.ts";
 import { PreparedTable } from "../../functions/prepared_table.ts";
 import { ReadBatch } from "../../functions/read_batch.ts";
 import { RequestTable } from "../../functions/table.ts";
-import { encodeValue } from "../../functions/value.ts";
-import { packKey } from "../../store/key.ts";
+import { encodeValue } from "../../functions/values/value.ts";
+import { packKey } from "../../store/model/key.ts";
 import { MemoryStore } from "./memory_store.ts";
 
 const schema = z.object({ id: z.number(), drink: z.string().optional() });

@@ -17,10 +17,10 @@ import type {
   RowPage,
   StoreClient,
   StoredRow,
-} from "../../functions/store_client.ts";
+} from "../../functions/vocabulary/store_client.ts";
 import { RequestTable } from "../../functions/table.ts";
-import type { Key } from "../../store/key.ts";
-import { compareVersions, type Version, versionstamp } from "../../store/row.ts";
+import type { Key } from "../../store/model/key.ts";
+import { compareVersions, type Version, versionstamp } from "../../store/model/row.ts";
 
 interface Cell extends Version {
   readonly value: Uint8Array | null;

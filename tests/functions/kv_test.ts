@@ -1,9 +1,9 @@
 /** `env.kv` against the Deno KV interface, over the in-memory store. */
 import assert from "node:assert/strict";
-import { codeOf } from "../../functions/errors.ts";
+import { codeOf } from "../../functions/vocabulary/errors.ts";
 import { RequestKv } from "../../functions/kv.ts";
 import type { KvKey } from "../../functions/kv_interface.ts";
-import { KvU64 } from "../../functions/kv_u64.ts";
+import { KvU64 } from "../../functions/values/kv_u64.ts";
 import { MemoryStore } from "./memory_store.ts";
 
 const open = (): { store: MemoryStore; kv: RequestKv } => {

@@ -11,10 +11,10 @@ import type {
   RowPage,
   StoreClient,
   StoredRow,
-} from "../../functions/store_client.ts";
-import { decodeValue, encodeValue } from "../../functions/value.ts";
-import { KvU64 } from "../../functions/kv_u64.ts";
-import type { Key } from "../../store/key.ts";
+} from "../../functions/vocabulary/store_client.ts";
+import { decodeValue, encodeValue } from "../../functions/values/value.ts";
+import { KvU64 } from "../../functions/values/kv_u64.ts";
+import type { Key } from "../../store/model/key.ts";
 
 interface Held {
   readonly value: Uint8Array;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { SESSION_BASE } from "../../functions/session_slot.ts";
-import { methodNames, methodOf } from "../../functions/session_methods.ts";
+import { SESSION_BASE } from "../../functions/class/session_slot.ts";
+import { methodNames, methodOf } from "../../functions/class/session_methods.ts";
 
 class Base {
   setTimer() {}

@@ -9,9 +9,9 @@ import { table } from "../../functions/define.ts";
 import { decodeCursor, intervalOf } from "../../functions/key_space.ts";
 import { PreparedTable } from "../../functions/prepared_table.ts";
 import { ReadBatch } from "../../functions/read_batch.ts";
-import type { ListRequest, ReadLevel, StoreClient } from "../../functions/store_client.ts";
+import type { ListRequest, ReadLevel, StoreClient } from "../../functions/vocabulary/store_client.ts";
 import { RequestTable } from "../../functions/table.ts";
-import { type Key, packKey } from "../../store/key.ts";
+import { type Key, packKey } from "../../store/model/key.ts";
 import { MemoryStore } from "./memory_store.ts";
 
 const IDS = 8;

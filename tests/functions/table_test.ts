@@ -7,7 +7,7 @@ import { PreparedTable } from "../../functions/prepared_table.ts";
 import { ReadBatch } from "../../functions/read_batch.ts";
 import { RequestTable } from "../../functions/table.ts";
 import type { Table } from "../../functions/table_interface.ts";
-import { packKey } from "../../store/key.ts";
+import { packKey } from "../../store/model/key.ts";
 import { MemoryStore } from "./memory_store.ts";
 
 type Opened<D> = D extends TableDefinition<infer S, infer K, infer I> ? Table<S, K, I> : never;

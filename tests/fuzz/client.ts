@@ -2,7 +2,7 @@
 import { KeptPeer } from "../../functions/client/kept_peer.ts";
 import { listedSites } from "../../functions/client/site_list.ts";
 import { MemoryStorage } from "../../functions/client/storage.ts";
-import { type Channel, HostSide } from "../../functions/peers/mod.ts";
+import { type Channel, HostSide } from "../../functions/sessions/attach/mod.ts";
 import { mutateBytes, mutateJson, same } from "./dice.ts";
 import { Finding, type Target } from "./target.ts";
 

@@ -1,5 +1,5 @@
 /** Manifests, site files and topologies: refused with a reason, or read back as the same. */
-import { AppError } from "../../functions/errors.ts";
+import { AppError } from "../../functions/vocabulary/errors.ts";
 import { parseManifest } from "../../functions/manifest.ts";
 import { BUILT_IN, linksOf, parseTopology, tierOf } from "../../runtime/dev/topology.ts";
 import { ConfigError, parseSiteConfig } from "../../runtime/site/config.ts";

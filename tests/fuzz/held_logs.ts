@@ -13,9 +13,9 @@ import {
   type LogAnswers,
   type PeerInput,
   type ToHome,
-} from "../../functions/peers/mod.ts";
-import { encodeKept, tag } from "../../functions/peers/frame_bytes.ts";
-import type { LogPiece } from "../../functions/homes/asks.ts";
+} from "../../functions/sessions/attach/mod.ts";
+import { encodeKept, tag } from "../../functions/sessions/attach/frame_bytes.ts";
+import type { LogPiece } from "../../functions/sessions/log/asks.ts";
 import {
   decodeSummary,
   encodeSummary,
@@ -25,7 +25,7 @@ import {
   openHostLog,
   Series,
   tagOf,
-} from "../../functions/sealed_log/mod.ts";
+} from "../../functions/sessions/sealed/mod.ts";
 import { anyToHome, anyToHost } from "../stateful/frame_arbitrary.ts";
 import { End, HandClock, hello, keyOf } from "../stateful/peer_pair.ts";
 import { type Dice, mutateBytes, same } from "./dice.ts";

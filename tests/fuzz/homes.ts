@@ -1,7 +1,7 @@
 /** Homes of stateful sessions: what sites say to each other about them. */
 import fc from "fast-check";
-import { decodePacket, encodePacket, type Packet } from "../../functions/homes/packet.ts";
-import { CodecError } from "../../store/codec.ts";
+import { decodePacket, encodePacket, type Packet } from "../../functions/sessions/log/packet.ts";
+import { CodecError } from "../../store/model/codec.ts";
 import { anyPacket } from "../stateful/packet_arbitrary.ts";
 import { mutateBytes, same } from "./dice.ts";
 import { Finding, type Target } from "./target.ts";

@@ -7,10 +7,10 @@ import {
   encodeToHost,
   HomeSide,
   HostSide,
-} from "../../functions/peers/mod.ts";
-import type { PeerInput } from "../../functions/peers/mod.ts";
-import { encodeKept, tag } from "../../functions/peers/frame_bytes.ts";
-import { CodecError } from "../../store/codec.ts";
+} from "../../functions/sessions/attach/mod.ts";
+import type { PeerInput } from "../../functions/sessions/attach/mod.ts";
+import { encodeKept, tag } from "../../functions/sessions/attach/frame_bytes.ts";
+import { CodecError } from "../../store/model/codec.ts";
 import { anyToHome, anyToHost } from "../stateful/frame_arbitrary.ts";
 import { End, HandClock, hello, keyOf } from "../stateful/peer_pair.ts";
 import { type Dice, mutateBytes, same } from "./dice.ts";

@@ -1,8 +1,8 @@
 /** Keys and the store's messages: one form each, and no failure but the reader's own. */
 import fc from "fast-check";
-import { CodecError } from "../../store/codec.ts";
-import { keyBytes, KeyError, keyFromBytes, packKey, unpackKey } from "../../store/key.ts";
-import { decodeMessage, encodeMessage, type Message } from "../../store/message.ts";
+import { CodecError } from "../../store/model/codec.ts";
+import { keyBytes, KeyError, keyFromBytes, packKey, unpackKey } from "../../store/model/key.ts";
+import { decodeMessage, encodeMessage, type Message } from "../../store/wire/message.ts";
 import { decodePacket, encodePacket, type Packet } from "../../store/owners/packet.ts";
 import { anyPacket } from "../owners/packet_arbitrary.ts";
 import { keyParts } from "../store/key_arbitrary.ts";

@@ -5,8 +5,8 @@ import {
   HostLog,
   openHostLog,
   Series,
-} from "../../functions/sealed_log/mod.ts";
-import { CodecError } from "../../store/codec.ts";
+} from "../../functions/sessions/sealed/mod.ts";
+import { CodecError } from "../../store/model/codec.ts";
 import { mutateBytes, same } from "./dice.ts";
 import { Finding, type Target } from "./target.ts";
 

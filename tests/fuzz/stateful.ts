@@ -1,17 +1,17 @@
 /** Stateful sessions: logs, checkpoints and the state of an app, as a keeper's disk or another site might give them. */
 import fc from "fast-check";
 import { isDeepStrictEqual } from "node:util";
-import { codeOf } from "../../functions/errors.ts";
+import { codeOf } from "../../functions/vocabulary/errors.ts";
 import { SessionState } from "../../functions/tracked/mod.ts";
-import { decodeCheckpoint, encodeCheckpoint } from "../../functions/turns/checkpoint.ts";
+import { decodeCheckpoint, encodeCheckpoint } from "../../functions/sessions/turn/checkpoint.ts";
 import {
   readEntries,
   type ReadEntry,
   writeCheckpointEntry,
   writeTurn,
-} from "../../functions/turns/log_entry.ts";
-import { Program } from "../../functions/turns/program.ts";
-import { CodecError, Writer } from "../../store/codec.ts";
+} from "../../functions/sessions/turn/log_entry.ts";
+import { Program } from "../../functions/sessions/turn/program.ts";
+import { CodecError, Writer } from "../../store/model/codec.ts";
 import { anyStep, begin, carryOut, snapshot } from "../tracked/programs.ts";
 import { anyParts, anyTurn, filled } from "../turns/log_arbitrary.ts";
 import { mutateBytes, same } from "./dice.ts";

@@ -1,6 +1,6 @@
 /** Session tokens: no text but the one that was sealed opens, in whatever other form its bytes are written. */
 import { Buffer } from "node:buffer";
-import { deriveKeyRing, openToken, sealToken, TOKEN_PATH_MAX } from "../../store/token.ts";
+import { deriveKeyRing, openToken, sealToken, TOKEN_PATH_MAX } from "../../store/session/token.ts";
 import { Dice, mutateBytes } from "./dice.ts";
 import { Finding, type Target } from "./target.ts";
 

@@ -6,9 +6,9 @@
  *     messages too; players have to come again, as new connections.
  * G2  The session's clock and randomness are the recorded ones, as in an isolate.
  */
-import type { KeptCheckpoint } from "../../functions/turns/event.ts";
-import type { Commit } from "../../functions/turns/mod.ts";
-import type { SessionObject } from "../../functions/turns/handler.ts";
+import type { KeptCheckpoint } from "../../functions/sessions/turn/event.ts";
+import type { Commit } from "../../functions/sessions/turn/mod.ts";
+import type { SessionObject } from "../../functions/sessions/turn/handler.ts";
 import { stage } from "../turns/robot.ts";
 import { Solo } from "../turns/solo.ts";
 import { joined } from "../turns/entries.ts";

@@ -1,5 +1,5 @@
 /** An object of a Session class without what runs it: its env and who is attached are given, its timers go nowhere. */
-import { SESSION_SLOT, type SessionPeer, type SessionSlot } from "../../functions/session_slot.ts";
+import { SESSION_SLOT, type SessionPeer, type SessionSlot } from "../../functions/class/session_slot.ts";
 
 const slots = globalThis as { [SESSION_SLOT]?: SessionSlot };
 

@@ -15,7 +15,7 @@ import {
 } from "../../examples/pong/court.ts";
 import { type State, understood } from "../../examples/pong/messages.ts";
 import { AWAY_MS, FRAME_MS, Table } from "../../examples/pong/table.ts";
-import type { SessionObject } from "../../functions/turns/handler.ts";
+import type { SessionObject } from "../../functions/sessions/turn/handler.ts";
 import { Draws } from "../sim/random.ts";
 import { GameHome, inHome } from "./game_home.ts";
 import { PongWitness } from "./pong_witness.ts";

@@ -6,7 +6,7 @@ import { understood, type View } from "../../examples/scrabble/messages.ts";
 import { act, type Game, newGame, type Outcome, winners } from "../../examples/scrabble/rules.ts";
 import { newBag, onRack, valuesOf, without } from "../../examples/scrabble/tiles.ts";
 import { isWord } from "../../examples/scrabble/words.ts";
-import type { SessionObject } from "../../functions/turns/handler.ts";
+import type { SessionObject } from "../../functions/sessions/turn/handler.ts";
 import { Draws } from "../sim/random.ts";
 import { GameHome, inHome } from "./game_home.ts";
 import { findMove, wish } from "./scrabble_bot.ts";

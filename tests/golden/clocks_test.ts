@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { z } from "zod";
-import { decodeMessage, encodeMessage } from "../../store/message.ts";
+import { decodeMessage, encodeMessage } from "../../store/wire/message.ts";
 import { runPython, storedVectors } from "./python.ts";
 
 const Vectors = z.strictObject({

@@ -57,7 +57,7 @@ def digest(rows):
     return struct.pack("<4I", *lanes)
 
 
-# The tag of a merge value (store/value.ts).
+# The tag of a merge value (store/model/value.ts).
 MERGE = 0x10
 
 

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { z } from "zod";
-import { digestOf } from "../../store/digest.ts";
-import type { Key } from "../../store/key.ts";
-import { decodeMessage, encodeMessage, type Message } from "../../store/message.ts";
+import { digestOf } from "../../store/model/digest.ts";
+import type { Key } from "../../store/model/key.ts";
+import { decodeMessage, encodeMessage, type Message } from "../../store/wire/message.ts";
 import { runPython, storedVectors } from "./python.ts";
 
 const question = { id: z.number(), start: z.string(), end: z.string(), bytes: z.string() };

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Vectors of docs/protocol/homes.md, by an implementation that shares nothing with functions/homes/.
+"""Vectors of docs/protocol/homes.md, by an implementation that shares nothing with functions/sessions/home/.
 
     homes.py    prints tests/golden/homes.json
 """

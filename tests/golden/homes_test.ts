@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { z } from "zod";
-import { decodePacket, encodePacket, type Packet } from "../../functions/homes/packet.ts";
+import { decodePacket, encodePacket, type Packet } from "../../functions/sessions/log/packet.ts";
 import { runPython, storedVectors } from "./python.ts";
 
 const Vectors = z.strictObject({

@@ -3,9 +3,14 @@ import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
 import { z } from "zod";
-import { keyFromBytes } from "../../store/key.ts";
-import { WHOLE } from "../../store/range.ts";
-import { CLOCK_EPOCH_MS, CLOCK_TICKS_PER_MS, parseVersionstamp, versionstamp } from "../../store/row.ts";
+import { keyFromBytes } from "../../store/model/key.ts";
+import { WHOLE } from "../../store/model/range.ts";
+import {
+  CLOCK_EPOCH_MS,
+  CLOCK_TICKS_PER_MS,
+  parseVersionstamp,
+  versionstamp,
+} from "../../store/model/row.ts";
 import { decodeRedo, encodeRedo } from "../../runtime/storage/denokv_batch.ts";
 import { rowSum } from "../../runtime/storage/checksum.ts";
 import {

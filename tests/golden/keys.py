@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Vectors of docs/protocol/keys.md, by an implementation that shares nothing with store/key.ts.
+"""Vectors of docs/protocol/keys.md, by an implementation that shares nothing with store/model/key.ts.
 
 Written from FoundationDB's tuple layer specification. Only the standard library is used.
 

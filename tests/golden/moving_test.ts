@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { z } from "zod";
-import type { Key } from "../../store/key.ts";
-import { decodeMessage, encodeMessage, type Message } from "../../store/message.ts";
+import type { Key } from "../../store/model/key.ts";
+import { decodeMessage, encodeMessage, type Message } from "../../store/wire/message.ts";
 import { runPython, storedVectors } from "./python.ts";
 
 const ids = z.array(z.string());

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Vectors of docs/protocol/hosts.md (sealed logs), by an implementation that shares nothing with functions/sealed_log/.
+"""Vectors of docs/protocol/hosts.md (sealed logs), by an implementation that shares nothing with functions/sessions/sealed/.
 
 AES-128 is written from FIPS 197 beside what tokens.py has of AES-256 and GCM.
 

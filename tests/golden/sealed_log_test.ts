@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { z } from "zod";
-import type { LogCopy } from "../../functions/homes/asks.ts";
-import { markAfter, NO_STATE } from "../../functions/homes/state_parts.ts";
-import { openHostLog, Series } from "../../functions/sealed_log/mod.ts";
+import type { LogCopy } from "../../functions/sessions/log/asks.ts";
+import { markAfter, NO_STATE } from "../../functions/sessions/log/state_parts.ts";
+import { openHostLog, Series } from "../../functions/sessions/sealed/mod.ts";
 import { runPython, storedVectors } from "./python.ts";
 
 const hex = z.string().transform((text) => Uint8Array.from(Buffer.from(text, "hex")));

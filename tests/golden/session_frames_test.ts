@@ -2,10 +2,15 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { z } from "zod";
-import { decodeToHome, decodeToHost, encodeToHome, encodeToHost } from "../../functions/peers/mod.ts";
-import type { ToHome, ToHost } from "../../functions/peers/mod.ts";
-import { decodeSummary, encodeSummary } from "../../functions/sealed_log/mod.ts";
-import { CodecError } from "../../store/codec.ts";
+import {
+  decodeToHome,
+  decodeToHost,
+  encodeToHome,
+  encodeToHost,
+} from "../../functions/sessions/attach/mod.ts";
+import type { ToHome, ToHost } from "../../functions/sessions/attach/mod.ts";
+import { decodeSummary, encodeSummary } from "../../functions/sessions/sealed/mod.ts";
+import { CodecError } from "../../store/model/codec.ts";
 import { runPython, storedVectors } from "./python.ts";
 
 const Frames = z.array(z.strictObject({ frame: z.looseObject({}), bytes: z.string() }));

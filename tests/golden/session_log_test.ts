@@ -17,13 +17,13 @@ import {
   encodePlain,
   recognizeModules,
 } from "../../functions/tracked/content.ts";
-import { decodeCheckpoint, encodeCheckpoint } from "../../functions/turns/checkpoint.ts";
-import type { Effect } from "../../functions/turns/commit.ts";
-import { readEntries, writeCheckpointEntry, writeTurn } from "../../functions/turns/log_entry.ts";
-import { Program } from "../../functions/turns/program.ts";
-import { checkText, type EntryCheck, RollingCheck } from "../../functions/turns/rolling_check.ts";
-import type { TurnInput } from "../../functions/turns/turn.ts";
-import { Writer } from "../../store/codec.ts";
+import { decodeCheckpoint, encodeCheckpoint } from "../../functions/sessions/turn/checkpoint.ts";
+import type { Effect } from "../../functions/sessions/turn/commit.ts";
+import { readEntries, writeCheckpointEntry, writeTurn } from "../../functions/sessions/turn/log_entry.ts";
+import { Program } from "../../functions/sessions/turn/program.ts";
+import { checkText, type EntryCheck, RollingCheck } from "../../functions/sessions/turn/rolling_check.ts";
+import type { TurnInput } from "../../functions/sessions/turn/turn.ts";
+import { Writer } from "../../store/model/codec.ts";
 import { openPiece, wrapPiece } from "../../runtime/stateful/pieces.ts";
 import { packState, unpackState } from "../../runtime/stateful/state_parts.ts";
 import { runPython, storedVectors } from "./python.ts";

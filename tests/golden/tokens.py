@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Vectors of docs/protocol/tokens.md, by an implementation that shares nothing with store/token.ts.
+"""Vectors of docs/protocol/tokens.md, by an implementation that shares nothing with store/session/token.ts.
 
 Only the standard library is used; AES-256 and GCM are below, written from FIPS 197 and NIST SP 800-38D.
 

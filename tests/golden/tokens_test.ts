@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { z } from "zod";
-import type { TokenState } from "../../store/api.ts";
-import { deriveKeyRing, openToken, sealToken, sessionIdOf } from "../../store/token.ts";
+import type { TokenState } from "../../store/api/api.ts";
+import { deriveKeyRing, openToken, sealToken, sessionIdOf } from "../../store/session/token.ts";
 import { Draws } from "../sim/random.ts";
 import { runPython, storedVectors } from "./python.ts";
 

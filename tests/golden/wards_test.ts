@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { z } from "zod";
-import { byteString, type Key } from "../../store/key.ts";
-import { decodeMessage, encodeMessage } from "../../store/message.ts";
-import type { WardTalk } from "../../store/wards/message.ts";
+import { byteString, type Key } from "../../store/model/key.ts";
+import { decodeMessage, encodeMessage } from "../../store/wire/message.ts";
+import type { WardTalk } from "../../store/wire/ward_message.ts";
 import { runPython, storedVectors } from "./python.ts";
 
 const Vectors = z.array(z.strictObject({ message: z.looseObject({ kind: z.string() }), bytes: z.string() }));

@@ -8,8 +8,8 @@ import type {
   RowPage,
   StoreClient,
   StoredRow,
-} from "../../functions/store_client.ts";
-import type { Key } from "../../store/key.ts";
+} from "../../functions/vocabulary/store_client.ts";
+import type { Key } from "../../store/model/key.ts";
 import {
   DEFAULT_LIMITS,
   type IsolateApp,

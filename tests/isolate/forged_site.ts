@@ -1,6 +1,6 @@
 /** A site's ends of isolates whose processes are a forger: real stores, sockets and runs, and whatever he sends. */
-import type { Home, Opened as OpenedHome } from "../../functions/homes/mod.ts";
-import type { Parked } from "../../functions/turns/mod.ts";
+import type { Home, Opened as OpenedHome } from "../../functions/sessions/home/mod.ts";
+import type { Parked } from "../../functions/sessions/turn/mod.ts";
 import { appSpace, SessionStore } from "../../runtime/gateway/session_store.ts";
 import { PendingCall } from "../../runtime/isolate/call.ts";
 import { HostEgress } from "../../runtime/isolate/egress.ts";
@@ -18,8 +18,8 @@ import type { RunListener, RunOver } from "../../runtime/stateful/run_over.ts";
 import { RunVersions } from "../../runtime/stateful/run_versions.ts";
 import { SessionRun } from "../../runtime/stateful/session_run.ts";
 import { MemoryStorage } from "../../runtime/storage/memory.ts";
-import type { Replica } from "../../store/api.ts";
-import { packKey } from "../../store/key.ts";
+import type { Replica } from "../../store/api/api.ts";
+import { packKey } from "../../store/model/key.ts";
 import { openReplica } from "../../store/replica.ts";
 import { encode, type Field, type Form } from "./frame_forms.ts";
 

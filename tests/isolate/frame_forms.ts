@@ -1,9 +1,9 @@
 /** Every frame that an isolate can send, as a list of fields, so that a forger can change each of them. */
-import { encodeCallToSession } from "../../functions/turns/call_bytes.ts";
+import { encodeCallToSession } from "../../functions/sessions/turn/call_bytes.ts";
 import { FRAME } from "../../runtime/isolate/frames.ts";
 import { OPERATION } from "../../runtime/isolate/store_frames.ts";
-import { CLOCK_EPOCH_MS, CLOCK_TICKS_PER_MS } from "../../store/row.ts";
-import { packKey } from "../../store/key.ts";
+import { CLOCK_EPOCH_MS, CLOCK_TICKS_PER_MS } from "../../store/model/row.ts";
+import { packKey } from "../../store/model/key.ts";
 
 /** A field: how it is written, and what it says. `rest`: bytes without a length. */
 export type Field =

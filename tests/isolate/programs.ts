@@ -12,8 +12,8 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { encodeAnswer } from "../../functions/calls/call.ts";
-import { encodeOutsideAnswer, encodeRows, type Output } from "../../functions/turns/mod.ts";
-import { encodeValue } from "../../functions/value.ts";
+import { encodeOutsideAnswer, encodeRows, type Output } from "../../functions/sessions/turn/mod.ts";
+import { encodeValue } from "../../functions/values/value.ts";
 import type { IsolateApp } from "../../runtime/isolate/mod.ts";
 import type { StatefulPool } from "../../runtime/isolate/stateful_pool.ts";
 import { TestHome } from "./stateful_home.ts";

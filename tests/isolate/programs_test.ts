@@ -27,12 +27,12 @@ const BROKEN: readonly (readonly [what: string, Broken, says: RegExp])[] = [
     by: "",
   }, /PR1|PR2/],
   ["the clock is read, and not written down", {
-    file: "functions/turns/program.ts",
+    file: "functions/sessions/turn/program.ts",
     text: "turn.clocks.push(this.clockMs);",
     by: "",
   }, /PR1|PR2/],
   ["results are replayed out of order", {
-    file: "functions/turns/replay.ts",
+    file: "functions/sessions/turn/replay.ts",
     text: "  return turns;",
     by: `  for (let i = 1; i < turns.length; i++) {
     const [a, b] = [turns[i - 1]!, turns[i]!];
@@ -80,7 +80,7 @@ Deno.test("every session that tells what no log has stands still, and none where
     assert.deepEqual([found.length, found.filter((each) => !each.includes("stands still"))], [200, []]);
   });
   const aByte = {
-    file: "functions/turns/rolling_check.ts",
+    file: "functions/sessions/turn/rolling_check.ts",
     text: "return this.#short === null && isSameMark(this, check);",
     by: "return this.#short === null && (this.low & 0xff) === (check.low & 0xff);",
   };

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { bundleApp } from "../../runtime/bundle/mod.ts";
 import { IsolateEnd } from "../../runtime/gateway/isolate_socket.ts";
-import type { CommitResult, Mutation } from "../../functions/store_client.ts";
+import type { CommitResult, Mutation } from "../../functions/vocabulary/store_client.ts";
 import { SiteQueues } from "../../runtime/isolate/app_queues.ts";
 import { HELD_BYTES_MAX } from "../../runtime/isolate/app_turns.ts";
 import { type HostSocket, IsolatePool } from "../../runtime/isolate/mod.ts";

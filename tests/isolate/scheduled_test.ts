@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { type IsolateAnswer, IsolatePool } from "../../runtime/isolate/mod.ts";
 import type { ScheduledCall } from "../../runtime/isolate/call.ts";
-import { packKey } from "../../store/key.ts";
+import { packKey } from "../../store/model/key.ts";
 import { appOf, callOf, MemoryStore } from "./apps.ts";
 
 const DUE_MS = Date.UTC(2026, 10, 21, 3);

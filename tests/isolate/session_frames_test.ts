@@ -13,7 +13,7 @@ import type {
   Parked,
   SessionEvent,
   TimerChange,
-} from "../../functions/turns/mod.ts";
+} from "../../functions/sessions/turn/mod.ts";
 import { type Payload, readFrames } from "../../runtime/isolate/frame_reader.ts";
 import { FrameWriter } from "../../runtime/isolate/frame_writer.ts";
 import { StateSender } from "../../runtime/isolate/state_frames.ts";

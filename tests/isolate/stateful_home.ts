@@ -8,8 +8,8 @@ import type {
   KeptCheckpoint,
   Opened,
   Parked,
-} from "../../functions/turns/mod.ts";
-import { decodeValue, encodeValue } from "../../functions/value.ts";
+} from "../../functions/sessions/turn/mod.ts";
+import { decodeValue, encodeValue } from "../../functions/values/value.ts";
 import type { ChannelSink, StatefulEnd } from "../../runtime/isolate/channel.ts";
 import type { IsolateApp } from "../../runtime/isolate/mod.ts";
 import type { OpenChannel, StatefulPool } from "../../runtime/isolate/stateful_pool.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { decodeCallToSession, encodeOutsideAnswer, encodeRows } from "../../functions/turns/mod.ts";
+import { decodeCallToSession, encodeOutsideAnswer, encodeRows } from "../../functions/sessions/turn/mod.ts";
 import { encodeAnswer } from "../../functions/calls/call.ts";
-import { encodeValue } from "../../functions/value.ts";
+import { encodeValue } from "../../functions/values/value.ts";
 import { fromFileUrl } from "../../runtime/bundle/file_url.ts";
 import { runDenoBundle } from "../../runtime/bundle/deno_bundle.ts";
 import { StatefulPool } from "../../runtime/isolate/stateful_pool.ts";

@@ -22,7 +22,7 @@ run [FILE…]       tries those that have no result that counts; what is ended i
   --effort N      times the trials that a mutant is worth otherwise
   --strict        only results of files that have not changed at all count
   --again WHAT    those that ended so, too: survived, hung, caught …
-  --only WHAT,…   these mutants, or those of these rules: 7894e95363, E2, 'store/session.ts E2'
+  --only WHAT,…   these mutants, or those of these rules: 7894e95363, E2, 'store/session/session.ts E2'
   --each N        of each rule at most N, of different kinds; those of no rule are left out
   --scratch NAME  another scratch tree, so that two runs can go on at once
 show [FILE…]      those that nothing caught and nobody has judged; --outcome WHAT: those that ended so

@@ -93,7 +93,7 @@ Deno.test("changes: each kind has a case here", () => {
 });
 
 Deno.test("each change of a real file parses, and no two are the same text (OP1, OP2)", async () => {
-  const file = "functions/homes/live_home.ts";
+  const file = "functions/sessions/home/live_home.ts";
   const text = await Deno.readTextFile(new URL(`../../${file}`, import.meta.url));
   const made = changesOf(parse(file, text)).map((change) => mutated(text, change));
   assert.ok(made.length > 100);

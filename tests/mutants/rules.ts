@@ -14,7 +14,7 @@ import { type Comment, commentsOf, type Parsed } from "./syntax.ts";
 
 /** A rule. */
 export interface Rule {
-  /** `store/session.ts E2`. */
+  /** `store/session/session.ts E2`. */
   readonly key: string;
   readonly file: string;
   readonly id: string;

@@ -5,10 +5,7 @@ import { isTestFile } from "./rules.ts";
 /** The protocols: where a broken rule loses data. */
 export const FOLDERS: readonly string[] = [
   "store",
-  "functions/homes",
-  "functions/turns",
-  "functions/peers",
-  "functions/sealed_log",
+  "functions/sessions",
   "runtime/stateful",
 ];
 

@@ -26,7 +26,7 @@ export interface RunOptions {
   readonly isStrict: boolean;
   /** Outcomes that are tried again whatever they are. */
   readonly again: readonly string[];
-  /** Only these, by their ids or by rules (`store/session.ts E2`, or `E2` of the files that are asked for). */
+  /** Only these, by their ids or by rules (`store/session/session.ts E2`, or `E2` of the files that are asked for). */
   readonly only: readonly string[];
   /** Of each rule at most so many, and none that belongs to no rule; null: all. */
   readonly each: number | null;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import type { CallOutcome } from "../../functions/turns/mod.ts";
+import type { CallOutcome } from "../../functions/sessions/turn/mod.ts";
 import { type MessageSocket, type SocketEvent, SocketQueue } from "../../runtime/gateway/message_socket.ts";
 import {
   AgentHub,

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { originAddress } from "../../functions/origin_address.ts";
-import type { CallOutcome } from "../../functions/turns/mod.ts";
-import { CodecError } from "../../store/codec.ts";
+import type { CallOutcome } from "../../functions/sessions/turn/mod.ts";
+import { CodecError } from "../../store/model/codec.ts";
 import {
   decodeOutcome,
   decodeRequest,

@@ -1,8 +1,8 @@
 /** To which sites agents for clients go. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { encodeToHost } from "../../functions/peers/frame_bytes.ts";
-import { SUBPROTOCOL } from "../../functions/peers/mod.ts";
+import { encodeToHost } from "../../functions/sessions/attach/frame_bytes.ts";
+import { SUBPROTOCOL } from "../../functions/sessions/attach/mod.ts";
 import { runCli } from "../../runtime/cli/mod.ts";
 import { agentCommand } from "../../runtime/origins/command.ts";
 import { nearestFirst } from "../../runtime/origins/nearest.ts";

@@ -9,8 +9,8 @@ import {
   type LoggedPeers,
   type PeerClock,
   type PeerInput,
-} from "../../functions/peers/mod.ts";
-import { decodeSummary } from "../../functions/sealed_log/mod.ts";
+} from "../../functions/sessions/attach/mod.ts";
+import { decodeSummary } from "../../functions/sessions/sealed/mod.ts";
 import { EgressRules } from "../../runtime/isolate/egress_rules.ts";
 import { OriginEnds, type OriginWanted } from "../../runtime/origins/origin_ends.ts";
 import type { FrameWay } from "../../runtime/stateful/frame_way.ts";

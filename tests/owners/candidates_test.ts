@@ -1,7 +1,7 @@
-/** Whom sites measure in a large cluster (store/owners/candidates.ts). */
+/** Whom sites measure in a large cluster (store/presence/candidates.ts). */
 import { strict as assert } from "node:assert";
-import { CANDIDATES_MAX } from "../../store/limits.ts";
-import { worthMeasuring } from "../../store/owners/candidates.ts";
+import { CANDIDATES_MAX } from "../../store/model/limits.ts";
+import { worthMeasuring } from "../../store/presence/candidates.ts";
 
 const CORES = 20, EDGES = 2_000;
 

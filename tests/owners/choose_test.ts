@@ -1,6 +1,6 @@
 import { strict as assert } from "node:assert";
 import fc from "fast-check";
-import { type Candidate, checkOwners, chooseOwners, OwnersError } from "../../store/owners/choose.ts";
+import { type Candidate, checkOwners, chooseOwners, OwnersError } from "../../store/presence/choose.ts";
 
 const at = (id: string, rttMs: number | null, area: string | null = null, isAlive = true): Candidate => ({
   id,

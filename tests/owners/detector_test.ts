@@ -1,7 +1,7 @@
 import { strict as assert } from "node:assert";
-import { BEAT_MS_MAX, MEASURE_MS } from "../../store/limits.ts";
-import type { Beat } from "../../store/message.ts";
-import { Detector, type Standing } from "../../store/owners/detector.ts";
+import { BEAT_MS_MAX, MEASURE_MS } from "../../store/model/limits.ts";
+import type { Beat } from "../../store/wire/message.ts";
+import { Detector, type Standing } from "../../store/presence/detector.ts";
 import { World } from "../sim/world.ts";
 
 const TIMES = { beatMs: 100, suspectMs: 400, deadMs: 2_000 };

@@ -1,7 +1,7 @@
 import { strict as assert } from "node:assert";
 import fc from "fast-check";
-import { CodecError } from "../../store/codec.ts";
-import { F_MAX, TUPLE_BYTES_MAX } from "../../store/limits.ts";
+import { CodecError } from "../../store/model/codec.ts";
+import { F_MAX, TUPLE_BYTES_MAX } from "../../store/model/limits.ts";
 import { decodePacket, encodePacket, type Entry, type Packet } from "../../store/owners/packet.ts";
 import { anyPacket } from "./packet_arbitrary.ts";
 

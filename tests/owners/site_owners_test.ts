@@ -1,13 +1,13 @@
 import { strict as assert } from "node:assert";
 import { MemoryStorage } from "../../runtime/storage/memory.ts";
-import { OwnersError } from "../../store/owners/choose.ts";
+import { OwnersError } from "../../store/presence/choose.ts";
 import type { SiteReplica } from "../../store/replica.ts";
-import { type Key, packKey } from "../../store/key.ts";
-import { TUPLE_BYTES_MAX } from "../../store/limits.ts";
-import { decodeMessage, encodeMessage } from "../../store/message.ts";
+import { type Key, packKey } from "../../store/model/key.ts";
+import { TUPLE_BYTES_MAX } from "../../store/model/limits.ts";
+import { decodeMessage, encodeMessage } from "../../store/wire/message.ts";
 import { encodePacket } from "../../store/owners/packet.ts";
-import { prefixRange, type Range, WHOLE } from "../../store/range.ts";
-import { ROOT_ONLY_RANGE, SYSTEM_RANGE } from "../../store/topology.ts";
+import { prefixRange, type Range, WHOLE } from "../../store/model/range.ts";
+import { ROOT_ONLY_RANGE, SYSTEM_RANGE } from "../../store/members/topology.ts";
 import { Tree } from "./tree.ts";
 
 async function tree(): Promise<{ tree: Tree; root: SiteReplica; e1: SiteReplica; e2: SiteReplica }> {

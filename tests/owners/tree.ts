@@ -2,8 +2,8 @@
 import { MemoryStorage } from "../../runtime/storage/memory.ts";
 import { NO_OWNERS } from "../../store/owners/site_owners.ts";
 import { SiteReplica } from "../../store/replica.ts";
-import { Core } from "../../store/core.ts";
-import type { SiteId } from "../../store/ports.ts";
+import { Core } from "../../store/core/core.ts";
+import type { SiteId } from "../../store/model/ports.ts";
 import { type Endpoint, SimNetwork } from "../sim/network.ts";
 import { Draws } from "../sim/random.ts";
 import { ProcessClock, World } from "../sim/world.ts";

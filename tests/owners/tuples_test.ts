@@ -3,7 +3,7 @@ import { strict as assert } from "node:assert";
 import { MemoryStorage } from "../../runtime/storage/memory.ts";
 import { decodePacket, encodePacket, type Packet } from "../../store/owners/packet.ts";
 import { Tuples, type TuplesPorts } from "../../store/owners/tuples.ts";
-import type { Commit, Storage } from "../../store/ports.ts";
+import type { Commit, Storage } from "../../store/model/ports.ts";
 import { World } from "../sim/world.ts";
 
 const BOOT = 1, OTHER_BOOT = 2;

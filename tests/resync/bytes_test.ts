@@ -1,4 +1,4 @@
-/** What it costs on the link that a site comes to another parent with its rows (store/resync.ts). */
+/** What it costs on the link that a site comes to another parent with its rows (store/tree/resync.ts). */
 import { strict as assert } from "node:assert";
 import { ResyncedPair } from "./resynced_pair.ts";
 

@@ -1,13 +1,13 @@
-/** Questions and their answers, where a site asks again before all answers have come (store/resync.ts Y2). */
+/** Questions and their answers, where a site asks again before all answers have come (store/tree/resync.ts Y2). */
 import { strict as assert } from "node:assert";
 import { MemoryStorage } from "../../runtime/storage/memory.ts";
-import type { Compare } from "../../store/compare_message.ts";
-import { Core } from "../../store/core.ts";
-import { digestOf, type DigestPart } from "../../store/digest.ts";
-import { Fetches } from "../../store/fetches.ts";
-import { packKey } from "../../store/key.ts";
-import { prefixRange } from "../../store/range.ts";
-import { Resync } from "../../store/resync.ts";
+import type { Compare } from "../../store/wire/compare_message.ts";
+import { Core } from "../../store/core/core.ts";
+import { digestOf, type DigestPart } from "../../store/model/digest.ts";
+import { Fetches } from "../../store/tree/fetches.ts";
+import { packKey } from "../../store/model/key.ts";
+import { prefixRange } from "../../store/model/range.ts";
+import { Resync } from "../../store/tree/resync.ts";
 
 const RANGE = prefixRange(packKey(["row"])), KEY = packKey(["row", 1]);
 

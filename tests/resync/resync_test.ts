@@ -1,8 +1,8 @@
-/** What becomes of the rows of a site that comes to another parent (store/resync.ts), on real replicas. */
+/** What becomes of the rows of a site that comes to another parent (store/tree/resync.ts), on real replicas. */
 import { strict as assert } from "node:assert";
-import { packKey } from "../../store/key.ts";
-import type { Message } from "../../store/message.ts";
-import { isPoint, prefixRange } from "../../store/range.ts";
+import { packKey } from "../../store/model/key.ts";
+import type { Message } from "../../store/wire/message.ts";
+import { isPoint, prefixRange } from "../../store/model/range.ts";
 import { keyOf, RANGE, ResyncedPair } from "./resynced_pair.ts";
 
 const ROWS = 600, VALUE_BYTES = 40;

@@ -4,13 +4,13 @@
  */
 import { strict as assert } from "node:assert";
 import { MemoryStorage } from "../../runtime/storage/memory.ts";
-import type { Replica, ReplicaConfig, StoreMutation } from "../../store/api.ts";
-import { type Key, packKey } from "../../store/key.ts";
-import { decodeMessage, encodeMessage, type Message } from "../../store/message.ts";
-import type { SiteId, Storage } from "../../store/ports.ts";
-import { prefixRange, type Range } from "../../store/range.ts";
+import type { Replica, ReplicaConfig, StoreMutation } from "../../store/api/api.ts";
+import { type Key, packKey } from "../../store/model/key.ts";
+import { decodeMessage, encodeMessage, type Message } from "../../store/wire/message.ts";
+import type { SiteId, Storage } from "../../store/model/ports.ts";
+import { prefixRange, type Range } from "../../store/model/range.ts";
 import { openReplica } from "../../store/replica.ts";
-import { decodeJson, type Ended } from "../../store/topology.ts";
+import { decodeJson, type Ended } from "../../store/members/topology.ts";
 import { ProcessClock, World } from "../sim/world.ts";
 
 const LINK_MS = 1;

@@ -1,7 +1,7 @@
 /** The root's secrets follow the apps that serve: rollouts, and apps that go. */
 import assert from "node:assert/strict";
-import { packKey } from "../../store/key.ts";
-import { prefixRange } from "../../store/range.ts";
+import { packKey } from "../../store/model/key.ts";
+import { prefixRange } from "../../store/model/range.ts";
 import type { AppTable, LiveApp } from "../../runtime/deploy/mod.ts";
 import { encodeSystem } from "../../runtime/deploy/records.ts";
 import type { DeclaredSecrets } from "../../runtime/secrets/mod.ts";

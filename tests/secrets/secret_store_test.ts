@@ -1,7 +1,7 @@
 /** Secrets at the root and at the sites below, over rows in memory. */
 import assert from "node:assert/strict";
-import { packKey } from "../../store/key.ts";
-import { prefixRange } from "../../store/range.ts";
+import { packKey } from "../../store/model/key.ts";
+import { prefixRange } from "../../store/model/range.ts";
 import { type DeclaredSecrets, SecretStore, SecretTable } from "../../runtime/secrets/mod.ts";
 import { MemorySystem } from "../deploy/memory_system.ts";
 import { ringOf } from "../deploy/memory_secrets.ts";

@@ -40,11 +40,11 @@ const REFUSALS = [
 ];
 
 /**
- * As far ahead as two wrong clocks that agree may be (store/limits.ts CLOCK_AHEAD_MS_MAX), with what a site takes of a
+ * As far ahead as two wrong clocks that agree may be (store/model/limits.ts CLOCK_AHEAD_MS_MAX), with what a site takes of a
  * neighbour's, and with skew.
  */
 const AHEAD_MS_MAX = 130_000;
-/** What a site believes of its wall clock without asking (store/limits.ts CLOCK_LEAP_MS_MAX), with skew and drift. */
+/** What a site believes of its wall clock without asking (store/model/limits.ts CLOCK_LEAP_MS_MAX), with skew and drift. */
 const OFF_MS_MAX = 35_000;
 
 /** See the file's header. */

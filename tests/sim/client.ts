@@ -4,8 +4,8 @@
  * A client keeps either the last token it received (a cookie jar) or one a site, and then sends all that a later
  * answer has not merged (the client library). Nothing it holds or does comes from inside a site but tokens.
  */
-import type { AttachedSession, TokenState } from "../../store/api.ts";
-import type { SiteId } from "../../store/ports.ts";
+import type { AttachedSession, TokenState } from "../../store/api/api.ts";
+import type { SiteId } from "../../store/model/ports.ts";
 import type { HistoryEvent, Written } from "./history.ts";
 import type { Keyspace } from "./keyspace.ts";
 import { type CallOperation, type Outcome, perform, type Program, type RequestCalls } from "./handler.ts";

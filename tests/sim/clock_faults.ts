@@ -3,7 +3,7 @@
  * little that neighbours just refuse it or by years, for a moment or until the end of the run, with starts in between;
  * one leaps with its steady clock, which nobody can tell; one is set.
  */
-import { CLOCK_AHEAD_MS_MAX } from "../../store/limits.ts";
+import { CLOCK_AHEAD_MS_MAX } from "../../store/model/limits.ts";
 import type { HistoryEvent } from "./history.ts";
 import type { Draws } from "./random.ts";
 import type { SimSite } from "./site.ts";
@@ -21,17 +21,17 @@ interface Surroundings {
 export const CLOCK_FAULTS = ["nap", "suspend", "leap", "warp", "jump"] as const;
 export type ClockFault = typeof CLOCK_FAULTS[number];
 
-/** Longer than the horizon after which tombstones may go (store/limits.ts HORIZON_MS). */
+/** Longer than the horizon after which tombstones may go (store/model/limits.ts HORIZON_MS). */
 const NAP_MS = 11 * 60_000;
 /** Longer than between two collections (limits.ts COLLECTIONS_PER_HORIZON). */
 const COLLECT_MS = 40_000;
 const COLLECT_AFTER_MS: readonly [number, number] = [5, 300];
 /** So many of those that are suspended have a steady clock that does not notice; the others' time has just passed. */
 const UNNOTICED_CHANCE = 0.7;
-/** Past what neighbours accept (store/limits.ts CLOCK_AHEAD_MS_MAX), and far past it. */
+/** Past what neighbours accept (store/model/limits.ts CLOCK_AHEAD_MS_MAX), and far past it. */
 const LEAPS_MS = [62_000, 3_600_000, 86_400_000, 365 * 86_400_000];
 const LEAP_FACTOR: readonly [number, number] = [1, 1.9];
-/** Two that are wrong by the same are taken for right (store/wall.ts B3, B4). */
+/** Two that are wrong by the same are taken for right (store/model/wall.ts B3, B4). */
 const LEAPS_APART_MS = 70_000;
 const LEAP_FOR_MS: readonly [number, number] = [20, 3_000];
 /** It stays wrong, and everything has to work all the same. */

@@ -4,9 +4,9 @@
  *
  * Stages: `schedule` → the caller lets time pass → `faults.end` → `peace` until this and that holds → `finish`.
  */
-import type { OpenReplica } from "../../store/api.ts";
-import type { SiteId } from "../../store/ports.ts";
-import type { Row } from "../../store/row.ts";
+import type { OpenReplica } from "../../store/api/api.ts";
+import type { SiteId } from "../../store/model/ports.ts";
+import type { Row } from "../../store/model/row.ts";
 import { Client, type ClientCalls } from "./client.ts";
 import type { Crossing } from "./crash_points.ts";
 import { Faults } from "./faults.ts";
@@ -41,7 +41,7 @@ export interface ClusterOptions {
 
 /** Virtual time within which a cluster without faults must have finished what it was at: waits are 2 s at most. */
 const PEACE_MS_MAX = 30_000;
-/** A root that is alone believes a clock that has stayed for a minute (store/limits.ts CLOCK_STAYS_MS). */
+/** A root that is alone believes a clock that has stayed for a minute (store/model/limits.ts CLOCK_STAYS_MS). */
 const IN_TIME_MS_MAX = 70_000;
 const POLL_MS = 20;
 

@@ -8,8 +8,8 @@
  * X1  A crash is at the crossing itself: nothing that its process would do after it has any effect.
  * X2  Crossings are numbered as they happen; up to a crash at crossing n, a run is the run without it.
  */
-import { decodeMessage } from "../../store/message.ts";
-import type { SiteId } from "../../store/ports.ts";
+import { decodeMessage } from "../../store/wire/message.ts";
+import type { SiteId } from "../../store/model/ports.ts";
 import { ABOVE_TAG } from "./network.ts";
 
 /** Messages by kind; kinds that are not in it crash nobody by name, but count as crossings. */

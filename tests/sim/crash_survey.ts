@@ -6,8 +6,8 @@
  * site, the lines of store/ that led to it, awaits included, and for a commit the kind of message that came before
  * it. The gate crashes at a few crossings of each place, `deno task sim --crash-points` at all.
  */
-import type { OpenReplica } from "../../store/api.ts";
-import type { SiteId } from "../../store/ports.ts";
+import type { OpenReplica } from "../../store/api/api.ts";
+import type { SiteId } from "../../store/model/ports.ts";
 import { openReplica } from "../../store/replica.ts";
 import { ANY_POINT } from "./crash_points.ts";
 import type { Violation } from "./history.ts";

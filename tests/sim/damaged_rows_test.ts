@@ -1,11 +1,11 @@
 /**
- * Disks that change rows by themselves (store/damage.ts): what a site answers then, of a row that another has, of one that
+ * Disks that change rows by themselves (store/core/damage.ts): what a site answers then, of a row that another has, of one that
  * nobody has, and of all others.
  */
 import { deepStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
-import { StoreUnavailable } from "../../store/api.ts";
-import { type Key, unpackKey } from "../../store/key.ts";
-import type { SiteId } from "../../store/ports.ts";
+import { StoreUnavailable } from "../../store/api/api.ts";
+import { type Key, unpackKey } from "../../store/model/key.ts";
+import type { SiteId } from "../../store/model/ports.ts";
 import { Scene } from "./scene.ts";
 
 const TREE = {

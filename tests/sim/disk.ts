@@ -13,11 +13,17 @@
  * D3  A disk that failed once rejects every later commit (S3). Of the commit that failed, the next start finds all
  *     or nothing, as drawn.
  */
-import { StoreUnavailable } from "../../store/api.ts";
-import type { Key } from "../../store/key.ts";
-import { type Clock, type Commit, DamagedRows, type ScanOptions, type Storage } from "../../store/ports.ts";
-import { type Range, WHOLE } from "../../store/range.ts";
-import type { Position, Row } from "../../store/row.ts";
+import { StoreUnavailable } from "../../store/api/api.ts";
+import type { Key } from "../../store/model/key.ts";
+import {
+  type Clock,
+  type Commit,
+  DamagedRows,
+  type ScanOptions,
+  type Storage,
+} from "../../store/model/ports.ts";
+import { type Range, WHOLE } from "../../store/model/range.ts";
+import type { Position, Row } from "../../store/model/row.ts";
 import { MemoryRows } from "../../runtime/storage/memory.ts";
 
 /** What a simulated disk is built from; everything drawn comes from `random`, in the order of calls. */

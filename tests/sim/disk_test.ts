@@ -1,8 +1,8 @@
 /** What the simulated disk does beyond the contract: it loses, keeps and shows what a real one might (D1–D3). */
 import assert from "node:assert/strict";
-import type { Clock } from "../../store/ports.ts";
-import { packKey } from "../../store/key.ts";
-import { WHOLE } from "../../store/range.ts";
+import type { Clock } from "../../store/model/ports.ts";
+import { packKey } from "../../store/model/key.ts";
+import { WHOLE } from "../../store/model/range.ts";
 import { row, step } from "../contract/storage_contract.ts";
 import { SimDisk, type SimDiskOptions } from "./disk.ts";
 import { World } from "./world.ts";

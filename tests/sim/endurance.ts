@@ -10,9 +10,9 @@
  * E2  The heap's least size within an hour does not grow.
  * E3  In the end all sites show what the root shows, and nothing is pending.
  */
-import { COMPARE_ROWS_BYTES, HORIZON_MS, PENDING_BYTES_MAX } from "../../store/limits.ts";
+import { COMPARE_ROWS_BYTES, HORIZON_MS, PENDING_BYTES_MAX } from "../../store/model/limits.ts";
 import { NO_OWNERS } from "../../store/owners/site_owners.ts";
-import type { SiteId } from "../../store/ports.ts";
+import type { SiteId } from "../../store/model/ports.ts";
 import { openReplica } from "../../store/replica.ts";
 import { Client } from "./client.ts";
 import type { HistoryEvent } from "./history.ts";

@@ -3,7 +3,7 @@
  * disks, evictions and removals; links (link_faults.ts), clocks (clock_faults.ts) and crashes at a point of the
  * protocol (crash_points.ts) apart. All are over before the liveness phase.
  */
-import type { SiteId } from "../../store/ports.ts";
+import type { SiteId } from "../../store/model/ports.ts";
 import { ClockFaults } from "./clock_faults.ts";
 import { CrashPoints, type Crossing, POINTS, WARD_POINTS, YIELDS } from "./crash_points.ts";
 import { Departures } from "./departures.ts";

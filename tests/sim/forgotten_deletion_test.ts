@@ -1,6 +1,6 @@
 /**
  * A client that finds nothing where a row was deleted, and the deletion forgotten since, has seen that deletion: at a site
- * whose feed lags behind it the row must not show again (store/session.ts, E2). No seed is likely to draw it: a feed has
+ * whose feed lags behind it the row must not show again (store/session/session.ts, E2). No seed is likely to draw it: a feed has
  * to lag for longer than deletions are kept, while what its site writes arrives above.
  */
 import { strict as assert } from "node:assert";
@@ -9,9 +9,9 @@ import {
   type OpenReplica,
   StoreUnavailable,
   type TokenState,
-} from "../../store/api.ts";
+} from "../../store/api/api.ts";
 import { openReplica } from "../../store/replica.ts";
-import { versionstamp } from "../../store/row.ts";
+import { versionstamp } from "../../store/model/row.ts";
 import { checkHistory } from "./checks.ts";
 import type { HistoryEvent, Seen, Written } from "./history.ts";
 import { Scene } from "./scene.ts";

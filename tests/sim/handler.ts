@@ -7,8 +7,8 @@ import {
   type StoreMutation,
   StoreUnavailable,
   type TokenState,
-} from "../../store/api.ts";
-import { parseVersionstamp, type Row, versionstamp } from "../../store/row.ts";
+} from "../../store/api/api.ts";
+import { parseVersionstamp, type Row, versionstamp } from "../../store/model/row.ts";
 import type { HistoryEvent, Seen, Written } from "./history.ts";
 import type { Keyspace } from "./keyspace.ts";
 import type { Probes } from "./probes.ts";

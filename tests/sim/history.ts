@@ -6,7 +6,7 @@
  * left with an answer: what a request presents are the issues of earlier answers, and that is all checkers know
  * of tokens. Behind an open one more of the answer may leave, in *chunks*, which no token names. Keys are numbers; a *sum key* takes `sum` writes only, and a read of it shows which of them are in.
  */
-import type { SiteId } from "../../store/ports.ts";
+import type { SiteId } from "../../store/model/ports.ts";
 
 /** The site of a request that is known by what it left behind only (tests/sites/acts.ts). */
 export const NOWHERE: SiteId = "";

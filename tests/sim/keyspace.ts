@@ -4,11 +4,11 @@
  * A set value says which write made it. Each `sum` adds a power of four of its own, so that the total tells
  * which writes are in it, and which are in it twice.
  */
-import { type Key, packKey, unpackKey } from "../../store/key.ts";
-import { resolve } from "../../store/merge.ts";
-import { prefixRange, type Range } from "../../store/range.ts";
-import { type Row, versionstamp } from "../../store/row.ts";
-import { VALUE_TAG } from "../../store/value.ts";
+import { type Key, packKey, unpackKey } from "../../store/model/key.ts";
+import { resolve } from "../../store/model/merge.ts";
+import { prefixRange, type Range } from "../../store/model/range.ts";
+import { type Row, versionstamp } from "../../store/model/row.ts";
+import { VALUE_TAG } from "../../store/model/value.ts";
 import type { Seen } from "./history.ts";
 import type { Plan } from "./topology.ts";
 

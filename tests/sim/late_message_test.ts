@@ -1,11 +1,11 @@
 /**
  * A message of an old link that comes once more over the next one. Links hand over nothing of a connection after
- * its `disconnected` (store/ports.ts, `Network`), so that it can't happen; and a message that is heard twice does no
+ * its `disconnected` (store/model/ports.ts, `Network`), so that it can't happen; and a message that is heard twice does no
  * harm: rows are taken by version, positions and marks never go back. What sites send again themselves after a
  * reconnect, since they did not know that it had arrived, is in every run (network.ts L1, probe "link late").
  */
 import { deepStrictEqual, ok } from "node:assert/strict";
-import type { Message } from "../../store/message.ts";
+import type { Message } from "../../store/wire/message.ts";
 import { hooked, restless, withFaults } from "./broken/hooks.ts";
 import { simulate } from "./simulation.ts";
 import { drawPlan } from "./topology.ts";

@@ -12,7 +12,7 @@
  * L3  A process sends and hears only while it lives.
  * L4  A message that is lost on a lossy link is sent again by the transport: it, and all behind it, come later.
  */
-import type { SiteId } from "../../store/ports.ts";
+import type { SiteId } from "../../store/model/ports.ts";
 import type { Draws } from "./random.ts";
 import type { World } from "./world.ts";
 

@@ -2,11 +2,11 @@
  * What the control plane of a site would do: watch a range and keep a copy of it, and write system rows at the
  * root, which every site must come to show.
  */
-import { packKey } from "../../store/key.ts";
-import { prefixRange } from "../../store/range.ts";
-import { versionstamp } from "../../store/row.ts";
-import type { SiteId } from "../../store/ports.ts";
-import { VALUE_TAG } from "../../store/value.ts";
+import { packKey } from "../../store/model/key.ts";
+import { prefixRange } from "../../store/model/range.ts";
+import { versionstamp } from "../../store/model/row.ts";
+import type { SiteId } from "../../store/model/ports.ts";
+import { VALUE_TAG } from "../../store/model/value.ts";
 import type { HistoryEvent } from "./history.ts";
 import type { Keyspace } from "./keyspace.ts";
 import type { Draws } from "./random.ts";

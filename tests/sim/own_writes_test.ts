@@ -1,6 +1,6 @@
 /** What a site that is alone answers of rows that it holds no coverage of: what was written there (session.ts, E8). */
 import { rejects, strictEqual } from "node:assert/strict";
-import { StoreUnavailable } from "../../store/api.ts";
+import { StoreUnavailable } from "../../store/api/api.ts";
 import { Scene } from "./scene.ts";
 
 const TREE = {

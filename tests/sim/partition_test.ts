@@ -3,8 +3,8 @@
  * sites keep in memory and on disk stays as it is. Each virtual minute is a second of load and a nap of 59.
  */
 import { deepStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
-import { StoreUnavailable, type TokenState } from "../../store/api.ts";
-import { FETCHES_MAX } from "../../store/limits.ts";
+import { StoreUnavailable, type TokenState } from "../../store/api/api.ts";
+import { FETCHES_MAX } from "../../store/model/limits.ts";
 import { Scene } from "./scene.ts";
 
 const HOURS = 6;

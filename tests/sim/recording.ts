@@ -3,23 +3,23 @@
  * process starts, since a crash may have kept the commit that was under way.
  *
  * Coverage is read from the records of the commit, as bytes on a disk: `cover/` and the start of a range in
- * base64 → since when, and its end (store/coverage.ts V2). So is what the disk holds for other sites: `ward/`, the
+ * base64 → since when, and its end (store/rows/coverage.ts V2). So is what the disk holds for other sites: `ward/`, the
  * incarnation, and a key in base64 → the row (store/wards/ward.ts). Which incarnation has owners is a system row
- * (store/wards/configuration.ts).
+ * (store/members/configuration.ts).
  */
-import { Reader } from "../../store/codec.ts";
-import { type Key, packKey, unpackKey } from "../../store/key.ts";
-import type { Commit, ScanOptions, SiteId, Storage } from "../../store/ports.ts";
-import { holds, prefixRange, type Range } from "../../store/range.ts";
-import type { Position, Row } from "../../store/row.ts";
-import { readWardRows } from "../../store/wards/message.ts";
+import { Reader } from "../../store/model/codec.ts";
+import { type Key, packKey, unpackKey } from "../../store/model/key.ts";
+import type { Commit, ScanOptions, SiteId, Storage } from "../../store/model/ports.ts";
+import { holds, prefixRange, type Range } from "../../store/model/range.ts";
+import type { Position, Row } from "../../store/model/row.ts";
+import { readWardRows } from "../../store/wire/ward_message.ts";
 import type { Held, HistoryEvent, Ward } from "./history.ts";
 import type { Keyspace } from "./keyspace.ts";
 import type { SimDisk } from "./disk.ts";
 import type { ProcessClock } from "./world.ts";
 
 const COVER = "cover/";
-/** And the key of a row that was dropped, since it was damaged (store/damage.ts): whatever covers it. */
+/** And the key of a row that was dropped, since it was damaged (store/core/damage.ts): whatever covers it. */
 const DAMAGED = "damaged/";
 const OWNED = prefixRange(packKey(["s", "wards"]));
 const WARD = /^ward\/(\d+)\/(.+)$/;

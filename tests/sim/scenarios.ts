@@ -2,7 +2,7 @@
  * Small runs, each about one thing that sites do with each other: short enough to be run again for every crossing
  * at which somebody could crash (crash_survey.ts).
  */
-import { HORIZON_MS, PENDING_BYTES_MAX } from "../../store/limits.ts";
+import { HORIZON_MS, PENDING_BYTES_MAX } from "../../store/model/limits.ts";
 import { NO_OWNERS } from "../../store/owners/site_owners.ts";
 import { type FaultPlan, NO_FAULTS, type Plan, type SitePlan } from "./topology.ts";
 

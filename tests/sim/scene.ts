@@ -4,12 +4,12 @@
  * Disks take 1 ms, links what the test says, from the first to the last message alike; nothing is drawn. Whatever is
  * asked of a site runs in its own time: {@link Scene.done} lets time pass until it is over.
  */
-import type { AttachedSession, OpenReplica, TokenState } from "../../store/api.ts";
-import { HORIZON_MS, PENDING_BYTES_MAX } from "../../store/limits.ts";
-import { decodeMessage, type Message } from "../../store/message.ts";
-import type { OwnersSettings } from "../../store/owners/choose.ts";
+import type { AttachedSession, OpenReplica, TokenState } from "../../store/api/api.ts";
+import { HORIZON_MS, PENDING_BYTES_MAX } from "../../store/model/limits.ts";
+import { decodeMessage, type Message } from "../../store/wire/message.ts";
+import type { OwnersSettings } from "../../store/presence/choose.ts";
 import { NO_OWNERS } from "../../store/owners/site_owners.ts";
-import type { SiteId } from "../../store/ports.ts";
+import type { SiteId } from "../../store/model/ports.ts";
 import { openReplica } from "../../store/replica.ts";
 import type { HistoryEvent } from "./history.ts";
 import { Keyspace } from "./keyspace.ts";

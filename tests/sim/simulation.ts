@@ -4,8 +4,8 @@
  * Stages: start (in drawn order) → safety phase (clients and faults) → healing → liveness phase (everything ends,
  * everything is pushed, all that sites cover is the root's) → last looks by every session → checks.
  */
-import type { OpenReplica } from "../../store/api.ts";
-import type { SiteId } from "../../store/ports.ts";
+import type { OpenReplica } from "../../store/api/api.ts";
+import type { SiteId } from "../../store/model/ports.ts";
 import { checkHistory } from "./checks.ts";
 import { Cluster } from "./cluster.ts";
 import type { Crossing } from "./crash_points.ts";

@@ -1,6 +1,6 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import { createHash } from "node:crypto";
-import type { OpenReplica } from "../../store/api.ts";
+import type { OpenReplica } from "../../store/api/api.ts";
 import { openReplica } from "../../store/replica.ts";
 import { checkHistory } from "./checks.ts";
 import { NOWHERE } from "./history.ts";

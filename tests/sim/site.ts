@@ -6,18 +6,18 @@
  *
  * Q1  A dead process does nothing that anybody sees: no message, no answer, no line in the history.
  */
-import type { OpenReplica, Replica, ReplicaConfig } from "../../store/api.ts";
+import type { OpenReplica, Replica, ReplicaConfig } from "../../store/api/api.ts";
 import type { HistoryEvent } from "./history.ts";
 import type { Keyspace } from "./keyspace.ts";
 import { ABOVE_TAG, type Endpoint, type SimNetwork } from "./network.ts";
 import type { Probes } from "./probes.ts";
 import type { Draws } from "./random.ts";
 import { heardBy, RecordingStorage } from "./recording.ts";
-import type { SiteId } from "../../store/ports.ts";
-import type { Key } from "../../store/key.ts";
-import { Reader } from "../../store/codec.ts";
-import { OlderDisk } from "../../store/lost.ts";
-import type { ClockValue, Position, Row } from "../../store/row.ts";
+import type { SiteId } from "../../store/model/ports.ts";
+import type { Key } from "../../store/model/key.ts";
+import { Reader } from "../../store/model/codec.ts";
+import { OlderDisk } from "../../store/core/lost.ts";
+import type { ClockValue, Position, Row } from "../../store/model/row.ts";
 import { type DiskCopy, SimDisk } from "./disk.ts";
 import type { SitePlan } from "./topology.ts";
 import { ProcessClock, type World } from "./world.ts";
@@ -26,7 +26,7 @@ import { ProcessClock, type World } from "./world.ts";
 export interface AboveProcess {
   received(from: SiteId, message: Uint8Array): void;
   disconnected(site: SiteId): void;
-  /** The oldest version that it may still write (store/api.ts, ReplicaPorts). */
+  /** The oldest version that it may still write (store/api/api.ts, ReplicaPorts). */
   readonly owed: ClockValue;
   /** A planned stop: nothing of it writes to the replica any more when this resolves. */
   close(): Promise<void>;

@@ -3,11 +3,17 @@
  * checkers are tried on it, and on what becomes of it when it is made wrong on purpose.
  */
 import { NO_OWNERS } from "../../store/owners/site_owners.ts";
-import type { AttachedSession, OpenReplica, Replica, StoreMutation, WriteResult } from "../../store/api.ts";
-import type { Key } from "../../store/key.ts";
-import { contribute } from "../../store/merge.ts";
-import { holds } from "../../store/range.ts";
-import { isLive, type Row, type Version } from "../../store/row.ts";
+import type {
+  AttachedSession,
+  OpenReplica,
+  Replica,
+  StoreMutation,
+  WriteResult,
+} from "../../store/api/api.ts";
+import type { Key } from "../../store/model/key.ts";
+import { contribute } from "../../store/model/merge.ts";
+import { holds } from "../../store/model/range.ts";
+import { isLive, type Row, type Version } from "../../store/model/row.ts";
 
 /** How the one copy is made wrong. */
 export interface SoloFlaws {

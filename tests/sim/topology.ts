@@ -2,10 +2,10 @@
  * What a run is made of, drawn from its seed (swarm testing: each seed turns some features off and others up,
  * so that rare combinations are reached that an even mix never reaches).
  */
-import type { OwnersSettings } from "../../store/owners/choose.ts";
+import type { OwnersSettings } from "../../store/presence/choose.ts";
 import { NO_OWNERS } from "../../store/owners/site_owners.ts";
-import { COMPARE_ROWS_BYTES, HORIZON_MS, PENDING_BYTES_MAX } from "../../store/limits.ts";
-import type { SiteId } from "../../store/ports.ts";
+import { COMPARE_ROWS_BYTES, HORIZON_MS, PENDING_BYTES_MAX } from "../../store/model/limits.ts";
+import type { SiteId } from "../../store/model/ports.ts";
 import type { WantedCrash } from "./crash_points.ts";
 import { Draws } from "./random.ts";
 
@@ -154,7 +154,7 @@ export interface Plan {
   /** Chance that a cut lets some of what is under way arrive, in each direction. */
   readonly lateChance: number;
   readonly keepChance: number;
-  /** How long deletions are kept (store/limits.ts HORIZON_MS); in some runs so short that they go all the time. */
+  /** How long deletions are kept (store/model/limits.ts HORIZON_MS); in some runs so short that they go all the time. */
   readonly horizonMs: number;
   /** What may wait for the way to the root at a site: in some runs so little that writes are refused. */
   readonly pendingBytesMax: number;
@@ -167,7 +167,7 @@ export interface Plan {
 /** 2–9 sites on 2–4 levels: the target of the store's simulator. */
 const SITES_MAX = 9;
 const LEVELS_MAX = 4;
-/** A clock that is badly wrong, but not yet refused (store/limits.ts CLOCK_AHEAD_MS_MAX). */
+/** A clock that is badly wrong, but not yet refused (store/model/limits.ts CLOCK_AHEAD_MS_MAX). */
 const FAR_AHEAD_MS = 30_000;
 /** Thousands of times worse than real clocks, so that a few seconds are enough to see it. */
 const DRIFT_MAX = 0.02;
@@ -353,7 +353,7 @@ function drawMixed(draws: Draws, count?: number): Plan {
     groups,
     keysPerGroup,
     sumKeys: draws.chance(0.4) ? draws.integer(1, 2) : 0,
-    // The last makes messages that are split (store/limits.ts MESSAGE_BYTES_TARGET).
+    // The last makes messages that are split (store/model/limits.ts MESSAGE_BYTES_TARGET).
     valueBytes: draws.chance(0.8) ? 0 : draws.chance(0.93) ? draws.integer(100, 3000) : 400_000,
     sessions: draws.integer(1, 5),
     requests: draws.integer(20, 110),

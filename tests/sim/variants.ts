@@ -59,7 +59,7 @@ import {
   takesGaps,
   tellsEarly,
 } from "./broken/wards.ts";
-import type { OpenReplica } from "../../store/api.ts";
+import type { OpenReplica } from "../../store/api/api.ts";
 import { openReplica } from "../../store/replica.ts";
 import { simulate } from "./simulation.ts";
 import type { Plan } from "./topology.ts";

@@ -6,8 +6,8 @@
  *     the determinism test shows it.
  * V2  Events run in the order of (time, order of scheduling); virtual time never goes back.
  */
-import type { Clock } from "../../store/ports.ts";
-import { CLOCK_EPOCH_MS } from "../../store/row.ts";
+import type { Clock } from "../../store/model/ports.ts";
+import { CLOCK_EPOCH_MS } from "../../store/model/row.ts";
 
 interface Entry {
   readonly atMs: number;
@@ -15,7 +15,7 @@ interface Entry {
   run: (() => void) | null;
 }
 
-/** Wall clocks begin here: a date in the life of the clocks of store/row.ts. */
+/** Wall clocks begin here: a date in the life of the clocks of store/model/row.ts. */
 export const START_MS = CLOCK_EPOCH_MS + 365 * 24 * 3600 * 1000;
 
 /** The event loop. */

@@ -10,8 +10,8 @@
  * AC3  What a handler writes leaves when it ends: who it calls before need not see it. But it has its version from when
  *      it was written, and what the handler learns afterwards is no part of its past.
  */
-import { packKey } from "../../store/key.ts";
-import { parseVersionstamp } from "../../store/row.ts";
+import { packKey } from "../../store/model/key.ts";
+import { parseVersionstamp } from "../../store/model/row.ts";
 import type { HistoryEvent, Seen, Written } from "../sim/history.ts";
 import type { Keyspace } from "../sim/keyspace.ts";
 import { APP } from "./deployed.ts";

@@ -2,16 +2,16 @@
  * Broken variants: each is wrong in one rule, and the checker must see it. A variant wraps production code from outside
  * (homes, isolates, disks, ways), and changes nothing in it.
  */
-import { decodeToHost, encodeToHost } from "../../functions/peers/mod.ts";
-import type { Home, Homes } from "../../functions/homes/mod.ts";
-import { decodeCheckpoint, encodeCheckpoint } from "../../functions/turns/checkpoint.ts";
-import { readEntries } from "../../functions/turns/log_entry.ts";
-import type { Commit, OpenSession, SessionEvent } from "../../functions/turns/mod.ts";
-import { Program } from "../../functions/turns/program.ts";
+import { decodeToHost, encodeToHost } from "../../functions/sessions/attach/mod.ts";
+import type { Home, Homes } from "../../functions/sessions/home/mod.ts";
+import { decodeCheckpoint, encodeCheckpoint } from "../../functions/sessions/turn/checkpoint.ts";
+import { readEntries } from "../../functions/sessions/turn/log_entry.ts";
+import type { Commit, OpenSession, SessionEvent } from "../../functions/sessions/turn/mod.ts";
+import { Program } from "../../functions/sessions/turn/program.ts";
 import type { ChannelSink } from "../../runtime/isolate/mod.ts";
 import type { HostServices } from "../../runtime/stateful/host_services.ts";
-import type { AttachedSession } from "../../store/api.ts";
-import type { Storage } from "../../store/ports.ts";
+import type { AttachedSession } from "../../store/api/api.ts";
+import type { Storage } from "../../store/model/ports.ts";
 import { faulty, owned, type SitesPlan, star } from "./plan.ts";
 import type { Violation } from "./checker.ts";
 import type { SitesOptions } from "./simulation.ts";

@@ -31,7 +31,7 @@ export const INSIDE_VARIANTS: readonly InsideVariant[] = [
   },
   {
     name: "a token has the clock of the rows that were read, not that at which they were applied",
-    file: "store/session.ts",
+    file: "store/session/session.ts",
     says:
       "    this.#clock = Math.max(this.#clock, row.position <= rows.committedHead ? headClock : clock.last);\n",
     becomes: `    const own = (row as { readonly clock?: number }).clock ?? this.#clock;
@@ -47,7 +47,7 @@ export const INSIDE_VARIANTS: readonly InsideVariant[] = [
   },
   {
     name: "what a message writes is dated from when it came, whatever was read since",
-    file: "functions/turns/live_source.ts",
+    file: "functions/sessions/turn/live_source.ts",
     says: "      this.#seen,\n",
     becomes: "",
     ...{ plan: "queued", first: 10, seeds: 12 },
@@ -75,7 +75,7 @@ export const INSIDE_VARIANTS: readonly InsideVariant[] = [
   },
   {
     name: "an owner is on record before it has what was released in epochs before",
-    file: "functions/homes/live_home.ts",
+    file: "functions/sessions/home/live_home.ts",
     says: "    return Math.max(this.held, this.#floor);\n",
     becomes: "    return this.held + 0 * this.#floor;\n",
     ...{ plan: "recorded", first: 310, seeds: 6 },
@@ -89,7 +89,7 @@ export const INSIDE_VARIANTS: readonly InsideVariant[] = [
   },
   {
     name: "a root that takes the time from no child, where nothing at its own machine says it",
-    file: "store/timekeeper.ts",
+    file: "store/tree/timekeeper.ts",
     says: "    if (time === undefined) return;\n",
     becomes: "    if (time === undefined || connected > 0) return;\n",
     ...{ plan: "overslept", first: 15, seeds: 1, caughtBy: "liveness" },

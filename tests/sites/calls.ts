@@ -4,11 +4,11 @@
  * again at any site.
  */
 import { decodeAnswer, encodeCall } from "../../functions/calls/call.ts";
-import { encodeValue } from "../../functions/value.ts";
+import { encodeValue } from "../../functions/values/value.ts";
 import { OnceCalls } from "../../runtime/gateway/once.ts";
 import { Problem } from "../../runtime/gateway/problem.ts";
 import { StatefulCalls } from "../../runtime/gateway/stateful_calls.ts";
-import type { AttachedSession } from "../../store/api.ts";
+import type { AttachedSession } from "../../store/api/api.ts";
 import type { CallOperation, RequestCalls } from "../sim/handler.ts";
 import { APP, type Deployed } from "./deployed.ts";
 import type { SiteProcess } from "./process.ts";

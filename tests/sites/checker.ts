@@ -21,7 +21,7 @@
  * WC8  In the end everybody is attached who wants to be, and has heard all; all that was sent is in the log; every timer
  *      that was set was called, or given up.
  */
-import { parseVersionstamp } from "../../store/row.ts";
+import { parseVersionstamp } from "../../store/model/row.ts";
 import type { Ledger } from "./ledger.ts";
 import type { Done } from "./outside.ts";
 

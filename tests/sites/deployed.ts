@@ -3,7 +3,7 @@
  * whichever process runs. All of them have the same classes.
  */
 import type { LiveVersion } from "../../runtime/deploy/mod.ts";
-import type { SiteId } from "../../store/ports.ts";
+import type { SiteId } from "../../store/model/ports.ts";
 import { CLASSES } from "./program.ts";
 
 /** As the rows of tests/sim/keyspace.ts are named. */

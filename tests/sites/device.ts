@@ -2,8 +2,8 @@
  * Clients of stateful sessions: a device with the host side of the client library, which roams from site to site, and a
  * plain WebSocket, whose host side is its gateway. Both note all that they hear.
  */
-import { type HostEnd, HostSide, SUBPROTOCOL } from "../../functions/peers/mod.ts";
-import type { StatefulName } from "../../functions/homes/mod.ts";
+import { type HostEnd, HostSide, SUBPROTOCOL } from "../../functions/sessions/attach/mod.ts";
+import type { StatefulName } from "../../functions/sessions/home/mod.ts";
 import type { MessageSocket } from "../../runtime/gateway/message_socket.ts";
 import type { Draws } from "../sim/random.ts";
 import type { World } from "../sim/world.ts";

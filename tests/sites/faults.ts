@@ -1,5 +1,5 @@
 /** What goes wrong in a run, and what operators do: drawn from the seed, or put somewhere by hand. */
-import type { SiteId } from "../../store/ports.ts";
+import type { SiteId } from "../../store/model/ports.ts";
 import type { Cluster } from "../sim/cluster.ts";
 import type { Draws } from "../sim/random.ts";
 import type { World } from "../sim/world.ts";

@@ -1,6 +1,6 @@
 /** Plans that want more of one thing than a seed draws by itself, and those of the broken variants: nothing is broken. */
 import { every, VARIANTS } from "./broken.ts";
-import type { SiteId } from "../../store/ports.ts";
+import type { SiteId } from "../../store/model/ports.ts";
 import type { FaultPlan } from "../sim/topology.ts";
 import type { Op } from "./program.ts";
 import { faulty, owned, regions, type SitesPlan, star } from "./plan.ts";

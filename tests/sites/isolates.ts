@@ -4,10 +4,10 @@
  *
  * What is given to an isolate and what it commits is told to a tap: that is the log as it was replayed.
  */
-import { SESSION_SLOT, type SessionSlot } from "../../functions/session_slot.ts";
-import type { Commit, OpenSession, SessionSink } from "../../functions/turns/mod.ts";
-import { SessionStore } from "../../functions/turns/session_store.ts";
-import { type LoopHost, TurnLoop } from "../../functions/turns/turn_loop.ts";
+import { SESSION_SLOT, type SessionSlot } from "../../functions/class/session_slot.ts";
+import type { Commit, OpenSession, SessionSink } from "../../functions/sessions/turn/mod.ts";
+import { SessionStore } from "../../functions/sessions/turn/session_store.ts";
+import { type LoopHost, TurnLoop } from "../../functions/sessions/turn/turn_loop.ts";
 import type { ChannelSink, FollowedChannel } from "../../runtime/isolate/mod.ts";
 import type { Draws } from "../sim/random.ts";
 import { CLASSES, type ClassName, stage } from "./program.ts";

@@ -8,10 +8,14 @@
  * what it is compared to: it has its own arithmetic, its own way through a log, and its own idea of a handler that waits.
  */
 import { decodeAnswer, decodeCall } from "../../functions/calls/call.ts";
-import { decodeCommitResult, decodeOutsideAnswer, decodeRows } from "../../functions/turns/call_bytes.ts";
-import type { LogEntry } from "../../functions/turns/log_entry.ts";
-import { decodeValue } from "../../functions/value.ts";
-import { versionstamp } from "../../store/row.ts";
+import {
+  decodeCommitResult,
+  decodeOutsideAnswer,
+  decodeRows,
+} from "../../functions/sessions/turn/call_bytes.ts";
+import type { LogEntry } from "../../functions/sessions/turn/log_entry.ts";
+import { decodeValue } from "../../functions/values/value.ts";
+import { versionstamp } from "../../store/model/row.ts";
 
 type Input = Extract<LogEntry, { kind: "turn" }>["input"];
 /** What a handler that waits is given. */

@@ -8,7 +8,7 @@ import {
   type CallOutcome,
   decodeOutside,
   encodeOutsideAnswer,
-} from "../../functions/turns/mod.ts";
+} from "../../functions/sessions/turn/mod.ts";
 import type { OriginConnection, OriginListener } from "../../runtime/origins/plain_origin.ts";
 import { OUTSIDE } from "./program.ts";
 import type { Draws } from "../sim/random.ts";

@@ -1,8 +1,8 @@
 /** Rows that stateful sessions write as their own, as they were seen on the disks of sites. */
-import { packKey, unpackKey } from "../../store/key.ts";
-import { resolve } from "../../store/merge.ts";
-import type { SiteId } from "../../store/ports.ts";
-import { type Row, versionstamp } from "../../store/row.ts";
+import { packKey, unpackKey } from "../../store/model/key.ts";
+import { resolve } from "../../store/model/merge.ts";
+import type { SiteId } from "../../store/model/ports.ts";
+import { type Row, versionstamp } from "../../store/model/row.ts";
 import type { SessionSeen, Written } from "./checker.ts";
 import { APP } from "./deployed.ts";
 

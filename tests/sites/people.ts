@@ -3,7 +3,7 @@
  * answered, programs behind sessions, and what all of them say.
  */
 import { decodeAnswer, encodeCall } from "../../functions/calls/call.ts";
-import { decodeValue, encodeValue } from "../../functions/value.ts";
+import { decodeValue, encodeValue } from "../../functions/values/value.ts";
 import type { Cluster } from "../sim/cluster.ts";
 import type { CallOperation } from "../sim/handler.ts";
 import type { Draws } from "../sim/random.ts";
@@ -183,7 +183,7 @@ export class People {
     }, ({ code }) => {
       probe(`told ${code}`);
       if (code !== "superseded" || isOver) return again();
-      // It was run, and its answer is not kept for so long (functions/homes, R3).
+      // It was run, and its answer is not kept for so long (functions/sessions/home, R3).
       isOver = true;
       this.open--;
     });

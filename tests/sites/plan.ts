@@ -1,6 +1,6 @@
 /** What a seed does: drawn, and biased by who wants something in particular. */
-import type { OwnersSettings } from "../../store/owners/choose.ts";
-import { HORIZON_MS } from "../../store/limits.ts";
+import type { OwnersSettings } from "../../store/presence/choose.ts";
+import { HORIZON_MS } from "../../store/model/limits.ts";
 import { NO_OWNERS } from "../../store/owners/site_owners.ts";
 import { Draws } from "../sim/random.ts";
 import { drawPlan, type FaultPlan, NO_FAULTS, type Plan, type SitePlan } from "../sim/topology.ts";
@@ -44,7 +44,7 @@ export interface SitesPlan extends WirePlan {
   readonly echoChance: number;
   readonly mistakes: number;
   readonly hasStandbys: boolean;
-  /** Homes rest at the root only where nobody else can have them (functions/homes/seats.ts), and sites ask each other. */
+  /** Homes rest at the root only where nobody else can have them (functions/sessions/home/seats.ts), and sites ask each other. */
   readonly hasSeats?: boolean;
   /** That a session is made anew while its epoch is asked for. */
   readonly isAhead: boolean;

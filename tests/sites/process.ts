@@ -2,8 +2,8 @@
  * One process of a site: the production code of stateful sessions from the gateway to the disks, put together as
  * runtime/site/stateful_service.ts does it, over the ports of a simulation.
  */
-import type { Homes, StatefulName } from "../../functions/homes/mod.ts";
-import type { PeerClock } from "../../functions/peers/mod.ts";
+import type { Homes, StatefulName } from "../../functions/sessions/home/mod.ts";
+import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
 import type { OriginAddress } from "../../functions/origin_address.ts";
 import type { LiveVersion } from "../../runtime/deploy/mod.ts";
 import { appSpace } from "../../runtime/gateway/session_store.ts";
@@ -28,9 +28,9 @@ import type { HostServices } from "../../runtime/stateful/host_services.ts";
 import { SessionHost } from "../../runtime/stateful/session_host.ts";
 import { Standbys } from "../../runtime/stateful/standbys.ts";
 import { codeOf, versionOfLog } from "../../runtime/stateful/versions.ts";
-import type { AttachedSession, Replica } from "../../store/api.ts";
-import type { SiteId } from "../../store/ports.ts";
-import { CLOCK_EPOCH_MS, CLOCK_TICKS_PER_MS } from "../../store/row.ts";
+import type { AttachedSession, Replica } from "../../store/api/api.ts";
+import type { SiteId } from "../../store/model/ports.ts";
+import { CLOCK_EPOCH_MS, CLOCK_TICKS_PER_MS } from "../../store/model/row.ts";
 import type { Draws } from "../sim/random.ts";
 import { APP } from "./deployed.ts";
 import { Isolates, LOST } from "./isolates.ts";

@@ -3,19 +3,23 @@
  * comes of it names what came before, so that whoever collects it sees a fork, a repeat or a hole. `Ledger`
  * (ledger.ts) says by itself what must come of the same inputs; nothing is shared but these words.
  */
-import { type From, Session } from "../../functions/session.ts";
+import { type From, Session } from "../../functions/class/session.ts";
 import { decodeAnswer, encodeCall } from "../../functions/calls/call.ts";
 import { map } from "../../functions/tracked/mod.ts";
-import { decodeOutsideAnswer, encodeCallToSession, encodeOutside } from "../../functions/turns/call_bytes.ts";
-import { chainName } from "../../functions/turns/event.ts";
-import type { Program } from "../../functions/turns/program.ts";
-import type { SessionStore } from "../../functions/turns/session_store.ts";
-import type { TurnLoop } from "../../functions/turns/turn_loop.ts";
-import type { WhenThrown } from "../../functions/turns/when_thrown.ts";
-import { decodeValue, encodeValue } from "../../functions/value.ts";
-import { type Key, packKey } from "../../store/key.ts";
-import { VALUE_TAG } from "../../store/value.ts";
-import type { Mutation } from "../../functions/store_client.ts";
+import {
+  decodeOutsideAnswer,
+  encodeCallToSession,
+  encodeOutside,
+} from "../../functions/sessions/turn/call_bytes.ts";
+import { chainName } from "../../functions/sessions/turn/event.ts";
+import type { Program } from "../../functions/sessions/turn/program.ts";
+import type { SessionStore } from "../../functions/sessions/turn/session_store.ts";
+import type { TurnLoop } from "../../functions/sessions/turn/turn_loop.ts";
+import type { WhenThrown } from "../../functions/class/when_thrown.ts";
+import { decodeValue, encodeValue } from "../../functions/values/value.ts";
+import { type Key, packKey } from "../../store/model/key.ts";
+import { VALUE_TAG } from "../../store/model/value.ts";
+import type { Mutation } from "../../functions/vocabulary/store_client.ts";
 
 /**
  * One word of a message. `tick` and `jolt` set a timer (the second throws, as `balk` does, unless the time is right),

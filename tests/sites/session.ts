@@ -1,5 +1,5 @@
 /** One stateful session of a run, with all who have to do with it, and what the checker makes of them. */
-import type { StatefulName } from "../../functions/homes/mod.ts";
+import type { StatefulName } from "../../functions/sessions/home/mod.ts";
 import { check, type Excused, type Party, type Violation, type Written } from "./checker.ts";
 import type { Device, PlainClient } from "./device.ts";
 import { Ledger } from "./ledger.ts";

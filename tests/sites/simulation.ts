@@ -6,9 +6,9 @@
  * Stages: safety phase → healing: everybody has what is theirs, and nothing is under way, which is judged →
  * somebody asks each session once more → all is at the root, and looked at once more → the checkers.
  */
-import { useOneForm } from "../../functions/value.ts";
-import type { OpenReplica } from "../../store/api.ts";
-import type { SiteId } from "../../store/ports.ts";
+import { useOneForm } from "../../functions/values/value.ts";
+import type { OpenReplica } from "../../store/api/api.ts";
+import type { SiteId } from "../../store/model/ports.ts";
 import { openReplica } from "../../store/replica.ts";
 import { checkHistory } from "../sim/checks.ts";
 import { Cluster } from "../sim/cluster.ts";

@@ -2,9 +2,9 @@
  * What one site of a run has above its replica: the disks of its homes and, at the root, of the arbiter, and one process
  * after another over them (process.ts). The replica, its disk, its clock and its links are tests/sim's (sim/site.ts).
  */
-import { BOOT_MIN, Homes } from "../../functions/homes/mod.ts";
-import type { PeerClock } from "../../functions/peers/mod.ts";
-import type { SiteId, Storage } from "../../store/ports.ts";
+import { BOOT_MIN, Homes } from "../../functions/sessions/home/mod.ts";
+import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
+import type { SiteId, Storage } from "../../store/model/ports.ts";
 import { type DiskCopy, SimDisk } from "../sim/disk.ts";
 import type { Draws } from "../sim/random.ts";
 import { heardBy } from "../sim/recording.ts";

@@ -1,7 +1,7 @@
 /** What the sites of a run share, and what may be wrong with them on purpose. */
 import type { OriginListener } from "../../runtime/origins/plain_origin.ts";
 import type { HostServices } from "../../runtime/stateful/host_services.ts";
-import type { SiteId, Storage } from "../../store/ports.ts";
+import type { SiteId, Storage } from "../../store/model/ports.ts";
 import type { SimNetwork } from "../sim/network.ts";
 import type { World } from "../sim/world.ts";
 import type { Deployed } from "./deployed.ts";

@@ -9,7 +9,7 @@
  * SL2  One that begins anew under the same name, in a later epoch, comes after one that has ended, and stays as it was
  *      then. Where none has ended whoever is given nothing has lost what was there.
  */
-import { readEntries, type ReadEntry } from "../../functions/turns/log_entry.ts";
+import { readEntries, type ReadEntry } from "../../functions/sessions/turn/log_entry.ts";
 
 /** The log of one session to its end, or as far as it has come. */
 export interface Life {

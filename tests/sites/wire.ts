@@ -2,7 +2,7 @@
  * A channel between a device and the gateway of a site, in virtual time: slow, broken at any frame, with frames that
  * come twice or too early, and with what was sent on an old one still coming while a newer one is there.
  */
-import type { Channel, ChannelReader } from "../../functions/peers/mod.ts";
+import type { Channel, ChannelReader } from "../../functions/sessions/attach/mod.ts";
 import type { Draws } from "../sim/random.ts";
 import type { World } from "../sim/world.ts";
 

@@ -1,7 +1,7 @@
 /** What a site does for those that are at home there and rest. */
 import { strict as assert } from "node:assert";
-import { AtHome } from "../../functions/homes/at_home.ts";
-import type { LiveHome } from "../../functions/homes/live_home.ts";
+import { AtHome } from "../../functions/sessions/home/at_home.ts";
+import type { LiveHome } from "../../functions/sessions/home/live_home.ts";
 import { name } from "./cluster.ts";
 
 /** A home that counts how often it is looked at. */

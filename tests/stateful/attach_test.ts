@@ -1,11 +1,11 @@
 /** WebSockets to stateful sessions over real homes, logs and replays, without processes or sockets. */
 import assert from "node:assert/strict";
 import { encodeCall } from "../../functions/calls/call.ts";
-import { type From, Session } from "../../functions/session.ts";
-import type { SessionObject } from "../../functions/turns/handler.ts";
+import { type From, Session } from "../../functions/class/session.ts";
+import type { SessionObject } from "../../functions/sessions/turn/handler.ts";
 import { value } from "../../functions/tracked/mod.ts";
-import { encodeValue } from "../../functions/value.ts";
-import { SUBPROTOCOL } from "../../functions/peers/mod.ts";
+import { encodeValue } from "../../functions/values/value.ts";
+import { SUBPROTOCOL } from "../../functions/sessions/attach/mod.ts";
 import type { MessageSocket } from "../../runtime/gateway/message_socket.ts";
 import { Problem } from "../../runtime/gateway/problem.ts";
 import { Attacher } from "../../runtime/stateful/attacher.ts";

@@ -1,7 +1,7 @@
 /** What one app, or what is kept for callers, may take of a site. */
 import { strict as assert } from "node:assert";
-import { HomeError } from "../../functions/homes/mod.ts";
-import { ANSWER_KEPT_MS } from "../../functions/homes/limits.ts";
+import { HomeError } from "../../functions/sessions/home/mod.ts";
+import { ANSWER_KEPT_MS } from "../../functions/sessions/log/limits.ts";
 import { Cluster, commitOf, name } from "./cluster.ts";
 import { decode } from "./sim/program.ts";
 

@@ -1,8 +1,8 @@
 /** When the arbiter may go by its disk (certainty.ts). */
 import { strict as assert } from "node:assert";
-import type { Ask, Reply } from "../../functions/homes/asks.ts";
-import { Certainty, type Heard, missedFor } from "../../functions/homes/certainty.ts";
-import { HEARD_MS_MAX, SILENT_MS_MAX } from "../../functions/homes/limits.ts";
+import type { Ask, Reply } from "../../functions/sessions/log/asks.ts";
+import { Certainty, type Heard, missedFor } from "../../functions/sessions/home/certainty.ts";
+import { HEARD_MS_MAX, SILENT_MS_MAX } from "../../functions/sessions/log/limits.ts";
 
 const DISKS: Readonly<Record<string, number>> = { cloud: 1, a: 11, b: 12, c: 13 };
 

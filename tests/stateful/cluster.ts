@@ -1,9 +1,9 @@
 /** A few sites with homes in virtual time, without faults but those that a test makes. */
-import type { Home, Homes, Opened, StatefulName } from "../../functions/homes/mod.ts";
-import type { HostsPort } from "../../functions/homes/hosts_asked.ts";
-import type { HomesPorts } from "../../functions/homes/ports.ts";
-import { isForArbiter } from "../../functions/homes/asks.ts";
-import { decodePacket } from "../../functions/homes/packet.ts";
+import type { Home, Homes, Opened, StatefulName } from "../../functions/sessions/home/mod.ts";
+import type { HostsPort } from "../../functions/sessions/log/hosts_asked.ts";
+import type { HomesPorts } from "../../functions/sessions/log/ports.ts";
+import { isForArbiter } from "../../functions/sessions/log/asks.ts";
+import { decodePacket } from "../../functions/sessions/log/packet.ts";
 import { SimNetwork } from "../sim/network.ts";
 import { Draws } from "../sim/random.ts";
 import { START_MS, World } from "../sim/world.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { HandledEvent } from "../../functions/turns/mod.ts";
+import type { HandledEvent } from "../../functions/sessions/turn/mod.ts";
 import { EventLine } from "../../runtime/stateful/event_line.ts";
 
 const timer = (name: string): HandledEvent => ({ kind: "timer", name, dueMs: 0 });

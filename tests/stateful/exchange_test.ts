@@ -1,9 +1,9 @@
-/** Packets between homes, beside a site of the version before (functions/homes/exchange.ts, X4). */
+/** Packets between homes, beside a site of the version before (functions/sessions/log/exchange.ts, X4). */
 import { strict as assert } from "node:assert";
-import type { Ask, Reply } from "../../functions/homes/asks.ts";
-import { Exchange } from "../../functions/homes/exchange.ts";
-import { ASK_RETRY_MS } from "../../functions/homes/limits.ts";
-import { BOOT_MIN, decodePacket, encodePacket, type Packet } from "../../functions/homes/packet.ts";
+import type { Ask, Reply } from "../../functions/sessions/log/asks.ts";
+import { Exchange } from "../../functions/sessions/log/exchange.ts";
+import { ASK_RETRY_MS } from "../../functions/sessions/log/limits.ts";
+import { BOOT_MIN, decodePacket, encodePacket, type Packet } from "../../functions/sessions/log/packet.ts";
 
 const name = { app: "shop", class: "cart", id: "a" };
 const look: Ask = { kind: "look", name };

@@ -17,8 +17,8 @@ import {
 } from "../../runtime/stateful/forwarded.ts";
 import { Hearing } from "../../runtime/stateful/hearing.ts";
 import { CALL_BYTES_MAX } from "../../functions/calls/call.ts";
-import type { TokenState } from "../../store/api.ts";
-import { CodecError } from "../../store/codec.ts";
+import type { TokenState } from "../../store/api/api.ts";
+import { CodecError } from "../../store/model/codec.ts";
 
 const record = <T>(model: { [K in keyof T]: fc.Arbitrary<T[K]> }) =>
   fc.record(model, { noNullPrototype: true });

@@ -1,7 +1,7 @@
 /** Frames of both directions, for tests and fuzzing. */
 import fc from "fast-check";
-import type { ToHome, ToHost } from "../../functions/peers/mod.ts";
-import { encodeSummary } from "../../functions/sealed_log/mod.ts";
+import type { ToHome, ToHost } from "../../functions/sessions/attach/mod.ts";
+import { encodeSummary } from "../../functions/sessions/sealed/mod.ts";
 
 /** With the prototype that objects have. */
 const record = <T>(of: { [K in keyof T]: fc.Arbitrary<T[K]> }): fc.Arbitrary<T> =>

@@ -1,8 +1,13 @@
 /** Frames of stateful sessions: one form each, and what they cost. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { decodeToHome, decodeToHost, encodeToHome, encodeToHost } from "../../functions/peers/mod.ts";
-import { countFrom, cut, encodeKept, tag } from "../../functions/peers/frame_bytes.ts";
+import {
+  decodeToHome,
+  decodeToHost,
+  encodeToHome,
+  encodeToHost,
+} from "../../functions/sessions/attach/mod.ts";
+import { countFrom, cut, encodeKept, tag } from "../../functions/sessions/attach/frame_bytes.ts";
 import { anyToHome, anyToHost } from "./frame_arbitrary.ts";
 
 Deno.test("frames decode to what was encoded, and the directions share none", () => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { HandClock, HandFeeds, HandHome, HandHost, hello, keyOf } from "./peer_pair.ts";
-import { encodeSummary } from "../../functions/sealed_log/mod.ts";
-import type { PeerInput } from "../../functions/peers/mod.ts";
+import { encodeSummary } from "../../functions/sessions/sealed/mod.ts";
+import type { PeerInput } from "../../functions/sessions/attach/mod.ts";
 
 const identity = (id: string) => ({ id, key: keyOf(id) });
 const nobody = { epoch: 1, peers: [], outputs: [] };

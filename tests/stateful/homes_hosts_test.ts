@@ -1,9 +1,9 @@
-/** Openings of stateful sessions that clients hold the log of (functions/homes/hosts_asked.ts). */
+/** Openings of stateful sessions that clients hold the log of (functions/sessions/log/hosts_asked.ts). */
 import { strict as assert } from "node:assert";
-import { HostOwners, HOSTS_MAX, hostsOf } from "../../functions/homes/host_owners.ts";
-import { HomeError } from "../../functions/homes/mod.ts";
-import type { HostAnswer, HostsPort } from "../../functions/homes/hosts_asked.ts";
-import type { LogCopy } from "../../functions/homes/asks.ts";
+import { HostOwners, HOSTS_MAX, hostsOf } from "../../functions/sessions/log/host_owners.ts";
+import { HomeError } from "../../functions/sessions/home/mod.ts";
+import type { HostAnswer, HostsPort } from "../../functions/sessions/log/hosts_asked.ts";
+import type { LogCopy } from "../../functions/sessions/log/asks.ts";
 import { Cluster, commitOf, name } from "./cluster.ts";
 import { decode, encode } from "./sim/program.ts";
 

@@ -1,14 +1,14 @@
-/** What the runtime is told by homes (functions/homes/api.ts). */
+/** What the runtime is told by homes (functions/sessions/log/api.ts). */
 import { strict as assert } from "node:assert";
-import { HomeError } from "../../functions/homes/mod.ts";
-import { AnswerRoom } from "../../functions/homes/answer_room.ts";
-import { Answers } from "../../functions/homes/answers.ts";
+import { HomeError } from "../../functions/sessions/home/mod.ts";
+import { AnswerRoom } from "../../functions/sessions/home/answer_room.ts";
+import { Answers } from "../../functions/sessions/home/answers.ts";
 import {
   AUDIT_MS,
   CALLER_ANSWER_KEPT_MS,
   CALLER_ANSWERS_MAX,
   PIECE_BYTES_MAX,
-} from "../../functions/homes/limits.ts";
+} from "../../functions/sessions/log/limits.ts";
 import { Cluster, commitOf, name } from "./cluster.ts";
 import { decode, encode } from "./sim/program.ts";
 

@@ -1,6 +1,11 @@
 /** Clients of a stateful session over a host in memory (memory_host.ts), and what must hold of all that they heard. */
 import assert from "node:assert/strict";
-import { type Channel, type ChannelReader, type HeldLog, HostSide } from "../../functions/peers/mod.ts";
+import {
+  type Channel,
+  type ChannelReader,
+  type HeldLog,
+  HostSide,
+} from "../../functions/sessions/attach/mod.ts";
 import type { MemoryHost } from "./memory_host.ts";
 
 export const name = { app: "shop", class: "robot", id: "r" };

@@ -1,10 +1,19 @@
 /** Hosts that hold the log, at their home: who is waited for, whose word counts, and frames that have no place. */
 import assert from "node:assert/strict";
-import { HOSTS_MAX } from "../../functions/homes/host_owners.ts";
-import { decodeToHost, encodeToHome, encodeToHost, type ToHost } from "../../functions/peers/mod.ts";
-import { HOST_LOG_BYTES_MAX, HOST_RECORDS_MAX, INCREMENT_BYTES_MAX } from "../../functions/peers/limits.ts";
-import { tag } from "../../functions/peers/frame_bytes.ts";
-import { encodeSummary, type HostCopy, HostLog } from "../../functions/sealed_log/mod.ts";
+import { HOSTS_MAX } from "../../functions/sessions/log/host_owners.ts";
+import {
+  decodeToHost,
+  encodeToHome,
+  encodeToHost,
+  type ToHost,
+} from "../../functions/sessions/attach/mod.ts";
+import {
+  HOST_LOG_BYTES_MAX,
+  HOST_RECORDS_MAX,
+  INCREMENT_BYTES_MAX,
+} from "../../functions/sessions/attach/limits.ts";
+import { tag } from "../../functions/sessions/attach/frame_bytes.ts";
+import { encodeSummary, type HostCopy, HostLog } from "../../functions/sessions/sealed/mod.ts";
 import { End, HandClock, HandFeeds, HandHome, HandHost, hello, keyOf } from "./peer_pair.ts";
 
 const identity = (id: string) => ({ id, key: keyOf(id) });

@@ -1,15 +1,15 @@
 /** Stateful sessions whose hosts hold the log, over the host of stateful sessions: its runs, real homes, and a disk that is lost. */
 import assert from "node:assert/strict";
-import { PIECE_BYTES_MAX } from "../../functions/homes/limits.ts";
-import { type From, Session } from "../../functions/session.ts";
-import type { PeerFeeds } from "../../functions/peers/mod.ts";
-import { tag } from "../../functions/peers/frame_bytes.ts";
-import { encodeSummary, HostLog } from "../../functions/sealed_log/mod.ts";
-import type { StoreClient } from "../../functions/store_client.ts";
-import type { SessionObject } from "../../functions/turns/handler.ts";
-import { encodeValue } from "../../functions/value.ts";
+import { PIECE_BYTES_MAX } from "../../functions/sessions/log/limits.ts";
+import { type From, Session } from "../../functions/class/session.ts";
+import type { PeerFeeds } from "../../functions/sessions/attach/mod.ts";
+import { tag } from "../../functions/sessions/attach/frame_bytes.ts";
+import { encodeSummary, HostLog } from "../../functions/sessions/sealed/mod.ts";
+import type { StoreClient } from "../../functions/vocabulary/store_client.ts";
+import type { SessionObject } from "../../functions/sessions/turn/handler.ts";
+import { encodeValue } from "../../functions/values/value.ts";
 import { Mending } from "../../runtime/stateful/mending.ts";
-import { packKey } from "../../store/key.ts";
+import { packKey } from "../../store/model/key.ts";
 import { Draws } from "../sim/random.ts";
 import { check, Client, name, soon, until } from "./host_client.ts";
 import { HandHome, hello, keyOf } from "./peer_pair.ts";

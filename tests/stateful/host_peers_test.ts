@@ -1,14 +1,14 @@
 /** Peers over the host of stateful sessions: its runs, real homes and logs; isolates are lost, and channels break. */
 import assert from "node:assert/strict";
-import { HomeError } from "../../functions/homes/mod.ts";
-import { type Channel, decodeToHost, encodeToHome } from "../../functions/peers/mod.ts";
-import { type From, Session } from "../../functions/session.ts";
-import type { SessionObject } from "../../functions/turns/handler.ts";
+import { HomeError } from "../../functions/sessions/home/mod.ts";
+import { type Channel, decodeToHost, encodeToHome } from "../../functions/sessions/attach/mod.ts";
+import { type From, Session } from "../../functions/class/session.ts";
+import type { SessionObject } from "../../functions/sessions/turn/handler.ts";
 import { Draws } from "../sim/random.ts";
 import { check, Client, name, soon, until } from "./host_client.ts";
 import { Disks, memoryHost, seeing } from "./memory_host.ts";
 import { HandClock, hello, keyOf } from "./peer_pair.ts";
-import type { Commit, Opened } from "../../functions/turns/mod.ts";
+import type { Commit, Opened } from "../../functions/sessions/turn/mod.ts";
 import { SYSTEM_CLOCK } from "../../runtime/stateful/clock.ts";
 import { HostedPeers, type PeersSession } from "../../runtime/stateful/hosted_peers.ts";
 

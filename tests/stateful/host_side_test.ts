@@ -8,8 +8,8 @@ import {
   MESSAGE_BYTES_MAX,
   type ToHome,
   type ToHost,
-} from "../../functions/peers/mod.ts";
-import { codeOf } from "../../functions/errors.ts";
+} from "../../functions/sessions/attach/mod.ts";
+import { codeOf } from "../../functions/vocabulary/errors.ts";
 import { End, HandClock, HandHost, keyOf } from "./peer_pair.ts";
 
 const identity = { id: "p1", key: keyOf("p1") };

@@ -1,11 +1,11 @@
 /** A stateful session that a site serves, over runs by hand. */
 import { strict as assert } from "node:assert";
 import { decodeAnswer, encodeCall } from "../../functions/calls/call.ts";
-import { Session } from "../../functions/session.ts";
-import type { SessionObject } from "../../functions/turns/handler.ts";
-import type { Opened } from "../../functions/turns/mod.ts";
-import { decodeValue, encodeValue } from "../../functions/value.ts";
-import { HomeError } from "../../functions/homes/mod.ts";
+import { Session } from "../../functions/class/session.ts";
+import type { SessionObject } from "../../functions/sessions/turn/handler.ts";
+import type { Opened } from "../../functions/sessions/turn/mod.ts";
+import { decodeValue, encodeValue } from "../../functions/values/value.ts";
+import { HomeError } from "../../functions/sessions/home/mod.ts";
 import type { HostServices } from "../../runtime/stateful/host_services.ts";
 import { Hosted } from "../../runtime/stateful/hosted.ts";
 import type { HostedSite } from "../../runtime/stateful/hosted_site.ts";

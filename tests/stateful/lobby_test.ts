@@ -1,6 +1,6 @@
-/** Hosts that an opening asks for the log (functions/peers/lobby.ts). */
+/** Hosts that an opening asks for the log (functions/sessions/attach/lobby.ts). */
 import assert from "node:assert/strict";
-import { encodeSummary } from "../../functions/sealed_log/mod.ts";
+import { encodeSummary } from "../../functions/sessions/sealed/mod.ts";
 import { HandClock, HandHome, hello, keyOf } from "./peer_pair.ts";
 
 const identity = (id: string) => ({ id, key: keyOf(id) });

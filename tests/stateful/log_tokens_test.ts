@@ -3,17 +3,17 @@
  * virtual time, with an isolate by hand and a home that notes what it is given, and when.
  */
 import assert from "node:assert/strict";
-import type { Commit as HomeCommit, Home, Opened as OpenedHome } from "../../functions/homes/mod.ts";
-import { decodeRows, encodeGet } from "../../functions/turns/call_bytes.ts";
-import type { Commit, Effect, Opened } from "../../functions/turns/mod.ts";
+import type { Commit as HomeCommit, Home, Opened as OpenedHome } from "../../functions/sessions/home/mod.ts";
+import { decodeRows, encodeGet } from "../../functions/sessions/turn/call_bytes.ts";
+import type { Commit, Effect, Opened } from "../../functions/sessions/turn/mod.ts";
 import { appSpace } from "../../runtime/gateway/session_store.ts";
 import { OwnStore } from "../../runtime/stateful/own_store.ts";
 import { NO_HEAD, openPiece, type PieceHead } from "../../runtime/stateful/pieces.ts";
 import type { RunListener } from "../../runtime/stateful/run_over.ts";
 import { RunVersions } from "../../runtime/stateful/run_versions.ts";
 import { SessionRun } from "../../runtime/stateful/session_run.ts";
-import type { AttachedSession } from "../../store/api.ts";
-import { packKey } from "../../store/key.ts";
+import type { AttachedSession } from "../../store/api/api.ts";
+import { packKey } from "../../store/model/key.ts";
 import { Scene, type SceneOptions } from "../sim/scene.ts";
 
 const NAME = { class: "duel", id: "one", birth: "00" };

@@ -2,16 +2,16 @@
  * A session host without processes: real homes and a real replica over memory, and the executor in this process. Its
  * "isolates" can be lost, all at once.
  */
-import type { Homes } from "../../functions/homes/mod.ts";
-import { BOOT_MIN, Homes as HomesOf } from "../../functions/homes/mod.ts";
-import type { SessionObject } from "../../functions/turns/handler.ts";
-import { SESSION_SLOT, type SessionSlot } from "../../functions/session_slot.ts";
-import { TurnLoop } from "../../functions/turns/turn_loop.ts";
-import { SessionStore as TurnStore } from "../../functions/turns/session_store.ts";
-import type { Commit, SessionSink } from "../../functions/turns/mod.ts";
+import type { Homes } from "../../functions/sessions/home/mod.ts";
+import { BOOT_MIN, Homes as HomesOf } from "../../functions/sessions/home/mod.ts";
+import type { SessionObject } from "../../functions/sessions/turn/handler.ts";
+import { SESSION_SLOT, type SessionSlot } from "../../functions/class/session_slot.ts";
+import { TurnLoop } from "../../functions/sessions/turn/turn_loop.ts";
+import { SessionStore as TurnStore } from "../../functions/sessions/turn/session_store.ts";
+import type { Commit, SessionSink } from "../../functions/sessions/turn/mod.ts";
 import type { LiveVersion } from "../../runtime/deploy/mod.ts";
 import { appSpace } from "../../runtime/gateway/session_store.ts";
-import { useOneForm } from "../../functions/value.ts";
+import { useOneForm } from "../../functions/values/value.ts";
 import { EgressRules } from "../../runtime/isolate/egress_rules.ts";
 import { DEFAULT_LIMITS } from "../../runtime/isolate/limits.ts";
 import type { ChannelSink } from "../../runtime/isolate/mod.ts";
@@ -20,7 +20,7 @@ import { NO_WAITS } from "../../runtime/stateful/waits.ts";
 import { ParkedTable } from "../../runtime/stateful/parked_table.ts";
 import { SessionHost } from "../../runtime/stateful/session_host.ts";
 import { MemoryRows, MemoryStorage } from "../../runtime/storage/memory.ts";
-import type { Replica, TokenState } from "../../store/api.ts";
+import type { Replica, TokenState } from "../../store/api/api.ts";
 import { openReplica } from "../../store/replica.ts";
 
 const { core } =

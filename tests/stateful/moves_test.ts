@@ -1,11 +1,11 @@
 /** Why a stateful session is not moved, over real homes, logs and replays, without processes. */
 import assert from "node:assert/strict";
 import { encodeCall } from "../../functions/calls/call.ts";
-import { OpenHome } from "../../functions/homes/open_home.ts";
-import { Session } from "../../functions/session.ts";
+import { OpenHome } from "../../functions/sessions/home/open_home.ts";
+import { Session } from "../../functions/class/session.ts";
 import { SessionState } from "../../functions/tracked/mod.ts";
-import type { SessionObject } from "../../functions/turns/handler.ts";
-import { encodeValue } from "../../functions/value.ts";
+import type { SessionObject } from "../../functions/sessions/turn/handler.ts";
+import { encodeValue } from "../../functions/values/value.ts";
 import { memoryHost } from "./memory_host.ts";
 
 const NAME = { app: "shop", class: "robot", id: "r" };

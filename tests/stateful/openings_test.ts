@@ -1,6 +1,6 @@
-/** Openings of stateful sessions that die, or are overtaken, before anybody knows of them (functions/homes/recovery.ts). */
+/** Openings of stateful sessions that die, or are overtaken, before anybody knows of them (functions/sessions/home/recovery.ts). */
 import { strict as assert } from "node:assert";
-import { HomeError } from "../../functions/homes/mod.ts";
+import { HomeError } from "../../functions/sessions/home/mod.ts";
 import { Cluster, commitOf, name } from "./cluster.ts";
 import { decode, encode } from "./sim/program.ts";
 

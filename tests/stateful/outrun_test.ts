@@ -1,6 +1,6 @@
 /** How often a home looks whether it is one still, where peers say that they have seen a newer one. */
 import assert from "node:assert/strict";
-import { Outrun } from "../../functions/peers/outrun.ts";
+import { Outrun } from "../../functions/sessions/attach/outrun.ts";
 import { HandClock } from "./peer_pair.ts";
 
 Deno.test("a home that is told of newer ones again and again looks less and less often, and at once after a while (OR1)", () => {

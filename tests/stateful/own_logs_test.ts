@@ -1,8 +1,8 @@
 /** What homes ask of the keepers of their own site, where its disk gives nothing any more. */
 import { strict as assert } from "node:assert";
-import { Keepers, loadDisk } from "../../functions/homes/keepers.ts";
-import { GroupCommit } from "../../functions/homes/group_commit.ts";
-import { ownLogs } from "../../functions/homes/own_logs.ts";
+import { Keepers, loadDisk } from "../../functions/sessions/log/keepers.ts";
+import { GroupCommit } from "../../functions/sessions/log/group_commit.ts";
+import { ownLogs } from "../../functions/sessions/home/own_logs.ts";
 import { MemoryRows, MemoryStorage } from "../../runtime/storage/memory.ts";
 
 const NAME = { app: "shop", class: "cart", id: "a" };

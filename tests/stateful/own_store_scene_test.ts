@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import { NO_HEAD } from "../../runtime/stateful/pieces.ts";
 import { OwnStore } from "../../runtime/stateful/own_store.ts";
-import { decodeValue, encodeValue } from "../../functions/value.ts";
+import { decodeValue, encodeValue } from "../../functions/values/value.ts";
 import { appSpace } from "../../runtime/gateway/session_store.ts";
-import type { AttachedSession, TokenState } from "../../store/api.ts";
-import { packKey } from "../../store/key.ts";
-import { prefixRange } from "../../store/range.ts";
+import type { AttachedSession, TokenState } from "../../store/api/api.ts";
+import { packKey } from "../../store/model/key.ts";
+import { prefixRange } from "../../store/model/range.ts";
 import { Scene } from "../sim/scene.ts";
 
 const NAME = { class: "duel", id: "one", birth: "00" };

@@ -1,6 +1,6 @@
 /** The store of a stateful session, where what it had seen is at a site that can't be asked. */
 import assert from "node:assert/strict";
-import { type AttachedSession, StoreUnavailable, type TokenState } from "../../store/api.ts";
+import { type AttachedSession, StoreUnavailable, type TokenState } from "../../store/api/api.ts";
 import { OwnStore, type OwnStoreServices } from "../../runtime/stateful/own_store.ts";
 import { NO_HEAD } from "../../runtime/stateful/pieces.ts";
 

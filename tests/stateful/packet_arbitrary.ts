@@ -1,9 +1,9 @@
 /** Packets of homes of all kinds, for tests and fuzzing. */
 import fc from "fast-check";
-import type { Ask, Base, LogPiece, LogState, Reply } from "../../functions/homes/asks.ts";
-import { OUTCOMES, REFUSALS } from "../../functions/homes/asks.ts";
-import { isName } from "../../functions/homes/name.ts";
-import type { Packet } from "../../functions/homes/packet.ts";
+import type { Ask, Base, LogPiece, LogState, Reply } from "../../functions/sessions/log/asks.ts";
+import { OUTCOMES, REFUSALS } from "../../functions/sessions/log/asks.ts";
+import { isName } from "../../functions/sessions/log/name.ts";
+import type { Packet } from "../../functions/sessions/log/packet.ts";
 
 const uint = fc.nat(Number.MAX_SAFE_INTEGER);
 const small = fc.nat(10_000);

@@ -1,11 +1,11 @@
 import { strict as assert } from "node:assert";
 import fc from "fast-check";
-import type { Ask, Base, LogPiece, LogState } from "../../functions/homes/asks.ts";
-import { commonUpTo } from "../../functions/homes/asks.ts";
-import { PART_BYTES_MAX } from "../../functions/homes/limits.ts";
-import { birthId, birthOf } from "../../functions/homes/name.ts";
-import { decodePacket, encodePacket } from "../../functions/homes/packet.ts";
-import { CodecError } from "../../store/codec.ts";
+import type { Ask, Base, LogPiece, LogState } from "../../functions/sessions/log/asks.ts";
+import { commonUpTo } from "../../functions/sessions/log/asks.ts";
+import { PART_BYTES_MAX } from "../../functions/sessions/log/limits.ts";
+import { birthId, birthOf } from "../../functions/sessions/log/name.ts";
+import { decodePacket, encodePacket } from "../../functions/sessions/log/packet.ts";
+import { CodecError } from "../../store/model/codec.ts";
 import { anyPacket } from "./packet_arbitrary.ts";
 
 Deno.test("packet of homes: what is encoded decodes to the same", () => {

@@ -15,7 +15,7 @@ import {
   type PeerInput,
   type ToHome,
   type ToHost,
-} from "../../functions/peers/mod.ts";
+} from "../../functions/sessions/attach/mod.ts";
 
 /** Time that goes on when it is told to. */
 export class HandClock implements PeerClock {

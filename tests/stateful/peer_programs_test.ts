@@ -1,7 +1,7 @@
 /** Programs that speak for one peer at its home (docs/protocol/session-frames.md): who has it, and who is told what. */
 import assert from "node:assert/strict";
 import { HandClock, HandFeeds, HandHome, hello, keyOf } from "./peer_pair.ts";
-import { encodeSummary } from "../../functions/sealed_log/mod.ts";
+import { encodeSummary } from "../../functions/sessions/sealed/mod.ts";
 
 const identity = (id: string) => ({ id, key: keyOf(id) });
 const nobody = { epoch: 1, peers: [], outputs: [] };

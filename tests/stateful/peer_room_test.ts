@@ -1,7 +1,7 @@
 /** Who stays attached to a session to which as many are as may be. */
 import assert from "node:assert/strict";
 import { Draws } from "../sim/random.ts";
-import { LEAVING_MAX } from "../../functions/peers/limits.ts";
+import { LEAVING_MAX } from "../../functions/sessions/attach/limits.ts";
 import { HandClock, HandHome, hello, keyOf } from "./peer_pair.ts";
 
 const MAX = 4;

@@ -9,8 +9,8 @@ import {
   type PieceHead,
   wrapPiece,
 } from "../../runtime/stateful/pieces.ts";
-import { CodecError } from "../../store/codec.ts";
-import type { TokenState } from "../../store/api.ts";
+import { CodecError } from "../../store/model/codec.ts";
+import type { TokenState } from "../../store/api/api.ts";
 
 const record = <T>(model: { [K in keyof T]: fc.Arbitrary<T[K]> }): fc.Arbitrary<T> =>
   fc.record<T>(model, { noNullPrototype: true });

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import type { Problem } from "../../runtime/gateway/problem.ts";
 import { channelOf, feed, type FrameWay, localWay } from "../../runtime/stateful/frame_way.ts";
 import { WayRefused } from "../../runtime/stateful/peer_ways.ts";
-import { encodeSummary } from "../../functions/sealed_log/mod.ts";
+import { encodeSummary } from "../../functions/sessions/sealed/mod.ts";
 import { PlainPeer, type PlainPeerPorts } from "../../runtime/stateful/plain_peer.ts";
 import { HandClock, HandHome } from "./peer_pair.ts";
 

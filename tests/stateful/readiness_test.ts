@@ -1,6 +1,6 @@
 /** Whether a process waits at a site for the sessions of others: what the pool is told of, and when. */
 import assert from "node:assert/strict";
-import type { KeptLog, LogNews, StatefulName } from "../../functions/homes/mod.ts";
+import type { KeptLog, LogNews, StatefulName } from "../../functions/sessions/home/mod.ts";
 import type { IsolateApp } from "../../runtime/isolate/mod.ts";
 import { Readiness } from "../../runtime/stateful/readiness.ts";
 import { HandClock } from "./peer_pair.ts";

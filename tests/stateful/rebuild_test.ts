@@ -1,7 +1,7 @@
 /** What an arbiter that went back puts on record of a name, by what sites have of it (rebuild.ts). */
 import { strict as assert } from "node:assert";
-import type { KeptWord, LogState, RowState } from "../../functions/homes/asks.ts";
-import { foundOf, rowOfLogs, type Word } from "../../functions/homes/rebuild.ts";
+import type { KeptWord, LogState, RowState } from "../../functions/sessions/log/asks.ts";
+import { foundOf, rowOfLogs, type Word } from "../../functions/sessions/home/rebuild.ts";
 
 const DISKS: Readonly<Record<string, number>> = { cloud: 1, a: 11, b: 12, c: 13 };
 const owners = (...sites: readonly string[]) => sites.map((site) => ({ site, disk: DISKS[site] ?? 0 }));

@@ -1,7 +1,7 @@
 /** The root's disks go back to what they were: what its arbiter does then (arbitration.ts, certainty.ts). */
 import { strict as assert } from "node:assert";
-import { HomeError } from "../../functions/homes/mod.ts";
-import { HEARD_MS_MAX, PROMISE_MS_MAX } from "../../functions/homes/limits.ts";
+import { HomeError } from "../../functions/sessions/home/mod.ts";
+import { HEARD_MS_MAX, PROMISE_MS_MAX } from "../../functions/sessions/log/limits.ts";
 import { Cluster, commitOf, name } from "./cluster.ts";
 import { decode } from "./sim/program.ts";
 

@@ -1,6 +1,6 @@
 /** The way of a call to the home of a stateful session, between sites that lose each other. */
 import assert from "node:assert/strict";
-import { HomeError } from "../../functions/homes/mod.ts";
+import { HomeError } from "../../functions/sessions/home/mod.ts";
 import type { LinkReply, LinkRequest } from "../../runtime/gateway/link_requests.ts";
 import { Problem } from "../../runtime/gateway/problem.ts";
 import { LinkError } from "../../runtime/link/mod.ts";

@@ -1,11 +1,11 @@
 /** Under which versions a stateful session may write, whatever its isolate says (runtime/stateful/run_versions.ts). */
 import assert from "node:assert/strict";
-import type { Effect } from "../../functions/turns/mod.ts";
-import { writeTurn } from "../../functions/turns/log_entry.ts";
+import type { Effect } from "../../functions/sessions/turn/mod.ts";
+import { writeTurn } from "../../functions/sessions/turn/log_entry.ts";
 import { NO_HEAD } from "../../runtime/stateful/pieces.ts";
 import { RunVersions } from "../../runtime/stateful/run_versions.ts";
-import { Writer } from "../../store/codec.ts";
-import { CLOCK_EPOCH_MS, CLOCK_TICKS_PER_MS } from "../../store/row.ts";
+import { Writer } from "../../store/model/codec.ts";
+import { CLOCK_EPOCH_MS, CLOCK_TICKS_PER_MS } from "../../store/model/row.ts";
 
 const OWN = 3, BEFORE = 5, ROOT = 1;
 const NOW_MS = CLOCK_EPOCH_MS + 1_000_000;

@@ -1,15 +1,15 @@
 /** What leaves of one opening of a stateful session, and when (R1). */
 import assert from "node:assert/strict";
-import type { Home, Opened as OpenedHome } from "../../functions/homes/mod.ts";
-import { encodeCallToSession } from "../../functions/turns/call_bytes.ts";
-import { writeTurn } from "../../functions/turns/log_entry.ts";
-import type { Effect, Opened } from "../../functions/turns/mod.ts";
+import type { Home, Opened as OpenedHome } from "../../functions/sessions/home/mod.ts";
+import { encodeCallToSession } from "../../functions/sessions/turn/call_bytes.ts";
+import { writeTurn } from "../../functions/sessions/turn/log_entry.ts";
+import type { Effect, Opened } from "../../functions/sessions/turn/mod.ts";
 import type { OwnStore } from "../../runtime/stateful/own_store.ts";
 import type { RunListener, RunOver } from "../../runtime/stateful/run_over.ts";
 import { RunVersions } from "../../runtime/stateful/run_versions.ts";
 import { SessionRun } from "../../runtime/stateful/session_run.ts";
-import { Writer } from "../../store/codec.ts";
-import { CLOCK_EPOCH_MS, CLOCK_TICKS_PER_MS } from "../../store/row.ts";
+import { Writer } from "../../store/model/codec.ts";
+import { CLOCK_EPOCH_MS, CLOCK_TICKS_PER_MS } from "../../store/model/row.ts";
 import { SystemClock } from "../../runtime/site/system_ports.ts";
 
 const NOTHING: Opened = {

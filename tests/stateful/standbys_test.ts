@@ -1,7 +1,13 @@
 /** Standbys: what they follow, what they drop, and how they become homes; without isolates or other sites. */
 import assert from "node:assert/strict";
-import type { Followable, FollowedLog, KeptLog, LogNews, StatefulName } from "../../functions/homes/mod.ts";
-import type { OpenSession, Promotion } from "../../functions/turns/mod.ts";
+import type {
+  Followable,
+  FollowedLog,
+  KeptLog,
+  LogNews,
+  StatefulName,
+} from "../../functions/sessions/home/mod.ts";
+import type { OpenSession, Promotion } from "../../functions/sessions/turn/mod.ts";
 import type { ChannelSink } from "../../runtime/isolate/mod.ts";
 import { NO_HEAD, wrapPiece } from "../../runtime/stateful/pieces.ts";
 import { StandbyFailed } from "../../runtime/stateful/standby.ts";

@@ -3,13 +3,13 @@ import assert from "node:assert/strict";
 import { zstdCompressSync } from "node:zlib";
 import fc from "fast-check";
 import { map, SessionState, StateSegments } from "../../functions/tracked/mod.ts";
-import { PART_BYTES_MAX } from "../../functions/homes/limits.ts";
+import { PART_BYTES_MAX } from "../../functions/sessions/log/limits.ts";
 import { Payload, readFrames } from "../../runtime/isolate/frame_reader.ts";
 import { FrameWriter } from "../../runtime/isolate/frame_writer.ts";
 import { FRAME, FRAME_BYTES_MAX, FrameError } from "../../runtime/isolate/frames.ts";
 import { StatesComing, StateSender } from "../../runtime/isolate/state_frames.ts";
 import { packState, unpackState } from "../../runtime/stateful/state_parts.ts";
-import { CodecError } from "../../store/codec.ts";
+import { CodecError } from "../../store/model/codec.ts";
 
 const MIB = 1 << 20;
 const text = (length: number) => Uint8Array.from({ length }, (_, i) => 97 + (i * i) % 7);

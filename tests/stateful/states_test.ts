@@ -1,15 +1,15 @@
 /** States that lie beside checkpoints, in parts: how they come to owners, and what is sent and written of them. */
 import { strict as assert } from "node:assert";
-import { HomeError } from "../../functions/homes/mod.ts";
-import { decodeBase, encodeHead } from "../../functions/homes/kept_log.ts";
-import { loadDisk } from "../../functions/homes/keepers.ts";
-import { PART_BYTES_MAX, STATE_PARTS_MAX } from "../../functions/homes/limits.ts";
-import { keyOf } from "../../functions/homes/name.ts";
-import { NO_STATE } from "../../functions/homes/state_parts.ts";
+import { HomeError } from "../../functions/sessions/home/mod.ts";
+import { decodeBase, encodeHead } from "../../functions/sessions/log/kept_log.ts";
+import { loadDisk } from "../../functions/sessions/log/keepers.ts";
+import { PART_BYTES_MAX, STATE_PARTS_MAX } from "../../functions/sessions/log/limits.ts";
+import { keyOf } from "../../functions/sessions/log/name.ts";
+import { NO_STATE } from "../../functions/sessions/log/state_parts.ts";
 import { MemoryStorage } from "../../runtime/storage/memory.ts";
-import { packKey } from "../../store/key.ts";
-import { prefixRange } from "../../store/range.ts";
-import { Writer } from "../../store/codec.ts";
+import { packKey } from "../../store/model/key.ts";
+import { prefixRange } from "../../store/model/range.ts";
+import { Writer } from "../../store/model/codec.ts";
 import { Cluster, commitOf, name } from "./cluster.ts";
 
 const KIB = 1024;

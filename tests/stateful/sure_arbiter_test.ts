@@ -1,9 +1,9 @@
 /** What becomes of an asking while the arbiter finds out what it is to know first. */
 import { strict as assert } from "node:assert";
-import type { Answer } from "../../functions/homes/arbiter.ts";
-import type { ArbiterAsk, Reply } from "../../functions/homes/asks.ts";
-import { SETTLE_HELD_MS, UNSURE_HELD_MS, WAITS_HELD_MS } from "../../functions/homes/limits.ts";
-import { SureArbiter } from "../../functions/homes/sure_arbiter.ts";
+import type { Answer } from "../../functions/sessions/home/arbiter.ts";
+import type { ArbiterAsk, Reply } from "../../functions/sessions/log/asks.ts";
+import { SETTLE_HELD_MS, UNSURE_HELD_MS, WAITS_HELD_MS } from "../../functions/sessions/log/limits.ts";
+import { SureArbiter } from "../../functions/sessions/home/sure_arbiter.ts";
 
 const name = { app: "shop", class: "cart", id: "a" };
 const acquire: ArbiterAsk = { kind: "acquire", name, seen: 0, grant: 7, version: "v" };

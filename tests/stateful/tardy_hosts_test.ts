@@ -1,9 +1,9 @@
 /** Hosts that do not take what they are sent: how often others wait for one, and for how long it is none. */
 import assert from "node:assert/strict";
-import { Remembered } from "../../functions/peers/mod.ts";
-import { TardyHosts } from "../../functions/peers/tardy_hosts.ts";
-import { encodeSummary } from "../../functions/sealed_log/mod.ts";
-import { tag } from "../../functions/peers/frame_bytes.ts";
+import { Remembered } from "../../functions/sessions/attach/mod.ts";
+import { TardyHosts } from "../../functions/sessions/attach/tardy_hosts.ts";
+import { encodeSummary } from "../../functions/sessions/sealed/mod.ts";
+import { tag } from "../../functions/sessions/attach/frame_bytes.ts";
 import { HandClock, HandFeeds, HandHome, hello, keyOf } from "./peer_pair.ts";
 
 const MINUTE = 60_000;

@@ -1,12 +1,12 @@
-/** Neighbours whose clocks are too far ahead (store/clock_guard.ts). */
+/** Neighbours whose clocks are too far ahead (store/core/clock_guard.ts). */
 import { strict as assert } from "node:assert";
-import { ClockGuard } from "../../store/clock_guard.ts";
-import { HybridClock } from "../../store/clock.ts";
-import { CLOCK_AHEAD_MS_MAX } from "../../store/limits.ts";
-import { CLOCK_TICKS_PER_MS } from "../../store/row.ts";
-import { packKey } from "../../store/key.ts";
-import { encodeMessage } from "../../store/message.ts";
-import { Wall } from "../../store/wall.ts";
+import { ClockGuard } from "../../store/core/clock_guard.ts";
+import { HybridClock } from "../../store/model/clock.ts";
+import { CLOCK_AHEAD_MS_MAX } from "../../store/model/limits.ts";
+import { CLOCK_TICKS_PER_MS } from "../../store/model/row.ts";
+import { packKey } from "../../store/model/key.ts";
+import { encodeMessage } from "../../store/wire/message.ts";
+import { Wall } from "../../store/model/wall.ts";
 import { Tree } from "../owners/tree.ts";
 import { ProcessClock, World } from "../sim/world.ts";
 

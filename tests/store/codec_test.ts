@@ -1,7 +1,7 @@
 /** Binary forms: what a reader takes, and what it refuses (codec.ts B1). */
 import assert from "node:assert/strict";
-import { CodecError, Reader, Writer } from "../../store/codec.ts";
-import type { Key } from "../../store/key.ts";
+import { CodecError, Reader, Writer } from "../../store/model/codec.ts";
+import type { Key } from "../../store/model/key.ts";
 
 const bytes = (...values: number[]): Uint8Array<ArrayBuffer> => Uint8Array.from(values);
 const text = "a name that is longer than what is read unit by unit, beyond its forty-eight";

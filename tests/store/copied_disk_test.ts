@@ -1,13 +1,13 @@
-/** A site that comes with a copy of another's disk (store/removal.ts R6), or with an old one of its own. */
+/** A site that comes with a copy of another's disk (store/change/removal.ts R6), or with an old one of its own. */
 import { strict as assert } from "node:assert";
 import { MemoryStorage } from "../../runtime/storage/memory.ts";
-import { StoreUnavailable, type TokenState } from "../../store/api.ts";
-import { Core } from "../../store/core.ts";
-import { packKey } from "../../store/key.ts";
+import { StoreUnavailable, type TokenState } from "../../store/api/api.ts";
+import { Core } from "../../store/core/core.ts";
+import { packKey } from "../../store/model/key.ts";
 import { SiteReplica } from "../../store/replica.ts";
-import { WHOLE } from "../../store/range.ts";
+import { WHOLE } from "../../store/model/range.ts";
 import { NO_OWNERS } from "../../store/owners/site_owners.ts";
-import type { SiteId } from "../../store/ports.ts";
+import type { SiteId } from "../../store/model/ports.ts";
 import { type Endpoint, SimNetwork } from "../sim/network.ts";
 import { Draws } from "../sim/random.ts";
 import { ProcessClock, World } from "../sim/world.ts";

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { digestOf, RangeDigester, sameDigest } from "../../store/digest.ts";
-import { type Key, packKey } from "../../store/key.ts";
-import { COMPARE_PARTS_MAX } from "../../store/limits.ts";
-import { holds, WHOLE } from "../../store/range.ts";
-import { VALUE_TAG } from "../../store/value.ts";
+import { digestOf, RangeDigester, sameDigest } from "../../store/model/digest.ts";
+import { type Key, packKey } from "../../store/model/key.ts";
+import { COMPARE_PARTS_MAX } from "../../store/model/limits.ts";
+import { holds, WHOLE } from "../../store/model/range.ts";
+import { VALUE_TAG } from "../../store/model/value.ts";
 
 const row = fc.record({
   key: fc.oneof(fc.string(), fc.nat(20)).map((part) => packKey(["row", part])),

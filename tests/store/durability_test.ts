@@ -1,11 +1,11 @@
-/** Who waits for a position of a site's journal, and until when (store/durability.ts). */
+/** Who waits for a position of a site's journal, and until when (store/session/durability.ts). */
 import assert from "node:assert/strict";
 import { MemoryStorage } from "../../runtime/storage/memory.ts";
-import { Core } from "../../store/core.ts";
-import { Durability } from "../../store/durability.ts";
-import { packKey } from "../../store/key.ts";
-import { FEED_WAIT_MS, OWNERS_WAIT_MS } from "../../store/limits.ts";
-import type { Position } from "../../store/row.ts";
+import { Core } from "../../store/core/core.ts";
+import { Durability } from "../../store/session/durability.ts";
+import { packKey } from "../../store/model/key.ts";
+import { FEED_WAIT_MS, OWNERS_WAIT_MS } from "../../store/model/limits.ts";
+import type { Position } from "../../store/model/row.ts";
 import type { Source } from "../../store/wards/source.ts";
 
 /** A site whose owners, disk and clock the test moves. */

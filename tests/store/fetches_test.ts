@@ -1,9 +1,9 @@
-/** Fetches under way (store/fetches.ts) against a list that is searched. */
+/** Fetches under way (store/tree/fetches.ts) against a list that is searched. */
 import { strict as assert } from "node:assert";
 import fc from "fast-check";
-import { Fetches, type Fetching } from "../../store/fetches.ts";
-import type { Key } from "../../store/key.ts";
-import { overlap, pointRange, type Range } from "../../store/range.ts";
+import { Fetches, type Fetching } from "../../store/tree/fetches.ts";
+import type { Key } from "../../store/model/key.ts";
+import { overlap, pointRange, type Range } from "../../store/model/range.ts";
 
 const key = fc.constantFrom(..."abcdef").map((letter) => letter as Key);
 const range = fc.oneof(

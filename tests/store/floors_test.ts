@@ -3,8 +3,8 @@
  * that age would come to it. Seeds do not find it; here each step is put in its place.
  */
 import { ok, rejects, strictEqual } from "node:assert/strict";
-import type { OpenReplica, TokenState } from "../../store/api.ts";
-import { CLOCK_TICKS_PER_MS } from "../../store/row.ts";
+import type { OpenReplica, TokenState } from "../../store/api/api.ts";
+import { CLOCK_TICKS_PER_MS } from "../../store/model/row.ts";
 import { hooked } from "../sim/broken/hooks.ts";
 import { Scene } from "../sim/scene.ts";
 

@@ -1,12 +1,12 @@
-/** What children that come back together are told (store/flush_reads.ts). */
+/** What children that come back together are told (store/tree/flush_reads.ts). */
 import { strict as assert } from "node:assert";
 import { MemoryStorage } from "../../runtime/storage/memory.ts";
-import { Child } from "../../store/child.ts";
-import { Core } from "../../store/core.ts";
-import { FlushReads } from "../../store/flush_reads.ts";
-import type { Key } from "../../store/key.ts";
-import { Least } from "../../store/least.ts";
-import type { Position, Row } from "../../store/row.ts";
+import { Child } from "../../store/core/child.ts";
+import { Core } from "../../store/core/core.ts";
+import { FlushReads } from "../../store/tree/flush_reads.ts";
+import type { Key } from "../../store/model/key.ts";
+import { Least } from "../../store/model/least.ts";
+import type { Position, Row } from "../../store/model/row.ts";
 
 const ROWS = 5_000;
 /** Child i covers the keys that i divides. */

@@ -1,11 +1,11 @@
-/** Answers to questions of a process that has died (store/question.ts). */
+/** Answers to questions of a process that has died (store/model/question.ts). */
 import { strict as assert } from "node:assert";
 import { MemoryStorage } from "../../runtime/storage/memory.ts";
-import { Core } from "../../store/core.ts";
-import { Handoff } from "../../store/handoff.ts";
-import { packKey } from "../../store/key.ts";
-import { type Ask, decodeMessage } from "../../store/message.ts";
-import { encodeJson, replicaKey } from "../../store/topology.ts";
+import { Core } from "../../store/core/core.ts";
+import { Handoff } from "../../store/session/handoff.ts";
+import { packKey } from "../../store/model/key.ts";
+import { type Ask, decodeMessage } from "../../store/wire/message.ts";
+import { encodeJson, replicaKey } from "../../store/members/topology.ts";
 import { Wards } from "../../store/wards/wards.ts";
 import { Draws } from "../sim/random.ts";
 import { START_MS, World } from "../sim/world.ts";

@@ -1,12 +1,12 @@
 /** What waits for what after a loss or a move, where a wait would be for ever. */
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
 import { MemoryStorage } from "../../runtime/storage/memory.ts";
-import { Child } from "../../store/child.ts";
-import { Core } from "../../store/core.ts";
-import { packKey } from "../../store/key.ts";
-import type { NumberMessage } from "../../store/message.ts";
-import { Least } from "../../store/least.ts";
-import { encodeJson, endedKey, replicaKey, Topology } from "../../store/topology.ts";
+import { Child } from "../../store/core/child.ts";
+import { Core } from "../../store/core/core.ts";
+import { packKey } from "../../store/model/key.ts";
+import type { NumberMessage } from "../../store/wire/message.ts";
+import { Least } from "../../store/model/least.ts";
+import { encodeJson, endedKey, replicaKey, Topology } from "../../store/members/topology.ts";
 
 function coreOf(pendingBytesMax: number): Core {
   return new Core(

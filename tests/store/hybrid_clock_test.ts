@@ -1,10 +1,10 @@
 /** The hybrid clock by itself: the simulators' clocks are mostly too close to each other to need what it merges. */
 import assert from "node:assert/strict";
-import { HybridClock } from "../../store/clock.ts";
-import { CLOCK_AHEAD_MS_MAX } from "../../store/limits.ts";
-import type { Clock } from "../../store/ports.ts";
-import { CLOCK_EPOCH_MS, CLOCK_TICKS_PER_MS } from "../../store/row.ts";
-import { Wall } from "../../store/wall.ts";
+import { HybridClock } from "../../store/model/clock.ts";
+import { CLOCK_AHEAD_MS_MAX } from "../../store/model/limits.ts";
+import type { Clock } from "../../store/model/ports.ts";
+import { CLOCK_EPOCH_MS, CLOCK_TICKS_PER_MS } from "../../store/model/row.ts";
+import { Wall } from "../../store/model/wall.ts";
 
 /** A wall clock that is set by hand. */
 class SetClock implements Clock {

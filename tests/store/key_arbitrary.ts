@@ -1,6 +1,6 @@
 /** Tuples of key parts, borders among them, for tests and fuzzing. */
 import fc from "fast-check";
-import type { KeyPart } from "../../store/key.ts";
+import type { KeyPart } from "../../store/model/key.ts";
 
 /** The largest that eight bytes hold. */
 export const MAGNITUDE_MAX = 2n ** 64n - 1n;

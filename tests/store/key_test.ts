@@ -1,4 +1,4 @@
-/** Keys against FoundationDB's documented encoding, an independent implementation, and K1–K3 of store/key.ts. */
+/** Keys against FoundationDB's documented encoding, an independent implementation, and K1–K3 of store/model/key.ts. */
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import fc from "fast-check";
@@ -13,8 +13,16 @@ import {
   type KeyPart,
   packKey,
   unpackKey,
-} from "../../store/key.ts";
-import { holds, isPoint, KEY_END, keyAfter, pointRange, prefixRange, WHOLE } from "../../store/range.ts";
+} from "../../store/model/key.ts";
+import {
+  holds,
+  isPoint,
+  KEY_END,
+  keyAfter,
+  pointRange,
+  prefixRange,
+  WHOLE,
+} from "../../store/model/range.ts";
 import { keyPart as part, keyParts as parts, MAGNITUDE_MAX } from "./key_arbitrary.ts";
 import { runPython, storedVectors } from "../golden/python.ts";
 

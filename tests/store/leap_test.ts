@@ -1,6 +1,6 @@
-/** Wall clocks that leap beyond what neighbours accept: nobody believes them, and nobody is cut off (store/wall.ts). */
+/** Wall clocks that leap beyond what neighbours accept: nobody believes them, and nobody is cut off (store/model/wall.ts). */
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
-import { CLOCK_AHEAD_MS_MAX } from "../../store/limits.ts";
+import { CLOCK_AHEAD_MS_MAX } from "../../store/model/limits.ts";
 import { Scene } from "../sim/scene.ts";
 
 const TREE = {
@@ -11,7 +11,7 @@ const TREE = {
 } as const;
 const SITES = Object.keys(TREE);
 const HOUR_MS = 3_600_000;
-/** Longer than an hour's leap needs to be gone by at a root that is alone (store/limits.ts CLOCK_STAYS_MS). */
+/** Longer than an hour's leap needs to be gone by at a root that is alone (store/model/limits.ts CLOCK_STAYS_MS). */
 const ALONE_MS = 70_000;
 
 /** Every site writes, and what it wrote is everywhere within two seconds. */

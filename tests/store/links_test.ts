@@ -1,9 +1,9 @@
-/** What a parent still does for a child whose link has ended meanwhile (store/inboxes.ts B1, store/downlinks.ts). */
+/** What a parent still does for a child whose link has ended meanwhile (store/core/inboxes.ts B1, store/tree/downlinks.ts). */
 import { strict as assert } from "node:assert";
 import { MemoryStorage } from "../../runtime/storage/memory.ts";
-import { Core } from "../../store/core.ts";
-import { decodeMessage, encodeMessage, type Hello, type Message } from "../../store/message.ts";
-import type { Commit } from "../../store/ports.ts";
+import { Core } from "../../store/core/core.ts";
+import { decodeMessage, encodeMessage, type Hello, type Message } from "../../store/wire/message.ts";
+import type { Commit } from "../../store/model/ports.ts";
 import { SiteReplica } from "../../store/replica.ts";
 import { Draws } from "../sim/random.ts";
 import { ProcessClock, World } from "../sim/world.ts";

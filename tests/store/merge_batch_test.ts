@@ -1,11 +1,11 @@
 /** Writes of several mutations, merges among them: each goes on from what those before it write, and all or none is applied. */
 import assert from "node:assert/strict";
-import { decodeValue, encodeValue } from "../../functions/value.ts";
-import { KvU64 } from "../../functions/kv_u64.ts";
+import { decodeValue, encodeValue } from "../../functions/values/value.ts";
+import { KvU64 } from "../../functions/values/kv_u64.ts";
 import { MemoryStorage } from "../../runtime/storage/memory.ts";
 import { SystemRandom } from "../../runtime/site/system_ports.ts";
-import type { AttachedSession, StoreMutation } from "../../store/api.ts";
-import { packKey } from "../../store/key.ts";
+import type { AttachedSession, StoreMutation } from "../../store/api/api.ts";
+import { packKey } from "../../store/model/key.ts";
 import { openReplica } from "../../store/replica.ts";
 
 const key = packKey(["a", "shop", "kv", "n"]);

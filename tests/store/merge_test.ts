@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { contribute, equalBytes, joinRows, type MergeError, resolve } from "../../store/merge.ts";
-import type { Incoming } from "../../store/rows.ts";
-import type { Key } from "../../store/key.ts";
-import { VALUE_TAG } from "../../store/value.ts";
+import { contribute, equalBytes, joinRows, type MergeError, resolve } from "../../store/model/merge.ts";
+import type { Incoming } from "../../store/rows/rows.ts";
+import type { Key } from "../../store/model/key.ts";
+import { VALUE_TAG } from "../../store/model/value.ts";
 
 function number(value: number): Uint8Array {
   const out = new Uint8Array(9);

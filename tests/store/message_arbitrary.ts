@@ -1,9 +1,9 @@
 /** Messages of every kind, for tests and fuzzing. */
 import fc from "fast-check";
-import { DIGEST_BYTES } from "../../store/digest.ts";
-import { byteString, type Key } from "../../store/key.ts";
-import type { Claim, Message, WireRow } from "../../store/message.ts";
-import { WARD_REFUSALS } from "../../store/wards/message.ts";
+import { DIGEST_BYTES } from "../../store/model/digest.ts";
+import { byteString, type Key } from "../../store/model/key.ts";
+import type { Claim, Message, WireRow } from "../../store/wire/message.ts";
+import { WARD_REFUSALS } from "../../store/wire/ward_message.ts";
 
 const uint = fc.nat(Number.MAX_SAFE_INTEGER);
 const key = fc.uint8Array({ maxLength: 12 }).map((bytes) => byteString(bytes) as Key);

@@ -1,10 +1,16 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { CodecError, Writer } from "../../store/codec.ts";
-import type { Key } from "../../store/key.ts";
-import { COMPARE_PARTS_MAX } from "../../store/limits.ts";
+import { CodecError, Writer } from "../../store/model/codec.ts";
+import type { Key } from "../../store/model/key.ts";
+import { COMPARE_PARTS_MAX } from "../../store/model/limits.ts";
 import { anyMessage } from "./message_arbitrary.ts";
-import { chunks, decodeMessage, encodeMessage, type Message, type WireRow } from "../../store/message.ts";
+import {
+  chunks,
+  decodeMessage,
+  encodeMessage,
+  type Message,
+  type WireRow,
+} from "../../store/wire/message.ts";
 
 /** All kinds; a new one that is not here does not compile, and one that is here has to be drawn, and so is fuzzed. */
 const KINDS: Readonly<Record<Message["kind"], true>> = {

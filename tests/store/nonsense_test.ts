@@ -1,9 +1,9 @@
 /** Messages that decode and mean nothing, from a child and from a stranger: whom they can't stop. */
 import { strict as assert } from "node:assert";
 import fc from "fast-check";
-import { packKey } from "../../store/key.ts";
-import { encodeMessage } from "../../store/message.ts";
-import { CLOCK_TICKS_PER_MS } from "../../store/row.ts";
+import { packKey } from "../../store/model/key.ts";
+import { encodeMessage } from "../../store/wire/message.ts";
+import { CLOCK_TICKS_PER_MS } from "../../store/model/row.ts";
 import { Tree } from "../owners/tree.ts";
 import { anyMessage } from "./message_arbitrary.ts";
 

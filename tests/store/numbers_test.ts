@@ -1,11 +1,11 @@
-/** Replica numbers at their end (store/numbers.ts). */
+/** Replica numbers at their end (store/change/numbers.ts). */
 import { strict as assert } from "node:assert";
 import { MemoryStorage } from "../../runtime/storage/memory.ts";
-import { Core } from "../../store/core.ts";
-import type { Key } from "../../store/key.ts";
-import { Numbers } from "../../store/numbers.ts";
-import { REPLICA_NUMBER_MAX } from "../../store/row.ts";
-import { encodeJson, replicaKey } from "../../store/topology.ts";
+import { Core } from "../../store/core/core.ts";
+import type { Key } from "../../store/model/key.ts";
+import { Numbers } from "../../store/change/numbers.ts";
+import { REPLICA_NUMBER_MAX } from "../../store/model/row.ts";
+import { encodeJson, replicaKey } from "../../store/members/topology.ts";
 
 function rootCore(notes: unknown[]): Core {
   return new Core({

@@ -1,9 +1,9 @@
-/** What a site owes: rows that are still to be written under versions that were drawn before (store/owed.ts). */
+/** What a site owes: rows that are still to be written under versions that were drawn before (store/core/owed.ts). */
 import assert from "node:assert/strict";
 import { MemoryStorage } from "../../runtime/storage/memory.ts";
-import { Core } from "../../store/core.ts";
-import { WAIT_MS_MAX } from "../../store/limits.ts";
-import { CLOCK_TICKS_PER_MS } from "../../store/row.ts";
+import { Core } from "../../store/core/core.ts";
+import { WAIT_MS_MAX } from "../../store/model/limits.ts";
+import { CLOCK_TICKS_PER_MS } from "../../store/model/row.ts";
 
 function setUp(parent: string | null, owed: () => number = () => Infinity) {
   const timers = new Set<() => void>();

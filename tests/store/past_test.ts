@@ -1,9 +1,9 @@
-/** What is kept of incarnations that are over: one row for a site, not several for each (store/past.ts). */
+/** What is kept of incarnations that are over: one row for a site, not several for each (store/change/past.ts). */
 import { ok, rejects, strictEqual } from "node:assert/strict";
-import { COLLECTIONS_PER_HORIZON, HORIZON_MS } from "../../store/limits.ts";
-import { packKey } from "../../store/key.ts";
-import { prefixRange } from "../../store/range.ts";
-import { SYSTEM_RANGE } from "../../store/topology.ts";
+import { COLLECTIONS_PER_HORIZON, HORIZON_MS } from "../../store/model/limits.ts";
+import { packKey } from "../../store/model/key.ts";
+import { prefixRange } from "../../store/model/range.ts";
+import { SYSTEM_RANGE } from "../../store/members/topology.ts";
 import { Scene, type SceneSite } from "../sim/scene.ts";
 
 const TIMES = 20;

@@ -1,11 +1,11 @@
-/** Carries on their way up over a slow link (store/relays.ts). */
+/** Carries on their way up over a slow link (store/tree/relays.ts). */
 import { strict as assert } from "node:assert";
 import { MemoryStorage } from "../../runtime/storage/memory.ts";
-import { Core } from "../../store/core.ts";
-import { Handoff } from "../../store/handoff.ts";
-import { packKey } from "../../store/key.ts";
-import { WAIT_MS_MAX } from "../../store/limits.ts";
-import { decodeMessage } from "../../store/message.ts";
+import { Core } from "../../store/core/core.ts";
+import { Handoff } from "../../store/session/handoff.ts";
+import { packKey } from "../../store/model/key.ts";
+import { WAIT_MS_MAX } from "../../store/model/limits.ts";
+import { decodeMessage } from "../../store/wire/message.ts";
 import { Wards } from "../../store/wards/wards.ts";
 import { START_MS, World } from "../sim/world.ts";
 

@@ -1,10 +1,10 @@
-/** What a change among the sites costs a parent (store/removal.ts). */
+/** What a change among the sites costs a parent (store/change/removal.ts). */
 import { strict as assert } from "node:assert";
 import { MemoryStorage } from "../../runtime/storage/memory.ts";
-import { Core } from "../../store/core.ts";
-import type { Key } from "../../store/key.ts";
-import { QUIET_MS } from "../../store/limits.ts";
-import { Removals } from "../../store/removal.ts";
+import { Core } from "../../store/core/core.ts";
+import type { Key } from "../../store/model/key.ts";
+import { QUIET_MS } from "../../store/model/limits.ts";
+import { Removals } from "../../store/change/removal.ts";
 import {
   encodeJson,
   endedKey,
@@ -13,7 +13,7 @@ import {
   replicaKey,
   siteKey,
   SYSTEM_RANGE,
-} from "../../store/topology.ts";
+} from "../../store/members/topology.ts";
 import { Scene } from "../sim/scene.ts";
 
 /** A site below the root, whose time and notes are the caller's. */

@@ -1,14 +1,14 @@
-/** The answers to what children fetch (store/replies.ts). */
+/** The answers to what children fetch (store/tree/replies.ts). */
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import { cpuUsage } from "node:process";
 import { MemoryStorage } from "../../runtime/storage/memory.ts";
-import { Child } from "../../store/child.ts";
-import { Core } from "../../store/core.ts";
-import { FlushReads } from "../../store/flush_reads.ts";
-import { packKey } from "../../store/key.ts";
-import { Least } from "../../store/least.ts";
-import { prefixRange, type Range, WHOLE } from "../../store/range.ts";
-import { Replies } from "../../store/replies.ts";
+import { Child } from "../../store/core/child.ts";
+import { Core } from "../../store/core/core.ts";
+import { FlushReads } from "../../store/tree/flush_reads.ts";
+import { packKey } from "../../store/model/key.ts";
+import { Least } from "../../store/model/least.ts";
+import { prefixRange, type Range, WHOLE } from "../../store/model/range.ts";
+import { Replies } from "../../store/tree/replies.ts";
 
 const RANGE = prefixRange(packKey(["row"]));
 const ASKED = {

@@ -1,9 +1,9 @@
-/** What is kept of rows that were read or written lately (store/row_cache.ts). */
+/** What is kept of rows that were read or written lately (store/rows/row_cache.ts). */
 import assert from "node:assert/strict";
-import type { Key } from "../../store/key.ts";
-import { ROW_CACHE_BYTES, ROW_CACHE_ROW_BYTES_MAX } from "../../store/limits.ts";
-import type { Row } from "../../store/row.ts";
-import { RowCache } from "../../store/row_cache.ts";
+import type { Key } from "../../store/model/key.ts";
+import { ROW_CACHE_BYTES, ROW_CACHE_ROW_BYTES_MAX } from "../../store/model/limits.ts";
+import type { Row } from "../../store/model/row.ts";
+import { RowCache } from "../../store/rows/row_cache.ts";
 
 const rowOf = (name: string, bytes: number): Row => ({
   key: name as Key,

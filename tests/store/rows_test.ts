@@ -1,13 +1,13 @@
 /** Reads of the rows of a site whose bytes are bounded. */
 import assert from "node:assert/strict";
 import { MemoryStorage } from "../../runtime/storage/memory.ts";
-import { HybridClock } from "../../store/clock.ts";
-import { Wall } from "../../store/wall.ts";
-import { packKey } from "../../store/key.ts";
-import type { ScanOptions } from "../../store/ports.ts";
-import { prefixRange, type Range } from "../../store/range.ts";
-import type { Row } from "../../store/row.ts";
-import { Rows } from "../../store/rows.ts";
+import { HybridClock } from "../../store/model/clock.ts";
+import { Wall } from "../../store/model/wall.ts";
+import { packKey } from "../../store/model/key.ts";
+import type { ScanOptions } from "../../store/model/ports.ts";
+import { prefixRange, type Range } from "../../store/model/range.ts";
+import type { Row } from "../../store/model/row.ts";
+import { Rows } from "../../store/rows/rows.ts";
 
 /** Counts the rows that it gave. */
 class CountingStorage extends MemoryStorage {

@@ -1,9 +1,9 @@
 /**
- * A session that comes to a site while its hello to another parent is under way (store/moving.ts M1): directed here, since
+ * A session that comes to a site while its hello to another parent is under way (store/change/moving.ts M1): directed here, since
  * one seed in thousands has it.
  */
 import { strictEqual } from "node:assert/strict";
-import type { OpenReplica } from "../../store/api.ts";
+import type { OpenReplica } from "../../store/api/api.ts";
 import { openReplica } from "../../store/replica.ts";
 import { saysOnce } from "../sim/broken/moving.ts";
 import { Scene } from "../sim/scene.ts";

@@ -1,15 +1,15 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { Coverage } from "../../store/coverage.ts";
-import type { Key } from "../../store/key.ts";
-import { Least } from "../../store/least.ts";
-import { Child } from "../../store/child.ts";
-import { DIRTY_KEYS_MAX, PENDING_ENTRY_BYTES } from "../../store/limits.ts";
-import { Pending } from "../../store/pending.ts";
-import { pointRange, type Range, WHOLE } from "../../store/range.ts";
-import type { Position } from "../../store/row.ts";
-import { Steps } from "../../store/steps.ts";
-import { Subscriptions } from "../../store/subscriptions.ts";
+import { Coverage } from "../../store/rows/coverage.ts";
+import type { Key } from "../../store/model/key.ts";
+import { Least } from "../../store/model/least.ts";
+import { Child } from "../../store/core/child.ts";
+import { DIRTY_KEYS_MAX, PENDING_ENTRY_BYTES } from "../../store/model/limits.ts";
+import { Pending } from "../../store/rows/pending.ts";
+import { pointRange, type Range, WHOLE } from "../../store/model/range.ts";
+import type { Position } from "../../store/model/row.ts";
+import { Steps } from "../../store/model/steps.ts";
+import { Subscriptions } from "../../store/rows/subscriptions.ts";
 
 const LETTERS = "abcdefghij";
 const letter = fc.integer({ min: 0, max: LETTERS.length - 1 });

@@ -1,6 +1,6 @@
-/** Which incarnation goes on with the rows of which (store/succession.ts). */
+/** Which incarnation goes on with the rows of which (store/members/succession.ts). */
 import assert from "node:assert/strict";
-import { Succession } from "../../store/succession.ts";
+import { Succession } from "../../store/members/succession.ts";
 
 /** Ends: by number, the clock that it ended with and who is next. */
 function told(

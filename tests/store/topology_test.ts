@@ -1,7 +1,7 @@
-/** What the rows of sites and their incarnations say together (store/topology.ts). */
+/** What the rows of sites and their incarnations say together (store/members/topology.ts). */
 import { strictEqual } from "node:assert/strict";
-import type { Key } from "../../store/key.ts";
-import { encodeJson, type Ended, endedKey, replicaKey, Topology } from "../../store/topology.ts";
+import type { Key } from "../../store/model/key.ts";
+import { encodeJson, type Ended, endedKey, replicaKey, Topology } from "../../store/members/topology.ts";
 
 /** A topology that has taken in rows, in this order. */
 function told(...rows: readonly (readonly [Key, unknown])[]): Topology {

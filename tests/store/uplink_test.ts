@@ -1,10 +1,10 @@
-/** What a site tells its parent while one of its own children is away (store/uplink.ts). */
+/** What a site tells its parent while one of its own children is away (store/tree/uplink.ts). */
 import { strict as assert } from "node:assert";
 import { MemoryStorage } from "../../runtime/storage/memory.ts";
-import { Core } from "../../store/core.ts";
-import { packKey } from "../../store/key.ts";
+import { Core } from "../../store/core/core.ts";
+import { packKey } from "../../store/model/key.ts";
 import { SiteReplica } from "../../store/replica.ts";
-import type { SiteId } from "../../store/ports.ts";
+import type { SiteId } from "../../store/model/ports.ts";
 import { type Endpoint, SimNetwork } from "../sim/network.ts";
 import { Draws } from "../sim/random.ts";
 import { ProcessClock, World } from "../sim/world.ts";

@@ -1,7 +1,7 @@
-/** What is believed of a wall clock that leaps, by itself and by what neighbours say (store/wall.ts). */
+/** What is believed of a wall clock that leaps, by itself and by what neighbours say (store/model/wall.ts). */
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
-import { CLOCK_AHEAD_MS_MAX, CLOCK_LEAP_MS_MAX, CLOCK_STAYS_MS } from "../../store/limits.ts";
-import { Wall } from "../../store/wall.ts";
+import { CLOCK_AHEAD_MS_MAX, CLOCK_LEAP_MS_MAX, CLOCK_STAYS_MS } from "../../store/model/limits.ts";
+import { Wall } from "../../store/model/wall.ts";
 
 const NOON_MS = Date.UTC(2026, 5, 1, 12);
 const HOUR_MS = 3_600_000;

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { MemoryStorage } from "../../runtime/storage/memory.ts";
 import { SystemRandom } from "../../runtime/site/system_ports.ts";
-import { packKey } from "../../store/key.ts";
+import { packKey } from "../../store/model/key.ts";
 import { openReplica } from "../../store/replica.ts";
 
 async function setUp() {

@@ -1,11 +1,11 @@
 /**
- * Rows of a version that the watermark has passed, or that it may pass any moment (store/old_writes.ts, store/owed.ts):
+ * Rows of a version that the watermark has passed, or that it may pass any moment (store/session/old_writes.ts, store/core/owed.ts):
  * written once, or said not to be, at whichever site.
  */
 import { deepEqual, equal, ok, rejects } from "node:assert/strict";
-import type { AttachedSession, DatedWrite } from "../../store/api.ts";
-import type { Key } from "../../store/key.ts";
-import type { Version } from "../../store/row.ts";
+import type { AttachedSession, DatedWrite } from "../../store/api/api.ts";
+import type { Key } from "../../store/model/key.ts";
+import type { Version } from "../../store/model/row.ts";
 import { openReplica } from "../../store/replica.ts";
 import { Scene, type SceneOptions } from "../sim/scene.ts";
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { types } from "node:util";
-import { codeOf } from "../../functions/errors.ts";
+import { codeOf } from "../../functions/vocabulary/errors.ts";
 import { grid, list, map, nested, SessionState, value } from "../../functions/tracked/mod.ts";
 import { recognizeProxies } from "../../functions/tracked/owned.ts";
 import { type Part, READ, WRITE } from "../../functions/tracked/part.ts";

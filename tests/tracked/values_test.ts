@@ -1,7 +1,7 @@
 /** What goes into tracked structures and plain fields, and what does not. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { codeOf } from "../../functions/errors.ts";
+import { codeOf } from "../../functions/vocabulary/errors.ts";
 import {
   bytes,
   grid,
@@ -14,7 +14,7 @@ import {
 } from "../../functions/tracked/mod.ts";
 import { decodeContent, encodeContent } from "../../functions/tracked/content.ts";
 import { isPart, KIND } from "../../functions/tracked/part.ts";
-import { encodeValue } from "../../functions/value.ts";
+import { encodeValue } from "../../functions/values/value.ts";
 import { anyContent } from "./programs.ts";
 
 class Cart {

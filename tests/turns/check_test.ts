@@ -2,12 +2,12 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { encodeCall } from "../../functions/calls/call.ts";
-import { Session } from "../../functions/session.ts";
-import { codeOfCheckpoint } from "../../functions/turns/checkpoint.ts";
-import { readEntries, writeTurn } from "../../functions/turns/log_entry.ts";
-import { type EntryCheck, RollingCheck } from "../../functions/turns/rolling_check.ts";
-import { encodeValue } from "../../functions/value.ts";
-import { Writer } from "../../store/codec.ts";
+import { Session } from "../../functions/class/session.ts";
+import { codeOfCheckpoint } from "../../functions/sessions/turn/checkpoint.ts";
+import { readEntries, writeTurn } from "../../functions/sessions/turn/log_entry.ts";
+import { type EntryCheck, RollingCheck } from "../../functions/sessions/turn/rolling_check.ts";
+import { encodeValue } from "../../functions/values/value.ts";
+import { Writer } from "../../store/model/codec.ts";
 import { stage } from "./robot.ts";
 import { inMacrotask } from "./run.ts";
 import { Solo } from "./solo.ts";

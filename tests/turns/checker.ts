@@ -13,9 +13,9 @@
  * OC7  A timer whose handler throws goes off later, or is given up, once, as the policy of the run says; attempts end.
  */
 import { decodeAnswer } from "../../functions/calls/call.ts";
-import type { Rejection } from "../../functions/turns/mod.ts";
-import { ATTEMPTS_MAX } from "../../functions/turns/when_thrown.ts";
-import { decodeValue } from "../../functions/value.ts";
+import type { Rejection } from "../../functions/sessions/turn/mod.ts";
+import { ATTEMPTS_MAX } from "../../functions/class/when_thrown.ts";
+import { decodeValue } from "../../functions/values/value.ts";
 import type { Link } from "./robot.ts";
 import type { Seen } from "./seen.ts";
 import { checkSitters } from "./sitters_checker.ts";

@@ -1,7 +1,7 @@
 /** What commits and answers hold. */
 import type { SessionAnswer } from "../../functions/calls/call.ts";
-import type { Commit } from "../../functions/turns/mod.ts";
-import { decodeValue } from "../../functions/value.ts";
+import type { Commit } from "../../functions/sessions/turn/mod.ts";
+import { decodeValue } from "../../functions/values/value.ts";
 
 /** The entries of several commits. */
 export function joined(commits: readonly Commit[]): Uint8Array {

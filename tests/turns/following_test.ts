@@ -1,12 +1,12 @@
 /** Followers: what is replayed piece by piece comes to the same as what is replayed at once. */
 import assert from "node:assert/strict";
-import { Session } from "../../functions/session.ts";
-import type { SessionObject } from "../../functions/turns/handler.ts";
-import { readEntries } from "../../functions/turns/log_entry.ts";
-import type { Commit, Opened, OpenSession } from "../../functions/turns/mod.ts";
-import { SessionStore } from "../../functions/turns/session_store.ts";
+import { Session } from "../../functions/class/session.ts";
+import type { SessionObject } from "../../functions/sessions/turn/handler.ts";
+import { readEntries } from "../../functions/sessions/turn/log_entry.ts";
+import type { Commit, Opened, OpenSession } from "../../functions/sessions/turn/mod.ts";
+import { SessionStore } from "../../functions/sessions/turn/session_store.ts";
 import { encodeCall } from "../../functions/calls/call.ts";
-import { encodeValue } from "../../functions/value.ts";
+import { encodeValue } from "../../functions/values/value.ts";
 import { Robot } from "./robot.ts";
 import { type Bias, inMacrotask, runSeed } from "./run.ts";
 import { joined } from "./entries.ts";

@@ -1,5 +1,5 @@
 /** Checkpoints as keepers have them. */
-import type { Checkpoint, KeptCheckpoint } from "../../functions/turns/mod.ts";
+import type { Checkpoint, KeptCheckpoint } from "../../functions/sessions/turn/mod.ts";
 
 /** What they have with one more. @throws Error where it goes on from another than the last one */
 export function keptAfter(

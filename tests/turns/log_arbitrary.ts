@@ -1,11 +1,11 @@
 /** Turns and checkpoints of all kinds, for tests and fuzzing. */
 import fc from "fast-check";
-import type { CheckpointParts } from "../../functions/turns/checkpoint.ts";
-import type { Effect } from "../../functions/turns/commit.ts";
-import type { Program } from "../../functions/turns/program.ts";
-import type { CheckMark } from "../../functions/turns/rolling_check.ts";
-import type { Subject } from "../../functions/turns/subject.ts";
-import type { TurnEnd, TurnInput } from "../../functions/turns/turn.ts";
+import type { CheckpointParts } from "../../functions/sessions/turn/checkpoint.ts";
+import type { Effect } from "../../functions/sessions/turn/commit.ts";
+import type { Program } from "../../functions/sessions/turn/program.ts";
+import type { CheckMark } from "../../functions/sessions/turn/rolling_check.ts";
+import type { Subject } from "../../functions/class/subject.ts";
+import type { TurnEnd, TurnInput } from "../../functions/sessions/turn/turn.ts";
 
 const uint = fc.oneof(fc.nat(300), fc.nat(Number.MAX_SAFE_INTEGER));
 const word = fc.integer();

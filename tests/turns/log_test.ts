@@ -1,11 +1,11 @@
 /** Entries and checkpoints of stateful sessions: what is written is read. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { decodeCheckpoint, encodeCheckpoint } from "../../functions/turns/checkpoint.ts";
-import { readEntries, writeTurn } from "../../functions/turns/log_entry.ts";
-import type { EntryCheck } from "../../functions/turns/rolling_check.ts";
-import { Program } from "../../functions/turns/program.ts";
-import { CodecError, Writer } from "../../store/codec.ts";
+import { decodeCheckpoint, encodeCheckpoint } from "../../functions/sessions/turn/checkpoint.ts";
+import { readEntries, writeTurn } from "../../functions/sessions/turn/log_entry.ts";
+import type { EntryCheck } from "../../functions/sessions/turn/rolling_check.ts";
+import { Program } from "../../functions/sessions/turn/program.ts";
+import { CodecError, Writer } from "../../store/model/codec.ts";
 import { anyParts, anyTurn, filled } from "./log_arbitrary.ts";
 
 const host = { make: () => ({}), envOf: () => ({}), aside: <T>(_: Program, work: () => T): T => work() };

@@ -11,9 +11,9 @@ import {
   encodeOutsideAnswer,
   encodePage,
   encodeRows,
-} from "../../functions/turns/mod.ts";
-import type { StoredRow } from "../../functions/store_client.ts";
-import { versionstamp } from "../../store/row.ts";
+} from "../../functions/sessions/turn/mod.ts";
+import type { StoredRow } from "../../functions/vocabulary/store_client.ts";
+import { versionstamp } from "../../store/model/row.ts";
 import type { Draws } from "../sim/random.ts";
 
 /** What the server outside was asked to do. */

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { encodeCall } from "../../functions/calls/call.ts";
-import { type From, Session } from "../../functions/session.ts";
-import { encodeCommitResult, peerOutput } from "../../functions/turns/mod.ts";
-import { encodeValue } from "../../functions/value.ts";
-import { packKey } from "../../store/key.ts";
+import { type From, Session } from "../../functions/class/session.ts";
+import { encodeCommitResult, peerOutput } from "../../functions/sessions/turn/mod.ts";
+import { encodeValue } from "../../functions/values/value.ts";
+import { packKey } from "../../store/model/key.ts";
 import { inMacrotask } from "./run.ts";
 import { Solo, type SoloEnv } from "./solo.ts";
 

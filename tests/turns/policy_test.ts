@@ -1,11 +1,11 @@
 /** When checkpoints are taken, what a log may come to, and what is left of a timer after a recovery. */
 import assert from "node:assert/strict";
 import { encodeCall } from "../../functions/calls/call.ts";
-import { Session } from "../../functions/session.ts";
-import { boundPolicy } from "../../functions/turns/checkpoint_policy.ts";
+import { Session } from "../../functions/class/session.ts";
+import { boundPolicy } from "../../functions/class/checkpoint_policy.ts";
 import { bytes } from "../../functions/tracked/mod.ts";
-import type { Program } from "../../functions/turns/program.ts";
-import { encodeValue } from "../../functions/value.ts";
+import type { Program } from "../../functions/sessions/turn/program.ts";
+import { encodeValue } from "../../functions/values/value.ts";
 import { stage } from "./robot.ts";
 import { inMacrotask } from "./run.ts";
 import { Solo } from "./solo.ts";

@@ -3,15 +3,15 @@
  * against each other, wait, write, ask outside servers and throw. What it gives out links: each answer names the one
  * before by its digest, so that whoever collects them sees a fork.
  */
-import { type From, Session } from "../../functions/session.ts";
+import { type From, Session } from "../../functions/class/session.ts";
 import { encodeCall } from "../../functions/calls/call.ts";
-import { decodeOutsideAnswer, encodeOutside } from "../../functions/turns/call_bytes.ts";
-import { SessionStore } from "../../functions/turns/session_store.ts";
+import { decodeOutsideAnswer, encodeOutside } from "../../functions/sessions/turn/call_bytes.ts";
+import { SessionStore } from "../../functions/sessions/turn/session_store.ts";
 import { map, type TrackedMap } from "../../functions/tracked/mod.ts";
-import type { TurnLoop } from "../../functions/turns/turn_loop.ts";
-import type { Program } from "../../functions/turns/program.ts";
-import type { WhenThrown } from "../../functions/turns/when_thrown.ts";
-import { packKey } from "../../store/key.ts";
+import type { TurnLoop } from "../../functions/sessions/turn/turn_loop.ts";
+import type { Program } from "../../functions/sessions/turn/program.ts";
+import type { WhenThrown } from "../../functions/class/when_thrown.ts";
+import { packKey } from "../../store/model/key.ts";
 
 /** One step of a script. */
 export type Step =

@@ -1,13 +1,13 @@
-/** What is kept of sessions whose log can't be gone through to its end (functions/turns/salvage.ts). */
+/** What is kept of sessions whose log can't be gone through to its end (functions/sessions/turn/salvage.ts). */
 import assert from "node:assert/strict";
-import { Session } from "../../functions/session.ts";
-import type { SessionObject } from "../../functions/turns/handler.ts";
-import { readEntries } from "../../functions/turns/log_entry.ts";
-import type { KeptCheckpoint, Parked } from "../../functions/turns/mod.ts";
-import type { Program } from "../../functions/turns/program.ts";
-import { SessionStore } from "../../functions/turns/session_store.ts";
+import { Session } from "../../functions/class/session.ts";
+import type { SessionObject } from "../../functions/sessions/turn/handler.ts";
+import { readEntries } from "../../functions/sessions/turn/log_entry.ts";
+import type { KeptCheckpoint, Parked } from "../../functions/sessions/turn/mod.ts";
+import type { Program } from "../../functions/sessions/turn/program.ts";
+import { SessionStore } from "../../functions/sessions/turn/session_store.ts";
 import { encodeCall } from "../../functions/calls/call.ts";
-import { encodeValue } from "../../functions/value.ts";
+import { encodeValue } from "../../functions/values/value.ts";
 import { Draws } from "../sim/random.ts";
 import { joined } from "./entries.ts";
 import { Robot } from "./robot.ts";

@@ -1,6 +1,6 @@
 /** How a run is made, and what is seen of it from outside: what the checker gets. */
-import type { Parked, Rejection } from "../../functions/turns/mod.ts";
-import type { WhenThrown } from "../../functions/turns/when_thrown.ts";
+import type { Parked, Rejection } from "../../functions/sessions/turn/mod.ts";
+import type { WhenThrown } from "../../functions/class/when_thrown.ts";
 import type { Applied, Posted } from "./outside.ts";
 import type { Step } from "./robot.ts";
 import type { Sitter } from "./sitters.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { type CacheRead, readShared, SharedCache } from "../../functions/turns/shared_cache.ts";
+import { type CacheRead, readShared, SharedCache } from "../../functions/sessions/turn/shared_cache.ts";
 
 Deno.test("a shared cache holds so many bytes, and lets go what was read longest ago", () => {
   const cache = new SharedCache(() => 0, 1_000);

@@ -6,7 +6,7 @@
  * All of it runs within one macrotask: the microtasks of the program under test are drained by hand.
  */
 import { decodeAnswer, encodeCall, type SessionAnswer } from "../../functions/calls/call.ts";
-import { SESSION_SLOT, type SessionSlot } from "../../functions/session_slot.ts";
+import { SESSION_SLOT, type SessionSlot } from "../../functions/class/session_slot.ts";
 import type {
   BegunEvent,
   Call,
@@ -21,10 +21,10 @@ import type {
   Parked,
   Rejection,
   SessionSink,
-} from "../../functions/turns/mod.ts";
-import { SessionStore } from "../../functions/turns/session_store.ts";
-import { type LoopHost, TurnLoop } from "../../functions/turns/turn_loop.ts";
-import { encodeValue } from "../../functions/value.ts";
+} from "../../functions/sessions/turn/mod.ts";
+import { SessionStore } from "../../functions/sessions/turn/session_store.ts";
+import { type LoopHost, TurnLoop } from "../../functions/sessions/turn/turn_loop.ts";
+import { encodeValue } from "../../functions/values/value.ts";
 import type { Draws } from "../sim/random.ts";
 import { keptAfter } from "./kept_checkpoint.ts";
 import { drain } from "./drain.ts";

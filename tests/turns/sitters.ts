@@ -1,8 +1,8 @@
 /**
  * Clients of a run that come, say what is in their scripts, and go: each keeps what it said until the log has it, as a
- * host does (functions/peers), and says it again to the next isolate from where that stands.
+ * host does (functions/sessions/attach), and says it again to the next isolate from where that stands.
  */
-import type { Commit, HandledEvent, Opened } from "../../functions/turns/mod.ts";
+import type { Commit, HandledEvent, Opened } from "../../functions/sessions/turn/mod.ts";
 import type { Step } from "./robot.ts";
 
 /** A client. Names that begin with u are not always let in, those with c don't always go in peace. */

@@ -1,7 +1,7 @@
 /** A turn loop with one class and no site: what comes out is collected, what goes in is the test's. In a macrotask. */
-import { SESSION_SLOT, type SessionSlot } from "../../functions/session_slot.ts";
-import { ChainedCaller } from "../../functions/turns/session_calls.ts";
-import type { SessionObject } from "../../functions/turns/handler.ts";
+import { SESSION_SLOT, type SessionSlot } from "../../functions/class/session_slot.ts";
+import { ChainedCaller } from "../../functions/sessions/turn/session_calls.ts";
+import type { SessionObject } from "../../functions/sessions/turn/handler.ts";
 import type {
   Call,
   Checkpoint,
@@ -10,10 +10,10 @@ import type {
   Opened,
   OpenSession,
   Parked,
-} from "../../functions/turns/mod.ts";
-import type { Program } from "../../functions/turns/program.ts";
-import { SessionStore } from "../../functions/turns/session_store.ts";
-import { TurnLoop } from "../../functions/turns/turn_loop.ts";
+} from "../../functions/sessions/turn/mod.ts";
+import type { Program } from "../../functions/sessions/turn/program.ts";
+import { SessionStore } from "../../functions/sessions/turn/session_store.ts";
+import { TurnLoop } from "../../functions/sessions/turn/turn_loop.ts";
 import { stage } from "./robot.ts";
 import { joined } from "./entries.ts";
 import { drain } from "./drain.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { decodeCheckpoint } from "../../functions/turns/checkpoint.ts";
-import { Program } from "../../functions/turns/program.ts";
-import { checkpointHead, withoutLog } from "../../functions/turns/taken_back.ts";
+import { decodeCheckpoint } from "../../functions/sessions/turn/checkpoint.ts";
+import { Program } from "../../functions/sessions/turn/program.ts";
+import { checkpointHead, withoutLog } from "../../functions/sessions/turn/taken_back.ts";
 
 interface Golden {
   readonly checkpoint: { readonly at: number; readonly bytes: string };

@@ -2,11 +2,11 @@
  * Ways to break the executor: wrappers around what it is given and what it gives out. Production code is left as it is.
  * Each is to be caught by a checker that sees outputs only.
  */
-import { decodeCheckpoint, encodeCheckpoint } from "../../functions/turns/checkpoint.ts";
-import { readEntries, type ReadEntry } from "../../functions/turns/log_entry.ts";
-import { Program } from "../../functions/turns/program.ts";
-import type { TurnInput } from "../../functions/turns/turn.ts";
-import type { LoopHost } from "../../functions/turns/turn_loop.ts";
+import { decodeCheckpoint, encodeCheckpoint } from "../../functions/sessions/turn/checkpoint.ts";
+import { readEntries, type ReadEntry } from "../../functions/sessions/turn/log_entry.ts";
+import { Program } from "../../functions/sessions/turn/program.ts";
+import type { TurnInput } from "../../functions/sessions/turn/turn.ts";
+import type { LoopHost } from "../../functions/sessions/turn/turn_loop.ts";
 import type { Bias } from "./run.ts";
 import type { Breaks, Site } from "./site.ts";
 

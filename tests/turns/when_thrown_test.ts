@@ -1,8 +1,8 @@
 /** What becomes of messages whose handlers throw, by the policy of their class. */
 import assert from "node:assert/strict";
-import { Session } from "../../functions/session.ts";
-import type { SessionObject } from "../../functions/turns/handler.ts";
-import { ATTEMPTS_MAX } from "../../functions/turns/when_thrown.ts";
+import { Session } from "../../functions/class/session.ts";
+import type { SessionObject } from "../../functions/sessions/turn/handler.ts";
+import { ATTEMPTS_MAX } from "../../functions/class/when_thrown.ts";
 import { inMacrotask } from "./run.ts";
 import { Solo } from "./solo.ts";
 

@@ -1,13 +1,13 @@
 /** What an owner costs a write, and how soon it answers for a dead site: in virtual time, on links without jitter. */
 import { strict as assert } from "node:assert";
-import type { AttachedSession, Replica } from "../../store/api.ts";
-import { packKey } from "../../store/key.ts";
-import { STAND_IN_AFTER_MS } from "../../store/limits.ts";
-import { decodeMessage } from "../../store/message.ts";
+import type { AttachedSession, Replica } from "../../store/api/api.ts";
+import { packKey } from "../../store/model/key.ts";
+import { STAND_IN_AFTER_MS } from "../../store/model/limits.ts";
+import { decodeMessage } from "../../store/wire/message.ts";
 import { NO_OWNERS } from "../../store/owners/site_owners.ts";
-import type { SiteId } from "../../store/ports.ts";
+import type { SiteId } from "../../store/model/ports.ts";
 import { openReplica } from "../../store/replica.ts";
-import { encodeJson } from "../../store/topology.ts";
+import { encodeJson } from "../../store/members/topology.ts";
 import { SimDisk } from "../sim/disk.ts";
 import { START_MS, World } from "../sim/world.ts";
 

@@ -1,9 +1,9 @@
 /** What lets an answer of a site with an owner leave (store/wards/source.ts, G1). */
 import { strict as assert } from "node:assert";
-import { packKey } from "../../store/key.ts";
-import { encodeMessage } from "../../store/message.ts";
+import { packKey } from "../../store/model/key.ts";
+import { encodeMessage } from "../../store/wire/message.ts";
 import type { SiteReplica } from "../../store/replica.ts";
-import type { Warded } from "../../store/wards/message.ts";
+import type { Warded } from "../../store/wire/ward_message.ts";
 import { Tree } from "../owners/tree.ts";
 
 /** Of e1, owned by e2, cut off from it and the root: a write that waits, and what has become of it. */

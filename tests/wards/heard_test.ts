@@ -1,8 +1,8 @@
 /** What owners hear of a configuration (store/wards/source.ts). */
 import { strict as assert } from "node:assert";
-import { packKey } from "../../store/key.ts";
-import { decodeJson } from "../../store/topology.ts";
-import { type Configuration, wardsKey } from "../../store/wards/configuration.ts";
+import { packKey } from "../../store/model/key.ts";
+import { decodeJson } from "../../store/members/topology.ts";
+import { type Configuration, wardsKey } from "../../store/members/configuration.ts";
 import { Scene } from "../sim/scene.ts";
 
 const OWNED = { parent: "root", linkMs: 5, owners: { f: 1, beatMs: 50, suspectMs: 250, deadMs: 1_200 } };

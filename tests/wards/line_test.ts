@@ -1,12 +1,12 @@
 /** What a source streams to an owner over lines of all kinds, and what the owner takes (store/wards/). */
 import { strict as assert } from "node:assert";
 import { MemoryStorage } from "../../runtime/storage/memory.ts";
-import { Core, type Mark } from "../../store/core.ts";
-import { packKey } from "../../store/key.ts";
-import { WARD_BYTES_MAX } from "../../store/limits.ts";
-import { decodeMessage } from "../../store/message.ts";
-import type { SiteId } from "../../store/ports.ts";
-import { encodeJson, replicaKey } from "../../store/topology.ts";
+import { Core, type Mark } from "../../store/core/core.ts";
+import { packKey } from "../../store/model/key.ts";
+import { WARD_BYTES_MAX } from "../../store/model/limits.ts";
+import { decodeMessage } from "../../store/wire/message.ts";
+import type { SiteId } from "../../store/model/ports.ts";
+import { encodeJson, replicaKey } from "../../store/members/topology.ts";
 import { Keeper } from "../../store/wards/keeper.ts";
 import { Source } from "../../store/wards/source.ts";
 import { START_MS, World } from "../sim/world.ts";

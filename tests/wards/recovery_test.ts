@@ -1,14 +1,14 @@
 /** What an owner takes of a ward, and makes of it when its incarnation is over (store/wards/keeper.ts, recovery.ts). */
 import { strict as assert } from "node:assert";
 import { MemoryStorage } from "../../runtime/storage/memory.ts";
-import { Core } from "../../store/core.ts";
-import { type Key, packKey } from "../../store/key.ts";
-import { CLOCK_TICKS_PER_MS, type Row } from "../../store/row.ts";
-import { encodeJson, type Ended, endedKey, removedKey, replicaKey } from "../../store/topology.ts";
-import { decodeMessage, type Message } from "../../store/message.ts";
-import { wardsKey } from "../../store/wards/configuration.ts";
+import { Core } from "../../store/core/core.ts";
+import { type Key, packKey } from "../../store/model/key.ts";
+import { CLOCK_TICKS_PER_MS, type Row } from "../../store/model/row.ts";
+import { encodeJson, type Ended, endedKey, removedKey, replicaKey } from "../../store/members/topology.ts";
+import { decodeMessage, type Message } from "../../store/wire/message.ts";
+import { wardsKey } from "../../store/members/configuration.ts";
 import { Keeper } from "../../store/wards/keeper.ts";
-import type { WardMessage } from "../../store/wards/message.ts";
+import type { WardMessage } from "../../store/wire/ward_message.ts";
 import { Recovery } from "../../store/wards/recovery.ts";
 import { START_MS } from "../sim/world.ts";
 

@@ -1,8 +1,8 @@
 /** An inner site that lost its disk gets from its owners what it had told, before it passes anything on (retake.ts). */
 import { strict as assert } from "node:assert";
-import { OWNERS_WAIT_MS } from "../../store/limits.ts";
+import { OWNERS_WAIT_MS } from "../../store/model/limits.ts";
 import { NO_OWNERS } from "../../store/owners/site_owners.ts";
-import type { SiteId } from "../../store/ports.ts";
+import type { SiteId } from "../../store/model/ports.ts";
 import { Scene } from "../sim/scene.ts";
 
 const CAUSE = 0, EFFECT = 1;

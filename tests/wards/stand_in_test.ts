@@ -1,15 +1,15 @@
 /** A question that several dead sites on the way up leave open (store/wards/stand_in.ts). */
 import { strict as assert } from "node:assert";
 import { MemoryStorage } from "../../runtime/storage/memory.ts";
-import type { TokenState } from "../../store/api.ts";
-import { Core } from "../../store/core.ts";
-import type { Key } from "../../store/key.ts";
-import { type Carry, decodeMessage } from "../../store/message.ts";
-import type { SiteId } from "../../store/ports.ts";
-import { encodeJson, replicaKey } from "../../store/topology.ts";
-import { wardsKey } from "../../store/wards/configuration.ts";
+import type { TokenState } from "../../store/api/api.ts";
+import { Core } from "../../store/core/core.ts";
+import type { Key } from "../../store/model/key.ts";
+import { type Carry, decodeMessage } from "../../store/wire/message.ts";
+import type { SiteId } from "../../store/model/ports.ts";
+import { encodeJson, replicaKey } from "../../store/members/topology.ts";
+import { wardsKey } from "../../store/members/configuration.ts";
 import { Keeper } from "../../store/wards/keeper.ts";
-import type { Newest, StandIn, StoodIn } from "../../store/wards/message.ts";
+import type { Newest, StandIn, StoodIn } from "../../store/wire/ward_message.ts";
 import { type AskLiving, StandIns } from "../../store/wards/stand_in.ts";
 import { START_MS, World } from "../sim/world.ts";
 

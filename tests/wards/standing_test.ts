@@ -1,11 +1,11 @@
 /** Where a token of an incarnation that is over stands, by what its owners have put into the tree (recovery.ts, Y4). */
 import { strict as assert } from "node:assert";
 import { MemoryStorage } from "../../runtime/storage/memory.ts";
-import type { TokenState } from "../../store/api.ts";
-import { Core } from "../../store/core.ts";
-import type { Key } from "../../store/key.ts";
-import { encodeJson, type Ended, endedKey, removedKey, replicaKey } from "../../store/topology.ts";
-import { type Recovered, recoveredKey, wardsKey } from "../../store/wards/configuration.ts";
+import type { TokenState } from "../../store/api/api.ts";
+import { Core } from "../../store/core/core.ts";
+import type { Key } from "../../store/model/key.ts";
+import { encodeJson, type Ended, endedKey, removedKey, replicaKey } from "../../store/members/topology.ts";
+import { type Recovered, recoveredKey, wardsKey } from "../../store/members/configuration.ts";
 import { recoveryOf } from "../../store/wards/recovery.ts";
 
 const ROOT = 1, CORE = 2, EDGE = 3, NEXT = 4;

@@ -1,9 +1,9 @@
 /** Whose ward lies where (store/wards/wanted.ts). */
 import { strict as assert } from "node:assert";
 import type { SiteReplica } from "../../store/replica.ts";
-import { packKey } from "../../store/key.ts";
-import { decodeMessage, encodeMessage } from "../../store/message.ts";
-import type { SiteId } from "../../store/ports.ts";
+import { packKey } from "../../store/model/key.ts";
+import { decodeMessage, encodeMessage } from "../../store/wire/message.ts";
+import type { SiteId } from "../../store/model/ports.ts";
 import { Tree } from "../owners/tree.ts";
 
 const owners = (replica: SiteReplica) => replica.status().wards.owners;

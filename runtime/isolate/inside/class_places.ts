@@ -2,7 +2,7 @@
  * Where the methods of an app's Session classes begin in its bundle. What a method answers is given out when it is over,
  * by code of the platform: without this a report of what it did could name no line of the app.
  */
-import { methodNames } from "../../../functions/session_methods.ts";
+import { methodNames } from "../../../functions/class/session_methods.ts";
 import { BUNDLE_URL } from "./stateful_imports.ts";
 
 /** As a stack frame has it, by class (its name in the app) and method. */

@@ -25,10 +25,10 @@
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { types } from "node:util";
-import { AppError } from "../../../functions/errors.ts";
-import { SESSION_BASE } from "../../../functions/session_slot.ts";
+import { AppError } from "../../../functions/vocabulary/errors.ts";
+import { SESSION_BASE } from "../../../functions/class/session_slot.ts";
 import { type ModuleObjects, recognizeModules } from "../../../functions/tracked/content.ts";
-import type { Program } from "../../../functions/turns/program.ts";
+import type { Program } from "../../../functions/sessions/turn/program.ts";
 
 /** Variables by their names, and what they hold; one that was not reached throws. */
 type Thunks = readonly (readonly [name: string, value: () => unknown])[];

@@ -35,7 +35,7 @@ class FetchError extends TypeError {
     super(message);
   }
 
-  /** Uncaught, it is the platform's problem also in Hono (functions/errors.ts, E2). */
+  /** Uncaught, it is the platform's problem also in Hono (functions/vocabulary/errors.ts, E2). */
   getResponse(): never {
     throw this;
   }

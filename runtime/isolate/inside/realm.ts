@@ -10,7 +10,7 @@
 import { ambientKv } from "../../../functions/context.ts";
 import { RequestKv } from "../../../functions/kv.ts";
 import { KvAtomicOperation } from "../../../functions/kv_atomic.ts";
-import { KvU64 } from "../../../functions/kv_u64.ts";
+import { KvU64 } from "../../../functions/values/kv_u64.ts";
 import { cutMembers, refusal } from "./absent.ts";
 import { ServedHandler } from "./app_module.ts";
 import { cutGlobals } from "./globals.ts";

@@ -1,5 +1,5 @@
-/** What an operation of `crypto` was called with, as a text: the rolling check covers it (functions/turns/rolling_check.ts). */
-import { checkText, RollingCheck } from "../../../functions/turns/rolling_check.ts";
+/** What an operation of `crypto` was called with, as a text: the rolling check covers it (functions/sessions/turn/rolling_check.ts). */
+import { checkText, RollingCheck } from "../../../functions/sessions/turn/rolling_check.ts";
 
 /** The same text for the same arguments; bytes, which may be somebody's secret and long, by their check. */
 export function argumentsText(args: readonly unknown[]): string {

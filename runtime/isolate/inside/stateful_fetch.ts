@@ -6,9 +6,9 @@
  * SF2  The log has what the app got: a body that streams is read to its end first, on both ways.
  */
 import { CALL_BODY_BYTES_MAX, decodeAnswer, encodeCall } from "../../../functions/calls/call.ts";
-import { decodeOutsideAnswer, encodeOutside } from "../../../functions/turns/call_bytes.ts";
-import { withFixedBoundary } from "../../../functions/turns/form_boundary.ts";
-import type { Program } from "../../../functions/turns/program.ts";
+import { decodeOutsideAnswer, encodeOutside } from "../../../functions/sessions/turn/call_bytes.ts";
+import { withFixedBoundary } from "../../../functions/sessions/turn/form_boundary.ts";
+import type { Program } from "../../../functions/sessions/turn/program.ts";
 import { fetchedResponse } from "./fetched_response.ts";
 import type { Current } from "./stateful_current.ts";
 
@@ -19,7 +19,7 @@ class FetchError extends TypeError {
     super(message);
   }
 
-  /** Uncaught, it is the platform's problem also in Hono (functions/errors.ts, E2). */
+  /** Uncaught, it is the platform's problem also in Hono (functions/vocabulary/errors.ts, E2). */
   getResponse(): never {
     throw this;
   }

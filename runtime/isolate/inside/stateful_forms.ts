@@ -2,11 +2,11 @@
  * Forms as a stateful session sees them: the platform dates the files that it makes of parts, and draws a boundary for
  * each form that becomes a body. Here both follow from the session.
  *
- * SF1  What is sent or answered has the boundary of functions/turns/form_boundary.ts in the end. This one is what the app
+ * SF1  What is sent or answered has the boundary of functions/sessions/turn/form_boundary.ts in the end. This one is what the app
  *      itself reads in between, and as long.
  */
-import type { Program } from "../../../functions/turns/program.ts";
-import { RandomStream, STREAM } from "../../../functions/turns/random.ts";
+import type { Program } from "../../../functions/sessions/turn/program.ts";
+import { RandomStream, STREAM } from "../../../functions/sessions/turn/random.ts";
 import type { Current } from "./stateful_current.ts";
 
 type Define = (target: object, name: string, value: unknown) => unknown;

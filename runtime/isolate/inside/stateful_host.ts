@@ -5,22 +5,22 @@
  * run and close.
  *
  * SH1  No app code runs before the permissions are gone and the realm is cut and recorded.
- * SH2  Frames only queue what they ask for; app code runs in macrotasks of the loop (functions/turns/turn_loop.ts).
+ * SH2  Frames only queue what they ask for; app code runs in macrotasks of the loop (functions/sessions/turn/turn_loop.ts).
  * SH3  Sessions begin when the app's modules have run and what the language brings is frozen (stateful_intrinsics.ts), as
  *      is what those modules hold (module_state.ts).
  */
 import { CONTEXT_SLOT } from "../../../functions/context.ts";
 import { buildEnv } from "../../../functions/env.ts";
-import { SESSION_SLOT, type SessionSlot } from "../../../functions/session_slot.ts";
-import { chainName } from "../../../functions/turns/event.ts";
-import { ChainedCaller } from "../../../functions/turns/session_calls.ts";
-import type { SessionObject } from "../../../functions/turns/handler.ts";
-import type { Program } from "../../../functions/turns/program.ts";
-import { ParkedError } from "../../../functions/turns/replay.ts";
-import { SessionStore } from "../../../functions/turns/session_store.ts";
-import { TurnLoop } from "../../../functions/turns/turn_loop.ts";
-import { useOneForm } from "../../../functions/value.ts";
-import { CLOCK_EPOCH_MS, CLOCK_TICKS_PER_MS } from "../../../store/row.ts";
+import { SESSION_SLOT, type SessionSlot } from "../../../functions/class/session_slot.ts";
+import { chainName } from "../../../functions/sessions/turn/event.ts";
+import { ChainedCaller } from "../../../functions/sessions/turn/session_calls.ts";
+import type { SessionObject } from "../../../functions/sessions/turn/handler.ts";
+import type { Program } from "../../../functions/sessions/turn/program.ts";
+import { ParkedError } from "../../../functions/sessions/turn/replay.ts";
+import { SessionStore } from "../../../functions/sessions/turn/session_store.ts";
+import { TurnLoop } from "../../../functions/sessions/turn/turn_loop.ts";
+import { useOneForm } from "../../../functions/values/value.ts";
+import { CLOCK_EPOCH_MS, CLOCK_TICKS_PER_MS } from "../../../store/model/row.ts";
 import { type Payload, readFrames } from "../frame_reader.ts";
 import { FrameWriter } from "../frame_writer.ts";
 import { FRAME, FRAME_BYTES_MAX } from "../frames.ts";

@@ -4,8 +4,8 @@
  * SK1  A key is made extractable, and written into the log; what the app gets is imported from there, at a replay too,
  *      and is extractable only if it asked for that.
  */
-import { Reader, Writer } from "../../../store/codec.ts";
-import type { Program } from "../../../functions/turns/program.ts";
+import { Reader, Writer } from "../../../store/model/codec.ts";
+import type { Program } from "../../../functions/sessions/turn/program.ts";
 import { argumentsText } from "./stateful_arguments.ts";
 import type { Current } from "./stateful_current.ts";
 

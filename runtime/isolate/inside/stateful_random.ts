@@ -4,7 +4,7 @@
  * SR1  Module code has `Math.random` of a stream that is the same everywhere, and no randomness to keep secrets with.
  * SR2  Operations of `crypto.subtle` that Deno computes on other threads are recorded: what they give is in the log.
  */
-import { RandomStream, STREAM } from "../../../functions/turns/random.ts";
+import { RandomStream, STREAM } from "../../../functions/sessions/turn/random.ts";
 import { refusal } from "./absent.ts";
 import { argumentsText } from "./stateful_arguments.ts";
 import { installKeys } from "./stateful_keys.ts";

@@ -8,12 +8,12 @@
  * RE2  It is done in one macrotask: whoever comes meanwhile waits some 10 ms.
  */
 import { encodeCall } from "../../../functions/calls/call.ts";
-import type { SessionObject } from "../../../functions/turns/handler.ts";
-import type { Checkpoint, Commit, OpenSession } from "../../../functions/turns/mod.ts";
-import { TurnLoop } from "../../../functions/turns/turn_loop.ts";
+import type { SessionObject } from "../../../functions/sessions/turn/handler.ts";
+import type { Checkpoint, Commit, OpenSession } from "../../../functions/sessions/turn/mod.ts";
+import { TurnLoop } from "../../../functions/sessions/turn/turn_loop.ts";
 import { KIND_BYTE, partOfByte } from "../../../functions/tracked/part.ts";
 import type { TrackedBytes, TrackedList, TrackedMap } from "../../../functions/tracked/structures.ts";
-import { encodeValue } from "../../../functions/value.ts";
+import { encodeValue } from "../../../functions/values/value.ts";
 import { FrameWriter } from "../frame_writer.ts";
 import { drain, nowMs } from "./stateful_core.ts";
 import { FrameSink } from "./stateful_sink.ts";

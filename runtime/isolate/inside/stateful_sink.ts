@@ -1,5 +1,12 @@
 /** What stateful sessions give out, as frames to the site (session_frames.ts). */
-import type { Call, Checkpoint, Commit, Opened, Parked, SessionSink } from "../../../functions/turns/mod.ts";
+import type {
+  Call,
+  Checkpoint,
+  Commit,
+  Opened,
+  Parked,
+  SessionSink,
+} from "../../../functions/sessions/turn/mod.ts";
 import type { FrameWriter } from "../frame_writer.ts";
 import { FRAME } from "../frames.ts";
 import { writeCall, writeCheckpoint, writeCommit, writeOpened, writeParked } from "../session_frames.ts";

@@ -13,8 +13,8 @@ import type {
   RowPage,
   StoreClient,
   StoredRow,
-} from "../../../functions/store_client.ts";
-import type { Key } from "../../../store/key.ts";
+} from "../../../functions/vocabulary/store_client.ts";
+import type { Key } from "../../../store/model/key.ts";
 import type { Payload } from "../frame_reader.ts";
 import type { FrameWriter } from "../frame_writer.ts";
 import { FRAME, FrameError } from "../frames.ts";
@@ -38,7 +38,7 @@ export class SiteError extends Error {
     super(message);
   }
 
-  /** Uncaught, it is the platform's problem also in Hono (functions/errors.ts, E2). */
+  /** Uncaught, it is the platform's problem also in Hono (functions/vocabulary/errors.ts, E2). */
   getResponse(): never {
     throw this;
   }

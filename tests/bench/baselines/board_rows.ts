@@ -6,8 +6,8 @@
  *     wrote a story, what a comment answers.
  * B2  Only lengths matter to what is measured: texts are as long as RUBBoS's, and say nothing.
  */
-import { encodeValue } from "../../../functions/value.ts";
-import { type Key, packKey, unpackKey } from "../../../store/key.ts";
+import { encodeValue } from "../../../functions/values/value.ts";
+import { type Key, packKey, unpackKey } from "../../../store/model/key.ts";
 import { longValue } from "./disk.ts";
 import type { Datum } from "./queries.ts";
 

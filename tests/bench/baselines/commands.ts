@@ -2,8 +2,8 @@
  * The paper's figure 6: 10,000 rows at edge-1, and a session that has run more and more commands there, each on one
  * row, goes on at edge-3, which holds nothing.
  */
-import { type Key, packKey } from "../../../store/key.ts";
-import { prefixRange } from "../../../store/range.ts";
+import { type Key, packKey } from "../../../store/model/key.ts";
+import { prefixRange } from "../../../store/model/range.ts";
 import { longValue } from "./disk.ts";
 import { type Client, OurTree, readOurs, writeOurs } from "./our_tree.ts";
 import type { Datum } from "./queries.ts";

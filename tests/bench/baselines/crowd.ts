@@ -1,5 +1,5 @@
 /** Crowds of clients that browse and comment at edges, the same ones on the baselines' tree and on ours. */
-import type { SiteId } from "../../../store/ports.ts";
+import type { SiteId } from "../../../store/model/ports.ts";
 import type { World } from "../../sim/world.ts";
 import { Random } from "../../board/random.ts";
 import type { Transitions } from "../../board/transitions.ts";

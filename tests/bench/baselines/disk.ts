@@ -3,8 +3,8 @@
  * same. Long values are kept once per length: a run holds gigabytes otherwise, and nobody reads them.
  */
 import { MemoryRows, MemoryStorage } from "../../../runtime/storage/memory.ts";
-import type { Commit } from "../../../store/ports.ts";
-import type { Row } from "../../../store/row.ts";
+import type { Commit } from "../../../store/model/ports.ts";
+import type { Row } from "../../../store/model/row.ts";
 import type { World } from "../../sim/world.ts";
 import { COMMIT_MS } from "./topology.ts";
 

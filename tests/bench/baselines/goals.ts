@@ -2,9 +2,9 @@
  * The goals for our handoffs and feeds, in virtual time: what links and syncs make of them when processors cost
  * nothing. The same figures with processors are those of `handoff` and `store`.
  */
-import { packKey } from "../../../store/key.ts";
-import { pointRange } from "../../../store/range.ts";
-import type { SiteId } from "../../../store/ports.ts";
+import { packKey } from "../../../store/model/key.ts";
+import { pointRange } from "../../../store/model/range.ts";
+import type { SiteId } from "../../../store/model/ports.ts";
 import { Random } from "../../board/random.ts";
 import { type Client, OurTree, readOurs, tokenBytes, writeOurs } from "./our_tree.ts";
 import type { Datum } from "./queries.ts";

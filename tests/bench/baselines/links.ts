@@ -10,7 +10,7 @@
  *     messages of one turn into one record, so this is the most that they take.
  * L4  What comes to a held site arrives when it is released.
  */
-import type { SiteId } from "../../../store/ports.ts";
+import type { SiteId } from "../../../store/model/ports.ts";
 import type { World } from "../../sim/world.ts";
 import { BYTES_PER_MS, oneWayMs, route } from "./topology.ts";
 

@@ -1,6 +1,6 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
-import { encodeMessage, type WireRow } from "../../../store/message.ts";
-import { packKey } from "../../../store/key.ts";
+import { encodeMessage, type WireRow } from "../../../store/wire/message.ts";
+import { packKey } from "../../../store/model/key.ts";
 import { framed, VirtualLinks } from "./links.ts";
 import { rowsBytes } from "./messages.ts";
 import { BYTES_PER_MS, roundTripMs, route } from "./topology.ts";

@@ -4,10 +4,10 @@
  *
  * Only lengths are needed: what a message says passes by reference, and values are never copied.
  */
-import { Writer } from "../../../store/codec.ts";
-import { encodeMessage, type WireRow } from "../../../store/message.ts";
-import type { Range } from "../../../store/range.ts";
-import type { Row } from "../../../store/row.ts";
+import { Writer } from "../../../store/model/codec.ts";
+import { encodeMessage, type WireRow } from "../../../store/wire/message.ts";
+import type { Range } from "../../../store/model/range.ts";
+import type { Row } from "../../../store/model/row.ts";
 
 /** SessionStore's stoken: id (16), time (8), current replica (4), status (1), nonce and tag of its encryption. */
 const STOKEN_BYTES = 16 + 8 + 4 + 1 + 12 + 16;

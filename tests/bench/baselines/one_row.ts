@@ -2,8 +2,8 @@
  * The paper's figure 5 and table IV: reads and writes of single rows of 1 KB at edge-1, in SessionStore's tree, in
  * ours, and in the rings with eager replication or strong consistency. Each row is another one, one after the other.
  */
-import { encodeValue } from "../../../functions/value.ts";
-import { type Key, packKey } from "../../../store/key.ts";
+import { encodeValue } from "../../../functions/values/value.ts";
+import { type Key, packKey } from "../../../store/model/key.ts";
 import { between } from "./links.ts";
 import { OurTree, readOurs, writeOurs } from "./our_tree.ts";
 import type { Datum, Query } from "./queries.ts";

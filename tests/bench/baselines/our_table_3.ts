@@ -2,10 +2,10 @@
  * Our own store on table III's scenario: the same crowds with the same queries, then each client of edge-1 goes on
  * elsewhere. Two moments: once what it wrote is known everywhere, and at once after the answer to a last write.
  *
- * Nothing is fetched before a client asks for it, but for what warms the edge in the background (store/warming.ts);
+ * Nothing is fetched before a client asks for it, but for what warms the edge in the background (store/session/warming.ts);
  * both are in `again`, and so are feeds and marks for the rows that the edge covers from then on.
  */
-import type { SiteId } from "../../../store/ports.ts";
+import type { SiteId } from "../../../store/model/ports.ts";
 import { browse, type CrowdOptions, crowds } from "./crowd.ts";
 import { between, type Tally } from "./links.ts";
 import { type Arrived, type Client, OurTree, readOurs, tokenBytes, writeOurs } from "./our_tree.ts";

@@ -7,11 +7,11 @@
  */
 import { Draws } from "../../sim/random.ts";
 import { START_MS, type World } from "../../sim/world.ts";
-import type { AttachedSession, Replica, TokenState } from "../../../store/api.ts";
-import type { Clock, SiteId } from "../../../store/ports.ts";
+import type { AttachedSession, Replica, TokenState } from "../../../store/api/api.ts";
+import type { Clock, SiteId } from "../../../store/model/ports.ts";
 import { openReplica } from "../../../store/replica.ts";
-import type { Row } from "../../../store/row.ts";
-import { deriveKeyRing, sealToken } from "../../../store/token.ts";
+import type { Row } from "../../../store/model/row.ts";
+import { deriveKeyRing, sealToken } from "../../../store/session/token.ts";
 import { VirtualDisk } from "./disk.ts";
 import type { VirtualLinks } from "./links.ts";
 import type { Datum, Query } from "./queries.ts";

@@ -2,8 +2,8 @@
  * Queries as SessionStore keeps them (its query cache and its command cache): ranges of keys, those subsumed by a
  * wider one left out.
  */
-import type { Key } from "../../../store/key.ts";
-import { isPoint, keyAfter, pointRange, type Range } from "../../../store/range.ts";
+import type { Key } from "../../../store/model/key.ts";
+import { isPoint, keyAfter, pointRange, type Range } from "../../../store/model/range.ts";
 
 /** A read: rows by key (SELECT … WHERE key IN …), or a range, from one of its ends, up to a limit (0: all of it). */
 export type Query =

@@ -14,8 +14,8 @@
  * R2  For `sibling` the parent knows what differs without being told what is there: less than an implementation
  *     can send. `sibling-whole` is the most that it has to. The paper does not say what its own sends.
  */
-import type { Key } from "../../../store/key.ts";
-import { compareVersions, type Row } from "../../../store/row.ts";
+import type { Key } from "../../../store/model/key.ts";
+import { compareVersions, type Row } from "../../../store/model/row.ts";
 import { queriesBytes, SWITCH_BYTES, versionsBytes } from "./messages.ts";
 import type { TreeSite } from "./tree_site.ts";
 

@@ -1,8 +1,8 @@
 import { deepStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
 import { builtInTransitions } from "../../board/transitions.ts";
-import { packKey } from "../../../store/key.ts";
-import { prefixRange } from "../../../store/range.ts";
-import { compareVersions, type Row } from "../../../store/row.ts";
+import { packKey } from "../../../store/model/key.ts";
+import { prefixRange } from "../../../store/model/range.ts";
+import { compareVersions, type Row } from "../../../store/model/row.ts";
 import { Board, PAPER_BOARD } from "./board_rows.ts";
 import { browse, crowds } from "./crowd.ts";
 import { PAPER_TABLE_3, paperComments } from "./paper_numbers.ts";

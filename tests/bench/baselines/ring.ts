@@ -11,10 +11,10 @@
  *
  * Nothing fails here, so what Cassandra has for that (hints, repair) is left out, and so are contended ballots.
  */
-import { compareVersions, type Row } from "../../../store/row.ts";
-import type { Key } from "../../../store/key.ts";
-import type { SiteId } from "../../../store/ports.ts";
-import { pointRange } from "../../../store/range.ts";
+import { compareVersions, type Row } from "../../../store/model/row.ts";
+import type { Key } from "../../../store/model/key.ts";
+import type { SiteId } from "../../../store/model/ports.ts";
+import { pointRange } from "../../../store/model/range.ts";
 import { ACK_BYTES, BALLOT_MESSAGE_BYTES, DIGEST_ANSWER_BYTES, queryBytes, rowsBytes } from "./messages.ts";
 import type { Datum } from "./queries.ts";
 import { COMMIT_MS, roundTripMs, SITES } from "./topology.ts";

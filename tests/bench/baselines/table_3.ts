@@ -5,7 +5,7 @@
  * What is compared: bytes and time until the client's next query may run; and, since some strategies leave rows
  * behind that the client will ask for, what it takes to run all its reads again there, one after the other.
  */
-import type { Key } from "../../../store/key.ts";
+import type { Key } from "../../../store/model/key.ts";
 import { browse, type CrowdOptions, crowds } from "./crowd.ts";
 import { between } from "./links.ts";
 import { queriesBytes, rowsBytes } from "./messages.ts";

@@ -2,7 +2,7 @@
  * The paper's emulated deployment (SessionStore, figure 2): a cloud, two cores, three edges; 1 Gbit/s; the network
  * below has the shape of the tree, so that two edges under different cores are t1 + t2 + t2 + t1 apart.
  */
-import type { SiteId } from "../../../store/ports.ts";
+import type { SiteId } from "../../../store/model/ports.ts";
 
 /** Sites in the order of the paper's figure, each after its parent. */
 export const PARENTS: ReadonlyMap<SiteId, SiteId | null> = new Map([

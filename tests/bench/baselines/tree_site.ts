@@ -7,11 +7,11 @@
  * T2  A write is on this site's disk when it resolves; the push daemon sends it on at once, one batch at a time.
  * T3  No pull daemon runs: the paper gives no period, and a switch that needs newer rows asks for them itself.
  */
-import type { Key } from "../../../store/key.ts";
-import { chunks } from "../../../store/message.ts";
-import type { SiteId } from "../../../store/ports.ts";
-import { pointRange, type Range, WHOLE } from "../../../store/range.ts";
-import { CLOCK_TICKS_PER_MS, compareVersions, type Row } from "../../../store/row.ts";
+import type { Key } from "../../../store/model/key.ts";
+import { chunks } from "../../../store/wire/message.ts";
+import type { SiteId } from "../../../store/model/ports.ts";
+import { pointRange, type Range, WHOLE } from "../../../store/model/range.ts";
+import { CLOCK_TICKS_PER_MS, compareVersions, type Row } from "../../../store/model/row.ts";
 import { MemoryRows } from "../../../runtime/storage/memory.ts";
 import type { World } from "../../sim/world.ts";
 import type { VirtualLinks } from "./links.ts";
@@ -27,7 +27,7 @@ export interface Around {
 
 /** Rows of one message. */
 const CHUNK_BYTES = 256 * 1024;
-/** A clock of the year after the epoch of store/row.ts, so that versions take the bytes that they take today. */
+/** A clock of the year after the epoch of store/model/row.ts, so that versions take the bytes that they take today. */
 const CLOCK_MS = 365 * 24 * 3_600_000;
 
 /** One site of the baselines' tree. */

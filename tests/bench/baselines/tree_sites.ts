@@ -1,5 +1,5 @@
 /** The baselines' six sites. */
-import type { SiteId } from "../../../store/ports.ts";
+import type { SiteId } from "../../../store/model/ports.ts";
 import type { Datum } from "./queries.ts";
 import { PARENTS } from "./topology.ts";
 import { type Around, TreeSite } from "./tree_site.ts";

@@ -6,9 +6,9 @@
  * names beside comments: with them a query gave twice the rows that the paper's gave. As RUBBoS has it, an answer is
  * counted in the comment that it answers, and a moderator's mark in the comment: whole rows are written again.
  */
-import type { Row } from "../../../store/row.ts";
-import type { Key } from "../../../store/key.ts";
-import { prefixRange } from "../../../store/range.ts";
+import type { Row } from "../../../store/model/row.ts";
+import type { Key } from "../../../store/model/key.ts";
+import { prefixRange } from "../../../store/model/range.ts";
 import type { Random } from "../../board/random.ts";
 import { type Transitions, Walk } from "../../board/transitions.ts";
 import type { Board } from "./board_rows.ts";

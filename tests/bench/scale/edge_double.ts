@@ -1,5 +1,5 @@
 /**
- * A light double of an edge: it speaks the protocol of a child (store/uplink.ts) and keeps nothing, so that a
+ * A light double of an edge: it speaks the protocol of a child (store/tree/uplink.ts) and keeps nothing, so that a
  * process holds ten thousand of them beside the real sites that are measured.
  *
  * Life: connect → hello → welcome → fetches the system range, as every site does, and its own → live: takes feeds,
@@ -8,22 +8,22 @@
  * E1  It sends what a real edge that does the same sends: tree_pass.ts runs a tree of real edges and one of doubles
  *     and says how the counts compare. What it is sent is counted, not kept.
  *     One that takes another number fetches everything, as a blank site does: a real one compares what it had
- *     (store/resync.ts). No pass of the benchmark brings that about.
+ *     (store/tree/resync.ts). No pass of the benchmark brings that about.
  * E2  It takes a message at once and sends no sooner than a millisecond later.
  */
-import { Reader } from "../../../store/codec.ts";
-import { MARK_IDLE_MS, MARK_MS_MIN } from "../../../store/limits.ts";
+import { Reader } from "../../../store/model/codec.ts";
+import { MARK_IDLE_MS, MARK_MS_MIN } from "../../../store/model/limits.ts";
 import {
   decodeMessage,
   encodeMessage,
   type Message,
   type Welcome,
   type WireRow,
-} from "../../../store/message.ts";
-import type { SiteId } from "../../../store/ports.ts";
-import type { Range } from "../../../store/range.ts";
-import { CLOCK_EPOCH_MS, CLOCK_TICKS_PER_MS } from "../../../store/row.ts";
-import { SYSTEM_RANGE } from "../../../store/topology.ts";
+} from "../../../store/wire/message.ts";
+import type { SiteId } from "../../../store/model/ports.ts";
+import type { Range } from "../../../store/model/range.ts";
+import { CLOCK_EPOCH_MS, CLOCK_TICKS_PER_MS } from "../../../store/model/row.ts";
+import { SYSTEM_RANGE } from "../../../store/members/topology.ts";
 import { kindOf, type Receiver, type VirtualWorld } from "./virtual.ts";
 
 /** Sends to its parent. */
@@ -135,7 +135,7 @@ export class EdgeDouble implements Receiver {
     this.#pushLater();
   }
 
-  /** Counts the rows (store/message.ts has the order of the fields). */
+  /** Counts the rows (store/wire/message.ts has the order of the fields). */
   #take(bytes: Uint8Array): void {
     const reader = new Reader(bytes);
     reader.byte();

@@ -5,9 +5,9 @@
  * F1  Doubles have no delay on their way in and one millisecond on their way out; replicas one each way.
  */
 import { MemoryStorage } from "../../../runtime/storage/memory.ts";
-import type { Replica } from "../../../store/api.ts";
-import type { SiteId, Storage } from "../../../store/ports.ts";
-import type { Range } from "../../../store/range.ts";
+import type { Replica } from "../../../store/api/api.ts";
+import type { SiteId, Storage } from "../../../store/model/ports.ts";
+import type { Range } from "../../../store/model/range.ts";
 import { openReplica } from "../../../store/replica.ts";
 import { EdgeDouble } from "./edge_double.ts";
 import { VirtualWorld } from "./virtual.ts";

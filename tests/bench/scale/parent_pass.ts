@@ -5,9 +5,9 @@
  *
  * Input (fresh.ts): {@link ParentInput}; answer: {@link ParentResult}. Needs `--expose-gc`.
  */
-import { packKey } from "../../../store/key.ts";
-import { pointRange, prefixRange, type Range } from "../../../store/range.ts";
-import { CLOCK_EPOCH_MS, CLOCK_TICKS_PER_MS } from "../../../store/row.ts";
+import { packKey } from "../../../store/model/key.ts";
+import { pointRange, prefixRange, type Range } from "../../../store/model/range.ts";
+import { CLOCK_EPOCH_MS, CLOCK_TICKS_PER_MS } from "../../../store/model/row.ts";
 import { freshAnswer, freshInput } from "../fresh.ts";
 import type { EdgeDouble } from "./edge_double.ts";
 import { Forest } from "./forest.ts";

@@ -6,9 +6,9 @@
  *
  * Input (fresh.ts): {@link TreeInput}; answer: figures by name. Needs `--expose-gc`.
  */
-import type { AttachedSession, Replica, TokenState } from "../../../store/api.ts";
-import { type Key, packKey } from "../../../store/key.ts";
-import { deriveKeyRing, sealToken } from "../../../store/token.ts";
+import type { AttachedSession, Replica, TokenState } from "../../../store/api/api.ts";
+import { type Key, packKey } from "../../../store/model/key.ts";
+import { deriveKeyRing, sealToken } from "../../../store/session/token.ts";
 import { freshAnswer, freshInput } from "../fresh.ts";
 import { type Forest, plant, type Site } from "./forest.ts";
 import { cpuMicros, heapBytes } from "./virtual.ts";

@@ -8,9 +8,9 @@
  */
 import { cpuUsage } from "node:process";
 import { setImmediate } from "node:timers";
-import { decodeMessage } from "../../../store/message.ts";
-import type { Clock, SiteId } from "../../../store/ports.ts";
-import { CLOCK_EPOCH_MS } from "../../../store/row.ts";
+import { decodeMessage } from "../../../store/wire/message.ts";
+import type { Clock, SiteId } from "../../../store/model/ports.ts";
+import { CLOCK_EPOCH_MS } from "../../../store/model/row.ts";
 
 /** Who takes messages. */
 export interface Receiver {

@@ -2,10 +2,10 @@
  * What the data plane adds to a message: the bytes of its frames but for the payload (docs/protocol/session-frames.md),
  * and where hosts hold the log those that an output carries of it (docs/protocol/hosts.md).
  */
-import { type From, Session } from "../../../functions/session.ts";
-import { encodeToHome, encodeToHost } from "../../../functions/peers/mod.ts";
-import { encodeKept } from "../../../functions/peers/frame_bytes.ts";
-import { Series, type SeriesStart } from "../../../functions/sealed_log/mod.ts";
+import { type From, Session } from "../../../functions/class/session.ts";
+import { encodeToHome, encodeToHost } from "../../../functions/sessions/attach/mod.ts";
+import { encodeKept } from "../../../functions/sessions/attach/frame_bytes.ts";
+import { Series, type SeriesStart } from "../../../functions/sessions/sealed/mod.ts";
 import { NO_HEAD, wrapPiece } from "../../../runtime/stateful/pieces.ts";
 import { inMacrotask } from "../../turns/run.ts";
 import { Solo } from "../../turns/solo.ts";

@@ -3,10 +3,10 @@
  * without one, and its replay. In one macrotask, with no site and no socket.
  */
 import { decodeCall, encodeAnswer, encodeCall } from "../../../functions/calls/call.ts";
-import type { FeedHome } from "../../../functions/sealed_log/mod.ts";
-import { HostFeeds } from "../../../functions/sealed_log/mod.ts";
-import { type From, Session } from "../../../functions/session.ts";
-import { decodeValue, encodeValue } from "../../../functions/value.ts";
+import type { FeedHome } from "../../../functions/sessions/sealed/mod.ts";
+import { HostFeeds } from "../../../functions/sessions/sealed/mod.ts";
+import { type From, Session } from "../../../functions/class/session.ts";
+import { decodeValue, encodeValue } from "../../../functions/values/value.ts";
 import { NO_HEAD, wrapPiece } from "../../../runtime/stateful/pieces.ts";
 import { inMacrotask } from "../../turns/run.ts";
 import { Solo } from "../../turns/solo.ts";

@@ -3,8 +3,8 @@
  * in the same process it would be less: what is let go of meanwhile is taken off.
  */
 import { encodeCall } from "../../../functions/calls/call.ts";
-import { Session } from "../../../functions/session.ts";
-import { encodeValue } from "../../../functions/value.ts";
+import { Session } from "../../../functions/class/session.ts";
+import { encodeValue } from "../../../functions/values/value.ts";
 import { inMacrotask } from "../../turns/run.ts";
 import { Solo } from "../../turns/solo.ts";
 import { freshAnswer, freshInput } from "../fresh.ts";

@@ -4,7 +4,7 @@
  */
 import { Table } from "../../../examples/scrabble/game.ts";
 import type { View } from "../../../examples/scrabble/messages.ts";
-import type { SessionObject } from "../../../functions/turns/handler.ts";
+import type { SessionObject } from "../../../functions/sessions/turn/handler.ts";
 import { made } from "../../games/made.ts";
 import { wish } from "../../games/scrabble_bot.ts";
 import { Draws } from "../../sim/random.ts";

@@ -11,12 +11,12 @@
 import { cpuUsage } from "node:process";
 import { setImmediate } from "node:timers";
 import { MemoryStorage } from "../../../runtime/storage/memory.ts";
-import { packKey } from "../../../store/key.ts";
-import { MARK_IDLE_MS } from "../../../store/limits.ts";
-import { decodeMessage, encodeMessage, type Message } from "../../../store/message.ts";
-import type { Clock } from "../../../store/ports.ts";
-import { prefixRange } from "../../../store/range.ts";
-import { CLOCK_EPOCH_MS, CLOCK_TICKS_PER_MS } from "../../../store/row.ts";
+import { packKey } from "../../../store/model/key.ts";
+import { MARK_IDLE_MS } from "../../../store/model/limits.ts";
+import { decodeMessage, encodeMessage, type Message } from "../../../store/wire/message.ts";
+import type { Clock } from "../../../store/model/ports.ts";
+import { prefixRange } from "../../../store/model/range.ts";
+import { CLOCK_EPOCH_MS, CLOCK_TICKS_PER_MS } from "../../../store/model/row.ts";
 import { openReplica } from "../../../store/replica.ts";
 import { freshAnswer, freshInput } from "../fresh.ts";
 

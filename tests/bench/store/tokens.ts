@@ -1,7 +1,7 @@
 /** Sizes of session tokens: by the depth of the tree, in trees of ten and of ten thousand sites. */
-import { deriveKeyRing, sealToken } from "../../../store/token.ts";
-import type { TokenState } from "../../../store/api.ts";
-import { CLOCK_EPOCH_MS, CLOCK_TICKS_PER_MS } from "../../../store/row.ts";
+import { deriveKeyRing, sealToken } from "../../../store/session/token.ts";
+import type { TokenState } from "../../../store/api/api.ts";
+import { CLOCK_EPOCH_MS, CLOCK_TICKS_PER_MS } from "../../../store/model/row.ts";
 import { type BenchRecord, record } from "../record.ts";
 
 /** A session of ten years from now, in a journal that has seen 10¹² changes. */

@@ -2,9 +2,9 @@
  * The small app that wrote the recorded logs of this folder: it uses what a log has an entry for. It must stay as it is;
  * what it can't show is for another app beside it.
  */
-import { Session } from "../../../functions/session.ts";
+import { Session } from "../../../functions/class/session.ts";
 import { list, map } from "../../../functions/tracked/mod.ts";
-import type { Program } from "../../../functions/turns/program.ts";
+import type { Program } from "../../../functions/sessions/turn/program.ts";
 import { stage } from "../../turns/robot.ts";
 
 const program = (): Program => {

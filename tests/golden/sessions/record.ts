@@ -4,8 +4,8 @@
  *   deno run -A tests/golden/sessions/record.ts FILE
  */
 import { encodeCall } from "../../../functions/calls/call.ts";
-import type { HandledEvent } from "../../../functions/turns/mod.ts";
-import { encodeValue } from "../../../functions/value.ts";
+import type { HandledEvent } from "../../../functions/sessions/turn/mod.ts";
+import { encodeValue } from "../../../functions/values/value.ts";
 import { inMacrotask } from "../../turns/run.ts";
 import { Solo } from "../../turns/solo.ts";
 import { Ledger } from "./ledger.ts";

@@ -4,7 +4,7 @@
  */
 import { decodePacket, encodePacket, type Entry } from "../../../store/owners/packet.ts";
 import type { Fellows } from "../../../store/owners/tuples.ts";
-import type { Storage } from "../../../store/ports.ts";
+import type { Storage } from "../../../store/model/ports.ts";
 import type { World } from "../../sim/world.ts";
 import type { Wrongs } from "./owner_site.ts";
 import type { OwnersPlan } from "./simulation.ts";

@@ -8,7 +8,7 @@
  *   for dead that lived, or the one that had acted died before the others knew.
  * - choice: no suspect gets a new tuple.
  */
-import type { SiteId } from "../../../store/ports.ts";
+import type { SiteId } from "../../../store/model/ports.ts";
 import type { Excused } from "../../sim/excuses.ts";
 import type { SiteEvent } from "./owner_site.ts";
 

@@ -2,16 +2,16 @@
  * One site that holds tuples, in virtual time: a disk, and one process after another over it, each with a detector,
  * the production code of tuples, and a user that acts on what is `mine` after a while.
  */
-import { decodeMessage, encodeMessage } from "../../../store/message.ts";
+import { decodeMessage, encodeMessage } from "../../../store/wire/message.ts";
 import {
   type Candidate,
   checkOwners,
   chooseOwners,
   type OwnersSettings,
-} from "../../../store/owners/choose.ts";
-import { Detector } from "../../../store/owners/detector.ts";
+} from "../../../store/presence/choose.ts";
+import { Detector } from "../../../store/presence/detector.ts";
 import { type Fellows, Tuples } from "../../../store/owners/tuples.ts";
-import type { SiteId, Storage } from "../../../store/ports.ts";
+import type { SiteId, Storage } from "../../../store/model/ports.ts";
 import { SimDisk } from "../../sim/disk.ts";
 import type { Endpoint, SimNetwork } from "../../sim/network.ts";
 import type { Draws } from "../../sim/random.ts";

@@ -4,10 +4,10 @@
  * Stages: safety phase (producers, crashes, wipes of at most f disks, partitions, slow links) → healing → users pause:
  * every tuple that is left is at f + 1 sites and acted on at one → users go on: nothing is left anywhere.
  */
-import { packKey } from "../../../store/key.ts";
+import { packKey } from "../../../store/model/key.ts";
 import { NO_OWNERS } from "../../../store/owners/site_owners.ts";
 import { decodeState } from "../../../store/owners/tuple.ts";
-import type { SiteId } from "../../../store/ports.ts";
+import type { SiteId } from "../../../store/model/ports.ts";
 import { SimNetwork } from "../../sim/network.ts";
 import { Draws } from "../../sim/random.ts";
 import { World } from "../../sim/world.ts";

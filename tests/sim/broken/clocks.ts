@@ -1,4 +1,4 @@
-/** Variants of what a site believes of its wall clock (store/wall.ts, store/timekeeper.ts). */
+/** Variants of what a site believes of its wall clock (store/model/wall.ts, store/tree/timekeeper.ts). */
 import { hooked, type Variant, withFaults } from "./hooks.ts";
 
 export const believesLeaps: Variant = {

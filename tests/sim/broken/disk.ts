@@ -1,7 +1,7 @@
 /** Variants of what is on disk and covered when a site answers. */
-import type { Replica } from "../../../store/api.ts";
-import type { Key } from "../../../store/key.ts";
-import { type Commit, DamagedRows, type SiteId, type Storage } from "../../../store/ports.ts";
+import type { Replica } from "../../../store/api/api.ts";
+import type { Key } from "../../../store/model/key.ts";
+import { type Commit, DamagedRows, type SiteId, type Storage } from "../../../store/model/ports.ts";
 import { hooked, slowDisks, type Variant, withFaults } from "./hooks.ts";
 import { besieged } from "./wards.ts";
 

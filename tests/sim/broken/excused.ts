@@ -2,9 +2,9 @@
  * Variants that hide behind what checkers let pass: a lost disk, a deletion that nobody knows the end of, a value that
  * may have expired, a write that may be refused, a watcher that had nothing to hear.
  */
-import { StoreUnavailable } from "../../../store/api.ts";
-import type { Key } from "../../../store/key.ts";
-import type { SiteId, Storage } from "../../../store/ports.ts";
+import { StoreUnavailable } from "../../../store/api/api.ts";
+import type { Key } from "../../../store/model/key.ts";
+import type { SiteId, Storage } from "../../../store/model/ports.ts";
 import { WARD_RECORD } from "../../../store/wards/ward.ts";
 import { NO_FAULTS, type Plan } from "../topology.ts";
 import { deep, hooked, type Variant, withFaults } from "./hooks.ts";

@@ -1,8 +1,8 @@
 /** Variants of the handoff: what a session brings along, and what it takes for arrived (PROTOCOL, "Handoff"). */
-import type { OpenReplica, Replica, TokenState } from "../../../store/api.ts";
-import type { Key } from "../../../store/key.ts";
-import type { Carry } from "../../../store/message.ts";
-import type { SiteId } from "../../../store/ports.ts";
+import type { OpenReplica, Replica, TokenState } from "../../../store/api/api.ts";
+import type { Key } from "../../../store/model/key.ts";
+import type { Carry } from "../../../store/wire/message.ts";
+import type { SiteId } from "../../../store/model/ports.ts";
 import { deep, hooked, restless, type Variant, withFaults } from "./hooks.ts";
 
 /** Filters the rows of a carry as it arrives. */

@@ -2,9 +2,15 @@
  * How a variant breaks the store: wrappers around a replica's ports, messages and sessions, and changes of the
  * plan that make a run likely to need the rule that is broken. Production code is left as it is.
  */
-import type { AttachedSession, OpenReplica, Replica, ReplicaPorts, TokenState } from "../../../store/api.ts";
-import { decodeMessage, encodeMessage, type Message } from "../../../store/message.ts";
-import type { Clock, SiteId, Storage } from "../../../store/ports.ts";
+import type {
+  AttachedSession,
+  OpenReplica,
+  Replica,
+  ReplicaPorts,
+  TokenState,
+} from "../../../store/api/api.ts";
+import { decodeMessage, encodeMessage, type Message } from "../../../store/wire/message.ts";
+import type { Clock, SiteId, Storage } from "../../../store/model/ports.ts";
 import { NO_OWNERS } from "../../../store/owners/site_owners.ts";
 import { openReplica } from "../../../store/replica.ts";
 import type { Plan } from "../topology.ts";

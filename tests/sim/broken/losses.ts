@@ -1,9 +1,9 @@
 /** Variants of what follows the loss of disks: who is waited for, and what is known of who was there. */
-import { unpackKey } from "../../../store/key.ts";
-import { encodeMessage, type Message, type WireRow } from "../../../store/message.ts";
-import type { ReplicaPorts } from "../../../store/api.ts";
-import type { SiteId } from "../../../store/ports.ts";
-import { decodeJson } from "../../../store/topology.ts";
+import { unpackKey } from "../../../store/model/key.ts";
+import { encodeMessage, type Message, type WireRow } from "../../../store/wire/message.ts";
+import type { ReplicaPorts } from "../../../store/api/api.ts";
+import type { SiteId } from "../../../store/model/ports.ts";
+import { decodeJson } from "../../../store/members/topology.ts";
 import type { FaultPlan, Plan, SitePlan } from "../topology.ts";
 import { deep, hooked, type Variant, withFaults } from "./hooks.ts";
 

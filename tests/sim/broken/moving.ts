@@ -1,9 +1,15 @@
-/** Variants of sites that get another parent (store/adoption.ts). */
-import { type Key, packKey, unpackKey } from "../../../store/key.ts";
-import { encodeMessage, type Hello, type Message, type Moved, type WireRow } from "../../../store/message.ts";
-import { holds, prefixRange, type Range } from "../../../store/range.ts";
-import { decodeJson, encodeJson, type Ended, SYSTEM_RANGE } from "../../../store/topology.ts";
-import type { SiteId } from "../../../store/ports.ts";
+/** Variants of sites that get another parent (store/change/adoption.ts). */
+import { type Key, packKey, unpackKey } from "../../../store/model/key.ts";
+import {
+  encodeMessage,
+  type Hello,
+  type Message,
+  type Moved,
+  type WireRow,
+} from "../../../store/wire/message.ts";
+import { holds, prefixRange, type Range } from "../../../store/model/range.ts";
+import { decodeJson, encodeJson, type Ended, SYSTEM_RANGE } from "../../../store/members/topology.ts";
+import type { SiteId } from "../../../store/model/ports.ts";
 import { NO_FAULTS, type Plan } from "../topology.ts";
 import { hooked, restless, type Variant, withFaults } from "./hooks.ts";
 

@@ -1,8 +1,8 @@
-/** Variants of what is kept of incarnations that are over (store/past.ts). */
-import type { WireRow } from "../../../store/message.ts";
-import { holds, prefixRange } from "../../../store/range.ts";
-import { packKey } from "../../../store/key.ts";
-import { decodeJson, encodeJson, type PastGroup } from "../../../store/topology.ts";
+/** Variants of what is kept of incarnations that are over (store/change/past.ts). */
+import type { WireRow } from "../../../store/wire/message.ts";
+import { holds, prefixRange } from "../../../store/model/range.ts";
+import { packKey } from "../../../store/model/key.ts";
+import { decodeJson, encodeJson, type PastGroup } from "../../../store/members/topology.ts";
 import { hooked, type Variant, withFaults } from "./hooks.ts";
 
 const PAST_RANGE = prefixRange(packKey(["s", "past"]));

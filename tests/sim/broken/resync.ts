@@ -1,9 +1,9 @@
-/** Variants of what a site compares that has rows from under another parent (store/resync.ts). */
-import { Reader, Writer } from "../../../store/codec.ts";
-import type { Key } from "../../../store/key.ts";
-import { encodeMessage, type Message } from "../../../store/message.ts";
-import type { SiteId, Storage } from "../../../store/ports.ts";
-import { holds, type Range } from "../../../store/range.ts";
+/** Variants of what a site compares that has rows from under another parent (store/tree/resync.ts). */
+import { Reader, Writer } from "../../../store/model/codec.ts";
+import type { Key } from "../../../store/model/key.ts";
+import { encodeMessage, type Message } from "../../../store/wire/message.ts";
+import type { SiteId, Storage } from "../../../store/model/ports.ts";
+import { holds, type Range } from "../../../store/model/range.ts";
 import { NO_FAULTS, type Plan } from "../topology.ts";
 import { hooked, type Variant } from "./hooks.ts";
 

@@ -1,10 +1,10 @@
 /** Variants of push, feed, fetch and joining: what neighbours tell each other (PROTOCOL, "Invariants"). */
-import type { OpenReplica } from "../../../store/api.ts";
-import { type Key, packKey } from "../../../store/key.ts";
-import { encodeMessage, type Feed, type Message } from "../../../store/message.ts";
-import type { SiteId } from "../../../store/ports.ts";
-import { isWardTalk } from "../../../store/wards/message.ts";
-import { holds, prefixRange, type Range } from "../../../store/range.ts";
+import type { OpenReplica } from "../../../store/api/api.ts";
+import { type Key, packKey } from "../../../store/model/key.ts";
+import { encodeMessage, type Feed, type Message } from "../../../store/wire/message.ts";
+import type { SiteId } from "../../../store/model/ports.ts";
+import { isWardTalk } from "../../../store/wire/ward_message.ts";
+import { holds, prefixRange, type Range } from "../../../store/model/range.ts";
 import { hooked, restless, slowDisks, type Variant, withFaults } from "./hooks.ts";
 
 const ENDED_RANGE: Range = prefixRange(packKey(["s", "ended"]));

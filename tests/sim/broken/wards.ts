@@ -1,7 +1,7 @@
 /** Variants of wards: what owners hold for a site, and who believes them (PROTOCOL O1–O6). */
-import type { Position } from "../../../store/row.ts";
-import type { Message } from "../../../store/message.ts";
-import { encodeMessage } from "../../../store/message.ts";
+import type { Position } from "../../../store/model/row.ts";
+import type { Message } from "../../../store/wire/message.ts";
+import { encodeMessage } from "../../../store/wire/message.ts";
 import { NO_OWNERS } from "../../../store/owners/site_owners.ts";
 import { hooked, type Hooks, type Variant } from "./hooks.ts";
 import { NO_FAULTS, type Plan } from "../topology.ts";

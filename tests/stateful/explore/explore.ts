@@ -17,8 +17,8 @@ import {
   lastOf,
   type LogPiece,
   type LogState,
-} from "../../../functions/homes/asks.ts";
-import type { Owner } from "../../../functions/homes/mod.ts";
+} from "../../../functions/sessions/log/asks.ts";
+import type { Owner } from "../../../functions/sessions/home/mod.ts";
 import { isHeld, lostSteps } from "./lost.ts";
 import { arbiter, BLANK, keeper, LEAP, logOf, NAME } from "./real.ts";
 import {

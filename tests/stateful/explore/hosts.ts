@@ -1,7 +1,7 @@
 /**
  * All states of a few homes of one stateful session whose hosts hold the log, over the production code of what a host
  * takes and promises (HostLog) and of whom a home goes by (host_owners.ts). Disks, the arbiter's row and the way of
- * messages are modelled: functions/homes has a search of its own (explore.ts).
+ * messages are modelled: functions/sessions/home has a search of its own (explore.ts).
  *
  * Nothing is in order but what the rules order: a home does any step at any time, or never; what it sent may arrive at
  * any later time; what it was answered it may use at any later time. So crashes, late messages of fenced homes and
@@ -10,10 +10,10 @@
  * Checked in every state: what hosts have taken and what was released to others are parts of one history, and a home
  * that has opened has all that an earlier one let out.
  */
-import { disksOf, HostOwners, hostsOf, missing } from "../../../functions/homes/host_owners.ts";
-import type { Owner } from "../../../functions/homes/mod.ts";
-import { HostLog } from "../../../functions/sealed_log/host_log.ts";
-import { SALT_BYTES, TAG_BYTES } from "../../../functions/sealed_log/limits.ts";
+import { disksOf, HostOwners, hostsOf, missing } from "../../../functions/sessions/log/host_owners.ts";
+import type { Owner } from "../../../functions/sessions/home/mod.ts";
+import { HostLog } from "../../../functions/sessions/sealed/host_log.ts";
+import { SALT_BYTES, TAG_BYTES } from "../../../functions/sessions/sealed/limits.ts";
 import type { Explored } from "./explore.ts";
 
 export type BrokenHosts =
@@ -113,7 +113,7 @@ const put = <T>(list: readonly T[], at: number, value: T): readonly T[] =>
 const diskOwner = (disk: number): Owner => ({ site: `d${disk}`, disk: 1 });
 const sameOwners = (a: readonly Owner[], b: readonly Owner[]): boolean =>
   a.length === b.length && a.every(({ site }) => b.some((other) => other.site === site));
-/** As functions/homes has it: the later epoch, then the longer one. */
+/** As functions/sessions/home has it: the later epoch, then the longer one. */
 const further = (a: Log, b: Log): number => (b.at(-1) ?? 0) - (a.at(-1) ?? 0) || b.length - a.length;
 
 /** A whole record of these entries: a model's, whose seal is nothing. */

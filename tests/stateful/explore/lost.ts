@@ -4,8 +4,8 @@
  * A site says how far it has heard of the arbiter, and what it has of the name, at any time, or never. Its process may
  * have been another one before: then its homes are dead, and it has heard of what its disk has.
  */
-import { foundOf, rowOfLogs } from "../../../functions/homes/rebuild.ts";
-import type { HomeWord, RowState } from "../../../functions/homes/asks.ts";
+import { foundOf, rowOfLogs } from "../../../functions/sessions/home/rebuild.ts";
+import type { HomeWord, RowState } from "../../../functions/sessions/log/asks.ts";
 import {
   arbiterAfter,
   BLANK,

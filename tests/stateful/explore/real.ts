@@ -2,7 +2,7 @@
  * The production code of keepers and of the arbiter as a function: what is on a disk, an ask → its reply, what is on the
  * disk then. So each is explored as the state machine that it is.
  */
-import { type Answer, Arbiter } from "../../../functions/homes/arbiter.ts";
+import { type Answer, Arbiter } from "../../../functions/sessions/home/arbiter.ts";
 import type {
   ArbiterAsk,
   HomeWord,
@@ -11,15 +11,15 @@ import type {
   LogState,
   Reply,
   RowState,
-} from "../../../functions/homes/asks.ts";
-import { GroupCommit } from "../../../functions/homes/group_commit.ts";
-import { Keepers, loadDisk } from "../../../functions/homes/keepers.ts";
-import type { StatefulName } from "../../../functions/homes/mod.ts";
-import type { Word } from "../../../functions/homes/rebuild.ts";
+} from "../../../functions/sessions/log/asks.ts";
+import { GroupCommit } from "../../../functions/sessions/log/group_commit.ts";
+import { Keepers, loadDisk } from "../../../functions/sessions/log/keepers.ts";
+import type { StatefulName } from "../../../functions/sessions/home/mod.ts";
+import type { Word } from "../../../functions/sessions/home/rebuild.ts";
 import { MemoryRows, MemoryStorage } from "../../../runtime/storage/memory.ts";
-import { type Key, packKey } from "../../../store/key.ts";
-import type { Clock, SiteId } from "../../../store/ports.ts";
-import { WHOLE } from "../../../store/range.ts";
+import { type Key, packKey } from "../../../store/model/key.ts";
+import type { Clock, SiteId } from "../../../store/model/ports.ts";
+import { WHOLE } from "../../../store/model/range.ts";
 
 /** Rows by key, as text, and the number of that text: equal disks are equal numbers. */
 export type Disk = number;

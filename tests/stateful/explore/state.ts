@@ -1,7 +1,7 @@
 /** What is explored of a stateful session (explore.ts), and a state of it. */
-import type { LogState, RowState } from "../../../functions/homes/asks.ts";
-import type { Owner } from "../../../functions/homes/mod.ts";
-import type { Word } from "../../../functions/homes/rebuild.ts";
+import type { LogState, RowState } from "../../../functions/sessions/log/asks.ts";
+import type { Owner } from "../../../functions/sessions/home/mod.ts";
+import type { Word } from "../../../functions/sessions/home/rebuild.ts";
 import type { Disk, HeardSites } from "./real.ts";
 
 /** What is explored, and which rule is left out. */

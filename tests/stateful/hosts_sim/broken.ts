@@ -1,9 +1,9 @@
 /** Sessions whose hosts hold the log, broken on purpose, each in one rule. */
-import { HostOwners } from "../../../functions/homes/host_owners.ts";
-import { HomePeer } from "../../../functions/peers/home_peer.ts";
-import { type Appended, HomeSide } from "../../../functions/peers/mod.ts";
-import { Lobby } from "../../../functions/peers/lobby.ts";
-import { Reach } from "../../../functions/peers/reach.ts";
+import { HostOwners } from "../../../functions/sessions/log/host_owners.ts";
+import { HomePeer } from "../../../functions/sessions/attach/home_peer.ts";
+import { type Appended, HomeSide } from "../../../functions/sessions/attach/mod.ts";
+import { Lobby } from "../../../functions/sessions/attach/lobby.ts";
+import { Reach } from "../../../functions/sessions/attach/reach.ts";
 import { peerKeys } from "../../../runtime/stateful/host_logs.ts";
 import type { Violation } from "./check.ts";
 import { contested, forced, forcedAndLost, wiped } from "./hard.ts";

@@ -1,5 +1,5 @@
 /** The way between a client and a site, as bytes. */
-import type { Channel, ChannelReader } from "../../../functions/peers/mod.ts";
+import type { Channel, ChannelReader } from "../../../functions/sessions/attach/mod.ts";
 import type { Draws } from "../../sim/random.ts";
 import type { World } from "../../sim/world.ts";
 

@@ -7,8 +7,8 @@ import {
   type HostEnd,
   HostSide,
   type HostState,
-} from "../../../functions/peers/mod.ts";
-import { HostLog, openHostLog } from "../../../functions/sealed_log/mod.ts";
+} from "../../../functions/sessions/attach/mod.ts";
+import { HostLog, openHostLog } from "../../../functions/sessions/sealed/mod.ts";
 import type { Draws } from "../../sim/random.ts";
 import type { World } from "../../sim/world.ts";
 import type { Line } from "./channel.ts";

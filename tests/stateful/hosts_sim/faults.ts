@@ -1,5 +1,5 @@
 /** What goes wrong in a run, drawn from its plan: with sites, with clients, and between them. */
-import { encodeToHome } from "../../../functions/peers/mod.ts";
+import { encodeToHome } from "../../../functions/sessions/attach/mod.ts";
 import type { SimNetwork } from "../../sim/network.ts";
 import type { Draws } from "../../sim/random.ts";
 import type { World } from "../../sim/world.ts";

@@ -2,10 +2,10 @@
  * The isolates of one process of a site, in one: it runs the program, event by event, and says what comes of it. It is
  * lost with the process, or alone.
  */
-import type { Commit, HandledEvent, Opened, OpenSession } from "../../../functions/turns/mod.ts";
-import { subjectOf } from "../../../functions/turns/subject.ts";
+import type { Commit, HandledEvent, Opened, OpenSession } from "../../../functions/sessions/turn/mod.ts";
+import { subjectOf } from "../../../functions/class/subject.ts";
 import type { ChannelSink } from "../../../runtime/isolate/mod.ts";
-import { packKey } from "../../../store/key.ts";
+import { packKey } from "../../../store/model/key.ts";
 import type { Draws } from "../../sim/random.ts";
 import {
   acknowledged,

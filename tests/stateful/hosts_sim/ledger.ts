@@ -2,7 +2,7 @@
  * What is known of a run from outside: what any isolate ever made, what of it was released, what was written down, what
  * the arbiter has on record. Whoever is told something is held against it at once.
  */
-import type { Home, HomeRow } from "../../../functions/homes/mod.ts";
+import type { Home, HomeRow } from "../../../functions/sessions/home/mod.ts";
 import type { Violation } from "./check.ts";
 import type { Entry, State } from "./program.ts";
 

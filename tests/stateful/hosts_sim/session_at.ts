@@ -8,9 +8,9 @@ import {
   type Homes,
   type Opened,
   type StatefulName,
-} from "../../../functions/homes/mod.ts";
-import type { HostsPort } from "../../../functions/homes/hosts_asked.ts";
-import { CLOSE, decodeToHost, encodeToHost, type PeerClock } from "../../../functions/peers/mod.ts";
+} from "../../../functions/sessions/home/mod.ts";
+import type { HostsPort } from "../../../functions/sessions/log/hosts_asked.ts";
+import { CLOSE, decodeToHost, encodeToHost, type PeerClock } from "../../../functions/sessions/attach/mod.ts";
 import type { LiveVersion } from "../../../runtime/deploy/mod.ts";
 import { appSpace } from "../../../runtime/gateway/session_store.ts";
 import { EgressRules } from "../../../runtime/isolate/egress_rules.ts";
@@ -306,7 +306,7 @@ export class SiteProcess {
     });
   }
 
-  /** How openings reach hosts (functions/homes, HostsPort). */
+  /** How openings reach hosts (functions/sessions/home, HostsPort). */
   readonly hosts: HostsPort = {
     ask: async (...asked) => {
       const { probe, wrongs: { asksNobody = false, asksOne = false } } = this.#parts.around;

@@ -7,7 +7,7 @@
  * lost, the session rests and moves; channels break, clients roam, leave, stay away, begin again) → healing: everything
  * that was sent is in the log, everybody has been told all → the checker.
  */
-import type { HostEnd } from "../../../functions/peers/mod.ts";
+import type { HostEnd } from "../../../functions/sessions/attach/mod.ts";
 import { Problem } from "../../../runtime/gateway/problem.ts";
 import { SimNetwork } from "../../sim/network.ts";
 import { Draws } from "../../sim/random.ts";

@@ -3,8 +3,8 @@
  * so that whoever collects them sees a fork, a repeat or a hole. `Ledger` says the same by itself, from what is in the
  * log: it shares no code with what it is compared to.
  */
-import { type From, Session } from "../../../functions/session.ts";
-import type { TurnLoop } from "../../../functions/turns/turn_loop.ts";
+import { type From, Session } from "../../../functions/class/session.ts";
+import type { TurnLoop } from "../../../functions/sessions/turn/turn_loop.ts";
 
 /** What a message asks for. */
 export type Op = "echo" | "all" | "big" | "quiet" | "throw" | "kick" | "slow" | "tick" | "none";

@@ -2,9 +2,9 @@
  * The log of a session at its owners, and homes of it: each with the real home side of its peers and the real executor,
  * a disk of others that takes its time, an isolate that is killed, a clock that jumps, pauses, and an end.
  */
-import { HomeSide, type PeerInput, type Released } from "../../../functions/peers/mod.ts";
-import { SESSION_SLOT, type SessionSlot } from "../../../functions/session_slot.ts";
-import { readEntries } from "../../../functions/turns/log_entry.ts";
+import { HomeSide, type PeerInput, type Released } from "../../../functions/sessions/attach/mod.ts";
+import { SESSION_SLOT, type SessionSlot } from "../../../functions/class/session_slot.ts";
+import { readEntries } from "../../../functions/sessions/turn/log_entry.ts";
 import type {
   Checkpoint,
   Commit,
@@ -13,9 +13,9 @@ import type {
   Opened,
   OpenSession,
   SessionSink,
-} from "../../../functions/turns/mod.ts";
-import { type LoopHost, TurnLoop } from "../../../functions/turns/turn_loop.ts";
-import type { Program } from "../../../functions/turns/program.ts";
+} from "../../../functions/sessions/turn/mod.ts";
+import { type LoopHost, TurnLoop } from "../../../functions/sessions/turn/turn_loop.ts";
+import type { Program } from "../../../functions/sessions/turn/program.ts";
 import type { Draws } from "../../sim/random.ts";
 import { keptAfter } from "../../turns/kept_checkpoint.ts";
 import { joined } from "../../turns/entries.ts";

@@ -1,5 +1,5 @@
 /** A device with the real host side: sends at random, comes back when its channel is gone, and notes all that it hears. */
-import { type HostEnd, HostSide, type HostState } from "../../../functions/peers/mod.ts";
+import { type HostEnd, HostSide, type HostState } from "../../../functions/sessions/attach/mod.ts";
 import type { Draws } from "../../sim/random.ts";
 import type { Op } from "./room.ts";
 import type { SimHome } from "./sim_home.ts";

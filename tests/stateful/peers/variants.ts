@@ -2,10 +2,15 @@
  * Ways to break what goes on between a home and its peers: wrappers around what either side is given and gives out.
  * Production code is left as it is. Each is to be caught by a checker that sees devices and the log only.
  */
-import { decodeToHome, decodeToHost, encodeToHome, encodeToHost } from "../../../functions/peers/mod.ts";
-import type { PeerInput, ToHome, ToHost } from "../../../functions/peers/mod.ts";
-import { decodeCheckpoint, encodeCheckpoint } from "../../../functions/turns/checkpoint.ts";
-import { Program } from "../../../functions/turns/program.ts";
+import {
+  decodeToHome,
+  decodeToHost,
+  encodeToHome,
+  encodeToHost,
+} from "../../../functions/sessions/attach/mod.ts";
+import type { PeerInput, ToHome, ToHost } from "../../../functions/sessions/attach/mod.ts";
+import { decodeCheckpoint, encodeCheckpoint } from "../../../functions/sessions/turn/checkpoint.ts";
+import { Program } from "../../../functions/sessions/turn/program.ts";
 import type { Breaks, Plan } from "./run.ts";
 import type { SimHome } from "./sim_home.ts";
 import type { Meddle, Wire } from "./world.ts";

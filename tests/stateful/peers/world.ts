@@ -1,5 +1,5 @@
 /** Virtual time, and channels that are slow, break, and bring a frame twice or too early. */
-import type { Channel, ChannelReader, PeerClock } from "../../../functions/peers/mod.ts";
+import type { Channel, ChannelReader, PeerClock } from "../../../functions/sessions/attach/mod.ts";
 import type { Draws } from "../../sim/random.ts";
 
 interface Due {

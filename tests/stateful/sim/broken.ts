@@ -2,14 +2,19 @@
  * Homes broken on purpose, each in one rule. A variant wraps the production code from outside (its disks, its packets,
  * its host) and changes nothing in it.
  */
-import { SITE_ANSWERS_BYTES_MAX } from "../../../functions/homes/limits.ts";
-import type { Owner } from "../../../functions/homes/mod.ts";
-import type { Ask, Base, KeeperAsk, Reply, RowState } from "../../../functions/homes/asks.ts";
-import { decodeBase, encodeBase } from "../../../functions/homes/kept_log.ts";
-import { BOOT_MIN, decodePacket, encodePacket, type Numbered } from "../../../functions/homes/packet.ts";
-import { unpackKey } from "../../../store/key.ts";
-import type { Commit, SiteId, Storage } from "../../../store/ports.ts";
-import type { Row } from "../../../store/row.ts";
+import { SITE_ANSWERS_BYTES_MAX } from "../../../functions/sessions/log/limits.ts";
+import type { Owner } from "../../../functions/sessions/home/mod.ts";
+import type { Ask, Base, KeeperAsk, Reply, RowState } from "../../../functions/sessions/log/asks.ts";
+import { decodeBase, encodeBase } from "../../../functions/sessions/log/kept_log.ts";
+import {
+  BOOT_MIN,
+  decodePacket,
+  encodePacket,
+  type Numbered,
+} from "../../../functions/sessions/log/packet.ts";
+import { unpackKey } from "../../../store/model/key.ts";
+import type { Commit, SiteId, Storage } from "../../../store/model/ports.ts";
+import type { Row } from "../../../store/model/row.ts";
 import { guests } from "./broken_moves.ts";
 import type { StatefulPlan } from "./simulation.ts";
 import type { StatefulSite, Wrongs } from "./stateful_site.ts";

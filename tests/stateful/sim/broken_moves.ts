@@ -1,5 +1,5 @@
 /** Moves of stateful sessions broken on purpose: see broken.ts. */
-import { decodePacket, encodePacket } from "../../../functions/homes/packet.ts";
+import { decodePacket, encodePacket } from "../../../functions/sessions/log/packet.ts";
 import type { Wrongs } from "./stateful_site.ts";
 
 /** Whoever opens a session takes its own disk for one of its owners: it has a log, since it was to move there. */

@@ -1,6 +1,6 @@
-/** Keepers broken on purpose in what they do with the parts of a state (functions/homes/state_parts.ts). */
-import { markAfter, markOf } from "../../../functions/homes/state_parts.ts";
-import type { Storage } from "../../../store/ports.ts";
+/** Keepers broken on purpose in what they do with the parts of a state (functions/sessions/log/state_parts.ts). */
+import { markAfter, markOf } from "../../../functions/sessions/log/state_parts.ts";
+import type { Storage } from "../../../store/model/ports.ts";
 import { contested, logOf, methods, spaceOf, taking, type Variant } from "./broken.ts";
 import type { StatefulPlan } from "./simulation.ts";
 import type { StatefulSite } from "./stateful_site.ts";

@@ -8,8 +8,8 @@ import {
   type Homes,
   type Opened,
   type StatefulName,
-} from "../../../functions/homes/mod.ts";
-import type { SiteId } from "../../../store/ports.ts";
+} from "../../../functions/sessions/home/mod.ts";
+import type { SiteId } from "../../../store/model/ports.ts";
 import type { Draws } from "../../sim/random.ts";
 import type { ProcessClock } from "../../sim/world.ts";
 import { BLANK, decode, encode, keyOf, type Output, type State, step } from "./program.ts";

@@ -4,7 +4,7 @@
  * An input is a request and a number that its home has drawn (what a log records of a world that does not repeat
  * itself). The state has all inputs, so that a last request can tell what a session believes to have been asked.
  */
-import type { StatefulName } from "../../../functions/homes/mod.ts";
+import type { StatefulName } from "../../../functions/sessions/home/mod.ts";
 
 export interface Input {
   readonly request: string;

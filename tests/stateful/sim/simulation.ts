@@ -4,9 +4,9 @@
  * Stages: safety phase (crashes, at most f lost disks, partitions, slow links, clocks that jump, packets that come
  * again seconds later) → healing: every client is answered, every session tells what it believes → the checker.
  */
-import { ANSWER_KEPT_MS, SITE_ANSWERS_BYTES_MAX } from "../../../functions/homes/limits.ts";
-import type { StatefulName } from "../../../functions/homes/mod.ts";
-import type { SiteId } from "../../../store/ports.ts";
+import { ANSWER_KEPT_MS, SITE_ANSWERS_BYTES_MAX } from "../../../functions/sessions/log/limits.ts";
+import type { StatefulName } from "../../../functions/sessions/home/mod.ts";
+import type { SiteId } from "../../../store/model/ports.ts";
 import { SimNetwork } from "../../sim/network.ts";
 import { Draws } from "../../sim/random.ts";
 import { World } from "../../sim/world.ts";
@@ -43,7 +43,7 @@ export interface StatefulPlan {
   /** Of a state, what goes in one packet: little, and a base needs many. */
   readonly batchBytes: number;
   /**
-   * Homes rest at the root only where nobody else can have them (functions/homes/seats.ts), and in the end the root goes
+   * Homes rest at the root only where nobody else can have them (functions/sessions/home/seats.ts), and in the end the root goes
    * away. Only of runs without faults: an owner that was lost is replaced through the root.
    */
   readonly seats?: boolean;

@@ -2,13 +2,13 @@
  * One site in virtual time: its disks, and one process after another over them, each with a detector, the production
  * code of homes, and a host that runs the sessions that are open here, and sends requests on to where they are.
  */
-import { BOOT_MIN, Homes, type HomesPorts, type StatefulName } from "../../../functions/homes/mod.ts";
-import type { HostsPort } from "../../../functions/homes/hosts_asked.ts";
-import { CodecError } from "../../../store/codec.ts";
-import { decodeMessage, encodeMessage } from "../../../store/message.ts";
-import { type Candidate, checkOwners, chooseOwners, nearestFirst } from "../../../store/owners/choose.ts";
-import { Detector, type DetectorTimes } from "../../../store/owners/detector.ts";
-import type { SiteId, Storage } from "../../../store/ports.ts";
+import { BOOT_MIN, Homes, type HomesPorts, type StatefulName } from "../../../functions/sessions/home/mod.ts";
+import type { HostsPort } from "../../../functions/sessions/log/hosts_asked.ts";
+import { CodecError } from "../../../store/model/codec.ts";
+import { decodeMessage, encodeMessage } from "../../../store/wire/message.ts";
+import { type Candidate, checkOwners, chooseOwners, nearestFirst } from "../../../store/presence/choose.ts";
+import { Detector, type DetectorTimes } from "../../../store/presence/detector.ts";
+import type { SiteId, Storage } from "../../../store/model/ports.ts";
 import { type DiskCopy, SimDisk } from "../../sim/disk.ts";
 import type { Endpoint, SimNetwork } from "../../sim/network.ts";
 import type { Draws } from "../../sim/random.ts";
@@ -20,7 +20,7 @@ import { decode, encode } from "./program.ts";
 export interface Wrongs extends HostWrongs {
   readonly storage?: (storage: Storage, site: StatefulSite) => Storage;
   readonly arbiterStorage?: (storage: Storage, site: StatefulSite) => Storage;
-  /** The root is a home as any other (functions/homes/seats.ts). */
+  /** The root is a home as any other (functions/sessions/home/seats.ts). */
   readonly restsAtTheRoot?: boolean;
   /** A packet on its way in, and from whom; null: it is lost. */
   readonly receives?: (site: StatefulSite, from: SiteId, packet: Uint8Array) => [SiteId, Uint8Array] | null;
@@ -32,7 +32,7 @@ export interface StatefulSiteOptions {
   readonly id: SiteId;
   readonly sites: readonly SiteId[];
   readonly isRoot: boolean;
-  /** Whether homes rest at the root only where nobody else can have them (functions/homes/seats.ts). */
+  /** Whether homes rest at the root only where nobody else can have them (functions/sessions/home/seats.ts). */
   readonly seats?: boolean;
   readonly f: number;
   readonly times: DetectorTimes;

@@ -1,0 +1,149 @@
+/**
+ * A channel to a home, from its first frame to its last: what it has said and what it was told, in counts. Whose it is
+ * says its hello; before that nothing is taken of it.
+ *
+ * HL1  After `refuse`, `farewell` or `broken` nothing is heard of it and nothing sent.
+ * HL2  Whoever says much and reads nothing (pings, messages that are rejected) breaks his channel, and no memory.
+ */
+import { CodecError } from "../../../store/model/codec.ts";
+import type { Peer } from "../turn/event.ts";
+import { decodeSummary, type HostLogSummary } from "../sealed/host_log.ts";
+import type { Hello, Retry, ToHome, ToHost } from "./frame.ts";
+import { cut, decodeToHome, encodeToHost } from "./frame_bytes.ts";
+import { CODE_BYTES_MAX, HELLO_MS_MAX, LINE_BYTES_MAX, REASON_BYTES_MAX, TEXT_BYTES_MAX } from "./limits.ts";
+import { type Channel, type ChannelReader, CLOSE, type PeerClock } from "./ports.ts";
+
+type LogFrame = Extract<ToHome, { readonly kind: "log" }>;
+/** What a peer says once it is one. */
+export type Said = Exclude<ToHome, Hello | LogFrame>;
+
+/** Who hears of lines. */
+export interface LineListener<P> {
+  greeted(line: HomeLine<P>, hello: Hello): void;
+  /** A line with a peer says something. `bytes`: of its payload, where it has one. */
+  heard(line: HomeLine<P>, peer: P, frame: Said, bytes: number): void;
+  /** A line that was fenced gives the log. */
+  gave(line: HomeLine<P>, frame: LogFrame): void;
+  gone(line: HomeLine<P>): void;
+}
+
+/** See the file's header. `P`: what it is a line of. */
+export class HomeLine<P> implements ChannelReader {
+  /** What whoever opened the channel may attach as. */
+  readonly kind: Peer["kind"];
+  peer: P | null = null;
+  isWelcomed = false;
+  /** It can hold the log, and what it has of it. */
+  log: HostLogSummary | null = null;
+  /** The sequence of the next message. */
+  next = 1;
+  /** Outputs that the host says to have. */
+  heard = 0;
+  /** Messages of which the host was told that they are in the log. */
+  told = 0;
+  /** Outputs up to this one went over it, or were there before. */
+  given = 0;
+  /** Asks for the log that it has not answered: to open a log takes time, and is done once for each. */
+  #asked = 0;
+  readonly #channel: Channel;
+  readonly #listener: LineListener<P>;
+  #hasGreeted = false;
+  #isOver = false;
+  #cancelHello: () => void;
+
+  constructor(channel: Channel, kind: Peer["kind"], clock: PeerClock, listener: LineListener<P>) {
+    this.kind = kind;
+    this.#channel = channel;
+    this.#listener = listener;
+    this.#cancelHello = clock.after(HELLO_MS_MAX, () => {
+      this.refuse("message_malformed", `nobody said hello for ${HELLO_MS_MAX} ms`, "retry");
+    });
+  }
+
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  frame(bytes: Uint8Array): void {
+    if (this.#isOver) return;
+    let frame: ToHome;
+    try {
+      frame = decodeToHome(bytes);
+      if (frame.kind === "hello" && frame.log !== null) this.log = decodeSummary(frame.log);
+    } catch (error) {
+      if (!(error instanceof CodecError)) throw error;
+      return this.refuse("message_malformed", error.message, "fix");
+    }
+    if ((frame.kind === "hello") === this.#hasGreeted) {
+      return this.refuse("message_malformed", "a channel begins with a hello, and has one", "fix");
+    }
+    if (frame.kind === "hello") {
+      this.#hasGreeted = true;
+      this.#cancelHello();
+      this.#listener.greeted(this, frame);
+    } else if (frame.kind === "log") {
+      if (this.#asked > 0) {
+        this.#asked--;
+        this.#listener.gave(this, frame);
+      } else this.refuse("message_malformed", "a log comes that was not asked for", "fix");
+    } else if (this.peer !== null) this.#listener.heard(this, this.peer, frame, bytes.length - 2);
+    else if (frame.kind === "ping") this.send({ kind: "pong", number: frame.number });
+    else if (frame.kind === "leave") this.farewell({ kind: "bye", code: 1000, reason: "" });
+    else this.refuse("message_malformed", "before its welcome a peer sends nothing", "fix");
+  }
+
+  /** It is asked for the log, and that it takes nothing of an earlier epoch. */
+  fence(epoch: number): void {
+    this.#asked++;
+    this.send({ kind: "fence", epoch });
+  }
+
+  broken(): void {
+    if (this.#isOver) return;
+    this.#over();
+    this.#listener.gone(this);
+  }
+
+  send(frame: ToHost): void {
+    this.sendBytes(encodeToHost(frame));
+  }
+
+  sendBytes(bytes: Uint8Array<ArrayBuffer>): void {
+    if (this.#isOver) return;
+    const buffered = this.#channel.bufferedBytes?.() ?? 0;
+    if (buffered <= LINE_BYTES_MAX) return this.#channel.send(bytes);
+    this.#channel.close(CLOSE.broken, "");
+    this.broken();
+  }
+
+  /** Its last frame, with what it says; the peer stays what it was. */
+  refuse(code: string, message: string, retry: Retry): void {
+    const said = { code: cut(code, CODE_BYTES_MAX), message: cut(message, TEXT_BYTES_MAX) };
+    this.#last({ kind: "refused", ...said, retry }, CLOSE.refused);
+  }
+
+  farewell(last: Extract<ToHost, { readonly kind: "bye" | "moved" }>): void {
+    this.#last(
+      last.kind === "bye" ? { ...last, reason: cut(last.reason, REASON_BYTES_MAX) } : last,
+      CLOSE.done,
+    );
+  }
+
+  /** It is over here: whose program lives says hello again. */
+  sendOn(): void {
+    this.farewell({ kind: "moved", site: null });
+  }
+
+  #last(frame: ToHost, close: number): void {
+    if (this.#isOver) return;
+    this.send(frame);
+    this.#over();
+    this.#channel.close(close, "");
+    this.#listener.gone(this);
+  }
+
+  #over(): void {
+    this.#isOver = true;
+    this.#cancelHello();
+  }
+}

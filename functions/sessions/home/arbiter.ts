@@ -1,0 +1,617 @@
+/**
+ * The arbiter of homes, at the root: one row for each stateful session, changed only by compare-and-set.
+ *
+ * Life of a row: (birth: told by the id) → acquired → configured, … → acquired by another, … → ended → (a week later)
+ * its epoch is in the floor, and the row is gone.
+ *
+ * A1  An epoch of a name is granted once, to one asking (`grant`) of one site; epochs of a name only rise, rows that
+ *     were dropped included (the floor).
+ * A2  Owners change only by the home of the row's epoch, from the configuration that it names.
+ * A3  A home is taken from a site that is gone, that agrees, or that asks itself. While it is agreed that it moves, only
+ *     the site that it moves to may, or anybody where that one is gone; its home may take its word back (`yield` to "").
+ * A4  An answer leaves when what it says is on disk. One batch at a time: all asks that came while the one before was
+ *     written.
+ * A5  Of an app at most `perAppMax` rows live; what is on record already is opened and taken over beyond that, too.
+ * A6  After `close` nothing is read, written or answered any more.
+ * A7  Steps of the disk are counted, in the same step (`position`): nothing is answered of a step but with its position,
+ *     and no position is that of two steps: a process that does not know whether its disk has all steps begins beyond a
+ *     number that it draws, and keeps which ones it left out (`gaps`). Whoever has heard of one of these has heard of a
+ *     step that is not on this disk, however many were made since.
+ * A8  Nothing is granted, and nothing is said of a name, while it is not known whether this disk has all that was granted
+ *     (certainty.ts). Until that is known of all names, epochs and numbers of births are drawn from beyond a number that
+ *     this process has drawn: what was granted before, and is not here, has others.
+ * A9  Where this disk went back (`heard`), that is on it before anything else is answered; what was written before is no
+ *     record any more until it was compared with what sites know (`settle`, rebuild.ts).
+ */
+import { CodecError, Reader, Writer } from "../../../store/model/codec.ts";
+import { type Key, packKey } from "../../../store/model/key.ts";
+import type { Clock, SiteId, Storage } from "../../../store/model/ports.ts";
+import { keyAfter, prefixRange } from "../../../store/model/range.ts";
+import type { Row } from "../../../store/model/row.ts";
+import type { HomeRow, Owner, StatefulName } from "../log/api.ts";
+import type { ArbiterAsk, Reply, RowState } from "../log/asks.ts";
+import { asError } from "../log/group_commit.ts";
+import { ENDED_MS } from "../log/limits.ts";
+import { type Heard, missedFor } from "./certainty.ts";
+import { birthOf, keyOf, nameOf } from "../log/name.ts";
+import { readOwners, readVersion, writeOwners } from "../log/packet.ts";
+
+export interface ArbiterPorts {
+  readonly site: SiteId;
+  readonly storage: Storage;
+  readonly clock: Clock;
+  /** Whether a site can be asked to serve what is at home there. */
+  readonly gone: (site: SiteId) => "gone" | "here" | "unsure";
+  readonly fatal: (error: Error) => void;
+  /** Stateful sessions of one app (A5). */
+  readonly perAppMax: number;
+  /** For so long it is on record that a name has ended. */
+  readonly endedMs?: number | undefined;
+  /** Whom has said how far it has heard of this arbiter. */
+  readonly heard: Heard;
+  /** A8: drawn for this process. */
+  readonly leap: number;
+  /** A7: the same, and above JUMP_MIN (recollection.ts). */
+  readonly jump: number;
+  /** The highest position that this site's own disk of logs had as it started. */
+  readonly siteWitness: number;
+  /** This position is about to be answered: resolves when that disk has it. */
+  readonly witness: (position: number) => Promise<void>;
+  /** A9. The position is this disk's; a witness of null: it is not known how far this went back. */
+  readonly behind: (
+    by: { readonly position: number; readonly witness: number | null; readonly site: SiteId },
+  ) => void;
+}
+
+/** A row as it is on disk. */
+interface StoredRow extends RowState {
+  /** Of the asking that it was granted to; 0: it was born. */
+  readonly grant: number;
+  /** By the wall clock; 0 while it lives. */
+  readonly endedMs: number;
+}
+
+type NamedAsk = Exclude<ArbiterAsk, { kind: "births" }>;
+
+/** What an asking comes to: to be asked again where it is no reply. */
+export type Answer =
+  | Reply
+  /** A9: the name is to be settled first. */
+  | { readonly kind: "unsettled"; readonly name: StatefulName };
+
+interface Waiting {
+  readonly keys: readonly Key[];
+  readonly run: (table: Table) => Answer;
+  readonly resolve: (answer: Answer) => void;
+}
+
+const ROWS = "a", BIRTHS = "b", COUNTS = "n", MARKS = "f";
+const FLOOR_KEY = packKey([MARKS, "floor"]), POSITION_KEY = packKey([MARKS, "position"]);
+const GAPS_KEY = packKey([MARKS, "gaps"]);
+/** A9: rows before it are doubted. */
+const BEHIND_KEY = packKey([MARKS, "behind"]);
+const SCAN_ROWS = 256;
+/** A7: positions from the first to the second, both left out, are of no step. */
+type Gap = readonly [number, number];
+/** Those of so many starts of which it was not known whether all was on the disk; the oldest are forgotten. */
+const GAPS_MAX = 100;
+
+/** The asking that a row was granted to which sites have told of: no asking has this number. */
+const SETTLED = 2 ** 50;
+
+/** See the file's header. */
+export class Arbiter {
+  readonly #ports: ArbiterPorts;
+  #waiting: Waiting[] = [];
+  #isRunning = false;
+  #running: Promise<void> = Promise.resolve();
+  /** A6, or its disk has failed. */
+  #isOver = false;
+  /** Of the newest row on the disk. */
+  #row = 0;
+  /** A7, as on disk. */
+  #position = 0;
+  #gaps: readonly Gap[] = [];
+  /** They are on disk. */
+  #hasGaps = false;
+  /** This process has made a step. */
+  #hasBegun = false;
+  /** Rows that live, by app (A5). */
+  readonly #living = new Map<string, number>();
+  /** A9: rows up to here are doubted; null: none is. */
+  #doubted: number | null = null;
+  /** This site's disk of logs went back, too. */
+  #isSiteBehind = false;
+  /** The highest position that somebody has heard of, where it is above this one's, and is not on disk yet. */
+  #above = 0;
+
+  private constructor(ports: ArbiterPorts) {
+    this.#ports = ports;
+  }
+
+  static async open(ports: ArbiterPorts): Promise<Arbiter> {
+    const arbiter = new Arbiter(ports);
+    for (const space of [ROWS, BIRTHS, COUNTS, MARKS]) {
+      for await (const row of scan(ports.storage, prefixRange(packKey([space])))) arbiter.#load(space, row);
+    }
+    return arbiter;
+  }
+
+  #load(space: string, { key, value, position }: Row): void {
+    this.#row = Math.max(this.#row, position);
+    if (space === ROWS && isLiving(value)) count(this.#living, nameOf(key).app, 1);
+    if (space !== MARKS || value === null) return;
+    if (key === POSITION_KEY) this.#position = new Reader(value).uint();
+    if (key === GAPS_KEY) this.#gaps = decodeGaps(value);
+    this.#hasGaps = this.#gaps.length > 0;
+    if (key === BEHIND_KEY) {
+      this.#doubted = position;
+      this.#isSiteBehind = new Reader(value).flag();
+    }
+  }
+
+  /** A7 */
+  get position(): number {
+    return this.#position;
+  }
+
+  /** A7: whether no step on this disk has this position, and one that was on it before may have had it. */
+  isForeign(position: number): boolean {
+    return position > this.#position || this.#gaps.some(([from, to]) => from < position && position < to);
+  }
+
+  /** A site that has heard of each step but the last one, or of the one before it, has heard of this position. */
+  get least(): number {
+    const [from, to] = this.#gaps.at(-1) ?? [0, 0];
+    return (this.#position === to ? from : this.#position) - 1;
+  }
+
+  /** A9: whether this disk went back, and what was on it is still compared with what sites know. */
+  get isBehind(): boolean {
+    return this.#doubted !== null || this.#above > 0;
+  }
+
+  /** Whether this site's own disk of logs went back with it: others have heard of positions that it has not. */
+  get isSiteBehind(): boolean {
+    return this.#isSiteBehind;
+  }
+
+  /** A site has heard of a position (A9). */
+  heard(site: SiteId, witness: number): void {
+    if (!this.isForeign(witness) || witness <= this.#above) return;
+    const position = this.#position;
+    // In a gap: what is doubted since is doubted for the same.
+    if (witness < position && this.isBehind) return;
+    this.#isSiteBehind ||= site !== this.#ports.site && witness > this.#ports.siteWitness;
+    this.#ports.behind({ position, witness, site });
+    this.#goesOnFrom(Math.max(witness, position + 1));
+  }
+
+  /**
+   * This disk went back, though nobody has said how far, and this site's own disk of logs with it (A9). Positions go on
+   * from beyond a number that this process has drawn: what was answered before, and is not here, has others (A7).
+   */
+  wentBack(site: SiteId): void {
+    const position = this.#position;
+    this.#isSiteBehind = true;
+    this.#ports.behind({ position, witness: null, site });
+    this.#goesOnFrom(Math.max(position, this.#above) + this.#ports.jump);
+  }
+
+  #goesOnFrom(above: number): void {
+    this.#above = above;
+    void this.#enqueue([], () => ({ kind: "nobody" }));
+  }
+
+  /** Answers when it is on disk (A4); not at all once the disk has failed, or it is closed. */
+  handle(from: SiteId, ask: ArbiterAsk): Promise<Answer> {
+    return this.#enqueue(
+      keysOf(from, ask),
+      (table) =>
+        ask.kind === "births"
+          ? { kind: "births", number: table.births(from, ask.owners, this.#step) }
+          : this.#named(table, from, ask),
+    );
+  }
+
+  #enqueue(keys: readonly Key[], run: (table: Table) => Answer): Promise<Answer> {
+    const { promise, resolve } = Promise.withResolvers<Answer>();
+    this.#waiting.push({ keys, run, resolve });
+    if (this.#isRunning || this.#isOver) return promise;
+    this.#isRunning = true;
+    this.#running = this.#run();
+    return promise;
+  }
+
+  /** Resolves when the batch that was begun is answered. */
+  async close(): Promise<void> {
+    this.#isOver = true;
+    await this.#running;
+  }
+
+  /** Rows by name. */
+  async rows(
+    { app, after, limit }: { readonly app?: string; readonly after?: StatefulName; readonly limit: number },
+  ): Promise<HomeRow[]> {
+    const range = prefixRange(packKey(app === undefined ? [ROWS] : [ROWS, app]));
+    const start = after === undefined ? range.start : keyAfter(keyOf(ROWS, after));
+    const rows = await this.#ports.storage.scan({ start, end: range.end }, { limit });
+    return rows.map(({ key, value }) => {
+      const { grant: _, endedMs: __, ...row } = decodeRow(value ?? new Uint8Array());
+      return { name: nameOf(key), ...row };
+    });
+  }
+
+  /** Drops rows of what ended long ago; what is made under their names later has a higher epoch (A1). */
+  async sweep(): Promise<void> {
+    const oldest = this.#ports.clock.nowMs() - (this.#ports.endedMs ?? ENDED_MS);
+    const keys: Key[] = [];
+    for await (const { key, value } of scan(this.#ports.storage, prefixRange(packKey([ROWS])))) {
+      const row = decodeRow(value ?? new Uint8Array());
+      if (row.ended && row.endedMs < oldest) keys.push(key);
+    }
+    for (const key of keys) {
+      // In a batch, as all that changes rows: the row is read anew there.
+      await this.#enqueue([key], (table) => {
+        table.sweep(key, oldest);
+        return { kind: "nobody" };
+      });
+    }
+  }
+
+  // ── What is known again (A9) ──
+
+  /** The row of a name that is doubted, as this disk has it; "settled": it is not doubted. */
+  async doubted(name: StatefulName): Promise<RowState | null | "settled"> {
+    let found: RowState | null | "settled" = null;
+    await this.#enqueue(keysOfName(name), (table) => {
+      found = this.#isDoubted(table, name) ? table.row(name) : "settled";
+      return { kind: "nobody" };
+    });
+    return found;
+  }
+
+  /** Puts on record what was found out of a name, unless it is not doubted any more. */
+  async settle(name: StatefulName, found: RowState): Promise<void> {
+    await this.#enqueue(keysOfName(name), (table) => {
+      if (!this.#isDoubted(table, name)) return { kind: "nobody" };
+      const endedMs = found.ended ? this.#ports.clock.nowMs() : 0;
+      table.put(name, { ...found, epoch: Math.max(found.epoch, 1), grant: SETTLED, endedMs });
+      return { kind: "nobody" };
+    });
+  }
+
+  /** Nothing is doubted any more. @param epoch no name has a higher one. */
+  async settledAll(epoch: number): Promise<void> {
+    await this.#enqueue([], (table) => {
+      if (this.#above > 0) return { kind: "nobody" }; // it went back further than was known
+      table.raise(epoch);
+      table.drop(BEHIND_KEY);
+      this.#gaps = [];
+      this.#isSiteBehind = false;
+      return { kind: "nobody" };
+    });
+  }
+
+  // ── Batches ──
+
+  async #run(): Promise<void> {
+    try {
+      await this.#ports.clock.turn();
+      while (this.#waiting.length > 0 && !this.#isOver) {
+        const batch = this.#waiting;
+        this.#waiting = [];
+        await this.#answer(batch);
+      }
+      this.#isRunning = false;
+    } catch (error) {
+      this.#isOver = true;
+      this.#ports.fatal(asError(error));
+    }
+  }
+
+  async #answer(batch: readonly Waiting[]): Promise<void> {
+    const above = this.#above;
+    if (above > 0) await this.#commit(this.#behind(above));
+    const wanted = [...new Set<Key>([FLOOR_KEY, ...batch.flatMap(({ keys }) => keys)])];
+    const found = await this.#ports.storage.getMany(wanted);
+    const table = new Table(wanted, found, this.#living);
+    // What was heard while the disk was read counts: it is on the disk with the next batch, which these wait for.
+    if (this.#above > 0) {
+      this.#waiting.unshift(...batch);
+      return;
+    }
+    const answers = batch.map(({ run }) => run(table));
+    if (table.changed.size > 0) await this.#commit(table);
+    batch.forEach(({ resolve }, i) => resolve(answers[i] ?? { kind: "nobody" }));
+  }
+
+  /** A9, as a batch of its own. */
+  #behind(above: number): Table {
+    const table = new Table([], [], this.#living);
+    table.set(BEHIND_KEY, new Writer(8).flag(this.#isSiteBehind).done());
+    this.#position = above;
+    return table;
+  }
+
+  /** A7 */
+  async #commit(table: Table): Promise<void> {
+    const { storage, heard, jump, witness } = this.#ports;
+    const isFirst = !this.#hasBegun && !heard.isSure, found = this.#position;
+    const position = isFirst ? found + jump : found + 1;
+    if (isFirst) this.#gaps = [...this.#gaps, [found, position] as const].slice(-GAPS_MAX);
+    else if (heard.isSure && !this.isBehind) this.#gaps = [];
+    table.set(POSITION_KEY, new Writer(8).uint(position).done());
+    if (this.#gaps.length > 0) table.set(GAPS_KEY, encodeGaps(this.#gaps));
+    else if (this.#hasGaps) table.drop(GAPS_KEY);
+    const rows: Row[] = [], drop: Key[] = [];
+    for (const [key, value] of table.changed) {
+      if (value === null) drop.push(key);
+      else rows.push(this.#rowOf(key, value));
+      if (key === BEHIND_KEY) this.#doubted = value === null ? null : this.#row;
+    }
+    // That this site's own disk of logs is another one is on that before it is on record that both went back.
+    if (table.changed.has(BEHIND_KEY)) await witness(position);
+    const committed = storage.commit({ rows, drop, records: new Map() });
+    // Where the disk of logs had the first step, and this one had not, it would seem to have gone back.
+    if (isFirst) await committed;
+    await Promise.all([committed, witness(position)]);
+    this.#hasBegun = true;
+    this.#hasGaps = this.#gaps.length > 0;
+    this.#position = position;
+    if (this.#above <= position) this.#above = 0;
+  }
+
+  #rowOf(key: Key, value: Uint8Array): Row {
+    const position = ++this.#row;
+    return { key, value, position, clock: 0, replica: 0, known: 0, expiresAtMs: 0 };
+  }
+
+  // ── Askings ──
+
+  #named(table: Table, from: SiteId, ask: NamedAsk): Answer {
+    const { name } = ask;
+    if (this.#isDoubted(table, name)) return { kind: "unsettled", name };
+    const row = table.row(name);
+    const missed = missedFor(row, this.#ports.heard);
+    if (missed.length > 0) return { kind: "waits", sites: missed };
+    if (ask.kind === "look") return answer("granted", row);
+    if (ask.kind === "acquire") return this.#acquire(table, from, ask, row);
+    if (row === null || row.site !== from || row.epoch !== ask.epoch) return answer("refused", row);
+    const next = changedRow(row, ask, this.#ports.clock.nowMs());
+    if (next === null) return answer("refused", row);
+    if (next !== row) table.put(name, next);
+    return answer("granted", next);
+  }
+
+  /** A9 */
+  #isDoubted(table: Table, name: StatefulName): boolean {
+    return this.#doubted !== null && table.writtenAt(name) <= this.#doubted;
+  }
+
+  #acquire(table: Table, from: SiteId, ask: NamedAsk & { kind: "acquire" }, row: StoredRow | null): Reply {
+    const { name, grant, version, seen } = ask;
+    const epoch = this.#nextEpoch(table, row);
+    // Owners that nobody has recorded yet are those of a birth: a count of 0 says so.
+    const config = row === null || row.config === 0 ? 0 : row.config + 1;
+    const fresh = { site: from, epoch, version, grant, ended: false, endedMs: 0, movesTo: "" };
+    if (row === null || row.ended) {
+      const max = this.#ports.perAppMax;
+      if ((this.#living.get(name.app) ?? 0) >= max) return { kind: "full", max }; // A5
+      return answer("granted", table.put(name, { ...fresh, config, owners: [] }));
+    }
+    if (row.grant === grant && row.site === from) return answer("granted", row); // A1
+    const may = this.#mayTake(from, row, seen);
+    if (may === "unsure") return answer("unsure", row);
+    if (may === "here") return answer("refused", row);
+    return answer("granted", table.put(name, { ...fresh, config, owners: row.owners }));
+  }
+
+  /** The next epoch of a name (A1, A8). */
+  #nextEpoch(table: Table, row: StoredRow | null): number {
+    return Math.max(row?.epoch ?? 0, table.floor) + this.#step;
+  }
+
+  /** A8 */
+  get #step(): number {
+    return this.#ports.heard.isSure && this.#doubted === null ? 1 : this.#ports.leap;
+  }
+
+  /** A3 */
+  #mayTake(from: SiteId, row: StoredRow, seen: number): "gone" | "here" | "unsure" {
+    if (row.movesTo === from) return "gone";
+    // Who has agreed runs it no more.
+    if (row.movesTo !== "") return this.#ports.gone(row.movesTo);
+    if (row.site === from) return seen === row.epoch ? "gone" : "here";
+    return this.#ports.gone(row.site);
+  }
+}
+
+/** The rows of one batch: those of the disk, and what has become of them. */
+class Table {
+  readonly #rows = new Map<Key, Uint8Array>();
+  /** Where they stand on the disk. */
+  readonly #writtenAt = new Map<Key, number>();
+  readonly changed = new Map<Key, Uint8Array | null>();
+  readonly #living: Map<string, number>;
+
+  /** @param living counts of rows that live, by app: kept as rows change. */
+  constructor(keys: readonly Key[], found: readonly (Row | undefined)[], living: Map<string, number>) {
+    this.#living = living;
+    keys.forEach((key, i) => {
+      const row = found[i];
+      if (!row?.value) return;
+      this.#rows.set(key, row.value);
+      this.#writtenAt.set(key, row.position);
+    });
+  }
+
+  get floor(): number {
+    const value = this.#rows.get(FLOOR_KEY);
+    return value === undefined ? 0 : new Reader(value).uint();
+  }
+
+  /** No name that is not on record has had a later epoch than this (A1). */
+  raise(floor: number): void {
+    if (floor > this.floor) this.set(FLOOR_KEY, new Writer(8).uint(floor).done());
+  }
+
+  /** Infinity: with this batch; 0: there is none. */
+  writtenAt(name: StatefulName): number {
+    const key = keyOf(ROWS, name);
+    return this.changed.has(key) ? Infinity : this.#writtenAt.get(key) ?? 0;
+  }
+
+  row(name: StatefulName): StoredRow | null {
+    const value = this.#rows.get(keyOf(ROWS, name));
+    if (value !== undefined) return decodeRow(value);
+    const birth = birthOf(name.id);
+    const owners = birth === null ? undefined : this.#rows.get(birthKey(birth.site, birth.number));
+    if (birth === null || owners === undefined) return null;
+    return {
+      site: birth.site,
+      epoch: 1,
+      config: 0,
+      owners: decodeOwners(owners),
+      version: "",
+      ended: false,
+      movesTo: "",
+      grant: 0,
+      endedMs: 0,
+    };
+  }
+
+  put(name: StatefulName, row: StoredRow): StoredRow {
+    const key = keyOf(ROWS, name);
+    count(this.#living, name.app, Number(!row.ended) - Number(isLiving(this.#rows.get(key))));
+    this.set(key, encodeRow(row));
+    return row;
+  }
+
+  /** @param step from the last number to this one (A8). */
+  births(site: SiteId, owners: readonly Owner[], step: number): number {
+    const counter = packKey([COUNTS, site]);
+    const value = this.#rows.get(counter);
+    const number = (value === undefined ? 0 : new Reader(value).uint()) + step;
+    this.set(counter, new Writer(8).uint(number).done());
+    this.set(birthKey(site, number), writeOwners(new Writer(64), owners).done());
+    return number;
+  }
+
+  /** A1 */
+  sweep(key: Key, oldest: number): void {
+    const value = this.#rows.get(key);
+    const row = value === undefined ? null : decodeRow(value);
+    if (row === null || !row.ended || row.endedMs >= oldest) return;
+    this.raise(row.epoch);
+    this.drop(key);
+  }
+
+  set(key: Key, value: Uint8Array): void {
+    this.#rows.set(key, value);
+    this.changed.set(key, value);
+  }
+
+  drop(key: Key): void {
+    this.#rows.delete(key);
+    this.changed.set(key, null);
+  }
+}
+
+/** What the home of a row makes of it (A2); null: not from here. */
+function changedRow(row: StoredRow, ask: Exclude<NamedAsk, { kind: "look" | "acquire" }>, nowMs: number) {
+  switch (ask.kind) {
+    case "end":
+      return row.ended ? row : { ...row, ended: true, owners: [], endedMs: nowMs, movesTo: "" };
+    case "yield":
+      return row.ended ? null : { ...row, movesTo: ask.to };
+    case "configure": {
+      if (row.ended) return null;
+      const isDone = row.config === ask.config + 1 && sameOwners(row.owners, ask.owners);
+      if (isDone) return row;
+      return row.config === ask.config ? { ...row, config: row.config + 1, owners: ask.owners } : null;
+    }
+  }
+}
+
+export const sameOwners = (a: readonly Owner[], b: readonly Owner[]): boolean =>
+  a.length === b.length && a.every(({ site, disk }, i) => b[i]?.site === site && b[i]?.disk === disk);
+
+const answer = (outcome: "granted" | "refused" | "unsure", row: StoredRow | null): Reply => {
+  if (row === null) return { kind: "row", outcome, row };
+  const { site, epoch, config, owners, version, ended, movesTo } = row;
+  return { kind: "row", outcome, row: { site, epoch, config, owners, version, ended, movesTo } };
+};
+
+const isLiving = (value: Uint8Array | null | undefined): boolean => value ? !decodeRow(value).ended : false;
+
+function count(living: Map<string, number>, app: string, by: number): void {
+  const now = (living.get(app) ?? 0) + by;
+  if (now > 0) living.set(app, now);
+  else living.delete(app);
+}
+
+const birthKey = (site: SiteId, number: number): Key => packKey([BIRTHS, site, number]);
+
+/** What has to be read for an ask. */
+const keysOf = (from: SiteId, ask: ArbiterAsk): Key[] =>
+  ask.kind === "births" ? [packKey([COUNTS, from])] : keysOfName(ask.name);
+
+function keysOfName(name: StatefulName): Key[] {
+  const birth = birthOf(name.id), row = keyOf(ROWS, name);
+  return birth === null ? [row] : [row, birthKey(birth.site, birth.number)];
+}
+
+async function* scan(storage: Storage, { start, end }: { start: Key; end: Key }): AsyncGenerator<Row> {
+  for (;;) {
+    const rows = await storage.scan({ start, end }, { limit: SCAN_ROWS });
+    yield* rows;
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < SCAN_ROWS) return;
+    start = keyAfter(last.key);
+  }
+}
+
+function encodeRow(row: StoredRow): Uint8Array {
+  const w = new Writer(96).text(row.site).uint(row.epoch).uint(row.config);
+  writeOwners(w, row.owners).text(row.version).flag(row.ended).text(row.movesTo);
+  return w.uint(row.grant).uint(row.endedMs).done();
+}
+
+/** @throws CodecError */
+function decodeRow(bytes: Uint8Array): StoredRow {
+  const r = new Reader(bytes);
+  const row = {
+    site: r.text(),
+    epoch: r.uint(),
+    config: r.uint(),
+    owners: readOwners(r),
+    version: readVersion(r),
+    ended: r.flag(),
+    movesTo: r.text(),
+    grant: r.uint(),
+    endedMs: r.uint(),
+  };
+  r.end();
+  if (row.epoch === 0) throw new CodecError("a row without an epoch");
+  return row;
+}
+
+const encodeGaps = (gaps: readonly Gap[]): Uint8Array => {
+  const w = new Writer(64);
+  return w.list(gaps, ([from, to]) => w.uint(from).uint(to)).done();
+};
+
+function decodeGaps(bytes: Uint8Array): Gap[] {
+  const r = new Reader(bytes);
+  const gaps = r.list((): Gap => [r.uint(), r.uint()]);
+  r.end();
+  return gaps;
+}
+
+function decodeOwners(bytes: Uint8Array): Owner[] {
+  const r = new Reader(bytes);
+  const owners = readOwners(r);
+  r.end();
+  return owners;
+}

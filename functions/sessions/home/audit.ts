@@ -1,0 +1,112 @@
+/**
+ * Logs that nobody told this site to forget: what was not written for ten minutes, and is not at home here, is asked
+ * after at the arbiter, and dropped where this disk is no owner of it any more. The arbiter drops its own old rows
+ * meanwhile.
+ *
+ * A1  Dropped only where the arbiter has a later epoch, or the end, on record: a home that has begun a log here, and
+ *     has not had it recorded yet, has the epoch that the arbiter knows.
+ */
+import type { SiteId } from "../../../store/model/ports.ts";
+import type { Owner, StatefulName } from "../log/api.ts";
+import type { Arbiter } from "./arbiter.ts";
+import type { RowState } from "../log/asks.ts";
+import { asError } from "../log/group_commit.ts";
+import type { Keepers } from "../log/keepers.ts";
+import type { KeptLog } from "../log/kept_log.ts";
+import { AUDIT_AT_ONCE, AUDIT_MS } from "../log/limits.ts";
+import type { RecoveryPorts } from "./recovery.ts";
+
+/** Looking through all that is kept takes some milliseconds. */
+const LOOK_EVERY_MS = AUDIT_MS / 10;
+/** It is looked at again later. */
+const LOOK_MS_MAX = 4_000;
+const SWEEP_EVERY_MS = 3_600_000;
+
+type AuditPorts = RecoveryPorts & {
+  readonly keepers: Keepers;
+  readonly wallMs: () => number;
+  /** For so long it is known here that a name has ended (recollection.ts, RE2). */
+  readonly endedMs: number;
+  /** A disk does not give what it has. */
+  readonly fatal: (error: Error) => void;
+};
+
+export class Audit {
+  readonly #ports: AuditPorts;
+  readonly #isAtHome: (name: StatefulName) => boolean;
+  #lookedMs: number;
+  #sweptMs: number;
+  #isRunning = false;
+
+  constructor(
+    ports: AuditPorts,
+    isAtHome: (name: StatefulName) => boolean,
+  ) {
+    this.#ports = ports;
+    this.#isAtHome = isAtHome;
+    this.#lookedMs = this.#sweptMs = ports.nowMs();
+  }
+
+  tick(arbiter: Arbiter | null): void {
+    const nowMs = this.#ports.nowMs();
+    if (nowMs - this.#sweptMs >= SWEEP_EVERY_MS) {
+      const { keepers, wallMs, endedMs } = this.#ports;
+      this.#sweptMs = nowMs;
+      arbiter?.sweep().catch(this.#failed);
+      keepers.recollection.sweep(wallMs() - endedMs).catch(this.#failed);
+    }
+    if (this.#isRunning || nowMs - this.#lookedMs < LOOK_EVERY_MS) return;
+    this.#lookedMs = nowMs;
+    this.#isRunning = true;
+    void this.#look(nowMs).finally(() => this.#isRunning = false);
+  }
+
+  readonly #failed = (error: unknown): void => this.#ports.fatal(asError(error));
+
+  async #look(nowMs: number): Promise<void> {
+    const old: KeptLog[] = [];
+    for (const log of this.#ports.keepers.all()) {
+      if (old.length === AUDIT_AT_ONCE) break;
+      if (nowMs - log.writtenMs >= AUDIT_MS && !this.#isAtHome(log.name)) old.push(log);
+    }
+    await Promise.all(old.map((log) => this.#lookAt(log)));
+  }
+
+  /**
+   * The site where it is at home, as the arbiter says now, where this disk is an owner of it; null: it is none, or that is
+   * not known. What it should not have is dropped.
+   */
+  async home(name: StatefulName): Promise<SiteId | null> {
+    const { keepers, site, count } = this.#ports, disk = this.#ports.disk();
+    const row = await this.#row(name);
+    if (row === null || this.#isAtHome(name)) return null;
+    const isOwner = row.owners.some((owner) => owner.site === site && owner.disk === disk);
+    if (isOwner && !row.ended) return row.movesTo === "" ? row.site : row.movesTo;
+    count("audited_away");
+    await keepers.forgetFormer(name, row.ended ? row.epoch + 1 : row.epoch).catch(this.#failed);
+    return null;
+  }
+
+  /** Its owners but the one at its home, the nearest first, as the arbiter says now; null: it does not say. */
+  async owners(name: StatefulName): Promise<readonly Owner[] | null> {
+    const row = await this.#row(name);
+    return row === null || row.ended ? null : row.owners.filter(({ site }) => site !== row.site);
+  }
+
+  async #lookAt(log: KeptLog): Promise<void> {
+    log.writtenMs = this.#ports.nowMs();
+    await this.home(log.name);
+  }
+
+  /** null: none, or no answer. */
+  async #row(name: StatefulName): Promise<RowState | null> {
+    const { ask, arbiter, after } = this.#ports;
+    const asking = ask(arbiter(), { kind: "look", name });
+    const { promise: late, resolve } = Promise.withResolvers<null>();
+    const cancel = after(LOOK_MS_MAX, () => resolve(null));
+    const reply = await Promise.race([asking.reply, late]);
+    cancel();
+    asking.cancel();
+    return reply?.kind === "row" ? reply.row : null;
+  }
+}

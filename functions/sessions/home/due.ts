@@ -1,0 +1,153 @@
+/**
+ * Stateful sessions whose logs are on this disk, that nobody runs, and that have something to do: a named timer is due, or
+ * the log leaves work open (a write that is not known to be applied, a call without an outcome). Says when one is to be
+ * opened.
+ *
+ * D1  Who is at home here and open looks after that itself. One that rests is due here; one whose home is another site only
+ *     when that one is lost: all owners that live may say so then, and the arbiter lets one of them.
+ * D2  What is due and is not opened is said again, every 5 s; open work less and less often.
+ * D3  A home that lives may have lost its disk, or never have opened what it became the home of, and know of nothing. So
+ *     owners tell the site that the arbiter has on record of what is due, and is late; who has it open knows better, and
+ *     one that stands still is due for as long as it does: they do so less and less often.
+ * D4  Work is due at the start, and when the log has been as it is for a while: the site was started anew, or it is not
+ *     known that the home is lost. Otherwise whoever has it open is at it.
+ */
+import sortedBtree from "sorted-btree";
+import type { SiteId } from "../../../store/model/ports.ts";
+import type { StatefulName } from "../log/api.ts";
+import type { KeptLog } from "../log/kept_log.ts";
+import { keyOf } from "../log/name.ts";
+import type { LogNews } from "../log/ports.ts";
+
+/** The package is CommonJS, hence the second `default`. */
+const BTree = sortedBtree.default;
+
+/** A home that runs it has called it by then, or it waits for a handler: being told of it does no harm (D3). */
+const AGAIN_MS = 5_000;
+/** D4: a commit leaves, and its writes are on disk, in less. */
+const WORK_MS = 10_000;
+/** So often what is open is looked at again at twice the time before: up to 80 s, and a home rests after 60 s. */
+const WORK_DOUBLINGS = 4;
+/** Opening so many at once is a burst that a site survives. */
+const AT_ONCE = 100;
+/** Most of what is open is so at a home that is at it: that is seen without a question. */
+const LOOKED_AT_ONCE = 1_000;
+
+/** What is asked, and who is told, of what is due. */
+export interface DuePorts {
+  readonly site: SiteId;
+  /** The site that is to open it, as far as is known here (D1); null: it is open here, or about to be. */
+  whose(name: StatefulName): SiteId | null;
+  /** The site where it is at home, as the arbiter says; null: it is none to be woken, or that is not known. */
+  recorded(name: StatefulName): Promise<SiteId | null>;
+  isLost(site: SiteId): boolean;
+  /** It is to be opened here. */
+  open(name: StatefulName): void;
+  /** Another site is to open it. */
+  tell(site: SiteId, name: StatefulName): void;
+}
+
+/** What is looked at of a log. */
+type DueKept = Pick<KeptLog, "name" | "wakeAtMs" | "open">;
+
+interface DueLog {
+  readonly name: StatefulName;
+  /** 0: it has no timer. */
+  readonly timerMs: number;
+  /** When the work that it leaves open is due; 0: it leaves none. */
+  workMs: number;
+  /** When it is looked at next. */
+  atMs: number;
+  /** How often it was due before, as the log has it now. */
+  times: number;
+}
+
+/** See the file's header. */
+export class Due {
+  /** [when, name] in order. */
+  readonly #order = new BTree<[number, string], DueLog>(
+    undefined,
+    (a, b) => a[0] - b[0] || (a[1] < b[1] ? -1 : a[1] > b[1] ? 1 : 0),
+  );
+  readonly #logs = new Map<string, DueLog>();
+  readonly #ports: DuePorts;
+
+  constructor(ports: DuePorts) {
+    this.#ports = ports;
+  }
+
+  /** A log is other than before. @param news null: it is as it was found at the start. */
+  changed({ name, wakeAtMs, open }: DueKept, news: LogNews | null, nowMs: number): void {
+    const key = keyOf("", name), before = this.#logs.get(key);
+    const isGone = news?.kind === "gone", timerMs = isGone ? 0 : wakeAtMs;
+    const workMs = isGone || open === 0 ? 0 : news === null ? nowMs : nowMs + WORK_MS; // D4
+    if (before !== undefined && before.timerMs === timerMs && before.workMs > 0 && workMs > 0) {
+      // With each commit of one that writes: it is looked at too early once, and put where it belongs.
+      before.workMs = workMs;
+      before.times = 0;
+      if (before.atMs <= dueMs({ timerMs, workMs })) return;
+    }
+    if (before !== undefined) {
+      this.#order.delete([before.atMs, key]);
+      this.#logs.delete(key);
+    }
+    if (timerMs === 0 && workMs === 0) return;
+    const log = { name, timerMs, workMs, atMs: dueMs({ timerMs, workMs }), times: 0 };
+    this.#logs.set(key, log);
+    this.#order.set([log.atMs, key], log);
+  }
+
+  tick(nowMs: number): void {
+    const ready: [string, DueLog][] = [];
+    let asked = 0;
+    for (const [[when, key], log] of this.#order.entries()) {
+      if (when > nowMs || asked === AT_ONCE || ready.length === LOOKED_AT_ONCE) break;
+      ready.push([key, log]);
+      if (dueMs(log) <= nowMs && this.#concerns(log, nowMs)) asked++;
+    }
+    for (const [key, log] of ready) {
+      this.#order.delete([log.atMs, key]);
+      if (dueMs(log) > nowMs) log.atMs = dueMs(log);
+      else {
+        const tells = isTold(log, nowMs);
+        log.atMs = nowMs + againMs(log, nowMs); // D2
+        log.times++;
+        void this.#say(log.name, tells);
+      }
+      this.#order.set([log.atMs, key], log);
+    }
+  }
+
+  /** Whether anybody is to be asked. */
+  #concerns(log: DueLog, nowMs: number): boolean {
+    const { site, whose } = this.#ports, one = whose(log.name);
+    return one === site || (one !== null && isTold(log, nowMs));
+  }
+
+  /** @param tells where it is another's, too (D3). */
+  async #say(name: StatefulName, tells: boolean): Promise<void> {
+    const { site, whose, recorded, isLost } = this.#ports;
+    const isMine = () => whose(name) === site;
+    if (!isMine() && (!tells || whose(name) === null)) return;
+    const home = await recorded(name);
+    if (home === null || whose(name) === null) return;
+    if (tells && home !== site && !isLost(home)) this.#ports.tell(home, name);
+    else if (isMine()) this.#ports.open(name);
+  }
+}
+
+const dueMs = ({ timerMs, workMs }: Pick<DueLog, "timerMs" | "workMs">): number =>
+  Math.min(timerMs || Infinity, workMs || Infinity);
+
+const isTimer = ({ timerMs }: DueLog, nowMs: number): boolean => timerMs > 0 && timerMs <= nowMs;
+
+const againMs = (log: DueLog, nowMs: number): number =>
+  isTimer(log, nowMs) ? AGAIN_MS : AGAIN_MS * 2 ** Math.min(log.times, WORK_DOUBLINGS);
+
+/** Of a timer after 5, 10, 20, 40 s, and every 80 s from then on; of open work every 80 s. */
+function isTold(log: DueLog, nowMs: number): boolean {
+  const { times } = log;
+  if (!isTimer(log, nowMs)) return times > WORK_DOUBLINGS;
+  return times > 0 && ((times & (times - 1)) === 0 || times % TOLD_EVERY === 0);
+}
+const TOLD_EVERY = 16;

@@ -1,0 +1,135 @@
+/**
+ * A planned move of a stateful session, at the home that it leaves (docs/protocol/homes.md, "Moves").
+ *
+ * Stages: `prepare` (the site that it moves to gets base and log beside the owners, while commits go on) → the runtime
+ * drains it and writes a checkpoint → `yield` (the arbiter has on record that it moves; this home is over) → the other
+ * site opens it, or, where it does not within a while, the word is taken back and it may be opened here again.
+ *
+ * M1  Before the arbiter has the move on record nothing is changed: whatever fails, the home goes on.
+ * M2  After that this home releases nothing more, whether or not it hears that it is on record.
+ * M3  Who gets the log for a move is no owner by that: nothing waits for it, and its promise counts for nothing (H5).
+ * M4  A word that is taken back is taken back at the arbiter: either it, or the other site's epoch, is first.
+ */
+import type { SiteId } from "../../../store/model/ports.ts";
+import { HomeError, type StatefulName } from "../log/api.ts";
+import type { Ask, Reply } from "../log/asks.ts";
+import type { Asking } from "../log/exchange.ts";
+import type { Follower } from "../log/follower.ts";
+import { MOVE_LOOK_MS, MOVE_PREPARE_MS_MAX, OPEN_MS_MAX } from "../log/limits.ts";
+import { shown } from "../log/name.ts";
+
+/** What a move needs of the home. */
+export interface MovingHome {
+  readonly name: StatefulName;
+  readonly last: number;
+  /** Why it is over; null: it is not. */
+  readonly overBy: HomeError | null;
+  readonly baseAt: number;
+  /** Why a site is not to have it; null: it may. */
+  unfit(site: SiteId): string | null;
+  /** Sends it base and log, until `dismissed`. */
+  welcomed(site: SiteId): Follower;
+  dismissed(site: SiteId): void;
+  /** Resolves when something of the owners has changed, or a moment later. */
+  nextChange(): Promise<void>;
+  nowMs(): number;
+}
+
+const refused = (name: StatefulName, to: SiteId, why: string): HomeError =>
+  new HomeError("move_refused", `cannot move ${shown(name)} to ${to}: ${why}`);
+
+/** Resolves when a site has all that is in the log. @throws HomeError `move_refused`, or what ended the home (M1) */
+export async function prepareMove(home: MovingHome, to: SiteId): Promise<void> {
+  const { name } = home;
+  const unfit = home.unfit(to);
+  if (unfit !== null) throw refused(name, to, unfit);
+  const guest = home.welcomed(to);
+  const untilMs = home.nowMs() + MOVE_PREPARE_MS_MAX;
+  for (;;) {
+    if (home.overBy !== null) throw home.overBy;
+    if (guest.isJoined && guest.acked >= home.last && guest.baseAt >= home.baseAt) return;
+    const why = guest.lostBy === "full"
+      ? "its disk has no room for one more log"
+      : guest.isLost
+      ? "it does not keep what it is sent"
+      : home.unfit(to) ??
+        (home.nowMs() < untilMs ? null : `it does not have the log after ${MOVE_PREPARE_MS_MAX} ms`);
+    if (why !== null) {
+      home.dismissed(to);
+      throw refused(name, to, why);
+    }
+    await home.nextChange();
+  }
+}
+
+/** What is asked of the arbiter around a move. */
+export interface MoveArbiter {
+  readonly nowMs: () => number;
+  readonly after: (ms: number, callback: () => void) => () => void;
+  ask(ask: Ask): Asking;
+}
+
+/** A reply within a while; null: there was none. */
+async function within({ after }: MoveArbiter, asking: Asking, ms: number): Promise<Reply | null> {
+  const { promise: late, resolve } = Promise.withResolvers<null>();
+  const cancel = after(ms, () => resolve(null));
+  const reply = await Promise.race([asking.reply, late]);
+  cancel();
+  asking.cancel();
+  return reply;
+}
+
+/** Of the home of an epoch: that a site may take it over; `to` "": that none may. Whether that is on record. */
+export async function yieldTo(
+  arbiter: MoveArbiter,
+  { name, epoch, to }: { readonly name: StatefulName; readonly epoch: number; readonly to: SiteId },
+): Promise<"granted" | "refused" | "unknown"> {
+  const reply = await within(arbiter, arbiter.ask({ kind: "yield", name, epoch, to }), OPEN_MS_MAX);
+  if (reply?.kind !== "row") return "unknown";
+  return reply.outcome === "granted" ? "granted" : "refused";
+}
+
+/** A session that its home has moved. */
+export interface MovedHome {
+  readonly name: StatefulName;
+  /** Of the home that it leaves. */
+  readonly epoch: number;
+  readonly to: SiteId;
+  /** It is not to be opened here again, whatever comes of it: this site stops. */
+  readonly isLeaving?: boolean;
+}
+
+/**
+ * Waits until the other site has taken it over, or says that it does not; where it has not, the word is taken back (M4).
+ *
+ * @return whether it is there; false: it may be opened here again.
+ */
+export async function takenOver(
+  arbiter: MoveArbiter,
+  { name, epoch, isLeaving = false }: MovedHome,
+  withinMs: number,
+  declined: Promise<void>,
+): Promise<boolean> {
+  let isOver = false;
+  const { promise: over, resolve: end } = Promise.withResolvers<void>();
+  const giveUp = () => {
+    isOver = true;
+    end();
+  };
+  const cancel = arbiter.after(withinMs, giveUp);
+  void declined.then(giveUp);
+  for (;;) {
+    const reply = await within(arbiter, arbiter.ask({ kind: "look", name }), OPEN_MS_MAX);
+    if (reply?.kind === "row" && reply.row !== null && reply.row.epoch > epoch) {
+      cancel();
+      return true;
+    }
+    if (isOver) break;
+    const { promise: later, resolve } = Promise.withResolvers<void>();
+    const cancelLook = arbiter.after(MOVE_LOOK_MS, resolve);
+    await Promise.race([later, over]);
+    cancelLook();
+  }
+  cancel();
+  return !isLeaving && await yieldTo(arbiter, { name, epoch, to: "" }) === "refused";
+}

@@ -1,0 +1,311 @@
+/**
+ * One owner of a log, as its home sees it; the home's own disk is one, too.
+ *
+ * Life: `asking` (promise the epoch, say what you have) → aligned or installed → `joined`: everything appended is sent,
+ * and `acked` is how far its disk has it → `lost`: it is not that disk any more, or has no room.
+ *
+ * The rules are those of live_home.ts.
+ */
+import type { SiteId } from "../../../store/model/ports.ts";
+import type { StatefulName } from "./api.ts";
+import { type Ask, type Base, commonUpTo, lastOf, type LogPiece, type LogState, type Reply } from "./asks.ts";
+import { installBase, type PartialAsk, sendBase, type TransferPorts } from "./base_transfer.ts";
+import type { Asking } from "./exchange.ts";
+import { NO_STATE, type StateMark } from "./state_parts.ts";
+
+/** What an owner said of itself when it promised. */
+export interface Promised {
+  readonly disk: number;
+  readonly aligned: boolean;
+  readonly log: LogState | null;
+}
+
+/** What a follower needs of its home. */
+export interface FollowerHome {
+  readonly name: StatefulName;
+  readonly epoch: number;
+  readonly seed: Uint8Array;
+  readonly version: string;
+  /** The last entry appended, and the one that the base stands for. */
+  readonly last: number;
+  readonly baseAt: number;
+  /** The home's own log as it is now. */
+  state(): LogState;
+  ask(to: SiteId, ask: Ask): Asking;
+  /** Pieces after an entry, as many as go at once; some of them may be on disk only. */
+  pieces(after: number): readonly LogPiece[] | Promise<readonly LogPiece[]>;
+  base(): Promise<Base | null>;
+  /** Whether its base's state begins with what a mark names. */
+  hasState(mark: StateMark): boolean;
+  /** Parts of the state of the base at an entry, as many as go at once; null: it has another by now. */
+  parts(at: number, first: number): Promise<readonly Uint8Array[] | null>;
+  /** Its disk has more than before. */
+  advanced(): void;
+  /** It promised another. */
+  superseded(epoch: number): void;
+  /** An owner that the arbiter has on record does not know the log: only the arbiter can tell. */
+  doubt(follower: Follower): Promise<void>;
+  /** Resolves a moment later, and at once where it is over. */
+  nextTick(): Promise<void>;
+}
+
+/** Whom a home follows with its log; see the fields of the same names. */
+export interface Following {
+  readonly site: SiteId;
+  readonly turn: number;
+  readonly disk?: number;
+  readonly isOwn?: boolean;
+  readonly mayInstall: boolean;
+}
+
+/** Appends under way to one owner: a round trip at a few hundred commits a second. */
+const ASKS_MAX = 16;
+
+const NOTHING = () => {};
+
+export class Follower {
+  readonly #home: FollowerHome;
+  readonly site: SiteId;
+  readonly isOwn: boolean;
+  /** Whether the arbiter may have it on record: then it has the log already, or none is begun there. */
+  mayInstall: boolean;
+  /** 0: not known yet. */
+  disk: number;
+  /** Of this home's, counted. */
+  readonly turn: number;
+  isJoined = false;
+  /** Why nothing is to be expected of it; a site whose disk was lost may be chosen again, as another owner. */
+  lostBy: "disk" | "full" | "unknown" | null = null;
+  /** −1 before it has joined. */
+  acked = -1;
+  #baseAt = 0;
+  /** The state of that base, as far as it is known to have it. */
+  #state = NO_STATE;
+  /** Ends the watch over its site. */
+  unwatch: () => void = NOTHING;
+  #sent = 0;
+  #isClosed = false;
+  #isJoining = false;
+  #isPumping = false;
+  #isWanted = false;
+  #isRebasing = false;
+  /** Appends that are under way. */
+  #appending = 0;
+  /** Something it was sent has not come there. */
+  #isBehind = false;
+  readonly #asks: Asking[] = [];
+
+  constructor(home: FollowerHome, { site, turn, disk = 0, isOwn = false, mayInstall }: Following) {
+    this.#home = home;
+    this.site = site;
+    this.turn = turn;
+    this.disk = disk;
+    this.isOwn = isOwn;
+    this.mayInstall = mayInstall;
+  }
+
+  /** Its base stands for entries up to here. */
+  get baseAt(): number {
+    return this.isOwn ? this.#home.baseAt : this.#baseAt;
+  }
+
+  /** @param promised where it was asked already. */
+  join(promised: Promised | null = null): void {
+    if (this.#isJoining || this.isJoined || this.isLost || this.#isClosed) return;
+    this.#isJoining = true;
+    void this.#join(promised).finally(() => this.#isJoining = false);
+  }
+
+  /** Sends what it has not been sent. */
+  pump(): void {
+    this.#isWanted = true;
+    if (!this.isJoined || this.#isPumping) return;
+    this.#isPumping = true;
+    void this.#pumpOn();
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.unwatch();
+    for (const asking of this.#asks.splice(0)) asking.cancel();
+  }
+
+  async #join(promised: Promised | null): Promise<void> {
+    const of = () => ({ name: this.#home.name, disk: this.disk, epoch: this.#home.epoch });
+    if (promised === null) {
+      const reply = await this.#ask({ kind: "promise", ...of() });
+      if (reply?.kind !== "promised") return;
+      promised = reply;
+    }
+    this.disk = promised.disk;
+    if (promised.log === null && !this.mayInstall) return this.#doubt();
+    const keep = this.#keep(promised);
+    if (promised.aligned) this.#has(promised.log);
+    else if (keep !== null) {
+      const reply = await this.#ask({ kind: "align", turn: this.turn, keep, ...of() });
+      if (reply?.kind !== "held") return;
+      this.#has(promised.log);
+      this.acked = reply.through;
+    } else if (!await this.#install(promised.log === null)) return;
+    if (this.#isClosed || this.isLost) return;
+    this.#sent = this.acked;
+    this.isJoined = true;
+    this.#home.advanced();
+    this.pump();
+  }
+
+  #has(log: LogState | null): void {
+    this.acked = log === null ? 0 : lastOf(log);
+    this.#baseAt = log?.base.at ?? 0;
+    this.#state = log?.base.state ?? NO_STATE;
+  }
+
+  async #install(isBlank: boolean): Promise<boolean> {
+    const { seed, version } = this.#home, { turn } = this;
+    for (;;) {
+      const installed = await installBase(this.#transfer(), { turn, seed, version }, isBlank);
+      if (installed === "over" || this.#isClosed) return false;
+      if (installed === "again" || installed === "lacks") {
+        await this.#home.nextTick();
+        continue;
+      }
+      this.acked = installed.through;
+      this.#baseAt = installed.base?.at ?? 0;
+      this.#state = installed.base?.state ?? NO_STATE;
+      return true;
+    }
+  }
+
+  #transfer(): TransferPorts {
+    const home = this.#home;
+    return {
+      base: () => home.base(),
+      hasState: (mark) => home.hasState(mark),
+      parts: (at, first) => home.parts(at, first),
+      ask: (ask: PartialAsk) =>
+        this.#ask({ ...ask, name: home.name, disk: this.disk, epoch: home.epoch } as Ask),
+    };
+  }
+
+  /**
+   * Up to where its log is the home's, where the home can send what follows; null: begin anew, also where that is
+   * nothing: what it is the log of may be another birth, of a home that died before anybody knew of it.
+   */
+  #keep({ log }: Promised): number | null {
+    if (log === null) return null;
+    const keep = commonUpTo(this.#home.state(), log);
+    return keep !== null && keep > 0 && keep >= this.#home.baseAt ? keep : null;
+  }
+
+  async #pumpOn(): Promise<void> {
+    while (this.#isWanted && !this.#isClosed && !this.isLost) {
+      this.#isWanted = false;
+      await this.#pump();
+    }
+    this.#isPumping = false;
+  }
+
+  async #pump(): Promise<void> {
+    const home = this.#home;
+    while (!this.#isClosed && !this.isLost && this.#appending < ASKS_MAX) {
+      if (this.#isBehind) {
+        // What was lost on the way goes again when all the rest was answered.
+        if (this.#appending > 0) return;
+        this.#isBehind = false;
+        this.#sent = this.acked;
+      }
+      if (this.baseAt < home.baseAt) this.#rebaseSoon();
+      if (this.#sent >= home.last) return;
+      const found = home.pieces(this.#sent);
+      const pieces = found instanceof Promise ? await found : found;
+      const last = pieces.at(-1);
+      if (last === undefined || pieces[0]?.first !== this.#sent + 1) {
+        // The log was cut meanwhile: it goes on when the base is there. Otherwise the home ends.
+        if (this.baseAt < home.baseAt) this.#rebaseSoon();
+        return;
+      }
+      this.#sent = last.first + last.count - 1;
+      void this.#append(pieces);
+    }
+  }
+
+  async #append(pieces: readonly LogPiece[]): Promise<void> {
+    const { name, epoch } = this.#home;
+    this.#appending++;
+    const reply = await this.#ask({ kind: "append", pieces, name, disk: this.disk, epoch });
+    this.#appending--;
+    if (reply?.kind === "held") this.#ack(reply.through);
+    else if (reply?.kind === "refused" && reply.why === "gap") this.#isBehind = true;
+    this.pump();
+  }
+
+  #rebaseSoon(): void {
+    if (this.#isRebasing) return;
+    this.#isRebasing = true;
+    void this.#rebase().finally(() => {
+      this.#isRebasing = false;
+      this.pump();
+    });
+  }
+
+  /** Its base is made the home's, while appends go on. */
+  async #rebase(): Promise<void> {
+    while (!this.#isClosed && !this.isLost && this.#baseAt < this.#home.baseAt) {
+      const sent = await sendBase(this.#transfer(), this.#state, this.#baseAt);
+      if (sent === "over") return;
+      if (sent === "again" || sent === "lacks") {
+        if (sent === "lacks") this.#state = NO_STATE;
+        // What the own disk has may be older than what it is to have: no loop turns in place until then.
+        await this.#home.nextTick();
+        continue;
+      }
+      this.#baseAt = sent.base.at;
+      this.#state = sent.base.state;
+      this.#sent = Math.max(this.#sent, sent.base.at);
+      this.#ack(sent.through);
+    }
+  }
+
+  #ack(through: number): void {
+    this.acked = Math.max(this.acked, through);
+    this.#home.advanced();
+  }
+
+  /** The reply; null where nothing more is to be done with it. */
+  async #ask(ask: Ask): Promise<Reply | null> {
+    if (this.#isClosed) return null;
+    const asking = this.#home.ask(this.site, ask);
+    this.#asks.push(asking);
+    const reply = await asking.reply;
+    if (this.#isClosed) return null;
+    this.#asks.splice(this.#asks.indexOf(asking), 1);
+    if (reply.kind !== "refused" || reply.why === "gap" || reply.why === "parts") return reply;
+    if (reply.why === "superseded") this.#home.superseded(reply.epoch);
+    else if (reply.why === "unknown") this.#doubt();
+    else this.#lose(reply.why);
+    return null;
+  }
+
+  get isLost(): boolean {
+    return this.lostBy !== null;
+  }
+
+  /** There may be room again. */
+  retry(): void {
+    if (this.lostBy !== "full" || this.#isClosed) return;
+    this.lostBy = null;
+    this.#isBehind = true;
+    this.join();
+    this.pump();
+  }
+
+  #lose(by: "disk" | "full" | "unknown"): void {
+    this.lostBy = by;
+    this.#home.advanced();
+  }
+
+  #doubt(): void {
+    if (!this.mayInstall) void this.#home.doubt(this);
+    this.#lose("unknown");
+  }
+}

@@ -1,0 +1,131 @@
+/**
+ * The log of a stateful session at one of its hosts, a client or an origin: sealed, so held and never read.
+ *
+ * Life: nothing → `take` a whole record, then more → (a recovery) `promise`, with what it holds as the answer → `take`
+ * what the next home sends → … → `drop`, when its peer is over. It is a `HeldLog` (functions/sessions/attach) as it is.
+ *
+ * HG1  What is promised and what is answered are one step: from then on nothing of an earlier epoch is taken.
+ * HG2  An output counts as received only with the record that came with it: `take` comes first, and says whether it is
+ *      of a home that may still be heard.
+ * HG3  A whole record takes the place of all before it, in one step; nothing else drops a record while its peer is.
+ * HG4  Bounded: bytes and records. A home that goes beyond breaks the protocol.
+ */
+import { CodecError, Reader, Writer } from "../../../store/model/codec.ts";
+import { HOST_LOG_BYTES_MAX, HOST_RECORDS_MAX, TAG_BYTES } from "./limits.ts";
+import { headOf, tagOf } from "./record.ts";
+
+/** What became of a record. */
+export type Taken =
+  | "held"
+  /** Of a home that was followed by another: what came with it is nothing (HG1). */
+  | "stale"
+  /** Bytes that are no record, or one that can't be held here: the channel is to be closed. */
+  | "invalid";
+
+/** What a host says when it comes back. */
+export interface HostLogSummary {
+  /** The newest epoch that it has promised; 0: none. */
+  readonly promised: number;
+  /** The tag of its last record, which says where its log ends; null: it has none. */
+  readonly tag: Uint8Array | null;
+}
+
+/** As a hello brings it: varint promised; flag, and the tag where there is one. */
+export function encodeSummary({ promised, tag }: HostLogSummary): Uint8Array<ArrayBuffer> {
+  const writer = new Writer(32).uint(promised).flag(tag !== null);
+  return (tag === null ? writer : writer.raw(tag)).done();
+}
+
+/** @throws CodecError */
+export function decodeSummary(bytes: Uint8Array): HostLogSummary {
+  const reader = new Reader(bytes);
+  const promised = reader.uint();
+  const tag = reader.flag() ? reader.fixed(TAG_BYTES) : null;
+  reader.end();
+  return { promised, tag };
+}
+
+/** See the file's header. */
+export class HostLog {
+  #promised = 0;
+  #records: Uint8Array[] = [];
+  #bytes = 0;
+
+  get promised(): number {
+    return this.#promised;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  get length(): number {
+    return this.#records.length;
+  }
+
+  /** Its newest record. */
+  get last(): Uint8Array | undefined {
+    return this.#records.at(-1);
+  }
+
+  summary(): Uint8Array<ArrayBuffer> {
+    const { last } = this;
+    return encodeSummary({ promised: this.#promised, tag: last === undefined ? null : tagOf(last) });
+  }
+
+  /** HG1: all it holds, oldest first; null: it has promised a later epoch. */
+  promise(epoch: number): readonly Uint8Array[] | null {
+    if (epoch < this.#promised) return null;
+    this.#promised = epoch;
+    return [...this.#records];
+  }
+
+  /** Takes a record of the home of an epoch. */
+  take(epoch: number, record: Uint8Array): Taken {
+    if (epoch < this.#promised) return "stale";
+    let head;
+    try {
+      head = headOf(record);
+    } catch {
+      return "invalid";
+    }
+    const isBegun = head.kind === "whole" || this.#records.length > 0;
+    if (!isBegun || (head.epoch !== null && head.epoch !== epoch)) return "invalid";
+    const before = head.kind === "whole" ? { bytes: 0, records: 0 } : {
+      bytes: this.#bytes,
+      records: this.#records.length,
+    };
+    if (before.bytes + record.length > HOST_LOG_BYTES_MAX || before.records >= HOST_RECORDS_MAX) {
+      return "invalid";
+    }
+    this.#promised = epoch;
+    if (head.kind === "whole") this.#records = []; // HG3
+    this.#records.push(record.slice()); // not a part of its frame, which may be large
+    this.#bytes = before.bytes + record.length;
+    return "held";
+  }
+
+  /** Its peer is over, or begins anew: nothing is held any more. */
+  drop(): void {
+    this.#promised = this.#bytes = 0;
+    this.#records = [];
+  }
+
+  /**
+   * As one was that had promised this and held these: what was stored of it.
+   *
+   * @throws CodecError for what no log ever held: then there is none, and its peer begins anew.
+   */
+  static restore(promised: number, records: readonly Uint8Array[]): HostLog {
+    const log = new HostLog();
+    for (const record of records) {
+      const { epoch } = headOf(record);
+      if (log.take(epoch ?? log.#promised, record) !== "held") {
+        throw new CodecError("a stored log is not what was held");
+      }
+    }
+    if (promised < log.#promised) throw new CodecError("a stored log is of a later epoch than was promised");
+    log.#promised = promised;
+    return log;
+  }
+}

@@ -1,0 +1,144 @@
+/**
+ * What a home seals for one host: the log since the last output to it, record by record.
+ *
+ * Sealed: AES-128-GCM, the tag cut to 12 bytes; the nonce is the record's number in its series (12 bytes, big endian);
+ * associated data are the tag of the record before it (12 zero bytes where there is none) and the record's clear bytes.
+ *
+ * SE1  A key seals one series, by one process: its salt is drawn anew whenever records begin again, after a broken
+ *      channel, a rest or a takeover. So no number is used twice under a key.
+ * SE2  Records chain: none can be left out, turned round, or put behind another log without it showing. Only the end
+ *      can be cut off, and that is what the keepers' own log is for.
+ * SE3  Sealed at the site, never in an isolate.
+ */
+import { createCipheriv } from "node:crypto";
+import type { Buffer } from "node:buffer";
+import { Writer } from "../../../store/model/codec.ts";
+import type { LogCopy, LogPiece } from "../log/asks.ts";
+import { CommitForm } from "./commits.ts";
+import { type SealedFor, seriesKey } from "./keys.ts";
+import { SALT_BYTES, TAG_BYTES } from "./limits.ts";
+import { KINDS, type RecordKind } from "./record.ts";
+import { writeStart } from "./whole_log.ts";
+
+const NONCE_BYTES = 12;
+const NO_TAG = new Uint8Array(TAG_BYTES);
+
+/** See the file's header. */
+export class Series {
+  readonly #key: Buffer;
+  readonly #form: CommitForm;
+  readonly #nonce = new Uint8Array(NONCE_BYTES);
+  readonly #plain = new Writer(512);
+  /** What pieces are authenticated with: the tag of the last record, and their kind. */
+  readonly #pieces = new Uint8Array(TAG_BYTES + 1);
+  /** The record that begins it. */
+  readonly first: Uint8Array<ArrayBuffer>;
+  /** The last entry that its records hold. */
+  through: number;
+
+  private constructor(
+    kind: RecordKind,
+    { secret, of, epoch, salt }: SeriesStart,
+    { before, after, plain, pieces }: {
+      readonly before: Uint8Array;
+      readonly after: number;
+      readonly plain: (writer: Writer) => void;
+      readonly pieces: readonly LogPiece[];
+    },
+  ) {
+    this.#key = seriesKey(secret, of, epoch, salt);
+    this.#form = new CommitForm(epoch, of.receiver);
+    this.#pieces[TAG_BYTES] = PIECES;
+    this.through = after;
+    const clear = new Writer(32).byte(KINDS.indexOf(kind)).uint(epoch).raw(salt).done();
+    plain(this.#plain.clear());
+    this.#write(pieces);
+    this.first = this.#seal(associated(before, clear));
+  }
+
+  /** The log from its base on: the host needs nothing else. */
+  static whole(start: SeriesStart, log: LogCopy): Series {
+    const { base, pieces } = log;
+    const plain = (writer: Writer) => writeStart(writer, log);
+    return new Series("whole", start, { before: NO_TAG, after: base?.at ?? 0, plain, pieces });
+  }
+
+  /** The host has the log up to the entry `after`, and its last record has this tag. */
+  static further(
+    start: SeriesStart,
+    { tag, after, pieces }: {
+      readonly tag: Uint8Array;
+      readonly after: number;
+      readonly pieces: readonly LogPiece[];
+    },
+  ): Series {
+    return new Series("further", start, { before: tag, after, plain: (w) => void w.uint(after), pieces });
+  }
+
+  /** The tag of the last record: its host names it when it comes back. */
+  get tag(): Uint8Array {
+    return this.#pieces.slice(0, TAG_BYTES);
+  }
+
+  /** The record of the next commits: at least one, which follow those before. */
+  next(pieces: readonly LogPiece[]): Uint8Array<ArrayBuffer> {
+    this.#plain.clear();
+    this.#write(pieces);
+    return this.#seal(this.#pieces);
+  }
+
+  #write(pieces: readonly LogPiece[]): void {
+    for (const piece of pieces) {
+      const { first, count } = piece;
+      if (first !== this.through + 1) throw new Error(`entry ${first} does not follow ${this.through}`);
+      this.#form.write(this.#plain, piece);
+      this.through = first + count - 1;
+    }
+  }
+
+  /** @param associated a tag, and the clear bytes that the record begins with. */
+  #seal(associated: Uint8Array): Uint8Array<ArrayBuffer> {
+    const cipher = createCipheriv("aes-128-gcm", this.#key, this.#nonce, { authTagLength: TAG_BYTES });
+    cipher.setAAD(associated);
+    const sealed = cipher.update(this.#plain.view());
+    cipher.final();
+    const tag = cipher.getAuthTag(), clear = associated.length - TAG_BYTES;
+    const record = new Uint8Array(clear + sealed.length + TAG_BYTES);
+    for (let at = 0; at < clear; at++) record[at] = associated[TAG_BYTES + at] ?? 0;
+    record.set(sealed, clear);
+    record.set(tag, clear + sealed.length);
+    this.#pieces.set(tag);
+    countUp(this.#nonce);
+    return record;
+  }
+}
+
+const PIECES = KINDS.indexOf("pieces");
+
+/** Whose series, and under which key. */
+export interface SeriesStart {
+  /** The cluster's: the newest. */
+  readonly secret: Uint8Array;
+  readonly of: SealedFor;
+  readonly epoch: number;
+  /** {@link SALT_BYTES} random ones. */
+  readonly salt: Uint8Array;
+}
+
+/** What a record is authenticated with, besides what it holds. */
+export function associated(before: Uint8Array, clear: Uint8Array): Uint8Array {
+  const bytes = new Uint8Array(TAG_BYTES + clear.length);
+  bytes.set(before);
+  bytes.set(clear, TAG_BYTES);
+  return bytes;
+}
+
+/** The next number of a nonce. */
+export function countUp(nonce: Uint8Array): void {
+  for (let at = NONCE_BYTES - 1; at >= 0; at--) {
+    nonce[at] = ((nonce[at] ?? 0) + 1) & 0xff;
+    if (nonce[at] !== 0) return;
+  }
+}
+
+export { NO_TAG, NONCE_BYTES, SALT_BYTES };

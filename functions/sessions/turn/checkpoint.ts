@@ -1,0 +1,161 @@
+/**
+ * Checkpoints as bytes (docs/protocol/session-log.md): all that a program is when nothing of it waits, and what was given out and not acknowledged.
+ *
+ * CP1  Taken only of a quiescent program: handlers, calls and closure timers are no bytes.
+ * CP2  What a checkpoint was taken of, and what it is read into, do the same from there on.
+ *      But for the state of its object: that lies beside it, as segments (functions/tracked/state.ts).
+ * CP3  Outputs and effects that are not acknowledged are in it: what was sent before a checkpoint and lost on its
+ *      way is never made again (STATEFUL, rule 6).
+ */
+import { CodecError, Reader, Writer } from "../../../store/model/codec.ts";
+import { AppError } from "../../vocabulary/errors.ts";
+import { readMutation, writeMutation } from "./call_bytes.ts";
+import type { Effect, Output } from "./commit.ts";
+import type { Program } from "./program.ts";
+import { readCheckMark, writeCheckMark } from "./log_entry.ts";
+import { checkBytes } from "./rolling_check.ts";
+
+/**
+ * Names this form of the bytes; a reader knows all that were ever written: the first one counted no messages, the first
+ * two had the state in themselves, and no shape, the first three 32 bits of check.
+ */
+const VERSION = 4;
+const VERSION_SHORT_CHECK = 3;
+const VERSION_WITH_STATE = 2;
+const VERSION_WITHOUT_RECEIVED = 1;
+const PEERS = ["client", "origin"] as const;
+
+/** What a checkpoint holds beside the program. */
+export interface CheckpointParts extends Kept {
+  /** The state of its object (functions/tracked/), whole, where it is in the checkpoint itself. */
+  readonly state: Uint8Array | null;
+  /** Of who wrote it. */
+  readonly code: string;
+}
+
+/** What is written beside the program: what was given out, and nobody has acknowledged. */
+interface Kept {
+  /** `static shape` of the class. */
+  readonly shape: number;
+  readonly outputs: readonly Output[];
+  readonly effects: readonly Effect[];
+}
+
+/**
+ * A 32-bit digest over what a checkpoint adds to the one before: names it in the log. Against tampering they are sealed
+ * elsewhere.
+ */
+export const digestOf = (bytes: Uint8Array, state: readonly Uint8Array[]): number =>
+  checkBytes(state.reduce(checkBytes, 0), bytes);
+
+/**
+ * All but its state, which lies beside it; where it was in it, it stays there, in the form that had it so.
+ *
+ * @throws AppError `limit_value` where it is too long to be opened again.
+ */
+export function encodeCheckpoint(program: Program, parts: Kept & Partial<CheckpointParts>): Uint8Array {
+  const { shape, outputs, effects, state = null } = parts;
+  const writer = new Writer(512);
+  const { check } = program;
+  const version = state !== null ? VERSION_WITH_STATE : check.isWhole ? VERSION : VERSION_SHORT_CHECK;
+  writer.byte(version);
+  writer.uint(program.epoch).uint(program.replica).text(program.code);
+  if (state === null) writer.uint(shape);
+  writer.raw(program.seed);
+  writer.uint(program.originMs).uint(program.clockMs).uint(program.storeClock);
+  writer.uint(program.math.position).uint(program.crypto.position);
+  if (version === VERSION) writeCheckMark(writer, check);
+  else writer.uint(check.short);
+  writer.uint(program.nextCall).uint(program.nextLocal).uint(program.nextEffect);
+  writer.list([...program.timers], ([name, dueMs]) => void writer.text(name).uint(dueMs));
+  writer.list([...program.peers.values()], ({ peer, sent, received, isClosed }) => {
+    writer.byte(PEERS.indexOf(peer.kind)).text(peer.id).uint(sent).uint(received).flag(isClosed);
+  });
+  writer.list(outputs, ({ to, sequence, bytes }) => void writer.text(to).uint(sequence).bytes(bytes));
+  writer.list(effects, (effect) => {
+    writer.uint(effect.effect).uint(effect.clock).uint(effect.replica).uint(effect.atMs);
+    writer.list(effect.mutations, (mutation) => writeMutation(writer, mutation as never));
+  });
+  if (state !== null) writer.bytes(state);
+  return sized(writer.done());
+}
+
+/** What a frame to an isolate takes, with the log after it (runtime/isolate/frames.ts). */
+const CHECKPOINT_BYTES_MAX = 40 * 1024 * 1024;
+
+function sized(bytes: Uint8Array): Uint8Array {
+  if (bytes.length <= CHECKPOINT_BYTES_MAX) return bytes;
+  throw new AppError(
+    "limit_value",
+    `a checkpoint of a stateful session has at most ${CHECKPOINT_BYTES_MAX} bytes; this one has ${bytes.length}`,
+  );
+}
+
+/** The code that wrote a checkpoint. @throws CodecError */
+export function codeOfCheckpoint(bytes: Uint8Array): string {
+  const { reader } = begun(bytes);
+  reader.uint();
+  reader.uint();
+  return reader.text();
+}
+
+function begun(bytes: Uint8Array): { readonly reader: Reader; readonly version: number } {
+  const reader = new Reader(bytes);
+  const version = reader.byte();
+  if (version < VERSION_WITHOUT_RECEIVED || version > VERSION) {
+    throw new CodecError(`there is no checkpoint of version ${version}`);
+  }
+  return { reader, version };
+}
+
+function readShortCheck(reader: Reader): number {
+  const check = reader.uint();
+  if (check >= 2 ** 32) throw new CodecError("a check of before has 32 bits");
+  return check;
+}
+
+/** Reads a checkpoint into a program that has no object yet (the state is the caller's to load). @throws CodecError */
+export function decodeCheckpoint(bytes: Uint8Array, program: Program): CheckpointParts {
+  const { reader, version } = begun(bytes);
+  program.epoch = reader.uint();
+  program.replica = reader.uint();
+  const code = program.code = reader.text();
+  const shape = version > VERSION_WITH_STATE ? reader.uint() : 0;
+  program.sow(Uint8Array.from({ length: 32 }, () => reader.byte()));
+  program.originMs = reader.uint();
+  program.clockMs = reader.uint();
+  program.storeClock = reader.uint();
+  const drawn = { math: reader.uint(), crypto: reader.uint() };
+  if (version > VERSION_SHORT_CHECK) program.check.restore(readCheckMark(reader));
+  else program.check.restoreShort(readShortCheck(reader));
+  program.nextCall = reader.uint();
+  program.nextLocal = reader.uint();
+  program.nextEffect = reader.uint();
+  for (const [name, dueMs] of reader.list(() => [reader.text(), reader.uint()] as const)) {
+    program.timers.set(name, dueMs);
+  }
+  reader.list(() => {
+    const kind = PEERS[reader.byte()];
+    if (kind === undefined) throw new CodecError("there is no such kind of peer");
+    const id = reader.text();
+    const sent = reader.uint();
+    const isOld = version === VERSION_WITHOUT_RECEIVED;
+    const received = isOld ? 0 : reader.uint();
+    program.peers.restore({ peer: { kind, id }, sent, received, isClosed: !isOld && reader.flag() });
+  });
+  const outputs = reader.list(() => ({ to: reader.text(), sequence: reader.uint(), bytes: reader.bytes() }));
+  const effects = reader.list((): Effect => ({
+    effect: reader.uint(),
+    clock: reader.uint(),
+    replica: reader.uint(),
+    atMs: reader.uint(),
+    mutations: reader.list(() => readMutation(reader) as Effect["mutations"][number]),
+  }));
+  const state = version > VERSION_WITH_STATE ? null : reader.bytes();
+  reader.end();
+  // The object is made before its state is put into it: what its making draws is no draw of the session.
+  program.make();
+  program.math.position = drawn.math;
+  program.crypto.position = drawn.crypto;
+  return { state, shape, code, outputs, effects };
+}

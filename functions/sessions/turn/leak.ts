@@ -1,0 +1,41 @@
+/**
+ * Sessions of one isolate that share something in a module: a promise, a callback, an object. What one of them does then
+ * runs in a turn of another, where no log of its own has it.
+ */
+import { AppError } from "../../vocabulary/errors.ts";
+import type { Parked } from "./commit.ts";
+import { chainName } from "./event.ts";
+import { type Act, appFrames } from "./trace.ts";
+
+/** What names a program. */
+interface Named {
+  readonly className: string;
+  readonly id: string;
+}
+
+/** Code of a session acted in a turn of another, or in none. */
+export class Leak extends AppError {
+  readonly act: Act;
+
+  constructor(owner: Named, current: Named | undefined, what: string) {
+    const name = (of: Named) => chainName(of.className, of.id);
+    const where = current === undefined || current === owner
+      ? "outside of its turns"
+      : `in a turn of ${name(current)}`;
+    super(
+      "session_shared",
+      `${what}: code of the stateful session ${
+        name(owner)
+      } ran ${where}. Sessions of an isolate share a promise, ` +
+        `a callback or an object in a module; what one does to another so is in no log`,
+    );
+    this.act = { what, at: appFrames() };
+  }
+}
+
+/** The session whose code it was goes no further. */
+export const sharedState = ({ message, act }: Leak): Parked => ({
+  code: "shared",
+  message,
+  detail: { did: [act] },
+});

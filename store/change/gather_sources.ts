@@ -1,0 +1,69 @@
+/**
+ * Whom a new parent asks for the causes of what its child was fed (adoption.ts F2), in rounds: the old parent, or where
+ * that one is given up the child and its siblings; then those above whoever has answered, as each said of itself.
+ *
+ * S1  A site is asked after all that stand below it have answered: what they had by then, it had before.
+ * S2  Above the lowest common ancestor nobody is asked: what the ancestor covers comes to this site through it.
+ * S3  In place of one that is given up, the one above it is asked. One that lost its disk gets again what was pushed to
+ *     it, and is asked for that; but where the old parent is given up, too, it might wait for the child; and so might the
+ *     old parent itself, under a later number, by which those name it that stand below its next disk.
+ */
+import type { Core } from "../core/core.ts";
+import type { Hello } from "../wire/message.ts";
+import type { SiteId } from "../model/ports.ts";
+import type { ReplicaNumber } from "../model/row.ts";
+
+/** A site to ask, and the incarnation that must be whole; 0: whatever is there. */
+export interface Source {
+  readonly site: SiteId;
+  readonly replica: ReplicaNumber;
+}
+
+/** Whether what only a child's old parent had is given up. */
+export function isGivenUp({ topology }: Core, { parentReplica, moved }: Hello): boolean {
+  if (moved === undefined || moved.from === "") return false;
+  return moved.lost.includes(moved.from) || topology.isRemoved(moved.from) ||
+    topology.succession.heir(parentReplica) === null;
+}
+
+/** The first to ask. */
+export function firstSources(core: Core, child: SiteId, hello: Hello): Source[] {
+  const { moved } = hello;
+  if (moved === undefined) return [];
+  if (!isGivenUp(core, hello)) return [{ site: moved.from, replica: hello.parentReplica }];
+  const others = moved.siblings.filter((site) =>
+    site !== child && !moved.lost.includes(site) && !core.topology.isRemoved(site)
+  );
+  return [child, ...others].map((site) => ({ site, replica: 0 }));
+}
+
+/**
+ * The next to ask.
+ *
+ * @param named who stood above each site that has answered, as it said.
+ */
+export function sourcesAbove(core: Core, named: readonly Source[], hello: Hello): Source[] {
+  const found = named.flatMap((source) => standing(core, source, hello) ?? []);
+  return [...new Map(found.map((source) => [source.site, source])).values()];
+}
+
+/** S3; null where there is nobody who may know more. */
+function standing(core: Core, { site, replica }: Source, hello: Hello): Source | null {
+  const { topology, path, config } = core, lost = hello.moved?.lost ?? [];
+  const root = path[0] ?? config.site;
+  for (let length = Infinity;;) {
+    if (site === "" || site === root || site === config.site) return null;
+    const isLost = topology.succession.heir(replica) === null;
+    const isOld = isGivenUp(core, hello) && (isLost || site === hello.moved?.from);
+    const living = isOld ? undefined : isLost ? topology.living(site).at(-1) : replica;
+    if (living !== undefined && !lost.includes(site) && !topology.isRemoved(site)) {
+      return { site, replica: living };
+    }
+    const known = topology.incarnation(replica);
+    // A parent's path is shorter; rows that say otherwise would lead round and round.
+    if (known === undefined || known.path.length >= length) return null;
+    length = known.path.length;
+    site = known.path.at(-2) ?? "";
+    replica = known.parent;
+  }
+}

@@ -1,0 +1,76 @@
+/**
+ * Who belongs to the tree and who is away, as the host of a replica changes and asks it.
+ *
+ * Life of a planned stop: its host ends all sessions → `leave` writes ["s", "away", id] and waits until the root
+ * has it → stop … start → ready → the row is deleted.
+ *
+ * A1  Between the row and the stop no session writes. So whoever has got the row over the tree has got, before it,
+ *     all that any session saw at the site until then (PROTOCOL I1): for a token from there nothing is to be done,
+ *     without a word from the site, and whatever other sites lag behind (handoff.ts H9).
+ */
+import type { Replica } from "../api/api.ts";
+import type { Core } from "../core/core.ts";
+import type { Removals } from "./removal.ts";
+import type { Position } from "../model/row.ts";
+import { awayKey, encodeJson } from "../members/topology.ts";
+
+/** The part of a replica that knows its fellows. */
+export function openMembers(
+  core: Core,
+  removals: Removals,
+  durable: (position: Position) => Promise<void>,
+): Replica["members"] {
+  const site = core.config.site;
+  const write = async (value: object | null): Promise<Position> => {
+    const position = await core.rows.lock.run(async () => {
+      const key = awayKey(site);
+      const [old] = await core.rows.lookup([key]);
+      core.rows.apply(old, core.own(key, value === null ? null : encodeJson(value)));
+      return core.rows.head;
+    });
+    core.wake();
+    await durable(position);
+    return position;
+  };
+  return {
+    remove: async (id) => {
+      const removed = await removals.remove(id);
+      await durable(core.rows.head);
+      return removed;
+    },
+    admit: async (id) => {
+      const admitted = await removals.admit(id);
+      await durable(core.rows.head);
+      return admitted;
+    },
+    isRemoved: (id) => core.topology.isRemoved(id),
+    leave: async (untilMs) => {
+      const position = await write({ untilMs });
+      if (!core.isRoot) await reached(core, position);
+    },
+    back: async () => {
+      if (core.topology.awayUntilMs(site) !== undefined) await write(null);
+    },
+    awayUntilMs: (id) => core.topology.awayUntilMs(id),
+    sites: core.topology.present,
+    get children() {
+      return core.topology.childrenOf(site).length;
+    },
+    get changes() {
+      return core.topology.changes;
+    },
+  };
+}
+
+/** Resolves when the root's journal includes this one's up to a position. */
+function reached(core: Core, position: Position): Promise<void> {
+  return new Promise((resolve) => {
+    const look = () => {
+      if ((core.reach[0]?.top ?? 0) < position) return;
+      forget();
+      resolve();
+    };
+    const forget = core.onAdvance(look);
+    look();
+  });
+}

@@ -1,0 +1,64 @@
+/**
+ * Replica numbers: the root counts them, and writes down whom it gave each.
+ *
+ * N1  What is written of a number is on disk at the root before anybody hears the number.
+ * N2  A number goes down behind the feed that tells of it (downlinks.ts), from each site on the way only when what
+ *     came before it there has been committed: so nobody hears of one before all that were given earlier
+ *     (enrolment.ts N2). One that is not known of is never ended, and no other parent takes its site.
+ * N3  No number beyond the last that a version can name: who asks then waits, and the root's log says why.
+ * N4  None for a site that comes with one which was never given: this disk is an older copy of itself (removal.ts R8),
+ *     and would give that number to another.
+ */
+import type { Core } from "../core/core.ts";
+import type { Claim } from "../wire/message.ts";
+import { type Position, REPLICA_NUMBER_MAX, type ReplicaNumber } from "../model/row.ts";
+import { encodeJson, replicaKey } from "../members/topology.ts";
+
+/** Names the record of the next number on the root's disk. */
+const RECORD = "numbers";
+
+interface Host {
+  /** A number from above; null at the root. */
+  readonly above: ((claim: Claim) => Promise<ReplicaNumber>) | null;
+  durable(position: Position): Promise<void>;
+}
+
+/** Where one site gets numbers for those below it. */
+export class Numbers {
+  readonly #core: Core;
+  readonly #host: Host;
+  /** The root itself is 1. */
+  #next: ReplicaNumber = 2;
+
+  constructor(core: Core, host: Host) {
+    this.#core = core;
+    this.#host = host;
+  }
+
+  /** Goes on from what was found on disk. */
+  restore(next: ReplicaNumber): void {
+    this.#next = Math.max(this.#next, next);
+  }
+
+  /** A fresh number. */
+  async give(claim: Claim): Promise<ReplicaNumber> {
+    if (this.#host.above !== null) return await this.#host.above(claim);
+    if (this.#next > REPLICA_NUMBER_MAX) {
+      this.#core.ports.note("numbers_exhausted", { child: claim.site, most: REPLICA_NUMBER_MAX });
+      return await new Promise(() => {});
+    }
+    const { rows, topology } = this.#core;
+    if (claim.from !== 0 && topology.incarnation(claim.from) === undefined) {
+      this.#core.refused("number_unknown", claim.site, { number: claim.from });
+      return await new Promise(() => {});
+    }
+    const { number, position } = await rows.lock.run(() => {
+      const number = this.#next++;
+      rows.record(RECORD, encodeJson(this.#next));
+      rows.put(this.#core.own(replicaKey(number), encodeJson(claim)));
+      return Promise.resolve({ number, position: rows.head });
+    });
+    await this.#host.durable(position);
+    return number;
+  }
+}

@@ -1,0 +1,375 @@
+/**
+ * What the parts of a replica share: who it is, its clock, rows and coverage, and how far it is reflected above.
+ *
+ * Positions of ancestors are kept root first: index = depth. `down[j]` is how far the journal of the ancestor at
+ * depth j has arrived here for all this site covers; `reach[j]` maps own positions to theirs (PROTOCOL I6);
+ * `fed[j]` does so for rows that came from above.
+ *
+ * O1  `down` and `stable` are replaced, never changed in place: a snapshot is a reference.
+ * O2  They are advanced after the rows they speak of were applied, with no await in between (PROTOCOL I2).
+ */
+import type { ReplicaConfig, ReplicaPorts } from "../api/api.ts";
+import { HybridClock } from "../model/clock.ts";
+import { ClockGuard } from "./clock_guard.ts";
+import { Coverage } from "../rows/coverage.ts";
+import { Damage } from "./damage.ts";
+import { HealingStorage } from "../rows/healing_storage.ts";
+import type { Key } from "../model/key.ts";
+import { encodeMessage, type Message } from "../wire/message.ts";
+import { COMPARE_ROWS_BYTES, HORIZON_MS, PENDING_BYTES_MAX } from "../model/limits.ts";
+import { Owed } from "./owed.ts";
+import { Pending } from "../rows/pending.ts";
+import type { SiteId } from "../model/ports.ts";
+import { Quiet } from "../model/quiet.ts";
+import { outside, type Range } from "../model/range.ts";
+import { type Incoming, Rows } from "../rows/rows.ts";
+import {
+  CLOCK_TICKS_PER_MS,
+  type ClockValue,
+  type Position,
+  type ReplicaNumber,
+  type Row,
+} from "../model/row.ts";
+import { StaleRanges } from "../rows/stale.ts";
+import { Steps } from "../model/steps.ts";
+import { Subscriptions } from "../rows/subscriptions.ts";
+import { SYSTEM_RANGE, Topology } from "../members/topology.ts";
+import { Wall } from "../model/wall.ts";
+
+/** What a frozen commit's messages say of the site (PROTOCOL I2): true as of its head. */
+export interface Mark {
+  /** The incarnation that speaks. */
+  readonly replica: ReplicaNumber;
+  /** The site was resyncing (Core.resyncing) at its freeze: nothing of it may leave, though it may be over by now. */
+  readonly partial: boolean;
+  readonly head: Position;
+  readonly clock: ClockValue;
+  readonly down: readonly Position[];
+  /** Root first, this site's own last. */
+  readonly stable: readonly ClockValue[];
+  readonly reach: readonly (readonly [Position, Position])[];
+  /** For the whole subtree: see Core.floor. */
+  readonly floor: ClockValue;
+  /** No pushes are taken for now (Core.isPendingFull). */
+  readonly isFull: boolean;
+  readonly watermark: ClockValue;
+}
+
+export class Core {
+  /** As the host gave it, but for the parent (moveTo). */
+  config: ReplicaConfig;
+  readonly ports: ReplicaPorts;
+  readonly clock: HybridClock;
+  /** What is believed of the wall clock: by it rows expire, and what is dated is compared. */
+  readonly wall: Wall;
+  /** For how long something has been so. */
+  readonly steady: { nowMs(): number };
+  readonly rows: Rows;
+  readonly coverage: Coverage;
+  readonly stale: StaleRanges;
+  readonly clockGuard = new ClockGuard(this);
+  readonly pending = new Pending();
+  readonly owed: Owed;
+  readonly damage = new Damage(this);
+  readonly topology = new Topology();
+  readonly watchers = new Subscriptions<() => void>();
+  /** Who waits for a range to be covered: it is not evicted meanwhile. */
+  readonly readers = new Subscriptions<object>();
+  readonly counters: Record<string, number> = {};
+  replica: ReplicaNumber = 0;
+  parentReplica: ReplicaNumber = 0;
+  /** Ids from the root to the parent. */
+  path: readonly SiteId[] = [];
+  down: readonly Position[] = [];
+  stable: readonly ClockValue[] = [];
+  reach: Steps[] = [];
+  fed: Steps[] = [];
+  /** The parent's own `reach`: from positions of the parent's journal to those of the ancestors above it. */
+  via: Steps[] = [];
+  watermark: ClockValue = 0;
+  /** The oldest version that this site keeps for others (wards/), as of the last collection. */
+  wardsLeast: ClockValue = Infinity;
+  /** The highest floor that this site may have said, former processes of it too (owed.ts). */
+  floorSaid: ClockValue = 0;
+  /** The parent's clock as of the last feed that was applied. */
+  fedClock: ClockValue = 0;
+  /** Per ancestor, a position that includes every tombstone collected here. */
+  collected: Position[] = [];
+  /** The highest own position of a tombstone collected here: who was fed less far may have missed it. */
+  collectedTo: Position = 0;
+  /** Of the parent's journal, how far something of it was taken here: rows, or what an arriving session had seen. */
+  taken: Position = 0;
+  /** A clock that is past all that was so taken of journals between the parent's and the root's; 0: nothing was. */
+  takenAbove: ClockValue = 0;
+  /** Of the root's journal, how far it had come here under the parent before: less than that would be going back. */
+  rootFloor: Position = 0;
+  /** Where this journal began anew: no row up to here is pending, whatever it says of itself (stale.ts). */
+  rootedTo: Position = 0;
+  /** What was pending then stands again up to here, in this process. */
+  replantedTo: Position = 0;
+  /** The head that this process has found on its disk, and a clock that is past all that was said before it. */
+  found: { readonly head: Position; readonly clock: ClockValue } = { head: 0, clock: 0 };
+  readonly #told = new Map<SiteId, Position>();
+  /** Sites that an operator gave up when it moved this one (adoption.ts). */
+  lost: readonly SiteId[] = [];
+  /** Rows that can be fetched again are given back above this; at most what the configuration says. */
+  capacityBytes: number;
+  /** The clock may not pass this before it is persisted further ahead. */
+  clockBound: ClockValue = 0;
+  /** At least the clock at which anything up to the committed head was applied here. */
+  headClock: ClockValue = 0;
+  /**
+   * The disk was lost, and what the children still have of it has not all come back: their rows may lack causes
+   * that only others have, so nothing is told to anyone.
+   */
+  resyncing = false;
+  closed = false;
+  /** Tombstones and expiring rows applied since the last collection. */
+  readonly mortal: { key: Key; position: Position }[] = [];
+  /**
+   * No session that is served here has seen anything elsewhere that is newer (E8): the highest clock that any brought, and
+   * at first that at which this process found the disk.
+   */
+  broughtClock: ClockValue = Infinity;
+  /** Rows that stand here outside coverage, in journal order: dropped once the root has them. */
+  readonly uncovered: { key: Key; position: Position }[] = [];
+  readonly #advanced = new Set<() => void>();
+  readonly #quiet = new Quiet(() => this.steady.nowMs());
+  #wake: () => void = () => {};
+
+  constructor(config: ReplicaConfig, ports: ReplicaPorts) {
+    this.config = config;
+    this.capacityBytes = config.capacityBytes;
+    this.lost = config.lost ?? [];
+    this.ports = { ...ports, storage: new HealingStorage(ports.storage, this.damage) };
+    this.wall = new Wall(ports.clock);
+    this.clock = new HybridClock(this.wall);
+    this.steady = { nowMs: () => ports.clock.steadyMs() };
+    this.owed = new Owed(this, ports.owed ?? (() => Infinity));
+    this.rows = new Rows({
+      storage: this.ports.storage,
+      clock: this.clock,
+      nowMs: () => this.wall.nowMs(),
+      applied: (row) => this.#applied(row),
+      isStale: (row) => this.isStale(row),
+    });
+    this.stale = new StaleRanges((name, value) => this.rows.record(name, value));
+    this.coverage = new Coverage((name, value) => this.rows.record(name, value), () => this.rows.head);
+  }
+
+  get depth(): number {
+    return this.path.length;
+  }
+
+  get isRoot(): boolean {
+    return this.config.parent === null;
+  }
+
+  get pendingBytesMax(): number {
+    return this.config.pendingBytesMax ?? PENDING_BYTES_MAX;
+  }
+
+  /**
+   * So much waits for the way to the root that no more is taken in. What comes back after the loss of a disk is, in any
+   * case: those who have it have bounded it.
+   */
+  get isPendingFull(): boolean {
+    return !this.resyncing && this.pending.bytes >= this.pendingBytesMax;
+  }
+
+  /** Children keep what they have: not while somebody above may wait for just that, after a loss or a move. */
+  get isHolding(): boolean {
+    // One that resyncs has no stable clock: the end of a child that it had may be below this site.
+    const isWaitedFor = this.stable.includes(0, 1) || this.topology.succession.unsettled().length > 0;
+    return this.isPendingFull && !isWaitedFor;
+  }
+
+  get compareRowsBytes(): number {
+    return this.config.compareRowsBytes ?? COMPARE_ROWS_BYTES;
+  }
+
+  get horizonMs(): number {
+    return this.config.horizonMs ?? HORIZON_MS;
+  }
+
+  /** This site has another parent from now on; what it knows of those above holds until that one has answered. */
+  moveTo(parent: SiteId, lost: readonly SiteId[]): void {
+    this.config = { ...this.config, parent };
+    this.lost = lost;
+  }
+
+  count(name: string, by = 1): void {
+    this.counters[name] = (this.counters[name] ?? 0) + by;
+  }
+
+  /** What another site says is not taken: that is counted, and noted once a minute for each site and event. */
+  refused(event: string, from: SiteId, detail: Record<string, unknown> = {}, counter = event): void {
+    this.count(counter);
+    const before = this.#quiet.admits(`${event} ${from}`);
+    if (before !== null) this.ports.note(event, { from, ...detail, before });
+  }
+
+  /** Sets the function that starts the pump. */
+  onWake(wake: () => void): void {
+    this.#wake = wake;
+  }
+
+  /** Something is there for the pump to do. */
+  wake(): void {
+    this.#wake();
+  }
+
+  send(to: SiteId, message: Message): Promise<void> {
+    return this.ports.network.send(to, encodeMessage(message));
+  }
+
+  /** The incoming form of a row that begins its life here. */
+  own(key: Key, value: Uint8Array | null, expiresAtMs = 0): Incoming {
+    return { key, value, clock: this.clock.tick(), replica: this.replica, known: this.depth, expiresAtMs };
+  }
+
+  #applied(row: Row): void {
+    if (row.known > 0) this.pending.add(row);
+    else this.pending.remove(row.key);
+    if (row.value === null || row.expiresAtMs !== 0) {
+      this.mortal.push({ key: row.key, position: row.position });
+    }
+    this.damage.applied(row);
+    this.topology.apply(row);
+    for (const changed of this.watchers.at(row.key)) changed();
+  }
+
+  /** Starts over above: nothing is known of the ancestors at these depths. */
+  setPath(path: readonly SiteId[]): void {
+    this.path = path;
+    this.taken = this.takenAbove = 0;
+    this.down = path.map(() => 0);
+    this.stable = path.map(() => 0);
+    this.reach = path.map(() => new Steps());
+    this.fed = path.map(() => new Steps());
+    this.via = path.slice(1).map(() => new Steps());
+    this.collected = path.map(() => 0);
+  }
+
+  /** The parent's journal includes this one's up to here. */
+  get acked(): Position {
+    return this.reach[this.depth - 1]?.top ?? 0;
+  }
+
+  /** Whether a row of this site's is not known to be in its parent's journal. */
+  isPendingToParent(row: Row): boolean {
+    const known = Math.max(this.acked, this.rootedTo);
+    return row.known >= this.depth && row.position > known && !this.isRoot;
+  }
+
+  /** Whether a row is here only to be compared with the parent's (stale.ts). */
+  isStale({ key }: Pick<Row, "key">): boolean {
+    return this.pending.get(key) === undefined && !this.coverage.covers(key);
+  }
+
+  /** A range is as the parent has it: this site answers from it. After its rows, in the same step. */
+  cover(range: Range): void {
+    this.coverage.add(range);
+    this.stale.remove(range);
+    this.damage.covered(range);
+    this.stepFed();
+  }
+
+  /** The parent can't vouch for a range any more; its rows stay, to be compared. */
+  uncover(range: Range): void {
+    for (const covered of this.coverage.within(range)) {
+      for (const part of outside(covered, SYSTEM_RANGE)) this.stale.add(part);
+    }
+    this.coverage.remove(range);
+  }
+
+  /** What stands here by now has come from above by now. */
+  stepFed(): void {
+    this.fed.forEach((steps, j) => steps.add(this.rows.head, this.down[j] ?? 0));
+  }
+
+  /** Depth of the highest site known to have a row that stands here at `position`. */
+  knownDepth(
+    row: Pick<Row, "position" | "known">,
+    reach: readonly (readonly [Position, Position])[],
+  ): number {
+    for (let depth = 0; depth < row.known; depth++) {
+      if (row.position <= (reach[depth]?.[0] ?? 0)) return depth;
+    }
+    return row.known;
+  }
+
+  /**
+   * A position of the ancestor at `depth` that includes the row at `position` here; null while pending. What this
+   * site has not heard of it from there, the parent may have: it stands in the parent's journal first.
+   */
+  bound(depth: number, position: Position, known: number): Position | null {
+    const steps = known <= depth ? this.fed[depth] : undefined;
+    const direct = steps?.bound(position) ?? this.reach[depth]?.bound(position) ?? null;
+    const parent = this.depth - 1;
+    if (direct !== null || depth >= parent) return direct;
+    const there = this.bound(parent, position, known);
+    return there === null ? null : this.via[depth]?.bound(there) ?? null;
+  }
+
+  /** Calls back whenever `down`, `stable` or the topology may have moved; the result unsubscribes. */
+  onAdvance(callback: () => void): () => void {
+    this.#advanced.add(callback);
+    return () => this.#advanced.delete(callback);
+  }
+
+  /**
+   * Something here depends on what has come by now of the journal of the ancestor at a depth. Of the root's, how far it
+   * has come says enough (adoption.ts F1).
+   *
+   * @param rows what has come from there: all causes of what the root has are there, too (PROTOCOL I1).
+   */
+  takes(depth: number, rows: readonly { readonly known: number }[] | null = null): void {
+    if (rows?.every(({ known }) => known === 0) === true) return;
+    if (depth === this.depth - 1) this.taken = Math.max(this.taken, this.down[depth] ?? 0);
+    else if (depth > 0 && depth < this.depth) this.takenAbove = this.clock.last;
+  }
+
+  advanced(): void {
+    for (const callback of [...this.#advanced]) callback();
+  }
+
+  /** A row at or below the watermark is in the root's journal or superseded there (PROTOCOL I9). */
+  isCollectable(row: { readonly clock: ClockValue }): boolean {
+    return row.clock <= this.watermark;
+  }
+
+  /**
+   * No row with a version up to this clock, but for those that the root has, stands here or will come here from
+   * anywhere but from below: what is older than the horizon is carried no more, and what is owed is not passed (I9).
+   */
+  get floor(): ClockValue {
+    const oldest = this.clock.last - this.horizonMs * CLOCK_TICKS_PER_MS;
+    const least = Math.min(this.pending.least, this.wardsLeast, this.owed.least);
+    return Math.max(0, Math.min(oldest, least - 1));
+  }
+
+  /** A child or an owner is told of this journal up to here. */
+  tells(site: SiteId, head: Position): void {
+    this.#told.set(site, Math.max(head, this.#told.get(site) ?? 0));
+  }
+
+  /**
+   * Whether a child or an owner, or somebody who has it from there, has had more of this journal than this disk, or than
+   * this process told it: the disk went back (handoff.ts H13).
+   */
+  isUntold(site: SiteId, position: Position): boolean {
+    return position > Math.max(this.found.head, this.#told.get(site) ?? 0);
+  }
+
+  /** Whether a row may have been lost with its writer's disk on its way to the root. */
+  mayHaveBeenLost(row: { readonly clock: ClockValue; readonly replica: ReplicaNumber }): boolean {
+    const ended = this.topology.ended(row.replica);
+    return ended !== undefined && row.clock > ended;
+  }
+
+  /** Whether a carry would break what `floor` said. */
+  isTooOldToCarry(row: { readonly clock: ClockValue }): boolean {
+    return !this.isCollectable(row) && row.clock <= this.clock.last - this.horizonMs * CLOCK_TICKS_PER_MS;
+  }
+}

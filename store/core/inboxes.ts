@@ -1,0 +1,55 @@
+/**
+ * What neighbours say, in its order: each one's messages are handled one after the other, as are the beginning and the
+ * end of its links.
+ *
+ * B1  What was queued on a connection that has ended meanwhile is not handled at all. What has begun by then goes on:
+ *     whoever waits for something looks afterwards whether its connection is still the one (downlinks.ts linkEnded).
+ */
+import type { SiteId } from "../model/ports.ts";
+
+interface Inbox {
+  connection: number;
+  tail: Promise<void>;
+}
+
+interface Host {
+  isClosed(): boolean;
+  fail(error: unknown): void;
+}
+
+export class Inboxes {
+  readonly #host: Host;
+  readonly #inboxes = new Map<SiteId, Inbox>();
+
+  constructor(host: Host) {
+    this.#host = host;
+  }
+
+  has(site: SiteId): boolean {
+    return this.#inboxes.has(site);
+  }
+
+  #of(site: SiteId): Inbox {
+    let inbox = this.#inboxes.get(site);
+    if (inbox === undefined) this.#inboxes.set(site, inbox = { connection: 0, tail: Promise.resolve() });
+    return inbox;
+  }
+
+  connection(site: SiteId): number {
+    return this.#of(site).connection;
+  }
+
+  /** Its link has begun or ended: nothing of what was queued before counts. */
+  next(site: SiteId): number {
+    return ++this.#of(site).connection;
+  }
+
+  /** @param connection the one that it belongs to; null: whichever there is. */
+  enqueue(site: SiteId, connection: number | null, body: () => Promise<void> | void): void {
+    const inbox = this.#of(site);
+    inbox.tail = inbox.tail.then(async () => {
+      if (this.#host.isClosed() || (connection !== null && connection !== inbox.connection)) return;
+      await body();
+    }).catch((error) => this.#host.fail(error));
+  }
+}

@@ -1,0 +1,99 @@
+/**
+ * Who holds the wards of which incarnation, as system rows tell everybody:
+ *
+ *   ["s", "wards", number]            {number, owners, previous}: a configuration of that incarnation, written by its
+ *                                     site; `previous` own its ward until it is in effect
+ *   ["s", "recovered", number, site]  {position, down, config, clock}: all that it had told up to that position
+ *                                     of its journal stands in the owner's before this row (recovery.ts)
+ */
+import { SYSTEM } from "../api/api.ts";
+import { type Key, packKey } from "../model/key.ts";
+import type { SiteId } from "../model/ports.ts";
+import type { ClockValue, Position, ReplicaNumber } from "../model/row.ts";
+
+/** The owners of one incarnation's ward. */
+export interface Configuration {
+  /** Rises with each one of the incarnation, from 1. */
+  readonly number: number;
+  readonly owners: readonly SiteId[];
+  readonly previous: readonly SiteId[];
+}
+
+/** What an owner has put in place of an incarnation that is over. */
+export interface Recovered {
+  readonly position: Position;
+  /** The incarnation's `down` when it stood there, root first. */
+  readonly down: readonly Position[];
+  /** The newest configuration under which the owner had acknowledged what was told to sessions. */
+  readonly config: number;
+  /** At least that of anything that stood there. */
+  readonly clock: ClockValue;
+}
+
+export const wardsKey = (replica: ReplicaNumber): Key => packKey([SYSTEM, "wards", replica]);
+export const recoveredKey = (replica: ReplicaNumber, owner: SiteId): Key =>
+  packKey([SYSTEM, "recovered", replica, owner]);
+
+/** The rows, as this site has them. They are written by sites only, so they are trusted. */
+export class WardRows {
+  readonly #configurations = new Map<ReplicaNumber, Configuration>();
+  readonly #recovered = new Map<ReplicaNumber, Map<SiteId, Recovered>>();
+
+  /** Something has changed since this was set to false. */
+  changed = false;
+
+  /** Takes a row in; true where it was one of ours. */
+  apply(space: unknown, replica: unknown, owner: unknown, value: unknown): boolean {
+    if (typeof replica !== "number" || value === undefined) return false;
+    this.changed = true;
+    if (space === "wards") {
+      this.#configurations.set(replica, value as Configuration);
+      return true;
+    }
+    if (space !== "recovered" || typeof owner !== "string") return false;
+    const by = this.#recovered.get(replica) ?? new Map<SiteId, Recovered>();
+    this.#recovered.set(replica, by.set(owner, value as Recovered));
+    return true;
+  }
+
+  /** The same of an incarnation that is over (past.ts): rows of its own, if there are any, are as new. */
+  recall(
+    replica: ReplicaNumber,
+    configuration: Configuration | undefined,
+    recovered: Readonly<Record<SiteId, Recovered>> = {},
+  ): void {
+    if (configuration !== undefined && configuration.number > (this.of(replica)?.number ?? 0)) {
+      this.#configurations.set(replica, configuration);
+      this.changed = true;
+    }
+    const by = this.#recovered.get(replica) ?? new Map<SiteId, Recovered>();
+    for (const [owner, found] of Object.entries(recovered)) if (!by.has(owner)) by.set(owner, found);
+    if (by.size > 0) this.#recovered.set(replica, by);
+  }
+
+  /** The newest configuration of an incarnation. */
+  of(replica: ReplicaNumber): Configuration | undefined {
+    return this.#configurations.get(replica);
+  }
+
+  /** Whether anybody has, or had, owners. */
+  get exist(): boolean {
+    return this.#configurations.size > 0;
+  }
+
+  /** Incarnations that have, or had, owners. */
+  all(): MapIterator<ReplicaNumber> {
+    return this.#configurations.keys();
+  }
+
+  /** Everybody who may have its ward. */
+  owners(replica: ReplicaNumber): SiteId[] {
+    const known = this.of(replica);
+    return known === undefined ? [] : [...new Set([...known.owners, ...known.previous])];
+  }
+
+  /** What owners have put in its place. */
+  recovered(replica: ReplicaNumber): ReadonlyMap<SiteId, Recovered> {
+    return this.#recovered.get(replica) ?? new Map();
+  }
+}

@@ -1,0 +1,142 @@
+/**
+ * Which incarnation goes on with the rows of which: what the system rows say (topology.ts) of sites that took a new
+ * number and kept their disk, under another parent or under one that lost its own.
+ *
+ * An incarnation that goes on: ended with a `next` → its successor has said what it kept (`kept`) → settled: all of
+ * its subtree's entries are in the journal of the successor's parent, and its end is as late as its last word.
+ *
+ * U1  Settled is what the successor's parent has written so.
+ * U2  Over is one that is settled, or whose last successor has ended without a next: nobody brings more of it.
+ * U3  A parent may give a number to a site that has left it meanwhile. Whom the site itself has followed is what it
+ *     says: its word is written under the number that it took. The other number is unused, and over. One that goes on
+ *     under the number that it had says so in the end of the other.
+ */
+import type { ClockValue, Position, ReplicaNumber } from "../model/row.ts";
+
+/** The word of a successor: all that the incarnation had stands in the successor's journal before this word, … */
+export interface Kept {
+  /** … or in the root's up to here. */
+  readonly floor: Position;
+  /** The root was known to have its parent's journal up to here. */
+  readonly known: Position;
+  /** It had taken nothing from its parent that the root was not known to have. */
+  readonly whole: boolean;
+  readonly clock: ClockValue;
+  /** Who says so. */
+  readonly by: ReplicaNumber;
+}
+
+export class Succession {
+  readonly #endOf: (number: ReplicaNumber) => ClockValue | undefined;
+  readonly #next = new Map<ReplicaNumber, ReplicaNumber>();
+  readonly #before = new Map<ReplicaNumber, Set<ReplicaNumber>>();
+  readonly #kept = new Map<ReplicaNumber, Kept>();
+  readonly #given = new Map<ReplicaNumber, ReplicaNumber>();
+  readonly #unused = new Set<ReplicaNumber>();
+  /** Ended with a next, and not settled. */
+  readonly #open = new Set<ReplicaNumber>();
+
+  /** @param endOf the stable clock that an incarnation ended with. */
+  constructor(endOf: (number: ReplicaNumber) => ClockValue | undefined) {
+    this.#endOf = endOf;
+  }
+
+  ended(number: ReplicaNumber, next: ReplicaNumber | undefined, isSettled: boolean): void {
+    if (next === undefined) return;
+    this.#follow(number, this.#kept.get(number)?.by ?? next);
+    if (isSettled) this.#open.delete(number);
+    else this.#open.add(number);
+  }
+
+  kept(number: ReplicaNumber, kept: Kept): void {
+    this.#kept.set(number, kept);
+    this.#follow(number, kept.by);
+  }
+
+  #follow(number: ReplicaNumber, next: ReplicaNumber): void {
+    // Numbers rise: one that is followed by itself, or by an earlier one, would lead round and round.
+    if (next <= number) return;
+    this.#before.get(this.#next.get(number) ?? 0)?.delete(number);
+    this.#next.set(number, next);
+    const before = this.#before.get(next) ?? new Set();
+    this.#before.set(next, before.add(number));
+  }
+
+  /** A number was given to a disk that came as another. */
+  given(number: ReplicaNumber, to: ReplicaNumber): void {
+    this.#given.set(number, to);
+  }
+
+  /** Its site says that it never took this number: one that was ended for it goes on as it was. */
+  unused(number: ReplicaNumber): void {
+    this.#unused.add(number);
+  }
+
+  /** U3 */
+  isUnused(number: ReplicaNumber): boolean {
+    if (this.#unused.has(number)) return true;
+    const kept = this.#kept.get(this.#given.get(number) ?? 0);
+    return kept !== undefined && kept.by !== number;
+  }
+
+  /** What its successor said that it kept of it. */
+  keptOf(number: ReplicaNumber): Kept | undefined {
+    return this.#kept.get(number);
+  }
+
+  /** The incarnation that goes on with its rows by now: itself while it lives, null where nobody does. */
+  heir(number: ReplicaNumber): ReplicaNumber | null {
+    for (let at = number;;) {
+      if (this.#endOf(at) === undefined) return at;
+      const next = this.#next.get(at);
+      if (next === undefined) return null;
+      if (this.#unused.has(next)) return at;
+      at = next;
+    }
+  }
+
+  /** The last incarnation that goes on with its rows, itself where none does, whether or not it lives. */
+  last(number: ReplicaNumber): ReplicaNumber {
+    for (let at = number;;) {
+      // Its own site says so first.
+      const isOver = this.#endOf(at) !== undefined || this.#kept.has(at);
+      const next = isOver ? this.#next.get(at) : undefined;
+      if (next === undefined || this.#unused.has(next)) return at;
+      at = next;
+    }
+  }
+
+  nextOf(number: ReplicaNumber): ReplicaNumber | undefined {
+    return this.#next.get(number);
+  }
+
+  /** U2. One that lives is not. */
+  isOver(number: ReplicaNumber): boolean {
+    if (this.isUnused(number)) return true;
+    return this.#next.has(number) && (!this.#open.has(number) || this.heir(number) === null);
+  }
+
+  /** Those that still have something to bring. */
+  unsettled(): ReplicaNumber[] {
+    return [...this.#open].filter((number) => !this.isOver(number));
+  }
+
+  isUnsettled(number: ReplicaNumber): boolean {
+    return this.#open.has(number) && !this.isOver(number);
+  }
+
+  /** A clock up to which all entries are in the root's journal, where the root's stable clock is this (adoption F3). */
+  bound(stable: ClockValue): ClockValue {
+    return Math.min(stable, ...this.unsettled().map((number) => this.#endOf(number) ?? 0));
+  }
+
+  /** Those that an incarnation goes on with, at any remove, and that are not settled. */
+  unsettledBefore(number: ReplicaNumber): ReplicaNumber[] {
+    const found: ReplicaNumber[] = [];
+    for (const before of this.#before.get(number) ?? []) {
+      found.push(...this.unsettledBefore(before));
+      if (this.#open.has(before)) found.push(before);
+    }
+    return found;
+  }
+}

@@ -1,0 +1,22 @@
+/**
+ * Values: a tag byte, then a body. The store itself looks only at merge values; the other tags are for the app
+ * API (functions/values/value.ts), and listed here so that one table holds them all.
+ */
+export const VALUE_TAG = {
+  /** V8 structured clone. */
+  clone: 0x00,
+  /** UTF-8 JSON, for values that survive it unchanged. */
+  json: 0x01,
+  /** UTF-8 text. */
+  text: 0x02,
+  /** Raw bytes (Uint8Array). */
+  bytes: 0x03,
+  /** Deno.KvU64: 8 bytes, little endian. */
+  u64: 0x04,
+  /** JSON's number, for sums of plain numbers: 8 bytes, IEEE 754, little endian. */
+  number: 0x05,
+  /** A structured clone in a form of our own (functions/tracked/content.ts): what stateful sessions write. */
+  content: 0x06,
+  /** A merge value: see store/model/merge.ts. */
+  merge: 0x10,
+} as const;

@@ -1,0 +1,323 @@
+/**
+ * Who lives, as one site sees it, and how far away each is (GeoRep, section 2.1.3).
+ *
+ * Life of a watched site: unknown (nothing heard since the watch began) → alive → suspected, after `suspectMs` of
+ * silence → dead, after `deadMs` of it → alive again with the first word. One that said until when it is away
+ * (["s", "away", id]) is suspected from there, and dead when it is not back by then.
+ *
+ * F1  Whatever a site sends shows that it lives: a beat asks it only where nothing else came for `beatMs`.
+ * F2  A site is not dead before the time it announced.
+ * F3  While this process stood still nobody could be heard: that time counts as nobody's silence.
+ * F4  A round trip is the site's own answer to a beat that was sent while the clock ran on, or less.
+ * F5  Only sites of the tree are answered and heard.
+ * F6  That nobody listens where a site is reached is strong evidence, and may be wrong (an address that only some can
+ *     dial). It is no standing: it shows in `presence`, for those to whom a mistake does no harm, as homes, which fence
+ *     whom they replace. Who acts by standing alone, as tuples and wards do, waits for silence.
+ */
+import { BEAT_MS_MAX, MEASURE_MS } from "../model/limits.ts";
+import type { Beat } from "../wire/message.ts";
+import type { SiteId } from "../model/ports.ts";
+import { Quiet } from "../model/quiet.ts";
+
+export type Standing = "unknown" | "alive" | "suspected" | "dead";
+
+/** When silence means what; all in milliseconds. */
+export interface DetectorTimes {
+  readonly beatMs: number;
+  readonly suspectMs: number;
+  readonly deadMs: number;
+}
+
+export interface DetectorPorts {
+  /** Milliseconds that never go back. */
+  readonly nowMs: () => number;
+  /** The wall clock: what is announced is announced by it. */
+  readonly wallMs: () => number;
+  readonly after: (ms: number, callback: () => void) => () => void;
+  readonly send: (to: SiteId, beat: Beat) => Promise<void>;
+  /** Whether a site belongs to the tree. */
+  readonly isKnown: (site: SiteId) => boolean;
+  /** Whether this site has its system rows: before, everybody is a stranger. */
+  readonly knowsTree: () => boolean;
+  readonly awayUntilMs: (site: SiteId) => number | undefined;
+  readonly count: (name: string) => void;
+  readonly note: (event: string, detail: Record<string, unknown>) => void;
+}
+
+/** What is known of a watched site. */
+export interface Watched {
+  readonly site: SiteId;
+  readonly standing: Standing;
+  /** null before it was measured. */
+  readonly rttMs: number | null;
+  /** For how long nothing was heard of it. */
+  readonly silentMs: number;
+}
+
+export type StandingChanged = (site: SiteId, standing: Standing, before: Standing) => void;
+
+interface Entry {
+  readonly site: SiteId;
+  users: number;
+  standing: Standing;
+  hasSpoken: boolean;
+  heardMs: number;
+  askedMs: number;
+  /** Beats that are not answered yet and count (F4), oldest first: a site may be farther away than a beat. */
+  unanswered: { readonly stamp: number; readonly askedMs: number }[];
+  measuredMs: number;
+  /** Answers so far. */
+  samples: number;
+  rttMs: number | null;
+  isSending: boolean;
+}
+
+/** An answer this much slower than the round trip before moves it by an eighth of the difference. */
+const RISE_SHARE = 8;
+/** The first is slow where processes have just started: of a few at once, one is not. */
+const FIRST_SAMPLES = 4;
+/** Of the silence so far, between two questions. */
+const SILENCE_SHARE = 8;
+/** Beats of one site whose answers count: as many as are under way to one that is suspected after them, and more. */
+const UNANSWERED_MAX = 32;
+
+export class Detector {
+  readonly #ports: DetectorPorts;
+  readonly #entries = new Map<SiteId, Entry>();
+  readonly #listeners = new Set<StandingChanged>();
+  readonly #quiet: Quiet;
+  /** Sites where nobody listens, and since when (F6). */
+  readonly #refused = new Map<SiteId, number>();
+  readonly #presenceListeners = new Set<StandingChanged>();
+  #times: DetectorTimes;
+  #tickedMs = 0;
+  #cancel: () => void = () => {};
+  #closed = false;
+
+  constructor(ports: DetectorPorts, times: DetectorTimes) {
+    this.#ports = ports;
+    this.#times = times;
+    this.#quiet = new Quiet(ports.nowMs);
+  }
+
+  /** Other timeouts from now on. */
+  configure(times: DetectorTimes): void {
+    this.#times = times;
+    if (this.#entries.size > 0) this.#tick();
+  }
+
+  /**
+   * Keeps an eye on a site, until the result is called as often as this was. It is asked half a beat from now: one that
+   * has just joined is a stranger to sites that its row has yet to reach.
+   */
+  watch(site: SiteId): () => void {
+    const nowMs = this.#ports.nowMs();
+    if (this.#entries.size === 0) this.#schedule(nowMs);
+    const entry = this.#entries.get(site) ?? {
+      site,
+      users: 0,
+      standing: "unknown",
+      hasSpoken: false,
+      heardMs: nowMs,
+      askedMs: -Infinity,
+      unanswered: [],
+      measuredMs: -Infinity,
+      samples: 0,
+      rttMs: null,
+      isSending: false,
+    };
+    this.#entries.set(site, entry);
+    entry.users++;
+    let isOver = false;
+    return () => {
+      if (isOver) return;
+      isOver = true;
+      if (--entry.users > 0) return;
+      this.#entries.delete(site);
+      if (this.#entries.size === 0) this.#cancel();
+    };
+  }
+
+  /** Something came from a site (F1). */
+  heard(site: SiteId): void {
+    const isBack = this.#refused.delete(site);
+    this.#heard(site);
+    if (isBack) this.#tellPresence(site, "suspected");
+  }
+
+  /** Nobody listens where a site is reached, and no link to it is up (F6). */
+  refused(site: SiteId): void {
+    if (!this.#ports.isKnown(site)) return;
+    const before = this.presence(site);
+    this.#refused.set(site, this.#ports.nowMs());
+    if (before !== "suspected" && before !== "dead") this.#tellPresence(site, before);
+  }
+
+  /** As standing, but at once suspected where nobody listens, for as long as silence would take to say more (F6). */
+  presence(site: SiteId): Standing {
+    const standing = this.standing(site);
+    const refusedMs = this.#refused.get(site);
+    if (refusedMs === undefined || standing === "dead") return standing;
+    if (this.#ports.nowMs() - refusedMs < this.#times.deadMs) return "suspected";
+    this.#refused.delete(site);
+    return standing;
+  }
+
+  /** Calls back when a site's presence may have changed; the result unsubscribes. */
+  onPresence(changed: StandingChanged): () => void {
+    this.#presenceListeners.add(changed);
+    return () => this.#presenceListeners.delete(changed);
+  }
+
+  #tellPresence(site: SiteId, before: Standing): void {
+    const presence = this.presence(site);
+    for (const changed of [...this.#presenceListeners]) changed(site, presence, before);
+  }
+
+  #heard(site: SiteId): void {
+    const entry = this.#entries.get(site);
+    if (entry === undefined || !this.#ports.isKnown(site)) return;
+    const nowMs = this.#ports.nowMs();
+    this.#forgiveStandstill(nowMs);
+    entry.heardMs = nowMs;
+    entry.hasSpoken = true;
+    if (entry.standing !== "alive") this.#judge(entry, nowMs);
+  }
+
+  /** An exchange of another kind with a site took so long: its round trip is no longer than that (F4). */
+  measured(site: SiteId, ms: number): void {
+    const entry = this.#entries.get(site);
+    if (entry === undefined) return;
+    entry.rttMs = Math.min(entry.rttMs ?? Infinity, ms);
+  }
+
+  /** A beat, or the answer to one. */
+  received(from: SiteId, beat: Beat): void {
+    const ports = this.#ports;
+    if (!ports.knowsTree()) return;
+    if (!ports.isKnown(from)) {
+      ports.count("beat_stranger");
+      const before = this.#quiet.admits(from);
+      if (before !== null) ports.note("beat_stranger", { from, before });
+      return;
+    }
+    if (!beat.isAnswer) {
+      ports.send(from, { kind: "beat", stamp: beat.stamp, isAnswer: true }).catch(() => {});
+      return;
+    }
+    const entry = this.#entries.get(from);
+    const asked = entry?.unanswered.findIndex(({ stamp }) => stamp === beat.stamp) ?? -1;
+    const { askedMs } = entry?.unanswered[asked] ?? {};
+    if (entry === undefined || askedMs === undefined) return;
+    entry.unanswered.splice(0, asked + 1);
+    const nowMs = ports.nowMs();
+    const tookMs = Math.max(0, nowMs - askedMs);
+    entry.measuredMs = nowMs;
+    entry.samples++;
+    const { rttMs } = entry;
+    entry.rttMs = rttMs === null || tookMs < rttMs ? tookMs : rttMs + (tookMs - rttMs) / RISE_SHARE;
+  }
+
+  /** What is known of a site; `unknown` of one that is not watched. */
+  standing(site: SiteId): Standing {
+    return this.#entries.get(site)?.standing ?? "unknown";
+  }
+
+  /** null: not measured yet, or not watched. */
+  rttMs(site: SiteId): number | null {
+    return this.#entries.get(site)?.rttMs ?? null;
+  }
+
+  /** All that are watched. */
+  list(): Watched[] {
+    const nowMs = this.#ports.nowMs();
+    return [...this.#entries.values()].map(({ site, standing, rttMs, heardMs }) => ({
+      site,
+      standing,
+      rttMs,
+      silentMs: Math.max(0, nowMs - heardMs),
+    }));
+  }
+
+  /** Calls back when a site's standing has changed; the result unsubscribes. */
+  onChange(changed: StandingChanged): () => void {
+    this.#listeners.add(changed);
+    return () => this.#listeners.delete(changed);
+  }
+
+  /** Falls silent. */
+  close(): void {
+    this.#closed = true;
+    this.#cancel();
+    this.#listeners.clear();
+    this.#presenceListeners.clear();
+  }
+
+  #schedule(nowMs: number): void {
+    this.#cancel();
+    this.#tickedMs = nowMs;
+    if (!this.#closed) this.#cancel = this.#ports.after(this.#tickEveryMs, () => this.#tick());
+  }
+
+  /** So that silence is noticed within half a beat. */
+  get #tickEveryMs(): number {
+    return Math.max(1, this.#times.beatMs / 2);
+  }
+
+  #tick(): void {
+    const nowMs = this.#ports.nowMs();
+    this.#forgiveStandstill(nowMs);
+    this.#schedule(nowMs);
+    for (const entry of [...this.#entries.values()]) this.#look(entry, nowMs);
+  }
+
+  /** F3, F4 */
+  #forgiveStandstill(nowMs: number): void {
+    const lateMs = nowMs - this.#tickedMs - this.#tickEveryMs;
+    if (lateMs < this.#times.beatMs) return;
+    this.#tickedMs += lateMs;
+    for (const entry of this.#entries.values()) {
+      entry.heardMs += lateMs;
+      entry.unanswered = [];
+    }
+  }
+
+  #look(entry: Entry, nowMs: number): void {
+    this.#judge(entry, nowMs);
+    const silentMs = nowMs - entry.heardMs;
+    const everyMs = Math.min(Math.max(this.#times.beatMs, silentMs / SILENCE_SHARE), BEAT_MS_MAX);
+    const isSilent = !entry.hasSpoken || silentMs >= this.#times.beatMs;
+    const isUnmeasured = entry.samples < FIRST_SAMPLES || nowMs - entry.measuredMs >= MEASURE_MS;
+    if (!(isSilent || isUnmeasured) || nowMs - entry.askedMs < everyMs) return;
+    if (entry.isSending || this.#closed || !this.#ports.isKnown(entry.site)) return;
+    entry.askedMs = nowMs;
+    const stamp = Math.max(1, Math.floor(nowMs));
+    entry.unanswered.push({ stamp, askedMs: nowMs });
+    if (entry.unanswered.length > UNANSWERED_MAX) entry.unanswered.shift();
+    entry.isSending = true;
+    this.#ports.count("beats");
+    this.#ports.send(entry.site, { kind: "beat", stamp, isAnswer: false })
+      .catch(() => {}) // a link that is down: silence says it
+      .finally(() => entry.isSending = false);
+  }
+
+  #judge(entry: Entry, nowMs: number): void {
+    const before = entry.standing;
+    entry.standing = this.#standingOf(entry, nowMs - entry.heardMs);
+    if (entry.standing === before) return;
+    for (const changed of [...this.#listeners]) changed(entry.site, entry.standing, before);
+    this.#tellPresence(entry.site, before);
+  }
+
+  #standingOf({ site, hasSpoken }: Entry, silentMs: number): Standing {
+    const { suspectMs, deadMs } = this.#times;
+    const untilMs = this.#ports.awayUntilMs(site);
+    if (untilMs !== undefined) {
+      if (this.#ports.wallMs() < untilMs) return "suspected"; // F2
+      if (silentMs >= suspectMs) return "dead";
+    }
+    if (silentMs >= deadMs) return "dead";
+    if (silentMs >= suspectMs) return "suspected";
+    return hasSpoken ? "alive" : "unknown";
+  }
+}

@@ -1,0 +1,363 @@
+/**
+ * The rows and the journal of one site: what is on disk, and over it what is applied but not yet committed.
+ *
+ * A change is *applied* (visible to reads, has its position), then *frozen* into a commit together with all that
+ * was applied meanwhile, then *committed* (on disk). Only committed state leaves the site; a session's answer
+ * waits for it (`durable`).
+ *
+ * W1  Positions rise by one with each applied row, and a restart continues above the last committed one: a
+ *     position that left the site is never used again.
+ * W2  Everything that changes rows runs under `lock`, and what it changes together it changes without an await
+ *     in between, so that a freeze, which takes no lock, finds only heads (PROTOCOL I1).
+ * W3  A read of several rows runs under `lock`: no change comes between its parts.
+ */
+import type { HybridClock } from "../model/clock.ts";
+import type { Key } from "../model/key.ts";
+import { BOUNDED_ROWS } from "../model/limits.ts";
+import { Lock } from "../model/lock.ts";
+import { isMerge, joinRows, resolve } from "../model/merge.ts";
+import type { Commit, SiteId, Storage } from "../model/ports.ts";
+import { holds, keyAfter, type Range } from "../model/range.ts";
+import { RowCache } from "./row_cache.ts";
+import { compareVersions, type Position, type Row, rowBytes } from "../model/row.ts";
+
+/** A row as it comes from a writer, a neighbour or a carry. */
+export type Incoming = Omit<Row, "position">;
+
+export interface Frozen {
+  readonly head: Position;
+  /** Rows and drops (null) by key. */
+  readonly changes: ReadonlyMap<Key, Row | null>;
+  /** The child that each row came from; none for others. */
+  readonly sources: ReadonlyMap<Key, SiteId>;
+  readonly commit: Commit;
+}
+
+export interface ListResult {
+  /** Live rows, values resolved. */
+  readonly rows: Row[];
+  /** Every row looked at, tombstones included. */
+  readonly seen: readonly Row[];
+  /** The interval that was read. */
+  readonly range: Range;
+  /** It ended at a bound, and the interval may hold more. */
+  readonly full: boolean;
+}
+
+export class Rows {
+  readonly lock = new Lock();
+  readonly #storage: Storage;
+  readonly #clock: HybridClock;
+  readonly #nowMs: () => number;
+  readonly #applied: (row: Row) => void;
+  readonly #isStale: (row: Row) => boolean;
+  #head: Position = 0;
+  #committedHead: Position = 0;
+  #active = new Map<Key, Row | null>();
+  #sources = new Map<Key, SiteId>();
+  #committing: ReadonlyMap<Key, Row | null> = new Map();
+  #records = new Map<string, Uint8Array | null>();
+  readonly #cache = new RowCache();
+  /** Times that rows went with the disk. */
+  #heals = 0;
+  /** Commits that settled: tells a read whether what it found may be old (row_cache.ts C1). */
+  #settled = 0;
+
+  constructor(
+    o: {
+      storage: Storage;
+      clock: HybridClock;
+      nowMs: () => number;
+      applied: (row: Row) => void;
+      /** Whether a row counts for nothing (stale.ts). */
+      isStale?: (row: Row) => boolean;
+    },
+  ) {
+    this.#storage = o.storage;
+    this.#clock = o.clock;
+    this.#nowMs = o.nowMs;
+    this.#applied = o.applied;
+    this.#isStale = o.isStale ?? (() => false);
+  }
+
+  get head(): Position {
+    return this.#head;
+  }
+
+  get committedHead(): Position {
+    return this.#committedHead;
+  }
+
+  /** Continues after a restart. */
+  resumeAt(head: Position): void {
+    this.#head = this.#committedHead = head;
+  }
+
+  /** Puts a named record into the next commit. */
+  record(name: string, value: Uint8Array | null): void {
+    this.#records.set(name, value);
+  }
+
+  /** Whether a freeze would have something to commit. */
+  get dirty(): boolean {
+    return this.#active.size > 0 || this.#records.size > 0;
+  }
+
+  // ── Changes (under the lock, W2) ──
+
+  /**
+   * Applies one row if it wins over `old` (row.ts R1); true where the row changed.
+   *
+   * @param old what `lookup` gave for the key in this hold of the lock.
+   */
+  apply(old: Row | undefined, incoming: Incoming, source?: SiteId): boolean {
+    const found = this.#over(incoming.key, old);
+    const before = found !== undefined && this.#isStale(found) ? undefined : found;
+    const winner = before === undefined ? incoming : this.#winner(before, incoming);
+    this.#clock.merge(incoming.clock);
+    if (winner === before) return false;
+    const row: Row = { ...winner, position: ++this.#head };
+    this.#active.set(row.key, row);
+    if (source !== undefined && winner === incoming) this.#sources.set(row.key, source);
+    else this.#sources.delete(row.key);
+    this.#applied(row);
+    return true;
+  }
+
+  /** Applies a row that is newer than all this site has seen. */
+  put(incoming: Incoming): void {
+    const row: Row = { ...incoming, position: ++this.#head };
+    this.#active.set(row.key, row);
+    this.#sources.delete(row.key);
+    this.#applied(row);
+  }
+
+  /** The newest row of a key that `lookup` gave in this hold of the lock. */
+  newest(key: Key, found: Row | undefined): Row | undefined {
+    return this.#over(key, found);
+  }
+
+  /** Puts a row again, as it is but for its place: this journal begins anew. */
+  replant(row: Row): void {
+    const planted = { ...row, position: ++this.#head };
+    this.#active.set(row.key, planted);
+    this.#applied(planted);
+  }
+
+  /** `before` itself where it stays. */
+  #winner(before: Row, incoming: Incoming): Row | Incoming {
+    if (!isMerge(before.value) && !isMerge(incoming.value)) {
+      return compareVersions(incoming, before) > 0 ? incoming : before;
+    }
+    const joined = joinRows<Incoming>(incoming, before);
+    if (joined === incoming && compareVersions(incoming, before) === 0) {
+      return sameContent(incoming, before) ? before : incoming;
+    }
+    if (joined === incoming || joined === before) return joined as Row | Incoming;
+    // A true join is news to everyone: it is known nowhere but here.
+    return { ...joined, known: Math.max(joined.known, before.known, incoming.known) };
+  }
+
+  /** A row as it was committed last, where memory has it. */
+  remembered(key: Key): Row | undefined {
+    return this.#cache.get(key) ?? undefined;
+  }
+
+  /** The row of this key that a commit to come puts, or one that waits for its turn. */
+  changed(key: Key): Row | undefined {
+    return this.#active.get(key) ?? this.#committing.get(key) ?? undefined;
+  }
+
+  /** Rows went with the disk (damage.ts): what was read meanwhile may have met holes. */
+  healed(): void {
+    this.#heals++;
+  }
+
+  /** Removes a row without trace. */
+  drop(key: Key): void {
+    this.#active.set(key, null);
+    this.#sources.delete(key);
+  }
+
+  #over(key: Key, stored: Row | undefined): Row | undefined {
+    const row = this.#active.get(key) ?? (this.#active.has(key) ? null : this.#committing.get(key));
+    if (row === undefined) return this.#committing.has(key) ? undefined : stored;
+    return row ?? undefined;
+  }
+
+  // ── Reads ──
+
+  /** The newest rows, applied ones included; values as stored. At once where none is read from the disk. */
+  lookup(keys: readonly Key[]): (Row | undefined)[] | Promise<(Row | undefined)[]> {
+    const found: (Row | undefined)[] = [];
+    const missing: Key[] = [], places: number[] = [];
+    for (let i = 0; i < keys.length; i++) {
+      const key = keys[i] as Key;
+      const row = this.#known(key);
+      found.push(row ?? undefined);
+      if (row !== undefined) continue;
+      missing.push(key);
+      places.push(i);
+    }
+    return missing.length === 0 ? found : this.#fill(found, missing, places);
+  }
+
+  /** What is known of a key without a look at the disk; null: it has no row. */
+  #known(key: Key): Row | null | undefined {
+    const active = this.#active.get(key);
+    if (active !== undefined) return active;
+    const committing = this.#committing.get(key);
+    return committing !== undefined ? committing : this.#cache.get(key);
+  }
+
+  /** Rows from the disk, into their places. What stands in the others was taken before: a commit that ends
+   *  meanwhile must not hide what it held. */
+  async #fill(
+    found: (Row | undefined)[],
+    missing: readonly Key[],
+    places: readonly number[],
+  ): Promise<(Row | undefined)[]> {
+    const settled = this.#settled, heals = this.#heals;
+    const stored = await this.#storage.getMany(missing);
+    for (let i = 0; i < missing.length; i++) {
+      // What was applied while a row went stands for it: neither was there for a moment.
+      const known = heals === this.#heals ? undefined : this.#known(missing[i] as Key);
+      const row = known === undefined ? stored[i] : known ?? undefined;
+      found[places[i] ?? 0] = row;
+      if (settled === this.#settled && known === undefined) this.#cache.put(missing[i] as Key, row ?? null);
+    }
+    return found;
+  }
+
+  /** Rows of a range as committed; only between commits. */
+  committedScan(range: Range, limit: number, reverse: boolean): Promise<ListResult> {
+    return this.#scanLive(range, limit, reverse, []);
+  }
+
+  /** Rows as committed; only between commits. */
+  async committed(keys: readonly Key[]): Promise<Row[]> {
+    const out: Row[] = [], missing: Key[] = [];
+    for (const key of keys) {
+      const row = this.#cache.get(key);
+      if (row === undefined) missing.push(key);
+      else if (row !== null) out.push(row);
+    }
+    if (missing.length === 0) return out;
+    for (const row of await this.#storage.getMany(missing)) if (row !== undefined) out.push(row);
+    return out;
+  }
+
+  /**
+   * Up to `limit` live rows of a range (0: all), applied ones included; under the lock (W3). With a limit it also
+   * ends at the row that brings the bytes to `bytesMax`.
+   */
+  list(range: Range, limit: number, reverse: boolean, bytesMax = Infinity): Promise<ListResult> {
+    const over = [...this.#committing, ...this.#active].filter(([key]) => holds(range, key));
+    return this.#scanLive(range, limit, reverse, over, bytesMax);
+  }
+
+  async #scanLive(
+    range: Range,
+    limit: number,
+    reverse: boolean,
+    over: readonly (readonly [Key, Row | null])[],
+    bytesMax = Infinity,
+  ): Promise<ListResult> {
+    const overlay = new Map(over);
+    const overKeys = [...overlay.keys()].sort();
+    const rows: Row[] = [], seen: Row[] = [];
+    let rest = range;
+    let bytes = 0;
+    while (rest.start < rest.end) {
+      const want = limit === 0 ? 0 : rowsToRead(limit - rows.length + 16, seen.length, bytes, bytesMax);
+      const stored = await this.#storage.scan(rest, limit === 0 ? { reverse } : { limit: want, reverse });
+      const complete = limit === 0 || stored.length < want;
+      const last = stored.at(-1);
+      const read = complete || last === undefined
+        ? rest
+        : reverse
+        ? { start: last.key, end: rest.end }
+        : { start: rest.start, end: keyAfter(last.key) };
+      for (const row of merged(stored, overlay, overKeys, read, reverse)) {
+        seen.push(row);
+        const live = this.liveRow(row);
+        if (live === undefined) continue;
+        rows.push(live);
+        bytes += rowBytes(live);
+        if (limit > 0 && (rows.length === limit || bytes >= bytesMax)) {
+          const range2 = reverse ? { ...range, start: row.key } : { ...range, end: keyAfter(row.key) };
+          return { rows, seen, range: range2, full: true };
+        }
+      }
+      rest = reverse ? { start: rest.start, end: read.start } : { start: read.end, end: rest.end };
+    }
+    return { rows, seen, range, full: false };
+  }
+
+  /** The row with its value resolved, if it reads as present. */
+  liveRow(row: Row | undefined): Row | undefined {
+    if (row === undefined || (row.expiresAtMs !== 0 && row.expiresAtMs <= this.#nowMs())) return undefined;
+    if (row.value === null) return undefined;
+    if (!isMerge(row.value)) return row;
+    const value = resolve(row.value);
+    return value === null ? undefined : { ...row, value };
+  }
+
+  // ── Commits ──
+
+  /** Takes everything applied so far, and the records, for one commit. */
+  freeze(): Frozen {
+    const changes = this.#active, sources = this.#sources, records = this.#records;
+    this.#active = new Map();
+    this.#sources = new Map();
+    this.#records = new Map();
+    this.#committing = changes;
+    const rows: Row[] = [], drop: Key[] = [];
+    for (const [key, row] of changes) {
+      if (row === null) drop.push(key);
+      else rows.push(row);
+    }
+    return { head: this.#head, changes, sources, commit: { rows, drop, records } };
+  }
+
+  /** The frozen commit is on disk. */
+  settle(frozen: Frozen): void {
+    this.#settled++;
+    for (const [key, row] of frozen.changes) this.#cache.put(key, row);
+    this.#committing = new Map();
+    this.#committedHead = frozen.head;
+  }
+}
+
+/** How many rows to read next, so that few are read beyond `bytesMax`: guessed from those that were read. */
+function rowsToRead(wanted: number, read: number, bytes: number, bytesMax: number): number {
+  if (bytesMax === Infinity) return wanted;
+  // Where there were only tombstones, some more: they are small, and say nothing of what follows.
+  const fit = bytes === 0 ? Math.min(read, 8 * BOUNDED_ROWS) : Math.ceil((bytesMax - bytes) * read / bytes);
+  return Math.min(wanted, Math.max(fit, BOUNDED_ROWS));
+}
+
+const sameContent = (a: Incoming, b: Incoming): boolean =>
+  a.value === b.value ||
+  (a.value !== null && b.value !== null && a.value.length === b.value.length &&
+    a.value.every((byte, i) => byte === b.value?.[i]));
+
+/** Stored rows with the overlay's over them, in order. */
+function* merged(
+  stored: readonly Row[],
+  overlay: ReadonlyMap<Key, Row | null>,
+  overKeys: readonly Key[],
+  range: Range,
+  reverse: boolean,
+): Generator<Row> {
+  if (overKeys.length === 0) return yield* stored;
+  const keys = new Set<Key>(stored.map((row) => row.key));
+  for (const key of overKeys) if (holds(range, key)) keys.add(key);
+  const byKey = new Map(stored.map((row) => [row.key, row]));
+  const sorted = [...keys].sort();
+  if (reverse) sorted.reverse();
+  for (const key of sorted) {
+    const row = overlay.has(key) ? overlay.get(key) : byKey.get(key);
+    if (row) yield row;
+  }
+}

@@ -1,0 +1,80 @@
+/**
+ * Reads all rows of a disk again and again, at a pace that nobody notices: what has changed there by itself (ports.ts S4) is
+ * found while others still have it, and not first when it is wanted.
+ *
+ * Life: `new Scrub` → … (a page, a pause, a page, …, a long pause, from the beginning) → `close`.
+ *
+ * X1  At most SCRUB_BYTES_PER_MS are read on average, and SCRUB_ROWS at a time.
+ */
+import type { Key } from "../model/key.ts";
+import {
+  SCRUB_BEGIN_MS,
+  SCRUB_BYTES_PER_MS,
+  SCRUB_PAUSE_MS,
+  SCRUB_ROWS,
+  SCRUB_STEP_MS,
+} from "../model/limits.ts";
+import { type Clock, DamagedRows, type Storage } from "../model/ports.ts";
+import { keyAfter, WHOLE } from "../model/range.ts";
+import { rowBytes } from "../model/row.ts";
+
+interface Parts {
+  readonly storage: Pick<Storage, "scan">;
+  readonly clock: Pick<Clock, "after">;
+  /** A read has failed; never for rows that are damaged, which whoever gave the storage hears of by himself. */
+  readonly failed: (error: unknown) => void;
+}
+
+/** See the file's header. */
+export class Scrub {
+  readonly #parts: Parts;
+  #next: Key = WHOLE.start;
+  #cancel: () => void;
+  #isClosed = false;
+  /** Times that all was read. */
+  rounds = 0;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    this.#cancel = parts.clock.after(SCRUB_BEGIN_MS, () => this.#begin());
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#cancel();
+  }
+
+  #begin(): void {
+    this.#step().then((waitMs) => {
+      if (!this.#isClosed) this.#cancel = this.#parts.clock.after(waitMs, () => this.#begin());
+    }).catch((error) => {
+      if (!this.#isClosed) this.#parts.failed(error);
+    });
+  }
+
+  /** Reads a page; how long to wait before the next one. */
+  async #step(): Promise<number> {
+    const found = await this.#page();
+    const last = found.at(-1);
+    this.#next = last === undefined ? WHOLE.end : keyAfter(last.key);
+    if (found.length === SCRUB_ROWS || last?.isDamaged === true) {
+      const bytes = found.reduce((sum, row) => sum + row.bytes, 0);
+      return Math.max(SCRUB_STEP_MS, bytes / SCRUB_BYTES_PER_MS);
+    }
+    this.#next = WHOLE.start;
+    this.rounds++;
+    return SCRUB_PAUSE_MS;
+  }
+
+  async #page(): Promise<readonly { key: Key; bytes: number; isDamaged: boolean }[]> {
+    const range = { start: this.#next, end: WHOLE.end };
+    try {
+      const rows = await this.#parts.storage.scan(range, { limit: SCRUB_ROWS });
+      return rows.map((row) => ({ key: row.key, bytes: rowBytes(row), isDamaged: false }));
+    } catch (error) {
+      if (!(error instanceof DamagedRows)) throw error;
+      // What follows the last of them is read again.
+      return error.keys.toSorted().map((key) => ({ key, bytes: 0, isDamaged: true }));
+    }
+  }
+}

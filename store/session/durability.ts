@@ -1,0 +1,135 @@
+/**
+ * The output gate: who waits for a position of this site's journal to be safe.
+ *
+ * B1  On disk here is not enough where the site has owners: what leaves waits for their disks too (PROTOCOL O2). What
+ *     the replica itself must have on disk before it goes on waits for its own only.
+ * B2  So does what children are fed, but not for ever: a branch goes on where its core's owners are silent, and what it
+ *     was fed meanwhile is lost to its sessions if the core is.
+ * B3  Who waits for owners in vain is told so (O6): what it wrote stands in the journal, as after a lost answer.
+ */
+import { StoreUnavailable } from "../api/api.ts";
+import type { Core } from "../core/core.ts";
+import { FEED_WAIT_MS, OWNERS_WAIT_MS } from "../model/limits.ts";
+import type { Position } from "../model/row.ts";
+import type { Source } from "../wards/source.ts";
+
+interface Waiter {
+  readonly position: Position;
+  /** Its answer leaves the site. */
+  readonly isOutside: boolean;
+  readonly resolve: () => void;
+  readonly reject: (error: Error) => void;
+  cancel: () => void;
+}
+
+export class Durability {
+  readonly #core: Core;
+  readonly #source: Source;
+  #waiting: Waiter[] = [];
+  #recorded: (() => void)[] = [];
+  #failure: Error | null = null;
+
+  constructor(core: Core, source: Source) {
+    this.#core = core;
+    this.#source = source;
+  }
+
+  /** Whether what depends on a position may leave. */
+  isSafe(position: Position): boolean {
+    if (this.#failure !== null || position > this.#core.rows.committedHead) return false;
+    return this.#source.allows(position);
+  }
+
+  /** Resolves when it is. @throws StoreUnavailable `owners_unreachable` */
+  safe(position: Position): Promise<void> {
+    if (this.#failure !== null) return Promise.reject(this.#failure);
+    return this.isSafe(position) ? Promise.resolve() : this.#wait(position, true);
+  }
+
+  /** Resolves when children may be fed up to a position (B2). */
+  fed(position: Position): Promise<void> {
+    const { resolve, promise } = Promise.withResolvers<void>();
+    const cancel = this.#core.ports.clock.after(FEED_WAIT_MS, () => {
+      this.#core.count("fed_early");
+      resolve();
+    });
+    // Its own limit is the longer one, and says no more than this one.
+    this.safe(position).then(resolve, resolve);
+    return promise.finally(cancel);
+  }
+
+  /** Resolves when a position is on this site's disk. */
+  onDisk(position: Position): Promise<void> {
+    if (this.#failure !== null) return Promise.reject(this.#failure);
+    return position <= this.#core.rows.committedHead ? Promise.resolve() : this.#wait(position, false);
+  }
+
+  #wait(position: Position, isOutside: boolean): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const waiter: Waiter = { position, isOutside, resolve, reject, cancel: () => {} };
+      if (isOutside && !this.#source.isIdle) {
+        this.#source.want(position);
+        this.#limit(waiter);
+      }
+      this.#waiting.push(waiter);
+      this.#core.wake();
+    });
+  }
+
+  /** B3 */
+  #limit(waiter: Waiter): void {
+    waiter.cancel = this.#core.ports.clock.after(OWNERS_WAIT_MS, () => {
+      // A disk that takes its time is another matter.
+      if (waiter.position > this.#core.rows.committedHead) return this.#limit(waiter);
+      if (this.#source.goesOnAlone(waiter.position)) return this.tell();
+      this.#waiting = this.#waiting.filter((other) => other !== waiter);
+      this.#core.count("owners_unreachable");
+      waiter.reject(
+        new StoreUnavailable(
+          "owners_unreachable",
+          `what this answer depends on is on the disk of ${this.#core.config.site}, but not on those of its owners ` +
+            `within ${OWNERS_WAIT_MS} ms: it is kept, and will be lost if the site is lost before they have it`,
+        ),
+      );
+    });
+  }
+
+  /** Resolves when what was recorded before the call is on this site's disk. */
+  recorded(): Promise<void> {
+    return new Promise((resolve) => this.#recorded.push(resolve));
+  }
+
+  /** At a freeze: what comes is recorded for the next commit. The result is called when this one is on disk. */
+  freeze(): () => void {
+    const recorded = this.#recorded;
+    this.#recorded = [];
+    return () => {
+      for (const resolve of recorded) resolve();
+    };
+  }
+
+  /** More may be safe now. */
+  tell(): void {
+    const head = this.#core.rows.committedHead;
+    const told: Waiter[] = [], waiting: Waiter[] = [];
+    for (const waiter of this.#waiting) {
+      const { position, isOutside } = waiter;
+      const isTold = isOutside ? this.isSafe(position) : position <= head;
+      (isTold ? told : waiting).push(waiter);
+    }
+    this.#waiting = waiting;
+    for (const waiter of told) {
+      waiter.cancel();
+      waiter.resolve();
+    }
+  }
+
+  /** Nothing becomes safe any more. */
+  end(error: Error): void {
+    this.#failure ??= error;
+    for (const waiter of this.#waiting.splice(0)) {
+      waiter.cancel();
+      waiter.reject(error);
+    }
+  }
+}

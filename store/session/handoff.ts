@@ -1,0 +1,518 @@
+/**
+ * Session-aware reconciliation (SessionStore, section V.B; the rules are PROTOCOL's "Handoff"): what happens when
+ * a session arrives with a token from another site.
+ *
+ * `a` is the lowest common ancestor of the token's site s and of this site d. In this order:
+ * H1  N1: the same incarnation of the same site: go on.
+ * H2  I8: the token's incarnation has ended and its clock lies past what was stable: lost, said so.
+ * H3  N2: the stable clock of a, as of what has arrived from a, has reached the token's: nothing to do.
+ * H4  N3: the token's position for a is not pending and has arrived: nothing to do.
+ * H5  An `open` token says too little: its session may have written since. s is asked, always; where s is another
+ *     incarnation by now, under which the session may have gone on, that one is.
+ * H6  C1–C4: s answers with all rows pending towards a, each inner site on the way up adds its own, the topmost
+ *     sends them here; they are installed, at once and all of them, when all that they may depend on has
+ *     arrived from a (`need`).
+ * H7  W: all the while N2 and N3 may come true; whichever is sooner. An open token can't take that way.
+ * H9  What a site announced before a planned stop (members.ts A1) counts like H4, for open tokens too: their
+ *     sessions had ended.
+ * H12 An incarnation that ended and goes on (succession.ts) is not lost: its successor's word, with the root's
+ *     journal up to the floor that it names, counts like H9. Nothing else of what that site said before does.
+ * H8  An answer is taken in whole or not at all, and a source of another incarnation refuses.
+ * H13 A token of this very incarnation names no position that this disk has not had: one past what this process found,
+ *     and past its head or older than its first clock, saw what is gone. The disk went back; below the root one past the
+ *     head ends this site, as where a neighbour has had more (lost.ts). It did, too, where a token from below, or an
+ *     answer for it, names a position past what was found and past what the child on its way was told.
+ * H10 `need` is a position in a's journal under the incarnation that the token's incarnation had above it. Where a
+ *     has lost its disk since, this site's `down[a]` counts in another journal, and the answer is void.
+ * H11 A source, or a site above it, that does not answer is stood in for by its owners (wards/stand_in.ts). What an
+ *     incarnation that is over had told is not lost where its owners have put it into the tree (wards/recovery.ts).
+ */
+import { StoreUnavailable, type TokenState } from "../api/api.ts";
+import { newestClock } from "../core/clock_guard.ts";
+import type { Core } from "../core/core.ts";
+import { OlderDisk, sourceLost, wentBack } from "../core/lost.ts";
+import { newerRow } from "../model/merge.ts";
+import type { Key } from "../model/key.ts";
+import { CARRY_BYTES_MAX, CLOCK_AHEAD_MS_MAX, WAIT_MS_MAX } from "../model/limits.ts";
+import { type Ask, type Carry, wireBytes, type WireRow } from "../wire/message.ts";
+import { CLOCK_TICKS_PER_MS, type Position, type ReplicaNumber, unixMs } from "../model/row.ts";
+import type { SiteId } from "../model/ports.ts";
+import { firstId } from "../model/question.ts";
+import { Relays } from "../tree/relays.ts";
+import { recoveryOf, type Standing } from "../wards/recovery.ts";
+import type { Wards } from "../wards/wards.ts";
+
+export interface Arrival {
+  readonly how: "same" | "nothing" | "carry" | "wait";
+  readonly rows: number;
+  readonly bytes: number;
+  /** What the session has touched, per depth of this site's path, itself last; null: pending. */
+  readonly path: readonly (Position | null)[];
+}
+
+type Asking = Pick<Ask, "replica" | "depth" | "need" | "rows" | "trace">;
+
+/** Whether a token's incarnation is over, and what that means for it. */
+type Ended = { readonly kind: "living" | "safe" } | Standing;
+
+interface Source {
+  readonly site: SiteId;
+  /** Depth of the lowest common ancestor. */
+  readonly depth: number;
+}
+
+interface Host {
+  /** This site's own stable clock now. */
+  stableOwn(): number;
+  eager(): void;
+  readonly wards: Wards;
+}
+
+export class Handoff {
+  readonly #core: Core;
+  readonly #host: Host;
+  readonly #asked = new Map<number, (carry: Carry) => void>();
+  readonly #relays: Relays;
+  #nextId: number;
+
+  constructor(core: Core, host: Host) {
+    this.#core = core;
+    this.#host = host;
+    this.#relays = new Relays(core);
+    this.#nextId = firstId(core.ports.random);
+  }
+
+  /**
+   * Nearly every session comes from here, or needs nothing: that is known at once.
+   *
+   * @throws StoreUnavailable `source_lost`, `source_unreachable`.
+   */
+  arrive(presented: TokenState, trace: string): Arrival | Promise<Arrival> {
+    const core = this.#core, token = this.#ofLast(presented);
+    if (token === null) throw sourceLost(core, presented);
+    if (token.replica !== core.replica && !core.clock.admits(token.clock)) throw this.#ahead(token);
+    core.clock.merge(token.clock);
+    if (token.replica === core.replica) {
+      this.#assertHere(token);
+      return { how: "same", rows: 0, bytes: 0, path: token.path };
+    }
+    const known = core.topology.incarnation(token.replica);
+    if (known !== undefined) {
+      const source = this.#source(known.path);
+      const ended = this.#ended(token);
+      if (ended.kind === "lost") throw sourceLost(core, token);
+      const past = this.#past(token, known.path, token.path[core.depth] ?? 0);
+      if (past !== null) throw past;
+      const path = this.#nothing(token, source, ended);
+      if (path !== null) return { how: "nothing", rows: 0, bytes: 0, path };
+    }
+    return this.#waitOrCarry(presented, trace);
+  }
+
+  /** H13 @throws StoreUnavailable `source_lost` */
+  #assertHere(token: TokenState): void {
+    const core = this.#core, { found, rows } = core;
+    const position = token.path[core.depth] ?? 0;
+    if (position <= found.head || (position <= rows.head && token.clock >= found.clock)) return;
+    core.refused("disk_went_back", core.config.site, { position, found: found.head });
+    if (!core.isRoot && position > rows.head) core.ports.fatal(new OlderDisk(core, "a session", position));
+    throw wentBack(core, token);
+  }
+
+  /** H13, of a position in this journal that a site below knows, at that path: `source_lost`, or null. */
+  #past(token: TokenState, path: readonly SiteId[], position: Position): StoreUnavailable | null {
+    const core = this.#core, child = path[core.depth + 1];
+    const isOther = core.topology.above(token.replica, core.depth) !== core.replica;
+    if (child === undefined || isOther || !core.isUntold(child, position)) return null;
+    core.refused("disk_went_back", core.config.site, { position, found: core.found.head, child });
+    return wentBack(core, token);
+  }
+
+  /** H5: an open token as one of the incarnation that its session may have gone on under; null: it saw what is lost. */
+  #ofLast(token: TokenState): TokenState | null {
+    const { topology } = this.#core, last = topology.succession.last(token.replica);
+    if (!token.open || last === token.replica) return token;
+    if (this.#mayHaveLost(token)) return null;
+    const own = token.path.at(-1) ?? null;
+    const path = (topology.incarnation(last)?.path ?? []).map((_, j, { length }) =>
+      j + 1 < length ? null : own
+    );
+    return { ...token, replica: last, path };
+  }
+
+  #source(path: readonly SiteId[]): Source {
+    const mine = [...this.#core.path, this.#core.config.site];
+    let depth = 0;
+    while (depth + 1 < mine.length && depth + 1 < path.length && mine[depth + 1] === path[depth + 1]) depth++;
+    return { site: path.at(-1) ?? "", depth };
+  }
+
+  /** H2, H12 */
+  #ended(token: TokenState): Ended {
+    const { topology } = this.#core;
+    const stable = topology.ended(token.replica);
+    // One that goes on as it was may stand below one that does not.
+    const mayHaveLost = this.#mayHaveLost(token);
+    if (stable === undefined) return { kind: mayHaveLost ? "lost" : "living" };
+    if (token.clock <= stable && !token.open && !mayHaveLost) return { kind: "safe" };
+    const goesOn = topology.succession.heir(token.replica) !== null || this.#isKept(token);
+    return goesOn && !mayHaveLost ? { kind: "safe" } : recoveryOf(topology, token);
+  }
+
+  /** An open token's clock says too little. */
+  #mayHaveLost({ replica, path, clock, open }: TokenState): boolean {
+    return this.#core.topology.mayHaveLost(replica, path, open ? Infinity : clock);
+  }
+
+  /** H12 */
+  #isKept(token: TokenState): boolean {
+    const core = this.#core;
+    const kept = core.topology.succession.keptOf(token.replica);
+    return kept !== undefined && (core.isRoot ? core.rows.head : core.down[0] ?? 0) >= kept.floor;
+  }
+
+  /** H3, H4: the session's path here if nothing needs doing, else null. */
+  #nothing(token: TokenState, { depth }: Source, ended: Ended): (Position | null)[] | null {
+    if (ended.kind === "unknown") return null;
+    const core = this.#core;
+    const here = depth === core.depth;
+    const down = here ? core.rows.head : core.down[depth] ?? 0;
+    const least = ended.kind === "recovered" ? ended.clock : token.clock;
+    const stable = here ? this.#host.stableOwn() : core.stable[depth] ?? 0;
+    // Of what is under way to another parent, no stable clock of the old path tells.
+    const byClock = Math.min(stable, core.topology.movingSince(token.replica, depth)) >= least;
+    const position = token.path[depth] ?? null;
+    // A position of a's journal means nothing in the journal of another incarnation of a.
+    const { topology } = core;
+    const isShared = (j: number) => {
+      const mine = j === core.depth ? core.replica : topology.above(core.replica, j);
+      return mine !== undefined && mine === topology.above(token.replica, j);
+    };
+    const byPosition = position !== null && down >= position && isShared(depth);
+    const isKept = this.#isKept(token) && !this.#mayHaveLost(token);
+    const byWord = isKept || topology.ended(token.replica) === undefined && isShared(depth) &&
+        topology.hasAnnounced(token.replica, token.clock);
+    const isClosed = !token.open || ended.kind === "recovered";
+    if (!byWord && (!isClosed || (!byClock && (token.open || !byPosition)))) return null;
+    core.count(
+      byClock
+        ? "nothing_by_clock"
+        : byPosition
+        ? "nothing_by_position"
+        : isKept
+        ? "nothing_by_successor"
+        : "nothing_by_word",
+    );
+    // Above the common ancestor the token's own positions hold; below it, what this site has of each.
+    const path: (Position | null)[] = [...core.down, core.rows.head];
+    core.takes(depth);
+    for (let j = 0; j < depth; j++) {
+      path[j] = token.open || isKept || !isShared(j) ? null : token.path[j] ?? null;
+    }
+    path[depth] = byPosition ? position : down;
+    return path;
+  }
+
+  /** Whether the common ancestor has the same disk for both sites; null: this site does not know its own yet. */
+  #sharesAncestor(token: TokenState, { depth }: Source): boolean | null {
+    const { topology, replica, depth: mine } = this.#core;
+    const here = depth === mine ? replica : topology.above(replica, depth);
+    return here === undefined ? null : here === topology.above(token.replica, depth);
+  }
+
+  async #waitOrCarry(presented: TokenState, trace: string): Promise<Arrival> {
+    const core = this.#core;
+    const outcome = Promise.withResolvers<Arrival>();
+    outcome.promise.catch(() => {});
+    const { replica } = core;
+    let asked: ReplicaNumber | null = null, carrying = false;
+    let unreachable: StoreUnavailable | null = null;
+    const step = () => {
+      if (carrying) return;
+      // Under another parent the common ancestor is another, and so is what was asked for.
+      if (core.replica !== replica) {
+        carrying = true;
+        return outcome.resolve(Promise.resolve().then(() => this.arrive(presented, trace)));
+      }
+      const token = this.#ofLast(presented);
+      if (token === null) return outcome.reject(sourceLost(core, presented));
+      const known = core.topology.incarnation(token.replica);
+      if (known === undefined) return;
+      const source = this.#source(known.path);
+      const ended = this.#ended(token);
+      if (ended.kind === "lost") return outcome.reject(sourceLost(core, token));
+      const past = this.#past(token, known.path, token.path[core.depth] ?? 0);
+      if (past !== null) return outcome.reject(past);
+      const path = this.#nothing(token, source, ended);
+      if (path !== null) return outcome.resolve({ how: "wait", rows: 0, bytes: 0, path });
+      if (asked === token.replica || ended.kind !== "living") return;
+      asked = token.replica;
+      this.#carry(token, source, trace).then(async (carry) => {
+        if (carry?.outcome !== "rows") return;
+        const isHere = source.depth === core.depth;
+        const past = isHere ? this.#past(token, known.path, carry.need) : null;
+        if (past !== null) return outcome.reject(past);
+        const hasNeed = () => isHere || (core.down[source.depth] ?? 0) >= carry.need;
+        const isSettled = await this.#until(() => {
+          const isShared = this.#sharesAncestor(token, source);
+          return core.replica !== replica || isShared === false || (isShared === true && hasNeed());
+        });
+        // H10: then only the end of the token's incarnation, or the clock, can tell.
+        if (!isSettled || core.replica !== replica || this.#sharesAncestor(token, source) !== true) return;
+        carrying = true;
+        const arrival = await this.#install(carry, token, source);
+        if (arrival !== null && !(arrival instanceof StoreUnavailable)) return outcome.resolve(arrival);
+        unreachable = arrival;
+        carrying = false;
+        step();
+      }).catch((error) => outcome.reject(error));
+    };
+    const forget = core.onAdvance(step);
+    const cancel = core.ports.clock.after(
+      WAIT_MS_MAX,
+      () => outcome.reject(unreachable ?? this.#silent(presented)),
+    );
+    this.#host.eager();
+    try {
+      step();
+      return await outcome.promise;
+    } finally {
+      forget();
+      cancel();
+    }
+  }
+
+  /** The problem `source_unreachable` of a token: why, and what may be lost if its source never comes back. */
+  #unreachable(token: TokenState, why: (site: string) => string): StoreUnavailable {
+    const site = this.#core.topology.incarnation(token.replica)?.site;
+    const mayBeLost = {
+      site: site ?? `of incarnation ${token.replica}`,
+      incarnation: token.replica,
+      from: unixMs(this.#core.stable[0] ?? 0),
+      to: unixMs(token.clock),
+    };
+    return new StoreUnavailable("source_unreachable", why(mayBeLost.site), { mayBeLost });
+  }
+
+  #ahead(token: TokenState): StoreUnavailable {
+    this.#core.count("clock_ahead");
+    return this.#unreachable(
+      token,
+      (site) =>
+        `what this session saw at site ${site} is dated more than ${CLOCK_AHEAD_MS_MAX} ms in the future at ` +
+        `${this.#core.config.site}: a clock is wrong`,
+    );
+  }
+
+  #tooOld(token: TokenState, row: WireRow): StoreUnavailable {
+    this.#core.count("carry_too_old");
+    const ageMs = Math.round((this.#core.clock.last - row.clock) / CLOCK_TICKS_PER_MS);
+    return this.#unreachable(
+      token,
+      (site) =>
+        `site ${site} has had no way to its parent for so long that what this session saw there can't be carried to ` +
+        `${this.#core.config.site}: a row is ${ageMs} ms old, ${this.#core.horizonMs} ms are possible; go on at ` +
+        `${site}, or wait until its link is back`,
+    );
+  }
+
+  #silent(token: TokenState): StoreUnavailable {
+    return this.#unreachable(
+      token,
+      (site) =>
+        `what this session saw at site ${site} has not arrived at ${this.#core.config.site} within ${WAIT_MS_MAX} ms, and ` +
+        `that site does not answer, nor who would do so in its place; ask again, or reset the session to go on without it`,
+    );
+  }
+
+  /**
+   * Whether a condition has come to hold, looking again whenever this site advances; false after a time in which the
+   * arrival that it is for has failed.
+   */
+  #until(condition: () => boolean): Promise<boolean> {
+    if (condition()) return Promise.resolve(true);
+    return new Promise((resolve) => {
+      const forget = this.#core.onAdvance(() => {
+        if (!condition()) return;
+        forget();
+        cancel();
+        resolve(true);
+      });
+      const cancel = this.#core.ports.clock.after(2 * WAIT_MS_MAX, () => {
+        forget();
+        resolve(false);
+      });
+    });
+  }
+
+  /** C1, C2: from the source, or from those who stand in for it; null when no answer came in time. */
+  #carry(token: TokenState, { site, depth }: Source, trace: string): Promise<Carry | null> {
+    const { replica } = token;
+    const ask = (to: SiteId, what: Asking) => this.#ask(to, what);
+    const refused = Promise.withResolvers<void>();
+    const asked = ask(site, { replica, depth, need: 0, rows: [], trace });
+    const { wards } = this.#core.topology;
+    if (!wards.exist) return asked.then((carry) => carry?.outcome === "rows" ? carry : null);
+    return new Promise((resolve) => {
+      let isOver = false;
+      const taken = (carry: Carry | null) => {
+        if (carry?.outcome !== "rows") return refused.resolve();
+        isOver = true;
+        resolve(carry);
+      };
+      const around = { depth, trace, refused: refused.promise, isOver: () => isOver };
+      const instead = this.#host.wards.carry(token, around, ask).then(taken);
+      Promise.all([asked.then(taken), instead]).then(() => resolve(null));
+    });
+  }
+
+  #ask(to: SiteId, what: Asking): Promise<Carry | null> {
+    const core = this.#core;
+    const id = this.#nextId++;
+    core.count("ask");
+    core.send(to, { kind: "ask", id, to: core.config.site, ...what });
+    return new Promise((resolve) => {
+      const cancel = core.ports.clock.after(WAIT_MS_MAX, () => {
+        this.#asked.delete(id);
+        resolve(null);
+      });
+      this.#asked.set(id, (carry) => {
+        this.#asked.delete(id);
+        cancel();
+        resolve(carry);
+      });
+    });
+  }
+
+  /**
+   * C4: installs what was carried as this site's own pending rows, covered or not; H7 goes on where one of them is
+   * too old, and what is returned says so. Null: this site is another incarnation by now (H10).
+   */
+  async #install(
+    carry: Carry,
+    token: TokenState,
+    source: Source,
+  ): Promise<Arrival | StoreUnavailable | null> {
+    const core = this.#core, { replica } = core;
+    const rows = carry.rows.filter((row) => !core.isCollectable(row));
+    const old = await core.rows.lock.run(async () => {
+      const found = await core.rows.lookup(rows.map((row) => row.key));
+      // Their causes came with the journals of those that this site stood below when it asked.
+      if (core.replica !== replica) return "void";
+      const old = rows.find((row) => core.isTooOldToCarry(row));
+      if (old !== undefined) return old;
+      rows.forEach((row, i) => core.rows.apply(found[i], { ...row, known: core.depth }));
+      core.clock.merge(carry.clock);
+      core.takes(source.depth);
+      return null;
+    });
+    if (old === "void") return null;
+    if (old !== null) return this.#tooOld(token, old);
+    core.wake();
+    core.count("carried_rows", rows.length);
+    const bytes = carry.rows.reduce((sum, row) => sum + wireBytes(row), 0);
+    core.count("carried_bytes", bytes);
+    // With nothing carried, all that s had is in a's journal up to `need`.
+    const path: (Position | null)[] = rows.length > 0
+      ? [...core.down.map(() => null), core.rows.head]
+      : [...core.down, core.rows.head];
+    if (rows.length === 0) { for (let j = 0; j < source.depth; j++) path[j] = token.path[j] ?? null; }
+    if (rows.length === 0 && token.open) { for (let j = 0; j < source.depth; j++) path[j] = null; }
+    return { how: "carry", rows: rows.length, bytes, path };
+  }
+
+  // ── The source and the inner sites ──
+
+  /** Answers for the rows pending here, or passes on what came from below with them added (bottom-up, C2). */
+  async asked(from: SiteId, ask: Ask): Promise<void> {
+    const ended = ask.trace === "" ? undefined : this.#core.ports.traced?.(ask.trace, "handoff");
+    try {
+      await this.#answer(from, ask);
+    } finally {
+      ended?.();
+    }
+  }
+
+  async #answer(from: SiteId, ask: Ask): Promise<void> {
+    const core = this.#core, sinceMs = core.steady.nowMs();
+    // Asked by the destination itself, not by a child that was: so this must be the source, or above a source that
+    // is stood in for. Whose incarnation that is may not be known here yet, on a blank disk.
+    const first = from === ask.to;
+    const refuse = (outcome: Carry["outcome"]) =>
+      core.send(ask.to, { kind: "carry", id: ask.id, outcome, need: 0, clock: core.clock.last, rows: [] });
+    if (
+      core.replica === 0 || core.resyncing || ask.depth > core.depth ||
+      (!first && ask.depth === core.depth) ||
+      // A site that the source was below once knows other ancestors by the same depths.
+      !(first && ask.replica === core.replica ||
+        core.topology.above(ask.replica, core.depth) === core.replica)
+    ) {
+      return await refuse("refused");
+    }
+    // s is the common ancestor itself: nothing is pending towards it.
+    if (ask.depth === core.depth) {
+      const head = core.rows.head;
+      if (!await this.#committed(head)) return;
+      return await core.send(ask.to, {
+        kind: "carry",
+        id: ask.id,
+        outcome: "rows",
+        need: head,
+        clock: core.clock.last,
+        rows: [],
+      });
+    }
+    const { rows, need, head } = await this.#snapshot(ask);
+    if (core.damage.isPending) return await refuse("refused"); // damage.ts G2
+    if (!await this.#committed(head)) return;
+    if (rows.reduce((sum, row) => sum + wireBytes(row), 0) > CARRY_BYTES_MAX) {
+      return await refuse("too_large");
+    }
+    const top = core.depth === ask.depth + 1;
+    if (top) {
+      const carry = {
+        kind: "carry",
+        id: ask.id,
+        outcome: "rows",
+        need,
+        clock: core.clock.last,
+        rows,
+      } as const;
+      await this.#relays.send(ask.to, carry, ask, sinceMs);
+      // Not to a new parent that has not answered yet: what is pending here is said along the path as it was.
+    } else await this.#relays.send(core.path.at(-1) ?? "", { ...ask, need, rows }, ask, sinceMs);
+  }
+
+  /** Only what is on disk leaves: a position or version that a crash undoes might be given out again. False: too late. */
+  #committed(head: Position): Promise<boolean> {
+    this.#core.wake();
+    return this.#until(() => this.#core.rows.committedHead >= head);
+  }
+
+  /** All rows pending towards the common ancestor, as of one head, joined with those from below. */
+  #snapshot(ask: Ask): Promise<{ rows: WireRow[]; need: Position; head: Position }> {
+    const core = this.#core;
+    return core.rows.lock.run(async () => {
+      const floor = core.reach[ask.depth]?.top ?? 0;
+      const keys = [...core.pending.after(floor, ask.depth + 1)].map((entry) => entry.key);
+      const need = Math.max(ask.need, core.down[ask.depth] ?? 0);
+      const byKey = new Map<Key, WireRow>(ask.rows.map((row) => [row.key, row]));
+      for (const row of await core.rows.lookup(keys)) {
+        if (row === undefined) continue;
+        const below = byKey.get(row.key);
+        byKey.set(row.key, below === undefined ? row : newerRow(row, below));
+      }
+      return { rows: [...byKey.values()], need, head: core.rows.head };
+    });
+  }
+
+  /** The answer to an ask of this site's. */
+  answered(from: SiteId, carry: Carry): void {
+    const { clock } = this.#core;
+    const isAhead = !clock.admits(newestClock(carry));
+    if (isAhead) this.#core.refused("clock_ahead", from);
+    if (isAhead) return this.#asked.get(carry.id)?.({ ...carry, outcome: "refused", rows: [] });
+    clock.merge(carry.clock);
+    this.#asked.get(carry.id)?.(carry);
+  }
+}

@@ -1,0 +1,33 @@
+/** Several tokens of one session, as one: it has seen what any of them names. */
+import type { TokenState } from "../api/api.ts";
+import type { Arrival } from "./handoff.ts";
+import type { Position } from "../model/row.ts";
+import type { Identity } from "./session.ts";
+
+/** From what needed least to what needed most. */
+const ORDER: readonly Arrival["how"][] = ["same", "nothing", "wait", "carry"];
+
+/** What a session is that came with these tokens, and how it came; `depth` is that of this site. */
+export function mergedArrival(
+  first: TokenState,
+  tokens: readonly TokenState[],
+  arrivals: readonly Arrival[],
+  depth: number,
+): { readonly identity: Identity; readonly arrival: Arrival } {
+  const identity = {
+    id: first.session,
+    sequence: Math.max(...tokens.map((token) => token.sequence)),
+    clock: Math.max(...tokens.map((token) => token.clock)),
+  };
+  const how = ORDER[Math.max(...arrivals.map((arrival) => ORDER.indexOf(arrival.how)))] ?? "same";
+  const path = Array.from({ length: depth + 1 }, (_, at) => {
+    const positions = arrivals.map((arrival) => arrival.path[at] ?? null);
+    return positions.reduce<Position | null>(
+      (all, p) => all === null || p === null ? null : Math.max(all, p),
+      0,
+    );
+  });
+  const sum = (of: (arrival: Arrival) => number) =>
+    arrivals.reduce((total, arrival) => total + of(arrival), 0);
+  return { identity, arrival: { how, path, rows: sum((a) => a.rows), bytes: sum((a) => a.bytes) } };
+}

@@ -1,0 +1,703 @@
+/**
+ * A session attached to this site for one request: its reads and writes, and the token that it leaves with.
+ *
+ * E1  The token's path names, per site from the root down to here, a position that includes all the session has
+ *     touched here and before; null where something it touched is not known to have arrived there.
+ * E2  Absence counts too: what a deletion left is seen as its tombstone, and what collected tombstones left by
+ *     `core.collected`.
+ * E3  `durable` covers what was read as well as what was written: another's write that was read and then lost
+ *     would be time travel.
+ * E4  The token's clock is at least that at which anything it touched was applied at this site (PROTOCOL I5);
+ *     a session that touched nothing leaves with the token it came with.
+ * E6  Where this site becomes another incarnation meanwhile, because a disk above it was lost or it has another parent,
+ *     what the session saw may be gone with that: it is told so, unless all of it had come further or is here.
+ * E5  A read answers from coverage only; a miss covers first. A row that is pending here but not covered is no
+ *     answer: it might be older than what this session saw elsewhere (but for E8).
+ * E7  What it takes in of another token (`see`) is added to what it has touched, also to what it touched while that was
+ *     waited for: it stays one session, and whatever is under way in it is part of its next token.
+ * E8  Where nobody above can be asked, a read by key is answered with what was written here or below, if that is newer
+ *     than whatever sessions have brought from elsewhere (core.broughtClock): none of them has seen a newer one. What was
+ *     seen here at a fetch would have replaced it.
+ */
+import {
+  type AttachedSession,
+  type DatedWrite,
+  type GetOptions,
+  type ListOptions,
+  type PlainMutation,
+  type StoreCheck,
+  type StoreMutation,
+  StoreUnavailable,
+  type TokenState,
+  type WriteResult,
+} from "../api/api.ts";
+import type { Core } from "../core/core.ts";
+import type { Arrival } from "./handoff.ts";
+import { sourceLost } from "../core/lost.ts";
+import type { Key } from "../model/key.ts";
+import { BOUNDED_ROWS, CLOCK_AHEAD_MS_MAX, WAIT_MS_MAX } from "../model/limits.ts";
+import { contribute } from "../model/merge.ts";
+import { judgeOld } from "./old_writes.ts";
+import type { WrittenAt } from "../core/owed.ts";
+import { pointRange, type Range } from "../model/range.ts";
+import {
+  type ClockValue,
+  compareVersions,
+  type Position,
+  type ReplicaNumber,
+  type Row,
+  type Version,
+} from "../model/row.ts";
+import type { Uplink } from "../tree/uplink.ts";
+import type { Footprint, Warming } from "./warming.ts";
+
+/** What a session needs of its replica. */
+export interface SessionHost {
+  readonly core: Core;
+  readonly uplink: Uplink | null;
+  /** null for the host's own reads and writes. */
+  readonly warming: Warming | null;
+  /** Resolves when this position is on disk. */
+  durable(position: Position): Promise<void>;
+  isDurable(position: Position): boolean;
+  /** Another token comes to a session that is here (handoff.ts). @throws StoreUnavailable */
+  arrive(token: TokenState, trace: string): Arrival | Promise<Arrival>;
+  /** It has come: the clock that it stands for here. */
+  arrived(token: TokenState, arrival: Arrival): ClockValue;
+}
+
+export interface Identity {
+  readonly id: Uint8Array;
+  readonly sequence: number;
+  readonly clock: number;
+}
+
+export class Session implements AttachedSession {
+  readonly id: Uint8Array;
+  readonly how: AttachedSession["how"];
+  readonly carried: { readonly rows: number; readonly bytes: number };
+  readonly #host: SessionHost;
+  readonly #core: Core;
+  #footprint: Footprint | undefined;
+  #sequence: number;
+  /** That of this site when it came, or last saw a token: in another incarnation of the site its positions are void. */
+  #replica: ReplicaNumber;
+  #clock: number;
+  /** The newest clock of the tokens that it came with. */
+  #cameWith: number;
+  #path: (Position | null)[];
+  /** Highest own position touched, by the depth that its row was known at. */
+  #touched: Position[] = [];
+  #collected = false;
+  /** Rows of `writeAs` that were not settled, and the incarnation of this site that they were written in. */
+  #written: { readonly row: Row; readonly replica: ReplicaNumber }[] = [];
+  touches = 0;
+  trace = "";
+  /** Highest own position read or written: what the answer waits for. */
+  #highest: Position = 0;
+
+  constructor(
+    host: SessionHost,
+    identity: Identity,
+    arrival: Omit<Arrival, "how"> & { how: AttachedSession["how"] },
+  ) {
+    this.#host = host;
+    this.#core = host.core;
+    this.id = identity.id;
+    this.#sequence = identity.sequence;
+    this.#replica = this.#core.replica;
+    this.#clock = this.#cameWith = identity.clock;
+    this.#path = this.#pathOf(arrival);
+    this.how = arrival.how;
+    this.carried = { rows: arrival.rows, bytes: arrival.bytes };
+    // What stood here on arrival stands for what the session saw elsewhere: the answer depends on it.
+    if (arrival.how !== "new" && arrival.how !== "same") {
+      this.#core.broughtClock = Math.max(this.#core.broughtClock, identity.clock);
+      this.#highest = this.#path.at(-1) ?? 0;
+      this.#clock = Math.max(this.#clock, this.#core.clock.last);
+    }
+  }
+
+  /** In the positions of this site and those above it. */
+  #pathOf({ path }: Pick<Arrival, "path">): (Position | null)[] {
+    const { depth } = this.#core;
+    const here: (Position | null)[] = [];
+    for (let j = 0; j < depth; j++) here.push(path[j] ?? (path.length > j ? null : 0));
+    here.push(path[depth] ?? 0);
+    return here;
+  }
+
+  // ── Other tokens ──
+
+  /** E7 */
+  async see(token: TokenState): Promise<void> {
+    const core = this.#core;
+    for (;;) {
+      const { replica } = core;
+      const arriving = this.#host.arrive(token, this.trace);
+      const arrival = arriving instanceof Promise ? await arriving : arriving;
+      if (core.replica !== this.#replica) await this.#checkWhole();
+      // Paths of another incarnation mean nothing: it is asked for again.
+      if (core.replica !== replica) continue;
+      if (replica !== this.#replica) this.#follow();
+      return this.#take(arrival, token);
+    }
+  }
+
+  #take(arrival: Arrival, token: TokenState): void {
+    const core = this.#core, clock = this.#host.arrived(token, arrival), came = this.#pathOf(arrival);
+    if (this.#replica !== core.replica) throw new Error("a token was taken in at another incarnation (E7)");
+    this.#path = this.#path.map((position, depth) => {
+      const other = came[depth] ?? null;
+      return position === null || other === null ? null : Math.max(position, other);
+    });
+    this.#sequence = Math.max(this.#sequence, token.sequence);
+    this.#cameWith = Math.max(this.#cameWith, clock);
+    if (arrival.how !== "same") core.broughtClock = Math.max(core.broughtClock, clock);
+    // What came from here may not be on disk yet: another session of this site has it from a request that runs.
+    this.#highest = Math.max(this.#highest, this.#path.at(-1) ?? 0);
+    this.#clock = Math.max(this.#clock, clock, arrival.how === "same" ? 0 : core.clock.last);
+    this.touches++;
+  }
+
+  /** This site took a new number, and what was seen here stands under it, as in `#tokenOfNext`. */
+  #follow(): void {
+    const { replica, path, clock } = this.#tokenOfNext(false);
+    this.#path = [...path];
+    this.#touched = [];
+    this.#clock = this.#cameWith = clock;
+    this.#replica = replica;
+    this.touches++;
+  }
+
+  // ── Reads ──
+
+  async get(keys: readonly Key[], { bytesMax = Infinity }: GetOptions = {}): Promise<(Row | undefined)[]> {
+    return await this.#getCovered(keys, bytesMax) ?? await this.#holding(keys.map(pointRange), async () => {
+      for (;;) {
+        this.#core.count("reads_missed");
+        const failed = await this.#coverKeys(keys).then(() => null, (error: unknown) => error);
+        const rows = failed === null
+          ? await this.#getCovered(keys, bytesMax)
+          : await this.#getWritten(keys, bytesMax);
+        if (rows !== null) return rows;
+        if (failed !== null) throw failed;
+      }
+    });
+  }
+
+  /** E8: where nobody above can be asked; null: some of them this site can't answer for. */
+  async #getWritten(keys: readonly Key[], bytesMax: number): Promise<(Row | undefined)[] | null> {
+    const core = this.#core;
+    const rows = await core.rows.lock.run(() => lookUpTo(core, keys, bytesMax));
+    const isKnown = (row: Row | undefined, i: number) =>
+      core.coverage.has(keys[i] as Key) ||
+      (row !== undefined && row.known >= core.depth && row.clock > core.broughtClock);
+    core.damage.assertKeys(keys);
+    if (!rows.every(isKnown)) return null;
+    this.#assertNotLost();
+    core.count("reads_written");
+    return rows.map((row) => this.#read(row));
+  }
+
+  /** null: not all of them are covered. */
+  async #getCovered(keys: readonly Key[], bytesMax: number): Promise<(Row | undefined)[] | null> {
+    const core = this.#core;
+    const removals = core.coverage.removals;
+    core.damage.assertKeys(keys);
+    if (!keys.every((key) => core.coverage.has(key))) return null;
+    const rows = keys.length === 1
+      ? await core.rows.lookup(keys)
+      : await core.rows.lock.run(() => lookUpTo(core, keys, bytesMax));
+    core.damage.assertKeys(keys);
+    // An eviction that came between, or the end of a damaged row, took rows away that were there.
+    if (removals !== core.coverage.removals && !keys.every((key) => core.coverage.has(key))) return null;
+    this.#assertNotLost();
+    core.count("reads_local");
+    this.#noteKeys(keys, rows.length);
+    return rows.map((row) => this.#read(row));
+  }
+
+  async list(range: Range, options: ListOptions = {}): Promise<Row[]> {
+    const limit = options.limit ?? 0, reverse = options.reverse ?? false;
+    const bytesMax = options.bytesMax ?? Infinity;
+    if (range.start >= range.end) return [];
+    this.#core.coverage.hasRange(range);
+    if (limit === 0) this.#core.damage.assertRange(range);
+    const covered = await this.#listCovered(range, limit, reverse, bytesMax);
+    return covered ?? await this.#holding([range], async () => {
+      for (;;) {
+        this.#core.count("reads_missed");
+        await this.#cover(range, limit, reverse);
+        const rows = await this.#listCovered(range, limit, reverse, bytesMax);
+        if (rows !== null) return rows;
+      }
+    });
+  }
+
+  /** null: too little of it is covered. */
+  async #listCovered(
+    range: Range,
+    limit: number,
+    reverse: boolean,
+    bytesMax: number,
+  ): Promise<Row[] | null> {
+    const core = this.#core;
+    const result = await core.rows.lock.run(async () => {
+      const part = core.coverage.coveredPart(range, reverse);
+      if (part.start >= part.end) return null;
+      const removals = core.coverage.removals;
+      const found = await core.rows.list(part, limit, reverse, bytesMax);
+      core.damage.assertRange(found.range);
+      return removals === core.coverage.removals ? { ...found, part } : null;
+    });
+    const whole = result !== null && result.part.start <= range.start && result.part.end >= range.end;
+    if (result === null || !(whole || result.full)) return null;
+    this.#assertNotLost();
+    for (const row of result.seen) this.#touch(row);
+    this.#touchCollected();
+    core.count("reads_local");
+    this.#notes?.note(result.range);
+    return result.rows;
+  }
+
+  /** Nothing in these ranges is evicted until `body` has ended, so that a small site still serves (PROTOCOL I3). */
+  async #holding<T>(ranges: readonly Range[], body: () => Promise<T>): Promise<T> {
+    const { readers } = this.#core, reader = {};
+    for (const range of ranges) readers.add(reader, range);
+    try {
+      return await body();
+    } finally {
+      readers.removeAll(reader);
+    }
+  }
+
+  async #coverKeys(keys: readonly Key[]): Promise<void> {
+    const missing = new Set(keys.filter((key) => !this.#core.coverage.has(key)));
+    await Promise.all([...missing].map((key) => this.#cover(pointRange(key), 0, false)));
+  }
+
+  async #cover(range: Range, limit: number, reverse: boolean): Promise<void> {
+    await this.#host.uplink?.fetchSoon(range, limit, reverse, this.trace);
+    await this.#checkWhole();
+  }
+
+  /** Where this site is another incarnation by now, what became of the one before is known first (E6). */
+  async #checkWhole(): Promise<void> {
+    const core = this.#core, { topology } = core;
+    if (core.replica === this.#replica) return;
+    const isTold = () => topology.recordedEnd(this.#replica) !== undefined;
+    if (topology.succession.keptOf(this.#replica)?.whole === false) await waitFor(core, isTold);
+    this.#assertNotLost();
+  }
+
+  /** What it touches is noted from its first touch on: most requests of some apps touch nothing. */
+  get #notes(): Footprint | undefined {
+    return this.#footprint ??= this.#host.warming?.footprint(this.id);
+  }
+
+  #noteKeys(keys: readonly Key[], count: number): void {
+    const notes = this.#notes;
+    if (notes === undefined) return;
+    for (let i = 0; i < count; i++) notes.note(pointRange(keys[i] as Key));
+  }
+
+  #read(row: Row | undefined): Row | undefined {
+    if (row === undefined) this.#touchCollected();
+    else this.#touch(row);
+    return this.#core.rows.liveRow(row);
+  }
+
+  /** E2 */
+  #touchCollected(): void {
+    this.#collected = true;
+    this.touches++;
+  }
+
+  #touch(row: Pick<Row, "position" | "known">): void {
+    this.touches++;
+    // The clock at which it was applied here, not its version's: a carried row is newer here than it is old.
+    const { rows, headClock, clock } = this.#core;
+    this.#clock = Math.max(this.#clock, row.position <= rows.committedHead ? headClock : clock.last);
+    this.#touched[row.known] = Math.max(this.#touched[row.known] ?? 0, row.position);
+    this.#highest = Math.max(this.#highest, row.position);
+  }
+
+  /** E6 */
+  #assertNotLost(): void {
+    const { replica, topology } = this.#core;
+    if (replica === this.#replica || this.#clock === 0) return;
+    const end = topology.ended(this.#replica);
+    const isHere = topology.succession.keptOf(this.#replica) !== undefined;
+    // What it touched since it came may be pending by now.
+    const path = this.#touched.length > 0 ? [] : this.#path;
+    if (
+      isHere
+        ? !topology.mayHaveLost(this.#replica, path, this.#clock)
+        : end !== undefined && this.#clock <= end
+    ) return;
+    throw sourceLost(this.#core, { replica: this.#replica, clock: this.#clock });
+  }
+
+  // ── Writes ──
+
+  async write(mutations: readonly StoreMutation[], checks: readonly StoreCheck[] = []): Promise<WriteResult> {
+    const core = this.#core;
+    if (core.closed) throw new StoreUnavailable("closed", `site ${core.config.site} is stopping`);
+    this.#assertRoom();
+    const merges = mutations.filter((m) => m.kind !== "set" && m.kind !== "delete").map((m) => m.key);
+    // What a check or a merge looks at must be here.
+    const wanted = [...checks.map((check) => check.key), ...merges];
+    const attempt = () => core.rows.lock.run(() => this.#writeLocked(mutations, checks, wanted));
+    const result = await attempt() ?? await this.#holding(wanted.map(pointRange), async () => {
+      for (;;) {
+        await this.#coverKeys(wanted);
+        const again = await attempt();
+        if (again !== null) return again;
+      }
+    });
+    if (result.ok) core.wake();
+    return result;
+  }
+
+  /** What waits for the way to the root is bounded; what the site itself writes is not much. */
+  #assertRoom(): void {
+    const core = this.#core;
+    if (this.#host.warming === null || !core.isPendingFull) return;
+    core.count("pending_full");
+    throw new StoreUnavailable(
+      "pending_full",
+      `site ${core.config.site} takes no writes for now: ${core.pending.size} rows (${core.pending.bytes} bytes with ` +
+        `what is kept of each) wait for the way to the root, ${core.pendingBytesMax} may; it takes them again when ` +
+        `some have arrived there`,
+    );
+  }
+
+  /** null: something it needs is not covered. */
+  async #writeLocked(
+    mutations: readonly StoreMutation[],
+    checks: readonly StoreCheck[],
+    wanted: readonly Key[],
+  ): Promise<WriteResult | null> {
+    const core = this.#core;
+    if (!wanted.every((key) => core.coverage.covers(key))) return null;
+    const keys = [...wanted, ...mutations.map((m) => m.key)];
+    const found = wanted.length > 0 ? await core.rows.lookup(keys) : [];
+    core.damage.assertKeys(wanted);
+    // The disk may have lost one of them just now.
+    if (!wanted.every((key) => core.coverage.covers(key))) return null;
+    this.#assertNotLost();
+    const current = new Map(found.flatMap((row) => row === undefined ? [] : [[row.key, row] as const]));
+    for (const { key, version } of checks) {
+      const row = current.get(key);
+      if (row === undefined) this.#touchCollected();
+      else this.#touch(row);
+      if (!sameVersion(core.rows.liveRow(row), version)) return { ok: false };
+    }
+    // One version for all of it, as in Deno KV: what a caller is told serves as a check on any of its rows.
+    const version: Version = { clock: core.clock.tick(), replica: core.replica };
+    // All of them first: what can't be merged refuses the whole batch before anything is applied.
+    const values = valuesOf(mutations, current, core, version);
+    mutations.forEach((m, i) => {
+      const expiresAtMs = m.kind === "set" ? m.expiresAtMs ?? 0 : 0;
+      const value = values[i] ?? null;
+      // A write of this site's is newer than all it has seen, so that it wins without a look at the old row.
+      core.rows.put({ key: m.key, value, ...version, known: core.depth, expiresAtMs });
+      if (!core.coverage.covers(m.key)) core.uncovered.push({ key: m.key, position: core.rows.head });
+    });
+    this.#touch({ position: core.rows.head, known: core.depth });
+    const notes = this.#notes;
+    if (notes !== undefined) { for (const { key } of mutations) notes.note(pointRange(key)); }
+    return { ok: true, version };
+  }
+
+  async writeAs(mutations: readonly PlainMutation[], version: Version): Promise<boolean> {
+    const core = this.#core;
+    this.#assertTakes([{ mutations, version }]);
+    const isWritten = await core.rows.lock.run(async () => {
+      const found = await core.rows.lookup(mutations.map((m) => m.key));
+      this.#assertNotLost();
+      if (this.isOld(version)) return false;
+      this.#applyAs({ mutations, version }, found);
+      return true;
+    });
+    if (isWritten) core.wake();
+    return isWritten;
+  }
+
+  isOld({ clock }: Version): boolean {
+    const core = this.#core;
+    return core.isCollectable({ clock }) || (!core.isRoot && clock <= core.floorSaid);
+  }
+
+  async writeOld(writes: readonly DatedWrite[]): Promise<readonly Key[]> {
+    const core = this.#core;
+    this.#assertTakes(writes);
+    core.count("written_old");
+    const letGo = core.owed.hold(Math.min(...writes.map(({ version }) => version.clock)));
+    try {
+      await core.owed.pinned();
+      const below = writes.filter(({ version }) => core.isCollectable(version));
+      const keys = [...new Set(below.flatMap(({ mutations }) => mutations.map(({ key }) => key)))];
+      const attempt = () => core.rows.lock.run(() => this.#writeOldLocked(writes, keys));
+      const { left, written } = await attempt() ?? await this.#holding(keys.map(pointRange), async () => {
+        for (;;) {
+          await this.#coverKeys(keys);
+          const again = await attempt();
+          if (again !== null) return again;
+        }
+      });
+      core.wake();
+      await core.owed.atRoot(written); // OW3
+      if (left.length > 0) core.count("writes_left_out", left.length);
+      return left;
+    } finally {
+      letGo();
+    }
+  }
+
+  #assertTakes(writes: readonly DatedWrite[]): void {
+    const core = this.#core;
+    if (core.closed) throw new StoreUnavailable("closed", `site ${core.config.site} is stopping`);
+    if (writes.some(({ version }) => !core.clock.admits(version.clock))) {
+      core.count("clock_ahead");
+      throw new StoreUnavailable(
+        "source_unreachable",
+        `cannot write rows dated more than ${CLOCK_AHEAD_MS_MAX} ms in the future at ${core.config.site}: a clock is wrong`,
+      );
+    }
+    this.#assertRoom();
+  }
+
+  /** Under the lock. @param found the rows of these keys. @returns where the last of them stands. */
+  #applyAs({ mutations, version }: DatedWrite, found: readonly (Row | undefined)[]): Position {
+    const core = this.#core;
+    let last: Position = 0;
+    mutations.forEach((m, i) => {
+      const value = m.kind === "set" ? m.value : null;
+      const expiresAtMs = m.kind === "set" ? m.expiresAtMs ?? 0 : 0;
+      const isNew = core.rows.apply(found[i], {
+        key: m.key,
+        value,
+        ...version,
+        known: core.depth,
+        expiresAtMs,
+      });
+      if (isNew && !core.coverage.covers(m.key)) {
+        core.uncovered.push({ key: m.key, position: core.rows.head });
+      }
+      const row = core.rows.newest(m.key, found[i]);
+      if (row === undefined) return;
+      this.#written.push({ row, replica: core.replica });
+      last = Math.max(last, row.position);
+    });
+    return last;
+  }
+
+  /**
+   * The watermark stands still (owed.ts). What is above it is written as it is; for the rest see old_writes.ts.
+   *
+   * @param below keys of what is not.
+   * @returns null: one of these is not covered.
+   */
+  async #writeOldLocked(
+    writes: readonly DatedWrite[],
+    below: readonly Key[],
+  ): Promise<{ readonly left: readonly Key[]; readonly written: WrittenAt } | null> {
+    const core = this.#core;
+    if (!below.every((key) => core.coverage.covers(key))) return null;
+    const stands = await core.rows.lookup(below);
+    core.damage.assertKeys(below);
+    if (!below.every((key) => core.coverage.covers(key))) return null;
+    this.#assertNotLost();
+    const { open, left } = judgeOld(writes, {
+      ...{ watermark: core.watermark, nowMs: core.wall.nowMs() },
+      stands: new Map(below.map((key, i) => [key, stands[i]])),
+    });
+    let position: Position = 0;
+    if (open.length > 0) {
+      core.count("written_anew", open.length);
+      const anew = { mutations: open, version: { clock: core.watermark + 1, replica: core.replica } };
+      position = this.#applyAs(anew, await core.rows.lookup(open.map(({ key }) => key)));
+    }
+    for (const write of writes) {
+      if (core.isCollectable(write.version)) continue;
+      const found = await core.rows.lookup(write.mutations.map(({ key }) => key));
+      position = Math.max(position, this.#applyAs(write, found));
+    }
+    return { left, written: { position, replica: core.replica } };
+  }
+
+  async settle(): Promise<void> {
+    while (this.#written.length > 0) {
+      const written = [...this.#written], core = this.#core;
+      await this.#host.durable(Math.max(...written.map(({ row }) => row.position)));
+      if (core.replica !== this.#replica) await this.#checkWhole();
+      // What was written in another incarnation stands under this one with all else that was touched in it.
+      if (core.replica !== this.#replica) this.#follow();
+      for (const { row, replica } of written) if (replica === core.replica) this.#touch(row);
+      this.#written = this.#written.filter((one) => !written.includes(one));
+    }
+  }
+
+  tick(room = 1): ClockValue {
+    const { clock } = this.#core, first = clock.tick();
+    clock.merge(first + room - 1);
+    return first;
+  }
+
+  watch(ranges: readonly Range[], changed: () => void): () => void {
+    // A subscriber of its own, so that two watches with one callback stay two.
+    const subscriber = () => changed();
+    for (const range of ranges) {
+      this.#core.watchers.add(subscriber, range);
+      this.#cover(range, 0, false).then(
+        () => subscriber(),
+        (error) => this.#host.uplink?.watchFailed(error),
+      );
+    }
+    return () => this.#core.watchers.removeAll(subscriber);
+  }
+
+  // ── Leaving ──
+
+  get highest(): Position {
+    return this.#highest;
+  }
+
+  async durable(): Promise<void> {
+    for (;;) {
+      await this.#host.durable(this.#own);
+      if (this.#core.replica === this.#replica) return;
+      await this.#checkWhole();
+      if (this.#core.replica !== this.#replica) this.#follow();
+    }
+  }
+
+  get isDurable(): boolean {
+    return this.#core.replica === this.#replica && this.#host.isDurable(this.#own);
+  }
+
+  /** The highest own position that its token names: what an incarnation before had stands anew in this one. */
+  get #own(): Position {
+    const { replica, replantedTo } = this.#core;
+    return Math.max(this.#path.at(-1) ?? 0, this.#highest, replica === this.#replica ? 0 : replantedTo);
+  }
+
+  /**
+   * Where what was pending when the session came has arrived by now: only the root's stable clock can tell. This
+   * site's own journal can't, nor an ancestor's below the root: they need not hold what the session saw elsewhere
+   * and what is not covered.
+   */
+  #resolved(depth: number): Position | null {
+    const { stable, down } = this.#core;
+    return (stable[0] ?? 0) >= this.#cameWith ? down[depth] ?? null : null;
+  }
+
+  token(open: boolean): TokenState {
+    const core = this.#core;
+    if (core.replica !== this.#replica) return this.#tokenOfNext(open);
+    const path = this.#path.map((came, depth) => {
+      if (depth === core.depth) return this.#own;
+      let position = came ?? this.#resolved(depth);
+      this.#touched.forEach((own, known) => {
+        const bound = core.bound(depth, own, known);
+        position = position === null || bound === null ? null : Math.max(position, bound);
+      });
+      if (this.#collected && position !== null) position = Math.max(position, core.collected[depth] ?? 0);
+      return position;
+    });
+    if (this.#collected) this.#clock = Math.max(this.#clock, core.watermark);
+    return {
+      session: this.id,
+      sequence: this.#sequence + 1,
+      replica: this.#replica,
+      clock: this.#clock,
+      path,
+      open,
+    };
+  }
+
+  /** This site took a new number meanwhile: all that was seen here stands under it, at nobody knows which positions. */
+  #tokenOfNext(open: boolean): TokenState {
+    const core = this.#core;
+    const path = [...core.path.map(() => null), this.#own];
+    const clock = Math.max(this.#clock, core.clock.last);
+    return { session: this.id, sequence: this.#sequence + 1, replica: core.replica, clock, path, open };
+  }
+}
+
+/** Resolves when a condition holds that changes with what arrives. @throws StoreUnavailable after some time */
+function waitFor(core: Core, condition: () => boolean): Promise<void> {
+  if (condition()) return Promise.resolve();
+  return new Promise((resolve, reject) => {
+    const forget = core.onAdvance(() => {
+      if (!condition()) return;
+      forget();
+      cancel();
+      resolve();
+    });
+    const cancel = core.ports.clock.after(WAIT_MS_MAX, () => {
+      forget();
+      const text = `site ${core.config.site} has another parent, and does not know yet what that one found`;
+      reject(new StoreUnavailable("source_unreachable", text));
+    });
+  });
+}
+
+const sameVersion = (row: Row | undefined, version: Version | null): boolean =>
+  row === undefined || version === null
+    ? row === undefined && version === null
+    : compareVersions(row, version) === 0;
+
+/** Rows of the first keys, all of them where their values stay below `bytesMax`; under the lock. */
+async function lookUpTo(core: Core, keys: readonly Key[], bytesMax: number): Promise<(Row | undefined)[]> {
+  if (bytesMax === Infinity || keys.length <= BOUNDED_ROWS) return await core.rows.lookup(keys);
+  const rows: (Row | undefined)[] = [];
+  for (let bytes = 0; rows.length < keys.length && bytes < bytesMax;) {
+    const next = await core.rows.lookup(keys.slice(rows.length, rows.length + BOUNDED_ROWS));
+    for (const row of next) bytes += row?.value?.length ?? 0;
+    rows.push(...next);
+  }
+  return rows;
+}
+
+/**
+ * The values that mutations write, each on top of what those before it in the batch write.
+ *
+ * @throws MergeError where one of them can't be merged.
+ */
+function valuesOf(
+  mutations: readonly StoreMutation[],
+  current: ReadonlyMap<Key, Row>,
+  core: Core,
+  version: Version,
+): (Uint8Array | null)[] {
+  const isPlain = mutations.every(({ kind }) => kind === "set" || kind === "delete");
+  const written = isPlain ? undefined : new Map<Key, Uint8Array | null>();
+  return mutations.map((m) => {
+    const value = m.kind === "set"
+      ? m.value
+      : m.kind === "delete"
+      ? null
+      : contribute(mergeBase(m.key, written, current, core, version), m.kind, m.value, version);
+    written?.set(m.key, value);
+    return value;
+  });
+}
+
+/** What a merge of this batch goes on from; undefined: nothing. */
+function mergeBase(
+  key: Key,
+  written: ReadonlyMap<Key, Uint8Array | null> | undefined,
+  current: ReadonlyMap<Key, Row>,
+  core: Core,
+  version: Version,
+): Pick<Row, "clock" | "replica" | "value" | "expiresAtMs"> | undefined {
+  const before = written?.get(key);
+  if (before !== undefined) return { ...version, value: before, expiresAtMs: 0 };
+  const row = current.get(key);
+  // What has expired is over: the merge begins anew, and wins over it at every site.
+  const isOver = row !== undefined && row.value !== null && core.rows.liveRow(row) === undefined;
+  return isOver ? { ...version, value: null, expiresAtMs: 0 } : row;
+}

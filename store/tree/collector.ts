@@ -1,0 +1,191 @@
+/**
+ * What makes room: eviction of ranges that nobody used lately, and collection of tombstones and expired rows.
+ *
+ * L1  Never evicted: system ranges, ranges that a child covers or fetches, that are being fetched here or that a
+ *     reader waits for, rows pending to the parent (PROTOCOL I3, I7).
+ * L2  Collected: tombstones (and rows expired for longer than the horizon) at or below the watermark, that every
+ *     child was fed past, and that are not pending to the parent (I9). A feed may be lost on its way: a child
+ *     that comes back with a cursor below one that was collected starts over (downlinks.ts).
+ * L3  What is only kept to be compared (stale.ts) goes before anything that is of use.
+ */
+import type { Core } from "../core/core.ts";
+import type { Downlinks } from "./downlinks.ts";
+import type { Key } from "../model/key.ts";
+import { EVICT_AGAIN_MS_PER_RANGE, EVICT_TO_SHARE } from "../model/limits.ts";
+import { overlap, type Range, WHOLE } from "../model/range.ts";
+import { type Position, type Row, rowBytes } from "../model/row.ts";
+import { SYSTEM_RANGE } from "../members/topology.ts";
+import type { Uplink } from "./uplink.ts";
+
+/** Rows looked at in one go, so that a sweep never holds the lock for long. */
+const SWEEP_ROWS = 1_000;
+
+export class Collector {
+  readonly #core: Core;
+  readonly #uplink: Uplink | null;
+  readonly #downlinks: Downlinks;
+  /** Tombstones left by an earlier run of this process are found by one sweep over the journal. */
+  #sweptUpTo: Position = 0;
+  #sweepEnd: Position = 0;
+  /** Every range was looked at, and too little could go: not before this again. */
+  #evictAgainMs = -Infinity;
+
+  constructor(core: Core, uplink: Uplink | null, downlinks: Downlinks) {
+    this.#core = core;
+    this.#uplink = uplink;
+    this.#downlinks = downlinks;
+  }
+
+  /** Begins a sweep for what was left up to here. */
+  sweepTo(end: Position): void {
+    this.#sweepEnd = end;
+  }
+
+  // ── Eviction ──
+
+  /** Evicts until the site is within its capacity; only between commits. */
+  async evictToCapacity(): Promise<void> {
+    const core = this.#core;
+    let bytes = await core.ports.storage.bytes();
+    core.counters["storage_bytes"] = bytes;
+    const nowMs = core.steady.nowMs();
+    if (core.isRoot || bytes <= core.capacityBytes || nowMs < this.#evictAgainMs) return;
+    const goal = core.capacityBytes * EVICT_TO_SHARE, ranges = core.coverage.leastRecentlyUsed(WHOLE);
+    for (const range of core.stale.within(WHOLE)) {
+      if (bytes <= goal) return;
+      if (!this.#uplink?.fetches(range)) bytes -= await this.#evictStale(range);
+    }
+    for (const range of ranges) {
+      if (bytes <= goal) return;
+      if (this.#isEvictable(range)) bytes -= await this.#evict(range);
+    }
+    this.#evictAgainMs = nowMs + EVICT_AGAIN_MS_PER_RANGE * ranges.length;
+  }
+
+  /** Evicts whatever may be in a range. */
+  async evict(range: Range): Promise<void> {
+    if (this.#core.isRoot) return;
+    for (const stale of this.#core.stale.within(range)) await this.#evictStale(stale);
+    for (const covered of this.#core.coverage.leastRecentlyUsed(range)) {
+      if (this.#isEvictable(covered)) await this.#evict(covered);
+    }
+  }
+
+  #isEvictable(range: Range): boolean {
+    return !overlap(range, SYSTEM_RANGE) && !this.#downlinks.uses(range) && !this.#uplink?.fetches(range) &&
+      !this.#core.watchers.touches(range) && !this.#core.readers.touches(range);
+  }
+
+  /** The bytes that went. */
+  #evict(range: Range): Promise<number> {
+    const core = this.#core;
+    return core.rows.lock.run(async () => {
+      const { seen } = await core.rows.list(range, 0, false);
+      // A child may have asked for it meanwhile.
+      if (!this.#isEvictable(range)) return 0;
+      core.coverage.remove(range);
+      if (this.#uplink?.connected) core.send(core.config.parent ?? "", { kind: "drop", range });
+      let bytes = 0;
+      for (const row of seen) {
+        if (core.pending.get(row.key) !== undefined) {
+          core.uncovered.push({ key: row.key, position: row.position });
+          continue;
+        }
+        bytes += row.key.length + (row.value?.length ?? 0);
+        this.#drop(row.key);
+      }
+      core.uncovered.sort((a, b) => a.position - b.position);
+      core.count("evicted");
+      core.wake();
+      return bytes;
+    });
+  }
+
+  /** Drops the stale rows of a range; the bytes that went. */
+  #evictStale(range: Range): Promise<number> {
+    const core = this.#core;
+    return core.rows.lock.run(async () => {
+      const { seen } = await core.rows.list(range, 0, false);
+      const stale = seen.filter((row) => core.isStale(row));
+      for (const row of stale) core.rows.drop(row.key);
+      core.stale.remove(range);
+      core.count("stale_evicted", stale.length);
+      core.wake();
+      return stale.reduce((bytes, row) => bytes + rowBytes(row), 0);
+    });
+  }
+
+  #drop(key: Key): void {
+    this.#core.rows.drop(key);
+    this.#core.pending.remove(key);
+  }
+
+  // ── Collection ──
+
+  /** Drops rows that stand outside coverage, once the root has them: an inner site may lose its disk (I7). */
+  async dropUncovered(): Promise<void> {
+    const core = this.#core;
+    const included = core.reach[0]?.top ?? 0;
+    const end = core.uncovered.findIndex((entry) => entry.position > included);
+    const settled = core.uncovered.splice(0, end < 0 ? core.uncovered.length : end);
+    if (settled.length === 0) return;
+    await core.rows.lock.run(async () => {
+      const rows = await core.rows.lookup(settled.map((entry) => entry.key));
+      for (const row of rows) {
+        if (row === undefined || core.coverage.covers(row.key)) continue;
+        if (core.pending.get(row.key) === undefined) this.#drop(row.key);
+      }
+    });
+  }
+
+  /** Collects what may go by now. */
+  async collect(): Promise<void> {
+    this.#core.pending.findLeast();
+    const core = this.#core, nowMs = core.wall.nowMs();
+    const fedUpTo = this.#downlinks.fedUpTo();
+    const later: typeof core.mortal = [];
+    const due = core.mortal.splice(0).filter((entry) => {
+      if (entry.position <= fedUpTo) return true;
+      later.push(entry);
+      return false;
+    });
+    const keys = due.map((entry) => entry.key);
+    if (this.#sweptUpTo < this.#sweepEnd) {
+      const page = await core.ports.storage.journal(this.#sweptUpTo, this.#sweepEnd, SWEEP_ROWS);
+      this.#sweptUpTo = page.length < SWEEP_ROWS ? this.#sweepEnd : page.at(-1)?.position ?? this.#sweepEnd;
+      for (const row of page) if (row.value === null || row.expiresAtMs !== 0) keys.push(row.key);
+    }
+    if (keys.length > 0) await core.rows.lock.run(() => this.#collectKeys(keys, fedUpTo, nowMs, later));
+    core.mortal.push(...later);
+  }
+
+  async #collectKeys(
+    keys: readonly Key[],
+    fedUpTo: Position,
+    nowMs: number,
+    later: Core["mortal"],
+  ): Promise<void> {
+    const core = this.#core;
+    for (const row of await core.rows.lookup([...new Set(keys)])) {
+      if (row === undefined || (row.value !== null && row.expiresAtMs === 0) || core.isStale(row)) continue;
+      const expired = row.expiresAtMs !== 0 && row.expiresAtMs + core.horizonMs < nowMs;
+      const may = (row.value === null || expired) && row.position <= fedUpTo && core.isCollectable(row) &&
+        !core.isPendingToParent(row);
+      if (may && this.#noteFloor(row)) {
+        this.#drop(row.key);
+        core.collectedTo = Math.max(core.collectedTo, row.position);
+        core.count("collected");
+      } else later.push({ key: row.key, position: row.position });
+    }
+    core.wake();
+  }
+
+  /** What the row's absence stands for from now on (session.ts E2); false while it is pending somewhere. */
+  #noteFloor(row: Row): boolean {
+    const core = this.#core;
+    const bounds = core.path.map((_, depth) => core.bound(depth, row.position, row.known));
+    if (bounds.some((bound) => bound === null)) return false;
+    core.collected = core.collected.map((floor, depth) => Math.max(floor, bounds[depth] ?? 0));
+    return true;
+  }
+}

@@ -1,0 +1,147 @@
+/**
+ * Whether this site's wall clock is right where its own steady clock and its neighbours can't tell (wall.ts B4): all
+ * machines of the cluster were suspended, so that nobody believes what all wall clocks say.
+ *
+ * K1  A child of the root whose wall clock is ahead of what it believes tells the root what it says, again and again. So
+ *     does each child that refuses its parent, whose clock is too far ahead of its own.
+ * K2  The root believes its own where most of the children that it is connected with say the same, within what none of
+ *     them would refuse. All other sites hear it from the root then, down the tree.
+ * K3  A site tells its neighbours what its wall clock says, again and again, where that is behind what it believes, or
+ *     both are behind what it has dated: what they hear of it otherwise is what it dates. Two whose clocks were ahead and
+ *     are right again would confirm each other's belief for good.
+ * K4  A root whose wall clock is not believed takes the time from its children, where it refuses most of them for their
+ *     clocks, which agree: it was down, or suspended, and its wall clock can't tell it for how long. Any other site takes
+ *     the time from its parent then (wall.ts B6). It takes the least that they say, and of a child that says by itself
+ *     what its wall clock does (K1, K3) no more than that.
+ */
+import type { Child } from "../core/child.ts";
+import type { Core } from "../core/core.ts";
+import { CLOCK_AHEAD_MS_MAX, CLOCK_DOUBT_MS, CLOCK_LEAP_MS_MAX, CLOCK_TELL_MS } from "../model/limits.ts";
+import type { SiteId } from "../model/ports.ts";
+import { unixMs } from "../model/row.ts";
+import type { Doubt } from "../model/wall.ts";
+
+interface Neighbours {
+  /** Sends to the parent, where there is one that is connected: it may refuse this site for its clock. */
+  tell(ms: number): void;
+  /** Sends to the children that are connected. */
+  tellBelow(ms: number): void;
+  children(): Iterable<Child>;
+}
+
+/** What a child's wall clock said, and when. */
+interface Said {
+  readonly ms: number;
+  readonly steadyMs: number;
+}
+
+const COUNTS_FOR_MS = 3 * CLOCK_TELL_MS;
+
+/** See the file's header. */
+export class Timekeeper {
+  readonly #core: Core;
+  readonly #neighbours: Neighbours;
+  readonly #said = new Map<SiteId, Said>();
+  /** By child that is refused for its clock: what that was when it said hello last (K4). */
+  readonly #ahead = new Map<SiteId, Said>();
+  #toldMs = -Infinity;
+  #isDoubted = false;
+
+  constructor(core: Core, neighbours: Neighbours) {
+    this.#core = core;
+    this.#neighbours = neighbours;
+  }
+
+  /** Looks at the clock; called a few times a second. */
+  look(): void {
+    const { wall, isRoot, topology, config } = this.#core;
+    wall.isAlone = isRoot && topology.childrenOf(config.site).length === 0;
+    const { doubt } = wall;
+    this.#note(doubt);
+    if (doubt === null) this.#forget();
+    else if (isRoot && this.#isConfirmed()) {
+      wall.believe();
+      return this.look();
+    } else if (isRoot && doubt.forMs >= CLOCK_DOUBT_MS) this.#takeTime();
+    this.#tell(doubt);
+  }
+
+  /** K1, K3 */
+  #tell(doubt: Doubt | null): void {
+    const { wall, clock, depth, steady } = this.#core;
+    const isAhead = doubt !== null && doubt.aheadMs > 0;
+    const isBehind = doubt !== null && !isAhead || unixMs(clock.last) - wall.nowMs() > CLOCK_LEAP_MS_MAX;
+    if (!isBehind && !(isAhead && depth === 1) || steady.nowMs() - this.#toldMs < CLOCK_TELL_MS) return;
+    this.#toldMs = steady.nowMs();
+    this.#neighbours.tell(isAhead && depth !== 1 ? wall.nowMs() : wall.saysMs);
+    if (isBehind) this.#neighbours.tellBelow(isAhead ? wall.nowMs() : wall.saysMs);
+  }
+
+  /** One that starts has to hear its neighbours first, and a leap of the blink of an eye is nothing to look at. */
+  #note(doubt: Doubt | null): void {
+    const isDoubted = doubt !== null && (this.#isDoubted || doubt.forMs >= CLOCK_DOUBT_MS);
+    if (isDoubted === this.#isDoubted) return;
+    this.#isDoubted = isDoubted;
+    this.#core.count(isDoubted ? "clock_doubted" : "clock_believed");
+    this.#core.ports.note(isDoubted ? "clock_doubted" : "clock_believed", { aheadMs: doubt?.aheadMs });
+  }
+
+  /** A child's wall clock says so, and the child does not believe it. */
+  told(site: SiteId, ms: number): void {
+    if (this.#core.isRoot) this.#said.set(site, { ms, steadyMs: this.#core.steady.nowMs() });
+    this.#core.wall.hears(site, ms, true);
+  }
+
+  /** A child was refused for its clock. */
+  refused(site: SiteId, ms: number): void {
+    if (this.#core.isRoot) this.#ahead.set(site, { ms, steadyMs: this.#core.steady.nowMs() });
+  }
+
+  #forget(): void {
+    this.#said.clear();
+    this.#ahead.clear();
+  }
+
+  /** K4 */
+  #takeTime(): void {
+    const { wall } = this.#core;
+    let connected = 0;
+    const times: number[] = [];
+    for (const child of this.#neighbours.children()) {
+      if (!child.connected) continue;
+      connected++;
+      const dates = this.#saidNow(this.#ahead, child.id), says = this.#saidNow(this.#said, child.id);
+      if (dates === null) continue;
+      const ms = says === null ? dates : Math.min(dates, says);
+      if (wall.isTooFar(ms)) times.push(ms);
+    }
+    times.sort((a, b) => a - b);
+    const agreeing = (ms: number) => times.filter((each) => each >= ms && each - ms <= CLOCK_AHEAD_MS_MAX);
+    const time = times.find((ms) => 2 * agreeing(ms).length > connected);
+    if (time === undefined) return;
+    this.#core.count("clock_taken");
+    this.#forget();
+    wall.takes(time);
+  }
+
+  /** What it would say now, if it has said anything lately. */
+  #saidNow(said: ReadonlyMap<SiteId, Said>, site: SiteId): number | null {
+    const last = said.get(site), nowMs = this.#core.steady.nowMs();
+    return last === undefined || nowMs - last.steadyMs > COUNTS_FOR_MS
+      ? null
+      : last.ms + nowMs - last.steadyMs;
+  }
+
+  /** K2 */
+  #isConfirmed(): boolean {
+    const { wall } = this.#core;
+    let connected = 0, agreeing = 0;
+    for (const child of this.#neighbours.children()) {
+      if (!child.connected) continue;
+      connected++;
+      const theirsMs = this.#saidNow(this.#said, child.id);
+      if (theirsMs !== null && Math.abs(theirsMs - wall.saysMs) <= CLOCK_AHEAD_MS_MAX) agreeing++;
+    }
+    return 2 * agreeing > connected;
+  }
+}

@@ -1,0 +1,509 @@
+/**
+ * What sites say to each other about rows. The link below is authenticated and FIFO.
+ *
+ * child → parent   hello · push · fetch · drop · eager · number · compare · wall
+ * parent → child   welcome · again · feed · fetched · number · compared · wall
+ * any → any        ask (towards the source and up its path) · carry (the answer) · warm · footprint · beat · tuples
+ *                  what is said of wards (wards/message.ts) · gather (by who adopts a site) · gathered (the answer)
+ *
+ * Bytes and vectors: docs/protocol/journal.md.
+ */
+import { type Claim, readClaim, writeClaim } from "./claim.ts";
+import { CodecError, Reader, Writer } from "../model/codec.ts";
+import {
+  COMPARE_KINDS,
+  type CompareTalk,
+  isCompareKind,
+  isCompareTalk,
+  readCompareBody,
+  writeCompareBody,
+} from "./compare_message.ts";
+import type { SiteId } from "../model/ports.ts";
+import type { Range } from "../model/range.ts";
+import type { ClockValue, Position, ReplicaNumber } from "../model/row.ts";
+import {
+  isWardKind,
+  isWardTalk,
+  readWardBody,
+  WARD_KINDS,
+  type WardTalk,
+  writeWardBody,
+} from "./ward_message.ts";
+import { readRows, type WireRow, writeRows } from "./wire_row.ts";
+
+export type { Claim } from "./claim.ts";
+export { chunks, shareRows, wireBytes, type WireRow } from "./wire_row.ts";
+
+/** A child introduces itself: who it is, how far its copy of our journal goes, and what it covers. */
+export interface Hello {
+  readonly kind: "hello";
+  /** 0: a blank disk that needs a number. */
+  readonly replica: ReplicaNumber;
+  readonly parentReplica: ReplicaNumber;
+  readonly cursor: Position;
+  readonly clock: ClockValue;
+  readonly tier: string;
+  readonly url: string;
+  readonly linkAddress: string;
+  readonly coverage: readonly Range[];
+  /** Its last parent was another site (adoption.ts); mostly absent. */
+  readonly moved?: Moved;
+}
+
+/** What a site brings along that comes from under another parent. */
+export interface Moved {
+  /** The root's journal had arrived at it up to here. */
+  readonly floor: Position;
+  /** The parent it had, where some of what that one fed it is not known at the root; else "". */
+  readonly from: SiteId;
+  /** The other children of that parent, as far as the site knows them. */
+  readonly siblings: readonly SiteId[];
+  /** Sites that an operator has given up. */
+  readonly lost: readonly SiteId[];
+}
+
+export interface Welcome {
+  readonly kind: "welcome";
+  readonly replica: ReplicaNumber;
+  readonly parentReplica: ReplicaNumber;
+  readonly clock: ClockValue;
+  /** The child's journal has been applied here up to this position. */
+  readonly pushed: Position;
+  /** Site ids from the root to the parent. */
+  readonly path: readonly SiteId[];
+  /** Ranges of the child's coverage that this site can't vouch for: the child drops them before anything else. */
+  readonly refused: readonly Range[];
+}
+
+/** The child's subtree's changes, as of a head of the child's journal (PROTOCOL I1). */
+export interface Push {
+  readonly kind: "push";
+  readonly upTo: Position;
+  readonly stable: ClockValue;
+  /** What the subtree has of older versions is in the root's journal (PROTOCOL I9). */
+  readonly floor: ClockValue;
+  readonly clock: ClockValue;
+  readonly rows: readonly WireRow[];
+  /** More chunks of this batch follow: stage. */
+  readonly more: boolean;
+}
+
+/** The parent's changes in what the child covers, as of a head, and the mark (PROTOCOL I2). */
+export interface Feed {
+  readonly kind: "feed";
+  readonly upTo: Position;
+  readonly clock: ClockValue;
+  /** The parent's `down`, root first. */
+  readonly down: readonly Position[];
+  /** Stable clocks, root first, the parent itself last. */
+  readonly stable: readonly ClockValue[];
+  /** Per ancestor of the parent, root first: the parent's journal up to `own` is in theirs up to `theirs`. */
+  readonly reach: readonly (readonly [own: Position, theirs: Position])[];
+  /** The child's journal has been applied up to here. */
+  readonly acked: Position;
+  readonly watermark: ClockValue;
+  /** The parent has no room for pushes: what waits, waits at the child. */
+  readonly isFull: boolean;
+  readonly rows: readonly WireRow[];
+  readonly more: boolean;
+}
+
+export interface Fetch {
+  readonly kind: "fetch";
+  readonly id: number;
+  readonly range: Range;
+  /** 0: the whole range. */
+  readonly limit: number;
+  readonly reverse: boolean;
+  /** As in {@link Ask}: of the first who waits for it. */
+  readonly trace: string;
+}
+
+/** Follows a feed message up to the head as of which the rows were read. */
+export interface Fetched {
+  readonly kind: "fetched";
+  readonly id: number;
+  /** What the child covers from now on: the interval that was read. */
+  readonly range: Range;
+  readonly rows: readonly WireRow[];
+  readonly more: boolean;
+  /** This range has no replica below the root. */
+  readonly refused: boolean;
+}
+
+export interface Drop {
+  readonly kind: "drop";
+  readonly range: Range;
+}
+
+/** Someone here waits: send each mark at once for a while. */
+export interface Eager {
+  readonly kind: "eager";
+}
+
+/** The parent is a new incarnation since the hello: say it again. */
+export interface Again {
+  readonly kind: "again";
+}
+
+/** Asks the root for a replica number (up: number 0), or brings it (down), behind the feed. */
+export interface NumberMessage {
+  readonly kind: "number";
+  readonly id: number;
+  readonly replica: ReplicaNumber;
+  /** On its way up only. */
+  readonly claim: Claim | null;
+}
+
+/** PROTOCOL C1, C2: asks `replica`'s site, then each inner site up to below depth `depth`, for pending rows. */
+export interface Ask {
+  readonly kind: "ask";
+  readonly id: number;
+  /** Who wants the answer. */
+  readonly to: SiteId;
+  readonly replica: ReplicaNumber;
+  /** Depth of the common ancestor. */
+  readonly depth: number;
+  /** Largest `down` of the common ancestor seen on the way so far. */
+  readonly need: Position;
+  readonly rows: readonly WireRow[];
+  /** The host's name for what this is part of (a trace), passed on as it is; mostly empty. */
+  readonly trace: string;
+}
+
+export interface Carry {
+  readonly kind: "carry";
+  readonly id: number;
+  readonly outcome: "rows" | "refused" | "too_large";
+  /** `down` of the common ancestor that must be reached before the rows are installed. */
+  readonly need: Position;
+  readonly clock: ClockValue;
+  readonly rows: readonly WireRow[];
+}
+
+/** Asks the site that a session came from what it touched there. */
+export interface Warm {
+  readonly kind: "warm";
+  readonly session: Uint8Array;
+}
+
+/** What it touched: the answer to `warm`. */
+export interface FootprintMessage {
+  readonly kind: "footprint";
+  readonly ranges: readonly Range[];
+}
+
+/** Asks whether a site lives, and how far it is; or answers that (owners/detector.ts). */
+export interface Beat {
+  readonly kind: "beat";
+  /** The asker's, and given back to it. */
+  readonly stamp: number;
+  readonly isAnswer: boolean;
+}
+
+/** What owners say to each other about tuples of one use (owners/packet.ts). */
+export interface TuplesMessage {
+  readonly kind: "tuples";
+  readonly use: string;
+  readonly packet: Uint8Array;
+}
+
+/**
+ * What time it is, where what a site dates does not tell (timekeeper.ts): what its wall clock says; to a child that is
+ * refused, since its clock is ahead, what is believed.
+ */
+export interface WallMessage {
+  readonly kind: "wall";
+  /** Milliseconds since 1970. */
+  readonly ms: number;
+}
+
+/** Asks for all rows that are not known at the root (adoption.ts). */
+export interface Gather {
+  readonly kind: "gather";
+  readonly id: number;
+  /** Only if this incarnation's rows are all there; 0: whatever is there. */
+  readonly replica: ReplicaNumber;
+}
+
+/** All of them, as of one head: the answer to `gather`, or to its repetition with the same id. */
+export interface Gathered {
+  readonly kind: "gathered";
+  readonly id: number;
+  /** The root's journal must have arrived up to here before the rows are installed. */
+  readonly need: Position;
+  readonly clock: ClockValue;
+  /** Who stands above whoever answers: "" and 0 at the root. */
+  readonly parent: SiteId;
+  readonly parentReplica: ReplicaNumber;
+  readonly rows: readonly WireRow[];
+  readonly more: boolean;
+}
+
+export type Message =
+  | Hello
+  | Welcome
+  | Push
+  | Feed
+  | Fetch
+  | Fetched
+  | Drop
+  | Eager
+  | NumberMessage
+  | Ask
+  | Carry
+  | Again
+  | Warm
+  | FootprintMessage
+  | Beat
+  | TuplesMessage
+  | WardTalk
+  | Gather
+  | Gathered
+  | CompareTalk
+  | WallMessage;
+
+/** Wire numbers of the kinds: never reused. */
+const KINDS = [
+  "hello",
+  "welcome",
+  "push",
+  "feed",
+  "fetch",
+  "fetched",
+  "drop",
+  "eager",
+  "number",
+  "ask",
+  "carry",
+  "again",
+  "warm",
+  "footprint",
+  "beat",
+  "tuples",
+  ...WARD_KINDS,
+  "gather",
+  "gathered",
+  ...COMPARE_KINDS,
+  "wall",
+] as const;
+const OUTCOMES = ["rows", "refused", "too_large"] as const;
+
+export function encodeMessage(message: Message): Uint8Array<ArrayBuffer> {
+  const w = new Writer(256).byte(KINDS.indexOf(message.kind));
+  if (isWardTalk(message)) return writeWardBody(w, message).done();
+  if (isCompareTalk(message)) return writeCompareBody(w, message).done();
+  switch (message.kind) {
+    case "hello":
+      w.uint(message.replica).uint(message.parentReplica).uint(message.cursor).uint(message.clock);
+      w.text(message.tier).text(message.url).text(message.linkAddress);
+      w.list(message.coverage, (range) => writeRange(w, range));
+      return (message.moved === undefined ? w : writeMoved(w, message.moved)).done();
+    case "welcome":
+      w.uint(message.replica).uint(message.parentReplica).uint(message.clock).uint(message.pushed);
+      return w.list(message.path, (site) => w.text(site)).list(
+        message.refused,
+        (range) => writeRange(w, range),
+      ).done();
+    case "push":
+      w.uint(message.upTo).uint(message.stable).uint(message.floor).uint(message.clock).flag(message.more);
+      return writeRows(w, message.rows).done();
+    case "feed":
+      w.uint(message.upTo).uint(message.clock).list(message.down, (p) => w.uint(p));
+      w.list(message.stable, (c) => w.uint(c)).list(
+        message.reach,
+        ([own, theirs]) => w.uint(own).uint(theirs),
+      );
+      w.uint(message.acked).uint(message.watermark).flag(message.isFull).flag(message.more);
+      return writeRows(w, message.rows).done();
+    case "fetch":
+      w.uint(message.id).uint(message.limit).flag(message.reverse);
+      return writeTrace(writeRange(w, message.range), message.trace).done();
+    case "fetched":
+      writeRange(w.uint(message.id).flag(message.more).flag(message.refused), message.range);
+      return writeRows(w, message.rows).done();
+    case "drop":
+      return writeRange(w, message.range).done();
+    case "eager":
+    case "again":
+      return w.done();
+    case "number":
+      return writeClaim(w.uint(message.id).uint(message.replica), message.claim).done();
+    case "ask":
+      w.uint(message.id).text(message.to).uint(message.replica).uint(message.depth).uint(message.need);
+      return writeTrace(writeRows(w, message.rows), message.trace).done();
+    case "carry":
+      w.uint(message.id).byte(OUTCOMES.indexOf(message.outcome)).uint(message.need).uint(message.clock);
+      return writeRows(w, message.rows).done();
+    case "warm":
+      return w.bytes(message.session).done();
+    case "footprint":
+      return w.list(message.ranges, (range) => writeRange(w, range)).done();
+    case "beat":
+      return w.uint(message.stamp).flag(message.isAnswer).done();
+    case "tuples":
+      return w.text(message.use).bytes(message.packet).done();
+    case "wall":
+      return w.uint(message.ms).done();
+    case "gather":
+      return w.uint(message.id).uint(message.replica).done();
+    case "gathered":
+      w.uint(message.id).uint(message.need).uint(message.clock).text(message.parent);
+      return writeRows(w.uint(message.parentReplica).flag(message.more), message.rows).done();
+  }
+}
+
+/** @throws CodecError for anything that encodeMessage does not produce. */
+export function decodeMessage(bytes: Uint8Array): Message {
+  const r = new Reader(bytes);
+  const kind = KINDS[r.byte()];
+  if (kind === undefined) throw new CodecError("a message of an unknown kind");
+  const message = readBody(kind, r);
+  r.end();
+  return message;
+}
+
+function readBody(kind: Message["kind"], r: Reader): Message {
+  if (isWardKind(kind)) return readWardBody(kind, r);
+  if (isCompareKind(kind)) return readCompareBody(kind, r);
+  switch (kind) {
+    case "hello":
+      return {
+        kind,
+        replica: r.uint(),
+        parentReplica: r.uint(),
+        cursor: r.uint(),
+        clock: r.uint(),
+        tier: r.text(),
+        url: r.text(),
+        linkAddress: r.text(),
+        coverage: r.list(() => readRange(r)),
+        ...(r.isAtEnd ? {} : { moved: readMoved(r) }),
+      };
+    case "welcome":
+      return {
+        kind,
+        replica: r.uint(),
+        parentReplica: r.uint(),
+        clock: r.uint(),
+        pushed: r.uint(),
+        path: r.list(() => r.text()),
+        refused: r.list(() => readRange(r)),
+      };
+    case "push":
+      return {
+        kind,
+        upTo: r.uint(),
+        stable: r.uint(),
+        floor: r.uint(),
+        clock: r.uint(),
+        more: r.flag(),
+        rows: readRows(r),
+      };
+    case "feed":
+      return {
+        kind,
+        upTo: r.uint(),
+        clock: r.uint(),
+        down: r.list(() => r.uint()),
+        stable: r.list(() => r.uint()),
+        reach: r.list(() => [r.uint(), r.uint()] as const),
+        acked: r.uint(),
+        watermark: r.uint(),
+        isFull: r.flag(),
+        more: r.flag(),
+        rows: readRows(r),
+      };
+    case "fetch":
+      return {
+        kind,
+        id: r.uint(),
+        limit: r.uint(),
+        reverse: r.flag(),
+        range: readRange(r),
+        trace: readTrace(r),
+      };
+    case "fetched":
+      return {
+        kind,
+        id: r.uint(),
+        more: r.flag(),
+        refused: r.flag(),
+        range: readRange(r),
+        rows: readRows(r),
+      };
+    case "drop":
+      return { kind, range: readRange(r) };
+    case "eager":
+    case "again":
+      return { kind };
+    case "number":
+      return { kind, id: r.uint(), replica: r.uint(), claim: readClaim(r) };
+    case "ask":
+      return {
+        kind,
+        id: r.uint(),
+        to: r.text(),
+        replica: r.uint(),
+        depth: r.uint(),
+        need: r.uint(),
+        rows: readRows(r),
+        trace: readTrace(r),
+      };
+    case "carry":
+      return {
+        kind,
+        id: r.uint(),
+        outcome: readOutcome(r),
+        need: r.uint(),
+        clock: r.uint(),
+        rows: readRows(r),
+      };
+    case "warm":
+      return { kind, session: r.bytes() };
+    case "footprint":
+      return { kind, ranges: r.list(() => readRange(r)) };
+    case "beat":
+      return { kind, stamp: r.uint(), isAnswer: r.flag() };
+    case "tuples":
+      return { kind, use: r.text(), packet: r.bytes() };
+    case "wall":
+      return { kind, ms: r.uint() };
+    case "gather":
+      return { kind, id: r.uint(), replica: r.uint() };
+    case "gathered":
+      return {
+        ...{ kind, id: r.uint(), need: r.uint(), clock: r.uint(), parent: r.text(), parentReplica: r.uint() },
+        ...{ more: r.flag(), rows: readRows(r) },
+      };
+  }
+}
+
+const writeMoved = (w: Writer, { floor, from, siblings, lost }: Moved): Writer =>
+  w.uint(floor).text(from).list(siblings, (site) => w.text(site)).list(lost, (site) => w.text(site));
+
+const readMoved = (r: Reader): Moved => ({
+  floor: r.uint(),
+  from: r.text(),
+  siblings: r.list(() => r.text()),
+  lost: r.list(() => r.text()),
+});
+
+/** Behind everything else, and only where there is one. */
+const writeTrace = (w: Writer, trace: string): Writer => trace === "" ? w : w.text(trace);
+
+function readTrace(r: Reader): string {
+  if (r.isAtEnd) return "";
+  const trace = r.text();
+  if (trace === "") throw new CodecError("a trace without a name");
+  return trace;
+}
+
+function readOutcome(r: Reader): Carry["outcome"] {
+  const outcome = OUTCOMES[r.byte()];
+  if (outcome === undefined) throw new CodecError("a carry has an unknown outcome");
+  return outcome;
+}
+
+const writeRange = (w: Writer, range: Range): Writer => w.key(range.start).key(range.end);
+const readRange = (r: Reader): Range => ({ start: r.key(), end: r.key() });

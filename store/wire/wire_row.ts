@@ -1,0 +1,64 @@
+/** Rows as messages carry them. */
+import { type Reader, Writer } from "../model/codec.ts";
+import type { Row } from "../model/row.ts";
+
+/** A row on the wire; `known` as in row.ts, as its sender sees it. Its position is the receiver's to give. */
+export type WireRow = Omit<Row, "position">;
+
+/** Rows that go to several sites: the second time they are encoded the bytes are kept. */
+const encoded = new WeakMap<readonly WireRow[], Uint8Array | null>();
+
+/** These rows go to another site, too. */
+export function shareRows(rows: readonly WireRow[]): void {
+  if (!encoded.has(rows)) encoded.set(rows, null);
+}
+
+export function writeRows(w: Writer, rows: readonly WireRow[]): Writer {
+  const known = encoded.get(rows);
+  if (known === undefined) return writeEach(w, rows);
+  const bytes = known ?? writeEach(new Writer(4_096), rows).done();
+  encoded.set(rows, bytes);
+  return w.raw(bytes);
+}
+
+function writeEach(w: Writer, rows: readonly WireRow[]): Writer {
+  return w.list(rows, (row) => {
+    w.key(row.key).uint(row.clock).uint(row.replica).uint(row.known).uint(row.expiresAtMs);
+    if (row.value === null) w.byte(0);
+    else w.byte(1).bytes(row.value);
+  });
+}
+
+export function readRows(r: Reader): WireRow[] {
+  return r.list(() => ({
+    key: r.key(),
+    clock: r.uint(),
+    replica: r.uint(),
+    known: r.uint(),
+    expiresAtMs: r.uint(),
+    value: r.flag() ? r.bytes() : null,
+  }));
+}
+
+/** Bytes that a row takes in a message, within a few. */
+export const wireBytes = (row: WireRow): number => row.key.length + (row.value?.length ?? 0) + ROW_BYTES;
+/** Beside key and value. */
+export const ROW_BYTES = 24;
+
+/** Rows in groups of about `bytes`, at least one group, the last marked. */
+export function* chunks<R extends WireRow>(
+  rows: readonly R[],
+  bytes: number,
+): Generator<{ rows: R[]; more: boolean }> {
+  let group: R[] = [], size = 0;
+  for (const row of rows) {
+    if (size > 0 && size + wireBytes(row) > bytes) {
+      yield { rows: group, more: true };
+      group = [];
+      size = 0;
+    }
+    group.push(row);
+    size += wireBytes(row);
+  }
+  yield { rows: group, more: false };
+}
