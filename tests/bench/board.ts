@@ -3,14 +3,14 @@
  * that move between edges, an edge killed under them, and every guarantee checked from the clients' own records.
  */
 import { parseArgs } from "node:util";
-import type { DataSize } from "../board/generator.ts";
-import { startBoard } from "../board/dev_cluster.ts";
-import type { Kills } from "../board/kills.ts";
-import { failures, handoffs, isAnswered, latencies, latencyTable } from "../board/figures.ts";
-import { builtInTransitions, parseTransitions, type Transitions } from "../board/transitions.ts";
-import { type Trial, trial } from "../board/trial.ts";
-import { LARGE_BYTES, SMALL_BYTES } from "../board/unread.ts";
-import { Words } from "../board/words.ts";
+import type { DataSize } from "../examples/board/generator.ts";
+import { startBoard } from "../examples/board/dev_cluster.ts";
+import type { Kills } from "../examples/board/kills.ts";
+import { failures, handoffs, isAnswered, latencies, latencyTable } from "../examples/board/figures.ts";
+import { builtInTransitions, parseTransitions, type Transitions } from "../examples/board/transitions.ts";
+import { type Trial, trial } from "../examples/board/trial.ts";
+import { LARGE_BYTES, SMALL_BYTES } from "../examples/board/unread.ts";
+import { Words } from "../examples/board/words.ts";
 import type { Bench, BenchContext } from "./bench.ts";
 import { type BenchRecord, quantile, record } from "./record.ts";
 

@@ -6,7 +6,7 @@
  */
 import { join } from "node:path";
 import { startCluster, type TestCluster } from "../e2e/cluster.ts";
-import { type SiteStatus, siteStatus } from "../board/site_status.ts";
+import { type SiteStatus, siteStatus } from "../examples/board/site_status.ts";
 import { quantile } from "./record.ts";
 
 /** Round trips of the built-in topology's links (runtime/dev/topology.ts), as in the papers. */

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { StoreClient } from "../../functions/vocabulary/store_client.ts";
 import { bundleApp } from "../../runtime/bundle/mod.ts";
 import { type IsolateAnswer, IsolatePool } from "../../runtime/isolate/mod.ts";
-import { appOf, callOf, MemoryStore } from "../isolate/apps.ts";
+import { appOf, callOf, MemoryStore } from "../runtime/isolate/apps.ts";
 
 /** What an app runs with. */
 export interface RunOptions {

@@ -1,6 +1,6 @@
 /** Modules written for Cloudflare Workers. */
 import assert from "node:assert/strict";
-import { MemoryStore } from "../isolate/apps.ts";
+import { MemoryStore } from "../runtime/isolate/apps.ts";
 import { startEcho } from "./echo_server.ts";
 import { bundleText, runApp, untilTrue } from "./apps.ts";
 

@@ -1,7 +1,7 @@
 /** What every implementation of links keeps, whatever carries the bytes. */
 import { strict as assert } from "node:assert";
 import { LinkError, type LinkErrorCode, type Transport } from "../../runtime/link/mod.ts";
-import { bytes, type LinkSite, type SiteOptions, textOf, until, withSites } from "../link/sites.ts";
+import { bytes, type LinkSite, type SiteOptions, textOf, until, withSites } from "../runtime/link/sites.ts";
 
 type Start = (options: SiteOptions) => LinkSite;
 

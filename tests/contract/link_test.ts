@@ -1,7 +1,7 @@
 import { strict as assert } from "node:assert";
 import { MemoryTransport, overWebSocket, TCP, tlsTransport, type Transport } from "../../runtime/link/mod.ts";
 import type { ByteConnection } from "../../runtime/link/byte_connection.ts";
-import { LinkSite, until, withSites } from "../link/sites.ts";
+import { LinkSite, until, withSites } from "../runtime/link/sites.ts";
 import { linkContract } from "./link_contract.ts";
 
 linkContract("TCP", () => TCP);

@@ -1,7 +1,7 @@
 /** The board on a running cluster, as browsers use it that move between edges. */
 import { strict as assert } from "node:assert";
-import { startBoard } from "../board/dev_cluster.ts";
-import { ADMIN_TOKEN } from "../board/operated_app.ts";
+import { startBoard } from "../examples/board/dev_cluster.ts";
+import { ADMIN_TOKEN } from "../examples/board/operated_app.ts";
 import { read } from "./client.ts";
 import { eventually } from "./cluster.ts";
 

@@ -1,7 +1,7 @@
 /** A few rounds of the soak (tests/soak), and that it can fail: on sites without handoffs, and by its records. */
 import { strict as assert } from "node:assert";
 import { join } from "node:path";
-import { History, type Operation } from "../board/history.ts";
+import { History, type Operation } from "../examples/board/history.ts";
 import { soakHostile } from "../soak/hostile.ts";
 import { judge, soak, SOAK_APP, type Soaked } from "../soak/soak.ts";
 import { startCluster, type TestCluster } from "./cluster.ts";

@@ -9,7 +9,7 @@
  */
 import { strict as assert } from "node:assert";
 import { join } from "node:path";
-import { settle, type SiteAddress } from "../board/site_status.ts";
+import { settle, type SiteAddress } from "../examples/board/site_status.ts";
 import { readCluster } from "../../runtime/cli/cluster.ts";
 import { CLOCK_RESERVE_MS } from "../../store/model/limits.ts";
 import { SOAK_APP } from "../soak/soak.ts";

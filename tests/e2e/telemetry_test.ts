@@ -2,7 +2,7 @@
 import { strict as assert } from "node:assert";
 import { join } from "node:path";
 import { FreePorts } from "../../runtime/dev/free_port.ts";
-import { readExposition } from "../telemetry/exposition.ts";
+import { readExposition } from "../runtime/telemetry/exposition.ts";
 import { ask, HeaderClient } from "./client.ts";
 import { eventually, startCluster, type TestCluster } from "./cluster.ts";
 import { Collector, type SeenSpan } from "./collector.ts";

@@ -10,7 +10,7 @@ import {
   versionOf,
   type VersionRecord,
 } from "../../runtime/deploy/records.ts";
-import { MemorySystem } from "../deploy/memory_system.ts";
+import { MemorySystem } from "../runtime/deploy/memory_system.ts";
 import { type Dice, mutateBytes, same } from "./dice.ts";
 import { Finding, type Target } from "./target.ts";
 

@@ -26,8 +26,8 @@ import {
   Series,
   tagOf,
 } from "../../functions/sessions/sealed/mod.ts";
-import { anyToHome, anyToHost } from "../stateful/frame_arbitrary.ts";
-import { End, HandClock, hello, keyOf } from "../stateful/peer_pair.ts";
+import { anyToHome, anyToHost } from "../functions/sessions/attach/frame_arbitrary.ts";
+import { End, HandClock, hello, keyOf } from "../functions/sessions/attach/peer_pair.ts";
 import { type Dice, mutateBytes, same } from "./dice.ts";
 import { Finding, type Target } from "./target.ts";
 

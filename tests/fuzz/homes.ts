@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { decodePacket, encodePacket, type Packet } from "../../functions/sessions/log/packet.ts";
 import { CodecError } from "../../store/model/codec.ts";
-import { anyPacket } from "../stateful/packet_arbitrary.ts";
+import { anyPacket } from "../functions/sessions/log/packet_arbitrary.ts";
 import { mutateBytes, same } from "./dice.ts";
 import { Finding, type Target } from "./target.ts";
 

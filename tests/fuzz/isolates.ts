@@ -1,6 +1,6 @@
-/** Frames of an isolate whose app has bent its JavaScript: what a site makes of them (tests/isolate/forged_site.ts). */
-import { ForgedSite } from "../isolate/forged_site.ts";
-import { encode, type Field, forgeries, type Form, FORMS } from "../isolate/frame_forms.ts";
+/** Frames of an isolate whose app has bent its JavaScript: what a site makes of them (tests/runtime/isolate/forged_site.ts). */
+import { ForgedSite } from "../runtime/isolate/forged_site.ts";
+import { encode, type Field, forgeries, type Form, FORMS } from "../runtime/isolate/frame_forms.ts";
 import { type Dice, mutateBytes } from "./dice.ts";
 import type { Target } from "./target.ts";
 

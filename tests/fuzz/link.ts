@@ -13,7 +13,7 @@ import { DEFAULT_LIMITS } from "../../runtime/link/limits.ts";
 import { connectionPair } from "../../runtime/link/memory_transport.ts";
 import { ProtocolViolation, RecordReader, RecordWriter } from "../../runtime/link/record.ts";
 import { Wire } from "../../runtime/link/wire.ts";
-import { bytes, SECRET } from "../link/sites.ts";
+import { bytes, SECRET } from "../runtime/link/sites.ts";
 import { Dice, mutateBytes, same } from "./dice.ts";
 import { Finding, type Target } from "./target.ts";
 

@@ -11,8 +11,8 @@ import {
 import type { PeerInput } from "../../functions/sessions/attach/mod.ts";
 import { encodeKept, tag } from "../../functions/sessions/attach/frame_bytes.ts";
 import { CodecError } from "../../store/model/codec.ts";
-import { anyToHome, anyToHost } from "../stateful/frame_arbitrary.ts";
-import { End, HandClock, hello, keyOf } from "../stateful/peer_pair.ts";
+import { anyToHome, anyToHost } from "../functions/sessions/attach/frame_arbitrary.ts";
+import { End, HandClock, hello, keyOf } from "../functions/sessions/attach/peer_pair.ts";
 import { type Dice, mutateBytes, same } from "./dice.ts";
 import { Finding, type Target } from "./target.ts";
 

@@ -4,9 +4,9 @@ import { CodecError } from "../../store/model/codec.ts";
 import { keyBytes, KeyError, keyFromBytes, packKey, unpackKey } from "../../store/model/key.ts";
 import { decodeMessage, encodeMessage, type Message } from "../../store/wire/message.ts";
 import { decodePacket, encodePacket, type Packet } from "../../store/owners/packet.ts";
-import { anyPacket } from "../owners/packet_arbitrary.ts";
-import { keyParts } from "../store/key_arbitrary.ts";
-import { anyMessage } from "../store/message_arbitrary.ts";
+import { anyPacket } from "../store/owners/packet_arbitrary.ts";
+import { keyParts } from "../store/model/key_arbitrary.ts";
+import { anyMessage } from "../store/wire/message_arbitrary.ts";
 import { mutateBytes, same } from "./dice.ts";
 import { Finding, type Target } from "./target.ts";
 

@@ -12,8 +12,8 @@ import {
 } from "../../functions/sessions/turn/log_entry.ts";
 import { Program } from "../../functions/sessions/turn/program.ts";
 import { CodecError, Writer } from "../../store/model/codec.ts";
-import { anyStep, begin, carryOut, snapshot } from "../tracked/programs.ts";
-import { anyParts, anyTurn, filled } from "../turns/log_arbitrary.ts";
+import { anyStep, begin, carryOut, snapshot } from "../functions/tracked/programs.ts";
+import { anyParts, anyTurn, filled } from "../functions/sessions/turn/log_arbitrary.ts";
 import { mutateBytes, same } from "./dice.ts";
 import { Finding, type Target } from "./target.ts";
 

@@ -64,12 +64,21 @@ const TEST_PARTS: Readonly<Record<string, { readonly seconds: number; readonly p
   {
     simulator: { seconds: 140, paths: ["tests/sim"] },
     sites: { seconds: 100, paths: ["tests/sites_test.ts"] },
-    isolate: { seconds: 120, paths: ["tests/isolate", "runtime/isolate"] },
-    disks: { seconds: 110, paths: ["tests/contract", "tests/resync", "tests/link"] },
-    stateful: { seconds: 90, paths: ["tests/stateful"] },
+    isolate: { seconds: 120, paths: ["tests/runtime/isolate", "runtime/isolate"] },
+    disks: { seconds: 80, paths: ["tests/contract", "tests/runtime/link"] },
+    stateful: { seconds: 130, paths: ["tests/stateful"] },
+    sessions: {
+      seconds: 110,
+      paths: [
+        "tests/functions/sessions/attach",
+        "tests/functions/sessions/home",
+        "tests/functions/sessions/log",
+        "tests/runtime/stateful",
+      ],
+    },
     protocols: {
-      seconds: 80,
-      paths: ["tests/owners", "tests/store", "tests/turns", "tests/tracked", "tests/wards"],
+      seconds: 110,
+      paths: ["tests/owners", "tests/store", "tests/functions/sessions/turn", "tests/functions/tracked"],
     },
   };
 

@@ -5,9 +5,9 @@ import { z } from "zod";
 import { encodeCall } from "../../functions/calls/call.ts";
 import type { KeptCheckpoint, OpenSession, Output } from "../../functions/sessions/turn/mod.ts";
 import { encodeValue } from "../../functions/values/value.ts";
-import { keptAfter } from "../turns/kept_checkpoint.ts";
-import { inMacrotask } from "../turns/run.ts";
-import { Solo } from "../turns/solo.ts";
+import { keptAfter } from "../functions/sessions/turn/kept_checkpoint.ts";
+import { inMacrotask } from "../functions/sessions/turn/run.ts";
+import { Solo } from "../functions/sessions/turn/solo.ts";
 import { Ledger } from "./sessions/ledger.ts";
 
 const Recorded = z.strictObject({

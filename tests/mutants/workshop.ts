@@ -331,7 +331,7 @@ export class Workshop {
   }
 }
 
-/** `homes seed 12`, `tests/store/rows_test.ts`. */
+/** `homes seed 12`, `tests/store/rows/rows_test.ts`. */
 export const trialName = ({ suite, name }: Surveyed): string => name === "" ? suite : `${suite} ${name}`;
 
 /** Whether rules of a file are of the protocols. */

@@ -135,7 +135,7 @@ export class People {
 
   /**
    * With the row that it means, and the number of its write. A message has each row once: what its handler has written
-   * itself an executor shows without asking anybody (tests/turns).
+   * itself an executor shows without asking anybody (tests/functions/sessions/turn).
    */
   #word(op: Op, draws: Draws, used: Set<number>): string {
     if (!ROWS.includes(op)) return op;

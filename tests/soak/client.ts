@@ -7,10 +7,10 @@
  * S3  A write without an answer is recorded as unknown, and not tried again.
  * S4  Only an answer of the app says that a row is absent: a problem of the platform says nothing of rows.
  */
-import { counterOf, rowsIn, seen, written } from "../board/answers.ts";
-import type { Edge } from "../board/client.ts";
-import type { History, Operation, Written } from "../board/history.ts";
-import type { Random } from "../board/random.ts";
+import { counterOf, rowsIn, seen, written } from "../examples/board/answers.ts";
+import type { Edge } from "../examples/board/client.ts";
+import type { History, Operation, Written } from "../examples/board/history.ts";
+import type { Random } from "../examples/board/random.ts";
 
 /** How the requests went, over all clients. */
 export interface Tally {

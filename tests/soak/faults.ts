@@ -5,7 +5,7 @@
  * F2  What is done is undone in the same round.
  */
 import type { ChaosAction } from "../../runtime/chaos/actions.ts";
-import type { Random } from "../board/random.ts";
+import type { Random } from "../examples/board/random.ts";
 
 /** One round's fault. */
 export interface Fault {

@@ -1,5 +1,5 @@
 import { strict as assert } from "node:assert";
-import { Random } from "../board/random.ts";
+import { Random } from "../examples/board/random.ts";
 import { drawFault } from "./faults.ts";
 
 const SITES = ["cloud", "core-1", "core-2", "edge-1", "edge-2", "edge-3"];

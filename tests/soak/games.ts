@@ -4,13 +4,13 @@
  * Life: tables are opened, all play → an edge is killed, all play again, it is back, and so on → all stop → judged.
  *
  * G1  What players were told is all that is judged: two who were told of the same moment were told the same, points and
- *     moves never go back, what was told never vanishes (tests/games/*_witness.ts).
+ *     moves never go back, what was told never vanishes (tests/examples/games/*_witness.ts).
  * G2  A player who is not told anything new within a minute of a kill is a finding, too.
  */
 import { join } from "node:path";
 import type { TestCluster } from "../e2e/cluster.ts";
 import { quantile } from "../bench/record.ts";
-import { playPong, playScrabble, type Sockets, type Watched } from "../games/players.ts";
+import { playPong, playScrabble, type Sockets, type Watched } from "../examples/games/players.ts";
 import { Draws } from "../sim/random.ts";
 
 /** What to run. */

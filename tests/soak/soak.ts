@@ -13,13 +13,13 @@
  */
 import { readCluster } from "../../runtime/cli/cluster.ts";
 import { AdminClient } from "../../runtime/deploy/client.ts";
-import { audit } from "../board/audit.ts";
-import { check } from "../board/checker.ts";
-import type { Edge } from "../board/client.ts";
-import { History } from "../board/history.ts";
-import type { Send } from "../board/loader.ts";
-import { Random } from "../board/random.ts";
-import { isReady, settle, type SiteAddress, siteStatus } from "../board/site_status.ts";
+import { audit } from "../examples/board/audit.ts";
+import { check } from "../examples/board/checker.ts";
+import type { Edge } from "../examples/board/client.ts";
+import { History } from "../examples/board/history.ts";
+import type { Send } from "../examples/board/loader.ts";
+import { Random } from "../examples/board/random.ts";
+import { isReady, settle, type SiteAddress, siteStatus } from "../examples/board/site_status.ts";
 import type { TestCluster } from "../e2e/cluster.ts";
 import { emptyTally, SoakClient, type Tally } from "./client.ts";
 import { drawFault, type Fault } from "./faults.ts";

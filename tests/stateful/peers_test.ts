@@ -1,6 +1,6 @@
 /** Homes and their peers in virtual time over the real executor, and what the checker makes of them when they are broken. */
 import assert from "node:assert/strict";
-import { inMacrotask } from "../turns/run.ts";
+import { inMacrotask } from "../functions/sessions/turn/run.ts";
 import { runSeed } from "./peers/run.ts";
 import { variants } from "./peers/variants.ts";
 

@@ -1,8 +1,8 @@
 /** Crowds of clients that browse and comment at edges, the same ones on the baselines' tree and on ours. */
 import type { SiteId } from "../../../store/model/ports.ts";
 import type { World } from "../../sim/world.ts";
-import { Random } from "../../board/random.ts";
-import type { Transitions } from "../../board/transitions.ts";
+import { Random } from "../../examples/board/random.ts";
+import type { Transitions } from "../../examples/board/transitions.ts";
 import type { Board } from "./board_rows.ts";
 import { type Access, Visitor } from "./visitor.ts";
 

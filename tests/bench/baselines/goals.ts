@@ -5,7 +5,7 @@
 import { packKey } from "../../../store/model/key.ts";
 import { pointRange } from "../../../store/model/range.ts";
 import type { SiteId } from "../../../store/model/ports.ts";
-import { Random } from "../../board/random.ts";
+import { Random } from "../../examples/board/random.ts";
 import { type Client, OurTree, readOurs, tokenBytes, writeOurs } from "./our_tree.ts";
 import type { Datum } from "./queries.ts";
 import { rowOf } from "./one_row.ts";

@@ -1,5 +1,5 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
-import { builtInTransitions } from "../../board/transitions.ts";
+import { builtInTransitions } from "../../examples/board/transitions.ts";
 import { Board, PAPER_BOARD } from "./board_rows.ts";
 import { browse, crowds } from "./crowd.ts";
 import { ages, carries, feedLags } from "./goals.ts";

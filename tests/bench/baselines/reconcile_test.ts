@@ -1,5 +1,5 @@
 import { deepStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
-import { builtInTransitions } from "../../board/transitions.ts";
+import { builtInTransitions } from "../../examples/board/transitions.ts";
 import { packKey } from "../../../store/model/key.ts";
 import { prefixRange } from "../../../store/model/range.ts";
 import { compareVersions, type Row } from "../../../store/model/row.ts";

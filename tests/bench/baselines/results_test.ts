@@ -1,5 +1,5 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
-import { builtInTransitions } from "../../board/transitions.ts";
+import { builtInTransitions } from "../../examples/board/transitions.ts";
 import { oneRow } from "./one_row.ts";
 import { QUICK, type Results, results } from "./results.ts";
 import { bytesName } from "./scale.ts";

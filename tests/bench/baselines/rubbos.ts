@@ -1,6 +1,6 @@
 /** RUBBoS's transition tables, kept beside the checkout; the project's own small ones where they are absent. */
 import { join } from "node:path";
-import { builtInTransitions, parseTransitions, type Transitions } from "../../board/transitions.ts";
+import { builtInTransitions, parseTransitions, type Transitions } from "../../examples/board/transitions.ts";
 
 const FOLDER = new URL("../../../../shared/data/rubbos/", import.meta.url).pathname;
 /** RUBBoS's default mix of readers who comment. */

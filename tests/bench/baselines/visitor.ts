@@ -1,5 +1,5 @@
 /**
- * A client of the board: RUBBoS's walk (tests/board/transitions.ts), each page as the queries that RUBBoS's servlets
+ * A client of the board: RUBBoS's walk (tests/examples/board/transitions.ts), each page as the queries that RUBBoS's servlets
  * run for it, one table each (SessionStore has no joins).
  *
  * Pages that show a form only read nothing here; searches and what authors do are left out, and so are the writers'
@@ -9,8 +9,8 @@
 import type { Row } from "../../../store/model/row.ts";
 import type { Key } from "../../../store/model/key.ts";
 import { prefixRange } from "../../../store/model/range.ts";
-import type { Random } from "../../board/random.ts";
-import { type Transitions, Walk } from "../../board/transitions.ts";
+import type { Random } from "../../examples/board/random.ts";
+import { type Transitions, Walk } from "../../examples/board/transitions.ts";
 import type { Board } from "./board_rows.ts";
 import type { Datum, Query } from "./queries.ts";
 

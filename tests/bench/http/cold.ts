@@ -5,7 +5,7 @@
 import { join } from "node:path";
 import { bundleApp } from "../../../runtime/bundle/mod.ts";
 import { DEFAULT_LIMITS, IsolatePool } from "../../../runtime/isolate/mod.ts";
-import { callOf } from "../../isolate/apps.ts";
+import { callOf } from "../../runtime/isolate/apps.ts";
 import { freshAnswer, freshInput } from "../fresh.ts";
 
 const { isolates } = freshInput() as { isolates: number };

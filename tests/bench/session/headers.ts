@@ -7,8 +7,8 @@ import { encodeToHome, encodeToHost } from "../../../functions/sessions/attach/m
 import { encodeKept } from "../../../functions/sessions/attach/frame_bytes.ts";
 import { Series, type SeriesStart } from "../../../functions/sessions/sealed/mod.ts";
 import { NO_HEAD, wrapPiece } from "../../../runtime/stateful/pieces.ts";
-import { inMacrotask } from "../../turns/run.ts";
-import { Solo } from "../../turns/solo.ts";
+import { inMacrotask } from "../../functions/sessions/turn/run.ts";
+import { Solo } from "../../functions/sessions/turn/solo.ts";
 import type { BenchContext } from "../bench.ts";
 import { type BenchRecord, record } from "../record.ts";
 

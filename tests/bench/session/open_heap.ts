@@ -5,8 +5,8 @@
 import { encodeCall } from "../../../functions/calls/call.ts";
 import { Session } from "../../../functions/class/session.ts";
 import { encodeValue } from "../../../functions/values/value.ts";
-import { inMacrotask } from "../../turns/run.ts";
-import { Solo } from "../../turns/solo.ts";
+import { inMacrotask } from "../../functions/sessions/turn/run.ts";
+import { Solo } from "../../functions/sessions/turn/solo.ts";
 import { freshAnswer, freshInput } from "../fresh.ts";
 
 class Counter extends Session {

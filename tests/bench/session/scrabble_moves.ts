@@ -5,11 +5,11 @@
 import { Table } from "../../../examples/scrabble/game.ts";
 import type { View } from "../../../examples/scrabble/messages.ts";
 import type { SessionObject } from "../../../functions/sessions/turn/handler.ts";
-import { made } from "../../games/made.ts";
-import { wish } from "../../games/scrabble_bot.ts";
+import { made } from "../../examples/games/made.ts";
+import { wish } from "../../examples/games/scrabble_bot.ts";
 import { Draws } from "../../sim/random.ts";
-import { inMacrotask } from "../../turns/run.ts";
-import { Solo } from "../../turns/solo.ts";
+import { inMacrotask } from "../../functions/sessions/turn/run.ts";
+import { Solo } from "../../functions/sessions/turn/solo.ts";
 import { freshAnswer, freshInput } from "../fresh.ts";
 
 const text = new TextDecoder();

@@ -5,7 +5,7 @@
 import { Session } from "../../../functions/class/session.ts";
 import { list, map } from "../../../functions/tracked/mod.ts";
 import type { Program } from "../../../functions/sessions/turn/program.ts";
-import { stage } from "../../turns/robot.ts";
+import { stage } from "../../functions/sessions/turn/robot.ts";
 
 const program = (): Program => {
   const current = stage.loop?.current;

@@ -6,8 +6,8 @@
 import { encodeCall } from "../../../functions/calls/call.ts";
 import type { HandledEvent } from "../../../functions/sessions/turn/mod.ts";
 import { encodeValue } from "../../../functions/values/value.ts";
-import { inMacrotask } from "../../turns/run.ts";
-import { Solo } from "../../turns/solo.ts";
+import { inMacrotask } from "../../functions/sessions/turn/run.ts";
+import { Solo } from "../../functions/sessions/turn/solo.ts";
 import { Ledger } from "./ledger.ts";
 
 let requests = 0;

@@ -8,7 +8,7 @@ export const SIMULATORS: Readonly<Record<string, { readonly folder: string; read
   homes: { folder: "tests/stateful/sim", file: "homes.ts" },
   hosts: { folder: "tests/stateful/hosts_sim", file: "hosts.ts" },
   peers: { folder: "tests/stateful/peers", file: "peers.ts" },
-  turns: { folder: "tests/turns", file: "turns.ts" },
+  turns: { folder: "tests/functions/sessions/turn", file: "turns.ts" },
   sites: { folder: "tests/sites", file: "sites.ts" },
 };
 

@@ -1,7 +1,7 @@
 /** Homes and those attached to them (tests/stateful/peers), with what its broken variants are biased to. */
 import { type Plan, runSeed } from "../../stateful/peers/run.ts";
 import { variants } from "../../stateful/peers/variants.ts";
-import { inMacrotask } from "../../turns/run.ts";
+import { inMacrotask } from "../../functions/sessions/turn/run.ts";
 import { firstText, seeded, type Simulator } from "./simulator.ts";
 
 const hard = new Map<string, Partial<Plan>>();

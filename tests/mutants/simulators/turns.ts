@@ -1,6 +1,6 @@
-/** The executor of stateful sessions (tests/turns), with what its broken variants are biased to and nothing broken. */
-import { type Bias, inMacrotask, runSeed } from "../../turns/run.ts";
-import { variants } from "../../turns/variants.ts";
+/** The executor of stateful sessions (tests/functions/sessions/turn), with what its broken variants are biased to and nothing broken. */
+import { type Bias, inMacrotask, runSeed } from "../../functions/sessions/turn/run.ts";
+import { variants } from "../../functions/sessions/turn/variants.ts";
 import { firstText, seeded, type Simulator } from "./simulator.ts";
 
 const hard = new Map<string, Bias>();

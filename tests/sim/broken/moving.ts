@@ -276,7 +276,7 @@ const withoutFrom = (message: Hello & { readonly moved: Moved }): Hello => ({
   moved: { ...message.moved, from: "" },
 });
 
-/** Seeds need thousands for it: it is shown by a scene (tests/store/said_once_test.ts). */
+/** Seeds need thousands for it: it is shown by a scene (tests/store/session/said_once_test.ts). */
 export const saysOnce: Variant = {
   name: "a site on its way that says what it depends on once, and not what it has come to depend on since",
   rule: "moving M1: what a hello says holds when its welcome is taken",

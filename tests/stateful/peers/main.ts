@@ -1,6 +1,6 @@
 /** Many seeds: `deno run -A tests/stateful/peers/main.ts --seeds 10000 [--seed NAME]`. */
 import { parseArgs } from "node:util";
-import { inMacrotask } from "../../turns/run.ts";
+import { inMacrotask } from "../../functions/sessions/turn/run.ts";
 import { runSeed } from "./run.ts";
 
 const { values } = parseArgs({

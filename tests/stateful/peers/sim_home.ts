@@ -17,9 +17,9 @@ import type {
 import { type LoopHost, TurnLoop } from "../../../functions/sessions/turn/turn_loop.ts";
 import type { Program } from "../../../functions/sessions/turn/program.ts";
 import type { Draws } from "../../sim/random.ts";
-import { keptAfter } from "../../turns/kept_checkpoint.ts";
-import { joined } from "../../turns/entries.ts";
-import { drain } from "../../turns/drain.ts";
+import { keptAfter } from "../../functions/sessions/turn/kept_checkpoint.ts";
+import { joined } from "../../functions/sessions/turn/entries.ts";
+import { drain } from "../../functions/sessions/turn/drain.ts";
 import { type Committed, Ledger, Room, stage } from "./room.ts";
 import type { World } from "./world.ts";
 

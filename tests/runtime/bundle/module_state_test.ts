@@ -1,0 +1,104 @@
+/** What is put into a bundle so that it asks before it changes the state of modules changes nothing where nobody listens. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { bundleApp } from "../../../runtime/bundle/mod.ts";
+
+/** Every form in which a variable or a private member is written, and functions of every shape around them. */
+const SHAPES = `
+  import { defineApp, Session } from "sojourn";
+  let a = 1, b = 2, c = 0, text = "";
+  let list: number[] = [], rest: number[] = [], inner: { deep: number } = { deep: 0 };
+  const set = (value: number) => a = value;
+  const chain = () => a = b = c = 5;
+  const swap = () => { [a, b] = [b, a]; };
+  const objects = () => ({ deep: a, ...inner } = { deep: 7, inner: 1 } as never);
+  const defaults = () => { [a = (b = 9), c = 3] = []; };
+  const rests = () => { [a, ...list] = [1, 2, 3]; ({ length: b } = list); };
+  const each = () => { for (a of [4, 5, 6]); for (text in { x: 1, y: 1 }); for ([a, b] of [[1, 2]]); };
+  const counts = () => [a++, ++a, a--, --a, a += 2, a **= 2, a ??= 3, a ||= 4, a &&= 5];
+  const literal = (value: number) => ({ add: () => value += 1, get: () => value });
+  const curried = (x: number) => (y: number) => () => x += y;
+  const inDefault = (x: number, later = () => x = 8) => { later(); return x; };
+  const strict = function () { "use strict"; let n = 0; return () => n += 1; };
+  async function waits(n: number) { const more = async () => n = await Promise.resolve(n + 1); await more(); return n; }
+  function* counting(n: number) { const up = () => n++; while (n < 4) yield up(); }
+  const loops = () => { const made: (() => number)[] = []; for (let i = 0; i < 3; i++) { made.push(() => i += 10); } return made.map((f) => f()); };
+  const single = () => { const made: (() => number)[] = []; for (let i = 0; i < 2; i++) made.push(() => ++i); return made.map((f) => f()); };
+  const caught = () => { try { throw 1; } catch (e) { const f = () => e = (e as number) + 1; return f(); } };
+  const bare = () => { try { throw 1; } catch { return 2; } finally { a = 0; } };
+  const passed = () => { let n = 0; try { try { throw 1; } finally { n++; } } catch { n += 10; } finally { n += 100; } return n; };
+  const left = () => { out: for (let i = 0;; i++) { try { if (i === 3) return i; continue out; } catch { return -1; } finally { if (i === 2) break out; } } return 9; };
+  function* closed() { try { yield 1; } finally { a = 77; } }
+  const patterned = () => { try { throw { deep: 3 }; } catch ({ deep }) { return deep; } };
+  const switched = (n: number) => { switch (n) { case 1: { let k = 1; return (() => k = 2)(); } default: let m = 3; return (() => m += 1)(); } };
+  const hoisted = () => { const first = early(); var late = 5; function early() { late = 4; return late; } return [first, late]; };
+  class Box {
+    #n = 1; #list = [1]; static #all = 0; static shared = 0; plain = 0;
+    static next: () => number;
+    static { let n = 2; Box.next = () => n *= 2; }
+    get value() { return this.#n; }
+    set #hidden(v: number) { this.#n = v; }
+    up() { this.#n++; this.#n += 2; [this.#n] = [this.#n * 2]; this.#list = [...this.#list, this.#n]; Box.#all += 1; return [this.#n, this.#list.length, Box.#all]; }
+    other(box: Box) { (box ?? this).#n = 50; box.#hidden = box.#n + 1; return box.value; }
+    static reset() { this.#all = 100; return Box.#all; }
+    nested() { const outer = this; class Inner { #m = 7; both() { this.#m = 8; outer.#n = 9; return [this.#m, outer.#n]; } } return new Inner().both(); }
+  }
+  class More extends Box { #more; constructor(n: number) { super(); this.#more = n; } get more() { return this.#more; } }
+  enum Kind { A, B }
+  export class Probe extends Session { n = 0; go() { return ++this.n; } }
+  export async function run() {
+    const box = new Box();
+    return JSON.stringify([
+      set(3), chain(), [a, b, c], (swap(), a), (objects(), a), (defaults(), [a, b, c]), (rests(), [a, b, list]),
+      (each(), [a, b, text]), counts(), (() => { const l = literal(1); l.add(); return l.get(); })(), curried(1)(2)(),
+      inDefault(1), (() => { const s = strict(); s(); return s(); })(), await waits(1), [...counting(0)], loops(), single(),
+      caught(), bare(), passed(), left(), (() => { for (const one of closed()) return [one, a]; })(), a, patterned(), switched(1), switched(2), hoisted(), box.up(), box.other(new Box()), Box.reset(), box.nested(), Box.next(),
+      Box.next(), new More(4).more, Kind.B, rest, new Probe instanceof Session,
+    ]);
+  }
+  export default defineApp({ sessions: { probe: Probe }, fetch: () => new Response() });
+`;
+
+/** What `run` of a module comes to, in one bundle or as it is. */
+async function resultOf(code: string): Promise<string> {
+  const folder = await Deno.makeTempDir({ prefix: "sojourn-test-" });
+  try {
+    await Deno.writeTextFile(join(folder, "bundle.mjs"), code);
+    const { run } = await import(`file://${folder}/bundle.mjs`) as { run(): Promise<string> };
+    return await run();
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+async function bundleOf(source: string): Promise<string> {
+  const folder = await Deno.makeTempDir({ prefix: "sojourn-test-" });
+  try {
+    await Deno.writeTextFile(join(folder, "app.ts"), source);
+    const result = await bundleApp(join(folder, "app.ts"));
+    if (result.kind === "failed") throw new Error(result.message);
+    return new TextDecoder().decode(result.code);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+Deno.test("a bundle that asks before it changes the state of its modules does what it did", async () => {
+  // Without a class of sessions nothing is put in, and the rest of the program is the same.
+  const without = SHAPES.replace(", Session }", " }").replace(/export class Probe .*/, "").replace(
+    "new Probe instanceof Session",
+    "true",
+  ).replace("sessions: { probe: Probe }, ", "");
+  const [asking, plain] = [
+    await bundleOf(SHAPES.replace("new Probe instanceof Session", "true")),
+    await bundleOf(without),
+  ];
+  assert.match(asking, /__sojourn_modules\.refuse\(0, "a", "app\.ts"\)/);
+  assert.doesNotMatch(plain, /__sojourn_modules/, "an app without sessions is as it was");
+  assert.equal(await resultOf(asking), await resultOf(plain));
+});
+
+Deno.test("a name that the bundle has already is not taken", async () => {
+  const code = await bundleOf(SHAPES.replace(`text = ""`, `text = "__sojourn_modules"`));
+  assert.match(code, /const __sojourn_modules_ = globalThis/);
+});

@@ -1,0 +1,32 @@
+/** A form as bytes: those of the platform, but for the boundary. */
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { formBlob } from "../../../runtime/isolate/inside/stateful_forms.ts";
+
+const text = fc.oneof(fc.string(), fc.stringMatching(/^[a"\r\n]{0,8}$/), fc.constant("\u00e9\u20ac"));
+const file = fc.tuple(
+  text,
+  fc.constantFrom("", "text/plain", "image/png;q=1"),
+  fc.uint8Array({ maxLength: 20 }),
+)
+  .map(([name, type, bytes]) => new File([bytes as Uint8Array<ArrayBuffer>], name, { type }));
+const parts = fc.array(fc.tuple(text, fc.oneof(text, file)), { maxLength: 6 });
+
+Deno.test("a form with a boundary of ours has the bytes that the platform makes, and its length", async () => {
+  await fc.assert(
+    fc.asyncProperty(parts, async (entries) => {
+      const form = new FormData();
+      for (const [name, value] of entries) {
+        if (typeof value === "string") form.append(name, value);
+        else form.append(name, value);
+      }
+      const platform = new Response(form);
+      const [lead, drawn = ""] = (platform.headers.get("content-type") ?? "").split("boundary=");
+      const blob = formBlob(form, drawn);
+      assert.equal(blob.type, `${lead}boundary=${drawn}`);
+      assert.deepEqual(await blob.bytes(), await platform.bytes());
+      assert.equal(drawn.length, 32, "as long as ours");
+    }),
+    { numRuns: 300, seed: 17 },
+  );
+});

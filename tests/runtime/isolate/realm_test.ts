@@ -1,0 +1,113 @@
+/** What the code of a stateful session can reach, held against the list that says of each member what it is. */
+import assert from "node:assert/strict";
+import { fromFileUrl } from "../../../runtime/bundle/file_url.ts";
+import { runDenoBundle } from "../../../runtime/bundle/deno_bundle.ts";
+import { ALLOWED_GLOBALS } from "../../../runtime/isolate/inside/globals.ts";
+import { StatefulPool } from "../../../runtime/isolate/stateful_pool.ts";
+import { appOf } from "./apps.ts";
+import { parseRealmList } from "./realm_list.ts";
+import { TestHome } from "./stateful_home.ts";
+
+/** What this runtime puts where Deno has nothing. */
+const OURS = [
+  "Error.prepareStackTrace",
+  "SubtleCrypto.prototype.timingSafeEqual",
+  ...[
+    "Error",
+    "AggregateError",
+    "EvalError",
+    "RangeError",
+    "ReferenceError",
+    "SyntaxError",
+    "TypeError",
+    "URIError",
+  ]
+    .map((name) => `${name}.prototype.message`),
+];
+/**
+ * In other words, and the same: accessors in the place of what programs override (stateful_intrinsics.ts), what is told
+ * of definitions (stateful_realm.ts), and responses that `fetch` gave (fetched_response.ts).
+ */
+const REWORDED = [
+  /^(Object|Array|Function|Promise|Date|Error)\.prototype\./,
+  /^Object\.definePropert(y|ies)$|^Reflect\.defineProperty$|^Error\.captureStackTrace$/,
+  /^Response\.prototype\.(clone|redirected|type|url)$/,
+  /^node:util\.MIMEParams\.prototype\.entries\.prototype\.__proto__\.next$/,
+];
+/** Of several paths to one function, those that are apart in a session: each is replaced by itself. */
+const APART = [
+  "Array.prototype.toString",
+  "node:crypto.createDiffieHellmanGroup",
+  "node:timers.promises.setImmediate",
+  "node:timers.promises.setInterval",
+  "node:timers.promises.setTimeout",
+];
+const REFUSES = /not available|in a stateful session|never rests|works in a handler/;
+
+interface DenoRealm {
+  readonly paths: string[];
+  readonly aliases: string[][];
+  readonly sources: string[];
+}
+
+const here = (name: string): string => fromFileUrl(new URL(name, import.meta.url));
+const kinds = parseRealmList(await Deno.readTextFile(here("session_realm.txt")));
+
+async function denoRealm(): Promise<DenoRealm> {
+  const { stdout, success } = await new Deno.Command(Deno.execPath(), {
+    args: ["run", "-A", "--config", here("../../../deno.json"), here("realm_main.ts")],
+    stderr: "inherit",
+  }).output();
+  assert.ok(success);
+  return JSON.parse(new TextDecoder().decode(stdout)) as DenoRealm;
+}
+
+async function withSession(work: (home: TestHome) => Promise<void>): Promise<void> {
+  const config = here("../../../deno.json");
+  const bundled = await runDenoBundle({ entry: here("realm_app.ts"), config, minify: false });
+  if (bundled.kind === "failed") throw new Error(bundled.message);
+  const pool = new StatefulPool({ site: "here", hasSpare: false, log: () => {}, note: () => {} });
+  try {
+    const home = new TestHome(pool, appOf(new TextDecoder().decode(bundled.code)), "a", "realm");
+    await home.open();
+    await work(home);
+  } finally {
+    await pool.close();
+  }
+}
+
+Deno.test("all that the code of a stateful session reaches is on the list, and is what the list says", async () => {
+  const deno = await denoRealm();
+  assert.ok(deno.paths.length > 2_500, `${deno.paths.length}`);
+  const beyond = deno.paths.filter((path) => !kinds.has(path));
+  assert.deepEqual(beyond, [], "look at it, and say in session_realm.txt what it is");
+  const there = new Set(deno.paths);
+  assert.deepEqual([...kinds.keys()].filter((path) => !there.has(path)), [], "Deno has it no more");
+
+  await withSession(async (home) => {
+    const own = new Set(await home.value("paths", [...ALLOWED_GLOBALS]) as string[]);
+    assert.deepEqual([...own].filter((path) => !there.has(path)).toSorted(), OURS.toSorted());
+    const gone = deno.paths.filter((path) => !own.has(path));
+    assert.deepEqual(gone.filter((path) => kinds.get(path) !== "absent"), []);
+    const absent = deno.paths.filter((path) => kinds.get(path) === "absent" && own.has(path));
+    const said = await home.value("refusals", absent) as string[];
+    assert.deepEqual(
+      absent.flatMap((path, i) => REFUSES.test(said[i] ?? "") ? [] : [`${path}: ${said[i]}`]),
+      [],
+    );
+
+    // What is replaced is said to be; and what is said to be replaced is.
+    const sources = await home.value("sources", deno.paths) as string[];
+    const isReplaced = (i: number) => sources[i] !== deno.sources[i];
+    const pure = deno.paths.filter((path, i) => kinds.get(path) === "pure" && isReplaced(i));
+    assert.deepEqual(pure.filter((path) => !REWORDED.some((each) => each.test(path))), []);
+    const kept = deno.paths.filter((path, i) =>
+      /recorded|pinned/.test(kinds.get(path) ?? "") && !isReplaced(i)
+    );
+    assert.deepEqual(kept, []);
+
+    // Nor is what it replaces reached by another way.
+    const apart = await home.value("apart", deno.aliases) as string[][];
+    assert.deepEqual(apart.map(([first]) => first), APART);
+  });
+});

@@ -1,0 +1,135 @@
+/** The store of a stateful session over real replicas in virtual time: what its tokens say of what it has touched. */
+import assert from "node:assert/strict";
+import { NO_HEAD } from "../../../runtime/stateful/pieces.ts";
+import { OwnStore } from "../../../runtime/stateful/own_store.ts";
+import { decodeValue, encodeValue } from "../../../functions/values/value.ts";
+import { appSpace } from "../../../runtime/gateway/session_store.ts";
+import type { AttachedSession, TokenState } from "../../../store/api/api.ts";
+import { packKey } from "../../../store/model/key.ts";
+import { prefixRange } from "../../../store/model/range.ts";
+import { Scene } from "../../sim/scene.ts";
+
+const NAME = { class: "duel", id: "one", birth: "00" };
+const LIMITS = { keyBytes: 2048, valueBytes: 1 << 20, atomicMutations: 1000, atomicBytes: 4 << 20 };
+const SPACE = appSpace("shop");
+const TREE = {
+  root: { parent: null, linkMs: 0 },
+  e1: { parent: "root", linkMs: 1 },
+  e2: { parent: "root", linkMs: 1 },
+  e3: { parent: "root", linkMs: 1 },
+} as const;
+const key = packKey(["kv", "x"]);
+const utf8 = new TextEncoder();
+
+/** The store of a session that is at home at a site. */
+function ownStore(scene: Scene, site: string, token: TokenState | null = null): Promise<OwnStore> {
+  const { replica } = scene.process(site);
+  const nowMs = () => scene.world.nowMs;
+  const services = { replica, limits: LIMITS, space: SPACE, writes: undefined, nowMs, leftOut: () => {} };
+  const seen = token && { token, applied: 0, isWhole: true };
+  return scene.done(OwnStore.open(services, NAME, { ...NO_HEAD, seen }));
+}
+
+const setTo = (text: string) => [{ kind: "set", key, value: utf8.encode(text) }] as const;
+
+async function read(session: AttachedSession): Promise<string | null> {
+  const [row] = await session.get([SPACE.app + key as typeof key]);
+  return row?.value ? new TextDecoder().decode(row.value) : null;
+}
+
+/** What e2 writes takes a while to the root, what e1 does longer, and they don't hear each other. */
+const SLOW_TREE = {
+  ...TREE,
+  e1: { parent: "root", linkMs: 60 },
+  e2: { parent: "root", linkMs: 20 },
+} as const;
+
+for (const what of ["effects that are applied", "writes with checks"] as const) {
+  Deno.test(`${what} while a caller's token is waited for are in the session's tokens`, async () => {
+    const scene = new Scene(SLOW_TREE, { peerMs: 1_000 });
+    await scene.start();
+    const own = await ownStore(scene, "e2");
+    await scene.done(own.commit(1, [{ key, versionstamp: null }], setTo("0")));
+    const marks = prefixRange(packKey(["e"]));
+    await scene.done(own.list({ ...marks, limit: 10, reverse: false, level: "session" })); // held from now on
+    await scene.pass(500);
+    await scene.done(read(await scene.attach("e3"))); // held there from now on
+    const caller = await scene.attach("e1");
+    await scene.write(caller, 0, 1);
+    let isSeen = false, last = 0;
+    const seeing = own.see(caller.token(false)).then(() => isSeen = true);
+    while (!isSeen) {
+      const { replica } = scene.process("e2").replica.status();
+      const effect = { effect: ++last, clock: own.tick(), replica, atMs: 1, mutations: setTo(`${last}`) };
+      if (what === "effects that are applied") await scene.done(own.apply(effect).then(() => own.settle()));
+      else {
+        const [row] = await scene.done(own.get([key], "session"));
+        await scene.done(
+          own.commit(1 + last, [{ key, versionstamp: row?.versionstamp ?? null }], setTo(`${last}`)),
+        );
+      }
+      await scene.pass(1);
+    }
+    await seeing;
+    assert.ok(last > 0, "that took a while");
+    const told = await scene.done(own.token());
+    const elsewhere = await scene.attach("e3", told);
+    assert.equal(await scene.done(read(elsewhere)), `${last}`, "who is told of it sees it");
+  });
+}
+
+Deno.test("a session that takes in a token after its site got another parent is one that has seen what stands there", async () => {
+  const tree = {
+    ...TREE,
+    c1: { parent: "root", linkMs: 1 },
+    c2: { parent: "root", linkMs: 1 },
+    e2: { parent: "c1", linkMs: 10 },
+  } as const;
+  const scene = new Scene(tree);
+  await scene.start();
+  const own = await ownStore(scene, "e2");
+  const { replica } = scene.process("e2").replica.status();
+  const caller = await scene.attach("e1");
+  await scene.write(caller, 0, 1);
+  await scene.done(
+    own.apply({ effect: 1, clock: own.tick(), replica, atMs: 1, mutations: setTo("mine") }),
+  );
+  await scene.done(own.settle());
+  await scene.move("e2", "c2");
+  await scene.done(own.see(caller.token(false)));
+  await scene.done(
+    own.apply({ effect: 2, clock: own.tick(), replica, atMs: 1, mutations: setTo("later") }),
+  );
+  await scene.done(own.settle());
+  const told = await scene.done(own.token());
+  assert.equal(told.replica, scene.process("e2").replica.status().replica);
+  const elsewhere = await scene.attach("e3", told);
+  assert.equal(await scene.done(read(elsewhere)), "later");
+  await scene.pass(3_000);
+  const settled = await scene.done(own.token());
+  assert.ok(settled.path.every((position) => position !== null), "in the end nothing of it is pending");
+});
+
+Deno.test("what two isolates of a home ask for, since one of them was lost, is written once (O7)", async () => {
+  const scene = new Scene(TREE);
+  await scene.start();
+  const before = await ownStore(scene, "e2"), after = await ownStore(scene, "e2");
+  // The first waits for its mark, which is not here, when the second asks.
+  const other = packKey(["kv", "y"]), sum = packKey(["kv", "sum"]);
+  const checks = [{ key: other, versionstamp: null }];
+  const both = <T>(ask: (store: OwnStore) => Promise<T>) => scene.done(Promise.all([before, after].map(ask)));
+  const [one, two] = await both((store) => store.commit(1, checks, setTo("once")));
+  assert.deepEqual(two, one, "both are told what was done");
+  assert.deepEqual(
+    (await both((store) => store.commit(2, [{ key, versionstamp: null }], setTo("never"))))[1],
+    {
+      ok: false,
+    },
+  );
+  const { replica } = scene.process("e2").replica.status();
+  const mutations = [{ kind: "sum", key: sum, value: encodeValue(2) }] as const;
+  const effect = { effect: 1, clock: before.tick(), replica, atMs: 1, mutations };
+  await both((store) => store.apply(effect, true));
+  const [row] = await scene.done(after.get([sum], "session"));
+  assert.equal(row && decodeValue(row.value), 2);
+});

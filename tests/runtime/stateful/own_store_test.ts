@@ -1,0 +1,85 @@
+/** The store of a stateful session, where what it had seen is at a site that can't be asked. */
+import assert from "node:assert/strict";
+import { type AttachedSession, StoreUnavailable, type TokenState } from "../../../store/api/api.ts";
+import { OwnStore, type OwnStoreServices } from "../../../runtime/stateful/own_store.ts";
+import { NO_HEAD } from "../../../runtime/stateful/pieces.ts";
+
+const GONE = 7, HERE = 2;
+const NAME = { class: "duel", id: "one", birth: "00" };
+const tokenOf = (replica: number, clock: number) =>
+  ({
+    session: new Uint8Array(16),
+    sequence: 1,
+    replica,
+    clock,
+    path: [1],
+    open: false,
+  }) as unknown as TokenState;
+
+/** What a log says that its session had seen. */
+const saying = (token: TokenState) => ({ ...NO_HEAD, seen: { token, applied: 0, isWhole: true } });
+
+/** A site whose clock stands at 100, and one that nobody can ask. */
+function siteOf(code: "source_unreachable" | "disk_failed", missed?: OwnStoreServices["missed"]) {
+  const asked: number[] = [];
+  let nowMs = 0;
+  const asks = ({ replica }: TokenState) => {
+    asked.push(replica);
+    if (replica !== GONE) return Promise.resolve();
+    return Promise.reject(new StoreUnavailable(code, "it does not answer"));
+  };
+  const attach = async (token: TokenState | null) => {
+    let clock = 0;
+    const see = async (token: TokenState) => {
+      await asks(token);
+      clock = Math.max(clock, token.clock);
+    };
+    if (token !== null) await see(token);
+    const durable = () => Promise.resolve();
+    return { tick: () => 100, token: () => tokenOf(HERE, clock), see, durable } as unknown as AttachedSession;
+  };
+  const services = {
+    nowMs: () => nowMs,
+    missed,
+    replica: { attach },
+  } as unknown as OwnStoreServices;
+  const pass = (ms: number) => nowMs += ms;
+  return { services, asked, pass };
+}
+
+Deno.test("where hosts hold the log, a session goes on without what it had seen at a lost site, says so, and writes later (O4)", async () => {
+  const missed: string[] = [];
+  const { services } = siteOf("source_unreachable", ({ message }) => missed.push(message));
+  const store = await OwnStore.open(services, NAME, saying(tokenOf(GONE, 500)));
+  assert.deepEqual(missed, ["it does not answer"]);
+  assert.deepEqual([store.tick(), store.tick()], [501, 502]);
+  const kept = await OwnStore.open(services, NAME, saying(tokenOf(HERE, 500)));
+  assert.equal(kept.tick(), 100);
+  assert.equal(missed.length, 1);
+});
+
+Deno.test("of those attached it sees what can be seen, and asks a lost site not again for each of them (O4)", async () => {
+  const missed: string[] = [];
+  const { services, asked, pass } = siteOf("source_unreachable", ({ message }) => missed.push(message));
+  const store = await OwnStore.open(services, NAME, NO_HEAD);
+  await store.seeAll([tokenOf(HERE, 40), tokenOf(GONE, 50), tokenOf(HERE, 60)]);
+  assert.equal(missed.length, 1);
+  assert.equal((await store.token()).clock, 60, "the others are seen");
+  await store.seeAll([tokenOf(GONE, 50)]);
+  assert.equal(asked.filter((replica) => replica === GONE).length, 1);
+  pass(10_000);
+  await store.seeAll([tokenOf(GONE, 50)]);
+  assert.equal(asked.filter((replica) => replica === GONE).length, 2, "it may be back");
+});
+
+Deno.test("where owners hold the log, and for any other failure, nothing is gone on without", async () => {
+  const { services } = siteOf("source_unreachable");
+  await assert.rejects(OwnStore.open(services, NAME, saying(tokenOf(GONE, 500))), {
+    code: "source_unreachable",
+  });
+  const store = await OwnStore.open(services, NAME, NO_HEAD);
+  await assert.rejects(store.seeAll([tokenOf(GONE, 1)]), { code: "source_unreachable" });
+  await assert.rejects(store.see(tokenOf(GONE, 1)), { code: "source_unreachable" });
+  const failing = siteOf("disk_failed", () => assert.fail("that is no lost site")).services;
+  await assert.rejects(OwnStore.open(failing, NAME, saying(tokenOf(GONE, 500))), { code: "disk_failed" });
+});

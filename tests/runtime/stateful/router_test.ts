@@ -1,0 +1,254 @@
+/** The way of a call to the home of a stateful session, between sites that lose each other. */
+import assert from "node:assert/strict";
+import { HomeError } from "../../../functions/sessions/home/mod.ts";
+import type { LinkReply, LinkRequest } from "../../../runtime/gateway/link_requests.ts";
+import { Problem } from "../../../runtime/gateway/problem.ts";
+import { LinkError } from "../../../runtime/link/mod.ts";
+import type { HostedRequest } from "../../../runtime/stateful/hosted_site.ts";
+import { NO_WAITS } from "../../../runtime/stateful/waits.ts";
+import { type RouterServices, StatefulRouter } from "../../../runtime/stateful/router.ts";
+
+const NAME = { app: "shop", class: "cart", id: "ann" };
+const bytes = (text: string) => new TextEncoder().encode(text);
+const PARENTS: Record<string, string | null> = { cloud: null, "edge-1": "cloud", "edge-2": "cloud" };
+
+interface SiteState {
+  /** What this site believes. */
+  where: string | null;
+  /** Who it is, if this site asks to become the home: itself, or what it is told. */
+  open: () => string;
+  readonly ran: string[];
+  /** So many requests are run, and their answers lost. */
+  mute: number;
+  readonly heard: string[];
+  router: StatefulRouter;
+}
+
+/** Three sites over links that can be cut; `cut` holds pairs as "a b". */
+class Sites {
+  readonly cut = new Set<string>();
+  readonly states = new Map<string, SiteState>();
+  readonly sent: string[] = [];
+
+  constructor(wallMs = 30_000) {
+    for (const site of Object.keys(PARENTS)) {
+      const state: SiteState = {
+        where: null,
+        open: () => site,
+        ran: [],
+        mute: 0,
+        heard: [],
+        router: undefined as never,
+      };
+      this.states.set(site, state);
+      state.router = new StatefulRouter(this.#services(site, state, wallMs));
+    }
+  }
+
+  at(site: string): SiteState {
+    const state = this.states.get(site);
+    assert.ok(state);
+    return state;
+  }
+
+  async ask(site: string, request = "r1", chain: readonly string[] = []): Promise<string> {
+    const { answer } = await this.at(site).router.ask({
+      ...{ name: NAME, request, chain, token: null, call: bytes("hi") },
+    });
+    return new TextDecoder().decode(answer);
+  }
+
+  close(): void {
+    for (const { router } of this.states.values()) router.close();
+  }
+
+  #services(site: string, state: SiteState, wallMs: number): RouterServices {
+    let drawn = 0;
+    return {
+      site,
+      wallMs,
+      homes: { where: () => state.where, misled: () => void (state.where = null) },
+      host: {
+        request: (_, asked) => this.#run(site, state, asked),
+        waits: () => NO_WAITS,
+        received: (_, request) => void state.heard.push(request),
+      },
+      links: {
+        request: (to, kind, head, options) => this.#link(site, to, kind, head, options?.body ?? null),
+      },
+      sites: () => new Map(Object.entries(PARENTS).map(([id, parent]) => [id, { parent }])),
+      draw: () => `drawn-${drawn++}`,
+      count: () => {},
+    };
+  }
+
+  #run(site: string, state: SiteState, { request, bytes: call }: HostedRequest) {
+    const home = state.open();
+    if (home === "nobody") {
+      return Promise.reject(new HomeError("stateful_unreachable", "its home and its owners are silent"));
+    }
+    if (home !== site) return Promise.reject(new HomeError("elsewhere", "not here", home));
+    state.where = site;
+    state.ran.push(request);
+    if (state.mute-- > 0) return new Promise<never>(() => {});
+    return Promise.resolve({ answer: bytes(`${new TextDecoder().decode(call)} from ${site}`), token: null });
+  }
+
+  async #link(from: string, to: string, kind: string, head: Uint8Array, body: LinkRequest["body"]) {
+    this.sent.push(`${from} ${to} ${kind}`);
+    if (this.cut.has(`${from} ${to}`)) throw new LinkError("unreachable", `Site ${to} is not reachable`);
+    const { signal } = new AbortController();
+    const reply: LinkReply = await this.at(to).router.serve({ kind, head, body, signal });
+    return { head: reply.head, body: reply.body ?? null };
+  }
+}
+
+Deno.test("a call goes to the home that is remembered, and where it is said to be else", async () => {
+  const sites = new Sites();
+  sites.at("edge-2").where = "edge-2";
+  sites.at("edge-1").where = "edge-2";
+  assert.equal(await sites.ask("edge-1"), "hi from edge-2");
+  // The cloud remembers wrongly; the site that it asks knows better.
+  sites.at("cloud").where = "edge-1";
+  assert.equal(await sites.ask("cloud"), "hi from edge-2");
+  assert.deepEqual(sites.at("edge-1").ran, []);
+  // Nobody is remembered: the arbiter says who it is.
+  sites.at("edge-1").where = null;
+  sites.at("edge-1").open = () => "edge-2";
+  assert.equal(await sites.ask("edge-1"), "hi from edge-2");
+  sites.close();
+});
+
+Deno.test("a call takes the tree where its home can't be reached straight, and becomes a claim where not at all", async () => {
+  const sites = new Sites();
+  sites.at("edge-2").where = "edge-2";
+  sites.at("edge-1").where = "edge-2";
+  sites.cut.add("edge-1 edge-2");
+  assert.equal(await sites.ask("edge-1"), "hi from edge-2");
+  assert.deepEqual(sites.sent.slice(0, 3), [
+    "edge-1 edge-2 stateful",
+    "edge-1 cloud stateful",
+    "cloud edge-2 stateful",
+  ]);
+  sites.cut.add("cloud edge-2");
+  assert.equal(await sites.ask("edge-1", "r2"), "hi from edge-1", "it took the session over");
+  assert.deepEqual([sites.at("edge-1").ran, sites.at("edge-2").ran], [["r2"], ["r1"]]);
+  sites.close();
+});
+
+Deno.test("a call that found no home is made again with the same id until one is there (T1)", async () => {
+  const sites = new Sites();
+  let asked = 0;
+  sites.at("edge-1").open = () => asked++ < 3 ? "nobody" : "edge-1";
+  assert.equal(await sites.ask("edge-1", "the-one"), "hi from edge-1");
+  assert.deepEqual([asked, sites.at("edge-1").ran], [4, ["the-one"]]);
+  sites.close();
+});
+
+Deno.test("of one that nobody can open only the first call waits, and few of those after it try (T4)", async () => {
+  const sites = new Sites();
+  let tries = 0;
+  sites.at("edge-1").open = () => {
+    tries++;
+    return "nobody";
+  };
+  const unreachable = (error: unknown) => error instanceof Problem && error.code === "stateful_unreachable";
+  const tookMs = async () => {
+    const begunMs = performance.now();
+    await assert.rejects(sites.ask("edge-1"), unreachable);
+    return performance.now() - begunMs;
+  };
+  const first = await tookMs();
+  assert.ok(first >= 2_900, `the first call gave up after ${first} ms`);
+  tries = 0;
+  const laterMs = performance.now();
+  for (let i = 0; i < 100; i++) {
+    const next = await tookMs();
+    assert.ok(next < 400, `a later call waited ${next} ms`);
+  }
+  const triesMax = 1 + (performance.now() - laterMs) / 500;
+  assert.ok(tries <= triesMax, `${tries} of 100 later calls asked for a home`);
+  sites.close();
+});
+
+Deno.test("one that nobody could open is served soon after it can be, and calls of other sessions try at once (T4)", async () => {
+  const sites = new Sites();
+  sites.at("edge-1").open = () => "nobody";
+  await assert.rejects(sites.ask("edge-1"));
+  sites.at("edge-1").open = () => "edge-1";
+  assert.equal(await sites.ask("edge-1", "r2", ["cart/bob"]), "hi from edge-1");
+  sites.at("edge-1").where = null;
+  assert.equal(await sites.ask("edge-1", "r3"), "hi from edge-1", "it is known to be served");
+  sites.at("edge-1").where = null;
+  sites.at("edge-1").open = () => "nobody";
+  await assert.rejects(sites.ask("edge-1", "r4"));
+  sites.at("edge-1").open = () => "edge-1";
+  const begunMs = performance.now();
+  let served = "";
+  while (served === "" && performance.now() - begunMs < 5_000) {
+    served = await sites.ask("edge-1", "r5").catch(() => "");
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  assert.equal(served, "hi from edge-1");
+  sites.close();
+});
+
+Deno.test("a call ends with a problem that says what can be done (T3)", async () => {
+  const sites = new Sites(400);
+  sites.at("edge-1").open = () => "nobody";
+  await assert.rejects(
+    sites.ask("edge-1"),
+    (error) => error instanceof Problem && error.code === "wall_time",
+  );
+  const name = { ...NAME };
+  const chain = ["cart/bob", "cart/ann"];
+  await assert.rejects(
+    sites.at("edge-1").router.ask({ name, request: "r", chain, token: null, call: bytes("") }),
+    (error) => error instanceof Problem && error.code === "cycle",
+  );
+  sites.close();
+});
+
+Deno.test("a stateful session that calls another asks anew when its time is over, and nobody else does (T5)", async () => {
+  const sites = new Sites(50);
+  const wallTime = (error: unknown) => error instanceof Problem && error.code === "wall_time";
+  sites.at("edge-1").mute = 1;
+  await assert.rejects(sites.ask("edge-1", "r1"), wallTime);
+  sites.at("edge-1").mute = 1;
+  assert.equal(await sites.ask("edge-1", "r2", ["cart/bob"]), "hi from edge-1");
+  assert.deepEqual(sites.at("edge-1").ran, ["r1", "r2", "r2"]);
+  sites.close();
+});
+
+Deno.test("a home hears that its answers have arrived, straight or over a link", async () => {
+  const sites = new Sites();
+  sites.at("edge-1").where = sites.at("edge-2").where = "edge-2";
+  await sites.ask("edge-1", "far");
+  await sites.ask("edge-2", "near");
+  assert.deepEqual(sites.at("edge-2").heard, ["near"]);
+  while (sites.at("edge-2").heard.length < 2) await new Promise((resolve) => setTimeout(resolve, 20));
+  assert.deepEqual(sites.at("edge-2").heard, ["near", "far"]);
+  sites.close();
+});
+
+Deno.test("bytes that are no call are answered with a problem, and reach nobody", async () => {
+  const sites = new Sites();
+  const { signal } = new AbortController();
+  const head = new Uint8Array([255, 1, 2]);
+  const reply = await sites.at("edge-1").router.serve({ kind: "stateful", head, body: null, signal });
+  assert.ok(reply.head.length > 0);
+  assert.deepEqual(sites.at("edge-1").ran, []);
+});
+
+Deno.test("an answer that another site may ask for again is kept: its home is not told that it arrived", async () => {
+  const sites = new Sites();
+  sites.at("edge-1").where = "edge-2";
+  sites.at("edge-2").where = "edge-2";
+  const { router } = sites.at("edge-2");
+  const call = { address: NAME, call: bytes("hi"), token: null };
+  await router.call({ ...call, once: "once.1" });
+  await router.call(call);
+  assert.deepEqual(sites.at("edge-2").ran, ["once.1", "drawn-0"]);
+  assert.deepEqual(sites.at("edge-2").heard, ["drawn-0"]);
+  sites.close();
+});

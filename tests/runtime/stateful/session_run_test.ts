@@ -1,0 +1,220 @@
+/** What leaves of one opening of a stateful session, and when (R1). */
+import assert from "node:assert/strict";
+import type { Home, Opened as OpenedHome } from "../../../functions/sessions/home/mod.ts";
+import { encodeCallToSession } from "../../../functions/sessions/turn/call_bytes.ts";
+import { writeTurn } from "../../../functions/sessions/turn/log_entry.ts";
+import type { Effect, Opened } from "../../../functions/sessions/turn/mod.ts";
+import type { OwnStore } from "../../../runtime/stateful/own_store.ts";
+import type { RunListener, RunOver } from "../../../runtime/stateful/run_over.ts";
+import { RunVersions } from "../../../runtime/stateful/run_versions.ts";
+import { SessionRun } from "../../../runtime/stateful/session_run.ts";
+import { Writer } from "../../../store/model/codec.ts";
+import { CLOCK_EPOCH_MS, CLOCK_TICKS_PER_MS } from "../../../store/model/row.ts";
+import { SystemClock } from "../../../runtime/site/system_ports.ts";
+
+const NOTHING: Opened = {
+  ...{ sequence: 3, peers: [], outputs: [], effects: [], timers: [], calls: [], handling: null },
+  ...{ isQuiescent: true, isEnded: false },
+};
+const EFFECT: Effect = { effect: 1, clock: 1, replica: 1, atMs: 1, mutations: [] };
+const SEEN = { session: new Uint8Array(16), sequence: 0, replica: 1, clock: 0, open: false, path: [0] };
+const asked = encodeCallToSession({
+  ...{ target: { class: "cart", id: "x" }, chain: [], call: new Uint8Array() },
+});
+
+/** A run over a home of which nothing is held until it is said; what has left of it. `disk.busy`: it writes till then. */
+function running() {
+  const disk: { busy: Promise<void> | null } = { busy: null };
+  const left: string[] = [];
+  const overs: { readonly over: RunOver; readonly sequence: number; readonly first: unknown }[] = [];
+  const held = Promise.withResolvers<void>();
+  const over = new Promise(() => {});
+  const appended = Promise.withResolvers<void>();
+  const home = {
+    ...{ sequence: 3, epoch: 2, over, logBytes: 0 },
+    hosts: { asked: [] },
+    settled: () => held.promise,
+    rest: () => Promise.resolve(),
+    commit: () => {
+      home.sequence++;
+      return appended.promise;
+    },
+  };
+  const store = {
+    apply: ({ effect }: Effect) => Promise.resolve(void left.push(`effect ${effect}`)),
+    applyOld: () => Promise.resolve(),
+    ...{ seen: () => SEEN, token: () => Promise.resolve(SEEN), tick: () => 1 },
+    ...{ touches: 0, settle: () => Promise.resolve() },
+    get isDurable() {
+      return disk.busy === null;
+    },
+    durable: () => disk.busy ?? Promise.resolve(),
+  } as unknown as OwnStore;
+  const peers = {
+    ...{ noted() {}, opened() {}, released() {}, ready: () => Promise.resolve(), isPeer: () => false },
+  };
+  const answered = Promise.withResolvers<void>();
+  const clock = new SystemClock();
+  const run = new SessionRun({
+    versions: new RunVersions({ replica: 1, nowMs: Date.now, tick: () => 1 }, []),
+    home: { checkpoint: null, start: () => home as unknown as Home } as unknown as OpenedHome,
+    ...{
+      version: "v1",
+      store,
+      clock,
+      nowMs: () => clock.nowMs(),
+      isShared: false,
+      isAdopted: false,
+      applied: 0,
+      open: 0,
+    },
+    listener: {
+      ...{ peers, failed() {}, done() {}, answered: (request: string) => void left.push(request) },
+      over: (of: SessionRun, over: RunOver) =>
+        void overs.push({ over, sequence: home.sequence, first: of.first }),
+    } as unknown as RunListener,
+    originWay: null,
+    calls: {
+      ...{ store, egress: null as never, origin: null, keyOf: (effect: number) => `key ${effect}` },
+      callSession: (_, request) => {
+        left.push(request);
+        return answered.promise.then(() => ({
+          ...{ answer: new Uint8Array([1]), heard: () => void left.push("heard") },
+        }));
+      },
+    },
+  });
+  const given: string[] = [];
+  const isolate = {
+    ...{ acknowledge() {}, closeChannel() {}, checkpointNow() {} },
+    deliver: (_: number, { kind }: { kind: string }) => void given.push(kind),
+  };
+  const started = run.start(Promise.resolve({ channel: 1, isolate } as never));
+  const now = { held: held.resolve, appended: appended.resolve, answered: answered.resolve };
+  return { run, left, given, now, started, overs, disk };
+}
+
+const turn = () => new Promise((resolve) => setTimeout(resolve, 5));
+
+Deno.test("what a log left open leaves when all owners have it, and not before: it may be lost with this disk (R1)", async () => {
+  const { run, left, now, started } = running();
+  await turn();
+  const call = { call: 1, kind: "session", bytes: asked, effect: 1 } as const;
+  run.opened({ ...NOTHING, effects: [EFFECT], calls: [call], isQuiescent: false });
+  await turn();
+  assert.deepEqual(left, []);
+  now.held();
+  await started;
+  assert.deepEqual(left, ["effect 1", "key 1"]);
+});
+
+Deno.test("a session of which nothing was left open serves before all owners have its log", async () => {
+  const { run, left, started } = running();
+  await turn();
+  const read = { call: 1, kind: "session", bytes: asked, effect: null } as const;
+  run.opened({ ...NOTHING, calls: [read] });
+  await started;
+  await turn();
+  assert.deepEqual(left, ["key 1"]);
+});
+
+Deno.test("an answer of another session is heard when the log that has it is at all owners, and not before", async () => {
+  const { run, left, now, started } = running();
+  await turn();
+  const call = { call: 1, kind: "session", bytes: asked, effect: 1 } as const;
+  run.opened({ ...NOTHING, calls: [call], isQuiescent: false });
+  now.held();
+  await started;
+  run.serve(null);
+  now.answered();
+  await turn();
+  assert.deepEqual(left, ["key 1"], "it may be asked for again");
+  const entries = new Writer();
+  const end = { clocks: [], storeClock: null, check: 0 };
+  writeTurn(entries, { kind: "result", call: 1, bytes: new Uint8Array([1]) }, end, 0);
+  run.commit({
+    ...{ first: 4, count: 1, entries: entries.done(), through: 0, isPoint: true, outputs: [], effects: [] },
+    ...{ timers: [], calls: [], rejected: null, isQuiescent: true, check: 0, isEnded: false },
+  });
+  await turn();
+  assert.deepEqual(left, ["key 1"]);
+  now.appended();
+  await turn();
+  assert.deepEqual(left, ["key 1", "heard"]);
+});
+
+Deno.test("what is given up in place of a handler that goes on comes before what that one waits for", async () => {
+  const { run, given, now, started } = running();
+  await turn();
+  const call = { call: 1, kind: "session", bytes: asked, effect: 1 } as const;
+  run.opened({ ...NOTHING, calls: [call], isQuiescent: false });
+  now.held();
+  now.answered(); // at once, as what was answered before is
+  await started;
+  await turn();
+  assert.deepEqual(given, []);
+  const of = { kind: "timer", name: "t", dueMs: 0 } as const;
+  run.serve({ kind: "reject", of, code: "isolate_killed", message: "it was lost" });
+  await turn();
+  assert.deepEqual(given, ["reject", "result"]);
+});
+
+Deno.test("a commit that writes as another site, or ahead of time, ends its run, and nothing of it leaves (R9)", async () => {
+  const ahead = (Date.now() + 50_000 - CLOCK_EPOCH_MS) * CLOCK_TICKS_PER_MS;
+  for (const forged of [{ replica: 2 }, { clock: ahead }]) {
+    const { run, left, now, started } = running();
+    await turn();
+    run.opened(NOTHING);
+    now.held();
+    now.appended();
+    await started;
+    run.serve(null);
+    run.commit({
+      ...{ first: 4, count: 1, entries: new Uint8Array(), through: 0, isPoint: true, outputs: [] },
+      ...{ timers: [], calls: [], rejected: null, isQuiescent: true, isEnded: false },
+      effects: [{ ...EFFECT, ...forged }],
+    });
+    await turn();
+    assert.ok(run.isOver);
+    assert.deepEqual(left, []);
+  }
+});
+
+Deno.test("what an isolate told before it was lost is in the log, and the event after it is to blame (R8)", async () => {
+  const durable = Promise.withResolvers<void>();
+  const { run, left, now, started, overs, disk } = running();
+  await turn();
+  run.opened(NOTHING);
+  now.held();
+  await started;
+  run.serve(null);
+  const [first, second] = ["first", "second"].map((request) =>
+    ({ kind: "request", request, chain: [], bytes: new Uint8Array() }) as const
+  );
+  for (const event of [first, second]) if (event !== undefined) run.deliver(event);
+  disk.busy = durable.promise;
+  const entries = new Writer();
+  const end = { clocks: [], storeClock: null, check: 0 };
+  writeTurn(entries, { kind: "local", local: 1 }, end, 0);
+  run.commit({
+    ...{ first: 4, count: 1, entries: entries.done(), through: 1, isPoint: true, effects: [], timers: [] },
+    ...{ calls: [], rejected: null, isQuiescent: true, isEnded: false },
+    outputs: [{ to: "first", sequence: 1, bytes: new Uint8Array([1]) }],
+  });
+  run.ended({ isPlanned: false, why: "it looped", channel: 1, received: 2 }, true);
+  run.deliver({ kind: "request", request: "third", chain: [], bytes: new Uint8Array() });
+  await turn();
+  assert.deepEqual([overs.length, run.isOver], [0, false], "it waits for the disk");
+  durable.resolve();
+  now.appended();
+  await run.finished;
+  assert.deepEqual(overs.map(({ over, sequence, first }) => [over.kind, sequence, first]), [
+    ["killed", 4, second],
+  ]);
+  assert.deepEqual(
+    left.filter((each) => each !== "first"),
+    [],
+    "at most the answer that is in the log has left",
+  );
+  assert.ok(run.line.has("third"), "what came meanwhile was given to nobody");
+});

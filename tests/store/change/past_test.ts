@@ -1,0 +1,123 @@
+/** What is kept of incarnations that are over: one row for a site, not several for each (store/change/past.ts). */
+import { ok, rejects, strictEqual } from "node:assert/strict";
+import { COLLECTIONS_PER_HORIZON, HORIZON_MS } from "../../../store/model/limits.ts";
+import { packKey } from "../../../store/model/key.ts";
+import { prefixRange } from "../../../store/model/range.ts";
+import { SYSTEM_RANGE } from "../../../store/members/topology.ts";
+import { Scene, type SceneSite } from "../../sim/scene.ts";
+
+const TIMES = 20;
+/** Longer than between two collections. */
+const COLLECT_MS = 2 * HORIZON_MS / COLLECTIONS_PER_HORIZON;
+
+function treeOf(f: number): Record<string, SceneSite> {
+  const owners = { f };
+  return {
+    root: { parent: null, linkMs: 0 },
+    inner: { parent: "root", linkMs: 1, owners },
+    edge: { parent: "inner", linkMs: 1, owners },
+    other: { parent: "inner", linkMs: 1, owners },
+  };
+}
+
+/** How many system rows each site has on its disk, tombstones too. */
+async function systemRows(scene: Scene): Promise<number[]> {
+  const sites = ["root", "inner", "edge", "other"];
+  return await Promise.all(
+    sites.map(async (id) => (await scene.process(id).storage.scan(SYSTEM_RANGE)).length),
+  );
+}
+
+/** The site's disk is lost, and it starts with a blank one. */
+async function startBlank(scene: Scene, id: string): Promise<void> {
+  scene.site(id).wipe();
+  await scene.pass(20);
+  await scene.site(id).start();
+  await scene.until(() => scene.process(id).ready);
+  await scene.pass(3_000);
+}
+
+/** What may go by the clock goes. */
+async function collect(scene: Scene): Promise<void> {
+  for (const ms of [COLLECT_MS, HORIZON_MS + COLLECT_MS, COLLECT_MS, COLLECT_MS]) {
+    scene.nap(ms);
+    await scene.pass(5_000);
+  }
+}
+
+for (const f of [0, 1]) {
+  Deno.test(`a site that starts with a blank disk ${TIMES} times leaves as many system rows as after the first (f=${f})`, async () => {
+    const scene = new Scene(treeOf(f));
+    await scene.start();
+    await startBlank(scene, "edge");
+    await collect(scene);
+    const before = await systemRows(scene);
+    for (let time = 1; time < TIMES; time++) await startBlank(scene, "edge");
+    ok((await systemRows(scene)).some((rows, i) => rows > (before[i] ?? 0) + TIMES), "else nothing is shown");
+    await collect(scene);
+    strictEqual(`${await systemRows(scene)}`, `${before}`);
+  });
+}
+
+/** All processes start again over their disks: what they know is what is there. */
+async function restart(scene: Scene): Promise<void> {
+  for (const id of ["root", "inner", "edge", "other"]) {
+    scene.site(id).crash();
+    await scene.site(id).start();
+  }
+  await scene.until(() => ["root", "inner", "edge", "other"].every((id) => scene.process(id).ready));
+  await scene.pass(2_000);
+}
+
+for (const f of [0, 1]) {
+  Deno.test(`a token of an incarnation that is over is told the same, whether or not its rows are kept together (f=${f})`, async () => {
+    const scene = new Scene(treeOf(f));
+    await scene.start();
+    const whole = await scene.attach("edge");
+    await scene.write(whole, 0, 1);
+    await scene.pass(2_000);
+    const lost = await scene.attach("edge");
+    scene.network.partition("edge", "inner", Infinity);
+    await scene.write(lost, 1, 2);
+    await scene.pass(200);
+    const tokens = { whole: whole.token(false), lost: lost.token(false) };
+    scene.network.block("edge", "inner", 0);
+    await startBlank(scene, "edge");
+    for (let round = 0; round < 3; round++) {
+      if (round === 1) await collect(scene);
+      if (round === 2) await restart(scene);
+      for (const at of ["root", "inner", "other", "edge"]) {
+        strictEqual(await scene.read(await scene.attach(at, tokens.whole), 0), 1, `${at} ${round}`);
+        if (f === 0) await rejects(scene.attach(at, tokens.lost), { code: "source_lost" }, `${at} ${round}`);
+        else strictEqual(await scene.read(await scene.attach(at, tokens.lost), 1), 2, `${at} ${round}`);
+      }
+    }
+    strictEqual((await scene.process("other").storage.scan(prefixRange(packKey(["s", "ended"])))).length, 0);
+  });
+}
+
+/** How many incarnations have an end in a row of its own, at the root. */
+const endsAt = async (scene: Scene): Promise<number> =>
+  (await scene.process("root").storage.scan(prefixRange(packKey(["s", "ended"])))).length;
+
+Deno.test("an incarnation keeps its rows until each owner has said what it had of it (Z3)", async () => {
+  const scene = new Scene(treeOf(1));
+  await scene.start();
+  await scene.pass(5_000);
+  scene.network.partition("edge", "inner", Infinity);
+  const session = await scene.attach("edge");
+  await scene.write(session, 1, 2);
+  await scene.pass(200);
+  scene.site("other").crash();
+  scene.network.block("edge", "inner", 0);
+  await startBlank(scene, "edge");
+  await collect(scene);
+  strictEqual(await endsAt(scene), 1);
+  await rejects(scene.attach("root", session.token(false)), { code: "source_unreachable" });
+  await scene.site("other").start();
+  await scene.until(() => scene.process("other").ready);
+  await scene.pass(3_000);
+  await collect(scene);
+  strictEqual(await endsAt(scene), 0);
+  strictEqual(await scene.read(await scene.attach("root", session.token(false)), 1), 2);
+});

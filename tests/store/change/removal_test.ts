@@ -1,0 +1,184 @@
+/** What a change among the sites costs a parent (store/change/removal.ts). */
+import { strict as assert } from "node:assert";
+import { MemoryStorage } from "../../../runtime/storage/memory.ts";
+import { Core } from "../../../store/core/core.ts";
+import type { Key } from "../../../store/model/key.ts";
+import { QUIET_MS } from "../../../store/model/limits.ts";
+import { Removals } from "../../../store/change/removal.ts";
+import {
+  encodeJson,
+  endedKey,
+  keptKey,
+  removedKey,
+  replicaKey,
+  siteKey,
+  SYSTEM_RANGE,
+} from "../../../store/members/topology.ts";
+import { Scene } from "../../sim/scene.ts";
+
+/** A site below the root, whose time and notes are the caller's. */
+function coreOf(
+  now: { ms: number } = { ms: 1 },
+  note: (detail?: Record<string, unknown>) => void = () => {},
+): Core {
+  return new Core(
+    { site: "c", parent: "root", tier: "core", url: "", linkAddress: "", capacityBytes: 1e9 },
+    {
+      clock: {
+        nowMs: () => now.ms,
+        steadyMs: () => now.ms,
+        after: () => () => {},
+        turn: () => Promise.resolve(),
+      },
+      random: { bytes: (length) => new Uint8Array(length) },
+      storage: new MemoryStorage(),
+      network: { send: () => Promise.resolve() },
+      fatal: (error) => {
+        throw error;
+      },
+      note: (_, detail) => note(detail),
+    },
+  );
+}
+
+Deno.test("a change of one site has its parent look at that child, and at none of the others", async () => {
+  const core = coreOf();
+  const looked: string[][] = [];
+  const removals = new Removals(core, {
+    all: () => assert.fail("all children are looked at"),
+    among: (sites) => {
+      looked.push([...sites]);
+      return [];
+    },
+    dismiss: () => {},
+  });
+  const write = (key: Key, value: unknown) => core.rows.put(core.own(key, encodeJson(value)));
+  write(siteKey("e1"), { id: "e1", parent: "c" });
+  await removals.sweep();
+  await removals.sweep();
+  // Whose end it is comes later.
+  write(endedKey(7), { stable: 1 });
+  await removals.sweep();
+  write(replicaKey(7), { site: "e2", path: ["root", "c", "e2"], parent: 3, from: 0 });
+  await removals.sweep();
+  assert.deepEqual(looked, [["e1"], ["e2"]]);
+});
+
+Deno.test("a removed site that dials again and again is told to the host each time, and to the log once a minute", () => {
+  const now = { ms: 1 }, told: unknown[] = [];
+  const core = coreOf(now, (detail) => told.push([detail?.child, detail?.why, detail?.before]));
+  const removals = new Removals(core, { all: () => [], among: () => [], dismiss: () => {} });
+  for (const site of ["e1", "e2"]) core.rows.put(core.own(removedKey(site), encodeJson({ atMs: 1 })));
+  const dial = (site: string) =>
+    assert.ok(removals.refuses(site, { replica: 0, parentReplica: 0, cursor: 0 }));
+  for (const site of ["e1", "e1", "e2", "e1"]) dial(site);
+  now.ms += QUIET_MS;
+  dial("e1");
+  assert.deepEqual(told, [
+    ["e1", "removed", 0],
+    ["e1", "removed", null],
+    ["e2", "removed", 0],
+    ["e1", "removed", null],
+    ["e1", "removed", 2],
+  ]);
+  assert.equal(core.counters["child_removed"], 5);
+});
+
+Deno.test("a site ends the numbers that it was given and did not take, once it knows which those are", async () => {
+  const core = coreOf();
+  const removals = new Removals(core, { all: () => [], among: () => [], dismiss: () => {} });
+  const write = (key: Key, value: unknown) => core.rows.put(core.own(key, encodeJson(value)));
+  // With a blank disk it said hello to `lost` and then to the root, where it is 6 and later, on the same disk, 9.
+  const under = (parent: string, from: number) => ({
+    site: "c",
+    path: ["root", parent, "c"],
+    parent: 3,
+    from,
+  });
+  for (
+    const [number, claim] of [[5, under("lost", 0)], [7, under("lost", 0)], [
+      8,
+      under("elsewhere", 6),
+    ]] as const
+  ) {
+    write(replicaKey(number), claim);
+  }
+  write(replicaKey(6), { site: "c", path: ["root", "c"], parent: 1, from: 0 });
+  write(replicaKey(9), { site: "c", path: ["root", "c"], parent: 1, from: 6 });
+  write(endedKey(5), { stable: 3 });
+  core.replica = 9;
+  core.setPath(["root"]);
+  const ends = () => [5, 6, 7, 8, 9].map((number) => core.topology.recordedEnd(number));
+  await removals.sweep();
+  assert.deepEqual(ends(), [3, undefined, undefined, undefined, undefined], "before it has all system rows");
+  core.coverage.add(SYSTEM_RANGE);
+  core.topology.departed.add("c");
+  await removals.sweep();
+  assert.deepEqual(ends(), [3, undefined, 0, 0, undefined], "neither its own nor the one that it was before");
+});
+
+Deno.test("a site whose parent asked twice for its number, and was lost, is taken elsewhere under the later one (R5)", () => {
+  const core = coreOf();
+  const removals = new Removals(core, { all: () => [], among: () => [], dismiss: () => {} });
+  const write = (key: Key, value: unknown) => core.rows.put(core.own(key, encodeJson(value)));
+  const given = (number: number, parent: number) =>
+    write(replicaKey(number), { site: "e", path: ["root", "lost", "e"], parent, from: 0 });
+  given(5, 3);
+  given(7, 3);
+  const isRefused = (replica: number) => removals.refuses("e", { replica, parentReplica: 3, cursor: 0 });
+  assert.equal(isRefused(7), false);
+  assert.equal(isRefused(5), true, "7 is the disk that lives");
+  given(8, 4);
+  assert.equal(isRefused(8), false, "the next disk of that parent took this one for the site's");
+  assert.equal(isRefused(7), true);
+  write(replicaKey(9), { site: "e", path: ["root", "other", "e"], parent: 2, from: 8 });
+  assert.equal(isRefused(9), false, "it has been elsewhere since");
+  write(replicaKey(10), { site: "e", path: ["root", "third", "e"], parent: 6, from: 0 });
+  assert.equal(isRefused(9), true, "another disk lives below a third");
+});
+
+Deno.test("a site that said that its number was void is no child, whatever its parent had written of it", () => {
+  const core = coreOf();
+  const write = (key: Key, value: unknown) => core.rows.put(core.own(key, encodeJson(value)));
+  const below = () => core.topology.joinedBelow("c");
+  // It was a child of the root, said hello here, and went back before it was answered.
+  write(replicaKey(4), { site: "e", path: ["root", "e"], parent: 1, from: 0 });
+  write(replicaKey(8), { site: "e", path: ["root", "c", "e"], parent: 3, from: 4 });
+  write(endedKey(4), { stable: 1, next: 8 });
+  write(siteKey("e"), { id: "e", parent: "c", number: 8 });
+  assert.deepEqual(below(), ["e"]);
+  write(endedKey(8), { stable: 0 });
+  assert.deepEqual(below(), []);
+});
+
+Deno.test("a site that has taken its number under another parent is no child, whatever this one had written of it", () => {
+  const core = coreOf();
+  const write = (key: Key, value: unknown) => core.rows.put(core.own(key, encodeJson(value)));
+  const below = () => core.topology.joinedBelow("c");
+  // It was a child of this site, whose disk was lost. While it was asked a number for, the child went elsewhere.
+  write(replicaKey(8), { site: "e", path: ["root", "c", "e"], parent: 5, from: 0 });
+  write(replicaKey(13), { site: "e", path: ["root", "c", "e"], parent: 9, from: 8 });
+  write(siteKey("e"), { id: "e", parent: "c", number: 13 });
+  write(endedKey(8), { stable: 1, next: 13 });
+  assert.deepEqual(below(), ["e"]);
+  write(replicaKey(10), { site: "e", path: ["root", "d", "e"], parent: 2, from: 8 });
+  core.rows.put({ ...core.own(keptKey(8), encodeJson({ floor: 0, known: 0, whole: true })), replica: 10 });
+  // It ends what it took to be the one that 13 goes on with: 13 itself is void.
+  write(endedKey(10), { stable: 1, next: 13 });
+  assert.deepEqual(below(), []);
+});
+
+Deno.test("a site that was let in again and lost before it joined can be removed again", async () => {
+  const scene = new Scene({ root: { parent: null, linkMs: 0 }, e: { parent: "root", linkMs: 1 } });
+  await scene.start();
+  const { members } = scene.process("root").replica;
+  const remove = async (id: string) => (await scene.done(members.remove(id))).kind;
+  scene.site("e").wipe();
+  assert.equal(await remove("nobody"), "unknown");
+  assert.equal(await remove("root"), "root");
+  assert.equal(await remove("e"), "removed");
+  assert.equal(await remove("e"), "unknown", "it is removed already");
+  assert.equal(await scene.done(members.admit("e")), true);
+  assert.equal(await remove("e"), "removed");
+  assert.equal(members.isRemoved("e"), true);
+});

@@ -1,0 +1,72 @@
+/** What the rows of sites and their incarnations say together (store/members/topology.ts). */
+import { strictEqual } from "node:assert/strict";
+import type { Key } from "../../../store/model/key.ts";
+import { encodeJson, type Ended, endedKey, replicaKey, Topology } from "../../../store/members/topology.ts";
+
+/** A topology that has taken in rows, in this order. */
+function told(...rows: readonly (readonly [Key, unknown])[]): Topology {
+  const topology = new Topology();
+  for (const [i, [key, value]] of rows.entries()) {
+    const row = { key, value: encodeJson(value), clock: i + 1, replica: 1, position: i + 1, known: 0 };
+    topology.apply({ ...row, expiresAtMs: 0 });
+  }
+  return topology;
+}
+
+const given = (number: number, path: readonly string[], parent: number, from = 0) =>
+  [replicaKey(number), { site: path.at(-1) ?? "", path, parent, from }] as const;
+const ended = (number: number, end: Ended) => [endedKey(number), end] as const;
+
+Deno.test("topology says what is left of an incarnation when the numbers above it lead round and round", () => {
+  // a was on its way below b and came back, as 2; then b went below a, and elsewhere.
+  const rows = [
+    given(1, ["root"], 0),
+    given(2, ["root", "a"], 1),
+    given(3, ["root", "b"], 1),
+    given(4, ["root", "b", "a"], 3, 2),
+    given(5, ["root", "a", "b"], 2, 3),
+    given(6, ["root", "a", "e"], 2),
+    given(7, ["root", "b", "e"], 3),
+    ended(2, { stable: 20, next: 4 }),
+    ended(4, { stable: 0, unused: true }),
+    ended(3, { stable: 30, next: 5 }),
+    ended(5, { stable: 40 }),
+  ] as const;
+  const topology = told(...rows);
+  strictEqual(topology.ended(6), 20, "what a had pushed to the root");
+  strictEqual(topology.ended(7), 30, "what b had, before it went below a and its disk was lost");
+});
+
+Deno.test("topology looks no further where an incarnation is said to stand below itself, or below a later one", () => {
+  const topology = told(
+    given(1, ["root"], 0),
+    given(2, ["root", "a"], 2),
+    given(3, ["root", "a", "b"], 4),
+    given(4, ["root", "a", "c"], 3),
+    ended(4, { stable: 40, gap: 1 }),
+  );
+  strictEqual(topology.movingSince(2, 0), Infinity);
+  strictEqual(topology.movingSince(3, 0), Infinity);
+  strictEqual(topology.mayHaveLost(2, [null, 1], 50), false);
+  strictEqual(topology.mayHaveLost(3, [null, null, 1], 50), false);
+});
+
+Deno.test("topology says what is left of a site that all those above it took along over a hundred moves", () => {
+  const LEVELS = 8, MOVES = 100;
+  const names = Array.from({ length: LEVELS }, (_, level) => `site-${level}`);
+  const rows: (readonly [Key, unknown])[] = [given(1, ["root"], 0)];
+  const numberOf = (level: number, move: number) => level < 0 ? 1 : 2 + move * LEVELS + level;
+  for (let move = 0; move < MOVES; move++) {
+    for (let level = 0; level < LEVELS; level++) {
+      const path = ["root", ...names.slice(0, level + 1)],
+        before = move === 0 ? 0 : numberOf(level, move - 1);
+      const number = numberOf(level, move);
+      rows.push(given(number, path, numberOf(level - 1, move), before));
+      if (before !== 0) rows.push(ended(before, { stable: before, next: number }));
+    }
+  }
+  // Looked at one by one, all ways up would be a hundred to the seventh.
+  const first = numberOf(LEVELS - 1, 0);
+  strictEqual(told(...rows).ended(first), first);
+  strictEqual(told(...rows).ended(numberOf(LEVELS - 1, MOVES - 1)), undefined);
+});

@@ -1,0 +1,54 @@
+import { strict as assert } from "node:assert";
+import fc from "fast-check";
+import { CodecError } from "../../../store/model/codec.ts";
+import { F_MAX, TUPLE_BYTES_MAX } from "../../../store/model/limits.ts";
+import { decodePacket, encodePacket, type Entry, type Packet } from "../../../store/owners/packet.ts";
+import { anyPacket } from "./packet_arbitrary.ts";
+
+const EMPTY: Packet = {
+  boot: 1,
+  to: 0,
+  seq: 1,
+  greeting: 0,
+  list: 0,
+  isListEnd: false,
+  receipts: [],
+  missing: [],
+  entries: [],
+  forget: [],
+};
+const entry: Entry = { id: "t", version: 1, owners: ["a", "b"], gone: false, payload: null };
+
+Deno.test("packet: what is encoded decodes to the same", () => {
+  fc.assert(fc.property(anyPacket, (packet) => {
+    assert.deepEqual(decodePacket(encodePacket(packet)), structuredClone(packet));
+  }));
+});
+
+Deno.test("packet: tuples beyond their limits, owners twice and bad ids are refused", () => {
+  const rows: [Partial<Entry>, RegExp][] = [
+    [{ payload: new Uint8Array(TUPLE_BYTES_MAX + 1) }, /a tuple has 1048577 bytes, more than 1048576/],
+    [{ owners: [] }, /0 owners/],
+    [{ owners: ["a", "a"] }, /2 owners: expected up to 9, each once/],
+    [{ owners: Array.from({ length: F_MAX + 2 }, (_, i) => `s${i}`) }, /10 owners/],
+    [{ id: "" }, /bad id/],
+    [{ id: "x".repeat(101) }, /bad id/],
+  ];
+  for (const [change, says] of rows) {
+    const bytes = encodePacket({ ...EMPTY, entries: [{ ...entry, ...change }] });
+    assert.throws(
+      () => decodePacket(bytes),
+      (error) => error instanceof CodecError && says.test(error.message),
+    );
+  }
+});
+
+Deno.test("packet: a hundred small tuples cost some 20 bytes each beside their payloads", () => {
+  const entries = Array.from({ length: 100 }, (_, i) => ({
+    ...entry,
+    id: `2k9f8z3q1.${i.toString(36)}`,
+    payload: new Uint8Array(64),
+  }));
+  const bytes = encodePacket({ ...EMPTY, entries }).length / 100 - 64;
+  assert.ok(bytes < 21, `${bytes}`);
+});

@@ -1,0 +1,244 @@
+/** What a producer of tuples is told (store/owners/tuples.ts). */
+import { strict as assert } from "node:assert";
+import { MemoryStorage } from "../../../runtime/storage/memory.ts";
+import { decodePacket, encodePacket, type Packet } from "../../../store/owners/packet.ts";
+import { Tuples, type TuplesPorts } from "../../../store/owners/tuples.ts";
+import type { Commit, Storage } from "../../../store/model/ports.ts";
+import { World } from "../../sim/world.ts";
+
+const BOOT = 1, OTHER_BOOT = 2;
+
+/** A site whose one fellow answers when it is told to. */
+class Site {
+  readonly world = new World();
+  readonly acted: string[] = [];
+  readonly refused: string[] = [];
+  answers = false;
+  heard: (packet: Packet) => void = () => {};
+  tuples: Tuples | null = null;
+
+  ports(storage: Storage): TuplesPorts {
+    const { world } = this;
+    return {
+      site: "a",
+      boot: BOOT,
+      clock: {
+        nowMs: () => world.nowMs,
+        steadyMs: () => world.nowMs,
+        after: (ms, run) => world.after(ms, run),
+        turn: () => world.sleep(0),
+      },
+      nowMs: () => world.nowMs,
+      storage,
+      send: (to, bytes) => {
+        if (to !== "b") return Promise.resolve();
+        this.heard(decodePacket(bytes));
+        if (this.answers) world.after(5, () => this.#answer(decodePacket(bytes)));
+        return Promise.resolve();
+      },
+      fellows: {
+        f: 1,
+        choose: (_, without) =>
+          without("b") ? { owners: ["a"], missing: 1 } : { owners: ["a", "b"], missing: 0 },
+        isKnown: (site) => site !== "stranger",
+        isStranger: (site) => site === "stranger",
+        standing: () => "alive",
+        watch: () => () => {},
+        measured: () => {},
+        onChange: () => () => {},
+      },
+      refused: (event, from) => void this.refused.push(`${event} ${from}`),
+      fatal: (error) => {
+        throw error;
+      },
+    };
+  }
+
+  async start(storage: Storage): Promise<Tuples> {
+    const ports = this.ports(storage);
+    return this.tuples = await Tuples.open(ports, { mine: (id) => void this.acted.push(id), lost: () => {} });
+  }
+
+  /** It takes everything, and knows nothing that was not told. */
+  #answer(packet: Packet): void {
+    if (packet.seq === 0) return;
+    this.tuples?.received(
+      "b",
+      encodePacket({
+        boot: OTHER_BOOT,
+        to: BOOT,
+        seq: 0,
+        greeting: 0,
+        list: packet.greeting,
+        isListEnd: packet.greeting !== 0,
+        receipts: [{ seq: packet.seq, full: false }],
+        missing: [],
+        entries: [],
+        forget: [],
+      }),
+    );
+  }
+
+  /** What becomes of a promise within a time. */
+  async within<T>(ms: number, promise: Promise<T>): Promise<T | string> {
+    let outcome: T | string = "nothing";
+    promise.then((value) => outcome = value, (error) => outcome = String(error.code));
+    await this.world.run(this.world.nowMs + ms);
+    return outcome;
+  }
+}
+
+const payload = new Uint8Array(10);
+
+Deno.test("tuples: a producer that was refused and comes again with the same id is told the truth", async () => {
+  const site = new Site();
+  const tuples = await site.start(new MemoryStorage());
+  assert.equal(await site.within(3_000, tuples.store(payload, "x")), "owners_missing");
+  assert.equal(await site.within(3_000, tuples.store(payload, "x")), "owners_missing");
+  site.answers = true;
+  await site.world.run(site.world.nowMs + 10_000);
+  assert.equal(await site.within(3_000, tuples.store(payload, "x")), "x");
+  assert.deepEqual(site.acted, ["x"]);
+});
+
+Deno.test("tuples: and after a restart of the site too", async () => {
+  const site = new Site(), storage = new MemoryStorage();
+  const before = await site.start(storage);
+  assert.equal(await site.within(3_000, before.store(payload, "x")), "owners_missing");
+  const tuples = await site.start(storage);
+  assert.equal(await site.within(100, tuples.store(payload, "x")), "owners_missing");
+});
+
+Deno.test("tuples: a producer that comes again with what was acted on already is told that it is stored", async () => {
+  const site = new Site();
+  const tuples = await site.start(new MemoryStorage());
+  site.answers = true;
+  assert.equal(await site.within(1_000, tuples.store(payload, "x")), "x");
+  site.answers = false;
+  await site.within(100, tuples.remove("x"));
+  assert.equal(await site.within(100, tuples.store(payload, "x")), "x");
+  assert.deepEqual(site.acted, ["x"]);
+});
+
+const HEAD = { to: BOOT, greeting: 0, list: 0, isListEnd: false };
+const NONE = { receipts: [], missing: [], forget: [], entries: [] };
+
+Deno.test("tuples: one whose owners were never heard of is refused, and nobody takes those for dead", async () => {
+  const site = new Site();
+  const tuples = await site.start(new MemoryStorage());
+  const receipts: boolean[] = [];
+  site.heard = (packet) => receipts.push(...packet.receipts.map(({ full }) => full));
+  const tell = async (seq: number, id: string, version: number, owners: string[], isLight = false) => {
+    const entry = { id, version, owners, gone: false, payload: isLight ? null : payload };
+    tuples.received("b", encodePacket({ ...HEAD, ...NONE, boot: OTHER_BOOT, seq, entries: [entry] }));
+    await site.world.run(site.world.nowMs + 50);
+  };
+  await tell(1, "new", 1, ["b", "a", "stranger"]);
+  await tell(2, "known", 1, ["b", "a"]);
+  assert.deepEqual(receipts, [true, false]);
+  assert.deepEqual(tuples.debugEntries().map(({ id }) => id), ["known"]);
+  await tell(3, "known", 2, ["stranger", "a"], true);
+  await site.world.run(site.world.nowMs + 10_000);
+  assert.deepEqual(tuples.debugEntries().map(({ owners }) => owners), [["stranger", "a"]]);
+  assert.deepEqual(site.acted, []);
+  assert.deepEqual(site.refused, ["owner_unknown b", "owner_unknown b"]);
+});
+
+Deno.test("tuples: an owner without room for what it had lost is offered it again, and the status says so", async () => {
+  const site = new Site();
+  const tuples = await site.start(new MemoryStorage());
+  site.answers = true;
+  assert.equal(await site.within(1_000, tuples.store(payload, "x")), "x");
+  // Its disk is gone, and what is left of its room with it.
+  site.answers = false;
+  let hasRoom = false, offers = 0;
+  site.heard = ({ seq, greeting, entries }) => {
+    const full = entries.filter((entry) => entry.payload !== null), isFull = full.length > 0 && !hasRoom;
+    offers += full.length;
+    const missing = entries.filter((entry) => entry.payload === null && !entry.gone).map(({ id }) => id);
+    const receipts = seq === 0 ? [] : [{ seq, full: isFull }];
+    const answer = { ...HEAD, ...NONE, boot: OTHER_BOOT + 1, seq: 0, receipts, missing };
+    const list = { list: greeting, isListEnd: greeting !== 0 };
+    site.world.after(5, () => tuples.received("b", encodePacket({ ...answer, ...list })));
+  };
+  tuples.received("b", encodePacket({ ...HEAD, ...NONE, boot: OTHER_BOOT + 1, seq: 0 }));
+  await site.world.run(site.world.nowMs + 1_000);
+  assert.deepEqual([offers, tuples.status().short], [1, 1]);
+  await site.world.run(site.world.nowMs + 30_000);
+  assert.ok(offers > 1 && offers < 8, `offered ${offers} times in half a minute`);
+  hasRoom = true;
+  await site.world.run(site.world.nowMs + 15_000);
+  assert.equal(tuples.status().short, 0);
+  const before = offers;
+  await site.world.run(site.world.nowMs + 30_000);
+  assert.equal(offers, before, "once it has it nothing is offered any more");
+});
+
+Deno.test("tuples: a site that returns acts on its own when the other owner was heard, however long that takes (O2)", async () => {
+  const site = new Site(), storage = new MemoryStorage();
+  const before = await site.start(storage);
+  site.answers = true;
+  assert.equal(await site.within(1_000, before.store(payload, "x")), "x");
+  await before.close();
+  site.acted.length = 0;
+  site.answers = false;
+  await site.start(storage);
+  await site.world.run(site.world.nowMs + 10_000);
+  assert.deepEqual(site.acted, [], "the other one may have adopted it, and be done");
+  site.heard = (packet) => {
+    // All that it has is the same tuple, as it was.
+    const entry = { id: "x", version: 1, owners: ["a", "b"], gone: false, payload: null };
+    const list = { list: packet.greeting, isListEnd: packet.greeting !== 0, entries: [entry] };
+    const receipts = packet.seq === 0 ? [] : [{ seq: packet.seq, full: false }];
+    const answer = encodePacket({ ...HEAD, ...NONE, boot: OTHER_BOOT, seq: 0, receipts, ...list });
+    site.world.after(5, () => site.tuples?.received("b", answer));
+  };
+  await site.world.run(site.world.nowMs + 10_000);
+  assert.deepEqual(site.acted, ["x"]);
+});
+
+Deno.test("tuples: what comes while a site stops begins no step beside its last one (H1)", async () => {
+  class SlowStorage extends MemoryStorage {
+    steps = 0;
+    written = Promise.withResolvers<void>();
+    override async commit(step: Commit): Promise<void> {
+      assert.equal(++this.steps, 1, "one at a time");
+      await this.written.promise;
+      await super.commit(step);
+      this.steps--;
+    }
+  }
+  const site = new Site(), storage = new SlowStorage();
+  const tuples = await site.start(storage);
+  storage.written.resolve();
+  site.answers = true;
+  assert.equal(await site.within(1_000, tuples.store(payload, "x")), "x");
+  const receipts: number[] = [];
+  site.heard = (packet) => void receipts.push(...packet.receipts.map(({ seq }) => seq));
+  let seq = 9;
+  const offer = () => {
+    const entry = { id: `y${++seq}`, version: 1, owners: ["b", "a"], gone: false, payload };
+    tuples.received("b", encodePacket({ ...HEAD, ...NONE, boot: OTHER_BOOT, seq, entries: [entry] }));
+  };
+  storage.written = Promise.withResolvers();
+  const removed = tuples.remove("x");
+  await site.world.run(site.world.nowMs + 100);
+  let isClosed = false;
+  const closing = tuples.close().then(() => isClosed = true);
+  for (let steps = 1; !isClosed; steps++) {
+    assert.ok(steps <= 5, "it does not wait for what comes");
+    offer();
+    site.world.after(50, offer);
+    const { resolve } = storage.written;
+    storage.written = Promise.withResolvers();
+    resolve();
+    await site.world.run(site.world.nowMs + 100);
+  }
+  await closing;
+  await removed;
+  assert.ok(receipts.length > 0 && receipts.length < seq - 9, "not the last one, at least");
+  storage.written.resolve();
+  const kept = await Tuples.open(site.ports(storage), { mine: () => {}, lost: () => {} });
+  const ids = kept.debugEntries().map(({ id }) => id);
+  for (const told of receipts) assert.ok(ids.includes(`y${told}`), `y${told} was said to be on disk`);
+});

@@ -1,0 +1,85 @@
+/** Answers to questions of a process that has died (store/model/question.ts). */
+import { strict as assert } from "node:assert";
+import { MemoryStorage } from "../../../runtime/storage/memory.ts";
+import { Core } from "../../../store/core/core.ts";
+import { Handoff } from "../../../store/session/handoff.ts";
+import { packKey } from "../../../store/model/key.ts";
+import { type Ask, decodeMessage } from "../../../store/wire/message.ts";
+import { encodeJson, replicaKey } from "../../../store/members/topology.ts";
+import { Wards } from "../../../store/wards/wards.ts";
+import { Draws } from "../../sim/random.ts";
+import { START_MS, World } from "../../sim/world.ts";
+
+/** A process of site d below the root, which knows of sites s and t. */
+function processOf(world: World, draws: Draws) {
+  const asks: Ask[] = [];
+  const core = new Core(
+    { site: "d", parent: "root", tier: "edge", url: "", linkAddress: "", capacityBytes: 1e9 },
+    {
+      clock: {
+        nowMs: () => START_MS + world.nowMs,
+        steadyMs: () => START_MS + world.nowMs,
+        after: (ms, callback) => world.after(ms, callback),
+        turn: () => world.sleep(0),
+      },
+      random: draws,
+      storage: new MemoryStorage(),
+      network: {
+        send: (_, bytes) => {
+          const message = decodeMessage(bytes);
+          if (message.kind === "ask") asks.push(message);
+          return Promise.resolve();
+        },
+      },
+      fatal: (error) => {
+        throw error;
+      },
+      note: () => {},
+    },
+  );
+  core.replica = 9;
+  core.setPath(["root"]);
+  const root = { site: "root", path: ["root"], parent: 0, from: 0 };
+  core.rows.put(core.own(replicaKey(1), encodeJson(root)));
+  for (const [number, site] of [[9, "d"], [5, "s"], [6, "t"]] as const) {
+    const claim = { site, path: ["root", site], parent: 1, from: 0 };
+    core.rows.put(core.own(replicaKey(number), encodeJson(claim)));
+  }
+  const wards = new Wards(core, {
+    wanted: () => [],
+    policy: () => "fail",
+    moved: () => {},
+    fail: () => {},
+    afterCommit: () => Promise.resolve(),
+    stableOwn: () => 0,
+  });
+  const handoff = new Handoff(core, { stableOwn: () => 0, eager: () => {}, wards });
+  const arrive = async (replica: number) => {
+    const token = {
+      session: new Uint8Array(16),
+      sequence: 1,
+      replica,
+      clock: 7,
+      path: [null, 3],
+      open: false,
+    };
+    return await handoff.arrive(token, "");
+  };
+  return { core, handoff, asks, arrive };
+}
+
+Deno.test("handoff: what was asked by a process that died is no answer to the next one", async () => {
+  const world = new World(), draws = new Draws("handoff ids");
+  const before = processOf(world, draws.fork("before")), after = processOf(world, draws.fork("after"));
+  before.arrive(5).catch(() => {});
+  const arrived = after.arrive(6).then(() => "carried", () => "told");
+  await world.run(10);
+  const key = packKey(["of another session"]);
+  const clock = after.core.clock.tick();
+  const row = { key, clock, replica: 5, known: 1, expiresAtMs: 0, value: new Uint8Array(1) };
+  const answer = { kind: "carry", outcome: "rows", need: 0, clock, rows: [row] } as const;
+  after.handoff.answered("s", { ...answer, id: before.asks[0]?.id ?? 0 });
+  await world.run(3_000);
+  assert.equal(await arrived, "told");
+  assert.deepEqual(await after.core.rows.lookup([key]), [undefined]);
+});

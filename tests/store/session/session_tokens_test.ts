@@ -1,0 +1,59 @@
+/** What a session's token has to say of what it has touched here: each step of a schedule is put in its place. */
+import { equal, notEqual, ok } from "node:assert/strict";
+import { Scene } from "../../sim/scene.ts";
+
+const HORIZON_MS = 300;
+const TREE = {
+  root: { parent: null, linkMs: 0 },
+  e1: { parent: "root", linkMs: 1 },
+  e2: { parent: "root", linkMs: 1 },
+  e3: { parent: "root", linkMs: 1 },
+} as const;
+
+Deno.test("a token's clock is that at which a row came here, not the row's version (E4)", async () => {
+  const scene = new Scene(TREE);
+  await scene.start();
+  const writer = await scene.attach("e1");
+  for (const site of ["e2", "e3"]) await scene.read(await scene.attach(site), 0);
+  scene.network.partition("e1", "root", Infinity);
+  await scene.write(writer, 0, 1);
+  await scene.pass(1_000); // it is old when it is carried
+  scene.network.stall("e2", "root", scene.world.nowMs + 5_000);
+  const carried = await scene.attach("e2", writer.token(false));
+  equal(carried.how, "carry");
+  // Where it was written it is gone, and nothing of that site holds the root's stable clock back any more.
+  scene.site("e1").wipe();
+  scene.network.block("e1", "root", 0);
+  await scene.site("e1").start();
+  await scene.pass(1_000);
+  const reader = await scene.attach("e2");
+  equal(await scene.read(reader, 0), 1);
+  const elsewhere = await scene.attach("e3", reader.token(false));
+  notEqual(elsewhere.how, "nothing");
+  equal(await scene.read(elsewhere, 0), 1);
+});
+
+Deno.test("what is not there counts as the deletion that left it so, also when that is collected (E2)", async () => {
+  const scene = new Scene(TREE, { horizonMs: HORIZON_MS });
+  await scene.start();
+  const writer = await scene.attach("e1");
+  await scene.write(writer, 0, 1);
+  await scene.pass(100);
+  for (const site of ["e2", "e3"]) equal(await scene.read(await scene.attach(site), 0), 1);
+  // Nothing comes down to e3 for a while, and what it says goes up.
+  scene.network.stall("root", "e3", scene.world.nowMs + 10 * HORIZON_MS);
+  await scene.done(writer.write([{ kind: "delete", key: scene.keyspace.key(0) }]));
+  const other = await scene.attach("e3");
+  for (let i = 0; i < 4; i++) {
+    await scene.pass(HORIZON_MS);
+    await scene.write(other, 1, 2 + i); // who hears nothing says nothing of itself otherwise
+  }
+  await scene.pass(100);
+  const counters = scene.process("e2").replica.status().counters;
+  ok((counters["collected"] ?? 0) > 0, "the deletion is forgotten");
+  const reader = await scene.attach("e2");
+  equal(await scene.read(reader, 0), null);
+  const attached = scene.process("e3").replica.attach(reader.token(false));
+  const elsewhere = await scene.done(Promise.resolve(attached));
+  equal(await scene.read(elsewhere, 0), null, "it does not live again");
+});

@@ -1,0 +1,106 @@
+/** What children that come back together are told (store/tree/flush_reads.ts). */
+import { strict as assert } from "node:assert";
+import { MemoryStorage } from "../../../runtime/storage/memory.ts";
+import { Child } from "../../../store/core/child.ts";
+import { Core } from "../../../store/core/core.ts";
+import { FlushReads } from "../../../store/tree/flush_reads.ts";
+import type { Key } from "../../../store/model/key.ts";
+import { Least } from "../../../store/model/least.ts";
+import type { Position, Row } from "../../../store/model/row.ts";
+
+const ROWS = 5_000;
+/** Child i covers the keys that i divides. */
+const DIVISORS = [1, 2, 7, 5_001] as const;
+
+async function setUp() {
+  const storage = new MemoryStorage();
+  let walks = 0;
+  const journal = storage.journal.bind(storage);
+  storage.journal = (after, upTo, limit) => {
+    walks++;
+    return journal(after, upTo, limit);
+  };
+  const rows = Array.from({ length: ROWS }, (_, i): Row => ({
+    key: `${i + 1}` as Key,
+    value: new Uint8Array(10),
+    clock: i,
+    replica: 1,
+    known: 0,
+    expiresAtMs: 0,
+    position: i + 1,
+  }));
+  await storage.commit({ rows, drop: [], records: new Map() });
+  const core = new Core({
+    site: "root",
+    parent: null,
+    tier: "root",
+    url: "",
+    linkAddress: "",
+    capacityBytes: 1e9,
+  }, {
+    clock: { nowMs: () => 0, steadyMs: () => 0, after: () => () => {}, turn: () => Promise.resolve() },
+    random: { bytes: (length) => new Uint8Array(length) },
+    storage,
+    network: { send: () => Promise.resolve() },
+    fatal: (error) => {
+      throw error;
+    },
+    note: () => {},
+  });
+  const mark = {
+    replica: 1,
+    head: ROWS,
+    clock: 0,
+    down: [],
+    stable: [],
+    reach: [],
+    watermark: 0,
+    floor: 0,
+    isFull: false,
+    partial: false,
+  };
+  const reads = new FlushReads(core, mark);
+  const children = DIVISORS.map((_, i) => {
+    const child = new Child(`edge-${i}`, 0, { stables: new Least(), floors: new Least() });
+    child.scanFrom = 100 * i;
+    return child;
+  });
+  const covers = (child: Child, key: Key) => Number(key) % (DIVISORS[children.indexOf(child)] ?? 1) === 0;
+  const subscribers = (key: Key) => children.filter((child) => covers(child, key));
+  const missed = async (child: Child): Promise<Key[]> => {
+    const has = (key: Key) => covers(child, key);
+    const chunks = await reads.changesSince(child, child.scanFrom ?? 0, { keys: [], has });
+    return chunks.flatMap((chunk) => chunk.rows.map(({ key }) => key));
+  };
+  const expected = (child: Child): Key[] =>
+    rows.filter(({ key, position }) => position > (child.scanFrom as Position) && covers(child, key))
+      .map(({ key }) => key);
+  return { reads, children, subscribers, missed, expected, walks: () => walks };
+}
+
+Deno.test("children that come back together get what each has missed, in one walk", async () => {
+  const { reads, children, subscribers, missed, expected, walks } = await setUp();
+  await reads.lookBack(children, subscribers);
+  const once = walks();
+  for (const child of children) assert.deepEqual(await missed(child), expected(child));
+  assert.equal(walks(), once);
+});
+
+Deno.test("a child that missed more than there is memory for gets it all the same", async () => {
+  const { reads, children, subscribers, missed, expected, walks } = await setUp();
+  await reads.lookBack(children, subscribers, 50_000);
+  const together = walks();
+  for (const child of children) assert.deepEqual(await missed(child), expected(child));
+  // The first covers everything: it alone takes a walk of its own.
+  assert.equal(walks(), 2 * together);
+});
+
+Deno.test("a child that said hello again since gets what it lacks by that", async () => {
+  const { reads, children, subscribers, missed, expected } = await setUp();
+  await reads.lookBack(children, subscribers);
+  const [first] = children;
+  assert.ok(first !== undefined);
+  first.connection++;
+  first.scanFrom = 7;
+  assert.deepEqual(await missed(first), expected(first));
+});

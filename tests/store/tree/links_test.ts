@@ -1,0 +1,95 @@
+/** What a parent still does for a child whose link has ended meanwhile (store/core/inboxes.ts B1, store/tree/downlinks.ts). */
+import { strict as assert } from "node:assert";
+import { MemoryStorage } from "../../../runtime/storage/memory.ts";
+import { Core } from "../../../store/core/core.ts";
+import { decodeMessage, encodeMessage, type Hello, type Message } from "../../../store/wire/message.ts";
+import type { Commit } from "../../../store/model/ports.ts";
+import { SiteReplica } from "../../../store/replica.ts";
+import { Draws } from "../../sim/random.ts";
+import { ProcessClock, World } from "../../sim/world.ts";
+
+/** A disk that takes nothing while it is held. */
+class HeldStorage extends MemoryStorage {
+  held: PromiseWithResolvers<void> | null = null;
+
+  override async commit(commit: Commit): Promise<void> {
+    await this.held?.promise;
+    await super.commit(commit);
+  }
+}
+
+/** A root, and what it says to its child `e`. */
+async function root() {
+  const world = new World(), storage = new HeldStorage(), said: Message[] = [];
+  const core = new Core({
+    site: "root",
+    parent: null,
+    tier: "root",
+    url: "",
+    linkAddress: "",
+    capacityBytes: 1e9,
+  }, {
+    clock: new ProcessClock(world, { skewMs: 0, drift: 0 }),
+    random: new Draws("links"),
+    storage,
+    network: {
+      send: (_, message) => {
+        said.push(decodeMessage(message));
+        return Promise.resolve();
+      },
+    },
+    fatal: (error) => {
+      throw error;
+    },
+    note: () => {},
+  });
+  const replica = new SiteReplica(core);
+  await replica.start();
+  await world.run(100);
+  const hello: Hello = {
+    kind: "hello",
+    replica: 0,
+    parentReplica: 0,
+    cursor: 0,
+    clock: 0,
+    tier: "edge",
+    url: "",
+    linkAddress: "",
+    coverage: [],
+  };
+  const welcomes = () => said.flatMap((message) => message.kind === "welcome" ? [message.replica] : []);
+  const says = () => replica.receive("e", encodeMessage(hello));
+  return { world, storage, core, replica, says, welcomes };
+}
+
+Deno.test("a blank site is not told the number of the one before it, whose link ended before the number had come", async () => {
+  const { world, storage, core, replica, says, welcomes } = await root();
+  storage.held = Promise.withResolvers();
+  replica.connected("e", "child");
+  says();
+  await world.run(200);
+  assert.deepEqual(core.topology.living("e"), [2], "it has a number, which is not on disk yet");
+  replica.disconnected("e");
+  replica.connected("e", "child");
+  storage.held.resolve();
+  storage.held = null;
+  await world.run(400);
+  assert.deepEqual(welcomes(), [], "nobody has said hello on this link");
+  says();
+  await world.run(500);
+  assert.deepEqual(welcomes(), [3]);
+  assert.ok(core.topology.recordedEnd(2) !== undefined, "the number that nobody has heard is over");
+});
+
+Deno.test("a site whose link holds is told its number as soon as that is on disk", async () => {
+  const { world, storage, replica, says, welcomes } = await root();
+  storage.held = Promise.withResolvers();
+  replica.connected("e", "child");
+  says();
+  await world.run(200);
+  assert.deepEqual(welcomes(), []);
+  storage.held.resolve();
+  storage.held = null;
+  await world.run(300);
+  assert.deepEqual(welcomes(), [2]);
+});
