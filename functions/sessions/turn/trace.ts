@@ -17,7 +17,7 @@ const FRAMES_MAX = 3;
 /** An app's code, as isolates load it (runtime/isolate/inside/stateful_imports.ts). */
 const APP = "app:///";
 /** The executor's own frames, where no isolate has cut them. */
-const OWN = /\/functions\/(?:sessions\/turn|class|calls|tracked)\b/;
+const OWN = /(?<!\/tests)\/functions\/(?:sessions\/turn|class|calls|tracked)\b/;
 
 /** Collects them, where it is switched on. */
 export class Trace {

@@ -307,14 +307,17 @@ Deno.test("waitUntil work that never ends is cut off after its limit", async () 
 Deno.test("console output and uncaught errors are log lines of their request", async () => {
   await withPool(async (pool) => {
     const lines: string[] = [];
-    const app = appOf(`export default { fetch() {
+    const app = appOf(`export default { async fetch() {
       console.log("hello", { a: 1 });
       console.error("bad");
       setTimeout(() => { throw new Error("in a timer"); });
+      await new Promise((resolve) => setTimeout(resolve, 20));
       return new Response("x");
     } };`);
     await pool.call(app, callOf("/", { log: ({ level, text }) => lines.push(`${level} ${text}`) }));
-    assert.deepEqual(lines, ["info hello { a: 1 }", "error bad"]);
+    assert.deepEqual(lines.slice(0, 2), ["info hello { a: 1 }", "error bad"]);
+    assert.match(lines[2] ?? "", /^error Uncaught Error: in a timer\n/);
+    assert.equal(lines.length, 3);
     assert.equal(await responseOf(await pool.call(app, callOf("/"))).text(), "x");
   });
 });
