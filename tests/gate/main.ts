@@ -9,6 +9,7 @@
  */
 import { join } from "node:path";
 import { testsFailed } from "./counts.ts";
+import { cpuOfChildren } from "./cpu.ts";
 import { type Outcome, runSteps } from "./run.ts";
 import { type Step, STEPS } from "./steps.ts";
 
@@ -74,7 +75,10 @@ export async function main(args: readonly string[]): Promise<number> {
   const seconds = ((performance.now() - begun) / 1000).toFixed(0);
   const sum = (pick: (outcome: Outcome) => number) => outcomes.reduce((total, each) => total + pick(each), 0);
   const wrong = outcomes.filter((outcome) => !outcome.ok), failedSteps = wrong.map(({ step }) => step.name);
-  console.log(`\n${steps.length} steps in ${seconds} s`);
+  const cpuS = cpuOfChildren();
+  console.log(
+    `\n${steps.length} steps in ${seconds} s${cpuS === null ? "" : `, ${cpuS.toFixed(0)} s of CPU`}`,
+  );
   // Once more, where a step that ended an hour of lines ago is not looked for.
   for (const said of wrong.flatMap((each) => each.wrong.flatMap((output) => failures(output) ?? []))) {
     console.log(indent(said.slice(0, SUMMED_CHARS)));

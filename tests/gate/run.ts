@@ -9,6 +9,7 @@
  * R4  A step has passed when all its parts have; its counts are the sums of theirs.
  */
 import { stripVTControlCharacters } from "node:util";
+import { cpuOfChildren } from "./cpu.ts";
 import type { Counts, Part, Step } from "./steps.ts";
 
 /** What became of a step. */
@@ -39,6 +40,9 @@ const HEARTBEAT_MS = 30_000;
  * for each other, and that time is the third part's.
  */
 const LANES = 3;
+
+/** CPU seconds of children that have ended and were told of. */
+let toldCpuS = 0;
 
 /** What became of a part. */
 interface PartOutcome extends Counts {
@@ -158,13 +162,23 @@ async function runPart(step: Step, part: Part, runs: Runs): Promise<PartOutcome>
   ]);
   clearTimeout(limit);
   clearInterval(heartbeat);
-  if (part.name !== undefined) runs.say(`         ${name} ended after ${seconds()}`);
+  const cpu = cpuSaid();
+  if (part.name !== undefined) runs.say(`         ${name} ended after ${seconds()}${cpu}`);
   if (isLate) output.push(`stopped after its limit of ${step.limitS} s`);
   const counted = step.counts?.(output.join("\n")) ?? null;
   const passed = counted?.passed ?? (status.success ? 1 : 0);
   // A run that failed without a failed test (a leak, a crash, a limit) has failed all the same.
   const failed = status.success ? counted?.failed ?? 0 : Math.max(1, counted?.failed ?? 1);
   return { ok: status.success, passed, failed, output };
+}
+
+/** What the processes of a part that has just ended took of the cores; nothing where the system does not tell. */
+function cpuSaid(): string {
+  const cpuS = cpuOfChildren();
+  if (cpuS === null) return "";
+  const partS = cpuS - toldCpuS;
+  toldCpuS = cpuS;
+  return `, ${partS.toFixed(0)} s of CPU`;
 }
 
 async function collect(stream: ReadableStream<Uint8Array>, isShown: boolean): Promise<string> {
