@@ -4,7 +4,7 @@ import { assertUsable, Certificates } from "./certificates.ts";
 import { ConfigError, parseSiteConfig } from "./config.ts";
 import type { TlsFiles } from "./data_folder.ts";
 
-const PAIR = resolve(import.meta.dirname ?? ".", "..", "..", "tests", "link", "tls");
+const PAIR = resolve(import.meta.dirname ?? ".", "..", "..", "tests", "runtime", "link", "tls");
 
 async function setUp() {
   const folder = await Deno.makeTempDir({ prefix: "sojourn-certificates-" });

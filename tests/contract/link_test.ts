@@ -8,7 +8,7 @@ linkContract("TCP", () => TCP);
 linkContract("memory", () => new MemoryTransport());
 
 /** A certificate for localhost and 127.0.0.1, of an authority of the tests' own. */
-const pem = (name: string) => Deno.readTextFileSync(new URL(`../link/tls/${name}`, import.meta.url));
+const pem = (name: string) => Deno.readTextFileSync(new URL(`../runtime/link/tls/${name}`, import.meta.url));
 const TLS = { cert: pem("site.pem"), key: pem("site.key"), caCerts: [pem("ca.pem")] };
 
 linkContract("TLS", () => tlsTransport(TLS));
