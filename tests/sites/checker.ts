@@ -79,7 +79,11 @@ export interface Violation {
 type Say = (checker: string, message: string) => void;
 
 /** What says nothing of whether it was run. */
-const OUT_OF_REACH: ReadonlySet<string> = new Set(["failed: stateful_unreachable", "failed: wall_time"]);
+const OUT_OF_REACH: ReadonlySet<string> = new Set([
+  "failed: stateful_unreachable",
+  "failed: wall_time",
+  "failed: stateful_parked",
+]);
 
 /** What sessions asked each other for (WC9): all of them, also those that have ended. */
 export function checkCalls(ledgers: readonly Ledger[], excused: Excused): Violation[] {
