@@ -5,13 +5,14 @@
  * W1  A request always gets an answer; an error of ours is a problem, never an exception to `Deno.serve`.
  */
 import type { AppQueues } from "../isolate/app_queues.ts";
+import { acceptSocket, goneAnswer } from "../link/accept_socket.ts";
 import { addressOf } from "./address.ts";
 import type { AppGateway } from "./app_gateway.ts";
 import type { Arrival, Outcome } from "./arrival.ts";
 import { allowed, pageOrigin, shared } from "./cross_origin.ts";
 import { Departures } from "./departures.ts";
 import { refusal } from "./link_requests.ts";
-import { bridge, ClientSocket } from "./message_socket.ts";
+import { bridge, ClientSocket, type MessageSocket } from "./message_socket.ts";
 import { readable } from "./page_calls.ts";
 import { Problem, problemOf } from "./problem.ts";
 import { answeredProtocol, type RequestHead } from "./request_head.ts";
@@ -103,12 +104,13 @@ export class Gateway {
   }
 
   /** Whoever it is proves itself in the link's own handshake, as on the link listener. */
-  #link(request: Request, client: Client): Response {
+  async #link(request: Request, client: Client): Promise<Response> {
     const { remoteAddr } = client; // it is gone with the upgrade
-    const { socket, response } = Deno.upgradeWebSocket(request);
+    const accepted = await acceptSocket(request);
+    if (accepted === null) return goneAnswer();
     const source = remoteAddr.transport === "tcp" ? remoteAddr.hostname : "HTTP";
-    this.#services.link(socket, source).catch((error) => this.#services.fault(error));
-    return response;
+    this.#services.link(accepted.socket, source).catch((error) => this.#services.fault(error));
+    return accepted.response;
   }
 
   /** Nothing of the request can be read any more when it is upgraded. */
@@ -159,10 +161,12 @@ export class Gateway {
       }
       head = apps.head(arrival, address);
       const outcome = await apps.handle(arrival, head, address.app, null);
-      const response = outcome.kind === "response" ? outcome.response : this.#upgrade(request, address.app, {
-        ...outcome,
-        protocol: answeredProtocol(head, outcome.protocol),
-      });
+      const response = outcome.kind === "response"
+        ? outcome.response
+        : await this.#upgrade(request, address.app, {
+          ...outcome,
+          protocol: answeredProtocol(head, outcome.protocol),
+        });
       return telemetry.answered(arrival, response, departure.sinceMs);
     } catch (error) {
       this.#faulty(error);
@@ -173,8 +177,14 @@ export class Gateway {
     }
   }
 
-  #upgrade(request: Request, app: string, outcome: Extract<Outcome, { kind: "socket" }>): Response {
-    const { socket, response } = this.#accept(request, outcome);
+  async #upgrade(
+    request: Request,
+    app: string,
+    outcome: Extract<Outcome, { kind: "socket" }>,
+  ): Promise<Response> {
+    const accepted = await this.#accept(request, outcome);
+    if (accepted === null) return goneAnswer();
+    const { socket, response } = accepted;
     for (const [name, value] of outcome.headers) {
       if (name !== "sec-websocket-protocol") response.headers.append(name, value);
     }
@@ -188,11 +198,18 @@ export class Gateway {
     return response;
   }
 
-  #accept(request: Request, outcome: Extract<Outcome, { kind: "socket" }>): Deno.WebSocketUpgrade {
+  /** Null where the client has gone: the other end is told. */
+  async #accept(
+    request: Request,
+    outcome: Extract<Outcome, { kind: "socket" }>,
+  ): Promise<Deno.WebSocketUpgrade | null> {
+    const { protocol, socket } = outcome;
     try {
-      return Deno.upgradeWebSocket(request, outcome.protocol === "" ? {} : { protocol: outcome.protocol });
+      const accepted = await acceptSocket(request, protocol === "" ? {} : { protocol });
+      if (accepted === null) closeUnheard(socket, GONE);
+      return accepted;
     } catch (error) {
-      outcome.socket.close(1002, "");
+      closeUnheard(socket, PROTOCOL_ERROR);
       throw new Problem(
         "not_found",
         `this is no WebSocket handshake: ${error instanceof Error ? error.message : error}`,
@@ -203,6 +220,16 @@ export class Gateway {
   #faulty(error: unknown): void {
     if (problemOf(error) === null) this.#services.fault(error);
   }
+}
+
+/** Close codes of RFC 6455. */
+const GONE = 1001;
+const PROTOCOL_ERROR = 1002;
+
+/** Closes an end that has no other: what it still says is dropped. */
+function closeUnheard(socket: MessageSocket, code: number): void {
+  if (socket.cut === undefined) socket.close(code, "");
+  else socket.cut(code, "");
 }
 
 /** Of which no `Request` can be made. */

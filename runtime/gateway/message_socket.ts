@@ -142,8 +142,16 @@ export class ClientSocket implements MessageSocket {
     this.#hold = queues?.hold("socket from client", () => this.cut(TRY_LATER, "too much waits for this app"));
     socket.binaryType = "arraybuffer";
     this.#open = new Promise((resolve) => {
-      socket.addEventListener("open", () => resolve(), { once: true });
-      socket.addEventListener("close", () => resolve(), { once: true });
+      const late = setTimeout(() => {
+        this.cut(CLOSED_ABNORMALLY, "");
+        resolve();
+      }, OPEN_MS_MAX);
+      for (const event of ["open", "close"]) {
+        socket.addEventListener(event, () => {
+          clearTimeout(late);
+          resolve();
+        }, { once: true });
+      }
     });
     socket.addEventListener("message", (event) => {
       const data: unknown = event.data;
@@ -233,6 +241,8 @@ const TOO_BIG = 1009;
 const TOO_BIG_CLOSE_MS = 1_000;
 /** Try again later (the registry of close codes). */
 const TRY_LATER = 1013;
+/** One that does not open in this time never will: its client went while it was taken (link/accept_socket.ts). */
+const OPEN_MS_MAX = 10_000;
 /** How long the close of a client may take: the round trip of a bad network, and what was under way before. */
 const CLOSE_MS_MAX = 5_000;
 

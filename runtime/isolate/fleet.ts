@@ -5,6 +5,10 @@
  * L2  A call that comes back from an isolate that ended runs again only as C2 (call.ts) allows; the one that may
  *     have ended it runs again in an isolate of its own, so that it takes no other call down with it.
  * L3  Calls wait within bounds of number and of time (call_queue.ts); one that is sent away never began.
+ * L4  So do those that may have ended an isolate (L2): as many as calls may wait, and each as long as it may take to
+ *     answer. None waits for one before it that has its answer and goes on, as a stream or a WebSocket does, unless there
+ *     are as many isolates as there may be.
+ * L5  A call whose client has gone while it waited is not begun.
  */
 import { messageOf } from "./bodies.ts";
 import type { IsolateApp, PendingCall } from "./call.ts";
@@ -40,7 +44,7 @@ export class Fleet implements IsolateOwner {
   readonly #waiting = new CallQueue<PendingCall>();
   /** Runs while calls wait. */
   #look: ReturnType<typeof setInterval> | undefined;
-  #suspects: PendingCall[] = [];
+  #suspects: { readonly pending: PendingCall; readonly sinceMs: number }[] = [];
   /** The isolate that a suspect runs in; one at a time, so that suspects cost one process. */
   #cell: Isolate | undefined;
   #opening = 0;
@@ -104,18 +108,20 @@ export class Fleet implements IsolateOwner {
     this.isolates.delete(isolate);
     if (isolate === this.#cell) this.#cell = undefined;
     const why = end.kind === "closed" ? "it was closed" : end.why;
+    const nowMs = performance.now();
     const again: PendingCall[] = [];
     for (const { id, pending } of left.cut) {
       if (pending.answered) continue;
       if (!pending.mayRunAgain(id <= left.lastStarted) || this.#closed) {
         pending.fail("isolate_killed", `the isolate that ran the request was ended: ${why}`);
-      } else if (id === left.lastStarted) this.#suspects.push(pending);
+      } else if (id === left.lastStarted) this.#suspects.push({ pending, sinceMs: nowMs });
       else again.push(pending);
     }
-    if (again.length > 0) {
-      this.#waiting.return(again, performance.now());
-      this.#watch();
+    if (this.#suspects.length > this.app.limits.waitingMax) {
+      this.#suspects.shift()?.pending.fail(...SENT_AWAY);
     }
+    this.#waiting.return(again, nowMs);
+    if (this.#waiting.size + this.#suspects.length > 0) this.#watch();
     if (this.#waiting.size > 0) this.#drain();
     if (this.#suspects.length > 0) this.#openCell();
   }
@@ -124,7 +130,7 @@ export class Fleet implements IsolateOwner {
   async close(): Promise<void> {
     this.#closed = true;
     clearInterval(this.#look);
-    for (const pending of [...this.#waiting.takeAll(), ...this.#suspects]) {
+    for (const pending of [...this.#waiting.takeAll(), ...this.#suspects.map(({ pending }) => pending)]) {
       pending.fail("overloaded", "the site is stopping");
     }
     this.#suspects = [];
@@ -166,21 +172,48 @@ export class Fleet implements IsolateOwner {
     for (const pending of this.#waiting.takeAll()) pending.fail(outcome.code, outcome.message, outcome.stack);
   }
 
+  /** The next suspect gets an isolate of its own, when the one before it has left it. */
   #openCell(): void {
-    if (this.#closed || this.#openingCell || this.#cell !== undefined) return;
+    if (this.#closed || this.#openingCell || this.#cell !== undefined || this.#suspects.length === 0) return;
     this.#openingCell = true;
     this.#open(this.app, this).then((outcome) => {
       this.#openingCell = false;
-      const suspect = this.#suspects.shift();
-      if (outcome.kind === "failed") return suspect?.fail(outcome.code, outcome.message, outcome.stack);
-      if (outcome.isolate.hasEnded) return suspect?.fail("isolate_killed", "the isolate ended");
-      this.#cell = outcome.isolate;
-      if (suspect === undefined || suspect.answered || this.#closed) return void outcome.isolate.close();
-      begin(outcome.isolate, suspect, performance.now());
+      if (outcome.kind === "failed") return this.#refuseSuspects(outcome);
+      const { isolate } = outcome, suspect = this.#nextSuspect();
+      if (isolate.hasEnded) suspect?.fail("isolate_killed", "the isolate ended");
+      else if (suspect === undefined || this.#closed) return void isolate.close();
+      else {
+        this.#cell = isolate;
+        begin(isolate, suspect, performance.now());
+        suspect.answer.then(() => this.#leaveCell(isolate));
+      }
+      this.#openCell();
     });
   }
 
-  /** L3 */
+  /** The first that still wants an answer (L5). */
+  #nextSuspect(): PendingCall | undefined {
+    for (;;) {
+      const pending = this.#suspects.shift()?.pending;
+      if (pending === undefined || isWanted(pending)) return pending;
+    }
+  }
+
+  #refuseSuspects({ code, message, stack }: Refusal): void {
+    for (const { pending } of this.#suspects.splice(0)) pending.fail(code, message, stack);
+  }
+
+  /** It did not end its isolate: that is one like the others now, where there may be another (L4). */
+  #leaveCell(isolate: Isolate): void {
+    const others = this.isolates.size + this.#opening;
+    if (isolate !== this.#cell || isolate.isOver || others >= this.app.limits.isolatesMax) return;
+    this.#cell = undefined;
+    this.isolates.add(isolate);
+    if (this.#waiting.size > 0) this.#drain();
+    this.#openCell();
+  }
+
+  /** L3, L4 */
   #watch(): void {
     this.#look ??= setInterval(() => this.#shed(), LOOK_MS);
   }
@@ -193,7 +226,11 @@ export class Fleet implements IsolateOwner {
     for (const pending of this.#waiting.shed(nowMs)) {
       pending.fail("overloaded", `more requests of ${this.app.app} come than this site can do`);
     }
-    if (this.#waiting.size > 0) return;
+    const isLate = ({ pending, sinceMs }: { pending: PendingCall; sinceMs: number }) =>
+      nowMs - sinceMs >= pending.wallMs;
+    for (const { pending } of this.#suspects.filter(isLate)) pending.fail(...SENT_AWAY);
+    this.#suspects = this.#suspects.filter((each) => !isLate(each) && isWanted(each.pending));
+    if (this.#waiting.size + this.#suspects.length > 0) return;
     clearInterval(this.#look);
     this.#look = undefined;
   }
@@ -204,9 +241,23 @@ export class Fleet implements IsolateOwner {
       const isolate = this.#free();
       if (isolate === undefined) return this.grow();
       const pending = this.#waiting.next(nowMs);
-      if (pending !== undefined && !pending.answered) begin(isolate, pending, nowMs);
+      if (pending !== undefined && isWanted(pending)) begin(isolate, pending, nowMs);
     }
   }
+}
+
+/** What a suspect is told that was not run again. */
+const SENT_AWAY = [
+  "isolate_killed",
+  "the isolate that ran the request was ended, and there is none to run it again",
+] as const;
+
+/** Whether somebody waits for its answer (L5); where nobody does, it has one. */
+function isWanted(pending: PendingCall): boolean {
+  if (pending.call.signal?.aborted) {
+    pending.fail("overloaded", "the client has gone before the request was begun");
+  }
+  return !pending.answered;
 }
 
 /** One that can't be begun fails by itself: those behind it wait, too. */

@@ -14,6 +14,7 @@ import type { StatefulName } from "../../functions/sessions/home/mod.ts";
 import type { AgentScope } from "../deploy/roles.ts";
 import { bridge, ClientSocket, type MessageSocket } from "../gateway/message_socket.ts";
 import { Problem } from "../gateway/problem.ts";
+import { acceptSocket, goneAnswer } from "../link/accept_socket.ts";
 import { FRAME_BYTES_MAX, type FrameWay } from "../stateful/frame_way.ts";
 import { RefusedPeer, RelayedPeer } from "../stateful/relayed_peer.ts";
 import type { AgentHub, AgentOf } from "./agent_hub.ts";
@@ -44,7 +45,7 @@ export class AgentDoor {
   }
 
   /** @throws Problem */
-  handle(request: Request, path: string, scope: AgentScope | null): Response {
+  handle(request: Request, path: string, scope: AgentScope | null): Response | Promise<Response> {
     const query = Object.fromEntries(new URL(request.url).searchParams);
     if (path === "check") {
       const of = permitted(parsed(agentOf, query), scope);
@@ -97,8 +98,14 @@ export class AgentDoor {
     );
   }
 
-  #upgrade(request: Request, serve: (socket: MessageSocket) => Promise<void>, protocol?: string): Response {
-    const { socket, response } = Deno.upgradeWebSocket(request, protocol === undefined ? {} : { protocol });
+  async #upgrade(
+    request: Request,
+    serve: (socket: MessageSocket) => Promise<void>,
+    protocol?: string,
+  ): Promise<Response> {
+    const accepted = await acceptSocket(request, protocol === undefined ? {} : { protocol });
+    if (accepted === null) return goneAnswer();
+    const { socket, response } = accepted;
     const mine = new ClientSocket(socket, { messageBytesMax: FRAME_BYTES_MAX });
     this.#sockets.add(mine);
     serve(mine).catch(() => mine.close(1011, "")).finally(() => {
