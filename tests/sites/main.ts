@@ -10,6 +10,14 @@ import { simulateSites } from "./simulation.ts";
 
 const isFirst = Deno.args.includes("--first");
 const [from = "0", to = "100", plan] = Deno.args.filter((arg) => !arg.startsWith("--"));
+if (!(Number.isSafeInteger(Number(from)) && Number.isSafeInteger(Number(to)))) {
+  console.error(`FROM and TO are seeds, whole numbers, and not ${from} and ${to}`);
+  Deno.exit(2);
+}
+if (!Deno.args.includes("--shrink") && Number(to) <= Number(from)) {
+  console.error(`TO (${to}) is the seed after the last, and lies after FROM (${from})`);
+  Deno.exit(2);
+}
 const chosen = () => plan === undefined || plan === "drawn" ? {} : optionsOf(plan);
 if (Deno.args.includes("--shrink")) {
   const say = (text: string) => console.error(text);
