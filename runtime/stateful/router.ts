@@ -15,6 +15,8 @@
  *     once.
  * T6  A call that nobody waits for any more is not begun, where it was not: its home is told by the end of the request on
  *     the link. That is so for calls of stateful sessions; what a client asked for may be run when it has gone.
+ * T7  A stateful session is never told that a site stops: whom it asked may have run the call, and closed before it, and
+ *     what a session is told is in its log for good. It waits until it is closed itself; its next home asks anew.
  */
 import { HomeError, type Homes, type StatefulName } from "../../functions/sessions/home/mod.ts";
 import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
@@ -172,7 +174,10 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
           continue;
         }
         if (reply.kind === "problem") {
-          this.#giveUp(asked.name, reply, this.#clock.nowMs() - begunMs, late.signal);
+          // T7
+          const isPassing = reply.code === "draining" && asked.chain.length > 0;
+          const told = isPassing ? { ...reply, code: "superseded_home" } : reply;
+          this.#giveUp(asked.name, told, this.#clock.nowMs() - begunMs, late.signal);
         }
         this.#services.count("retried");
         await pause(this.#clock, pauseMs);

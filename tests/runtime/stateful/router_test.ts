@@ -220,6 +220,22 @@ Deno.test("a stateful session that calls another asks anew when its time is over
   sites.close();
 });
 
+Deno.test("a stateful session is not told that a site stops: its call may have been run (T7)", async () => {
+  const sites = new Sites(), edge = sites.at("edge-1");
+  let closed = 0;
+  edge.where = "edge-1";
+  edge.open = () => {
+    if (closed-- > 0) throw new HomeError("closed", "site edge-1 is stopping");
+    return "edge-1";
+  };
+  closed = 1;
+  await assert.rejects(sites.ask("edge-1", "r1"), { code: "draining" }, "a client asks elsewhere");
+  closed = 3;
+  assert.equal(await sites.ask("edge-1", "r2", ["cart/bob"]), "hi from edge-1");
+  assert.deepEqual([closed, edge.ran], [-1, ["r2"]]);
+  sites.close();
+});
+
 Deno.test("a home hears that its answers have arrived, straight or over a link", async () => {
   const sites = new Sites();
   sites.at("edge-1").where = sites.at("edge-2").where = "edge-2";
