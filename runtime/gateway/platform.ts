@@ -54,7 +54,9 @@ export interface PlatformServices {
   /** The admin handlers; null until the site is ready. */
   readonly admin: () => ((request: Request, role: Role | null) => Response | Promise<Response>) | null;
   /** Where agents come in (runtime/origins); null until the site is ready. */
-  readonly agents?: () => ((request: Request, path: string, scope: AgentScope | null) => Response) | null;
+  readonly agents?: () =>
+    | ((request: Request, path: string, scope: AgentScope | null) => Response | Promise<Response>)
+    | null;
   /** Who asked for a change, for the log; the call's path names things, and never has a secret's value. */
   readonly adminCall?: (
     /** `debug` for what the dev process tells each site of one fault that somebody asked for. */
@@ -114,7 +116,11 @@ export function platform(
 }
 
 /** An agent sees what sessions say, and speaks for those whom it attaches. */
-function agentOf(services: PlatformServices, request: Request, path: string): Response {
+function agentOf(
+  services: PlatformServices,
+  request: Request,
+  path: string,
+): Response | Promise<Response> {
   const holder = holderOf(services, request);
   if (holder === null) {
     throw new Problem(

@@ -67,7 +67,7 @@ export interface AppService {
   readonly isolates: IsolatePool;
   readonly stateful: Pick<StatefulService, "status" | "owed" | "storeWentBack" | "close">;
   /** Where agents come in. @throws Problem */
-  agents(request: Request, path: string, scope: AgentScope | null): Response;
+  agents(request: Request, path: string, scope: AgentScope | null): Response | Promise<Response>;
   readonly admin: (request: Request, role: Role | null) => Response | Promise<Response>;
   serveLink(request: LinkRequest): Promise<LinkReply>;
   close(): Promise<void>;
