@@ -2,7 +2,8 @@
  * What a home's log holds beside an isolate's own bytes: what the stateful session has seen of the store as of each
  * piece, and what the piece leaves open, so that whoever opens the log elsewhere sees at least that, and does the rest.
  *
- *   03 · byte flags · 1: token (token_bytes.ts), varint applied · 2: varint open · bytes, up to the end; 4: marks
+ *   03 · byte flags · 1: token (token_bytes.ts), varint applied · 2: varint open · 8: varint writer · bytes, up to the
+ *   end; 4: marks
  *   02 · bytes, up to the end: nothing was seen since, and nothing is open
  *   01 · token · sized bytes      00 · sized bytes      the form before (P4)
  *
@@ -15,6 +16,8 @@
  *     which only a mark in the store tells whether it was done (own_store.ts, O2).
  * P4  Tokens of the form before lag: what was read for their piece, and what was applied before it, may be missing in
  *     them. Whoever wrote them is asked for what it has told since; and they say nothing of what is open.
+ * P5  A base names its writer where its token does not: the number under which the run that took it writes, which stays what it
+ *     was when its site takes another. What follows in the log may be of it, and its epoch is in the base (run_versions.ts).
  */
 import type { TokenState } from "../../store/api/api.ts";
 import { Reader, Writer } from "../../store/model/codec.ts";
@@ -37,6 +40,8 @@ export interface PieceHead {
   /** P3 */
   readonly open: number;
   readonly marks: boolean;
+  /** P5 */
+  readonly writer?: number;
 }
 
 /** A piece, taken apart. */
@@ -51,12 +56,12 @@ export const OPEN_WORK = 1;
 
 /** Hosts' records leave it out (functions/sessions/sealed, CommitForm). A piece of the form before began with a flag. */
 const PLAIN = 2, HEADED = 3;
-const SEEN = 1, OPEN = 2, MARKS = 4;
+const SEEN = 1, OPEN = 2, MARKS = 4, WRITER = 8;
 
 /** Bytes with their head. */
 export function wrapPiece(head: PieceHead, bytes: Uint8Array): Uint8Array<ArrayBuffer> {
-  const { seen, open, marks } = head;
-  if (seen === null && open === 0 && !marks) {
+  const { seen, open, marks, writer: by } = head;
+  if (seen === null && open === 0 && !marks && by === undefined) {
     const piece = new Uint8Array(1 + bytes.length);
     piece[0] = PLAIN;
     piece.set(bytes, 1);
@@ -67,12 +72,14 @@ export function wrapPiece(head: PieceHead, bytes: Uint8Array): Uint8Array<ArrayB
     writeToken(writer, seen.token);
     return writer.bytes(bytes).done();
   }
-  writer.byte(HEADED).byte((seen === null ? 0 : SEEN) | (open === 0 ? 0 : OPEN) | (marks ? MARKS : 0));
+  const said = (seen === null ? 0 : SEEN) | (open === 0 ? 0 : OPEN) | (marks ? MARKS : 0);
+  writer.byte(HEADED).byte(said | (by === undefined ? 0 : WRITER));
   if (seen !== null) {
     writeToken(writer, seen.token);
     writer.uint(seen.applied);
   }
   if (open !== 0) writer.uint(open);
+  if (by !== undefined) writer.uint(by);
   return writer.raw(bytes).done();
 }
 
@@ -90,7 +97,7 @@ export function openPiece(piece: Uint8Array): OpenPiece {
 function headed(reader: Reader, piece: Uint8Array): OpenPiece {
   reader.byte();
   const flags = reader.byte();
-  if (flags === 0 || flags > (SEEN | OPEN | MARKS)) {
+  if (flags === 0 || flags > (SEEN | OPEN | MARKS | WRITER)) {
     throw new CodecError(`a piece of a log has the flags ${flags}`);
   }
   const token = (flags & SEEN) === 0 ? null : readToken(reader);
@@ -102,7 +109,11 @@ function headed(reader: Reader, piece: Uint8Array): OpenPiece {
   if ((flags & OPEN) !== 0 && open === 0) {
     throw new CodecError("a piece of a log leaves nothing open, and says so");
   }
-  return { seen, open, marks: (flags & MARKS) !== 0, bytes: piece.subarray(reader.position) };
+  const by = (flags & WRITER) === 0 ? undefined : reader.uint();
+  return {
+    ...{ seen, open, marks: (flags & MARKS) !== 0, bytes: piece.subarray(reader.position) },
+    ...(by === undefined ? {} : { writer: by }),
+  };
 }
 
 /** What a piece leaves open (P3); one that can't be read, nothing that anybody could do. */

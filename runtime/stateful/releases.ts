@@ -38,6 +38,8 @@ export interface ReleasingRun {
   readonly undone: Map<number, HandledEvent>;
   readonly home: Home;
   readonly isOver: boolean;
+  /** The number under which it writes (pieces.ts P5). */
+  readonly writer: number;
   /** The clock that the handler which runs may have written with first; Infinity: none runs. */
   readonly begunAt: ClockValue;
   /** The isolate is told. */
@@ -109,7 +111,8 @@ export class Releases {
 
   /** What a base says, of which all that was written is applied: it leaves nothing open. */
   get baseHead(): PieceHead {
-    return { seen: this.#settled, open: 0, marks: false };
+    const seen = this.#settled, { writer } = this.#run;
+    return { seen, open: 0, marks: false, ...(seen?.token.replica === writer ? {} : { writer }) };
   }
 
   #look(): TokenState {

@@ -6,7 +6,7 @@
  *      its commit came, or the next after what the session wrote before: a handler that goes on writes after itself, be
  *      the store's clock ahead of this site's (functions/sessions/turn/live_source.ts).
  * RV2  What the log left open is of a site that wrote a piece of it, under a clock that is in the log: each was checked
- *      when it was committed (RV1). That is what leaves as it is opened, and what a handler has written that goes on from
+ *      when it was committed (RV1). Of an epoch that began before its base, the base says it. That is what leaves as it is opened, and what a handler has written that goes on from
  *      there: it leaves with the first commit that ends at a point, and nothing of the log does after that.
  * RV3  A commit names no epoch but as this site's: what a log says of who wrote it was checked, too.
  */
@@ -49,6 +49,11 @@ export class RunVersions {
   constructor(of: VersionsOf, log: readonly OpenPiece[]) {
     this.#of = of;
     this.#log = log;
+  }
+
+  /** The number under which this opening writes. */
+  get writer(): number {
+    return this.#of.replica;
   }
 
   /** The run gives its isolate this clock. */
@@ -120,11 +125,12 @@ export class RunVersions {
 function writersOf(log: readonly OpenPiece[]): Writers {
   const replicas = new Set<number>();
   let newest = 0;
-  for (const { seen, bytes } of log) {
+  for (const { seen, writer, bytes } of log) {
     if (seen !== null) {
       replicas.add(seen.token.replica);
       newest = Math.max(newest, seen.token.clock);
     }
+    if (writer !== undefined) replicas.add(writer);
     for (const entry of entriesOf(bytes)) {
       if (entry.kind === "effect") newest = Math.max(newest, entry.clock);
       if (entry.kind === "turn" && entry.input.kind === "epoch") replicas.add(entry.input.replica);

@@ -191,6 +191,10 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     return this.#over !== null;
   }
 
+  get writer(): number {
+    return this.#parts.versions.writer;
+  }
+
   /** Why it is over; null: it is not. */
   get over(): RunOver | null {
     return this.#over;

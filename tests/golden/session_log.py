@@ -356,10 +356,12 @@ def piece_bytes(piece):
     if seen is not None and not seen["isWhole"]:
         return token_bytes(seen["token"]) + sized(rest)
     flags = (1 if seen else 0) | (2 if piece["open"] else 0) | (4 if piece["marks"] else 0)
+    flags |= 8 if "writer" in piece else 0
     if flags == 0:
         return b"\x02" + rest
     return (b"\x03" + bytes([flags]) + (token_bytes(seen["token"]) + varint(seen["applied"]) if seen else b"")
-            + (varint(piece["open"]) if piece["open"] else b"") + rest)
+            + (varint(piece["open"]) if piece["open"] else b"")
+            + (varint(piece["writer"]) if "writer" in piece else b"") + rest)
 
 
 def pieces():
@@ -372,6 +374,8 @@ def pieces():
         {"seen": {**whole, "applied": 130}, "open": 129169000062977, "marks": False, "bytes": ""},
         {"seen": None, "open": 1, "marks": False, "bytes": "5e"},
         {"seen": None, "open": 1, "marks": True, "bytes": "5e"},
+        {"seen": {**whole, "applied": 1}, "open": 0, "marks": False, "writer": 301, "bytes": "5e"},
+        {"seen": None, "open": 0, "marks": False, "writer": 300, "bytes": "5e5f"},
         {"seen": {**whole, "isWhole": False}, "open": 0, "marks": False, "bytes": "5e5f"},
     ]
     return [{"piece": piece, "packed": piece_bytes(piece).hex()} for piece in shown]

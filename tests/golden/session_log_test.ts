@@ -69,7 +69,7 @@ const Token = z.strictObject({
 });
 const Piece = z.strictObject({
   seen: z.strictObject({ token: Token, applied: z.number(), isWhole: z.boolean() }).nullable(),
-  ...{ open: z.number(), marks: z.boolean(), bytes: z.string() },
+  ...{ open: z.number(), marks: z.boolean(), bytes: z.string(), writer: z.number().optional() },
 });
 const Vectors = z.strictObject({
   turns: z.array(z.strictObject({ turn: Turn, count: z.number(), bytes: z.string() })),
@@ -310,7 +310,9 @@ Deno.test("golden session log: a piece has the bytes that the document gives, in
       ...piece.seen,
       token: { ...piece.seen.token, session: unhex(piece.seen.token.session) },
     };
-    const head = { seen, open: piece.open, marks: piece.marks }, bytes = unhex(piece.bytes);
+    const { open, marks, writer } = piece;
+    const head = { seen, open, marks, ...(writer === undefined ? {} : { writer }) },
+      bytes = unhex(piece.bytes);
     assert.equal(hex(wrapPiece(head, bytes)), packed);
     const { bytes: read, ...rest } = openPiece(unhex(packed));
     assert.deepEqual([rest, hex(read)], [head, piece.bytes]);

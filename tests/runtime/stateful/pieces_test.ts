@@ -25,7 +25,9 @@ const head: fc.Arbitrary<PieceHead> = record({
   seen: fc.option(seen, { nil: null }),
   open: fc.oneof(fc.constant(0), number),
   marks: fc.boolean(),
-});
+}).chain((head) =>
+  fc.option(number, { nil: undefined }).map((writer) => writer === undefined ? head : { ...head, writer })
+);
 const bytes = fc.uint8Array({ maxLength: 30 });
 
 Deno.test("a piece says what it was written with, and leaves its bytes as they are", () => {

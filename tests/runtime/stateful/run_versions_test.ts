@@ -110,3 +110,14 @@ Deno.test("who wrote a log is told by its epochs where no token is in it, and no
   assert.equal(one.ofCommit({ effects: [], entries: epoch(OWN), isPoint: true }), null);
   assert.match(one.ofCommit({ effects: [], entries: epoch(BEFORE), isPoint: true }) ?? "", /epoch as 5/);
 });
+
+Deno.test("a base says who wrote what follows, where its site has taken another number since (RV2)", () => {
+  const { seen } = PIECE;
+  const token = { ...seen.token, replica: ROOT };
+  const base = { ...NO_HEAD, seen: { ...seen, token }, bytes: NONE };
+  const after = { ...NO_HEAD, bytes: entriesAt(NOW) };
+  const of = { replica: OWN, nowMs: () => NOW_MS, tick: () => NOW };
+  const opened = { effects: [effect(NOW, BEFORE)], isQuiescent: true };
+  assert.match(new RunVersions(of, [base, after]).ofLog(opened) ?? "", /writes as 5/);
+  assert.equal(new RunVersions(of, [{ ...base, writer: BEFORE }, after]).ofLog(opened), null);
+});
