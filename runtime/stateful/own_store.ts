@@ -11,8 +11,9 @@
  *     be asked: what it wrote itself since its last checkpoint it writes again. It is told that it does.
  * O5  What its log names is seen again at each opening, and is all of it (pieces.ts P1): what the home before wrote since
  *     is written again (O1). Only where a mark would tell whether that was done (O2) is the site before asked for what
- *     nobody was told of; where that is lost it is not known, and such a write is not made: that is told. So is what a log
- *     of the form before says less of.
+ *     nobody was told of. Where that is lost, what is left of it is waited for (store/session/handoff.ts H14): a mark that
+ *     is not there then is nowhere, nor is what it was written with. Where nobody can tell what is left, such a write is
+ *     not made: that is told. So is what a log of the form before says less of.
  * O6  What was written so long ago that the store has forgotten deletions since is applied all at once, in its order: what
  *     stands tells whether it was before, and is what the whole of it would have left (store/session/old_writes.ts). Where nothing
  *     can tell, it is left out, and said.
@@ -84,8 +85,8 @@ export class OwnStore {
   #missedClock = 0;
   /** O6: the number of the last effect of these. */
   #oldThrough = 0;
-  /** O5: why marks may be missing; null: all that there are are here. */
-  #lostMarks: StoreUnavailable | null = null;
+  /** O5: why marks may be missing, and what the log says was seen; null: all that there are are here. */
+  #lostMarks: { readonly why: StoreUnavailable; readonly token: TokenState } | null = null;
 
   private constructor(
     services: OwnStoreServices,
@@ -127,8 +128,17 @@ export class OwnStore {
       await this.#session.see({ ...token, open: true });
     } catch (error) {
       if (!(error instanceof StoreUnavailable) || error.code !== "source_lost") throw error;
-      this.#lostMarks = error;
+      this.#lostMarks = { why: error, token };
     }
+  }
+
+  /** O5: why nobody can know whether a mark was made; null: a mark that is not here is nowhere. @throws StoreUnavailable */
+  async #whyUnknown(): Promise<string | null> {
+    if (this.#lostMarks === null) return null;
+    const { why, token } = this.#lostMarks;
+    if (!await this.#session.seeLeft(token)) return why.message;
+    this.#lostMarks = null;
+    return null;
   }
 
   /** Whether it goes on without what its log says to be applied (O4). */
@@ -240,7 +250,9 @@ export class OwnStore {
       // Not the mark, but what the write itself is conditional on, has refused it.
       if (check.versionstamp === before) return { ok: false };
       if (isAgain && this.#lostMarks !== null) {
-        const why = `whether a write with checks was made is not known: ${this.#lostMarks.message}`;
+        const unknown = await this.#whyUnknown().catch(({ message }: Error) => message);
+        if (unknown === null) continue;
+        const why = `whether a write with checks was made is not known: ${unknown}`;
         this.#leaveOut(`${why}; its handler is told so`);
         throw new StoreUnavailable("source_lost", why);
       }
@@ -308,10 +320,11 @@ export class OwnStore {
       const { row: mark, check } = await this.#mark(key);
       if (mark && numberOf(mark.value) >= number) return;
       if (isAgain && this.#lostMarks !== null) {
+        const unknown = await this.#whyUnknown();
+        if (unknown === null) continue;
         const kinds = [...new Set(merges.map(({ kind }) => kind))].join(", ");
         return this.#leaveOut(
-          `whether ${merges.length} rows were merged into (${kinds}) is not known, and they are not: ` +
-            this.#lostMarks.message,
+          `whether ${merges.length} rows were merged into (${kinds}) is not known, and they are not: ${unknown}`,
         );
       }
       const written = await this.#store().commit([check], [

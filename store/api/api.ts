@@ -178,6 +178,13 @@ export interface AttachedSession {
    * @throws StoreUnavailable as `Replica.attach`; then it is as before.
    */
   see(token: TokenState): Promise<void>;
+  /**
+   * From now on it has seen all that is left of what the incarnation of a token wrote, which is over and of which something is
+   * lost: what it does not find then of that is nowhere, and never will be. False: nobody can tell.
+   *
+   * @throws StoreUnavailable `source_unreachable`: not in this time.
+   */
+  seeLeft(token: TokenState): Promise<boolean>;
   /** Resolves when all that this session wrote or read so far is on disk at this site. */
   durable(): Promise<void>;
   /** Whether it is already: then there is nothing to wait for. */

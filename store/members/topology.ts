@@ -120,6 +120,8 @@ export class Topology {
   /** Sites that are off the tree, and incarnations that ended so. */
   readonly #removed = new Set<SiteId>();
   readonly #endedByRemoval = new Set<ReplicaNumber>();
+  /** The clocks of the rows that say of ends. */
+  readonly #toldEnds = new Map<ReplicaNumber, ClockValue>();
   /** Sites that came, moved, were removed, let in again or given a number, or of which one ended, since this was cleared. */
   readonly departed = new Set<SiteId>();
   /** Incarnations of which that is to be said when their site is known. */
@@ -145,7 +147,7 @@ export class Topology {
     const value = decodeJson(row.value);
     if (space === "area" && typeof name === "string") return this.#place(name, value);
     if (value === undefined) return false;
-    if (space === "past") return this.#recall(value as PastGroup[]);
+    if (space === "past") return this.#recall(value as PastGroup[], row.clock);
     if (space === "site" && typeof name === "string") {
       this.#stand(name, value as SiteRecord);
       this.departed.add(name);
@@ -154,6 +156,7 @@ export class Topology {
     } else if (space === "ended" && typeof name === "number") {
       const { stable, removed, next, settled, gap, unused } = value as Ended;
       this.#ended.set(name, stable);
+      this.#toldEnds.set(name, row.clock);
       if (removed === true) this.#endedByRemoval.add(name);
       this.succession.ended(name, next, settled === true);
       if (unused === true) this.succession.unused(name);
@@ -169,7 +172,7 @@ export class Topology {
   }
 
   /** What an incarnation's own rows have said, or say since, is as new. */
-  #recall(groups: readonly PastGroup[]): true {
+  #recall(groups: readonly PastGroup[], clock: ClockValue): true {
     for (const { path, parent, over } of groups) {
       for (const { number, stable, wards, recovered } of over) {
         const site = path.at(-1);
@@ -179,6 +182,7 @@ export class Topology {
         this.wards.recall(number, wards, recovered);
         if (this.#ended.has(number)) continue;
         this.#ended.set(number, stable);
+        this.#toldEnds.set(number, clock);
         this.#depart(number);
         this.wards.changed = true;
       }
@@ -363,6 +367,11 @@ export class Topology {
       known = above !== undefined && above.path.length < known.path.length ? above : undefined;
     }
     return known && at;
+  }
+
+  /** The clock of the row that says that an incarnation is over, which is newer than all that its parent had of it. */
+  toldEnd(number: ReplicaNumber): ClockValue | undefined {
+    return this.#toldEnds.get(number);
   }
 
   /** The last stable clock of an incarnation that is over, as it was written down. */

@@ -3,6 +3,12 @@
 /** How long a request waits for another site before it is told so (docs/http.md: source_unreachable after 2 s). */
 export const WAIT_MS_MAX = 2_000;
 
+/**
+ * By how much the stable clock has passed the end of an incarnation when nothing of it is on its way any more: three
+ * times what an answer to an ask may take until it is in, and as long again for owners to hear of the end and act.
+ */
+export const LEFT_MS = 10_000;
+
 /** Rows of one message; a larger batch is split into chunks that the receiver stages (message.ts, `more`). */
 export const MESSAGE_BYTES_TARGET = 1 << 20;
 

@@ -24,6 +24,10 @@
  *     answer for it, names a position past what was found and past what the child on its way was told.
  * H10 `need` is a position in a's journal under the incarnation that the token's incarnation had above it. Where a
  *     has lost its disk since, this site's `down[a]` counts in another journal, and the answer is void.
+ * H14 What is left of an incarnation that is over, and that none goes on as, is in the journal above it before the word of
+ *     its end, with an owner that says so, or was carried away before. Once the stable clocks of the root and of the
+ *     site above have passed that word by LEFT_MS, in which an answer on its way is taken in or given up and owners
+ *     have taken what they hold, all of it is in what has arrived here: a row that is not there never comes.
  * H11 A source, or a site above it, that does not answer is stood in for by its owners (wards/stand_in.ts). What an
  *     incarnation that is over had told is not lost where its owners have put it into the tree (wards/recovery.ts).
  */
@@ -33,7 +37,7 @@ import type { Core } from "../core/core.ts";
 import { OlderDisk, sourceLost, wentBack } from "../core/lost.ts";
 import { newerRow } from "../model/merge.ts";
 import type { Key } from "../model/key.ts";
-import { CARRY_BYTES_MAX, CLOCK_AHEAD_MS_MAX, WAIT_MS_MAX } from "../model/limits.ts";
+import { CARRY_BYTES_MAX, CLOCK_AHEAD_MS_MAX, LEFT_MS, WAIT_MS_MAX } from "../model/limits.ts";
 import { type Ask, type Carry, wireBytes, type WireRow } from "../wire/message.ts";
 import { CLOCK_TICKS_PER_MS, type Position, type ReplicaNumber, unixMs } from "../model/row.ts";
 import type { SiteId } from "../model/ports.ts";
@@ -138,6 +142,51 @@ export class Handoff {
       j + 1 < length ? null : own
     );
     return { ...token, replica: last, path };
+  }
+
+  /**
+   * H14: resolves when all that is left of what a token's incarnation wrote has arrived; null where nobody can tell.
+   *
+   * @throws StoreUnavailable `source_unreachable` where it has not by then.
+   */
+  async left(token: TokenState): Promise<Arrival | null> {
+    const core = this.#core, { replica } = core;
+    let standing = this.#leftOf(token);
+    const isOver = () => core.replica !== replica || (standing = this.#leftOf(token)) !== "coming";
+    const isKnown = await this.#until(isOver, 2 * LEFT_MS);
+    if (core.replica !== replica) return await this.left(token);
+    if (!isKnown) throw this.#silent(token);
+    if (standing === "unknown") return null;
+    core.count("left_known");
+    return { how: "wait", rows: 0, bytes: 0, path: [...core.down, core.rows.head] };
+  }
+
+  #leftOf({ replica }: TokenState): "here" | "coming" | "unknown" {
+    const core = this.#core, { topology } = core;
+    const known = topology.incarnation(replica), told = topology.toldEnd(replica);
+    if (known === undefined || known.parent === 0 || topology.succession.heir(replica) !== null) {
+      return "unknown";
+    }
+    if (topology.endedByRemoval(replica)) return "unknown"; // it may have told its parent more after that word
+    const depth = Math.min(this.#source(known.path).depth, known.path.length - 2);
+    for (let at = known.parent;;) {
+      if (topology.recordedEnd(at) !== undefined) return "unknown";
+      const above = topology.incarnation(at);
+      if (above === undefined) return "unknown";
+      if (above.path.length - 1 <= depth) break;
+      at = above.parent;
+    }
+    const here = depth === core.depth ? core.replica : topology.above(core.replica, depth);
+    if (here === undefined) return "coming";
+    if (here !== topology.above(replica, depth)) return "unknown";
+    if (told === undefined) return "coming";
+    const { wards } = topology;
+    const isSilent = (owner: SiteId) => !wards.recovered(replica).has(owner) && !topology.isRemoved(owner);
+    if (wards.owners(replica).some(isSilent)) return "coming";
+    const stable = depth === core.depth ? this.#host.stableOwn() : core.stable[depth] ?? 0;
+    const whole = core.isRoot ? stable : Math.min(stable, core.stable[0] ?? 0);
+    const settled = Math.min(whole, topology.movingSince(replica, depth));
+    return settled >= told + LEFT_MS * CLOCK_TICKS_PER_MS ? "here" : "coming";
   }
 
   #source(path: readonly SiteId[]): Source {
@@ -329,7 +378,7 @@ export class Handoff {
    * Whether a condition has come to hold, looking again whenever this site advances; false after a time in which the
    * arrival that it is for has failed.
    */
-  #until(condition: () => boolean): Promise<boolean> {
+  #until(condition: () => boolean, ms = 2 * WAIT_MS_MAX): Promise<boolean> {
     if (condition()) return Promise.resolve(true);
     return new Promise((resolve) => {
       const forget = this.#core.onAdvance(() => {
@@ -338,7 +387,7 @@ export class Handoff {
         cancel();
         resolve(true);
       });
-      const cancel = this.#core.ports.clock.after(2 * WAIT_MS_MAX, () => {
+      const cancel = this.#core.ports.clock.after(ms, () => {
         forget();
         resolve(false);
       });

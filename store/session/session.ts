@@ -62,6 +62,8 @@ export interface SessionHost {
   isDurable(position: Position): boolean;
   /** Another token comes to a session that is here (handoff.ts). @throws StoreUnavailable */
   arrive(token: TokenState, trace: string): Arrival | Promise<Arrival>;
+  /** What is left of an incarnation that is over comes (handoff.ts H14). @throws StoreUnavailable */
+  left(token: TokenState): Promise<Arrival | null>;
   /** It has come: the clock that it stands for here. */
   arrived(token: TokenState, arrival: Arrival): ClockValue;
 }
@@ -129,18 +131,31 @@ export class Session implements AttachedSession {
 
   // ── Other tokens ──
 
-  /** E7 */
   async see(token: TokenState): Promise<void> {
+    await this.#takeIn(token, () => this.#host.arrive(token, this.trace));
+  }
+
+  async seeLeft(token: TokenState): Promise<boolean> {
+    return await this.#takeIn(token, () => this.#host.left(token));
+  }
+
+  /** E7; false where nothing arrives. */
+  async #takeIn(
+    token: TokenState,
+    arrive: () => Arrival | Promise<Arrival | null>,
+  ): Promise<boolean> {
     const core = this.#core;
     for (;;) {
       const { replica } = core;
-      const arriving = this.#host.arrive(token, this.trace);
+      const arriving = arrive();
       const arrival = arriving instanceof Promise ? await arriving : arriving;
       if (core.replica !== this.#replica) await this.#checkWhole();
       // Paths of another incarnation mean nothing: it is asked for again.
       if (core.replica !== replica) continue;
       if (replica !== this.#replica) this.#follow();
-      return this.#take(arrival, token);
+      if (arrival === null) return false;
+      this.#take(arrival, token);
+      return true;
     }
   }
 

@@ -22,12 +22,18 @@ const key = packKey(["kv", "x"]);
 const utf8 = new TextEncoder();
 
 /** The store of a session that is at home at a site. */
-function ownStore(scene: Scene, site: string, token: TokenState | null = null): Promise<OwnStore> {
+function ownStore(
+  scene: Scene,
+  site: string,
+  token: TokenState | null = null,
+  { marks = false, said = [] }: { marks?: boolean; said?: string[] } = {},
+): Promise<OwnStore> {
   const { replica } = scene.process(site);
   const nowMs = () => scene.world.nowMs;
-  const services = { replica, limits: LIMITS, space: SPACE, writes: undefined, nowMs, leftOut: () => {} };
+  const leftOut = (_: unknown, text: string) => void said.push(text);
+  const services = { replica, limits: LIMITS, space: SPACE, writes: undefined, nowMs, leftOut };
   const seen = token && { token, applied: 0, isWhole: true };
-  return scene.done(OwnStore.open(services, NAME, { ...NO_HEAD, seen }));
+  return scene.done(OwnStore.open(services, NAME, { ...NO_HEAD, seen, marks }));
 }
 
 const setTo = (text: string) => [{ kind: "set", key, value: utf8.encode(text) }] as const;
@@ -132,4 +138,73 @@ Deno.test("what two isolates of a home ask for, since one of them was lost, is w
   await both((store) => store.apply(effect, true));
   const [row] = await scene.done(after.get([sum], "session"));
   assert.equal(row && decodeValue(row.value), 2);
+});
+
+const sumKey = packKey(["kv", "sum"]);
+const DEEP_TREE = {
+  root: { parent: null, linkMs: 0 },
+  core: { parent: "root", linkMs: 20 },
+  e1: { parent: "core", linkMs: 20 },
+  e2: { parent: "core", linkMs: 20 },
+  e3: { parent: "root", linkMs: 20 },
+} as const;
+
+/** A session at e1 that has made a sum of 2, of which its log holds the effect, and that e1's disk is lost then. */
+async function lostWithSum(scene: Scene, passMs: number) {
+  await scene.start();
+  const own = await ownStore(scene, "e1");
+  const mutations = [{ kind: "sum", key: sumKey, value: encodeValue(2) }] as const;
+  await scene.done(own.get([sumKey], "session"));
+  const token = await scene.done(own.token());
+  await scene.pass(1_000);
+  const { replica } = scene.process("e1").replica.status();
+  const effect = { effect: 1, clock: own.tick(), replica, atMs: 1, mutations };
+  void own.apply(effect);
+  await scene.pass(passMs);
+  scene.site("e1").wipe();
+  return { token, effect };
+}
+
+const sumAt = async (scene: Scene, own: OwnStore) => {
+  const [row] = await scene.done(own.get([sumKey], "session"));
+  return row ? decodeValue(row.value) : null;
+};
+
+for (
+  const [left, passMs] of [
+    ["had come to the root", 2_000],
+    ["was on its way", 45],
+    ["was on its disk alone", 5],
+  ] as const
+) {
+  for (const home of ["e1", "e2", "e3", "core"] as const) {
+    Deno.test(`a sum whose home has lost its disk is made once, where it ${left}, by the next home: ${home} (O5, H14)`, async () => {
+      const scene = new Scene(DEEP_TREE), said: string[] = [];
+      const { token, effect } = await lostWithSum(scene, passMs);
+      await scene.pass(500);
+      await scene.site("e1").start();
+      await scene.until(() => scene.process("e1").ready);
+      const next = await ownStore(scene, home, token, { marks: true, said });
+      const applied = next.apply(effect, true);
+      await scene.pass(20_000);
+      await scene.done(applied);
+      assert.equal(await sumAt(scene, next), 2);
+      await scene.pass(2_000);
+      assert.equal(await sumAt(scene, await ownStore(scene, "root")), 2);
+      assert.deepEqual(said, []);
+    });
+  }
+}
+
+Deno.test("a sum whose home and the site above it have lost their disks may have been made: it is left out, and said to be (O5)", async () => {
+  const scene = new Scene(DEEP_TREE), said: string[] = [];
+  const { token, effect } = await lostWithSum(scene, 25);
+  scene.site("core").wipe();
+  await scene.pass(500);
+  for (const site of ["core", "e1"]) await scene.site(site).start();
+  for (const site of ["core", "e1"]) await scene.until(() => scene.process(site).ready);
+  const next = await ownStore(scene, "e3", token, { marks: true, said });
+  await scene.done(next.apply(effect, true));
+  assert.equal(said.length, 1);
+  assert.match(said[0] ?? "", /^whether 1 rows were merged into \(sum\) is not known/);
 });
