@@ -138,7 +138,7 @@ export class SiteReplica implements Replica {
       ...{ core, uplink: this.#uplink, warming: this.#warming, durable },
       isDurable: (position) => this.#durability.isSafe(position),
       arrive: (token, trace) => this.#handoff.arrive(token, trace),
-      left: (token) => this.#handoff.left(token),
+      whole: (token) => this.#handoff.whole(token),
       arrived: (token, arrival) => this.#noteArrival(token, arrival),
     };
     const system = () =>

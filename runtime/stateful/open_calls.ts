@@ -5,6 +5,8 @@
  *      the session is at rest: whoever opens the log in between makes it again.
  *      One that was dropped before it was made is not made.
  * OC2  A handler waits for the calls that it made itself: those of one before are nobody's that runs.
+ * OC3  A write with checks that the home before may have made is asked for until it is known whether it was (own_store.ts O5):
+ *      a handler that were told that it can't be known yet would make another.
  */
 import {
   type Call,
@@ -14,11 +16,18 @@ import {
   decodeCallToSession,
   resultsIn,
 } from "../../functions/sessions/turn/mod.ts";
+import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
+import { pause } from "./clock.ts";
+import { type CallMaker, makeCall, type Making } from "./made_calls.ts";
 import type { WaitedCall } from "./waits.ts";
-import { type CallMaker, makeCall } from "./made_calls.ts";
+
+/** OC3 */
+const KNOWN_RETRY_MS = 500;
 
 /** Whose calls they are. */
 export interface CallingRun {
+  readonly clock: PeerClock;
+  readonly isOver: boolean;
   done(call: number, outcome: CallOutcome): void;
   /** What was done could not be told: the session can't go on as it is. */
   failed(error: unknown): void;
@@ -102,11 +111,25 @@ export class OpenCalls {
     const open = this.#open ??= new Map();
     open.set(call.call, { call, controller, handler });
     const kept = (heard: () => void) => void (this.#unheard ??= new Map()).set(call.call, heard);
-    makeCall(this.#maker, call, { signal: controller.signal, kept, isAgain }).then((outcome) => {
+    const making = { signal: controller.signal, kept, isAgain };
+    const made = isAgain && call.kind === "commit"
+      ? this.#untilKnown(call, making)
+      : makeCall(this.#maker, call, making);
+    made.then((outcome) => {
       if (open.get(call.call)?.controller !== controller) return;
       open.delete(call.call);
       this.#run.done(call.call, outcome);
     }).catch((error) => this.#run.failed(error));
+  }
+
+  /** OC3 */
+  async #untilKnown(call: Call, making: Making): Promise<CallOutcome> {
+    for (;;) {
+      const outcome = await makeCall(this.#maker, call, making);
+      const isUnknown = !outcome.ok && outcome.code === "source_unreachable";
+      if (!isUnknown || making.signal.aborted || this.#run.isOver) return outcome;
+      await pause(this.#run.clock, KNOWN_RETRY_MS);
+    }
   }
 
   /** Nobody waits for it any more. */

@@ -70,6 +70,8 @@ interface NamedBirth {
 const MARKS = 256;
 /** A site that could not be asked is not asked again for so long: each time costs two seconds. */
 const MISSING_MS = 10_000;
+/** Why nobody can know whether a mark was made. */
+const LOST = "the disks that could tell are lost";
 /** What there is of a site that can't be asked. */
 const MISSING: ReadonlySet<string> = new Set(["source_unreachable", "source_lost"]);
 
@@ -85,8 +87,8 @@ export class OwnStore {
   #missedClock = 0;
   /** O6: the number of the last effect of these. */
   #oldThrough = 0;
-  /** O5: why marks may be missing, and what the log says was seen; null: all that there are are here. */
-  #lostMarks: { readonly why: StoreUnavailable; readonly token: TokenState } | null = null;
+  /** O5: what the log says was seen, where marks may be missing; null: all that there are are here. */
+  #marksOf: TokenState | null = null;
 
   private constructor(
     services: OwnStoreServices,
@@ -112,7 +114,7 @@ export class OwnStore {
     const { token, isWhole } = seen;
     try {
       const store = new OwnStore(services, name, await replica.attach({ ...token, open: !isWhole }));
-      if (isWhole && marks) await store.#seeMarks(token);
+      if (isWhole && marks) store.#marksOf = token;
       return store;
     } catch (error) {
       const why = orMissing(services)(error);
@@ -122,23 +124,12 @@ export class OwnStore {
     }
   }
 
-  /** O5 */
-  async #seeMarks(token: TokenState): Promise<void> {
-    try {
-      await this.#session.see({ ...token, open: true });
-    } catch (error) {
-      if (!(error instanceof StoreUnavailable) || error.code !== "source_lost") throw error;
-      this.#lostMarks = { why: error, token };
-    }
-  }
-
-  /** O5: why nobody can know whether a mark was made; null: a mark that is not here is nowhere. @throws StoreUnavailable */
-  async #whyUnknown(): Promise<string | null> {
-    if (this.#lostMarks === null) return null;
-    const { why, token } = this.#lostMarks;
-    if (!await this.#session.seeLeft(token)) return why.message;
-    this.#lostMarks = null;
-    return null;
+  /** O5: whether it is known that a mark which is not here was not made. @throws StoreUnavailable */
+  async #knowsMarks(): Promise<boolean> {
+    if (this.#marksOf === null) return true;
+    if (!await this.#session.seeWhole(this.#marksOf)) return false;
+    this.#marksOf = null;
+    return true;
   }
 
   /** Whether it goes on without what its log says to be applied (O4). */
@@ -249,10 +240,9 @@ export class OwnStore {
       if (mark && numberOf(mark.value) === number) return { ok: true, versionstamp: mark.versionstamp };
       // Not the mark, but what the write itself is conditional on, has refused it.
       if (check.versionstamp === before) return { ok: false };
-      if (isAgain && this.#lostMarks !== null) {
-        const unknown = await this.#whyUnknown().catch(({ message }: Error) => message);
-        if (unknown === null) continue;
-        const why = `whether a write with checks was made is not known: ${unknown}`;
+      if (isAgain && this.#marksOf !== null) {
+        if (await this.#knowsMarks()) continue;
+        const why = `whether a write with checks was made is not known: ${LOST}`;
         this.#leaveOut(`${why}; its handler is told so`);
         throw new StoreUnavailable("source_lost", why);
       }
@@ -319,12 +309,11 @@ export class OwnStore {
     for (let isWritten = false; !isWritten;) {
       const { row: mark, check } = await this.#mark(key);
       if (mark && numberOf(mark.value) >= number) return;
-      if (isAgain && this.#lostMarks !== null) {
-        const unknown = await this.#whyUnknown();
-        if (unknown === null) continue;
+      if (isAgain && this.#marksOf !== null) {
+        if (await this.#knowsMarks()) continue;
         const kinds = [...new Set(merges.map(({ kind }) => kind))].join(", ");
         return this.#leaveOut(
-          `whether ${merges.length} rows were merged into (${kinds}) is not known, and they are not: ${unknown}`,
+          `whether ${merges.length} rows were merged into (${kinds}) is not known, and they are not: ${LOST}`,
         );
       }
       const written = await this.#store().commit([check], [

@@ -179,12 +179,13 @@ export interface AttachedSession {
    */
   see(token: TokenState): Promise<void>;
   /**
-   * From now on it has seen all that is left of what the incarnation of a token wrote, which is over and of which something is
-   * lost: what it does not find then of that is nowhere, and never will be. False: nobody can tell.
+   * From now on it has seen all that the incarnation of a token wrote, also what nobody was told of: what is on its site's disk,
+   * which its site alone can say while it lives, and what is left of that where it is over. What it does not find then of
+   * that is nowhere, and never will be. False: nobody can tell.
    *
-   * @throws StoreUnavailable `source_unreachable`: not in this time.
+   * @throws StoreUnavailable `source_unreachable`: not in this time; then it is as before.
    */
-  seeLeft(token: TokenState): Promise<boolean>;
+  seeWhole(token: TokenState): Promise<boolean>;
   /** Resolves when all that this session wrote or read so far is on disk at this site. */
   durable(): Promise<void>;
   /** Whether it is already: then there is nothing to wait for. */

@@ -24,7 +24,8 @@
  *     answer for it, names a position past what was found and past what the child on its way was told.
  * H10 `need` is a position in a's journal under the incarnation that the token's incarnation had above it. Where a
  *     has lost its disk since, this site's `down[a]` counts in another journal, and the answer is void.
- * H14 What is left of an incarnation that is over, and that none goes on as, is in the journal above it before the word of
+ * H14 What a site wrote and told nobody of is on its disk alone: its owners need not have it. Whoever has to know whether it
+ *     was written asks that site itself while it lives. What is left of an incarnation that is over, and that none goes on as, is in the journal above it before the word of
  *     its end, with an owner that says so, or was carried away before. Once the stable clocks of the root and of the
  *     site above have passed that word by LEFT_MS, in which an answer on its way is taken in or given up and owners
  *     have taken what they hold, all of it is in what has arrived here: a row that is not there never comes.
@@ -145,16 +146,30 @@ export class Handoff {
   }
 
   /**
-   * H14: resolves when all that is left of what a token's incarnation wrote has arrived; null where nobody can tell.
+   * Resolves when all that a token's incarnation wrote, told or not, has arrived: what is on its disk while it lives, of
+   * which nobody else can tell, and then what is left (H14); null where nobody can tell.
    *
    * @throws StoreUnavailable `source_unreachable` where it has not by then.
    */
-  async left(token: TokenState): Promise<Arrival | null> {
+  async whole(token: TokenState): Promise<Arrival | null> {
+    const { topology } = this.#core, open = { ...token, open: true };
+    if (token.replica === this.#core.replica) return await this.arrive(token, "");
+    if (topology.ended(token.replica) !== undefined) return await this.#left(token);
+    try {
+      return await this.#waitOrCarry(open, "", true);
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable) || error.code !== "source_lost") throw error;
+      return await this.#left(token);
+    }
+  }
+
+  /** H14 */
+  async #left(token: TokenState): Promise<Arrival | null> {
     const core = this.#core, { replica } = core;
     let standing = this.#leftOf(token);
     const isOver = () => core.replica !== replica || (standing = this.#leftOf(token)) !== "coming";
     const isKnown = await this.#until(isOver, 2 * LEFT_MS);
-    if (core.replica !== replica) return await this.left(token);
+    if (core.replica !== replica) return await this.whole(token);
     if (!isKnown) throw this.#silent(token);
     if (standing === "unknown") return null;
     core.count("left_known");
@@ -269,7 +284,8 @@ export class Handoff {
     return here === undefined ? null : here === topology.above(token.replica, depth);
   }
 
-  async #waitOrCarry(presented: TokenState, trace: string): Promise<Arrival> {
+  /** @param isOwn only its source itself answers, and an incarnation that is over is lost (H14). */
+  async #waitOrCarry(presented: TokenState, trace: string, isOwn = false): Promise<Arrival> {
     const core = this.#core;
     const outcome = Promise.withResolvers<Arrival>();
     outcome.promise.catch(() => {});
@@ -281,7 +297,8 @@ export class Handoff {
       // Under another parent the common ancestor is another, and so is what was asked for.
       if (core.replica !== replica) {
         carrying = true;
-        return outcome.resolve(Promise.resolve().then(() => this.arrive(presented, trace)));
+        const again = () => isOwn ? this.#waitOrCarry(presented, trace, true) : this.arrive(presented, trace);
+        return outcome.resolve(Promise.resolve().then(again));
       }
       const token = this.#ofLast(presented);
       if (token === null) return outcome.reject(sourceLost(core, presented));
@@ -289,14 +306,15 @@ export class Handoff {
       if (known === undefined) return;
       const source = this.#source(known.path);
       const ended = this.#ended(token);
-      if (ended.kind === "lost") return outcome.reject(sourceLost(core, token));
+      const isOver = isOwn && core.topology.ended(token.replica) !== undefined;
+      if (ended.kind === "lost" || isOver) return outcome.reject(sourceLost(core, token));
       const past = this.#past(token, known.path, token.path[core.depth] ?? 0);
       if (past !== null) return outcome.reject(past);
       const path = this.#nothing(token, source, ended);
       if (path !== null) return outcome.resolve({ how: "wait", rows: 0, bytes: 0, path });
       if (asked === token.replica || ended.kind !== "living") return;
       asked = token.replica;
-      this.#carry(token, source, trace).then(async (carry) => {
+      this.#carry(token, source, trace, isOwn).then(async (carry) => {
         if (carry?.outcome !== "rows") return;
         const isHere = source.depth === core.depth;
         const past = isHere ? this.#past(token, known.path, carry.need) : null;
@@ -395,13 +413,13 @@ export class Handoff {
   }
 
   /** C1, C2: from the source, or from those who stand in for it; null when no answer came in time. */
-  #carry(token: TokenState, { site, depth }: Source, trace: string): Promise<Carry | null> {
+  #carry(token: TokenState, { site, depth }: Source, trace: string, isOwn: boolean): Promise<Carry | null> {
     const { replica } = token;
     const ask = (to: SiteId, what: Asking) => this.#ask(to, what);
     const refused = Promise.withResolvers<void>();
     const asked = ask(site, { replica, depth, need: 0, rows: [], trace });
     const { wards } = this.#core.topology;
-    if (!wards.exist) return asked.then((carry) => carry?.outcome === "rows" ? carry : null);
+    if (isOwn || !wards.exist) return asked.then((carry) => carry?.outcome === "rows" ? carry : null);
     return new Promise((resolve) => {
       let isOver = false;
       const taken = (carry: Carry | null) => {

@@ -62,8 +62,8 @@ export interface SessionHost {
   isDurable(position: Position): boolean;
   /** Another token comes to a session that is here (handoff.ts). @throws StoreUnavailable */
   arrive(token: TokenState, trace: string): Arrival | Promise<Arrival>;
-  /** What is left of an incarnation that is over comes (handoff.ts H14). @throws StoreUnavailable */
-  left(token: TokenState): Promise<Arrival | null>;
+  /** All that the incarnation of a token wrote comes, told or not (handoff.ts H14). @throws StoreUnavailable */
+  whole(token: TokenState): Promise<Arrival | null>;
   /** It has come: the clock that it stands for here. */
   arrived(token: TokenState, arrival: Arrival): ClockValue;
 }
@@ -135,8 +135,8 @@ export class Session implements AttachedSession {
     await this.#takeIn(token, () => this.#host.arrive(token, this.trace));
   }
 
-  async seeLeft(token: TokenState): Promise<boolean> {
-    return await this.#takeIn(token, () => this.#host.left(token));
+  async seeWhole(token: TokenState): Promise<boolean> {
+    return await this.#takeIn(token, () => this.#host.whole(token));
   }
 
   /** E7; false where nothing arrives. */

@@ -76,7 +76,7 @@ export function openSolo(flaws: SoloFlaws = {}): OpenReplica {
       watch: () => () => {},
       // Nothing is on this disk, but the one copy outlives all processes.
       see: () => Promise.resolve(),
-      seeLeft: () => Promise.resolve(false),
+      seeWhole: () => Promise.resolve(false),
       durable: () => new Promise((resolve) => ports.clock.after(1, resolve)),
       isDurable: false,
       highest: 0,

@@ -208,3 +208,39 @@ Deno.test("a sum whose home and the site above it have lost their disks may have
   assert.equal(said.length, 1);
   assert.match(said[0] ?? "", /^whether 1 rows were merged into \(sum\) is not known/);
 });
+
+Deno.test("a sum that is on the disk of a home alone is not made again while that is away, whoever stands in for it (O5, H14)", async () => {
+  const scene = new Scene({ ...TREE, e1: { ...TREE.e1, owners: { f: 1, sites: ["e3"] } } });
+  await scene.start();
+  await scene.pass(500); // owners are in effect
+  const own = await ownStore(scene, "e1");
+  await scene.done(own.get([sumKey], "session"));
+  const token = await scene.done(own.token());
+  const { replica } = scene.process("e1").replica.status();
+  scene.network.partition("e1", "root", 1_000);
+  scene.network.partition("e1", "e3", 1_000);
+  const mutations = [{ kind: "sum", key: sumKey, value: encodeValue(2) }] as const;
+  const effect = { effect: 1, clock: own.tick(), replica, atMs: 1, mutations };
+  own.apply(effect).catch(() => {});
+  await scene.pass(50);
+  scene.site("e1").crash();
+  await scene.pass(2_000);
+  const next = await ownStore(scene, "e2", token, { marks: true });
+  let isApplied = false;
+  const apply = async () => {
+    while (!isApplied) {
+      isApplied = await next.apply(effect, true).then(() => true, ({ code }) => {
+        assert.equal(code, "source_unreachable");
+        return false;
+      });
+    }
+  };
+  const applying = apply();
+  await scene.pass(5_000);
+  assert.equal(isApplied, false, "nobody but e1 can tell");
+  await scene.site("e1").start();
+  await scene.pass(5_000);
+  await scene.done(applying);
+  await scene.pass(2_000);
+  assert.equal(await sumAt(scene, await ownStore(scene, "root")), 2);
+});

@@ -141,7 +141,7 @@ function overlaid(
     tick: () => inner.tick(),
     watch: (ranges, changed) => inner.watch(ranges, changed),
     see: (token) => inner.see(presents(token)),
-    seeLeft: (token) => inner.seeLeft(presents(token)),
+    seeWhole: (token) => inner.seeWhole(presents(token)),
     durable: () => inner.durable(),
     get isDurable() {
       return inner.isDurable;
