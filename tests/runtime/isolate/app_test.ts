@@ -426,12 +426,14 @@ Deno.test("request that the standard does not know is answered, and harms no oth
 Deno.test("request.signal aborts when the client goes", async () => {
   await withPool(async (pool) => {
     const app = appOf(`export default { async fetch(request) {
-      await new Promise((resolve) => request.signal.addEventListener("abort", resolve));
+      const gone = new Promise((resolve) => request.signal.addEventListener("abort", resolve));
+      console.log("begun");
+      await gone;
       return new Response("gone");
     } };`);
-    const client = new AbortController();
-    const answer = pool.call(app, callOf("/", { signal: client.signal }));
-    await pool.call(appOf(`export default { fetch: () => new Response() };`), callOf("/"));
+    const client = new AbortController(), begun = Promise.withResolvers<void>();
+    const answer = pool.call(app, callOf("/", { signal: client.signal, log: () => begun.resolve() }));
+    await begun.promise;
     client.abort();
     assert.equal(await responseOf(await answer).text(), "gone");
   });
