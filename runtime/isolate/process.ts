@@ -12,8 +12,6 @@
  * P5  It is in a session of its own: where the kernel shares its cores among sessions (autogroup), thirty threads of an app
  *     get as much as the one of the site. Where the operator has lent a cgroup it is bounded there (cgroups.ts).
  * P6  The time zone is UTC wherever it runs: a replay at another site makes the same dates.
- * P7  It gives way to the site, which serves no app while it gets no core, whichever app is to blame: its niceness is 10,
- *     and so is that of its session.
  */
 import { dirname } from "node:path";
 import type { IsolateCgroups } from "./cgroups.ts";
@@ -58,9 +56,6 @@ const SEMI_SPACE_MIB = 8;
 const CONNECT_MS_MAX = 10_000;
 const STDERR_KEPT = 2_048;
 
-/** P7 */
-const NICE = 10;
-
 let nextSocket = 0;
 
 /**
@@ -94,17 +89,13 @@ export async function startProcess(options: ProcessOptions): Promise<IsolateProc
     ]);
     const group = await options.cgroups?.hold(child.pid, options);
     if (group !== undefined) void child.status.then(() => group.remove());
-    let givesWay = giveWay(child.pid);
     const usage = new UsageReader(child.pid);
     return {
       pid: child.pid,
       connection,
       lastStarted: () => readMark(mark),
       lastTurn: () => readTurnMark(mark),
-      usage: () => {
-        givesWay ||= giveWay(child.pid); // it is looked at again and again
-        return usage.read();
-      },
+      usage: () => usage.read(),
       exited,
       release: () => {
         mark.close();
@@ -145,7 +136,6 @@ function spawn(options: ProcessOptions, path: string, markPath: string): Deno.Ch
   const addressBytes = ADDRESS_MIB_MAX * 1024 * 1024;
   const dataBytes = (BASE_ADDRESS_MIB + options.heapMib + options.buffersMib) * 1024 * 1024;
   const [command = "", ...args] = [
-    ...(nicePath === undefined ? [] : [nicePath, "-n", `${NICE}`]),
     ...(setsidPath === undefined ? [] : [setsidPath]),
     ...(setprivPath === undefined ? [] : [setprivPath, "--pdeathsig", "KILL", "--no-new-privs"]),
     ...(prlimitPath === undefined
@@ -174,21 +164,6 @@ function spawn(options: ProcessOptions, path: string, markPath: string): Deno.Ch
   }).spawn();
 }
 
-/**
- * P7, where the kernel shares its cores among sessions: there a process's own niceness counts within its session only.
- * False: too soon after another; unless it is root, a site may say so ten times a second.
- */
-function giveWay(pid: number): boolean {
-  try {
-    Deno.writeTextFileSync(`/proc/${pid}/autogroup`, `${NICE}`);
-    return true;
-  } catch (error) {
-    return (error as { code?: unknown }).code !== "EAGAIN"; // it has ended, or the kernel has no such thing
-  }
-}
-
-/** Makes its command give way (P7). */
-const nicePath = firstFile(["/usr/bin/nice", "/bin/nice"]);
 /** Makes a session, where there is one (P5). */
 const setsidPath = firstFile(["/usr/bin/setsid", "/bin/setsid"]);
 

@@ -24,39 +24,15 @@ async function withProcess(run: (process: IsolateProcess) => void): Promise<void
 }
 
 /** Of /proc/PID/stat, by the numbers of proc(5). */
-function fieldOf(pid: number | string, field: number): number {
+function fieldOf(pid: number, field: number): number {
   const line = Deno.readTextFileSync(`/proc/${pid}/stat`);
   return Number(line.slice(line.lastIndexOf(")") + 2).split(" ")[field - 3]);
 }
 
 const SESSION = 6;
-const NICE = 19;
-
-/** How much a session gives way where the kernel shares its cores among sessions; null where it does not. */
-function sessionNice(pid: number): number | null {
-  try {
-    const told = Deno.readTextFileSync(`/proc/${pid}/autogroup`); // /autogroup-12 nice 10
-    return Number(told.split(" ").at(-1));
-  } catch {
-    return null;
-  }
-}
 
 Deno.test({
   name: "a process of an app is in a session of its own (P5)",
   ignore: Deno.build.os !== "linux",
   fn: () => withProcess(({ pid }) => assert.equal(fieldOf(pid, SESSION), pid)),
-});
-
-Deno.test({
-  name: "a process of an app gives way to its site, with all its threads and as a session (P7)",
-  ignore: Deno.build.os !== "linux",
-  fn: () =>
-    withProcess(({ pid }) => {
-      const wanted = Math.min(fieldOf(Deno.pid, NICE) + 10, 19);
-      for (const { name } of Deno.readDirSync(`/proc/${pid}/task`)) {
-        assert.equal(fieldOf(`${pid}/task/${name}`, NICE), wanted);
-      }
-      assert.equal(sessionNice(pid) ?? 10, 10);
-    }),
 });
