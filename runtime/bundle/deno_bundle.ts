@@ -41,6 +41,9 @@ export type BundleOutcome =
 /** A bundle takes a second or two; once in hundreds of runs the bundler stood still for good. */
 const LIMIT_MS = 40_000;
 const TRIES = 2;
+/** What it says where another process, beside it, puts Deno's bundler into the cache for the first time. */
+const BEING_PUT = "failed to copy esbuild binary";
+const BEING_PUT_MS = 1_000;
 
 /** A source map as it tells places, and as it is kept. */
 export interface Placed {
@@ -53,7 +56,12 @@ export async function runDenoBundle(run: BundleRun): Promise<BundleOutcome> {
   for (let tried = 1;; tried++) {
     const late = AbortSignal.timeout(LIMIT_MS);
     const outcome = await runOnce(run, late);
-    if (!late.aborted || outcome.kind === "bundled") return outcome;
+    if (outcome.kind === "bundled") return outcome;
+    if (outcome.message.includes(BEING_PUT) && tried < TRIES) {
+      await new Promise((resolve) => setTimeout(resolve, BEING_PUT_MS));
+      continue;
+    }
+    if (!late.aborted) return outcome;
     if (tried === TRIES) {
       return {
         kind: "failed",
