@@ -11,6 +11,7 @@
  * Q3  A hold is shed once. Who is shed lets go of what waits, and ends the hold.
  */
 import { strict as assert } from "node:assert";
+import { AppCores } from "./app_cores.ts";
 import { AppTurns } from "./app_turns.ts";
 
 /** Of which queue. Each is a row of the table in docs/queues.md. */
@@ -73,6 +74,8 @@ export class AppQueues {
   readonly bytesMax: number;
   /** When the frames of its isolates are read. */
   readonly turns = new AppTurns();
+  /** Whether its processes give way to others. */
+  readonly cores = new AppCores();
   /** Stands before the first hold and after the last. */
   readonly #ends: QueueHold;
   readonly #note: (shed: { readonly queue: QueueName; readonly bytes: number }) => void;

@@ -8,6 +8,7 @@
  * I3  An isolate that does not read what it asks for is killed before the site's memory fills; what it sends after
  *     it was killed is ignored. What waits for it counts among the queues of its app (app_queues.ts).
  */
+import type { CoreMember } from "./app_cores.ts";
 import { AppQueues } from "./app_queues.ts";
 import { ReadPace } from "./app_turns.ts";
 import { messageOf } from "./bodies.ts";
@@ -72,6 +73,7 @@ export class Isolate {
   readonly ready: Promise<void>;
   readonly ended: Promise<IsolateEnd>;
   readonly #process: IsolateProcess;
+  #cores: CoreMember | undefined;
   readonly #writer: FrameWriter;
   readonly #ready = Promise.withResolvers<void>();
   #loaded: PromiseWithResolvers<LoadOutcome> | undefined;
@@ -122,6 +124,7 @@ export class Isolate {
     }
     this.#app = request.app;
     this.#queues = this.#queuesOf(request.queues);
+    this.#cores = this.#queues.app.cores.join(this.#process);
     const options = {
       vars: request.app.vars,
       secrets: request.app.secrets?.() ?? {},
@@ -163,7 +166,9 @@ export class Isolate {
 
   /** What its process uses, all of its threads together. */
   usage(): ProcessUsage | undefined {
-    return this.#process.usage();
+    const usage = this.#process.usage();
+    if (usage !== undefined) this.#cores?.looked(usage.cpuMs, performance.now());
+    return usage;
   }
 
   /** Its frames are not read now (app_turns.ts), which is not for answers that it leaves unread. */
@@ -178,6 +183,7 @@ export class Isolate {
 
   /** Ends the process at once; its exchanges go back to the owner when it is gone. */
   kill(why: string, cause: KillCause): void {
+    this.usage(); // the last that can be said of it
     this.#killed ??= { why, cause };
     this.#process.kill();
   }
@@ -227,6 +233,7 @@ export class Isolate {
     this.#loaded?.resolve({ kind: "failed", code: "isolate_killed", message: why, stack: "" });
     this.#egress?.close();
     this.#queues?.isolate.end();
+    this.#cores?.leave();
     const cut = [...this.exchanges.values()];
     this.exchanges.clear();
     for (const exchange of cut) exchange.end(why);

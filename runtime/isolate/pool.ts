@@ -225,7 +225,7 @@ export class IsolatePool {
     try {
       const fetched = app.bundle();
       fetched.catch(() => {});
-      isolate = await this.#spares.take(app.limits);
+      isolate = await this.#spares.take(app.limits, this.#queues.of(app.app).cores.givesWay);
       const bundle = await fetched;
       if (this.#closed) throw new Error("the site is stopping");
       const outcome = await this.#load(isolate, app, bundle, owner, false);

@@ -11,8 +11,13 @@
  *     (turn_mark.ts).
  * P5  It is in a session of its own: where the kernel shares its cores among sessions (autogroup), thirty threads of an app
  *     get as much as the one of the site. Where the operator has lent a cgroup it is bounded there (cgroups.ts).
+ * P7  Where its app gives way (app_cores.ts) it has a niceness of 10, with all its threads, and its session has where the kernel
+ *     shares its cores among sessions: there a thread's own counts among those of its session only. Back to 0 comes
+ *     its session, and threads only where the site may do that; so an app in a container without that right gives way
+ *     until its process is another.
  * P6  The time zone is UTC wherever it runs: a replay at another site makes the same dates.
  */
+import { setPriority } from "node:os";
 import { dirname } from "node:path";
 import type { IsolateCgroups } from "./cgroups.ts";
 import type { ByteConnection } from "./frames.ts";
@@ -29,6 +34,8 @@ export interface ProcessOptions {
   readonly buffersMib: number;
   /** Where the operator has lent one. */
   readonly cgroups?: IsolateCgroups | undefined;
+  /** It gives way from its start (P7). */
+  readonly givesWay?: boolean;
 }
 
 export interface IsolateProcess {
@@ -40,6 +47,10 @@ export interface IsolateProcess {
   lastTurn(): LastTurn;
   /** What it uses, all its threads together; undefined where the system does not say. */
   usage(): ProcessUsage | undefined;
+  /** It gives way from now on, or no more (P7); false: not yet, the kernel takes only so many such orders a second. */
+  giveWay(does: boolean): boolean;
+  /** It has given way since its start. */
+  readonly startedGivingWay: boolean;
   /** How it ended, and the last it said on stderr. */
   readonly exited: Promise<{ readonly signal: string | null; readonly code: number; readonly said: string }>;
   /** Ends it at once. */
@@ -55,6 +66,15 @@ const SEMI_SPACE_MIB = 8;
 /** A process starts in 30 ms; ten seconds means that it never will. */
 const CONNECT_MS_MAX = 10_000;
 const STDERR_KEPT = 2_048;
+/** A tenth of what a process without it gets. */
+const NICE = 10;
+/** Makes the command that follows give way, and the session that it is in (P7). */
+const GIVE_WAY = [
+  "/bin/sh",
+  "-c",
+  `echo ${NICE} 2>/dev/null >/proc/self/autogroup; exec nice -n ${NICE} "$@"`,
+  "sh",
+];
 
 let nextSocket = 0;
 
@@ -96,6 +116,8 @@ export async function startProcess(options: ProcessOptions): Promise<IsolateProc
       lastStarted: () => readMark(mark),
       lastTurn: () => readTurnMark(mark),
       usage: () => usage.read(),
+      startedGivingWay: options.givesWay === true,
+      giveWay: (does) => giveWay(child.pid, does ? NICE : 0),
       exited,
       release: () => {
         mark.close();
@@ -137,6 +159,7 @@ function spawn(options: ProcessOptions, path: string, markPath: string): Deno.Ch
   const dataBytes = (BASE_ADDRESS_MIB + options.heapMib + options.buffersMib) * 1024 * 1024;
   const [command = "", ...args] = [
     ...(setsidPath === undefined ? [] : [setsidPath]),
+    ...(options.givesWay === true ? GIVE_WAY : []),
     ...(setprivPath === undefined ? [] : [setprivPath, "--pdeathsig", "KILL", "--no-new-privs"]),
     ...(prlimitPath === undefined
       ? []
@@ -162,6 +185,21 @@ function spawn(options: ProcessOptions, path: string, markPath: string): Deno.Ch
     stdout: "null",
     stderr: "piped",
   }).spawn();
+}
+
+/** P7; false where the kernel wants to be asked again later. */
+function giveWay(pid: number, nice: number): boolean {
+  try {
+    for (const { name } of Deno.readDirSync(`/proc/${pid}/task`)) setPriority(Number(name), nice);
+  } catch {
+    // It has ended, or may not come back.
+  }
+  try {
+    Deno.writeTextFileSync(`/proc/${pid}/autogroup`, `${nice}`);
+    return true;
+  } catch (error) {
+    return (error as { code?: unknown }).code !== "EAGAIN"; // it has ended, or the kernel has no such thing
+  }
 }
 
 /** Makes a session, where there is one (P5). */

@@ -19,7 +19,7 @@ import type { StatefulIsolate } from "./stateful_isolate.ts";
 
 /** What is needed for one to wait. */
 export interface SpareOptions {
-  readonly start: (sizes: ProcessSizes) => Promise<IsolateProcess>;
+  readonly start: (sizes: ProcessSizes, givesWay: boolean) => Promise<IsolateProcess>;
   /** Gives a process its app. @throws what stands in the way; the process has ended then. */
   readonly load: (process: IsolateProcess, app: IsolateApp, log: StrayLog) => Promise<StatefulIsolate>;
   /** The app that the next one is for, as far as can be told; null: it can't. */
@@ -59,12 +59,12 @@ export class SpareIsolate {
   }
 
   /** One for an app: loaded, or to be loaded. @throws Error where none can be started. */
-  async take(app: IsolateApp, log: StrayLog): Promise<Spare> {
+  async take(app: IsolateApp, log: StrayLog, givesWay = false): Promise<Spare> {
     const { heapMib, buffersMib } = app.limits;
     const sizes = { heapMib, buffersMib };
     const waiting = this.#waiting;
     this.#waiting = null;
-    this.#refill(sizes);
+    this.#refill(sizes, givesWay);
     const spare = await waiting?.spare.catch(() => null);
     if (waiting && spare) {
       const fits = waiting.sizes.heapMib === heapMib && waiting.sizes.buffersMib === buffersMib &&
@@ -75,7 +75,7 @@ export class SpareIsolate {
       }
       this.#end(waiting);
     }
-    return { kind: "process", process: await this.#options.start(sizes) };
+    return { kind: "process", process: await this.#options.start(sizes, givesWay) };
   }
 
   /** One waits, of these sizes where none did: what has ended, or has an app that is not likely any more, is replaced. */
@@ -129,13 +129,19 @@ export class SpareIsolate {
     void ending.finally(() => this.#ending.delete(ending));
   }
 
-  #refill(sizes: ProcessSizes): void {
+  #refill(sizes: ProcessSizes, givesWay = false): void {
     this.#clear();
     if (this.#closed) return;
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
       const app = this.#options.likely(), lines = new Lines();
-      const waiting: Waiting = { sizes, app, spare: this.#start(sizes, app, lines), lines, hasEnded: false };
+      const waiting: Waiting = {
+        sizes,
+        app,
+        spare: this.#start(sizes, app, lines, givesWay),
+        lines,
+        hasEnded: false,
+      };
       const ended = (spare: Spare): Promise<unknown> =>
         spare.kind === "loaded" ? spare.isolate.ended : spare.process.exited;
       waiting.spare.then(ended).catch(() => {}).finally(() => waiting.hasEnded = true); // or it never began
@@ -143,9 +149,14 @@ export class SpareIsolate {
     }, this.#options.afterMs);
   }
 
-  async #start(sizes: ProcessSizes, app: IsolateApp | null, lines: Lines): Promise<Spare> {
+  async #start(
+    sizes: ProcessSizes,
+    app: IsolateApp | null,
+    lines: Lines,
+    givesWay: boolean,
+  ): Promise<Spare> {
     const { start, load } = this.#options;
-    const process = await start(sizes);
+    const process = await start(sizes, givesWay);
     if (app === null) return { kind: "process", process };
     const isolate = await load(process, app, (level, text) => lines.add(level, text));
     isolate.rehearse();

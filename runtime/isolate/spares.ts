@@ -63,8 +63,12 @@ export class Spares {
     await Promise.all(this.#waiting);
   }
 
-  /** A process of these sizes: a waiting one where there is one. Those that are started from now on have them too. */
-  async take(sizes: ProcessSizes): Promise<Isolate> {
+  /**
+   * A process of these sizes: a waiting one where there is one. Those that are started from now on have them too. For an app
+   * that gives way one is started, which does so from its start: those that wait are for others.
+   */
+  async take(sizes: ProcessSizes, givesWay = false): Promise<Isolate> {
+    if (givesWay) return await this.#start("serve", sizes, true);
     if (sizes.heapMib !== this.#sizes.heapMib || sizes.buffersMib !== this.#sizes.buffersMib) {
       this.#sizes = { heapMib: sizes.heapMib, buffersMib: sizes.buffersMib };
       const unfit = this.#waiting;
@@ -95,8 +99,12 @@ export class Spares {
     await Promise.allSettled(this.#underWay);
   }
 
-  #start(kind: "serve" | "evaluate", sizes: ProcessSizes = DEFAULT_LIMITS): Promise<Isolate> {
-    return this.#track(this.#startOne(kind, sizes));
+  #start(
+    kind: "serve" | "evaluate",
+    sizes: ProcessSizes = DEFAULT_LIMITS,
+    givesWay = false,
+  ): Promise<Isolate> {
+    return this.#track(this.#startOne(kind, sizes, givesWay));
   }
 
   /** `close` waits for what is under way. */
@@ -106,7 +114,7 @@ export class Spares {
     return work;
   }
 
-  async #startOne(kind: "serve" | "evaluate", sizes: ProcessSizes): Promise<Isolate> {
+  async #startOne(kind: "serve" | "evaluate", sizes: ProcessSizes, givesWay: boolean): Promise<Isolate> {
     const folder = await this.#folder();
     const files = await bootstrapFiles(this.#cacheFolder);
     const isolate = new Isolate(
@@ -116,6 +124,7 @@ export class Spares {
         heapMib: sizes.heapMib,
         buffersMib: sizes.buffersMib,
         cgroups: this.#cgroups,
+        givesWay,
       }),
     );
     await isolate.ready;

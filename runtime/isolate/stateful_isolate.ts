@@ -15,6 +15,7 @@ import type {
   Promotion,
   SessionEvent,
 } from "../../functions/sessions/turn/mod.ts";
+import type { CoreMember } from "./app_cores.ts";
 import { AppQueues, type QueueHold } from "./app_queues.ts";
 import { ReadPace } from "./app_turns.ts";
 import { messageOf } from "./bodies.ts";
@@ -50,6 +51,7 @@ export class StatefulIsolate {
   readonly #states: StateSender;
   readonly #coming: StatesComing;
   readonly #hold: QueueHold;
+  readonly #cores: CoreMember;
   readonly #pace = new ReadPace();
   #keptBytes = BUFFER_BYTES;
   /** Lines that belong to no session: module code. */
@@ -79,9 +81,14 @@ export class StatefulIsolate {
       this.#keptBytes = bytes;
     });
     this.#states = new StateSender(this.#writer);
+    const cores = this.#cores = queues.cores.join(process);
     this.#watch = new TurnWatch({
       limits: app.limits,
-      usage: () => process.usage(),
+      usage: () => {
+        const usage = process.usage();
+        if (usage !== undefined) cores.looked(usage.cpuMs, performance.now());
+        return usage;
+      },
       isHeld: () => this.#pace.isHeld,
       ping: () => this.#writer.signal(FRAME.ping, 0),
       kill: (why) => this.kill(why),
@@ -241,6 +248,7 @@ export class StatefulIsolate {
     this.#watch.close();
     this.#writer.close();
     this.#hold.end();
+    this.#cores.leave();
     const last = this.#process.lastTurn();
     this.#process.release();
     const why = this.#closing ? "it was closed" : this.#killed ?? crashReason(said, signal, code);

@@ -94,7 +94,7 @@ export class StatefulPool {
   constructor(options: StatefulPoolOptions) {
     this.#options = options;
     this.#spare = new SpareIsolate({
-      start: async (sizes) => await this.#startProcess(sizes),
+      start: async (sizes, givesWay) => await this.#startProcess(sizes, givesWay),
       load: (process, app, log) => this.#load(process, app, log),
       likely: () => this.#likely(),
       afterMs: SPARE_AFTER_MS,
@@ -290,8 +290,9 @@ export class StatefulPool {
   async #startIsolate(app: IsolateApp, log: StrayLog, maySpare = false): Promise<StatefulIsolate> {
     this.#checkOpen();
     try {
-      if (!maySpare) return await this.#load(await this.#startProcess(app.limits), app, log);
-      const spare = await this.#spare.take(app, log);
+      const givesWay = this.#options.queues?.of(app.app).cores.givesWay ?? false;
+      if (!maySpare) return await this.#load(await this.#startProcess(app.limits, givesWay), app, log);
+      const spare = await this.#spare.take(app, log, givesWay);
       return spare.kind === "loaded" ? spare.isolate : await this.#load(spare.process, app, log);
     } catch (error) {
       if (error instanceof StatefulLoadError) throw error;
@@ -299,9 +300,9 @@ export class StatefulPool {
     }
   }
 
-  async #startProcess({ heapMib, buffersMib }: ProcessSizes): Promise<IsolateProcess> {
+  async #startProcess({ heapMib, buffersMib }: ProcessSizes, givesWay: boolean): Promise<IsolateProcess> {
     const { cgroups } = this.#options;
-    return await startProcess({ ...await this.#files(), heapMib, buffersMib, cgroups });
+    return await startProcess({ ...await this.#files(), heapMib, buffersMib, cgroups, givesWay });
   }
 
   /** Gives a process its app; where that fails the process has ended. @throws StatefulLoadError, what reading its bundle throws */

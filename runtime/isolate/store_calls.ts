@@ -29,8 +29,15 @@ export const WATCHES_MAX = 1_024;
 /** What a watch takes beside its ranges, roughly: its place in the store, its promises, its signal. */
 const WATCH_BYTES = 2 * 1024;
 
-/** What one costs the site, roughly: it is covered here, for which its ranges are asked for at the parent and written. */
-const WATCH_MS = 0.1;
+/**
+ * What one costs the site from its beginning to its end, as measured: it is covered here, for which its ranges are asked for
+ * at the parent, and replaced in the store.
+ */
+const WATCH_MS = 0.5;
+/** Of those that end together, as many as take no longer than a turn of the app. */
+const ENDED_AT_ONCE = 16;
+/** Nobody reads it; one for each would take longer than all else of the end of a watch. */
+const ENDED = new Error("nobody waits for the watch any more");
 
 const watchesOf = new WeakMap<FrameWriter, { open: number }>();
 
@@ -95,13 +102,12 @@ export class StoreCalls {
 
   /** The isolate wants no more of a watch. */
   stop(call: number): void {
-    this.#watches?.get(call)?.abort();
+    this.#watches?.get(call)?.abort(ENDED);
   }
 
   end(): void {
     this.#ended = true;
-    if (this.#watches === undefined) return;
-    for (const watch of this.#watches.values()) watch.abort();
+    if (this.#watches !== undefined) void endAll(this.#watches.values().toArray());
   }
 
   #enter<T>(
@@ -187,5 +193,13 @@ export class StoreCalls {
 
   #reply(call: number, status: number): FrameWriter {
     return this.#writer.begin(FRAME.storeReply, this.#id).u32(call).u8(status);
+  }
+}
+
+/** There may be a thousand of them, and other apps do not wait for that. */
+async function endAll(watches: readonly AbortController[]): Promise<void> {
+  for (const [i, watch] of watches.entries()) {
+    if (i % ENDED_AT_ONCE === ENDED_AT_ONCE - 1) await new Promise((resolve) => setImmediate(resolve));
+    watch.abort(ENDED);
   }
 }

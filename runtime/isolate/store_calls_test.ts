@@ -109,8 +109,13 @@ Deno.test("store calls: of an isolate's watches so many are open, whatever reque
   assert.deepEqual(statuses, Array.from({ length: WATCHES_MAX / 4 }, () => REPLY.failed));
   assert.ok(queues.bytes >= WATCHES_MAX * 1024, `${queues.bytes}`);
   // Those of requests that have ended make room.
+  const before = queues.bytes;
   for (const calls of requests) calls.end();
   await new Promise((resolve) => setImmediate(resolve));
+  assert.ok(queues.bytes > before / 2, "others' turns come between the ends of hundreds");
+  for (let i = 0; i < WATCHES_MAX && queues.bytes > 0; i++) {
+    await new Promise((resolve) => setImmediate(resolve));
+  }
   assert.equal(queues.bytes, 0);
   statuses.length = 0;
   const next = new StoreCalls(writer, 9, store, () => {}, hold);

@@ -67,6 +67,8 @@ class Forger implements IsolateProcess {
   lastStarted = () => 0;
   lastTurn = () => ({ channel: 0, received: 0 });
   usage = () => ({ cpuMs: 0, threads: 1, addressMib: 1, residentMib: 1 });
+  readonly startedGivingWay = false;
+  giveWay = () => true;
   release = () => {};
 }
 
