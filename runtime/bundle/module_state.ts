@@ -7,7 +7,9 @@
  * MS1  An app's own module asks before it changes a variable that belongs to another function than the one that runs, or
  *      to the module; and before it changes a private member. It asks whose it is: made while modules loaded, or by which
  *      session.
- * MS2  A package tells before it changes variables of its modules, and of nothing else: they are put back.
+ * MS2  A package tells before it changes variables of its modules, or of a function that was called while modules loaded:
+ *      they are put back, and what counts is kept with the session. It tells which objects these variables hold, and the
+ *      names of properties that it assigns to: those are compared.
  * MS3  An app's own modules tell what variables hold that outlive the function that has them, while modules load.
  * MS4  No line of the bundle moves to another: the source map is shifted within lines (shifted_map.ts).
  * MS6  What is imported when it is used (`import()`) is loaded with the rest where sessions share it: later its modules
@@ -90,11 +92,16 @@ class ModuleState {
   readonly #wrappers: ReadonlySet<unknown>;
   /** What runs these. */
   readonly #loaders: ReadonlySet<string>;
-  /** Names of what stands for variables of packages. */
-  readonly #records = new Map<Variable, string>();
   /** What comes before all. */
   #prelude = "";
   readonly #assigned = new Set<string>();
+  /** MS2: names of properties that packages assign to. */
+  readonly #touched = new Set<string>();
+  /** MS2: where a variable is counted up, and gets no other value. */
+  readonly #countedAt = new Set<unknown>();
+  /** MS2: what functions of packages tell when they are called. */
+  readonly #records = new Map<Variable, string>();
+  readonly #recordsOf = new Map<AnyNode, string[]>();
   /** MS6: expressions that load modules. */
   readonly #late = new Set<string>();
   readonly #methods = new Set<string>();
@@ -118,6 +125,7 @@ class ModuleState {
     for (const { start, end } of this.#program.body) {
       this.#origins.push({ start, end, origin: this.#sources.originOf(start, end) });
     }
+    visit(this.#program, (node) => this.#noteCounted(node));
     visit(this.#program, (node) => this.#ask(node));
     this.#askForPrivates();
     for (const scope of this.#scopes) this.#tell(scope);
@@ -154,7 +162,11 @@ class ModuleState {
         this.#noteAssigned(node.left);
         return this.#askFor(node, namesIn(node.left));
       case "UpdateExpression":
+        this.#noteTouched(node.argument);
         return this.#askFor(node, namesIn(node.argument as Pattern));
+      case "UnaryExpression":
+        if (node.operator === "delete") this.#noteTouched(node.argument);
+        return;
       case "ForInStatement":
       case "ForOfStatement":
         if (node.left.type !== "VariableDeclaration") this.#askFor(node.right, namesIn(node.left));
@@ -189,28 +201,63 @@ class ModuleState {
     const what = `${JSON.stringify(this.#named(variable))}, ${JSON.stringify(origin.name)}`;
     const isModules = home.type === "module";
     if (origin.kind === "package") {
-      if (!isModules && !this.#wrappers.has(home.block as AnyNode)) return undefined;
-      return `${this.#slot}.owner === 0 || ${this.#slot}.change(${this.#recordOf(variable, home)})`;
+      const record = this.#recordOf(variable, name.start, origin.name);
+      return record &&
+        `${this.#slot}.owner === 0 || ${record} === undefined || ${this.#slot}.change(${record})`;
     }
     if (isModules) return `${this.#slot}.owner === 0 || ${this.#slot}.refuse(0, ${what})`;
     const owner = this.#ownerOf(home, name.start);
     return owner && `${this.#slot}.owner === ${owner} || ${this.#slot}.refuse(${owner}, ${what})`;
   }
 
-  /** What stands for a variable of a package's module: reads it, and puts another value there. */
-  #recordOf(variable: Variable, home: Scope): string {
-    let record = this.#records.get(variable);
-    if (record === undefined) this.#records.set(variable, record = `${this.#slot}_${this.#next++}`);
-    else return record;
-    const { name } = variable;
-    const text = ` const ${record} = { get: () => ${name}, set: (value) => { ${name} = value; } };`;
-    if (home.type === "module") this.#prelude += text;
+  /**
+   * What stands for a variable of a package: reads it, and puts another value there. undefined where nothing can be seen
+   * of it from `at`.
+   */
+  #recordOf(variable: Variable, at: number, of: string): string | undefined {
+    const known = this.#records.get(variable);
+    if (known !== undefined) return known;
+    const { name, scope } = variable;
+    const isModules = scope.type === "module";
+    if (!isModules && !this.#canTell(scope, at)) return undefined;
+    const record = `${this.#slot}_${this.#next++}`;
+    this.#records.set(variable, record);
+    const named = [JSON.stringify(of), JSON.stringify(this.#named(variable)), this.#isCounted(variable)];
+    const access = `() => ${name}, (value) => { ${name} = value; }`;
+    const made = `${this.#slot}.variable?.(${named.join(", ")}, ${access})`;
+    if (isModules) this.#prelude += ` const ${record} = ${made};`;
     else {
-      const { body } = home.block as unknown as FunctionNode;
-      const at = body.type === "BlockStatement" ? afterDirectives(body.body, body.start) : body.start;
-      this.#insert(at, text);
+      const node = scope.block as AnyNode;
+      const others = this.#recordsOf.get(node) ?? [];
+      // A module that is required when it is used runs once all the same.
+      const told = this.#wrappers.has(node) ? made : `${this.#slot}.owner === 0 ? ${made} : undefined`;
+      this.#recordsOf.set(node, [...others, `const ${record} = ${told};`]);
     }
     return record;
+  }
+
+  /** Whether what has a variable can say something at its begin that is seen from `at`. */
+  #canTell({ type, block }: Scope, at: number): boolean {
+    if (type === "block") return (block as AnyNode).type === "BlockStatement";
+    if (type !== "function") return false;
+    const { body } = block as unknown as FunctionNode;
+    // In a parameter's default nothing of the body can be seen.
+    return at >= body.start && at < body.end;
+  }
+
+  #noteCounted(node: AnyNode): void {
+    if (node.type === "UpdateExpression" && node.operator === "++") this.#countedAt.add(node.argument);
+    if (node.type !== "AssignmentExpression") return;
+    const { left, operator, right } = node;
+    const isSum = operator === "=" && left.type === "Identifier" && right.type === "BinaryExpression" &&
+      right.operator === "+" && right.left.type === "Identifier" && right.left.name === left.name;
+    if (isSum || operator === "+=") this.#countedAt.add(left);
+  }
+
+  #isCounted({ references }: Variable): boolean {
+    return references.every((each) =>
+      !each.isWrite() || each.init === true || this.#countedAt.has(each.identifier)
+    );
   }
 
   /** The variable by which a function knows who called it; undefined where none can be seen from `at`. */
@@ -264,12 +311,21 @@ class ModuleState {
 
   /** Names of properties that are assigned to anywhere: a prototype that has one of them too must let that happen. */
   #noteAssigned(node: AnyNode): void {
+    this.#noteTouched(node);
     if (node.type !== "MemberExpression" || node.computed || node.property.type !== "Identifier") return;
     this.#assigned.add(node.property.name);
     const of = node.object;
     const isPrototypes = of.type === "MemberExpression" && of.property.type === "Identifier" &&
       of.property.name === "prototype";
     if (isPrototypes) this.#methods.add(node.property.name);
+  }
+
+  /** MS2 */
+  #noteTouched(target: AnyNode): void {
+    for (const { computed, property, start } of membersIn(target)) {
+      const name = property.type === "Literal" ? property.value : computed ? undefined : nameOf(property);
+      if (typeof name === "string" && this.#originAt(start).kind === "package") this.#touched.add(name);
+    }
   }
 
   // Private members (MS1, MS3)
@@ -341,6 +397,7 @@ class ModuleState {
     const node = scope.block as ScopeNode;
     if (UNTOLD.has(scope.type)) return;
     const origin = this.#originAt(node.start);
+    if (origin.kind === "package") return this.#tellPackages(scope, origin.name);
     if (origin.kind !== "own") return;
     const outlive = scope.variables.filter((variable: Variable) =>
       variable.defs.length > 0 &&
@@ -355,6 +412,27 @@ class ModuleState {
     this.#tellBlock(scope, told);
   }
 
+  /** MS2 */
+  #tellPackages(scope: Scope, of: string): void {
+    const block = scope.block as AnyNode;
+    const records = this.#recordsOf.get(block) ?? [];
+    if (scope.type === "block" && records.length > 0) this.#insert(block.start + 1, records.join(" "));
+    if (scope.type !== "function") return;
+    const node = block as FunctionNode;
+    const isWrapper = this.#wrappers.has(node);
+    const held = scope.variables.filter((variable: Variable) =>
+      isSeenWithin(variable, node) && (isWrapper || holdsObject(variable)) &&
+      variable.references.some((reference) => functionOf(reference.from) !== scope)
+    );
+    const texts = [...records];
+    if (held.length > 0) {
+      texts.push(
+        `${this.#slot}.owner === 0 && ${this.#slot}.held?.(${JSON.stringify(of)}, ${this.#thunks(held)});`,
+      );
+    }
+    if (texts.length > 0) this.#tellAtBegin(node, texts.join(" "));
+  }
+
   #tellFunction(node: FunctionNode | StaticBlock, told: string | undefined): void {
     const owner = this.#owners.get(node);
     if (owner === undefined && told === undefined) return;
@@ -365,6 +443,10 @@ class ModuleState {
       ? `const ${owner} = ${this.#slot}.owner;`
       : `const ${owner} = ${loading} ? ${told} : ${this.#slot}.owner;`;
     if (node.type === "StaticBlock") return this.#insert(this.#code.indexOf("{", node.start) + 1, text);
+    this.#tellAtBegin(node, text);
+  }
+
+  #tellAtBegin(node: FunctionNode, text: string): void {
     if (node.body.type === "BlockStatement") {
       return this.#insert(afterDirectives(node.body.body, node.body.start), text);
     }
@@ -400,6 +482,8 @@ class ModuleState {
   #held(): string {
     const own: Variable[] = [];
     const packages: Variable[] = [];
+    /** MS2: what is a package's beyond what an app's module imports of it. */
+    const from: string[] = [];
     const builtins: Variable[] = [];
     const module = this.#scopes.find(({ type }) => type === "module");
     for (const variable of module?.variables ?? []) {
@@ -409,15 +493,42 @@ class ModuleState {
         builtins.push(variable);
         continue;
       }
-      const { kind } = this.#originAt((def.name as unknown as AnyNode).start);
-      const isPackage = kind !== "own" || isInterop(def.node as unknown as AnyNode);
+      const origin = this.#originAt((def.name as unknown as AnyNode).start);
+      if (origin.kind === "package") {
+        from.push(
+          `[${JSON.stringify(origin.name)}, ${
+            JSON.stringify(this.#named(variable))
+          }, () => ${variable.name}]`,
+        );
+      }
+      const isPackage = origin.kind !== "own" || isInterop(def.node as unknown as AnyNode);
       (isPackage ? packages : own).push(variable);
     }
     const assigned = [...this.#assigned].filter((name) => this.#methods.has(name));
     const held = { own, packages, builtins };
     const lists = Object.entries(held).map(([name, variables]) => `${name}: ${this.#thunks(variables)}`);
-    return `{ ${lists.join(", ")}, assigned: ${JSON.stringify(assigned)} }`;
+    const touched = JSON.stringify([...this.#touched]);
+    return `{ ${lists.join(", ")}, assigned: ${JSON.stringify(assigned)}, from: [${
+      from.join(", ")
+    }], touched: ${touched} }`;
   }
+}
+
+const nameOf = (node: AnyNode): string | undefined => node.type === "Identifier" ? node.name : undefined;
+
+/** Declared in the body, or a parameter that the body sees. */
+const isSeenWithin = ({ defs: [def], name }: Variable, { body }: FunctionNode): boolean =>
+  def !== undefined && name !== "arguments" && body.type === "BlockStatement";
+
+/** MS2: begins with an object, an array, or what a class makes. */
+function holdsObject({ defs }: Variable): boolean {
+  return defs.some(({ node }) => {
+    const { type, init } = node as unknown as { readonly type: string; readonly init?: AnyNode | null };
+    if (type !== "VariableDeclarator" || !init) return false;
+    const isMade = init.type === "CallExpression" && init.callee.type === "MemberExpression" &&
+      nameOf(init.callee.property) === "create";
+    return isMade || ["ObjectExpression", "ArrayExpression", "NewExpression"].includes(init.type);
+  });
 }
 
 /** Private names of a class, each with what asks. */

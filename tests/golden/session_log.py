@@ -210,7 +210,12 @@ def checkpoint(c, version=4):
             + items(c["outputs"], lambda o: text(o["to"]) + varint(o["sequence"]) + sized(bytes.fromhex(o["bytes"])))
             + items(c["effects"], lambda e: varint(e["effect"]) + varint(e["clock"]) + varint(e["replica"])
                     + varint(e["atMs"]) + items(e["mutations"], mutation))
+            + (items(c["counts"], count) if version > 4 else b"")
             + (b"" if version > 2 else sized(bytes.fromhex(c["state"]))))
+
+
+def count(c):
+    return text(c["name"]) + bytes([["number", "bigint", "string"].index(c["type"])]) + text(c["value"])
 
 
 def checkpoints():
@@ -233,7 +238,14 @@ def checkpoints():
     # The first format had no counts of messages: whoever reads it takes them for none.
     none = [{**p, "received": 0, "isClosed": False} for p in full["peers"]]
     whole = {"check": "811c9dc500000001"}
-    return ([{"checkpoint": case, "format": 4, "bytes": checkpoint(case).hex()}
+    counts = [{"name": "lodash: idCounter", "type": "number", "value": "3"},
+              {"name": "a: b (2)\0c", "type": "number", "value": "-0"},
+              {"name": "n", "type": "number", "value": "NaN"}, {"name": "f", "type": "number", "value": "1.5e+300"},
+              {"name": "big", "type": "bigint", "value": "-18446744073709551616"},
+              {"name": "text", "type": "string", "value": "é"}]
+    return ([{"checkpoint": {**full, **whole, "counts": counts}, "format": 5,
+              "bytes": checkpoint({**full, **whole, "counts": counts}, 5).hex()}]
+            + [{"checkpoint": case, "format": 4, "bytes": checkpoint(case).hex()}
              for case in [{**blank, **whole}, {**full, **whole}]]
             + [{"checkpoint": case, "format": 3, "bytes": checkpoint(case, 3).hex()} for case in [blank, full]]
             + [{"checkpoint": case, "format": 2, "bytes": checkpoint(case, 2).hex()}

@@ -62,6 +62,11 @@ const Checkpoint = z.strictObject({
   effects: z.array(z.looseObject({ mutations: z.array(z.looseObject({ value: z.string().optional() })) })),
   state: z.string().nullable(),
   shape: z.number(),
+  counts: z.array(z.strictObject({
+    name: z.string(),
+    type: z.enum(["number", "bigint", "string"]),
+    value: z.string(),
+  })).default([]),
 });
 const Token = z.strictObject({
   ...{ session: z.string(), sequence: z.number(), replica: z.number(), clock: z.number(), open: z.boolean() },
@@ -170,7 +175,25 @@ Deno.test("golden session log: checkpoints have the bytes that the document give
       [...program.peers.values()].map(({ peer, ...state }) => ({ ...peer, ...state })),
       c.peers,
     );
-    const { math, crypto, seed, check, timers: _, peers: __, outputs, effects, state, shape, ...numbers } = c;
+    const {
+      math,
+      crypto,
+      seed,
+      check,
+      timers: _,
+      peers: __,
+      outputs,
+      effects,
+      state,
+      shape,
+      counts,
+      ...numbers
+    } = c;
+    const ofType = { number: Number, bigint: BigInt, string: String };
+    assert.deepEqual(
+      [...program.counts],
+      counts.map(({ name, type, value }) => [name, ofType[type](value)]),
+    );
     if (typeof check === "number") assert.equal(program.check.short, check);
     else assert.ok(program.check.matches(markOf(check)));
     assert.deepEqual([program.math.position, program.crypto.position, hex(program.seed)], [

@@ -11,15 +11,17 @@ import { CodecError, Reader, Writer } from "../../../store/model/codec.ts";
 import { AppError } from "../../vocabulary/errors.ts";
 import { readMutation, writeMutation } from "./call_bytes.ts";
 import type { Effect, Output } from "./commit.ts";
-import type { Program } from "./program.ts";
+import type { Count, Program } from "./program.ts";
 import { readCheckMark, writeCheckMark } from "./log_entry.ts";
 import { checkBytes } from "./rolling_check.ts";
 
 /**
  * Names this form of the bytes; a reader knows all that were ever written: the first one counted no messages, the first
- * two had the state in themselves, and no shape, the first three 32 bits of check.
+ * two had the state in themselves, and no shape, the first three 32 bits of check, the first four no counts of packages.
+ * One without such counts is written as the fourth, so that sites of before read it.
  */
-const VERSION = 4;
+const VERSION = 5;
+const VERSION_WITHOUT_COUNTS = 4;
 const VERSION_SHORT_CHECK = 3;
 const VERSION_WITH_STATE = 2;
 const VERSION_WITHOUT_RECEIVED = 1;
@@ -57,14 +59,25 @@ export function encodeCheckpoint(program: Program, parts: Kept & Partial<Checkpo
   const { shape, outputs, effects, state = null } = parts;
   const writer = new Writer(512);
   const { check } = program;
-  const version = state !== null ? VERSION_WITH_STATE : check.isWhole ? VERSION : VERSION_SHORT_CHECK;
+  const { counts } = program;
+  const version = state !== null
+    ? VERSION_WITH_STATE
+    : !check.isWhole
+    ? VERSION_SHORT_CHECK
+    : counts.size === 0
+    ? VERSION_WITHOUT_COUNTS
+    : VERSION;
+  // Code that keeps counts checks with all bits.
+  if (version < VERSION && counts.size > 0) {
+    throw new Error("a checkpoint of before can't hold what counts in packages (CP2)");
+  }
   writer.byte(version);
   writer.uint(program.epoch).uint(program.replica).text(program.code);
   if (state === null) writer.uint(shape);
   writer.raw(program.seed);
   writer.uint(program.originMs).uint(program.clockMs).uint(program.storeClock);
   writer.uint(program.math.position).uint(program.crypto.position);
-  if (version === VERSION) writeCheckMark(writer, check);
+  if (version > VERSION_SHORT_CHECK) writeCheckMark(writer, check);
   else writer.uint(check.short);
   writer.uint(program.nextCall).uint(program.nextLocal).uint(program.nextEffect);
   writer.list([...program.timers], ([name, dueMs]) => void writer.text(name).uint(dueMs));
@@ -76,8 +89,38 @@ export function encodeCheckpoint(program: Program, parts: Kept & Partial<Checkpo
     writer.uint(effect.effect).uint(effect.clock).uint(effect.replica).uint(effect.atMs);
     writer.list(effect.mutations, (mutation) => writeMutation(writer, mutation as never));
   });
+  if (version === VERSION) writer.list([...counts], ([name, value]) => writeCount(writer.text(name), value));
   if (state !== null) writer.bytes(state);
   return sized(writer.done());
+}
+
+const COUNTS = ["number", "bigint", "string"] as const;
+
+const countAsText = (value: Count): string => Object.is(value, -0) ? "-0" : String(value);
+
+function writeCount(writer: Writer, value: Count): void {
+  writer.byte(COUNTS.indexOf(typeof value as "number")).text(countAsText(value));
+}
+
+function readCount(reader: Reader): Count {
+  const kind = COUNTS[reader.byte()];
+  const text = reader.text();
+  if (kind === "string") return text;
+  if (kind === undefined || (kind === "bigint" && !/^-?\d+$/.test(text))) {
+    throw new CodecError("that is no count of a package");
+  }
+  const value = kind === "bigint" ? BigInt(text) : Number(text);
+  if (countAsText(value) !== text) throw new CodecError("a count of a package is written in one way");
+  return value;
+}
+
+function readCounts(reader: Reader): Map<string, Count> {
+  const read = reader.list(() => [reader.text(), readCount(reader)] as const);
+  const counts = new Map(read);
+  if (counts.size === 0 || counts.size !== read.length) {
+    throw new CodecError("counts of packages are there, each once, or are left out");
+  }
+  return counts;
 }
 
 /** What a frame to an isolate takes, with the log after it (runtime/isolate/frames.ts). */
@@ -151,11 +194,14 @@ export function decodeCheckpoint(bytes: Uint8Array, program: Program): Checkpoin
     atMs: reader.uint(),
     mutations: reader.list(() => readMutation(reader) as Effect["mutations"][number]),
   }));
+  const counts = version > VERSION_WITHOUT_COUNTS ? readCounts(reader) : new Map<string, Count>();
   const state = version > VERSION_WITH_STATE ? null : reader.bytes();
   reader.end();
-  // The object is made before its state is put into it: what its making draws is no draw of the session.
+  // The object is made before its state is put into it: what its making draws, or counts, is none of the session's.
   program.make();
   program.math.position = drawn.math;
   program.crypto.position = drawn.crypto;
+  program.counts.clear();
+  for (const [name, value] of counts) program.counts.set(name, value);
   return { state, shape, code, outputs, effects };
 }

@@ -98,9 +98,12 @@ function migrated(
   before.load(...segments);
   const state = new SessionState(object);
   const drawn = { math: program.math.position, crypto: program.crypto.position };
+  const counts = [...program.counts];
   let result: unknown;
   program.whileMaking(() => host.aside(program, () => result = object.migrate?.(old, shape)));
   [program.math.position, program.crypto.position] = [drawn.math, drawn.crypto];
+  program.counts.clear();
+  for (const [name, value] of counts) program.counts.set(name, value);
   const why = program.failure !== null
     ? `threw: ${messageOf(program.failure.error)}`
     : result instanceof Promise

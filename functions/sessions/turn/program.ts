@@ -73,6 +73,9 @@ interface Turn {
   effect: { mutations: Effect["mutations"][number][] } & Omit<Effect, "mutations"> | null;
 }
 
+/** A value of a variable or property of a package that a session keeps. */
+export type Count = number | bigint | string;
+
 /** Where nothing is shared. */
 const NO_CACHE = new SharedCache(() => 0, 0);
 /** Calls that wait at one time. */
@@ -101,6 +104,8 @@ export class Program implements SessionPort {
   nextLocal = 1;
   nextEffect = 1;
   isEnded = false;
+  /** What counts in packages have come to for this session, by the names of their places; a checkpoint has them. */
+  readonly counts = new Map<string, Count>();
   /** Told what it does, where somebody wants to know. */
   trace: Trace | null = null;
   /** Called at each commit point: what was for the running handler only can go. */

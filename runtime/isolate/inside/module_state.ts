@@ -13,8 +13,7 @@
  * MF2  A regular expression with the flag g or y, and bytes, can't be made to refuse: they are compared at the end of each
  *      turn and put back, before anything of it leaves.
  * MF3  What a package made (an instance of one of its classes) is left as it is: libraries make on first use what they
- *      need. The variables of its modules are, when a turn begins, as they were loaded, or as the handler that goes on
- *      has left them: no session sees what another has made of them, and no replay does.
+ *      need. What it has in variables each session has for itself (package_state.ts).
  *      But for collections (a cache, a queue, a sorted map): what can be added to, taken from, and says how much is in it
  *      refuses the calls that change it, as a Map does.
  * MF4  What is shared and not watched is said when the app loads.
@@ -29,6 +28,7 @@ import { AppError } from "../../../functions/vocabulary/errors.ts";
 import { SESSION_BASE } from "../../../functions/class/session_slot.ts";
 import { type ModuleObjects, recognizeModules } from "../../../functions/tracked/content.ts";
 import type { Program } from "../../../functions/sessions/turn/program.ts";
+import { PackageState, type PackageThunks, type Slot } from "./package_state.ts";
 
 /** Variables by their names, and what they hold; one that was not reached throws. */
 type Thunks = readonly (readonly [name: string, value: () => unknown])[];
@@ -41,19 +41,13 @@ interface Held {
   readonly builtins?: Thunks;
   /** Names of methods that are assigned to somewhere. */
   readonly assigned: readonly string[];
+  /** What packages hold, and which properties they assign to; bundles of before do not say. */
+  readonly from?: PackageThunks;
+  readonly touched?: readonly string[];
 }
 
 /** Whose something is: 0 is the modules', undefined nobody's that is known. */
 type Owner = Program | 0 | undefined;
-
-/** A variable of a package's module. */
-interface Variable {
-  get(): unknown;
-  set(value: unknown): void;
-}
-
-/** What a turn has changed of packages' variables, by what they were before. */
-type Changes = Map<Variable, unknown>;
 
 /** Compared at the end of each turn, so that it takes some µs at most. */
 const BYTES_MAX = 64 * 1024;
@@ -175,10 +169,7 @@ export class ModuleState {
   #wasStackFull = false;
   #stackTraceLimit = 10;
   #prepare: unknown;
-  /** Of the turn that runs. */
-  readonly #changes: Changes = new Map();
-  /** What handlers that wait have made of packages' variables. */
-  readonly #waiting = new WeakMap<Program, readonly (readonly [Variable, unknown])[]>();
+  readonly #packages = new PackageState();
   /** The global that bundles ask. */
   readonly asked = Object.seal({
     owner: 0 as Owner,
@@ -190,7 +181,18 @@ export class ModuleState {
     },
     hold: (held: Held): void => void (this.#held ??= held),
     refuse: (of: Owner, name: string, file: string): void => this.#refuse(of, name, file),
-    change: (variable: Variable): void => this.#change(variable),
+    /** Bundles of before have made the slot themselves. */
+    change: (slot: Slot): void => {
+      if (this.#isFrozen) this.#packages.change(slot);
+    },
+    variable: (
+      of: string,
+      name: string,
+      isCounted: boolean,
+      get: () => unknown,
+      set: (value: unknown) => void,
+    ): Slot => this.#packages.variable(of, name, isCounted, { get, set }),
+    held: (of: string, values: Thunks): void => this.#packages.held(of, values),
     caught: (error: unknown): void => {
       const isFull = error instanceof RangeError && error.message === STACK_FULL;
       if (isFull && typeof this.asked.owner === "object") this.#wasStackFull = true;
@@ -253,34 +255,8 @@ export class ModuleState {
     if (!this.#isFrozen) return;
     const before = this.asked.owner;
     this.asked.owner = program;
-    if (program === undefined) {
-      if (this.#changes.size > 0 && typeof before === "object") this.#putBack(before);
-      return;
-    }
-    const waiting = this.#waiting.get(program);
-    if (waiting === undefined) return;
-    this.#waiting.delete(program);
-    for (const [variable, value] of waiting) {
-      this.#change(variable);
-      variable.set(value);
-    }
-  }
-
-  #change(variable: Variable): void {
-    if (this.#isFrozen && !this.#changes.has(variable)) this.#changes.set(variable, variable.get());
-  }
-
-  /** MF3: they are as they were loaded again, and for a handler that waits as it has left them when it goes on. */
-  #putBack(program: Program): void {
-    const left: (readonly [Variable, unknown])[] = [];
-    for (const [variable, before] of this.#changes) {
-      const value = variable.get();
-      if (Object.is(value, before)) continue;
-      left.push([variable, value]);
-      variable.set(before);
-    }
-    this.#changes.clear();
-    if (program.handler !== null && left.length > 0) this.#waiting.set(program, left);
+    if (program !== undefined) this.#packages.enter(program);
+    else if (typeof before === "object") this.#packages.leave(before);
   }
 
   #refuse(of: Owner, name: string, file: string): void {
@@ -349,6 +325,10 @@ export class ModuleState {
     this.#stackTraceLimit = Error.stackTraceLimit;
     this.#prepare = prepareOf();
     freezeGlobal();
+    const { from = [], touched = [] } = this.#held;
+    const skips = (object: object) =>
+      intrinsics.has(object) || object === globalThis || Object.isFrozen(object) || Sealed.has(object);
+    this.#unwatched.push(...this.#packages.watch(from, touched, skips));
     this.#isFrozen = true;
     this.asked.owner = undefined;
     return this.#unwatched;

@@ -1,7 +1,10 @@
 /** What is put into a bundle so that it asks before it changes the state of modules changes nothing where nobody listens. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { parse } from "acorn";
+import { splice } from "../../../runtime/bundle/cuts.ts";
 import { bundleApp } from "../../../runtime/bundle/mod.ts";
+import { moduleStateCuts, type Origin } from "../../../runtime/bundle/module_state.ts";
 
 /** Every form in which a variable or a private member is written, and functions of every shape around them. */
 const SHAPES = `
@@ -101,4 +104,89 @@ Deno.test("a bundle that asks before it changes the state of its modules does wh
 Deno.test("a name that the bundle has already is not taken", async () => {
   const code = await bundleOf(SHAPES.replace(`text = ""`, `text = "__sojourn_modules"`));
   assert.match(code, /const __sojourn_modules_ = globalThis/);
+});
+
+/** What packages are written like: all of it is `lib`'s, but for the class of sessions. */
+const PACKAGE = `
+const SESSION_BASE = Symbol.for("sojourn.stateful.base");
+class Base {}
+Object.defineProperty(Base.prototype, SESSION_BASE, { value: true });
+class Probe extends Base {}
+var __commonJS = (cb, mod) => function () { return mod || (0, cb[Object.keys(cb)[0]])((mod = { exports: {} }).exports, mod), mod.exports; };
+var require_old = __commonJS({ "old.js"(exports, module) {
+  "use strict";
+  var count = 0, table = {}, last;
+  exports.next = function () { last = ++count; return table[count] = last; };
+} });
+let sequence = 0, place = 5;
+const state = {};
+const i = 7;
+let blocked;
+{ let inBlock = 0; blocked = () => inBlock++; }
+const take = () => { sequence += 1; place = 0; state.seq = (state.seq ?? 0) + 1; state["named"] = 1; delete state.old; return [sequence, place, state.seq]; };
+const arrow = (n) => () => n = n + 1;
+const inDefault = (n, later = () => n = 8) => { later(); return n; };
+const defaulted = (n, { up } = { up: 1 }) => { const add = () => { n += up; return n; }; add(); return add(); };
+function factory() { "use strict"; const kept = [], made = new Map(), by = Object.create(null); let at = 0, text = ""; return { push: (v) => kept.push(v), set: (v) => made.set(v, 1).size, in: (v) => (by[v] = 1, Object.keys(by).length), at: () => at++, down: () => at--, say: (v) => text = v }; }
+const shadowed = (x) => { { let x = 2; const g = () => ++x; g(); x; } return x; };
+function hoists() { const first = early(); let n = 1; function early() { return typeof later; } var later = () => n++; return [first, later(), n]; }
+function* generated(n) { const up = () => ++n; while (n < 4) yield up(); }
+const waits = async (n) => { const more = async () => n = n + 1; await more(); return n; };
+const loops = () => { const made = []; for (let i = 0; i < 3; i++) made.push(() => ++i); return made.map((f) => f()); };
+export async function run() {
+  const next = arrow(1), f = factory(), g = factory();
+  const old = require_old();
+  return JSON.stringify([take(), take(), next(), next(), inDefault(1), defaulted(1), f.push(1), f.push(2), f.set("a"), f.in("a"), f.in("b"),
+    f.at(), f.at(), f.down(), g.at(), f.say("x"), shadowed(1), hoists(), [...generated(0)], await waits(1), loops(), old.next(), old.next(), sequence, blocked(), blocked(), i]);
+}
+`;
+
+function packaged(): string {
+  const program = parse(PACKAGE, { ecmaVersion: "latest", sourceType: "module" });
+  const originOf = (start: number): Origin =>
+    PACKAGE.startsWith("var __commonJS", start) ? { kind: "platform" } : { kind: "package", name: "lib" };
+  const sources = { originOf, nameAt: () => undefined };
+  return splice(PACKAGE, moduleStateCuts(PACKAGE, program, () => sources));
+}
+
+Deno.test("a package that tells of what it changes does what it did, whether somebody listens or not", async () => {
+  const code = packaged();
+  const wanted = await resultOf(PACKAGE);
+  assert.equal(await resultOf(code), wanted);
+  assert.match(code, /\.variable\?\.\("lib", "sequence", true/);
+  for (const owner of [0, {}]) {
+    const slot = { owner, made: () => 0, hold() {}, variable: () => ({}), held() {}, change() {} };
+    const listening = code.replace(`globalThis[Symbol.for("sojourn.modules")]`, "slotOfTest");
+    Object.assign(globalThis, { slotOfTest: slot });
+    try {
+      assert.equal(await resultOf(listening), wanted);
+    } finally {
+      Reflect.deleteProperty(globalThis, "slotOfTest");
+    }
+  }
+});
+
+Deno.test("a package tells which variables it changes, which are only counted up, what holds objects, and what it assigns to (MS2)", async () => {
+  const told: string[] = [], held: string[] = [];
+  let touched: readonly string[] = [];
+  const slot = {
+    owner: 0,
+    made: () => 0,
+    hold: (all: { touched: readonly string[] }) => touched = all.touched,
+    variable: (of: string, name: string, isCounted: boolean) => void told.push(`${of} ${name} ${isCounted}`),
+    held: (of: string, values: [string][]) =>
+      void held.push(`${of} ${values.map(([name]) => name).join(" ")}`),
+  };
+  Object.assign(globalThis, { slotOfTest: slot });
+  try {
+    await resultOf(packaged().replace(`globalThis[Symbol.for("sojourn.modules")]`, "slotOfTest"));
+  } finally {
+    Reflect.deleteProperty(globalThis, "slotOfTest");
+  }
+  assert.deepEqual([...new Set(told)].toSorted(), [
+    ...["lib at false", "lib count true", "lib inBlock true", "lib last false", "lib n true"],
+    ...["lib place false", "lib sequence true", "lib text false", "lib x true"],
+  ]);
+  assert.deepEqual([...new Set(held)].toSorted(), ["lib count table last", "lib kept made by"]);
+  assert.deepEqual([...touched].toSorted(), ["named", "next", "old", "seq"]);
 });

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import type { CheckpointParts } from "../../../../functions/sessions/turn/checkpoint.ts";
 import type { Effect } from "../../../../functions/sessions/turn/commit.ts";
-import type { Program } from "../../../../functions/sessions/turn/program.ts";
+import type { Count, Program } from "../../../../functions/sessions/turn/program.ts";
 import type { CheckMark } from "../../../../functions/sessions/turn/rolling_check.ts";
 import type { Subject } from "../../../../functions/class/subject.ts";
 import type { TurnEnd, TurnInput } from "../../../../functions/sessions/turn/turn.ts";
@@ -89,6 +89,7 @@ export type AnyParts = Pick<CheckpointParts, "shape" | "outputs" | "effects"> & 
     readonly received: number;
     readonly isClosed: boolean;
   }[];
+  readonly counts: readonly (readonly [name: string, value: Count])[];
 };
 
 export const anyParts: fc.Arbitrary<AnyParts> = fc.record({
@@ -123,12 +124,16 @@ export const anyParts: fc.Arbitrary<AnyParts> = fc.record({
     { maxLength: 2 },
   ),
   shape: fc.nat(1_000),
+  counts: fc.uniqueArray(fc.tuple(name, fc.oneof<fc.Arbitrary<Count>[]>(fc.double(), fc.bigInt(), name)), {
+    maxLength: 3,
+    selector: ([name]) => name,
+  }),
 });
 
 /** Puts them into a program. */
 export function filled(
   program: Program,
-  { numbers, check, seed, drawn, timers, peers }: AnyParts,
+  { numbers, check, seed, drawn, timers, peers, counts }: AnyParts,
 ): Program {
   program.sow(seed);
   program.check.restore(check);
@@ -136,5 +141,6 @@ export function filled(
   [program.math.position, program.crypto.position] = drawn;
   for (const [name, dueMs] of timers) program.timers.set(name, dueMs);
   for (const { kind, id, ...state } of peers) program.peers.restore({ peer: { kind, id }, ...state });
+  for (const [name, value] of counts) program.counts.set(name, value);
   return program;
 }

@@ -76,6 +76,33 @@ Deno.test("a checkpoint that is written is read, and written again as it was", (
     assert.ok(program.check.matches(parts.check));
     assert.deepEqual(read, { outputs, effects, shape, code: parts.numbers.code, state: null });
     assert.deepEqual([...program.timers], structuredClone(parts.timers));
+    assert.deepEqual([...program.counts], structuredClone(parts.counts));
     assert.deepEqual(encodeCheckpoint(program, read), written);
   }));
+});
+
+Deno.test("what counts in packages is read in its one form, and a checkpoint without any is one that sites of before read", () => {
+  const program = new Program(host, "cart", "a");
+  program.check.widen();
+  const parts = { shape: 0, outputs: [], effects: [] };
+  assert.equal(encodeCheckpoint(program, parts)[0], 4);
+  program.counts.set("n", 7);
+  const written = encodeCheckpoint(program, parts);
+  assert.equal(written[0], 5);
+  const without = written.subarray(0, -6);
+  const rows: readonly (readonly [bytes: readonly number[], says: RegExp])[] = [
+    [[0], /are there, each once, or are left out/],
+    [[2, 1, 110, 0, 1, 55, 1, 110, 0, 1, 56], /are there, each once, or are left out/],
+    [[1, 1, 110, 0, 2, 48, 55], /is written in one way/],
+    [[1, 1, 110, 1, 2, 48, 55], /is written in one way/],
+    [[1, 1, 110, 1, 1, 110], /no count of a package/],
+    [[1, 1, 110, 3, 1, 55], /no count of a package/],
+  ];
+  for (const [bytes, says] of rows) {
+    assert.throws(
+      () => decodeCheckpoint(Uint8Array.from([...without, ...bytes]), new Program(host, "cart", "a")),
+      (error) => error instanceof CodecError && says.test(error.message),
+      `${says}`,
+    );
+  }
 });
