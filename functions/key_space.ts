@@ -62,14 +62,14 @@ export function intervalOf(space: Key, bounds: Bounds): KeyInterval {
   const all = { start: lead + "\x00", end: lead + "\xff" };
   const from = start === undefined ? all.start : space + packBounded(start);
   const to = end === undefined ? all.end : space + packBounded(end);
-  if (start !== undefined && !(from >= lead && from < all.end)) throw outside("Start");
-  if (end !== undefined && !(to >= lead && to <= all.end)) throw outside("End");
+  if (start !== undefined && !(from >= lead && from < all.end)) throw outsideError("Start");
+  if (end !== undefined && !(to >= lead && to <= all.end)) throw outsideError("End");
   if (from > to) throw new KvTypeError("key_invalid", "Start key is greater than end key");
   return { start: from as Key, end: to as Key };
 }
 
 /** The error of a bound that lies elsewhere. */
-export const outside = (which: string): KvTypeError =>
+export const outsideError = (which: string): KvTypeError =>
   new KvTypeError("key_invalid", `${which} key is not in the keyspace defined by prefix`);
 
 /** A cursor: a place in a list, relative to its space. */

@@ -15,7 +15,7 @@ import {
   intervalOf,
   type KeyInterval,
   KV_SPACE,
-  outside,
+  outsideError,
   packBounded,
   packUserKey,
 } from "./key_space.ts";
@@ -148,8 +148,8 @@ function listInterval(selector: KvListSelector): KeyInterval {
   }
   if (prefix !== undefined) {
     // As in Deno, a prefix has what lies below it, and not the key that it is.
-    if (isSameKey(start, prefix)) throw outside("Start");
-    if (isSameKey(end, prefix)) throw outside("End");
+    if (isSameKey(start, prefix)) throw outsideError("Start");
+    if (isSameKey(end, prefix)) throw outsideError("End");
   }
   return intervalOf(KV_SPACE, { prefix, start, end });
 }

@@ -9,7 +9,7 @@ export * from "./api/api.ts";
 export { openReplica } from "./replica.ts";
 export { resolve } from "./model/merge.ts";
 export { type Key, keyBytes, KeyError, keyFromBytes, type KeyPart, packKey, unpackKey } from "./model/key.ts";
-export type { Clock, Commit, Network, Random, ScanOptions, SiteId, Storage } from "./model/ports.ts";
+export type { Clock, DiskCommit, Network, Random, ScanOptions, SiteId, Storage } from "./model/ports.ts";
 export { holds, isPoint, keyAfter, pointRange, prefixRange, type Range, WHOLE } from "./model/range.ts";
 export {
   compareVersions,

@@ -25,7 +25,7 @@ import {
 import { Collector } from "./tree/collector.ts";
 import { Core, type Mark } from "./core/core.ts";
 import { Downlinks } from "./tree/downlinks.ts";
-import { type Arrival, Handoff } from "./session/handoff.ts";
+import { type ArrivingSession, Handoff } from "./session/handoff.ts";
 import { Inboxes } from "./core/inboxes.ts";
 import type { Key } from "./model/key.ts";
 import { CLOCK_RESERVE_MS, COLLECTIONS_PER_HORIZON, MARK_IDLE_MS } from "./model/limits.ts";
@@ -38,13 +38,13 @@ import type { Frozen } from "./rows/rows.ts";
 import { CLOCK_TICKS_PER_MS, type ClockValue, type Position } from "./model/row.ts";
 import { introduceRoot } from "./root.ts";
 import { Scrub } from "./rows/scrub.ts";
-import { Session, type SessionHost } from "./session/session.ts";
+import { type SessionReplica, StoreSession } from "./session/session.ts";
 import { openMembers } from "./change/members.ts";
 import { SiteOwners } from "./owners/site_owners.ts";
 import { replicaStatus } from "./status.ts";
 import { mergedArrival } from "./session/merged_arrival.ts";
 import { loadState, saveState } from "./core/state.ts";
-import { isTalk, messageOf } from "./talk.ts";
+import { isTalk, siteMessageOf } from "./talk.ts";
 import { Timekeeper } from "./tree/timekeeper.ts";
 import { SYSTEM_RANGE } from "./members/topology.ts";
 import { Uplink } from "./tree/uplink.ts";
@@ -61,7 +61,7 @@ const ATTACH_COUNTERS = {
   nothing: "attach_nothing",
   carry: "attach_carry",
   wait: "attach_wait",
-} as const satisfies Record<Arrival["how"], string>;
+} as const satisfies Record<ArrivingSession["how"], string>;
 
 export class SiteReplica implements Replica {
   readonly site: SiteId;
@@ -134,7 +134,7 @@ export class SiteReplica implements Replica {
     this.#past = new Past(core);
     this.#warming = new Warming(core, this.#uplink);
     const durable = (position: Position) => this.#durability.safe(position);
-    const host: SessionHost = {
+    const host: SessionReplica = {
       ...{ core, uplink: this.#uplink, warming: this.#warming, durable },
       isDurable: (position) => this.#durability.isSafe(position),
       arrive: (token, trace) => this.#handoff.arrive(token, trace),
@@ -142,7 +142,7 @@ export class SiteReplica implements Replica {
       arrived: (token, arrival) => this.#noteArrival(token, arrival),
     };
     const system = () =>
-      new Session({ ...host, warming: null }, { id: new Uint8Array(16), sequence: 0, clock: 0 }, {
+      new StoreSession({ ...host, warming: null }, { id: new Uint8Array(16), sequence: 0, clock: 0 }, {
         how: "new",
         rows: 0,
         bytes: 0,
@@ -172,7 +172,7 @@ export class SiteReplica implements Replica {
     core.onWake(() => this.#wake());
   }
 
-  readonly #host: SessionHost;
+  readonly #host: SessionReplica;
 
   /** Loads the disk and starts the pump. */
   async start(): Promise<void> {
@@ -238,7 +238,7 @@ export class SiteReplica implements Replica {
   #attach(token: TokenState | null, trace: string): AttachedSession | Promise<AttachedSession> {
     if (token === null) {
       const identity = { id: this.#core.ports.random.bytes(16), sequence: 0, clock: 0 };
-      return new Session(this.#host, identity, { how: "new", rows: 0, bytes: 0, path: [] });
+      return new StoreSession(this.#host, identity, { how: "new", rows: 0, bytes: 0, path: [] });
     }
     const arrival = this.#handoff.arrive(token, trace);
     if (!(arrival instanceof Promise)) return this.#arrived(token, arrival);
@@ -252,12 +252,12 @@ export class SiteReplica implements Replica {
     return this.#core.replica === replica ? done(what) : await again();
   }
 
-  #arrived(token: TokenState, arrival: Arrival): AttachedSession {
+  #arrived(token: TokenState, arrival: ArrivingSession): AttachedSession {
     const clock = this.#noteArrival(token, arrival);
-    return new Session(this.#host, { id: token.session, sequence: token.sequence, clock }, arrival);
+    return new StoreSession(this.#host, { id: token.session, sequence: token.sequence, clock }, arrival);
   }
 
-  #noteArrival(token: TokenState, arrival: Arrival): ClockValue {
+  #noteArrival(token: TokenState, arrival: ArrivingSession): ClockValue {
     this.#core.count(ATTACH_COUNTERS[arrival.how]);
     this.#warming.arrived(token.session, token.replica);
     return this.#clockOf(token);
@@ -288,13 +288,13 @@ export class SiteReplica implements Replica {
   #arrivedAll(
     first: TokenState,
     tokens: readonly TokenState[],
-    arrivals: readonly Arrival[],
+    arrivals: readonly ArrivingSession[],
   ): AttachedSession {
     for (const token of tokens) this.#warming.arrived(token.session, token.replica);
     const { identity, arrival } = mergedArrival(first, tokens, arrivals, this.#core.depth);
     this.#core.count(ATTACH_COUNTERS[arrival.how]);
     const clock = Math.max(identity.clock, ...tokens.map((token) => this.#clockOf(token)));
-    return new Session(this.#host, { ...identity, clock }, arrival);
+    return new StoreSession(this.#host, { ...identity, clock }, arrival);
   }
 
   async #serving(): Promise<void> {
@@ -345,7 +345,7 @@ export class SiteReplica implements Replica {
   }
 
   receive(from: SiteId, bytes: Uint8Array): void {
-    const message = messageOf(this.#core, from, bytes);
+    const message = siteMessageOf(this.#core, from, bytes);
     if (message === null || isTalk(from, message, this.#listeners)) return;
     const connection = this.#inboxes.connection(from);
     this.#inboxes.enqueue(from, connection, async () => {

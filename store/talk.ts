@@ -22,7 +22,7 @@ interface Listeners {
 }
 
 /** What another site says; null where it is no message. */
-export function messageOf(core: Core, from: SiteId, bytes: Uint8Array): Message | null {
+export function siteMessageOf(core: Core, from: SiteId, bytes: Uint8Array): Message | null {
   try {
     return decodeMessage(bytes);
   } catch (error) {

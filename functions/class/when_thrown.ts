@@ -17,7 +17,7 @@ export type WhenThrown = "reject" | "retry" | "park";
 const POLICIES: readonly WhenThrown[] = ["reject", "retry", "park"];
 
 /** A handler is begun so often at most. */
-export const ATTEMPTS_MAX = 5;
+export const HANDLER_ATTEMPTS_MAX = 5;
 const BACKOFF_MS = 100;
 const BACKOFF_GROWS = 4;
 
@@ -29,7 +29,7 @@ export interface Failed {
 }
 
 /** What becomes of it. */
-export type Verdict =
+export type ThrownVerdict =
   | { readonly kind: "reject" }
   | { readonly kind: "again"; readonly attempt: number; readonly afterMs: number }
   | { readonly kind: "park"; readonly attempt: number };
@@ -50,16 +50,21 @@ export const sameSubject = (a: Subject | null, b: Subject | null): boolean =>
   a?.kind === b?.kind && a?.id === b?.id;
 
 /** WT2, WT3. `subject` is null where a closure timer threw: there is nothing to try again. */
-export function verdictOf(policy: WhenThrown, subject: Subject | null, failed: Failed | null): Verdict {
+export function verdictOfThrown(
+  policy: WhenThrown,
+  subject: Subject | null,
+  failed: Failed | null,
+): ThrownVerdict {
   if (subject?.kind === "request" || policy === "reject") return { kind: "reject" };
   // One that an operator lets go on has all its attempts again.
-  const isNext = failed !== null && sameSubject(failed.subject, subject) && failed.attempt < ATTEMPTS_MAX;
+  const isNext = failed !== null && sameSubject(failed.subject, subject) &&
+    failed.attempt < HANDLER_ATTEMPTS_MAX;
   const attempt = isNext ? failed.attempt + 1 : 1;
   if (policy === "park") return { kind: "park", attempt };
   if (subject === null) return { kind: "reject" };
-  if (attempt >= ATTEMPTS_MAX) return { kind: "park", attempt };
+  if (attempt >= HANDLER_ATTEMPTS_MAX) return { kind: "park", attempt };
   return { kind: "again", attempt, afterMs: BACKOFF_MS * BACKOFF_GROWS ** (attempt - 1) };
 }
 
 /** How often it was tried, as the log has it. */
-export const attemptOf = (verdict: Verdict): number => verdict.kind === "reject" ? 0 : verdict.attempt;
+export const attemptOf = (verdict: ThrownVerdict): number => verdict.kind === "reject" ? 0 : verdict.attempt;

@@ -19,7 +19,7 @@ import type { ClientHost } from "./ports.ts";
 import type { KnownSite, SiteChoice } from "./site_choice.ts";
 import type { SiteWatch } from "./site_watch.ts";
 import type { Presented, TokenSet } from "./token_set.ts";
-import { type Verdict, verdictOf, wayMs } from "./verdict.ts";
+import { type AnswerVerdict, verdictOf, wayMs } from "./verdict.ts";
 import { within } from "./within.ts";
 
 /** What it works with. */
@@ -51,7 +51,7 @@ interface Sending {
 }
 
 type Attempt =
-  | { readonly kind: "answer"; readonly answer: Response; readonly verdict: Verdict }
+  | { readonly kind: "answer"; readonly answer: Response; readonly verdict: AnswerVerdict }
   | { readonly kind: "failed"; readonly error: unknown };
 
 /** See the file's header. */
@@ -128,7 +128,7 @@ export class AppFetch {
   }
 
   /** What an answer says of its site. */
-  #judge(verdict: Verdict, site: KnownSite, sending: Sending): void {
+  #judge(verdict: AnswerVerdict, site: KnownSite, sending: Sending): void {
     const { choice, host, tokens, begunAnew } = this.#parts;
     if (verdict.kind === "away") choice.away(site.url, host.nowMs());
     // What one site cannot reach another may; a first time it is given a moment.
@@ -241,7 +241,7 @@ export class AppFetch {
     let cancel = () => {};
     let isOver = false;
     const look = () =>
-      cancel = host.after(limits.QUIET_MS, () => {
+      cancel = host.after(limits.UNANSWERED_MS, () => {
         look();
         void watch.isAlive(site.url).then((isAlive) => {
           if (isOver) return;

@@ -257,7 +257,7 @@ async function firstList(host: ClientHost, { own, kept, list, options }: {
   const untilMs = host.nowMs() + (options.giveUpMs ?? limits.GIVE_UP_MS);
   for (;;) {
     try {
-      return await within(host, { ms: limits.PROBE_MS }, (signal) => list(own, signal));
+      return await within(host, { ms: limits.PROBE_ANSWER_MS }, (signal) => list(own, signal));
     } catch (cause) {
       // Who has been here before begins with what was there then.
       if (known.length > 0) return known;

@@ -14,7 +14,7 @@ import type {
   StorageChange,
 } from "./ports.ts";
 import { folderOf, replaceFile, syncFolder } from "./replace_file.ts";
-import { MemoryStorage } from "./storage.ts";
+import { MemoryClientStorage } from "./storage.ts";
 
 /** What differs between platforms, and is not in every platform's types. */
 interface Platform {
@@ -236,7 +236,7 @@ export async function fileStorage(path: string): Promise<ClientStorage> {
       cause,
     });
   });
-  const memory = new MemoryStorage();
+  const memory = new MemoryClientStorage();
   let last: Promise<unknown> = Promise.resolve();
   const rewrite = async () => {
     // The lock is taken on the new file before it has the name: no other program comes between.
@@ -247,7 +247,7 @@ export async function fileStorage(path: string): Promise<ClientStorage> {
     file = next;
   };
   return {
-    list: (prefix) => new MemoryStorage(kept).list(prefix),
+    list: (prefix) => new MemoryClientStorage(kept).list(prefix),
     commit: (changes) => {
       const done = last.then(async () => {
         bytes += await write(changes);

@@ -18,7 +18,7 @@ import { CodecError, Reader, Writer } from "../../store/model/codec.ts";
 const DIGITS = 16;
 
 /** See the file's header. */
-export class KeptLog implements HeldLog {
+export class ClientLog implements HeldLog {
   readonly #name: string;
   readonly #put: (name: string, bytes: Uint8Array | null) => void;
   readonly #log: HostLog;

@@ -21,7 +21,7 @@
 import type { Channel, HostState } from "../sessions/attach/mod.ts";
 import { PROGRAMS_MAX } from "../sessions/attach/limits.ts";
 import { CodecError, Reader, Writer } from "../../store/model/codec.ts";
-import { KeptLog } from "./kept_log.ts";
+import { ClientLog } from "./kept_log.ts";
 import type { ClientStorage, StorageChange } from "./ports.ts";
 
 /** Sequences sort as texts. */
@@ -35,7 +35,7 @@ export class KeptPeer {
   readonly #name: string;
   readonly #release: () => void;
   #saved: HostState | null;
-  #log: KeptLog;
+  #log: ClientLog;
   /** K5 */
   readonly program: number;
   #isNumbered = false;
@@ -105,7 +105,7 @@ export class KeptPeer {
   }
 
   /** What it holds of its session's log. */
-  get log(): KeptLog {
+  get log(): ClientLog {
     return this.#log;
   }
 
@@ -194,8 +194,8 @@ export class KeptPeer {
     this.#put(`${this.#name}program`, new Writer(8).uint(this.program).done());
   }
 
-  #logOf(kept: readonly (readonly [string, Uint8Array])[]): KeptLog {
-    return new KeptLog(this.#name, kept, (name, bytes) => this.#put(name, bytes));
+  #logOf(kept: readonly (readonly [string, Uint8Array])[]): ClientLog {
+    return new ClientLog(this.#name, kept, (name, bytes) => this.#put(name, bytes));
   }
 
   #put(name: string, bytes: Uint8Array | null): void {

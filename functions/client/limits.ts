@@ -17,7 +17,7 @@ export const STAY_MS = 30_000;
 export const UNKNOWN_MS = 10_000;
 
 /** A site that failed is left alone for so long, and twice as long each time again. */
-export const DEAD_MS = 500;
+export const FAILED_SITE_MS = 500;
 export const DEAD_MS_MAX = 15_000;
 /** One that said that it goes away, or is not ready: it says so itself, so it is alive. */
 export const AWAY_MS = 3_000;
@@ -26,9 +26,9 @@ export const AWAY_MS = 3_000;
 export const CUT_OFF_MS = 20_000;
 
 /** A request without an answer for so long: its site is asked whether it lives; again after each so long. */
-export const QUIET_MS = 2_000;
+export const UNANSWERED_MS = 2_000;
 /** A site that does not answer a probe within this is dead: a hundred times a near round trip. */
-export const PROBE_MS = 2_000;
+export const PROBE_ANSWER_MS = 2_000;
 /** A site that lives gives a token in no time: what takes so long was lost, and is not waited for by all that need one. */
 export const TOKEN_MS = 5_000;
 /** A request is repeated for so long: a session is taken over within `owners.suspectMs` (2 s), on a slow day in 10. */

@@ -27,7 +27,7 @@ import {
   SUBPROTOCOL,
 } from "../sessions/attach/mod.ts";
 import { HostLog } from "../sessions/sealed/host_log.ts";
-import type { KeptLog } from "./kept_log.ts";
+import type { ClientLog } from "./kept_log.ts";
 import type { KeptPeer } from "./kept_peer.ts";
 import * as limits from "./limits.ts";
 import type { ClientHost, Socket } from "./ports.ts";
@@ -84,7 +84,7 @@ export class Line {
   #side: HostSide;
   #kept: KeptPeer | null;
   /** L4 */
-  #log: HostLog | KeptLog | null = null;
+  #log: HostLog | ClientLog | null = null;
   /** L6 */
   #refusal: { readonly code: string; readonly message: string } | null = null;
   #cancelRefused: (() => void) | null = null;

@@ -138,7 +138,7 @@ export class SiteChoice {
     const site = this.#sites.get(url);
     if (site === undefined) return;
     site.state = "dead";
-    site.dueMs = nowMs + Math.min(limits.DEAD_MS * 2 ** site.failures, limits.DEAD_MS_MAX);
+    site.dueMs = nowMs + Math.min(limits.FAILED_SITE_MS * 2 ** site.failures, limits.DEAD_MS_MAX);
     site.failures++;
     site.windows = [Infinity, Infinity, Infinity];
   }

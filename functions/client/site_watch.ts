@@ -96,7 +96,7 @@ export class SiteWatch {
   }
 
   #within<T>(run: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    return within(this.#parts.host, { ms: limits.PROBE_MS, over: this.#over.signal }, run);
+    return within(this.#parts.host, { ms: limits.PROBE_ANSWER_MS, over: this.#over.signal }, run);
   }
 }
 

@@ -6,7 +6,7 @@
 import type { ClientStorage, StorageChange } from "./ports.ts";
 
 /** What is kept in memory only: it is gone with the program or page, and until then the same as on disk. */
-export class MemoryStorage implements ClientStorage {
+export class MemoryClientStorage implements ClientStorage {
   readonly #kept: Map<string, Uint8Array>;
   readonly #claimed = new Set<string>();
 

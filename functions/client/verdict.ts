@@ -1,7 +1,7 @@
 /** What an answer of a site means for who asked: it is the answer, or the request is worth another attempt. */
 
 /** See the file's header. */
-export type Verdict =
+export type AnswerVerdict =
   | { readonly kind: "answer" }
   /** The site serves nobody now, and has not looked at the request. */
   | { readonly kind: "away" }
@@ -10,7 +10,7 @@ export type Verdict =
   /** Worth being sent again, where it may be. */
   | { readonly kind: "later"; readonly waitMs: number; readonly isBusy: boolean };
 
-const ANSWER: Verdict = { kind: "answer" };
+const ANSWER: AnswerVerdict = { kind: "answer" };
 const PROBLEM = "application/problem+json";
 /** As the platform says it. */
 const RETRY_AFTER_MS = 1_000;
@@ -19,7 +19,7 @@ const RETRY_AFTER_MS_MAX = 10_000;
 const PROBLEM_CHARS_MAX = 100_000;
 
 /** Judges an answer. Its body is left to be read by the caller. */
-export async function verdictOf(answer: Response): Promise<Verdict> {
+export async function verdictOf(answer: Response): Promise<AnswerVerdict> {
   const { status, headers } = answer;
   if (status !== 503 && status !== 401) return ANSWER;
   if (headers.get("content-type")?.startsWith(PROBLEM) !== true) return ANSWER;

@@ -2,20 +2,20 @@
  * What structures have in common that hold values or other structures: the ones among them that changed.
  */
 import { takeIn, unfit } from "./owned.ts";
-import { type Cell, read, Stored } from "./pages.ts";
+import { type Cell, PagedValue, read } from "./pages.ts";
 import {
   ATTACH,
   DETACH,
-  type Holder,
   isPart,
   type Part,
   PART_CHANGED,
   PATH_OF,
+  type StructureHolder,
   TOP,
   TrackedPart,
 } from "./part.ts";
 
-export abstract class Container extends TrackedPart implements Holder {
+export abstract class Container extends TrackedPart implements StructureHolder {
   #changedParts: Set<Part> | undefined;
 
   [PART_CHANGED](part: Part): void {
@@ -61,7 +61,7 @@ const NONE: ReadonlySet<Part> = new Set();
 
 /** What an app is given for a cell that may still be in its page; `put` keeps what was decoded. */
 export function readThrough(cell: Cell, put: (cell: Cell) => void): unknown {
-  if (!(cell instanceof Stored)) return read(cell);
+  if (!(cell instanceof PagedValue)) return read(cell);
   const taken = cell.take();
   put(taken);
   return read(taken);

@@ -11,7 +11,7 @@ import { Container, readThrough } from "./container.ts";
 import type { Held } from "./owned.ts";
 import { Origins, type Run } from "./origins.ts";
 import type { Put, TrackedList } from "./structures.ts";
-import { type Cell, Page, PageWriter, readPage } from "./pages.ts";
+import { type Cell, EncodedPage, PageWriter, readEncodedPage } from "./pages.ts";
 import { corrupt, isPart, KIND, type Part, PATH_OF, READ, register, WRITE } from "./part.ts";
 
 /** A tracked list. */
@@ -310,7 +310,7 @@ export class ListPart<T> extends Container implements TrackedList<T> {
   /** Adds the cells of pages to others. */
   #readPages(r: Reader, cells: Cell[]): Cell[] {
     for (let pages = r.uint(); pages > 0; pages--) {
-      const { page, slots, parts } = readPage(r);
+      const { page, slots, parts } = readEncodedPage(r);
       const begin = cells.length;
       page.begin = begin;
       for (let slot = 0; slot < slots; slot++) cells.push(page);
@@ -347,7 +347,7 @@ function writePages(w: Writer, cells: readonly Cell[]): void {
 /** What is in a place, as it can be put into another. */
 function cellAt(cells: readonly Cell[], place: number): Cell {
   const cell = cells[place];
-  return cell instanceof Page ? cell.ofPlace(place) : cell;
+  return cell instanceof EncodedPage ? cell.ofPlace(place) : cell;
 }
 
 /** Of a list of so many items those that stay at its beginning, where the others are new ones behind them; null: not so. */

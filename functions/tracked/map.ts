@@ -12,9 +12,9 @@
 import { Reader, Writer } from "../../store/model/codec.ts";
 import { Container, readThrough } from "./container.ts";
 import { decodeContent, encodeContent } from "./content.ts";
-import { type Held, shown, unfit } from "./owned.ts";
+import { type Held, shownField, unfit } from "./owned.ts";
 import type { Put, TrackedKey, TrackedMap } from "./structures.ts";
-import { type Cell, Page, PageWriter, readPage } from "./pages.ts";
+import { type Cell, EncodedPage, PageWriter, readEncodedPage } from "./pages.ts";
 import { corrupt, isPart, KIND, type Part, PATH_OF, READ, register, WRITE } from "./part.ts";
 
 /** A tracked map. */
@@ -45,7 +45,7 @@ export class MapPart<K extends TrackedKey, V> extends Container implements Track
   set(key: K, value: Put<V>): this {
     if (!isKey(key)) {
       throw unfit(
-        `${this.path}.get(${shown(key)})`,
+        `${this.path}.get(${shownField(key)})`,
         "a key is a string, number, bigint or boolean: an object would be another one after it was loaded",
       );
     }
@@ -119,12 +119,12 @@ export class MapPart<K extends TrackedKey, V> extends Container implements Track
   }
 
   #pathAt(key: K): string {
-    return `${this.path}.get(${shown(key)})`;
+    return `${this.path}.get(${shownField(key)})`;
   }
 
   #read(key: K, cell: Cell): Held<V> {
     return readThrough(
-      cell instanceof Page ? cell.ofKey(key) : cell,
+      cell instanceof EncodedPage ? cell.ofKey(key) : cell,
       (taken) => this.#cells.set(key, taken),
     ) as Held<V>;
   }
@@ -143,7 +143,7 @@ export class MapPart<K extends TrackedKey, V> extends Container implements Track
       pages.bytes(encodeContent(run, true));
       page.write(run.map((key) => {
         const cell = this.#cells.get(key);
-        return cell instanceof Page ? cell.ofKey(key) : cell;
+        return cell instanceof EncodedPage ? cell.ofKey(key) : cell;
       }));
       run = [];
       count++;
@@ -183,7 +183,7 @@ export class MapPart<K extends TrackedKey, V> extends Container implements Track
     const mayReplace = this.#cells.size > 0;
     for (let pages = r.uint(); pages > 0; pages--) {
       const keys = keysOf<K>(r.view());
-      const { page, slots, parts } = readPage(r);
+      const { page, slots, parts } = readEncodedPage(r);
       if (slots !== keys.length) throw corrupt(`a page has ${slots} values for ${keys.length} keys`);
       page.keys = keys;
       for (let slot = 0; slot < slots; slot++) {
@@ -195,7 +195,7 @@ export class MapPart<K extends TrackedKey, V> extends Container implements Track
     }
     for (const key of keysOf<K>(r.view())) {
       const part = this.#cells.get(key);
-      if (!isPart(part)) throw corrupt(`what ${shown(key)} has is no structure, and changed inside`);
+      if (!isPart(part)) throw corrupt(`what ${shownField(key)} has is no structure, and changed inside`);
       part[READ](r.view());
     }
     r.end();

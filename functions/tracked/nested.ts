@@ -13,7 +13,6 @@ import {
   CHANGED,
   corrupt,
   DETACH,
-  type Holder,
   isPart,
   KIND,
   KIND_BYTE,
@@ -23,6 +22,7 @@ import {
   PATH_OF,
   READ,
   register,
+  type StructureHolder,
   TOP,
   type Tracked,
   TrackedPart,
@@ -50,7 +50,7 @@ class NestedFace implements Part {
   get [TOP](): unknown {
     return this.#inner[TOP];
   }
-  [ATTACH](holder: Holder): void {
+  [ATTACH](holder: StructureHolder): void {
     this.#inner[ATTACH](holder);
   }
   [DETACH](): void {
@@ -64,7 +64,7 @@ class NestedFace implements Part {
   }
 }
 
-class NestedPart extends TrackedPart implements Holder {
+class NestedPart extends TrackedPart implements StructureHolder {
   override get [KIND](): "nested" {
     return "nested";
   }

@@ -44,10 +44,10 @@ export class Unshared {
 }
 
 /** How a value is kept: itself where it is plain (V1), else {@link Unshared}. */
-export type Kept = unknown;
+export type KeptValue = unknown;
 
 /** Takes a value in. @throws AppError `value_invalid` (V3). */
-export function takeIn(value: unknown, pathOf: () => string): Kept {
+export function takeIn(value: unknown, pathOf: () => string): KeptValue {
   if (typeof value !== "object" || value === null) {
     const why = refusal(value);
     if (why !== undefined) throw unfit(pathOf(), why);
@@ -60,15 +60,15 @@ export function takeIn(value: unknown, pathOf: () => string): Kept {
 }
 
 /** The form of a value that was just decoded, and belongs to nobody else. */
-export function takeOver(value: unknown): Kept {
+export function takeOver(value: unknown): KeptValue {
   return freezePlain(value, 0) ? value : new Unshared(value);
 }
 
 /** What a read hands out. */
-export const handOut = (kept: Kept): unknown => kept instanceof Unshared ? kept.copy() : kept;
+export const handOut = (kept: KeptValue): unknown => kept instanceof Unshared ? kept.copy() : kept;
 
 /** What is encoded. */
-export const originalOf = (kept: Kept): unknown => kept instanceof Unshared ? kept.original : kept;
+export const originalOf = (kept: KeptValue): unknown => kept instanceof Unshared ? kept.original : kept;
 
 /**
  * Throws for what a plain field can't hold either: that is V3, and getters, which a copy has as values. (What is put into
@@ -227,7 +227,7 @@ function checkInside(value: object, walk: Walk): void {
   if (prototype === Map.prototype) {
     for (const [key, each] of itemsOf(walk, value, Map.prototype.entries) as Iterable<[unknown, unknown]>) {
       checkInner(walk, ".keys()", key);
-      checkInner(walk, `.get(${shown(key)})`, each);
+      checkInner(walk, `.get(${shownField(key)})`, each);
     }
     return checkBare(value, walk, []);
   }
@@ -404,7 +404,7 @@ export const step = (name: string): string =>
   /^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u.test(name) ? `.${name}` : `[${JSON.stringify(name)}]`;
 
 /** A key in a path. */
-export function shown(key: unknown): string {
+export function shownField(key: unknown): string {
   if (typeof key === "string") return JSON.stringify(key);
   return typeof key === "object" && key !== null ? nameOf(key) : String(key);
 }

@@ -7,7 +7,7 @@
  */
 import type { Reader, Writer } from "../../store/model/codec.ts";
 import { decodeContent, encodeContent } from "./content.ts";
-import { handOut, type Kept, originalOf, takeOver, Unshared } from "./owned.ts";
+import { handOut, type KeptValue, originalOf, takeOver, Unshared } from "./owned.ts";
 import { corrupt, isPart, KIND, KIND_BYTE, type Part, partOfByte, READ, WRITE } from "./part.ts";
 
 /**
@@ -23,7 +23,7 @@ const SLOTS_MAX = 1024;
  * Values that came in one page, encoded until one of them is read. Until then it stands in each of its places itself, and
  * whoever has it there knows the slot: a list by the place, as long as nothing moves; a map by the key.
  */
-export class Page {
+export class EncodedPage {
   /** Of a list: the place of the first. */
   begin = 0;
   /** Of a map: the keys, by slot. */
@@ -40,18 +40,18 @@ export class Page {
   }
 
   /** The value of a key. */
-  ofKey(key: unknown): Stored {
+  ofKey(key: unknown): PagedValue {
     const { keys } = this;
     let slot = this.#nextKey;
     if (keys[slot] !== key) slot = keys.indexOf(key);
     if (slot < 0) slot = keys.findIndex((each) => Object.is(each, key)); // NaN is a key, too
     this.#nextKey = slot + 1;
-    return new Stored(this, slot);
+    return new PagedValue(this, slot);
   }
 
   /** The value in a place. */
-  ofPlace(place: number): Stored {
-    return new Stored(this, place - this.begin);
+  ofPlace(place: number): PagedValue {
+    return new PagedValue(this, place - this.begin);
   }
 
   /** For encoding only. */
@@ -69,15 +69,15 @@ export class Page {
 }
 
 /** A value that is still in its page. */
-export class Stored {
-  readonly #page: Page;
+export class PagedValue {
+  readonly #page: EncodedPage;
   readonly #slot: number;
-  constructor(page: Page, slot: number) {
+  constructor(page: EncodedPage, slot: number) {
     this.#page = page;
     this.#slot = slot;
   }
   /** To be called once: who has taken it keeps that. */
-  take(): Kept {
+  take(): KeptValue {
     return takeOver(this.original());
   }
   /** For encoding only. */
@@ -87,7 +87,7 @@ export class Stored {
 }
 
 /** What a structure has in a place: a value, one that is still in its page, that page, or another structure. */
-export type Cell = Kept | Stored | Page | Part;
+export type Cell = KeptValue | PagedValue | EncodedPage | Part;
 
 /** Cuts so many cells into pages, by the bytes that the last ones took. */
 export class PageWriter {
@@ -112,8 +112,8 @@ export class PageWriter {
         parts.push([slot, cell]);
         return null;
       }
-      isTree &&= !(cell instanceof Stored || cell instanceof Unshared);
-      return cell instanceof Stored ? cell.original() : originalOf(cell);
+      isTree &&= !(cell instanceof PagedValue || cell instanceof Unshared);
+      return cell instanceof PagedValue ? cell.original() : originalOf(cell);
     });
     this.#w.uint(cells.length).bytes(encodeContent(values, isTree));
     this.#w.list(parts, ([slot, part]) => {
@@ -126,20 +126,20 @@ export class PageWriter {
 
 /** A page as it lies in a segment. */
 export interface ReadPage {
-  readonly page: Page;
+  readonly page: EncodedPage;
   readonly slots: number;
   /** The structures among its values, by their slots, which rise. */
   readonly parts: readonly (readonly [slot: number, part: Part])[];
 }
 
 /** Reads a page: no value of it is decoded. */
-export function readPage(r: Reader): ReadPage {
+export function readEncodedPage(r: Reader): ReadPage {
   const slots = r.uint();
   if (slots > SLOTS_MAX) throw corrupt(`a page has ${slots} values, more than ${SLOTS_MAX}`);
   const bytes = r.view();
   // Each value takes a byte or more: a forged number can't make us allocate.
   if (slots > bytes.length) throw corrupt(`${slots} values are not in ${bytes.length} bytes`);
-  const page = new Page(bytes, slots);
+  const page = new EncodedPage(bytes, slots);
   const parts = r.list(() => readPart(r));
   let next = 0;
   for (const [slot] of parts) {

@@ -51,7 +51,7 @@ export const KIND_BYTE: Readonly<Record<Kind, number>> = {
 };
 
 /** Who a structure belongs to. */
-export interface Holder {
+export interface StructureHolder {
   /** The first change since the part was written last. */
   [PART_CHANGED](part: Part): void;
   /** Where a part is, as an app would write it: `cart.items[3]`. */
@@ -74,7 +74,7 @@ export interface Part extends Tracked {
   /** What it lies in, at last; itself while nobody holds it; not said by one of an older bundle. */
   readonly [TOP]?: unknown;
   /** @throws AppError `value_invalid` where it has a holder already (T2). */
-  [ATTACH](holder: Holder): void;
+  [ATTACH](holder: StructureHolder): void;
   [DETACH](): void;
   /** The changes since the last write, or all of it; from then on it counts as written. */
   [WRITE](isWhole: boolean): Uint8Array;
@@ -89,7 +89,7 @@ export const isPart = (value: unknown): value is Part =>
 /** The part of life that all structures share. */
 export abstract class TrackedPart implements Part {
   abstract readonly [KIND]: Kind;
-  #holder: Holder | undefined;
+  #holder: StructureHolder | undefined;
   #isChanged = true;
 
   get [Symbol.toStringTag](): "Tracked" {
@@ -100,7 +100,7 @@ export abstract class TrackedPart implements Part {
     return this.#isChanged;
   }
 
-  /** See {@link Holder}. */
+  /** See {@link StructureHolder}. */
   get [TOP](): unknown {
     return this.#holder === undefined ? this.self : this.#holder[TOP];
   }
@@ -110,7 +110,7 @@ export abstract class TrackedPart implements Part {
     return this;
   }
 
-  [ATTACH](holder: Holder): void {
+  [ATTACH](holder: StructureHolder): void {
     if (this.#holder !== undefined) {
       throw new AppError(
         "value_invalid",

@@ -33,7 +33,6 @@ import {
   CHANGED,
   corrupt,
   DETACH,
-  type Holder,
   isPart,
   KIND,
   KIND_BYTE,
@@ -42,6 +41,7 @@ import {
   partOfByte,
   PATH_OF,
   READ,
+  type StructureHolder,
   TOP,
   WRITE,
 } from "./part.ts";
@@ -68,7 +68,7 @@ interface Bound {
 
 type Fields = Record<string, unknown>;
 
-export class SessionState implements Holder {
+export class SessionState implements StructureHolder {
   readonly #instance: Fields;
   /** Structures as of the last checkpoint or load. */
   readonly #bound = new Map<string, Bound>();

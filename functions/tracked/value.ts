@@ -9,7 +9,7 @@ import { Reader, Writer } from "../../store/model/codec.ts";
 import { Container, readThrough } from "./container.ts";
 import type { Held } from "./owned.ts";
 import type { Put, TrackedValue } from "./structures.ts";
-import { type Cell, PageWriter, readPage, Stored } from "./pages.ts";
+import { type Cell, PagedValue, PageWriter, readEncodedPage } from "./pages.ts";
 import { corrupt, isPart, KIND, PATH_OF, READ, register, WRITE } from "./part.ts";
 
 /** A tracked value. */
@@ -64,10 +64,10 @@ export class ValuePart<T> extends Container implements TrackedValue<T> {
   protected override read(segment: Uint8Array): void {
     const r = new Reader(segment);
     if (r.flag()) {
-      const { page, slots, parts: [inside] } = readPage(r);
+      const { page, slots, parts: [inside] } = readEncodedPage(r);
       if (slots !== 1) throw corrupt(`a value is one, and not ${slots}`);
       this.release(this.#cell);
-      this.#cell = inside === undefined ? new Stored(page, 0) : this.adopt(inside[1]);
+      this.#cell = inside === undefined ? new PagedValue(page, 0) : this.adopt(inside[1]);
     } else if (isPart(this.#cell)) this.#cell[READ](r.view());
     else throw corrupt("a value that is no structure has changed inside");
     r.end();

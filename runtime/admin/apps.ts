@@ -3,7 +3,7 @@
  * which only the root has all of.
  */
 import type { AppTable } from "../deploy/app_table.ts";
-import { readRows } from "./inspection.ts";
+import { answerRows } from "./inspection.ts";
 import { type AdminHono, type AdminServices, unknownApp } from "./services.ts";
 
 /** Adds `GET /apps`, `/apps/:app/versions` and `/apps/:app/rows`. */
@@ -24,7 +24,7 @@ export function appRoutes(app: AdminHono, services: AdminServices): void {
     const name = c.req.param("app");
     if (services.apps.get(name) === undefined) return unknownApp(name);
     if (services.deployments === null) return await services.forwardToRoot(c.req.raw, "admin");
-    return await readRows(services.system, name, new URL(c.req.url).searchParams);
+    return await answerRows(services.system, name, new URL(c.req.url).searchParams);
   });
 }
 

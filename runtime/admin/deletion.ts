@@ -2,10 +2,10 @@
  * Deleting apps: `DELETE /apps/:app`, and going on with changes that were cut short.
  */
 import type { Change } from "../deploy/app_rows.ts";
-import type { Removed } from "../deploy/deletion.ts";
+import type { DeletionProgress } from "../deploy/deletion.ts";
 import type { Deployments } from "../deploy/deployments.ts";
 import { problemResponse } from "../gateway/problem.ts";
-import { placed, waitMs } from "./placement.ts";
+import { placed, waitMsOfRequest } from "./placement.ts";
 import { endSessions } from "./sessions.ts";
 import { type Tell, withProgress } from "./progress.ts";
 import type { AdminHono, AdminServices } from "./services.ts";
@@ -22,7 +22,7 @@ export function deletionRoutes(app: AdminHono, services: AdminServices): void {
       tell({ event: "live", app: name, version, changed: true });
       const done = await deployments.deletion.once(
         name,
-        () => remove(services, deployments, begun, waitMs(c), tell),
+        () => remove(services, deployments, begun, waitMsOfRequest(c), tell),
       );
       return Response.json({ app: name, version, changed: true, ...done });
     });
@@ -36,7 +36,7 @@ async function remove(
   begun: Change,
   timeoutMs: number,
   tell: Tell,
-): Promise<Removed> {
+): Promise<DeletionProgress> {
   const { deletion } = deployments;
   const change = { ...begun, version: begun.version || NO_VERSION, mark: crypto.randomUUID() };
   const placement = await placed(services, change, timeoutMs, tell);

@@ -3,14 +3,14 @@
  *
  * A1  A change that was answered is durable at the root.
  */
-import type { Change, Refusal } from "../deploy/app_rows.ts";
+import type { Change, ChangeRefusal } from "../deploy/app_rows.ts";
 import type { Deployments } from "../deploy/deployments.ts";
-import { BUNDLE_BYTES_MAX } from "../deploy/records.ts";
+import { DEPLOYED_BYTES_MAX } from "../deploy/records.ts";
 import { parseBlobRef } from "../deploy/version_files.ts";
 import { parseWeight } from "../deploy/rollout.ts";
 import { problemResponse } from "../gateway/problem.ts";
 import { readLimited } from "./body.ts";
-import { placed, waitMs } from "./placement.ts";
+import { placed, waitMsOfRequest } from "./placement.ts";
 import { type Tell, withProgress } from "./progress.ts";
 import type { AdminContext, AdminHono, AdminServices } from "./services.ts";
 
@@ -18,9 +18,9 @@ import type { AdminContext, AdminHono, AdminServices } from "./services.ts";
 export function deployRoutes(app: AdminHono, services: AdminServices): void {
   app.post("/deploy", async (c) => {
     if (services.deployments === null) return await services.forwardToRoot(c.req.raw, c.env.role ?? "read");
-    const bundle = await readLimited(c.req.raw.body, BUNDLE_BYTES_MAX);
+    const bundle = await readLimited(c.req.raw.body, DEPLOYED_BYTES_MAX);
     if (bundle === null) {
-      return problemResponse("limit_bundle", `a bundle has at most ${BUNDLE_BYTES_MAX} bytes`);
+      return problemResponse("limit_bundle", `a bundle has at most ${DEPLOYED_BYTES_MAX} bytes`);
     }
     return await changing(services, c, (deployments, tell) => deploy(deployments, c, bundle, tell));
   });
@@ -36,7 +36,7 @@ export function deployRoutes(app: AdminHono, services: AdminServices): void {
 export async function changing(
   services: AdminServices,
   c: AdminContext,
-  change: (deployments: Deployments, tell: Tell) => Promise<Change | Refusal>,
+  change: (deployments: Deployments, tell: Tell) => Promise<Change | ChangeRefusal>,
 ): Promise<Response> {
   const { deployments } = services;
   if (deployments === null) return await services.forwardToRoot(c.req.raw, c.env.role ?? "read");
@@ -50,7 +50,7 @@ export async function changing(
     tell({ event: "live", app, version, changed });
     const isUnsettled = await deployments.isUnsettled(app);
     const mark = isUnsettled ? crypto.randomUUID() : undefined;
-    const placement = await placed(services, { ...result, mark }, waitMs(c), tell);
+    const placement = await placed(services, { ...result, mark }, waitMsOfRequest(c), tell);
     if (placement.missing.length === 0) {
       const settled = deployments.settle(app);
       // Removing what is given up is for nobody to wait for, and is tried again with the next change.
@@ -66,7 +66,7 @@ async function deploy(
   c: AdminContext,
   bundle: Uint8Array,
   tell: Tell,
-): Promise<Change | Refusal> {
+): Promise<Change | ChangeRefusal> {
   const text = c.req.query("weight");
   const weight = text === undefined ? undefined : parseWeight(text);
   if (weight === null) {

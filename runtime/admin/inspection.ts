@@ -14,7 +14,11 @@ import type { SystemStore } from "../deploy/app_table.ts";
  * Rows of an app. The query has `key` (one row) or `prefix`, a packed key relative to the app (functions/
  * store_client.ts) in hexadecimal with at least one part, and `limit`; a list may begin `after` a key.
  */
-export async function readRows(system: SystemStore, app: string, query: URLSearchParams): Promise<Response> {
+export async function answerRows(
+  system: SystemStore,
+  app: string,
+  query: URLSearchParams,
+): Promise<Response> {
   const exact = query.get("key");
   const parts = keyParts(exact ?? query.get("prefix") ?? "");
   const limit = Number(query.get("limit") ?? ROWS_A_CALL_MAX);

@@ -6,7 +6,7 @@
  *     what it would lose.
  */
 import { z } from "zod";
-import type { Removed, Replica } from "../../store/api/api.ts";
+import type { Replica, SiteRemoval } from "../../store/api/api.ts";
 import { unixMs } from "../../store/model/row.ts";
 import { ADMIN_PATH } from "../deploy/client.ts";
 import { problemResponse } from "../gateway/problem.ts";
@@ -111,7 +111,7 @@ function stillThere(id: string, { pending, pendingBytes }: Connected): Response 
   );
 }
 
-function refusal(id: string, removed: Exclude<Removed, { kind: "removed" }>): Response {
+function refusal(id: string, removed: Exclude<SiteRemoval, { kind: "removed" }>): Response {
   switch (removed.kind) {
     case "unknown":
       return problemResponse("site_unknown", `no site is called ${JSON.stringify(id)}`);

@@ -43,7 +43,7 @@ export function readyRoutes(app: AdminHono, services: AdminServices): void {
     const mark = c.req.query("mark");
     if (mark !== undefined && !MARK.test(mark)) return problemResponse("query_invalid", "a mark is a UUID");
     const change = { app: name, version, stamp: c.req.query("stamp") ?? "", mark };
-    const ready = await readyHere(services, change, waitMs(c));
+    const ready = await readyHere(services, change, waitMsOfRequest(c));
     return ready
       ? c.json({ site: services.site })
       : problemResponse("not_ready", `${name} ${version} has not arrived here`);
@@ -51,7 +51,7 @@ export function readyRoutes(app: AdminHono, services: AdminServices): void {
 }
 
 /** How long the caller waits for sites; a bad number counts as none. */
-export function waitMs(c: AdminContext): number {
+export function waitMsOfRequest(c: AdminContext): number {
   const asked = Number(c.req.query("waitMs") ?? 0);
   return Number.isFinite(asked) ? Math.min(Math.max(asked, 0), WAIT_MS_MAX) : 0;
 }

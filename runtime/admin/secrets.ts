@@ -9,7 +9,7 @@ import { z } from "zod";
 import { problemResponse } from "../gateway/problem.ts";
 import { SECRET_BYTES_MAX, type SecretRing, valueProblem } from "../secrets/mod.ts";
 import { readLimited } from "./body.ts";
-import { everySite, readyThere, waitMs } from "./placement.ts";
+import { everySite, readyThere, waitMsOfRequest } from "./placement.ts";
 import { withProgress } from "./progress.ts";
 import type { AdminContext, AdminHono, AdminServices } from "./services.ts";
 
@@ -68,7 +68,7 @@ export function secretRoutes(app: AdminHono, services: SecretServices): void {
     const { app: name, name: secret } = c.req.param();
     const stamp = c.req.query("stamp") ?? "";
     if (!STAMP.test(stamp)) return problemResponse("query_invalid", "stamp takes a versionstamp");
-    return await hasIt(services, { app: name, name: secret, stamp }, waitMs(c))
+    return await hasIt(services, { app: name, name: secret, stamp }, waitMsOfRequest(c))
       ? c.json({ site: services.site })
       : problemResponse("not_ready", `${secret} of ${name} has not arrived here`);
   });
@@ -78,7 +78,7 @@ export function secretRoutes(app: AdminHono, services: SecretServices): void {
     const { app: name, name: secret } = c.req.param();
     const stamp = c.req.query("stamp") ?? "";
     if (!STAMP.test(stamp)) return problemResponse("query_invalid", "stamp takes a versionstamp");
-    const timeoutMs = waitMs(c), what = { app: name, name: secret, stamp };
+    const timeoutMs = waitMsOfRequest(c), what = { app: name, name: secret, stamp };
     const query = new URLSearchParams({ stamp, waitMs: `${timeoutMs}` });
     const path = `/apps/${name}/secrets/${encodeURIComponent(secret)}/ready?${query}`;
     return await withProgress(services, c, async (tell) =>

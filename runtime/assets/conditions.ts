@@ -26,7 +26,7 @@ export function noneMatch(header: string | null, etag: string): boolean {
 }
 
 /** The bytes that a request asks for; from and to are included. */
-export type Range =
+export type ByteRange =
   | { readonly kind: "whole" }
   | { readonly kind: "part"; readonly from: number; readonly to: number }
   | { readonly kind: "none" };
@@ -40,7 +40,7 @@ export function readRange(
   header: string | null,
   ifRange: string | null,
   file: { etag: string; bytes: number },
-): Range {
+): ByteRange {
   const match = header === null ? null : /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i.exec(header);
   if (match === null || (ifRange !== null && ifRange.trim() !== file.etag)) return { kind: "whole" };
   const [, first = "", last = ""] = match;

@@ -67,9 +67,9 @@ const manifestSchema = z.object({
 );
 
 /** What a backup says of itself. */
-export type Manifest = z.infer<typeof manifestSchema>;
+export type BackupManifest = z.infer<typeof manifestSchema>;
 /** One file of a site's data in it. */
-export type Part = Manifest["parts"][number];
+export type BackupPart = BackupManifest["parts"][number];
 
 /** Why a file is not taken. */
 export class ArchiveError extends Error {
@@ -93,7 +93,7 @@ const macOf = (secret: Uint8Array, bytes: Uint8Array): Buffer =>
   createHmac("sha256", derive(secret, "backup key", 32)).update(bytes).digest();
 
 /** The bytes before the first part. */
-export function encodeHead(manifest: Manifest, secret: Uint8Array): Uint8Array<ArrayBuffer> {
+export function encodeArchiveHead(manifest: BackupManifest, secret: Uint8Array): Uint8Array<ArrayBuffer> {
   const json = Buffer.from(JSON.stringify(manifestSchema.parse(manifest)));
   if (json.length > MANIFEST_BYTES_MAX) {
     throw new RangeError(`a manifest has at most ${MANIFEST_BYTES_MAX} bytes, not ${json.length}`);
@@ -105,17 +105,17 @@ export function encodeHead(manifest: Manifest, secret: Uint8Array): Uint8Array<A
 }
 
 /** The size of a whole file. */
-export const archiveBytes = (head: Uint8Array, { parts }: Manifest): number =>
+export const archiveBytes = (head: Uint8Array, { parts }: BackupManifest): number =>
   parts.reduce((sum, { bytes }) => sum + bytes, head.length);
 
 /** What reading a file tells, in order: the manifest once, then the bytes of each part. */
 export interface ArchiveEvents {
   /** @param isSignedBy whether a secret of the cluster made its MAC; where none did it is forged. */
-  manifest?(manifest: Manifest, isSignedBy: (secret: Uint8Array) => boolean): void;
+  manifest?(manifest: BackupManifest, isSignedBy: (secret: Uint8Array) => boolean): void;
   /** Bytes of a part, not yet compared with its digest. */
-  bytes?(part: Part, bytes: Uint8Array): void;
+  bytes?(part: BackupPart, bytes: Uint8Array): void;
   /** A part is whole, and is what the manifest says. */
-  part?(part: Part): void;
+  part?(part: BackupPart): void;
 }
 
 /** Reads a file that comes in pieces of any size. */
@@ -123,7 +123,7 @@ export class ArchiveReader {
   readonly #events: ArchiveEvents;
   /** What of the head has come. */
   #head = Buffer.alloc(0);
-  #manifest: Manifest | null = null;
+  #manifest: BackupManifest | null = null;
   #index = 0;
   #left = 0;
   #hash: Hash = createHash("sha256");
@@ -157,7 +157,7 @@ export class ArchiveReader {
   }
 
   /** The file has ended. @throws ArchiveError */
-  end(): Manifest {
+  end(): BackupManifest {
     const manifest = this.#manifest;
     if (manifest === null) {
       this.#assertMagic();
@@ -173,7 +173,7 @@ export class ArchiveReader {
     return manifest;
   }
 
-  #finish(part: Part): void {
+  #finish(part: BackupPart): void {
     const found = this.#hash.digest("hex");
     if (found !== part.sha256) {
       throw new ArchiveError(
@@ -233,7 +233,7 @@ export class ArchiveReader {
   }
 }
 
-function parseManifest(json: Uint8Array): Manifest {
+function parseManifest(json: Uint8Array): BackupManifest {
   try {
     return manifestSchema.parse(JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(json)));
   } catch (error) {

@@ -6,9 +6,9 @@ import {
   ArchiveError,
   ArchiveReader,
   assertSigned,
-  encodeHead,
+  type BackupManifest,
+  encodeArchiveHead,
   fingerprintOf,
-  type Manifest,
   PART_NAMES,
 } from "./archive.ts";
 
@@ -23,7 +23,10 @@ const CONTENTS: readonly [string, Uint8Array][] = [
   ["store/rows.db", new Uint8Array(3_000).map((_, i) => i % 7)],
 ];
 
-function manifestOf(contents: readonly [string, Uint8Array][], more: Partial<Manifest> = {}): Manifest {
+function manifestOf(
+  contents: readonly [string, Uint8Array][],
+  more: Partial<BackupManifest> = {},
+): BackupManifest {
   return {
     site: "edge-1",
     parent: "core-1",
@@ -40,7 +43,7 @@ function manifestOf(contents: readonly [string, Uint8Array][], more: Partial<Man
 }
 
 function fileOf(contents = CONTENTS, secret = SECRET, manifest = manifestOf(contents)): Uint8Array {
-  const head = encodeHead(manifest, secret);
+  const head = encodeArchiveHead(manifest, secret);
   const file = new Uint8Array(archiveBytes(head, manifest));
   let at = 0;
   for (const bytes of [head, ...contents.map(([, bytes]) => bytes)]) {
@@ -116,7 +119,7 @@ Deno.test("a backup that no secret of the cluster signed is refused (BA1)", () =
     [name, bytes],
   ): [string, Uint8Array] => [name, bytes.map((byte) => byte ^ 1)]);
   const [mine, theirs] = [fileOf(), fileOf(changed)];
-  const macAt = encodeHead(manifestOf(CONTENTS), SECRET).length - 32;
+  const macAt = encodeArchiveHead(manifestOf(CONTENTS), SECRET).length - 32;
   theirs.set(mine.subarray(macAt, macAt + 32), macAt);
   assert.equal(read(theirs), "backup_forged");
 });
@@ -150,7 +153,7 @@ Deno.test("a backup names no file but those of a site's data, none twice, and no
       [],
     ]
   ) {
-    assert.throws(() => encodeHead(manifestOf(CONTENTS, { parts }), SECRET), JSON.stringify(parts));
+    assert.throws(() => encodeArchiveHead(manifestOf(CONTENTS, { parts }), SECRET), JSON.stringify(parts));
     assert.equal(read(withJson(JSON.stringify(manifestOf(CONTENTS, { parts })))), "backup_invalid");
   }
   assert.ok(PART_NAMES.every((name) => !name.includes("..") && !name.startsWith("/")));

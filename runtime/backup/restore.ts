@@ -14,7 +14,7 @@
 import { createHash } from "node:crypto";
 import { statfsSync } from "node:fs";
 import { folderOf, replaceFile, syncFolder } from "../../functions/client/replace_file.ts";
-import { ArchiveError, ArchiveReader, assertSigned, fingerprintOf, type Manifest } from "./archive.ts";
+import { ArchiveError, ArchiveReader, assertSigned, type BackupManifest, fingerprintOf } from "./archive.ts";
 import { keepRestored, readRestored, RESTORED, RESTORING, secretsOfBefore } from "./restored.ts";
 
 /** Why a backup is not put back. */
@@ -36,7 +36,7 @@ export class RestoreError extends Error {
 
 /** What a whole file has been found to be. */
 export interface Verified {
-  readonly manifest: Manifest;
+  readonly manifest: BackupManifest;
   readonly bytes: number;
   readonly sha256: string;
   /** Whether a secret that was given signed it; null: none was given. */
@@ -145,7 +145,7 @@ export async function restoreSite(order: RestoreOrder): Promise<Restoration> {
   }
 }
 
-function assertFits({ site, parent, engine }: Manifest, to: RestoreOrder["site"]): void {
+function assertFits({ site, parent, engine }: BackupManifest, to: RestoreOrder["site"]): void {
   const differs = (what: string) => {
     throw new RestoreError("site_differs", `${what}: the site file is of another site than the backup`);
   };
@@ -159,7 +159,7 @@ function assertFits({ site, parent, engine }: Manifest, to: RestoreOrder["site"]
 }
 
 /** restored.ts RS1 */
-function assertNewSecret(manifest: Manifest, secrets: readonly Uint8Array[]): void {
+function assertNewSecret(manifest: BackupManifest, secrets: readonly Uint8Array[]): void {
   const [found] = secretsOfBefore(secrets, { formerSecrets: manifest.secrets });
   if (found === undefined) return;
   throw new RestoreError(

@@ -17,12 +17,12 @@ import type { Hold } from "../link/hold.ts";
 import { pulledBody } from "../observe/ndjson.ts";
 import {
   archiveBytes,
-  encodeHead,
+  type BackupManifest,
+  type BackupPart,
+  encodeArchiveHead,
   fingerprintOf,
   FOLDER_FILES,
   FOLDERS,
-  type Manifest,
-  type Part,
   SITE_FILES,
 } from "./archive.ts";
 import { formerSecrets } from "./restored.ts";
@@ -39,7 +39,7 @@ const DATABASES: readonly string[] = ["rows.db", "root.kv"];
 
 /** What a site says of itself in a manifest. */
 export type SiteFacts = Pick<
-  Manifest,
+  BackupManifest,
   "site" | "parent" | "tier" | "release" | "at" | "incarnation" | "position" | "pending"
 >;
 
@@ -73,7 +73,7 @@ interface Backup {
   readonly snapshot: Snapshot;
   state: BackupState;
   head: Uint8Array<ArrayBuffer> | null;
-  parts: readonly Part[];
+  parts: readonly BackupPart[];
   timer: ReturnType<typeof setTimeout> | undefined;
   /** Resolves when nothing writes to its folder any more. */
   settled: Promise<void>;
@@ -246,18 +246,18 @@ export class SiteBackups {
       await snapshot.copied;
       await snapshot.close();
       for (const [name, bytes] of files) await Deno.writeFile(copyOf(spool, name), bytes, { mode: 0o600 });
-      const parts: Part[] = [];
+      const parts: BackupPart[] = [];
       for (const name of [...files.keys(), ...found.databases]) {
         parts.push(await partOf(name, copyOf(spool, name)));
       }
-      const manifest: Manifest = {
+      const manifest: BackupManifest = {
         ...facts,
         engine: engine === "denokv" ? engine : "sqlite",
         cut,
         secrets: [...new Set([...secrets.map(fingerprintOf), ...await formerSecrets(data)])],
         parts,
       };
-      backup.head = encodeHead(manifest, secrets[0]);
+      backup.head = encodeArchiveHead(manifest, secrets[0]);
       backup.parts = parts;
       const bytes = archiveBytes(backup.head, manifest);
       backup.state = { cut, state: "ready", copiedBytes: bytes, bytes };
@@ -276,7 +276,7 @@ export class SiteBackups {
   #stream(
     backup: Backup,
     head: Uint8Array<ArrayBuffer>,
-    parts: readonly Part[],
+    parts: readonly BackupPart[],
   ): ReadableStream<Uint8Array<ArrayBuffer>> {
     const { spool } = backup;
     const names = parts.map(({ name }) => name);
@@ -358,7 +358,7 @@ function assertRoom(data: string, bytes: number, freeBytes: number): void {
   );
 }
 
-async function partOf(name: string, path: string): Promise<Part> {
+async function partOf(name: string, path: string): Promise<BackupPart> {
   const hash = createHash("sha256"), chunk = new Uint8Array(CHUNK_BYTES);
   using file = await Deno.open(path);
   let bytes = 0;

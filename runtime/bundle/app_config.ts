@@ -7,7 +7,7 @@ import { dirname } from "node:path";
 import { z } from "zod";
 import { fromFileUrl, toFileUrl } from "./file_url.ts";
 import { parseJsonc } from "./jsonc.ts";
-import { nearest, nodeProject } from "./node_project.ts";
+import { nearestFile, nodeProject } from "./node_project.ts";
 
 const INSTALLED = new URL("../../deno.json", import.meta.url);
 const CONFIG_NAMES = ["deno.json", "deno.jsonc"];
@@ -33,7 +33,7 @@ export interface AppConfig {
 export async function appConfig(entry: string): Promise<AppConfig> {
   const installedPath = fromFileUrl(INSTALLED);
   const folder = dirname(entry);
-  const own = await nearest(folder, CONFIG_NAMES);
+  const own = await nearestFile(folder, CONFIG_NAMES);
   const project = await nodeProject(folder, own === undefined ? undefined : dirname(own));
   if (project === undefined && (own === undefined || own === installedPath)) {
     return { kind: "path", value: installedPath };

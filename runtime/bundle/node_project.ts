@@ -30,8 +30,8 @@ const tsconfigFile = z.looseObject({
  */
 export async function nodeProject(folder: string, top?: string): Promise<NodeProject | undefined> {
   const [packagePath, tsconfigPath] = await Promise.all([
-    nearest(folder, ["package.json"], top),
-    nearest(folder, ["tsconfig.json"], top),
+    nearestFile(folder, ["package.json"], top),
+    nearestFile(folder, ["tsconfig.json"], top),
   ]);
   if (packagePath === undefined) return undefined; // a tsconfig.json alone is of no npm project
   const { dependencies, devDependencies } = await read(packagePath, packageFile);
@@ -50,7 +50,7 @@ export async function nodeProject(folder: string, top?: string): Promise<NodePro
 }
 
 /** The path of the nearest file of these names, in a folder or above it, up to `top`. */
-export async function nearest(
+export async function nearestFile(
   folder: string,
   names: readonly string[],
   top?: string,

@@ -9,7 +9,7 @@
  */
 import { StoreUnavailable } from "../../store/api/api.ts";
 import type { Key } from "../../store/model/key.ts";
-import type { Commit, ScanOptions, Storage } from "../../store/model/ports.ts";
+import type { DiskCommit, ScanOptions, Storage } from "../../store/model/ports.ts";
 import type { Range } from "../../store/model/range.ts";
 import type { Position, Row } from "../../store/model/row.ts";
 import type { DiskState } from "./actions.ts";
@@ -50,7 +50,7 @@ export class FaultStorage implements Storage {
     return this.#inner.bytes();
   }
 
-  async commit(commit: Commit): Promise<void> {
+  async commit(commit: DiskCommit): Promise<void> {
     if (this.#failed !== null) throw this.#failed;
     if (this.state === "full") {
       throw this.#failed = failure("cannot commit: database or disk is full (ENOSPC)");

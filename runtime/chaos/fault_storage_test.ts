@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import type { Key } from "../../store/model/key.ts";
-import type { Commit } from "../../store/model/ports.ts";
+import type { DiskCommit } from "../../store/model/ports.ts";
 import { MemoryStorage } from "../storage/memory.ts";
 import { FaultStorage } from "./fault_storage.ts";
 
-const commit = (key: string, position: number): Commit => ({
+const commit = (key: string, position: number): DiskCommit => ({
   rows: [{
     key: key as Key,
     value: new Uint8Array(1),

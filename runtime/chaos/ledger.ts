@@ -9,7 +9,7 @@ import { z } from "zod";
 import { type ChaosState, DISK_STATES, type DiskState } from "./actions.ts";
 
 /** A link's properties (runtime/link/emulation.ts). */
-export interface LinkShape {
+export interface ChangedLink {
   readonly rttMs: number;
   readonly mbps: number;
   readonly jitterMs: number;
@@ -38,7 +38,7 @@ type Pair = readonly [string, string];
 /** Faults in force. */
 export class Ledger {
   readonly #cuts = new Map<string, Pair>();
-  readonly #shapes = new Map<string, { readonly pair: Pair; readonly shape: LinkShape }>();
+  readonly #shapes = new Map<string, { readonly pair: Pair; readonly shape: ChangedLink }>();
   readonly #skews = new Map<string, number>();
   readonly #disks = new Map<string, DiskState>();
 
@@ -61,12 +61,12 @@ export class Ledger {
   }
 
   /** Makes a link another one. */
-  shape(pair: Pair, shape: LinkShape): void {
+  shape(pair: Pair, shape: ChangedLink): void {
     this.#shapes.set(nameOf(pair), { pair: inOrder(pair), shape });
   }
 
   /** What a link was made; null where it is as the topology says. */
-  shapeOf(pair: Pair): LinkShape | null {
+  shapeOf(pair: Pair): ChangedLink | null {
     return this.#shapes.get(nameOf(pair))?.shape ?? null;
   }
 

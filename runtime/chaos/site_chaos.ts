@@ -17,7 +17,7 @@ import { refusedRole } from "../admin/access.ts";
 import type { Role } from "../deploy/roles.ts";
 import { EVICTED, explainAction } from "./actions.ts";
 import { FaultStorage } from "./fault_storage.ts";
-import { type LinkShape, type SiteFaults, siteFaultsSchema } from "./ledger.ts";
+import { type ChangedLink, type SiteFaults, siteFaultsSchema } from "./ledger.ts";
 
 /** The file that a site of a dev cluster starts with. */
 export const chaosFileSchema = z.strictObject({
@@ -31,7 +31,7 @@ export type ChaosFile = z.infer<typeof chaosFileSchema>;
 /** What of a site can be broken. */
 export interface BreakableSite {
   readonly links: {
-    shape(site: string, shape: LinkShape | null): void;
+    shape(site: string, shape: ChangedLink | null): void;
     cut(site: string): void;
     heal(site: string): void;
   };
@@ -54,7 +54,7 @@ export class SiteChaos {
   readonly #site: string;
   readonly #root: boolean;
   readonly #door: ChaosFile["door"];
-  readonly #links: Readonly<Record<string, LinkShape>>;
+  readonly #links: Readonly<Record<string, ChangedLink>>;
   readonly #clock: { skewMs: number };
   #faults: SiteFaults;
   #storage: FaultStorage | null = null;
@@ -65,7 +65,7 @@ export class SiteChaos {
     config: {
       readonly id: string;
       readonly parent: object | null;
-      readonly links: Record<string, LinkShape>;
+      readonly links: Record<string, ChangedLink>;
     },
     file: ChaosFile,
     clock: { skewMs: number },
@@ -95,7 +95,7 @@ export class SiteChaos {
   }
 
   /** What the link to a site is like. */
-  shapeOf(site: string): LinkShape | null {
+  shapeOf(site: string): ChangedLink | null {
     return this.#faults.shapes[site] ?? this.#links[site] ?? null;
   }
 

@@ -15,7 +15,7 @@ import {
 
 import { WAIT_OPTIONS, waitMs } from "./waiting.ts";
 import { deleteApp } from "./delete_app.ts";
-import { Following } from "./following.ts";
+import { ChangeProgress } from "./following.ts";
 
 /** Digits of a version that people are shown; enough that two of one app never share them. */
 export const VERSION_DIGITS = 12;
@@ -92,7 +92,7 @@ export const apps: Command = {
 };
 
 /** `sojourn versions APP` */
-export const versions: Command = {
+export const versionsCommand: Command = {
   name: "versions",
   usage: "APP",
   summary: "Lists an app's versions, newest first.",
@@ -124,7 +124,7 @@ export const rollback: Command = {
     const wait = waitMs(args);
     const client = await findCluster(args, shell);
     const [app = "", version] = args.words;
-    const back = new Following(shell).run(
+    const back = new ChangeProgress(shell).run(
       client,
       (progress) => client.rollback(app, version, wait, progress),
       { look: `versions ${app}` },

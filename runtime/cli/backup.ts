@@ -10,7 +10,7 @@ import { statfsSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { z } from "zod";
 import { syncFolder } from "../../functions/client/replace_file.ts";
-import { ArchiveError, ArchiveReader, type Manifest } from "../backup/archive.ts";
+import { ArchiveError, ArchiveReader, type BackupManifest } from "../backup/archive.ts";
 import { AdminClient, AdminError } from "../deploy/client.ts";
 import { Silence } from "../deploy/silence.ts";
 import { pause } from "../observe/pause.ts";
@@ -193,7 +193,7 @@ class Backups {
     },
   ): Promise<Made> {
     const aside = `${file}.new`, hash = createHash("sha256");
-    let manifest: Manifest | undefined, written = 0, toldMs = performance.now();
+    let manifest: BackupManifest | undefined, written = 0, toldMs = performance.now();
     const reader = new ArchiveReader({ manifest: (found) => void (manifest = found) });
     await removed(aside);
     let open: Deno.FsFile;

@@ -8,7 +8,7 @@
 import { parseArgs, type ParseArgsConfig } from "node:util";
 import { z } from "zod";
 import { AdminError } from "../deploy/client.ts";
-import { nearest } from "./nearest.ts";
+import { nearestWord } from "./nearest.ts";
 import { OutFile } from "./out_file.ts";
 import { visible } from "../observe/visible.ts";
 
@@ -179,7 +179,7 @@ function explainParsing(error: unknown, args: readonly string[], known: readonly
   if (code !== "ERR_PARSE_ARGS_UNKNOWN_OPTION") return message;
   const unknown = args.filter((arg) => /^--?[^-\d]/.test(arg)).map((arg) => arg.split("=")[0] ?? arg)
     .find((arg) => !known.includes(arg.replace(/^--?/, ""))) ?? "";
-  const meant = nearest(unknown.replace(/^--?/, ""), known);
+  const meant = nearestWord(unknown.replace(/^--?/, ""), known);
   return `Unknown option '${unknown}'${meant === null ? "" : `; did you mean --${meant}?`}`;
 }
 

@@ -3,7 +3,7 @@
  */
 import { findCluster } from "./cluster.ts";
 import { EXIT, type ExitCode, type Parsed, type Shell, UsageError, type ValueInput } from "./command.ts";
-import { Following } from "./following.ts";
+import { ChangeProgress } from "./following.ts";
 import { waitMs } from "./waiting.ts";
 
 /** Deletes an app, once who asks has said so twice. */
@@ -15,7 +15,7 @@ export async function deleteApp(app: string | undefined, args: Parsed, shell: Sh
     return EXIT.failed;
   }
   const client = await findCluster(args, shell);
-  const { rows = 0, sites, missing } = await new Following(shell).run(
+  const { rows = 0, sites, missing } = await new ChangeProgress(shell).run(
     null,
     (progress) => client.deleteApp(app, wait, progress),
     { look: "apps", made: `${app} is deleted all the same; its rows are removed at the root` },

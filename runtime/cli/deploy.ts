@@ -9,7 +9,7 @@ import { deployModule } from "../deploy/upload.ts";
 import { showDeployed } from "./apps.ts";
 import { WAIT_OPTIONS, waitMs } from "./waiting.ts";
 import { CLUSTER_OPTIONS, findCluster } from "./cluster.ts";
-import { Following } from "./following.ts";
+import { ChangeProgress } from "./following.ts";
 import { weightOf } from "./rollout.ts";
 import { type Command, type Parsed, type Shell, UsageError } from "./command.ts";
 
@@ -39,7 +39,7 @@ export const deploy: Command = {
     const module = await findModule(args.words[0] ?? "");
     const client = await findCluster(args, shell);
     const fallback = basename(dirname(module)).toLowerCase();
-    const following = new Following(shell);
+    const following = new ChangeProgress(shell);
     const deployed = await following.run(client, (progress) => {
       following.say(`bundling ${module}`);
       return deployModule({ module, app, fallback, weight, waitMs: wait }, client, {

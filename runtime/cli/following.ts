@@ -28,7 +28,7 @@ export interface SentChange {
 }
 
 /** What is told on the way of a change. */
-export class Following {
+export class ChangeProgress {
   readonly #shell: Shell;
   readonly #signal: AbortSignal | undefined;
   readonly #begunMs = performance.now();

@@ -1,7 +1,7 @@
 /**
  * The commands of `sojourn`: a table, and the dispatcher that main.ts calls with the commands it adds (dev, site).
  */
-import { apps, rollback, versions } from "./apps.ts";
+import { apps, rollback, versionsCommand } from "./apps.ts";
 import { backup } from "./backup.ts";
 import { chaos } from "./chaos.ts";
 import { completionCommand } from "./completion.ts";
@@ -24,8 +24,8 @@ import { kv, tables } from "./rows.ts";
 import { sessions } from "./sessions.ts";
 import { sites } from "./sites.ts";
 import { top } from "./top.ts";
-import { nearest } from "./nearest.ts";
-import { versions as ownVersions } from "./version.ts";
+import { nearestWord } from "./nearest.ts";
+import { versionsOfThis as ownVersions } from "./version.ts";
 import { cron } from "./cron.ts";
 import { secrets } from "./secrets.ts";
 
@@ -45,7 +45,7 @@ export { CLUSTER_FILE, type ClusterFile, DATA_DEFAULT, readCluster } from "./clu
 export const commands: readonly Command[] = [
   deploy,
   apps,
-  versions,
+  versionsCommand,
   rollback,
   rollout,
   routes,
@@ -118,7 +118,7 @@ async function dispatch(
     shell.err(`not_available: sojourn ${name} (${LATER[name]}) is not available in this version`);
     return EXIT.failed;
   }
-  const meant = nearest(name, all.map((candidate) => candidate.name));
+  const meant = nearestWord(name, all.map((candidate) => candidate.name));
   const hint = meant === null ? "see sojourn --help" : `did you mean ${meant}? See sojourn --help`;
   const message = `${JSON.stringify(name)} is no command; ${hint}`;
   if (rest.includes("--json")) shell.out(JSON.stringify({ error: { code: USAGE_CODE, message } }));

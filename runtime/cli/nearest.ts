@@ -1,7 +1,7 @@
 /** The word that was probably meant: for commands and options with a slip of the finger in them. */
 
 /** The known word at the smallest distance; null where none is near. */
-export function nearest(word: string, known: readonly string[]): string | null {
+export function nearestWord(word: string, known: readonly string[]): string | null {
   // A third of the letters may be wrong: "verison" is versions, "x" is nothing.
   let bound = Math.floor(word.length / 3) + (word.length > 2 ? 1 : 0);
   let found: string | null = null;

@@ -6,7 +6,7 @@ import { date, showDeployed, VERSION_DIGITS } from "./apps.ts";
 import { WAIT_OPTIONS, waitMs } from "./waiting.ts";
 import { CLUSTER_OPTIONS, findCluster } from "./cluster.ts";
 import { type Command, EXIT, type ExitCode, type Parsed, type Shell, UsageError } from "./command.ts";
-import { Following } from "./following.ts";
+import { ChangeProgress } from "./following.ts";
 
 /** `sojourn rollout APP [VERSION WEIGHT% | finish | abort | show]` */
 export const rollout: Command = {
@@ -33,7 +33,7 @@ export const rollout: Command = {
     const weight = isWord ? 0 : weightOf(text);
     if (verb === "show") return await show(app, args, shell);
     const client = await findCluster(args, shell);
-    const following = new Following(shell);
+    const following = new ChangeProgress(shell);
     const deployed = await following.run(
       client,
       (progress) =>

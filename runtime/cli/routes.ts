@@ -12,7 +12,7 @@ import {
   type Shell,
   UsageError,
 } from "./command.ts";
-import { Following } from "./following.ts";
+import { ChangeProgress } from "./following.ts";
 
 /** `sojourn routes APP [add HOST | remove HOST]` */
 export const routes: Command = {
@@ -33,7 +33,7 @@ export const routes: Command = {
     if (verb !== "add" && verb !== "remove") throw new UsageError(`routes has add and remove, not ${verb}`);
     if (host === undefined) throw new UsageError(`${verb} takes a host, such as shop.example`);
     const client = await findCluster(args, shell);
-    const { missing } = await new Following(shell).run(
+    const { missing } = await new ChangeProgress(shell).run(
       client,
       (progress) => client.changeHost(app, verb, host, wait, progress),
       { look: `routes ${app}`, made: "it is done all the same; only waiting was given up" },

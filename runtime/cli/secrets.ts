@@ -15,7 +15,7 @@ import {
   type Shell,
   UsageError,
 } from "./command.ts";
-import { Following } from "./following.ts";
+import { ChangeProgress } from "./following.ts";
 import { readValue } from "./secret_input.ts";
 import { WAIT_OPTIONS, waitMs } from "./waiting.ts";
 
@@ -113,7 +113,7 @@ async function arrived(
   },
   shell: Shell,
 ) {
-  const following = new Following(shell);
+  const following = new ChangeProgress(shell);
   following.say("kept at the root; waiting for the sites");
   return await following.run(
     null,

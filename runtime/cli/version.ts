@@ -4,7 +4,7 @@ import { z } from "zod";
 const config = z.looseObject({ version: z.string() });
 
 /** The version of this copy, and of the Deno that runs it. */
-export async function versions(): Promise<{ sojourn: string; deno: string }> {
+export async function versionsOfThis(): Promise<{ sojourn: string; deno: string }> {
   const text = await Deno.readTextFile(new URL("../../deno.json", import.meta.url));
   return { sojourn: config.parse(JSON.parse(text)).version, deno: Deno.version.deno };
 }

@@ -3,7 +3,7 @@
  *
  * States: waiting (for `dueMs`) → begun (attempt n) → waiting for the next, or for another attempt of the same.
  *
- * J1  What is due is begun again until it has succeeded, was tried ATTEMPTS_MAX times, or was overtaken by the next:
+ * J1  What is due is begun again until it has succeeded, was tried JOB_ATTEMPTS_MAX times, or was overtaken by the next:
  *     at least once, whatever happens in between.
  * J2  However many were missed, one is made up: the last of them.
  * J3  A state that says it was begun, read from a row, is of a run that was cut off: it counts as a failed attempt,
@@ -48,7 +48,7 @@ export interface JobState {
 /** Pauses after failed attempts: long enough for a restarted neighbour, then for its operator. */
 export const RETRY_MS = [1_000, 10_000, 60_000] as const;
 /** The first, and one after each pause. */
-export const ATTEMPTS_MAX = RETRY_MS.length + 1;
+export const JOB_ATTEMPTS_MAX = RETRY_MS.length + 1;
 /** A message longer than this is cut: a state is a row at every site. */
 const ERROR_CHARS_MAX = 500;
 
@@ -88,7 +88,7 @@ export function begin(job: JobState, nowMs: number): JobState {
 
 /** An attempt has ended. */
 export function end(job: JobState, outcome: RunOutcome, nowMs: number): JobState {
-  const isOver = outcome.ok || !outcome.retry || job.attempts >= ATTEMPTS_MAX;
+  const isOver = outcome.ok || !outcome.retry || job.attempts >= JOB_ATTEMPTS_MAX;
   if (!isOver) {
     return { ...job, running: false, retryMs: nowMs + (RETRY_MS[job.attempts - 1] ?? 0) };
   }

@@ -21,7 +21,7 @@ import { type Turn, Turns } from "./turns.ts";
 import type { FilesRefusal } from "./version_files.ts";
 
 /** Why a change of the control plane was refused. */
-export interface Refusal {
+export interface ChangeRefusal {
   readonly ok: false;
   readonly code:
     | "deploy_invalid"
@@ -54,7 +54,7 @@ export interface Change {
 }
 
 /** An app's row, and what it says. */
-export interface Found {
+export interface FoundApp {
   readonly row: Row | undefined;
   readonly record: AppRecord | null;
 }
@@ -76,8 +76,8 @@ export class AppRows {
   /** A change of an app that there is, in its turn. */
   changing(
     app: string,
-    change: (found: Found, record: AppRecord, turn: Turn) => Promise<Change | Refusal>,
-  ): Promise<Change | Refusal> {
+    change: (found: FoundApp, record: AppRecord, turn: Turn) => Promise<Change | ChangeRefusal>,
+  ): Promise<Change | ChangeRefusal> {
     return this.inTurn(app, async (turn) => {
       const found = await this.find(app);
       if (found.record === null || found.record.deleted === true) {
@@ -88,19 +88,19 @@ export class AppRows {
   }
 
   /** An app's row. */
-  async find(name: string): Promise<Found> {
+  async find(name: string): Promise<FoundApp> {
     const [row] = await this.system.get([appKey(name)]);
     return { row, record: row?.value ? decodeApp(row.value) : null };
   }
 
   /** Writes an app's row, and what belongs to the same change, together (R1). */
   async write(
-    { row }: Found,
+    { row }: FoundApp,
     next: AppRecord,
     version: string,
     also: readonly StoreMutation[] = [],
     checks: readonly StoreCheck[] = [],
-  ): Promise<Change | Refusal> {
+  ): Promise<Change | ChangeRefusal> {
     const key = appKey(next.name);
     const result = await this.system.write(
       [...also, { kind: "set", key, value: encodeSystem(next) }],
@@ -121,10 +121,14 @@ export class AppRows {
 }
 
 /** A refusal. */
-export const refuse = (code: Refusal["code"], message: string): Refusal => ({ ok: false, code, message });
+export const refuse = (code: ChangeRefusal["code"], message: string): ChangeRefusal => ({
+  ok: false,
+  code,
+  message,
+});
 
 /** What a change answers that changed nothing. */
-export const unchanged = ({ row, record }: Found, version: string): Change => ({
+export const unchanged = ({ row, record }: FoundApp, version: string): Change => ({
   ok: true,
   app: record?.name ?? "",
   version,

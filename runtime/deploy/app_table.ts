@@ -15,13 +15,13 @@ import { type Row, versionstamp } from "../../store/model/row.ts";
 import type { Asset } from "../assets/asset_index.ts";
 import { BlobReader, type BlobRef } from "./blobs.ts";
 import { readFiles } from "./version_files.ts";
+import type { Tier } from "../../functions/define.ts";
 import {
   type AppRecord,
   APPS,
   decodeApp,
   decodeVersion,
   type StoredManifest,
-  type Tier,
   versionKey,
   type VersionRecord,
 } from "./records.ts";

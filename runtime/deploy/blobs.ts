@@ -40,7 +40,7 @@ const PARTS_AT_ONCE = 32;
 export const ANNOUNCED_MS = 10 * 60_000;
 
 /** What became of an upload. */
-export type Stored = { readonly ok: true } | {
+export type StoredBlob = { readonly ok: true } | {
   readonly ok: false;
   readonly code: "limit_bundle" | "deploy_invalid";
   readonly message: string;
@@ -51,7 +51,7 @@ export class Blobs {
   readonly #system: SystemStore;
   readonly #nowMs: () => number;
   /** Uploads under way, by digest: the second of two waits, so that neither writes into what the other made whole. */
-  readonly #puts = new Map<string, Promise<Stored>>();
+  readonly #puts = new Map<string, Promise<StoredBlob>>();
   readonly reader: BlobReader;
 
   constructor(system: SystemStore, nowMs: () => number) {
@@ -84,7 +84,7 @@ export class Blobs {
   }
 
   /** Stores a blob, which may come in pieces; what does not have its digest is not kept (B1). */
-  async put(digest: string, content: AsyncIterable<Uint8Array>, bytesMax: number): Promise<Stored> {
+  async put(digest: string, content: AsyncIterable<Uint8Array>, bytesMax: number): Promise<StoredBlob> {
     const before = this.#puts.get(digest);
     const putting = Promise.resolve(before).catch(() => {}).then(() => this.#put(digest, content, bytesMax));
     this.#puts.set(digest, putting);
@@ -95,7 +95,7 @@ export class Blobs {
     }
   }
 
-  async #put(digest: string, content: AsyncIterable<Uint8Array>, bytesMax: number): Promise<Stored> {
+  async #put(digest: string, content: AsyncIterable<Uint8Array>, bytesMax: number): Promise<StoredBlob> {
     if ((await this.missing([digest])).length === 0) return { ok: true };
     const announcedMs = this.#nowMs();
     await this.#system.write([set(digest, { bytes: 0, whole: false, announcedMs })]);

@@ -92,7 +92,7 @@ const READ_MS = 30_000;
 const CHANGE_MS = 300_000;
 
 /** A bundle on its way to a cluster. */
-export interface Upload {
+export interface BundleUpload {
   readonly bundle: Uint8Array<ArrayBuffer>;
   /** From `--app`; wins over the manifest's name. */
   readonly app?: string | undefined;
@@ -123,7 +123,7 @@ export class AdminClient {
   }
 
   /** Uploads a bundle, and waits for the sites. */
-  async deploy(upload: Upload, progress: Progress = {}): Promise<Deployed> {
+  async deploy(upload: BundleUpload, progress: Progress = {}): Promise<Deployed> {
     const { bundle, waitMs, app, fallback, weight, files, sourceMap } = upload;
     const query = {
       waitMs,

@@ -12,7 +12,14 @@
  */
 import type { Range } from "../../store/model/range.ts";
 import { versionstamp } from "../../store/model/row.ts";
-import { type AppRows, type Change, type Found, type Refusal, refuse, unchanged } from "./app_rows.ts";
+import {
+  type AppRows,
+  type Change,
+  type ChangeRefusal,
+  type FoundApp,
+  refuse,
+  unchanged,
+} from "./app_rows.ts";
 import { named, removeStep, retire } from "./bundle_rows.ts";
 import { releaseHosts } from "./hosts.ts";
 import { appKey, APPS, decodeApp } from "./records.ts";
@@ -25,7 +32,7 @@ export interface DeletionServices {
 }
 
 /** What a deletion's work has come to: which sites have followed, and how many rows it removed. */
-export interface Removed {
+export interface DeletionProgress {
   readonly sites: readonly { readonly id: string; readonly ms: number }[];
   readonly missing: readonly string[];
   readonly rows: number;
@@ -35,7 +42,7 @@ export interface Removed {
 export class Deletion {
   readonly #rows: AppRows;
   readonly #services: DeletionServices;
-  readonly #going = new Map<string, Promise<Removed>>();
+  readonly #going = new Map<string, Promise<DeletionProgress>>();
 
   constructor(rows: AppRows, services: DeletionServices) {
     this.#rows = rows;
@@ -46,7 +53,7 @@ export class Deletion {
    * The app serves nowhere from now on; nothing of its rows is removed yet. The change names what served. Of an app
    * that is being deleted it is the change that began it.
    */
-  begin(app: string): Promise<Change | Refusal> {
+  begin(app: string): Promise<Change | ChangeRefusal> {
     return this.#rows.inTurn(app, async () => {
       const found = await this.#rows.find(app);
       const { record } = found;
@@ -68,7 +75,7 @@ export class Deletion {
   }
 
   /** Does the work of a deletion; whoever asks for it while it is being done gets what comes of it. */
-  async once(app: string, work: () => Promise<Removed>): Promise<Removed> {
+  async once(app: string, work: () => Promise<DeletionProgress>): Promise<DeletionProgress> {
     const going = this.#going.get(app);
     if (going !== undefined) return await going;
     const begun = work().finally(() => this.#going.delete(app));
@@ -116,5 +123,5 @@ export class Deletion {
 }
 
 /** Whether an app's row is still the one that a deletion wrote. */
-const isOf = ({ row, record }: Found, stamp: string): boolean =>
+const isOf = ({ row, record }: FoundApp, stamp: string): boolean =>
   record?.deleted === true && row !== undefined && versionstamp(row) === stamp;

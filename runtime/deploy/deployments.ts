@@ -14,7 +14,7 @@
 import { addedIndexes, type IndexFill } from "../../functions/index_fill.ts";
 import type { StoreMutation } from "../../store/api/api.ts";
 import type { Range } from "../../store/model/range.ts";
-import { AppRows, type Change, type Found, type Refusal, refuse, unchanged } from "./app_rows.ts";
+import { AppRows, type Change, type ChangeRefusal, type FoundApp, refuse, unchanged } from "./app_rows.ts";
 import { changedKey, findVersion, versionBefore, withVersion } from "./app_versions.ts";
 import { type BlobRef, Blobs } from "./blobs.ts";
 import { removeRange, removeUnused, retire, writeBundle } from "./bundle_rows.ts";
@@ -25,10 +25,10 @@ import {
   appRanges,
   type AppRecord,
   APPS,
-  BUNDLE_BYTES_MAX,
   bundleChunks,
   bundleDigest,
   decodeApp,
+  DEPLOYED_BYTES_MAX,
   MARKS,
   type StoredManifest,
   storedManifest,
@@ -109,10 +109,10 @@ export class Deployments {
   }
 
   /** Deploys a bundle: it serves all, or with a weight a part of the sessions. */
-  async deploy(request: DeployRequest): Promise<Change | Refusal> {
+  async deploy(request: DeployRequest): Promise<Change | ChangeRefusal> {
     const { bundle, signal } = request;
-    if (bundle.length > BUNDLE_BYTES_MAX) {
-      return refuse("limit_bundle", `a bundle has at most ${BUNDLE_BYTES_MAX} bytes, not ${bundle.length}`);
+    if (bundle.length > DEPLOYED_BYTES_MAX) {
+      return refuse("limit_bundle", `a bundle has at most ${DEPLOYED_BYTES_MAX} bytes, not ${bundle.length}`);
     }
     const evaluation = await this.#evaluate(bundle);
     if (!evaluation.ok) {
@@ -162,7 +162,7 @@ export class Deployments {
    * Makes an earlier version serve all: the one named (by its first digits, if they are unique), or the one that
    * served before: while a rollout runs, the current one, without it.
    */
-  rollback(app: string, version?: string): Promise<Change | Refusal> {
+  rollback(app: string, version?: string): Promise<Change | ChangeRefusal> {
     return this.rows.changing(app, async (found, record, turn) => {
       if (version === undefined && record.rollout !== undefined && record.current !== null) {
         return await this.rows.write(found, servingAlone(record, record.current), record.current);
@@ -177,7 +177,7 @@ export class Deployments {
   }
 
   /** Gives a version to a part of the sessions, or another part to the one that has one. */
-  rollout(app: string, version: string, weight: number): Promise<Change | Refusal> {
+  rollout(app: string, version: string, weight: number): Promise<Change | ChangeRefusal> {
     return this.rows.changing(app, async (found, record, turn) => {
       const target = findVersion(record, version);
       if (!("version" in target)) return refuse("version_unknown", target.message);
@@ -191,7 +191,7 @@ export class Deployments {
   }
 
   /** Ends a rollout: its version serves all, or nobody. */
-  endRollout(app: string, how: "finish" | "abort"): Promise<Change | Refusal> {
+  endRollout(app: string, how: "finish" | "abort"): Promise<Change | ChangeRefusal> {
     return this.rows.changing(app, async (found, record) => {
       const { rollout, current } = record;
       if (rollout === undefined || current === null) {
@@ -275,7 +275,7 @@ export class Deployments {
     manifest: StoredManifest,
     request: DeployRequest,
     turn: Turn,
-  ): Promise<Change | Refusal> {
+  ): Promise<Change | ChangeRefusal> {
     const { system, nowMs } = this.#services;
     const { bundle, weight, signal } = request;
     const version = versionOf(manifest, bundle);
@@ -323,7 +323,7 @@ export class Deployments {
     );
   }
 
-  #weighted(record: AppRecord, version: string, weight: number): AppRecord | Refusal {
+  #weighted(record: AppRecord, version: string, weight: number): AppRecord | ChangeRefusal {
     const { name, current, rollout } = record;
     if (current === null) {
       return refuse("version_unknown", `app ${name} has no version beside which another could be rolled out`);
@@ -344,7 +344,12 @@ export class Deployments {
   }
 
   /** Points an app to a version that it has. */
-  async #serve(found: Found, next: AppRecord, version: string, turn: Turn): Promise<Change | Refusal> {
+  async #serve(
+    found: FoundApp,
+    next: AppRecord,
+    version: string,
+    turn: Turn,
+  ): Promise<Change | ChangeRefusal> {
     const [manifest] = await this.rows.manifests([version]);
     if (manifest === undefined || found.record === null) {
       return refuse("version_unknown", `version ${version} of app ${next.name} is not here`);
@@ -359,14 +364,14 @@ export class Deployments {
    * here when it has arrived. Answers the app's row as it is then, and what the next one is to say of it.
    */
   async #prepare(
-    { row, record }: Found,
+    { row, record }: FoundApp,
     next: {
       readonly version: string;
       readonly manifest: StoredManifest;
       readonly written: readonly StoreMutation[];
     },
     turn: Turn,
-  ): Promise<{ found: Found; more: Pick<AppRecord, "unsettled"> }> {
+  ): Promise<{ found: FoundApp; more: Pick<AppRecord, "unsettled"> }> {
     const { fill, follow, prepare, nowMs } = this.#services;
     if (record === null) return { found: { row, record }, more: {} };
     const { name: app } = record;

@@ -10,7 +10,7 @@
 import { z } from "zod";
 import type { StoreMutation } from "../../store/api/api.ts";
 import { type Key, packKey } from "../../store/model/key.ts";
-import { type AppRows, type Change, type Refusal, refuse, unchanged } from "./app_rows.ts";
+import { type AppRows, type Change, type ChangeRefusal, refuse, unchanged } from "./app_rows.ts";
 import { APP_NAME, type AppRecord, decodeSystem, encodeSystem, SITES } from "./records.ts";
 
 const claimSchema = z.object({ host: z.string(), app: z.string().regex(APP_NAME), createdMs: z.number() });
@@ -64,7 +64,7 @@ export class Hosts {
   }
 
   /** Gives a host to an app (H1). */
-  add(app: string, text: string): Promise<Change | Refusal> {
+  add(app: string, text: string): Promise<Change | ChangeRefusal> {
     return this.#rows.changing(app, async (found, record) => {
       const parsed = parseHost(text);
       if (!("host" in parsed)) return refuse("deploy_invalid", parsed.message);
@@ -101,7 +101,7 @@ export class Hosts {
   }
 
   /** Takes a host from an app. */
-  remove(app: string, text: string): Promise<Change | Refusal> {
+  remove(app: string, text: string): Promise<Change | ChangeRefusal> {
     return this.#rows.changing(app, async (found, record) => {
       const parsed = parseHost(text);
       const hosts = record.hosts ?? [];

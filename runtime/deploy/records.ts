@@ -23,7 +23,7 @@ import { VALUE_TAG } from "../../store/model/value.ts";
 /** Below Deno KV's 64 KiB value limit with room for its own framing, so that a chunk is one engine value. */
 export const BUNDLE_CHUNK_BYTES = 60 * 1024;
 /** The largest bundle taken (docs/http.md): 171 chunks. */
-export const BUNDLE_BYTES_MAX = 10 * 1024 * 1024;
+export const DEPLOYED_BYTES_MAX = 10 * 1024 * 1024;
 /** Versions an app keeps to roll back to; the next deploy gives up the oldest that does not serve. */
 export const APP_VERSIONS_MAX = 50;
 
@@ -31,9 +31,6 @@ export const APP_VERSIONS_MAX = 50;
 export const APP_NAME = /^[a-z][a-z0-9-]{0,39}$/;
 /** A version: 64 hexadecimal digits. */
 export const VERSION = /^[0-9a-f]{64}$/;
-
-/** A tier that a route can be pinned to. */
-export type Tier = "root" | "core" | "edge";
 
 const appRecordSchema = z.object({
   name: z.string().regex(APP_NAME),
@@ -105,7 +102,7 @@ const versionRecordSchema = z.object({
   manifest: manifestSchema,
   /** SHA-256 of the bundle alone, which is what a site checks: defaults read into a manifest are not hashed. */
   bundleSha256: z.string().regex(VERSION),
-  bundleBytes: z.number().int().min(0).max(BUNDLE_BYTES_MAX),
+  bundleBytes: z.number().int().min(0).max(DEPLOYED_BYTES_MAX),
   bundleChunks: z.number().int().min(1),
   createdMs: z.number(),
 });

@@ -35,7 +35,7 @@ export interface AgentScope {
 }
 
 /** Who holds a token. */
-export type Holder =
+export type TokenHolder =
   & {
     /** What the file calls the token; null where it does not. */
     readonly name: string | null;
@@ -45,11 +45,11 @@ export type Holder =
 /** Whoever can tell the holder of a request's token. */
 export interface TokenRoles {
   /** The holder of a request's `Authorization: Bearer …`, or null. */
-  holderOf(headers: Headers): Holder | null;
+  holderOf(headers: Headers): TokenHolder | null;
 }
 
 interface KnownToken {
-  readonly holder: Holder;
+  readonly holder: TokenHolder;
   readonly digest: Uint8Array;
 }
 
@@ -67,11 +67,11 @@ export class AdminTokens implements TokenRoles {
     });
   }
 
-  holderOf(headers: Headers): Holder | null {
+  holderOf(headers: Headers): TokenHolder | null {
     const [, token] = /^Bearer (\S+)$/i.exec(headers.get("authorization") ?? "") ?? [];
     if (token === undefined) return null;
     const asked = digest(token);
-    let found: Holder | null = null;
+    let found: TokenHolder | null = null;
     for (const { digest, holder } of this.#tokens) if (timingSafeEqual(digest, asked)) found = holder;
     return found;
   }

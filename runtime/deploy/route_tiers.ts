@@ -16,7 +16,8 @@ import {
   type RoutePattern,
   routePattern,
 } from "../../functions/route_pattern.ts";
-import type { StoredManifest, Tier } from "./records.ts";
+import type { Tier } from "../../functions/define.ts";
+import type { StoredManifest } from "./records.ts";
 
 /** A path that is in its one form. */
 const PLAIN_PATH = /^(?:\/(?!\.)[A-Za-z0-9_~.-]*)+$/;

@@ -11,9 +11,9 @@ import {
   AdminClient,
   AdminError,
   type AdminTarget,
+  type BundleUpload,
   type Deployed,
   type Progress,
-  type Upload,
 } from "./client.ts";
 
 /** A module to deploy. */
@@ -89,7 +89,7 @@ const PARALLEL = 4;
 async function deployWithFiles(
   client: AdminClient,
   folder: string,
-  upload: Upload,
+  upload: BundleUpload,
   progress: UploadProgress,
 ): Promise<Deployed> {
   let files: BlobRef | undefined;

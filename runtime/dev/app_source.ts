@@ -49,7 +49,7 @@ const SETTLE_MS = 80;
 const IGNORED = /(^|\/)(node_modules|\.git|\.sojourn|\.cache)(\/|$)/;
 
 /** What to watch. */
-export interface Watched {
+export interface WatchedFiles {
   readonly folder: string;
   /** A folder whose changes do not count: the cluster's data may lie within the app's folder. */
   readonly except: string;
@@ -59,7 +59,7 @@ export interface Watched {
 }
 
 /** Calls back after changes below a folder, one call at a time, until the signal aborts. */
-export async function watchFolder(watched: Watched, changed: () => Promise<void>): Promise<void> {
+export async function watchFolder(watched: WatchedFiles, changed: () => Promise<void>): Promise<void> {
   const { folder, except, only, signal } = watched;
   if (signal.aborted) return;
   const counts = (path: string) =>

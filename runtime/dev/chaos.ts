@@ -11,7 +11,7 @@
 import { join } from "node:path";
 import { replaceFile } from "../../functions/client/replace_file.ts";
 import { type ChaosAction, type ChaosDone, type ChaosState } from "../chaos/actions.ts";
-import { Ledger, type LinkShape } from "../chaos/ledger.ts";
+import { type ChangedLink, Ledger } from "../chaos/ledger.ts";
 import { CHAOS_PATH, type ChaosFile } from "../chaos/site_chaos.ts";
 import { readSiteConfig } from "../site/config.ts";
 import type { Cluster, ClusterSite } from "./cluster.ts";
@@ -30,7 +30,7 @@ const TELL_AGAIN_MS = 50;
 /** Of one attempt: a site that stands still does not answer. */
 const ANSWER_MS_MAX = 3_000;
 /** Nothing is added to such a link. */
-const PLAIN: LinkShape = { rttMs: 0, mbps: 1000, jitterMs: 0, loss: 0 };
+const PLAIN: ChangedLink = { rttMs: 0, mbps: 1000, jitterMs: 0, loss: 0 };
 
 type Did = Omit<ChaosDone, "action" | "missing"> & Partial<Pick<ChaosDone, "missing">>;
 type Of<Name extends ChaosAction["action"]> = Extract<ChaosAction, { action: Name }>;
@@ -219,7 +219,7 @@ export class ClusterChaos {
     const { a, b, rttMs, jitterMs, loss, mbps } = action;
     this.#twoEnds(a, b);
     const base = this.#ledger.shapeOf([a, b]) ?? this.#site(a).links[b] ?? PLAIN;
-    const shape: LinkShape = {
+    const shape: ChangedLink = {
       rttMs: rttMs ?? base.rttMs,
       mbps: mbps ?? base.mbps,
       jitterMs: jitterMs ?? base.jitterMs,

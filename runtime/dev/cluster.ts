@@ -16,11 +16,11 @@ import { ConfigError, type SiteFile } from "../site/config.ts";
 import { ClusterFilePlaces } from "./cluster_file.ts";
 import { FreePorts, isFree } from "./free_port.ts";
 import { SiteProcess } from "./site_process.ts";
-import { type LinkShape, linksOf, tierOf, type Topology, type TopologySite } from "./topology.ts";
+import { type DevTopology, linksOf, tierOf, type TopologyLink, type TopologySite } from "./topology.ts";
 
 /** What a cluster is made of. */
 export interface ClusterOptions {
-  readonly topology: Topology;
+  readonly topology: DevTopology;
   /** Folder of everything that the cluster keeps. */
   readonly data: string;
   /** Where commands look for it, if not there. */
@@ -48,7 +48,7 @@ export interface ClusterSite {
   readonly file: string;
   readonly chaosFile: string;
   /** What its links add, by the other site's id. */
-  readonly links: Readonly<Record<string, LinkShape>>;
+  readonly links: Readonly<Record<string, TopologyLink>>;
   readonly process: SiteProcess;
 }
 

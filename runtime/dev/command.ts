@@ -28,7 +28,7 @@ import { hostPattern } from "../isolate/egress_rules.ts";
 import { deployApp } from "./deploy_app.ts";
 import { lockData } from "./data_lock.ts";
 import { EnvFile } from "./env_file.ts";
-import { loadTopology, type Topology, withOwners } from "./topology.ts";
+import { type DevTopology, loadTopology, withOwners } from "./topology.ts";
 
 const PORT_DEFAULT = 8000;
 const TOPOLOGY_DEFAULT = "three-tier";
@@ -116,7 +116,7 @@ export const devCommand: Command = {
 
 async function runCluster(
   what: {
-    topology: Topology;
+    topology: DevTopology;
     data: string;
     found: string;
     port: number;

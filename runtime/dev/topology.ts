@@ -39,13 +39,13 @@ const schema = z.strictObject({
 });
 
 /** What a link adds. */
-export type LinkShape = z.infer<typeof link>;
+export type TopologyLink = z.infer<typeof link>;
 /** One site of a topology. */
 export type TopologySite = z.infer<typeof schema>["sites"][number];
 /** A checked topology; parents stand before their children. */
-export type Topology = z.infer<typeof schema>;
+export type DevTopology = z.infer<typeof schema>;
 
-const NO_DELAY: LinkShape = { rttMs: 0, mbps: 1000, jitterMs: 0, loss: 0 };
+const NO_DELAY: TopologyLink = { rttMs: 0, mbps: 1000, jitterMs: 0, loss: 0 };
 const near = { rttMs: 2 };
 const far = { rttMs: 20 };
 
@@ -69,7 +69,7 @@ export const BUILT_IN: Readonly<Record<string, z.input<typeof schema>>> = {
  *
  * @throws ConfigError naming what is wrong, and what is accepted.
  */
-export async function loadTopology(nameOrFile: string): Promise<Topology> {
+export async function loadTopology(nameOrFile: string): Promise<DevTopology> {
   const builtIn = BUILT_IN[nameOrFile];
   if (builtIn !== undefined) return parseTopology(builtIn);
   let text: string;
@@ -92,7 +92,7 @@ export async function loadTopology(nameOrFile: string): Promise<Topology> {
 }
 
 /** @throws ConfigError naming each bad field (T1). */
-export function parseTopology(raw: unknown): Topology {
+export function parseTopology(raw: unknown): DevTopology {
   const parsed = schema.safeParse(raw);
   if (!parsed.success) throw new ConfigError(`the topology is invalid:\n${explain(parsed.error, raw)}`);
   const { sites, peers } = parsed.data;
@@ -146,7 +146,7 @@ export function parseTopology(raw: unknown): Topology {
  *
  * @throws ConfigError where there are not so many (T2).
  */
-export function withOwners(topology: Topology, f: number): Topology {
+export function withOwners(topology: DevTopology, f: number): DevTopology {
   return parseTopology({ ...topology, sites: topology.sites.map((site) => ({ f, ...site })) });
 }
 
@@ -162,15 +162,15 @@ function climb(byId: ReadonlyMap<string, TopologySite>, from: TopologySite): Top
 }
 
 /** The tier of a site: the root, a site with children, a leaf. */
-export function tierOf(topology: Topology, site: TopologySite): "root" | "core" | "edge" {
+export function tierOf(topology: DevTopology, site: TopologySite): "root" | "core" | "edge" {
   if (site.parent === undefined) return "root";
   return topology.sites.some((other) => other.parent === site.id) ? "core" : "edge";
 }
 
 /** What the links of a site to every other site add (T3). */
-export function linksOf(topology: Topology, site: TopologySite): Record<string, LinkShape> {
+export function linksOf(topology: DevTopology, site: TopologySite): Record<string, TopologyLink> {
   const byId = new Map(topology.sites.map((one) => [one.id, one]));
-  const links: Record<string, LinkShape> = {};
+  const links: Record<string, TopologyLink> = {};
   for (const other of topology.sites) {
     if (other.id !== site.id) links[other.id] = alongTree(byId, site, other);
   }
@@ -181,7 +181,7 @@ export function linksOf(topology: Topology, site: TopologySite): Record<string, 
   return links;
 }
 
-function alongTree(byId: ReadonlyMap<string, TopologySite>, a: TopologySite, b: TopologySite): LinkShape {
+function alongTree(byId: ReadonlyMap<string, TopologySite>, a: TopologySite, b: TopologySite): TopologyLink {
   const up = climb(byId, a), down = climb(byId, b);
   const shared = new Set(up.filter((site) => down.includes(site)));
   const edges = [...up, ...down].filter((site) => !shared.has(site)).map((site) => site.link ?? NO_DELAY);

@@ -8,7 +8,8 @@
  */
 import { MATCHED_CHARS_MAX } from "../../functions/route_pattern.ts";
 import type { AppTable, LiveApp, LiveVersion } from "../deploy/app_table.ts";
-import { APP_NAME, type Tier } from "../deploy/records.ts";
+import type { Tier } from "../../functions/define.ts";
+import { APP_NAME } from "../deploy/records.ts";
 import { takesPart } from "../deploy/rollout.ts";
 import { addressOf, pathOf } from "./address.ts";
 import type { AppRunner } from "./app_runner.ts";
@@ -28,9 +29,9 @@ import { LinkSocket } from "./link_socket.ts";
 import { Problem } from "./problem.ts";
 import { readHead, type RequestHead, SESSION_HEADER, TIMING_HEADER } from "./request_head.ts";
 import { describeApp } from "./request_spans.ts";
-import { codeOf, type RequestTelemetry } from "./request_telemetry.ts";
+import { problemCode, type RequestTelemetry } from "./request_telemetry.ts";
 import { sessionCookie } from "./cookies.ts";
-import { type OpenedToken, type SessionTokens, wantsCookie } from "./session_tokens.ts";
+import { type RequestToken, type SessionTokens, wantsCookie } from "./session_tokens.ts";
 
 /** What the app gateway needs of its site. */
 export interface AppGatewayServices {
@@ -47,7 +48,7 @@ export interface AppGatewayServices {
 }
 
 /** An outcome, and what the client's side needs to finish the answer. */
-export interface Handled {
+export interface HandledRequest {
   readonly outcome: Outcome;
   readonly head: RequestHead;
 }
@@ -105,7 +106,7 @@ export class AppGateway {
     forwarded: ForwardedRequest | null,
   ): Promise<Outcome> {
     const { tokens, runner, bodyBytesMax } = this.#services;
-    let presented: readonly OpenedToken[] = tokens.open(head.tokens);
+    let presented: readonly RequestToken[] = tokens.open(head.tokens);
     const live = this.#live(app);
     // A page and its parts come without a session, hence all from one version: the current one.
     const isFresh = live.rollout !== undefined && presented.length === 0 && head.version === null;
@@ -173,7 +174,7 @@ export class AppGateway {
   #version(
     live: LiveApp,
     preview: string | null,
-    presented: readonly OpenedToken[],
+    presented: readonly RequestToken[],
   ): LiveVersion | Promise<LiveVersion> {
     if (preview !== null) return this.#preview(live, preview);
     const { current, rollout } = live;
@@ -198,7 +199,7 @@ export class AppGateway {
   async #forward(
     arrival: Arrival,
     head: RequestHead,
-    presented: readonly OpenedToken[],
+    presented: readonly RequestToken[],
     forwarded: ForwardedRequest | null,
   ): Promise<Outcome> {
     const { links, parent, telemetry } = this.#services;
@@ -222,7 +223,7 @@ export class AppGateway {
       : null;
     const body = ways?.readable ?? arrival.content.body;
     const sent = this.#request(links, parent, bytes, body, arrival.signal);
-    const answer = await (step === undefined ? sent : step.around(sent, codeOf));
+    const answer = await (step === undefined ? sent : step.around(sent, problemCode));
     const { status, headers } = decodeAnswerHead(answer.head);
     if (ways === null || status !== 101 || answer.body === null) {
       ways?.writable.close().catch(() => {}); // no socket came of it: nothing follows on this way
@@ -256,7 +257,7 @@ export class AppGateway {
 }
 
 /** What a cookie holds, if it is a token of ours: nobody chose it, so a bad one is one session less. */
-function openedOr(tokens: SessionTokens, texts: readonly string[]): OpenedToken[] {
+function openedOr(tokens: SessionTokens, texts: readonly string[]): RequestToken[] {
   try {
     return tokens.open(texts);
   } catch (error) {

@@ -4,7 +4,7 @@ import { strict as assert } from "node:assert";
 import type { TokenState } from "../../store/api/api.ts";
 import { deriveKeyRing, openToken, sealToken } from "../../store/session/token.ts";
 import type { AppTable } from "../deploy/app_table.ts";
-import type { Tier } from "../deploy/records.ts";
+import type { Tier } from "../../functions/define.ts";
 import { addressOf } from "./address.ts";
 import { AppGateway } from "./app_gateway.ts";
 import type { AppRunner } from "./app_runner.ts";

@@ -21,8 +21,8 @@ import type { Answering, CallRequest, IsolateAnswer, IsolateApp, IsolateCall } f
 import { type Arrival, type ArrivalContent, type Outcome, respond } from "./arrival.ts";
 import type { GoneSignal } from "./departures.ts";
 import type { AppWrites, VersionWrites } from "./app_writes.ts";
-import { IsolateEnd } from "./isolate_socket.ts";
-import { contextOf, formatTraceparent, newTraceId, type Span, withContext } from "../telemetry/mod.ts";
+import { SocketOfIsolate } from "./isolate_socket.ts";
+import { formatTraceparent, newTraceId, type Span, traceContextOf, withContext } from "../telemetry/mod.ts";
 import { OnceCalls, onceKeyOf } from "./once.ts";
 import { isProblemCode, type ProblemCode, problemOf, problemResponse } from "./problem.ts";
 import { sessionCookie, setsOurCookie } from "./cookies.ts";
@@ -31,9 +31,9 @@ import type { RequestMetrics } from "./request_metrics.ts";
 import { attachSocket } from "./attach_socket.ts";
 import { type StatefulCaller, StatefulCalls } from "./stateful_calls.ts";
 import { attachTraced, beginInvoke, endInvoke, gateTraced } from "./request_spans.ts";
-import { type AppSpace, appSpace, SessionStore, type StoreLimits, type StoreUse } from "./session_store.ts";
+import { type AppSpace, appSpace, RequestStore, type StoreLimits, type StoreUse } from "./session_store.ts";
 import { storeTraced } from "./store_spans.ts";
-import { type OpenedToken, SessionNames, type SessionTokens, wantsCookie } from "./session_tokens.ts";
+import { type RequestToken, SessionNames, type SessionTokens, wantsCookie } from "./session_tokens.ts";
 
 /** What running needs of its site. */
 export interface RunnerServices {
@@ -146,7 +146,7 @@ export class AppRunner {
     arrival: Arrival,
     head: RequestHead,
     version: LiveVersion,
-    presented: readonly OpenedToken[],
+    presented: readonly RequestToken[],
     fromClient: boolean,
   ): Promise<Outcome> {
     const { replica, isolates, metrics, traffic } = this.#services;
@@ -185,7 +185,7 @@ export class AppRunner {
     if (answer.kind === "upgrade") {
       return {
         kind: "socket",
-        socket: new IsolateEnd(answer.socket),
+        socket: new SocketOfIsolate(answer.socket),
         protocol: answer.socket.protocol,
         headers,
       };
@@ -197,7 +197,7 @@ export class AppRunner {
   }
 
   /** A session as a client would present it: what was presented in one token, or one that has seen nothing (R1). */
-  async session(presented: readonly OpenedToken[]): Promise<OpenedToken> {
+  async session(presented: readonly RequestToken[]): Promise<RequestToken> {
     const { replica, tokens, nowMs } = this.#services;
     const session = await attach(replica, presented, () => {}, "");
     const state = session.token(false);
@@ -252,7 +252,7 @@ export class AppRunner {
 interface RunCall {
   readonly arrival: Arrival;
   readonly session: AttachedSession;
-  readonly presented: readonly OpenedToken[];
+  readonly presented: readonly RequestToken[];
   readonly head: RequestHead;
   readonly version: LiveVersion;
   readonly fromClient: boolean;
@@ -293,7 +293,7 @@ class Run implements StoreUse, IsolateCall {
     this.request = new RunRequest(head, arrival, span);
     const { limits, nowMs, site } = services;
     this.store = storeTraced(
-      new SessionStore(session, { space: prepared.space, limits, nowMs, use: this, writes: prepared.writes }),
+      new RequestStore(session, { space: prepared.space, limits, nowMs, use: this, writes: prepared.writes }),
       span,
     );
     this.context = {
@@ -369,7 +369,7 @@ class Run implements StoreUse, IsolateCall {
   /** A line of the function's console, with what tells which request it belongs to. */
   line(entry: { level: string; text: string }): RunLine {
     const { span, head, version } = this.#call;
-    this.#traceId ??= span?.traceId ?? contextOf(head.headers)?.traceId ?? newTraceId();
+    this.#traceId ??= span?.traceId ?? traceContextOf(head.headers)?.traceId ?? newTraceId();
     const { app, version: id } = version;
     return {
       app,
@@ -507,7 +507,7 @@ const isPrefixed = (head: RequestHead): boolean =>
 
 function attach(
   replica: Pick<Replica, "attach" | "attachAll">,
-  presented: readonly OpenedToken[],
+  presented: readonly RequestToken[],
   failed: () => void,
   trace: string,
 ): AttachedSession | Promise<AttachedSession> {

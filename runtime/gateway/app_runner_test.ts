@@ -7,7 +7,7 @@ import type { IsolateApp, IsolateCall } from "../isolate/call.ts";
 import { RequestMetrics } from "./request_metrics.ts";
 import { AppRunner, type RunnerServices, safe } from "./app_runner.ts";
 import { NO_CONTENT } from "./arrival.ts";
-import { refusal } from "./link_requests.ts";
+import { refusalResponse } from "./link_requests.ts";
 import type { RequestHead } from "./request_head.ts";
 import { SessionTokens } from "./session_tokens.ts";
 
@@ -100,7 +100,7 @@ Deno.test("who waits in vain for what it rests on to be safe is told so, whereve
   ];
   for (const wait of waits) {
     const error = await wait().then(() => assert.fail("it was to fail"), (thrown: unknown) => thrown);
-    for (const answer of [refusal(error), failure(error, { note: () => assert.fail("no fault") })]) {
+    for (const answer of [refusalResponse(error), failure(error, { note: () => assert.fail("no fault") })]) {
       assert.deepEqual([answer.status, answer.headers.get("retry-after")], [503, "1"]);
       assert.equal((await answer.json()).code, "owners_unreachable");
     }
@@ -108,7 +108,7 @@ Deno.test("who waits in vain for what it rests on to be safe is told so, whereve
 });
 
 Deno.test("a failure that only an operator can mend is not asked for again in a second", async () => {
-  const answer = refusal(new StoreUnavailable("disk_failed", "no space"));
+  const answer = refusalResponse(new StoreUnavailable("disk_failed", "no space"));
   assert.deepEqual([answer.status, answer.headers.get("retry-after")], [503, null]);
   assert.equal((await answer.json()).retry, "operator");
 });

@@ -2,7 +2,7 @@
  * A request as it arrives at a site's gateway, from a client or over a link, and what becomes of it.
  */
 import type { LiveVersion } from "../deploy/app_table.ts";
-import type { Tier } from "../deploy/records.ts";
+import type { Tier } from "../../functions/define.ts";
 import type { Span } from "../telemetry/mod.ts";
 import type { GoneSignal } from "./departures.ts";
 import type { MessageSocket } from "./message_socket.ts";

@@ -11,7 +11,7 @@ import type { AppGateway } from "./app_gateway.ts";
 import type { Arrival, Outcome } from "./arrival.ts";
 import { allowed, pageOrigin, shared } from "./cross_origin.ts";
 import { Departures } from "./departures.ts";
-import { refusal } from "./link_requests.ts";
+import { refusalResponse } from "./link_requests.ts";
 import { bridge, ClientSocket, type MessageSocket } from "./message_socket.ts";
 import { readable } from "./page_calls.ts";
 import { Problem, problemOf } from "./problem.ts";
@@ -48,7 +48,7 @@ export interface GatewayServices {
 }
 
 /** Who sent a request. */
-export interface Client {
+export interface RequestClient {
   readonly remoteAddr: Deno.Addr;
 }
 
@@ -70,11 +70,11 @@ export class Gateway {
   }
 
   /** The handler for `Deno.serve`. */
-  readonly handle = (request: Request, client: Client): Response | Promise<Response> => {
+  readonly handle = (request: Request, client: RequestClient): Response | Promise<Response> => {
     this.requests++;
     const { url, method } = request;
     if (REFUSED_METHODS.has(method)) {
-      return refusal(new Problem("method_not_allowed", `${method} is for proxies: no app is asked`));
+      return refusalResponse(new Problem("method_not_allowed", `${method} is for proxies: no app is asked`));
     }
     const address = addressOf(url, this.#services.hosts?.(), request.headers.get("host"));
     if (address.kind === "app") {
@@ -88,7 +88,7 @@ export class Gateway {
     }
     if (address.kind === "front") return this.#services.front();
     if (address.kind === "invalid") {
-      return refusal(
+      return refusalResponse(
         new Problem("query_invalid", "the Host header names no host, or another than the request"),
       );
     }
@@ -104,7 +104,7 @@ export class Gateway {
   }
 
   /** Whoever it is proves itself in the link's own handshake, as on the link listener. */
-  async #link(request: Request, client: Client): Promise<Response> {
+  async #link(request: Request, client: RequestClient): Promise<Response> {
     const { remoteAddr } = client; // it is gone with the upgrade
     const accepted = await acceptSocket(request);
     if (accepted === null) return goneAnswer();
@@ -119,7 +119,7 @@ export class Gateway {
       return await this.#services.platform(request, path);
     } catch (error) {
       this.#faulty(error);
-      return refusal(error);
+      return refusalResponse(error);
     }
   }
 
@@ -130,13 +130,13 @@ export class Gateway {
       return readable(request, path, answer);
     } catch (error) {
       this.#faulty(error);
-      return readable(request, path, refusal(error));
+      return readable(request, path, refusalResponse(error));
     }
   }
 
   async #app(
     request: Request,
-    client: Client,
+    client: RequestClient,
     url: string,
     address: Extract<ReturnType<typeof addressOf>, { kind: "app" }>,
   ): Promise<Response> {
@@ -243,7 +243,7 @@ const isUpgrade = (request: Request): boolean =>
  * cookie is a good one that can't be gone on with now, whoever navigates says what is to be done.
  */
 function refused(error: unknown, head: RequestHead | null, path: string): Response {
-  const answer = refusal(error), known = problemOf(error);
+  const answer = refusalResponse(error), known = problemOf(error);
   if (known !== null && isForPerson(known, head)) return stuckPage(known, answer);
   const badCookie = error instanceof Problem && error.code.startsWith("token_") &&
     head?.tokenFrom === "cookie";

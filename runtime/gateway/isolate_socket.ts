@@ -5,7 +5,7 @@ import { type MessageSocket, type SocketEvent, SocketQueue } from "./message_soc
 /** A message, and what it counts for in the window of its socket. */
 type Counted = SocketEvent & { readonly bytes?: number };
 
-export class IsolateEnd implements MessageSocket {
+export class SocketOfIsolate implements MessageSocket {
   readonly #socket: HostSocket;
   readonly #queue = new SocketQueue<Counted>();
   /** Of the message that was handed out last: who asks for the next has passed it on. */

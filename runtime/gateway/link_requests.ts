@@ -10,7 +10,7 @@ import { LinkSocket } from "./link_socket.ts";
 import { bridge } from "./message_socket.ts";
 import { Problem, problemOf, problemResponse } from "./problem.ts";
 import { endRequest } from "./request_spans.ts";
-import { codeOf, type RequestTelemetry } from "./request_telemetry.ts";
+import { problemCode, type RequestTelemetry } from "./request_telemetry.ts";
 
 /** A request as the links hand it over (runtime/link: IncomingRequest). */
 export interface LinkRequest {
@@ -57,7 +57,7 @@ export async function serveLinkRequest(
         );
     }
   } catch (error) {
-    return reply(refusal(error));
+    return reply(refusalResponse(error));
   }
 }
 
@@ -88,7 +88,7 @@ async function serveApp(
     endRequest(span, outcome.kind === "response" ? outcome.response.status : 101, null);
     return outcome.kind === "response" ? reply(outcome.response) : replySocket(outcome, request.body);
   } catch (error) {
-    endRequest(span, refusal(error).status, codeOf(error));
+    endRequest(span, refusalResponse(error).status, problemCode(error));
     throw error;
   }
 }
@@ -117,7 +117,7 @@ function replySocket(
 }
 
 /** What a client, or another site, is told of a failure. */
-export function refusal(error: unknown): Response {
+export function refusalResponse(error: unknown): Response {
   const known = problemOf(error);
   if (known !== null) return problemResponse(known.code, known.message, known.more);
   if (error instanceof z.ZodError || error instanceof SyntaxError) {

@@ -4,7 +4,7 @@
  * O1  A call that changes something is recorded always, one that only looks as rarely as a request.
  * O2  Of its path only the subject is told: what follows names rows and secrets.
  */
-import { contextOf, type Span, SPAN_KIND, type Tracer, withContext } from "../telemetry/mod.ts";
+import { type Span, SPAN_KIND, traceContextOf, type Tracer, withContext } from "../telemetry/mod.ts";
 import type { ForwardedRequest } from "./forward.ts";
 import { type ProblemCode, problemOf, problemStatus } from "./problem.ts";
 import { endRequest, knownMethod } from "./request_spans.ts";
@@ -55,7 +55,7 @@ export class OperatorTelemetry {
     to: string,
     send: (head: ForwardedRequest) => Promise<T>,
   ): Promise<T> {
-    const context = this.#tracer.isOn ? contextOf(head.headers) : null;
+    const context = this.#tracer.isOn ? traceContextOf(head.headers) : null;
     const span = this.#tracer.continued(context, `forward ${to}`, SPAN_KIND.client)?.set(
       "server.address",
       to,

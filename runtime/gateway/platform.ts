@@ -7,7 +7,7 @@
  *     token needs a token. In dev a call
  *     without a token is an admin's, unless a page made it (page_calls.ts) or the name is not this machine's own.
  */
-import type { Holder, Role, TokenRoles } from "../deploy/mod.ts";
+import type { Role, TokenHolder, TokenRoles } from "../deploy/mod.ts";
 import { type AgentScope, allows } from "../deploy/roles.ts";
 import { PROMETHEUS_TYPE } from "../telemetry/mod.ts";
 import { addressOf, isLoopback } from "./address.ts";
@@ -16,7 +16,7 @@ import { Problem } from "./problem.ts";
 import { clearedCookie, isCrossSite } from "./cookies.ts";
 
 /** Whether a site can serve, and what it says of its parent. */
-export type Readiness =
+export type SiteReadiness =
   | { readonly ready: true; readonly parent: "connected" | "unreachable" | "none" }
   | {
     readonly ready: false;
@@ -36,7 +36,7 @@ export interface PlatformServices {
   readonly site: string;
   readonly dev: boolean;
   readonly adminTokens: TokenRoles;
-  readonly readiness: () => Readiness;
+  readonly readiness: () => SiteReadiness;
   readonly sites: () => { id: string; url: string; tier: string }[];
   /** Apps that have hosts of their own, by host. */
   readonly hosts: () => ReadonlyMap<string, string> | undefined;
@@ -180,7 +180,7 @@ function session(services: PlatformServices, request: Request): Promise<Response
 }
 
 /** P2 */
-function holderOf(services: PlatformServices, request: Request): Holder | null {
+function holderOf(services: PlatformServices, request: Request): TokenHolder | null {
   const holder = services.adminTokens.holderOf(request.headers);
   if (holder !== null || !services.dev) return holder;
   if (request.headers.has("authorization")) return null;

@@ -1,6 +1,6 @@
 import { strict as assert } from "node:assert";
 import { AdminTokens } from "../deploy/mod.ts";
-import { platform, type PlatformServices, type Readiness } from "./platform.ts";
+import { platform, type PlatformServices, type SiteReadiness } from "./platform.ts";
 import { Problem } from "./problem.ts";
 
 const ADMIN = "the-token-of-an-admin";
@@ -11,7 +11,7 @@ function setUp(more: Partial<PlatformServices> = {}): PlatformServices {
     site: "edge-1",
     dev: false,
     adminTokens: new AdminTokens(`${ADMIN}\nread ${READER}\n`),
-    readiness: (): Readiness => ({ ready: true, parent: "connected" }),
+    readiness: (): SiteReadiness => ({ ready: true, parent: "connected" }),
     sites: () => [{ id: "edge-1", url: "http://h", tier: "edge" }],
     hosts: () => new Map([["shop.example", "shop"]]),
     session: () => () => Promise.resolve(new Response(null, { status: 204 })),
@@ -116,7 +116,7 @@ Deno.test("the admin handlers are told who asks: in dev an admin, unless another
 });
 
 Deno.test("readyz says why a site is not ready", async () => {
-  const rows: [Readiness, string | number][] = [
+  const rows: [SiteReadiness, string | number][] = [
     [{ ready: true, parent: "unreachable" }, 200],
     [{ ready: false, code: "not_ready", detail: "waits" }, "not_ready"],
     [{ ready: false, code: "disk_failed", detail: "full" }, "disk_failed"],

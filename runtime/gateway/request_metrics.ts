@@ -7,7 +7,7 @@
  */
 import type { AttachedSession } from "../../store/api/api.ts";
 import type { LiveVersion } from "../deploy/app_table.ts";
-import type { Tier } from "../deploy/records.ts";
+import type { Tier } from "../../functions/define.ts";
 import {
   Counter,
   type Family,

@@ -15,7 +15,7 @@
  */
 import type { AttachedSession } from "../../store/api/api.ts";
 import type { LiveVersion } from "../deploy/app_table.ts";
-import { errorCode, formatTraceparent, type Span, SPAN_KIND } from "../telemetry/mod.ts";
+import { failureCode, formatTraceparent, type Span, SPAN_KIND } from "../telemetry/mod.ts";
 
 /** The methods that are told by name. */
 export const METHODS: readonly string[] = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"];
@@ -71,7 +71,7 @@ export function attachTraced(
     }
     return session;
   });
-  return step.around(attached, errorCode);
+  return step.around(attached, failureCode);
 }
 
 /** The isolate's call. */
@@ -98,5 +98,5 @@ export function endInvoke(
 /** Waiting for the disk. */
 export function gateTraced(call: Span | undefined, gate: Promise<void>): Promise<void> {
   const step = call?.child("gate");
-  return step === undefined ? gate : step.around(gate, errorCode);
+  return step === undefined ? gate : step.around(gate, failureCode);
 }

@@ -5,7 +5,7 @@
  * head is on its way. What streams after the head belongs to no span of the request's.
  */
 import {
-  errorCode,
+  failureCode,
   type Family,
   formatTraceparent,
   parseTraceparent,
@@ -54,7 +54,7 @@ export class RequestTelemetry {
     this.metrics.answered(arrival, response.status, performance.now() - sinceMs);
     if (span === undefined) return response;
     if (response.status !== 101) response.headers.set(TRACEPARENT, formatTraceparent(span));
-    endRequest(span, response.status, error === undefined ? null : codeOf(error));
+    endRequest(span, response.status, error === undefined ? null : problemCode(error));
     return response;
   }
 
@@ -102,4 +102,4 @@ export class RequestTelemetry {
 const NO_HEADERS = { get: () => null };
 
 /** A problem's code; of anything else what kind of error it is. */
-export const codeOf = (error: unknown): string => problemOf(error)?.code ?? errorCode(error);
+export const problemCode = (error: unknown): string => problemOf(error)?.code ?? failureCode(error);

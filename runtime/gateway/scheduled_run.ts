@@ -14,7 +14,7 @@ import { formatTraceparent, newTraceId, type Span, withContext } from "../teleme
 import { type Prepared, type RunnerServices, safe } from "./app_runner.ts";
 import { endInvoke, gateTraced } from "./request_spans.ts";
 import type { RequestTelemetry } from "./request_telemetry.ts";
-import { SessionStore, type StoreUse } from "./session_store.ts";
+import { RequestStore, type StoreUse } from "./session_store.ts";
 import { StatefulCalls } from "./stateful_calls.ts";
 import { storeTraced } from "./store_spans.ts";
 
@@ -108,7 +108,7 @@ class ScheduledRun implements StoreUse {
       request: span === undefined ? NO_REQUEST : { ...NO_REQUEST, headers: withContext([], span) },
       scheduled: { ...event, limits: scheduledLimits, noRetry: () => void (this.#retry = false) },
       store: storeTraced(
-        new SessionStore(this.#session, {
+        new RequestStore(this.#session, {
           space: this.#prepared.space,
           limits,
           nowMs,

@@ -59,7 +59,7 @@ export interface AppSpace {
 export const appSpace = (app: string): AppSpace => ({ app: packKey(["a", app]), root: packKey(["r", app]) });
 
 /** The store of one request. */
-export class SessionStore implements StoreClient {
+export class RequestStore implements StoreClient {
   readonly #session: StoreAccess;
   readonly #space: AppSpace;
   readonly #limits: StoreLimits;

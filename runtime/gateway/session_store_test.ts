@@ -7,7 +7,7 @@ import { prefixRange, type Range } from "../../store/model/range.ts";
 import type { Row } from "../../store/model/row.ts";
 import { VALUE_TAG } from "../../store/model/value.ts";
 import { Problem } from "./problem.ts";
-import { appSpace, SessionStore, type StoreAccess } from "./session_store.ts";
+import { appSpace, RequestStore, type StoreAccess } from "./session_store.ts";
 
 const LIMITS = { keyBytes: 64, valueBytes: 100, atomicMutations: 3, atomicBytes: 500 };
 
@@ -39,7 +39,7 @@ function setUp(rows: readonly Row[] = []) {
     },
   };
   const use = { storeMs: 0, step: () => {} };
-  const store = new SessionStore(session, {
+  const store = new RequestStore(session, {
     space: appSpace("book"),
     limits: LIMITS,
     nowMs: () => 1_000,

@@ -38,7 +38,7 @@ export class SessionNames {
 }
 
 /** A token that opened. */
-export interface OpenedToken {
+export interface RequestToken {
   readonly text: string;
   readonly state: TokenState;
   readonly issuedMs: number;
@@ -46,7 +46,7 @@ export interface OpenedToken {
   readonly names: SessionNames;
 }
 
-interface Remembered extends OpenedToken {
+interface Remembered extends RequestToken {
   readonly untilMs: number;
 }
 
@@ -71,7 +71,7 @@ export class SessionTokens {
   }
 
   /** @throws Problem `token_*`. */
-  open(texts: readonly string[]): OpenedToken[] {
+  open(texts: readonly string[]): RequestToken[] {
     if (texts.length > TOKENS_MAX) {
       throw new Problem(
         "token_oversized",
@@ -83,7 +83,7 @@ export class SessionTokens {
     return texts.map((text) => this.#open(text));
   }
 
-  #open(text: string): OpenedToken {
+  #open(text: string): RequestToken {
     const nowMs = this.#nowMs();
     const cached = this.#cache.get(text);
     if (cached !== undefined && cached.untilMs > nowMs) return cached;
@@ -110,7 +110,7 @@ export class SessionTokens {
   /** The text that an answer leaves with (T2); `changed` where it is not what came. */
   seal(
     state: TokenState,
-    presented: readonly OpenedToken[],
+    presented: readonly RequestToken[],
     names: SessionNames = new SessionNames(state.session),
   ): { text: string; changed: boolean } {
     const [only] = presented;

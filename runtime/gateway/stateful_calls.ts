@@ -11,7 +11,7 @@ import { encodeAnswer } from "../../functions/calls/call.ts";
 import { sessionIdProblem, type SessionTarget } from "../../functions/calls/stub.ts";
 import type { AttachedSession, TokenState } from "../../store/api/api.ts";
 import type { LiveVersion } from "../deploy/app_table.ts";
-import type { SessionPort } from "../isolate/session_calls.ts";
+import type { SessionCallPort } from "../isolate/session_calls.ts";
 import type { MessageSocket } from "./message_socket.ts";
 import { Problem } from "./problem.ts";
 import type { OnceCalls } from "./once.ts";
@@ -84,7 +84,7 @@ export interface StatefulCallsUse {
 }
 
 /** See the file's header. */
-export class StatefulCalls implements SessionPort {
+export class StatefulCalls implements SessionCallPort {
   readonly #use: StatefulCallsUse;
 
   constructor(use: StatefulCallsUse) {

@@ -6,7 +6,7 @@
  */
 import type { StoreClient } from "../../functions/vocabulary/store_client.ts";
 import { type Key, unpackKey } from "../../store/model/key.ts";
-import { errorCode, type Span, SPAN_KIND } from "../telemetry/mod.ts";
+import { failureCode, type Span, SPAN_KIND } from "../telemetry/mod.ts";
 
 /** A store whose calls are spans below `call`; the store itself where nothing is recorded. */
 export const storeTraced = (store: StoreClient, call: Span | undefined): StoreClient =>
@@ -62,7 +62,7 @@ class TracedStore implements StoreClient {
       step.set("db.response.returned_rows", rowsOf(result));
       return result;
     });
-    return step.around(told, errorCode);
+    return step.around(told, failureCode);
   }
 }
 

@@ -175,7 +175,7 @@ export interface ShedListener {
 }
 
 /** What of an app waits in one kind of its queues. */
-export interface Waiting {
+export interface QueuedBytes {
   readonly app: string;
   readonly queue: QueueName;
   readonly bytes: number;
@@ -218,7 +218,7 @@ export class SiteQueues {
   }
 
   /** What waits, by app and queue. */
-  *waiting(): Generator<Waiting> {
+  *waiting(): Generator<QueuedBytes> {
     for (const [app, { byQueue }] of this.#apps) {
       for (const [queue, bytes] of byQueue) yield { app, queue, bytes };
     }

@@ -10,7 +10,7 @@ import {
 } from "./app_turns.ts";
 import { type Pace, readFrames } from "./frame_reader.ts";
 import { FrameWriter } from "./frame_writer.ts";
-import { type ByteConnection, FRAME_BYTES_MAX } from "./frames.ts";
+import { FRAME_TO_ISOLATE_BYTES_MAX, type IsolateConnection } from "./frames.ts";
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
@@ -82,7 +82,7 @@ Deno.test("nothing is left of who waited for time and left", () => {
 });
 
 /** Gives all of it at once, as a socket does into which an isolate has written for a while. */
-class Full implements ByteConnection {
+class Full implements IsolateConnection {
   readonly #bytes: Uint8Array;
   #at = 0;
 
@@ -124,7 +124,7 @@ Deno.test("ten thousand frames that wait to be read leave others their turns, an
   const other = () => void (isOver || (turned++, setImmediate(other)));
   setImmediate(other);
   const ids: number[] = [];
-  await readFrames(new Full(bytes), FRAME_BYTES_MAX, (_type, id) => ids.push(id), pace);
+  await readFrames(new Full(bytes), FRAME_TO_ISOLATE_BYTES_MAX, (_type, id) => ids.push(id), pace);
   isOver = true;
   assert.deepEqual(ids, Array.from({ length: 10_000 }, (_, i) => i));
   const least = 10_000 * FRAME_MS_LEAST / QUANTUM_MS / 2;
@@ -146,7 +146,7 @@ Deno.test("a reader stops where its pace says so, behind the frame that it was a
       return gate.promise;
     },
   };
-  const reading = readFrames(new Full(bytes), FRAME_BYTES_MAX, () => handled++, pace);
+  const reading = readFrames(new Full(bytes), FRAME_TO_ISOLATE_BYTES_MAX, () => handled++, pace);
   while (handled < 200) {
     await turn();
     assert.equal(handled, stoppedAt.at(-1), "nothing is handled while it waits");
@@ -164,7 +164,7 @@ Deno.test("what a process had sent when it ended is read, whoever's turn it is",
   pace.turns = turns;
   turns.commitBegins(HELD_BYTES_MAX + 1); // and never closed
   let handled = 0;
-  const reading = readFrames(new Full(bytes), FRAME_BYTES_MAX, () => handled++, pace);
+  const reading = readFrames(new Full(bytes), FRAME_TO_ISOLATE_BYTES_MAX, () => handled++, pace);
   await turn();
   assert.ok(pace.isHeld && handled > 0 && handled < 1_000, `${handled}`);
   pace.end();

@@ -10,7 +10,7 @@
  */
 import type { AppQueues, QueueHold, QueueName } from "./app_queues.ts";
 import type { FrameWriter } from "./frame_writer.ts";
-import { CHUNK_BYTES_MAX, FRAME, FrameError } from "./frames.ts";
+import { CHUNK_BYTES_MAX, FrameError, ISOLATE_FRAME } from "./frames.ts";
 
 /** 16 chunks of 64 KiB: 650 MB/s were measured with it; below 4 chunks every one waits for its credit. */
 export const WINDOW_BYTES = 4 * CHUNK_BYTES_MAX;
@@ -64,9 +64,9 @@ export class BodySender {
         if (total > bytesMax) throw new BodyTooLarge(bytesMax);
         await this.#chunk(chunk);
       }
-      if (!this.#stopped) this.#writer.signal(FRAME.end, this.#id);
+      if (!this.#stopped) this.#writer.signal(ISOLATE_FRAME.end, this.#id);
     } catch (error) {
-      if (!this.#stopped) this.#writer.begin(FRAME.abort, this.#id).text(messageOf(error)).end();
+      if (!this.#stopped) this.#writer.begin(ISOLATE_FRAME.abort, this.#id).text(messageOf(error)).end();
       this.#stopped = true;
       reader.cancel(error).catch(() => {});
       if (error instanceof BodyTooLarge) throw error;
@@ -81,7 +81,7 @@ export class BodySender {
       if (this.#stopped) return;
       const part = chunk.subarray(at, at + CHUNK_BYTES_MAX);
       this.#credit -= part.length;
-      this.#writer.begin(FRAME.data, this.#id).rest(part).end();
+      this.#writer.begin(ISOLATE_FRAME.data, this.#id).rest(part).end();
     }
   }
 
@@ -184,14 +184,14 @@ export class BodyReceiver {
 
   /** The app has too much waiting at this site: who reads is told, and the sender is to stop. */
   #shed(why: string): void {
-    if (this.#state === "open") this.#writer.begin(FRAME.stop, this.#id).text(why).end();
+    if (this.#state === "open") this.#writer.begin(ISOLATE_FRAME.stop, this.#id).text(why).end();
     this.fail(new Error(why));
   }
 
   async #pull(controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>): Promise<void> {
     if (!this.#granted) {
       this.#granted = true;
-      if (this.#state === "open") this.#writer.begin(FRAME.credit, this.#id).u32(WINDOW_BYTES).end();
+      if (this.#state === "open") this.#writer.begin(ISOLATE_FRAME.credit, this.#id).u32(WINDOW_BYTES).end();
     }
     while (this.#queue.length === 0 && this.#state === "open") {
       await new Promise<void>((resolve) => this.#wake = resolve);
@@ -207,7 +207,7 @@ export class BodyReceiver {
     if (this.#before) await this.#before();
     this.#queuedBytes -= chunk.length;
     this.#hold?.add(-chunk.length);
-    if (this.#state === "open") this.#writer.begin(FRAME.credit, this.#id).u32(chunk.length).end();
+    if (this.#state === "open") this.#writer.begin(ISOLATE_FRAME.credit, this.#id).u32(chunk.length).end();
     controller.enqueue(chunk);
     if (this.#state === "ended" && this.#queue.length === 0) {
       controller.close();
@@ -228,7 +228,7 @@ export class BodyReceiver {
 
   #cancel(reason: unknown): void {
     if (this.#state === "open") {
-      this.#writer.begin(FRAME.stop, this.#id).text(messageOf(reason ?? "cancelled")).end();
+      this.#writer.begin(ISOLATE_FRAME.stop, this.#id).text(messageOf(reason ?? "cancelled")).end();
     }
     this.#queue = [];
     this.#finish();

@@ -12,7 +12,7 @@ import type { StoreClient } from "../../functions/vocabulary/store_client.ts";
 import type { Span } from "../telemetry/mod.ts";
 import type { IsolateAnswer } from "./answer.ts";
 import { BODY, INLINE_BYTES_MAX } from "./heads.ts";
-import type { SessionPort } from "./session_calls.ts";
+import type { SessionCallPort } from "./session_calls.ts";
 import type { IsolateLimits } from "./limits.ts";
 
 export type { IsolateAnswer };
@@ -79,7 +79,7 @@ export interface IsolateCall {
   readonly scheduled?: ScheduledCall;
   readonly store: StoreClient;
   /** Reaches stateful sessions; absent where the app declares none. */
-  readonly sessions?: SessionPort | undefined;
+  readonly sessions?: SessionCallPort | undefined;
   readonly context: {
     readonly sessionId: string;
     readonly site: string;

@@ -1,9 +1,9 @@
 /** What an isolate says of one stateful session, handed to whoever opened it. */
-import type { Call, Checkpoint, Commit, Opened, Parked } from "../../functions/sessions/turn/mod.ts";
+import type { Call, Checkpoint, Commit, OpenedProgram, Parked } from "../../functions/sessions/turn/mod.ts";
 import { readEnd, readLogLine, readNumber } from "./frame_fields.ts";
 import type { Payload } from "./frame_reader.ts";
-import { FRAME } from "./frames.ts";
-import { readCall, readCheckpoint, readCommit, readOpened, readParked } from "./session_frames.ts";
+import { ISOLATE_FRAME } from "./frames.ts";
+import { readCall, readCheckpoint, readOpened, readParked, readSessionCommit } from "./session_frames.ts";
 
 /** How an isolate of stateful sessions ended. */
 export interface StatefulEnd {
@@ -18,7 +18,7 @@ export interface StatefulEnd {
 
 /** The site's end of one stateful session that is open in an isolate. */
 export interface ChannelSink {
-  opened(opened: Opened): void;
+  opened(opened: OpenedProgram): void;
   commit(commit: Commit): void;
   /** A call without an effect. */
   call(call: Call): void;
@@ -44,19 +44,19 @@ export function receiveChannel(
   state: () => readonly Uint8Array[],
 ): void {
   switch (type) {
-    case FRAME.sessionOpened:
+    case ISOLATE_FRAME.sessionOpened:
       return sink.opened(whole(payload, readOpened));
-    case FRAME.sessionCommit:
-      return sink.commit(whole(payload, readCommit));
-    case FRAME.sessionCall:
+    case ISOLATE_FRAME.sessionCommit:
+      return sink.commit(whole(payload, readSessionCommit));
+    case ISOLATE_FRAME.sessionCall:
       return sink.call(whole(payload, readCall));
-    case FRAME.sessionDropped:
+    case ISOLATE_FRAME.sessionDropped:
       return sink.dropped(whole(payload, readNumber));
-    case FRAME.sessionCheckpoint:
+    case ISOLATE_FRAME.sessionCheckpoint:
       return sink.checkpointed(readCheckpoint(payload, state()));
-    case FRAME.sessionParked:
+    case ISOLATE_FRAME.sessionParked:
       return sink.parked(whole(payload, readParked));
-    case FRAME.log:
+    case ISOLATE_FRAME.log:
       return log(sink, whole(payload, readLogLine));
   }
 }

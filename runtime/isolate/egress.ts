@@ -16,7 +16,7 @@ import { readEnd, readMessage } from "./frame_fields.ts";
 import type { Payload } from "./frame_reader.ts";
 import type { FrameWriter } from "./frame_writer.ts";
 import { beginFetch, endFetch } from "./fetch_span.ts";
-import { FRAME, FrameError } from "./frames.ts";
+import { FrameError, ISOLATE_FRAME } from "./frames.ts";
 import { BODY, headerPairs, readRequestHead, writeResponseHead } from "./heads.ts";
 import type { HostExchange } from "./host_exchange.ts";
 import {
@@ -98,7 +98,7 @@ export class HostEgress implements Egress {
       signal: open.abort.signal,
     };
     this.#run(writer, id, open, request, redirect, owner).catch((error) => {
-      writer.begin(FRAME.failed, id);
+      writer.begin(ISOLATE_FRAME.failed, id);
       writeError(writer, wireError(error, "fetch_failed"));
       writer.end();
     }).finally(() => {
@@ -111,13 +111,13 @@ export class HostEgress implements Egress {
   receive(type: number, id: number, payload: Payload): void {
     const open = this.#open.get(id);
     if (open === undefined) return;
-    if (type === FRAME.fetchAbort) open.abort.abort();
-    else if (type === FRAME.data) {
+    if (type === ISOLATE_FRAME.fetchAbort) open.abort.abort();
+    else if (type === ISOLATE_FRAME.data) {
       if (open.receiver?.data(payload.rest()) === false) throw new FrameError("a body ignored its window");
-    } else if (type === FRAME.end) open.receiver?.end();
-    else if (type === FRAME.abort) open.receiver?.fail(new Error(readMessage(payload)));
-    else if (type === FRAME.credit) open.sender?.credit(payload.u32());
-    else if (type === FRAME.stop) open.sender?.stop(readMessage(payload));
+    } else if (type === ISOLATE_FRAME.end) open.receiver?.end();
+    else if (type === ISOLATE_FRAME.abort) open.receiver?.fail(new Error(readMessage(payload)));
+    else if (type === ISOLATE_FRAME.credit) open.sender?.credit(payload.u32());
+    else if (type === ISOLATE_FRAME.stop) open.sender?.stop(readMessage(payload));
   }
 
   close(): void {
@@ -153,7 +153,7 @@ export class HostEgress implements Egress {
     const { response, url } = own === undefined
       ? await this.#outwards(owner, request, redirect)
       : { response: await own, url: request.url };
-    writer.begin(FRAME.fetchHead, id).text(url);
+    writer.begin(ISOLATE_FRAME.fetchHead, id).text(url);
     writeResponseHead(
       writer,
       response.status,

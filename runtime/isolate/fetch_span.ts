@@ -6,7 +6,7 @@
  * T2  A `traceparent` that the app has set names the parent, where it is one of this trace (inside/opentelemetry.ts
  *     sets it for the app's own span); any other is the app's, and stays.
  */
-import { contextOf, errorCode, type Span, SPAN_KIND, withContext } from "../telemetry/mod.ts";
+import { failureCode, type Span, SPAN_KIND, traceContextOf, withContext } from "../telemetry/mod.ts";
 import type { IsolateCall } from "./call.ts";
 import type { OutgoingRequest } from "./outgoing_http.ts";
 
@@ -18,13 +18,13 @@ export function beginFetch(
   call: Pick<IsolateCall, "span" | "request">,
   request: OutgoingRequest,
 ): { readonly step: Span | undefined; readonly request: OutgoingRequest } {
-  const own = contextOf(request.headers.map(([name, value]) => [name.toLowerCase(), value]));
+  const own = traceContextOf(request.headers.map(([name, value]) => [name.toLowerCase(), value]));
   const isOurs = own !== null && own.traceId === call.span?.traceId;
   const name = request.method.slice(0, METHOD_CHARACTERS_MAX);
   const step = call.span?.child(name, SPAN_KIND.client, isOurs ? own : call.span);
   if (step !== undefined) describe(step, request);
   if (own !== null && !isOurs) return { step, request };
-  const context = step ?? call.span ?? contextOf(call.request.headers);
+  const context = step ?? call.span ?? traceContextOf(call.request.headers);
   if (context === null) return { step, request };
   return { step, request: { ...request, headers: withContext(request.headers, context) } };
 }
@@ -38,7 +38,7 @@ export function endFetch<T extends { readonly response: { readonly status: numbe
     step.set("http.response.status_code", answer.response.status);
     return answer;
   });
-  return step.around(told, errorCode);
+  return step.around(told, failureCode);
 }
 
 function describe(step: Span, { method, url }: OutgoingRequest): void {

@@ -19,10 +19,10 @@ import type { Isolate, IsolateEnd, IsolateOwner, LeftOver } from "./isolate.ts";
 export type OpenIsolate = (app: IsolateApp, owner: IsolateOwner) => Promise<OpenOutcome>;
 
 /** What came of opening one. */
-export type OpenOutcome = { readonly kind: "isolate"; readonly isolate: Isolate } | Refusal;
+export type OpenOutcome = { readonly kind: "isolate"; readonly isolate: Isolate } | FleetRefusal;
 
 /** Why there is no isolate. */
-export interface Refusal {
+export interface FleetRefusal {
   readonly kind: "failed";
   readonly code: string;
   readonly message: string;
@@ -51,7 +51,7 @@ export class Fleet implements IsolateOwner {
   #openingCell = false;
   #closed = false;
   /** Why the last isolate could not be opened, and until when nobody tries again. */
-  #refusal: { readonly outcome: Refusal; readonly untilMs: number } | undefined;
+  #refusal: { readonly outcome: FleetRefusal; readonly untilMs: number } | undefined;
 
   constructor(app: IsolateApp, open: OpenIsolate) {
     this.app = app;
@@ -166,7 +166,7 @@ export class Fleet implements IsolateOwner {
   }
 
   /** No isolate could be opened: whoever waits is told, unless another isolate still serves. */
-  #refuse(outcome: Refusal): void {
+  #refuse(outcome: FleetRefusal): void {
     if (this.isolates.size > 0) return;
     this.#refusal = { outcome, untilMs: performance.now() + REFUSAL_MS };
     for (const pending of this.#waiting.takeAll()) pending.fail(outcome.code, outcome.message, outcome.stack);
@@ -199,7 +199,7 @@ export class Fleet implements IsolateOwner {
     }
   }
 
-  #refuseSuspects({ code, message, stack }: Refusal): void {
+  #refuseSuspects({ code, message, stack }: FleetRefusal): void {
     for (const { pending } of this.#suspects.splice(0)) pending.fail(code, message, stack);
   }
 

@@ -16,7 +16,7 @@ const WORD_CHARS_MAX = 1024;
 const MESSAGE_BYTES_MAX = 8 * 1024;
 const STACK_BYTES_MAX = 32 * 1024;
 /** Of a line of the console: twice what is kept of it, so that no half of a secret is left where it is cut. */
-export const LINE_BYTES_MAX = 32 * 1024;
+export const CONSOLE_LINE_BYTES_MAX = 32 * 1024;
 
 const LEVELS: ReadonlySet<string> = new Set(["debug", "info", "warn", "error"]);
 
@@ -82,7 +82,7 @@ function cut(payload: Payload, bytesMax: number): string {
 export function readLogLine(payload: Payload): { readonly level: string; readonly text: string } {
   const level = payload.text();
   if (!LEVELS.has(level)) throw new FrameError("a log line has a level that no console has");
-  return { level, text: cut(payload, LINE_BYTES_MAX) };
+  return { level, text: cut(payload, CONSOLE_LINE_BYTES_MAX) };
 }
 
 /** Nothing is behind what was read. @throws FrameError */

@@ -1,5 +1,5 @@
 /** The receiving end of a connection: cuts what arrives into frames, and reads their payloads. */
-import { BUFFER_BYTES, BUFFER_KEEP_MAX, type ByteConnection, FrameError, HEADER_BYTES } from "./frames.ts";
+import { BUFFER_BYTES, BUFFER_KEEP_MAX, FrameError, HEADER_BYTES, type IsolateConnection } from "./frames.ts";
 
 /** How many frames, or bytes of them, are handled without a look at whose turn it is. */
 const LOOK_FRAMES = 32;
@@ -153,7 +153,7 @@ export interface Pace {
  * @throws FrameError for what is no frame (F3); what the handler throws ends reading too.
  */
 export async function readFrames(
-  connection: ByteConnection,
+  connection: IsolateConnection,
   frameBytesMax: number,
   handler: FrameHandler,
   pace?: Pace,

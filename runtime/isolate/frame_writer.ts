@@ -3,8 +3,8 @@ import {
   BACKLOG_BYTES_MAX,
   BUFFER_BYTES,
   BUFFER_KEEP_MAX,
-  type ByteConnection,
   HEADER_BYTES,
+  type IsolateConnection,
 } from "./frames.ts";
 
 const utf8 = new TextEncoder();
@@ -15,7 +15,7 @@ const LATER_MS = 10;
 
 /** Collects frames and writes them, one write per turn of the event loop. */
 export class FrameWriter {
-  readonly #connection: ByteConnection;
+  readonly #connection: IsolateConnection;
   readonly #broken: (error: unknown) => void;
   readonly #overflow: ((bytes: number) => void) | undefined;
   readonly #resized: ((bytes: number) => void) | undefined;
@@ -38,7 +38,7 @@ export class FrameWriter {
    * memory that is taken by what waits, as it grows and as it is given back.
    */
   constructor(
-    connection: ByteConnection,
+    connection: IsolateConnection,
     broken: (error: unknown) => void,
     overflow?: (bytes: number) => void,
     resized?: (bytes: number) => void,

@@ -17,7 +17,7 @@
  */
 
 /** What a frame means. */
-export const FRAME = {
+export const ISOLATE_FRAME = {
   // site → isolate
   load: 1,
   request: 2,
@@ -90,7 +90,7 @@ export const FETCH_ID_BASE = 0x80000000;
 /** A body chunk on the wire: larger ones are cut. Transfer costs flatten out above 16–32 KiB. */
 export const CHUNK_BYTES_MAX = 64 * 1024;
 /** To an isolate: a bundle (10 MiB) or a long page of rows. What exceeds it is garbage. */
-export const FRAME_BYTES_MAX = 48 * 1024 * 1024;
+export const FRAME_TO_ISOLATE_BYTES_MAX = 48 * 1024 * 1024;
 /** From an isolate: an atomic (4 MiB of values, 2 KiB of key for each of 1,000 mutations) is the largest. */
 export const ISOLATE_FRAME_BYTES_MAX = 8 * 1024 * 1024;
 
@@ -114,7 +114,7 @@ export class FrameError extends Error {
 }
 
 /** The part of a connection that frames need. */
-export interface ByteConnection {
+export interface IsolateConnection {
   read(into: Uint8Array): Promise<number | null>;
   write(bytes: Uint8Array): Promise<number>;
 }

@@ -5,26 +5,26 @@ import { Payload, readFrames } from "./frame_reader.ts";
 import { FrameWriter } from "./frame_writer.ts";
 import {
   BACKLOG_BYTES_MAX,
-  type ByteConnection,
-  FRAME,
-  FRAME_BYTES_MAX,
+  FRAME_TO_ISOLATE_BYTES_MAX,
   FrameError,
   HEADER_BYTES,
+  ISOLATE_FRAME,
+  type IsolateConnection,
 } from "./frames.ts";
-import { LINE_BYTES_MAX, readLogLine } from "./frame_fields.ts";
+import { CONSOLE_LINE_BYTES_MAX, readLogLine } from "./frame_fields.ts";
 import {
-  readCommit,
+  readAtomic,
   readGet,
   readList,
-  readRows,
-  writeCommit,
+  readStoredRows,
+  writeAtomic,
   writeGet,
   writeList,
-  writeRows,
+  writeStoredRows,
 } from "./store_frames.ts";
 
 /** A connection that keeps what is written, and gives it back in pieces of some sizes. */
-class Loop implements ByteConnection {
+class Loop implements IsolateConnection {
   readonly written: number[] = [];
   #at = 0;
   #pieces: number[];
@@ -58,7 +58,11 @@ async function payloadOf(write: (writer: FrameWriter) => void): Promise<Payload>
   writer.end();
   await writer.drained();
   let found: Payload | undefined;
-  await readFrames(loop, FRAME_BYTES_MAX, (_type, _id, payload) => found = new Payload(payload.rest()));
+  await readFrames(
+    loop,
+    FRAME_TO_ISOLATE_BYTES_MAX,
+    (_type, _id, payload) => found = new Payload(payload.rest()),
+  );
   if (found === undefined) throw new Error("no frame came");
   return found;
 }
@@ -83,7 +87,7 @@ Deno.test("frames come out as they went in, however the connection cuts them", a
         }
         await writer.drained();
         const got: unknown[] = [];
-        await readFrames(loop, FRAME_BYTES_MAX, (type, id, payload) => {
+        await readFrames(loop, FRAME_TO_ISOLATE_BYTES_MAX, (type, id, payload) => {
           const text = payload.text();
           const number = payload.f64();
           const bytes = payload.bytes();
@@ -104,7 +108,7 @@ Deno.test("a frame larger than the buffer, and one after it, come through", asyn
   writer.begin(2, 2).u8(9).end();
   await writer.drained();
   const got: number[] = [];
-  await readFrames(loop, FRAME_BYTES_MAX, (_type, _id, payload) => got.push(payload.left));
+  await readFrames(loop, FRAME_TO_ISOLATE_BYTES_MAX, (_type, _id, payload) => got.push(payload.left));
   assert.deepEqual(got, [200_000, 1]);
 });
 
@@ -115,14 +119,18 @@ Deno.test("a frame whose writing threw half-way is dropped, the next one is whol
   writer.begin(2, 2).text("whole").end();
   await writer.drained();
   const got: [number, string][] = [];
-  await readFrames(loop, FRAME_BYTES_MAX, (type, _id, payload) => got.push([type, payload.text()]));
+  await readFrames(
+    loop,
+    FRAME_TO_ISOLATE_BYTES_MAX,
+    (type, _id, payload) => got.push([type, payload.text()]),
+  );
   assert.deepEqual(got, [[2, "whole"]]);
 });
 
 Deno.test("garbage is refused, and never read beyond its end", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.integer({ min: 0, max: 255 }), { maxLength: 400 }), async (bytes) => {
-      const readers = [readGet, readList, readCommit, readRows, (p: Payload) => p.text()];
+      const readers = [readGet, readList, readAtomic, readStoredRows, (p: Payload) => p.text()];
       for (const read of readers) {
         try {
           read(new Payload(Uint8Array.from(bytes)));
@@ -176,10 +184,10 @@ Deno.test("store calls and rows come out as they went in", async () => {
         const list = await payloadOf((writer) => writeList(writer, request));
         assert.equal(list.u8(), 2);
         assert.deepEqual(readList(list), request);
-        const commit = await payloadOf((writer) => writeCommit(writer, checks, mutations as never));
+        const commit = await payloadOf((writer) => writeAtomic(writer, checks, mutations as never));
         assert.equal(commit.u8(), 3);
-        assert.deepEqual(readCommit(commit), { checks, mutations });
-        assert.deepEqual(readRows(await payloadOf((writer) => writeRows(writer, rows))), rows);
+        assert.deepEqual(readAtomic(commit), { checks, mutations });
+        assert.deepEqual(readStoredRows(await payloadOf((writer) => writeStoredRows(writer, rows))), rows);
       },
     ),
     { numRuns: 50, seed: 3 },
@@ -188,7 +196,7 @@ Deno.test("store calls and rows come out as they went in", async () => {
 
 Deno.test("frames: who does not read is told of before the memory of the writer fills", () => {
   const told: number[] = [];
-  const connection: ByteConnection = {
+  const connection: IsolateConnection = {
     read: () => Promise.resolve(null),
     write: () => new Promise(() => {}),
   };
@@ -211,14 +219,14 @@ Deno.test("what an app says is read as far as it is kept, however long it is, an
     },
   }, () => {});
   const line = "x" + "€".repeat(1_000_000);
-  writer.begin(FRAME.log, 1).text("info").text(line).end();
+  writer.begin(ISOLATE_FRAME.log, 1).text("info").text(line).end();
   await writer.drained();
   const payload = new Payload(sent);
   const read = readLogLine(payload);
   assert.equal(payload.left, 0);
   const [kept = "", more = ""] = read.text.split("…");
   assert.ok(
-    line.startsWith(kept) && kept.length > 10_000 && kept.length <= LINE_BYTES_MAX / 3 + 1,
+    line.startsWith(kept) && kept.length > 10_000 && kept.length <= CONSOLE_LINE_BYTES_MAX / 3 + 1,
     `${kept.length}`,
   );
   assert.equal(more, " (3000001 bytes)");

@@ -22,7 +22,7 @@ export const INLINE_BYTES_MAX = 64 * 1024;
 const SEPARATOR = "\0";
 
 /** The head of a request, or of an outgoing fetch. */
-export interface RequestHead {
+export interface IsolateRequestHead {
   readonly method: string;
   readonly url: string;
   readonly headers: Iterable<readonly [string, string]>;
@@ -58,7 +58,7 @@ export function headerPairs(fields: readonly string[], from: number): [string, s
 export function writeRequestHead(
   writer: FrameWriter,
   own: readonly string[],
-  head: RequestHead,
+  head: IsolateRequestHead,
   body: number,
 ): void {
   const fields = own.join(SEPARATOR) + SEPARATOR + head.method + SEPARATOR + head.url;

@@ -17,10 +17,10 @@ import type { PendingCall } from "./call.ts";
 import { readMessage, readWord } from "./frame_fields.ts";
 import type { Payload } from "./frame_reader.ts";
 import type { FrameWriter } from "./frame_writer.ts";
-import { FRAME, FrameError } from "./frames.ts";
+import { FrameError, ISOLATE_FRAME } from "./frames.ts";
 import { BODY, readAppHead, readProtocol, type ResponseHead, writeRequestHead } from "./heads.ts";
 import { HostSocket } from "./host_socket.ts";
-import { SessionCalls } from "./session_calls.ts";
+import { CallsOfRequest } from "./session_calls.ts";
 import { StoreCalls } from "./store_calls.ts";
 import { readAppError } from "./store_frames.ts";
 
@@ -43,7 +43,7 @@ export class HostExchange {
   readonly #closed: (exchange: HostExchange) => void;
   readonly #queues: ExchangeQueues;
   #calls: StoreCalls | undefined;
-  #sessions: SessionCalls | undefined;
+  #sessions: CallsOfRequest | undefined;
   #settled: PromiseWithResolvers<void> | undefined;
   #sender: BodySender | undefined;
   #receiver: BodyReceiver | undefined;
@@ -84,9 +84,9 @@ export class HostExchange {
         context: { session, site, version },
         ...(call.span === undefined ? {} : { traceparent: formatTraceparent(call.span) }),
       });
-      return this.#writer.begin(FRAME.scheduled, this.id).text(text).end();
+      return this.#writer.begin(ISOLATE_FRAME.scheduled, this.id).text(text).end();
     }
-    const writer = this.#writer.begin(FRAME.request, this.id);
+    const writer = this.#writer.begin(ISOLATE_FRAME.request, this.id);
     const own = [context.sessionId, context.site, context.version, context.remoteAddr ?? ""];
     writeRequestHead(writer, own, request, bodyKind);
     if (inlineBody !== null) writer.rest(inlineBody);
@@ -97,7 +97,7 @@ export class HostExchange {
   }
 
   #clientGone = (): void => {
-    this.#writer.begin(FRAME.stop, this.id).text("the client has gone").end();
+    this.#writer.begin(ISOLATE_FRAME.stop, this.id).text("the client has gone").end();
   };
 
   async #sendBody(body: ReadableStream<Uint8Array>): Promise<void> {
@@ -128,42 +128,42 @@ export class HostExchange {
   receive(type: number, payload: Payload): void {
     if (this.#ended) return;
     switch (type) {
-      case FRAME.response:
+      case ISOLATE_FRAME.response:
         return this.#response(payload);
-      case FRAME.upgrade:
+      case ISOLATE_FRAME.upgrade:
         return this.#upgrade(readProtocol(payload));
-      case FRAME.attach:
+      case ISOLATE_FRAME.attach:
         return this.#attach({ class: readWord(payload), id: readWord(payload) });
-      case FRAME.failed:
+      case ISOLATE_FRAME.failed:
         return this.#failed(payload);
-      case FRAME.storeCall:
+      case ISOLATE_FRAME.storeCall:
         return this.#storeCall(payload);
-      case FRAME.statefulCall:
+      case ISOLATE_FRAME.statefulCall:
         return this.#sessionCall(payload);
-      case FRAME.storeStop:
+      case ISOLATE_FRAME.storeStop:
         return this.#calls?.stop(payload.u32());
-      case FRAME.data:
+      case ISOLATE_FRAME.data:
         if (this.#receiver?.data(payload.rest()) === false) throw new FrameError("a body ignored its window");
         return;
-      case FRAME.end:
+      case ISOLATE_FRAME.end:
         return this.#receiver?.end();
-      case FRAME.abort:
+      case ISOLATE_FRAME.abort:
         return this.#receiver?.fail(new Error(readMessage(payload)));
-      case FRAME.credit:
+      case ISOLATE_FRAME.credit:
         return this.#sender?.credit(payload.u32());
-      case FRAME.stop:
+      case ISOLATE_FRAME.stop:
         return this.#sender?.stop(readMessage(payload));
-      case FRAME.socketText:
+      case ISOLATE_FRAME.socketText:
         return this.#fromApp(payload.left - TEXT_LENGTH_BYTES, payload.text());
-      case FRAME.socketBytes:
+      case ISOLATE_FRAME.socketBytes:
         return this.#fromApp(payload.left, payload.rest());
-      case FRAME.socketClose:
+      case ISOLATE_FRAME.socketClose:
         return this.#socket?.closeFromApp(payload.u16(), readMessage(payload));
-      case FRAME.noRetry:
+      case ISOLATE_FRAME.noRetry:
         return this.pending.call.scheduled?.noRetry();
-      case FRAME.span:
+      case ISOLATE_FRAME.span:
         return this.#span(payload.text());
-      case FRAME.settled:
+      case ISOLATE_FRAME.settled:
         this.#insideSettled = true;
         return this.#finish();
     }
@@ -179,7 +179,7 @@ export class HostExchange {
     } else {
       this.pending.call.log({ level: "warn", text: `waitUntil work was cut off after ${waitUntilMs} ms` });
     }
-    this.#writer.signal(FRAME.cancel, this.id);
+    this.#writer.signal(ISOLATE_FRAME.cancel, this.id);
     this.end("the request's time is over");
   }
 
@@ -225,7 +225,7 @@ export class HostExchange {
     const { pending } = this;
     pending.hasEffects = true;
     const port = pending.call.sessions;
-    this.#sessions ??= new SessionCalls(
+    this.#sessions ??= new CallsOfRequest(
       this.#writer,
       this.id,
       this.#queues.isolate,

@@ -11,7 +11,7 @@
 import type { AppQueues, QueueHold } from "./app_queues.ts";
 import { UNREAD_BYTES_MAX } from "./call_slots.ts";
 import type { FrameWriter } from "./frame_writer.ts";
-import { FRAME, FrameError } from "./frames.ts";
+import { FrameError, ISOLATE_FRAME } from "./frames.ts";
 import { costOf, SOCKET_WINDOW_BYTES, TAKEN_BYTES } from "./socket_window.ts";
 
 /** Where the app's messages go: the client's connection. */
@@ -70,8 +70,8 @@ export class HostSocket {
   /** A message of the client. Resolves when there is room for another (W3). */
   send(data: string | Uint8Array): Promise<void> {
     if (this.#over) return SENT;
-    if (typeof data === "string") this.#writer.begin(FRAME.socketText, this.#id).text(data).end();
-    else this.#writer.begin(FRAME.socketBytes, this.#id).rest(data).end();
+    if (typeof data === "string") this.#writer.begin(ISOLATE_FRAME.socketText, this.#id).text(data).end();
+    else this.#writer.begin(ISOLATE_FRAME.socketBytes, this.#id).rest(data).end();
     return this.#writer.backlogBytes > UNREAD_BYTES_MAX ? this.#room() : SENT;
   }
 
@@ -84,7 +84,7 @@ export class HostSocket {
     if (this.#over) return;
     this.#over = true;
     this.#hold.end();
-    this.#writer.begin(FRAME.socketClose, this.#id).u16(code).text(reason).end();
+    this.#writer.begin(ISOLATE_FRAME.socketClose, this.#id).u16(code).text(reason).end();
     this.#closed();
   }
 
@@ -107,7 +107,7 @@ export class HostSocket {
     const cost = costOf(this.#takenMessages, this.#takenBytes);
     if (cost < TAKEN_BYTES && !isLast) return;
     this.#held -= cost;
-    this.#writer.begin(FRAME.socketTaken, this.#id).u32(this.#takenMessages).u32(this.#takenBytes);
+    this.#writer.begin(ISOLATE_FRAME.socketTaken, this.#id).u32(this.#takenMessages).u32(this.#takenBytes);
     this.#takenMessages = this.#takenBytes = 0;
     if (cost < TAKEN_BYTES) this.#writer.endLater();
     else this.#writer.end();

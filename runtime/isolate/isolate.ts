@@ -18,7 +18,7 @@ import { ExchangeTable } from "./exchange_table.ts";
 import { readEnd, readJson, readLogLine } from "./frame_fields.ts";
 import { type Payload, readFrames } from "./frame_reader.ts";
 import { FrameWriter } from "./frame_writer.ts";
-import { BUFFER_BYTES, FETCH_ID_BASE, FRAME, FrameError, ISOLATE_FRAME_BYTES_MAX } from "./frames.ts";
+import { BUFFER_BYTES, FETCH_ID_BASE, FrameError, ISOLATE_FRAME, ISOLATE_FRAME_BYTES_MAX } from "./frames.ts";
 import { type ExchangeQueues, HostExchange } from "./host_exchange.ts";
 import type { IsolateProcess } from "./process.ts";
 import type { ProcessUsage } from "./process_usage.ts";
@@ -133,14 +133,14 @@ export class Isolate {
       name: request.app.app,
       evaluate: request.evaluate,
     };
-    this.#writer.begin(FRAME.load, 0).text(JSON.stringify(options)).rest(request.bundle).end();
+    this.#writer.begin(ISOLATE_FRAME.load, 0).text(JSON.stringify(options)).rest(request.bundle).end();
     return await this.#loaded.promise;
   }
 
   /** Tells the isolate the present values of its app's secrets, where it runs that app. */
   refreshSecrets(app: string): void {
     if (this.#app?.app !== app || this.#app.secrets === undefined || this.isOver) return;
-    this.#writer.begin(FRAME.secrets, 0).text(JSON.stringify(this.#app.secrets())).end();
+    this.#writer.begin(ISOLATE_FRAME.secrets, 0).text(JSON.stringify(this.#app.secrets())).end();
   }
 
   /** Begins an attempt of a call. */
@@ -178,7 +178,7 @@ export class Isolate {
 
   /** Asks for a sign of life. */
   ping(): void {
-    this.#writer.signal(FRAME.ping, 0);
+    this.#writer.signal(ISOLATE_FRAME.ping, 0);
   }
 
   /** Ends the process at once; its exchanges go back to the owner when it is gone. */
@@ -260,17 +260,17 @@ export class Isolate {
     if (this.#killed !== undefined) return;
     this.framesSeen++;
     switch (type) {
-      case FRAME.ready:
+      case ISOLATE_FRAME.ready:
         return this.#ready.resolve();
-      case FRAME.pong:
+      case ISOLATE_FRAME.pong:
         return;
-      case FRAME.loaded:
+      case ISOLATE_FRAME.loaded:
         return this.#loaded?.resolve({ kind: "loaded", manifest: readJson(payload) });
-      case FRAME.loadFailed:
+      case ISOLATE_FRAME.loadFailed:
         return this.#loaded?.resolve({ kind: "failed", ...readAppError(payload) });
-      case FRAME.log:
+      case ISOLATE_FRAME.log:
         return this.#log(id, payload);
-      case FRAME.fetchStart: {
+      case ISOLATE_FRAME.fetchStart: {
         if (id < FETCH_ID_BASE) throw new FrameError(`${id} is no channel of a fetch`);
         const owner = this.exchanges.get(payload.u32());
         const queues = this.#queues ??= this.#queuesOf(undefined);

@@ -41,7 +41,7 @@ export const STATEFUL_BUFFERS_MIB = 512;
  * is rare, and 128 + 128 MiB keeps forty full isolates in the memory of a small server. Two isolates use the two
  * cores of the smallest machine that is worth being a site.
  */
-export const DEFAULT_LIMITS: IsolateLimits = {
+export const DEFAULT_ISOLATE_LIMITS: IsolateLimits = {
   cpuMs: 1_000,
   wallMs: 30_000,
   waitUntilMs: 30_000,

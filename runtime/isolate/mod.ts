@@ -12,10 +12,10 @@ export {
   type StatefulPoolOptions,
 } from "./stateful_pool.ts";
 export { IsolateCgroups } from "./cgroups.ts";
-export { DEFAULT_LIMITS, type IsolateLimits } from "./limits.ts";
+export { DEFAULT_ISOLATE_LIMITS, type IsolateLimits } from "./limits.ts";
 export type { IsolateEnd } from "./isolate.ts";
 export {
-  type Evaluation,
+  type BundleEvaluation,
   IsolatePool,
   type PoolObserver,
   type PoolOptions,

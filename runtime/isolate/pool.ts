@@ -16,7 +16,7 @@ import { type EgressOptions, EgressRules } from "./egress_rules.ts";
 import { Fleet, type OpenOutcome } from "./fleet.ts";
 import type { Isolate, IsolateEnd, IsolateOwner, LoadOutcome } from "./isolate.ts";
 import { makeIsolatesFolder, removeIsolatesFolder } from "./isolates_folder.ts";
-import { DEFAULT_LIMITS } from "./limits.ts";
+import { DEFAULT_ISOLATE_LIMITS } from "./limits.ts";
 import { Spares } from "./spares.ts";
 import { Watchdog } from "./watchdog.ts";
 
@@ -58,7 +58,7 @@ export interface PoolStatus {
 }
 
 /** What came of evaluating a bundle. */
-export type Evaluation =
+export type BundleEvaluation =
   | { readonly kind: "manifest"; readonly manifest: unknown }
   | { readonly kind: "error"; readonly code: string; readonly message: string; readonly stack: string };
 
@@ -126,12 +126,12 @@ export class IsolatePool {
   async evaluate(
     bundle: Uint8Array,
     options: { loadMs?: number; vars?: Record<string, string> } = {},
-  ): Promise<Evaluation> {
+  ): Promise<BundleEvaluation> {
     const app: IsolateApp = {
       app: "evaluated",
       version: "",
       bundle: () => Promise.resolve(bundle),
-      limits: { ...DEFAULT_LIMITS, loadMs: options.loadMs ?? DEFAULT_LIMITS.loadMs },
+      limits: { ...DEFAULT_ISOLATE_LIMITS, loadMs: options.loadMs ?? DEFAULT_ISOLATE_LIMITS.loadMs },
       vars: options.vars ?? {},
       fetchHosts: [],
     };

@@ -20,7 +20,7 @@
 import { setPriority } from "node:os";
 import { dirname } from "node:path";
 import type { IsolateCgroups } from "./cgroups.ts";
-import type { ByteConnection } from "./frames.ts";
+import type { IsolateConnection } from "./frames.ts";
 import { ADDRESS_MIB_MAX } from "./process_bounds.ts";
 import { type ProcessUsage, UsageReader } from "./process_usage.ts";
 import { type LastTurn, readTurnMark } from "./turn_mark.ts";
@@ -40,7 +40,7 @@ export interface ProcessOptions {
 
 export interface IsolateProcess {
   readonly pid: number;
-  readonly connection: ByteConnection;
+  readonly connection: IsolateConnection;
   /** Id of the last request whose handler was begun (P3). */
   lastStarted(): number;
   /** The stateful session whose turn began last (P4). */

@@ -1,12 +1,12 @@
 import { strict as assert } from "node:assert";
 import { bootstrapFiles } from "./bootstrap_file.ts";
 import { makeIsolatesFolder, removeIsolatesFolder } from "./isolates_folder.ts";
-import { DEFAULT_LIMITS } from "./limits.ts";
+import { DEFAULT_ISOLATE_LIMITS } from "./limits.ts";
 import { type IsolateProcess, startProcess } from "./process.ts";
 
 async function withProcess(run: (process: IsolateProcess) => void, givesWay = false): Promise<void> {
   const folder = await makeIsolatesFolder();
-  const { heapMib, buffersMib } = DEFAULT_LIMITS;
+  const { heapMib, buffersMib } = DEFAULT_ISOLATE_LIMITS;
   const process = await startProcess({
     bootstrap: (await bootstrapFiles()).serve,
     folder,

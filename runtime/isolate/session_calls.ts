@@ -11,24 +11,24 @@ import { messageOf } from "./bodies.ts";
 import { readWord } from "./frame_fields.ts";
 import type { Payload } from "./frame_reader.ts";
 import type { FrameWriter } from "./frame_writer.ts";
-import { FRAME } from "./frames.ts";
+import { ISOLATE_FRAME } from "./frames.ts";
 
 /** Carries a call to where its stateful session is, and brings the answer; both as bytes (functions/calls). */
-export interface SessionPort {
+export interface SessionCallPort {
   call(target: SessionTarget, call: Uint8Array): Promise<Uint8Array>;
 }
 
 /** The calls of one request. */
-export class SessionCalls {
+export class CallsOfRequest {
   readonly #writer: FrameWriter;
   readonly #id: number;
-  readonly #port: SessionPort | undefined;
+  readonly #port: SessionCallPort | undefined;
   readonly #slots: CallSlots;
   readonly #hold: QueueHold;
   #ended = false;
 
   /** @param hold of its isolate: calls that wait for those before them. */
-  constructor(writer: FrameWriter, id: number, hold: QueueHold, port: SessionPort | undefined) {
+  constructor(writer: FrameWriter, id: number, hold: QueueHold, port: SessionCallPort | undefined) {
     this.#writer = writer;
     this.#id = id;
     this.#hold = hold;
@@ -48,7 +48,7 @@ export class SessionCalls {
       if (this.#ended) return this.#slots.leave();
       this.#carry(target, call).then((answer) => {
         if (this.#ended) return;
-        this.#writer.begin(FRAME.statefulReply, this.#id).u32(number).rest(answer).end();
+        this.#writer.begin(ISOLATE_FRAME.statefulReply, this.#id).u32(number).rest(answer).end();
       }).finally(() => this.#slots.leave());
     }, bytes);
   }

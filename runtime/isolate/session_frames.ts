@@ -22,7 +22,7 @@ import type {
   Commit,
   Effect,
   EffectMutation,
-  Opened,
+  OpenedProgram,
   OpenSession,
   Output,
   Parked,
@@ -292,7 +292,7 @@ const writeCalls = (writer: FrameWriter, calls: readonly Call[]): void =>
   writeList(writer, calls, (each) => writeCall(writer, each));
 const readCalls = (payload: Payload): Call[] => readList(payload, 21, () => readCall(payload));
 
-export function writeCommit(writer: FrameWriter, commit: Commit): void {
+export function writeSessionCommit(writer: FrameWriter, commit: Commit): void {
   writer.f64(commit.first).u32(commit.count).f64(commit.through);
   const { rejected } = commit;
   writer.u8(
@@ -322,7 +322,7 @@ function readRejection(payload: Payload): Rejection {
   return { subject, attempt: payload.u32(), code: payload.text(), message: payload.text() };
 }
 
-export function readCommit(payload: Payload): Commit {
+export function readSessionCommit(payload: Payload): Commit {
   const first = readNumber(payload);
   const count = payload.u32();
   const through = readNumber(payload);
@@ -343,7 +343,7 @@ export function readCommit(payload: Payload): Commit {
   };
 }
 
-export function writeOpened(writer: FrameWriter, opened: Opened): void {
+export function writeOpened(writer: FrameWriter, opened: OpenedProgram): void {
   writer.f64(opened.sequence).u8((opened.isQuiescent ? 1 : 0) | (opened.isEnded ? 2 : 0));
   writeList(writer, opened.peers, ({ kind, id, sent, received, isClosed }) => {
     writer.u8(PEERS.indexOf(kind)).text(id).f64(sent).f64(received).u8(isClosed ? 1 : 0);
@@ -355,7 +355,7 @@ export function writeOpened(writer: FrameWriter, opened: Opened): void {
   writer.u8(opened.handling === null ? 0 : 1).text(opened.handling ?? "");
 }
 
-export function readOpened(payload: Payload): Opened {
+export function readOpened(payload: Payload): OpenedProgram {
   const sequence = readNumber(payload);
   const flags = payload.u8();
   return {

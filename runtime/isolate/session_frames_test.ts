@@ -1,5 +1,11 @@
 import assert from "node:assert/strict";
-import type { Commit, Opened, OpenSession, Parked, SessionEvent } from "../../functions/sessions/turn/mod.ts";
+import type {
+  Commit,
+  OpenedProgram,
+  OpenSession,
+  Parked,
+  SessionEvent,
+} from "../../functions/sessions/turn/mod.ts";
 import { Payload, readFrames } from "./frame_reader.ts";
 import { FrameWriter } from "./frame_writer.ts";
 import { FrameError } from "./frames.ts";
@@ -108,9 +114,12 @@ Deno.test("what opens a session, and what it gives out, arrive as they were sent
   assert.deepEqual(await through((writer) => frames.writeOpen(writer, open), frames.readOpen), open);
   const fresh = { ...open, checkpoint: null };
   assert.deepEqual(await through((writer) => frames.writeOpen(writer, fresh), frames.readOpen), fresh);
-  assert.deepEqual(await through((writer) => frames.writeCommit(writer, commit), frames.readCommit), commit);
+  assert.deepEqual(
+    await through((writer) => frames.writeSessionCommit(writer, commit), frames.readSessionCommit),
+    commit,
+  );
   const { outputs, effects, timers, calls } = commit;
-  const opened: Opened = {
+  const opened: OpenedProgram = {
     ...{ sequence: 3, outputs, effects, timers, calls },
     peers: [{ kind: "origin", id: "ö", sent: 2 ** 40, received: 7, isClosed: true }],
     ...{ handling: "q", isQuiescent: true, isEnded: false },
@@ -129,7 +138,7 @@ Deno.test("a timer that is due at no time is refused", async () => {
   for (const dueMs of [-1, 8.65e15, 1e300, Infinity, -Infinity]) {
     const wrong = { ...commit, timers: [{ name: "t", dueMs }] };
     await assert.rejects(
-      through((writer) => frames.writeCommit(writer, wrong), frames.readCommit),
+      through((writer) => frames.writeSessionCommit(writer, wrong), frames.readSessionCommit),
       FrameError,
       `${dueMs}`,
     );
@@ -138,12 +147,12 @@ Deno.test("a timer that is due at no time is refused", async () => {
 
 Deno.test("what is no frame of a session is refused", async () => {
   let whole = new Uint8Array(0);
-  await through((writer) => frames.writeCommit(writer, commit), (payload) => {
+  await through((writer) => frames.writeSessionCommit(writer, commit), (payload) => {
     whole = payload.rest();
   });
   for (let length = 0; length < whole.length; length++) {
     assert.throws(
-      () => frames.readCommit(new Payload(whole.slice(0, length))),
+      () => frames.readSessionCommit(new Payload(whole.slice(0, length))),
       FrameError,
       `${length} bytes`,
     );

@@ -7,7 +7,7 @@
 import { bootstrapFiles } from "./bootstrap_file.ts";
 import type { IsolateCgroups } from "./cgroups.ts";
 import { Isolate } from "./isolate.ts";
-import { DEFAULT_LIMITS, type ProcessSizes } from "./limits.ts";
+import { DEFAULT_ISOLATE_LIMITS, type ProcessSizes } from "./limits.ts";
 import { startProcess } from "./process.ts";
 
 /** A process that starts takes the CPU from the first answers of the isolate that was opened before. */
@@ -21,7 +21,7 @@ export class Spares {
   readonly #cgroups: IsolateCgroups | undefined;
   readonly #underWay = new Set<Promise<unknown>>();
   #waiting: Promise<Isolate>[] = [];
-  #sizes: ProcessSizes = DEFAULT_LIMITS;
+  #sizes: ProcessSizes = DEFAULT_ISOLATE_LIMITS;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #closed = false;
 
@@ -101,7 +101,7 @@ export class Spares {
 
   #start(
     kind: "serve" | "evaluate",
-    sizes: ProcessSizes = DEFAULT_LIMITS,
+    sizes: ProcessSizes = DEFAULT_ISOLATE_LIMITS,
     givesWay = false,
   ): Promise<Isolate> {
     return this.#track(this.#startOne(kind, sizes, givesWay));

@@ -12,7 +12,7 @@
  */
 import type { Payload } from "./frame_reader.ts";
 import type { FrameWriter } from "./frame_writer.ts";
-import { FRAME, FrameError } from "./frames.ts";
+import { FrameError, ISOLATE_FRAME } from "./frames.ts";
 
 /** Transfer costs flatten out before; with these two the buffers at both ends are kept, and not made anew for each part. */
 const PART_BYTES = 256 << 10;
@@ -75,7 +75,7 @@ export class StateSender {
     const segment = leaving.state[leaving.segment];
     if (segment === undefined) return false;
     const { at } = leaving;
-    this.#writer.begin(FRAME.sessionState, leaving.channel).u8(at === 0 ? 1 : 0);
+    this.#writer.begin(ISOLATE_FRAME.sessionState, leaving.channel).u8(at === 0 ? 1 : 0);
     if (at === 0) this.#writer.u32(segment.length);
     this.#writer.rest(segment.subarray(at, at + PART_BYTES)).end();
     leaving.at += PART_BYTES;

@@ -23,7 +23,7 @@ import { type ChannelSink, receiveChannel, type StatefulEnd } from "./channel.ts
 import { readJson, readLogLine } from "./frame_fields.ts";
 import { type Payload, readFrames } from "./frame_reader.ts";
 import { FrameWriter } from "./frame_writer.ts";
-import { BUFFER_BYTES, FRAME, FRAME_BYTES_MAX } from "./frames.ts";
+import { BUFFER_BYTES, FRAME_TO_ISOLATE_BYTES_MAX, ISOLATE_FRAME } from "./frames.ts";
 import { crashReason, isConnectionEnd, type LoadOutcome } from "./isolate.ts";
 import type { IsolateApp } from "./call.ts";
 import type { IsolateProcess } from "./process.ts";
@@ -90,7 +90,7 @@ export class StatefulIsolate {
         return usage;
       },
       isHeld: () => this.#pace.isHeld,
-      ping: () => this.#writer.signal(FRAME.ping, 0),
+      ping: () => this.#writer.signal(ISOLATE_FRAME.ping, 0),
       kill: (why) => this.kill(why),
     });
     this.#ready.promise.catch(() => {});
@@ -129,7 +129,7 @@ export class StatefulIsolate {
         evaluate: false,
         site,
       };
-      this.#writer.begin(FRAME.load, 0).text(JSON.stringify(options)).rest(bundle).end();
+      this.#writer.begin(ISOLATE_FRAME.load, 0).text(JSON.stringify(options)).rest(bundle).end();
       return await this.#loaded.promise;
     } catch (error) {
       return { kind: "failed", code: "load_failed", message: messageOf(error), stack: "" };
@@ -141,12 +141,12 @@ export class StatefulIsolate {
   /** Tells it the present values of its app's secrets. */
   refreshSecrets(): void {
     if (this.app.secrets === undefined || this.isOver) return;
-    this.#writer.begin(FRAME.secrets, 0).text(JSON.stringify(this.app.secrets())).end();
+    this.#writer.begin(ISOLATE_FRAME.secrets, 0).text(JSON.stringify(this.app.secrets())).end();
   }
 
   /** Has it do what makes its first opening faster; whoever comes meanwhile waits for a moment. */
   rehearse(): void {
-    this.#writer.signal(FRAME.rehearse, 0);
+    this.#writer.signal(ISOLATE_FRAME.rehearse, 0);
   }
 
   /** Opens a session; answers its channel. */
@@ -154,7 +154,7 @@ export class StatefulIsolate {
     const channel = this.#next++;
     this.#channels.set(channel, sink);
     this.#states.send(channel, session.checkpoint?.state ?? [], () => {
-      writeOpen(this.#writer.begin(FRAME.sessionOpen, channel), session);
+      writeOpen(this.#writer.begin(ISOLATE_FRAME.sessionOpen, channel), session);
       this.#writer.end();
       this.#watch.begin();
     });
@@ -166,7 +166,7 @@ export class StatefulIsolate {
     const channel = this.#next++;
     this.#channels.set(channel, sink);
     this.#followed(channel, session.checkpoint?.state ?? [], () => {
-      writeOpen(this.#writer.begin(FRAME.sessionFollow, channel), session);
+      writeOpen(this.#writer.begin(ISOLATE_FRAME.sessionFollow, channel), session);
     });
     return channel;
   }
@@ -174,7 +174,7 @@ export class StatefulIsolate {
   /** What was appended to the log of one that is followed. */
   piece(channel: number, entries: Uint8Array): void {
     if (!this.#channels.has(channel)) return;
-    this.#followed(channel, [], () => this.#writer.begin(FRAME.sessionPiece, channel).rest(entries));
+    this.#followed(channel, [], () => this.#writer.begin(ISOLATE_FRAME.sessionPiece, channel).rest(entries));
   }
 
   /** One that is followed runs here from now on; `sink` is told what becomes of it. */
@@ -182,7 +182,7 @@ export class StatefulIsolate {
     if (!this.#channels.has(channel)) return;
     this.#channels.set(channel, sink);
     this.#followed(channel, [], () => {
-      writePromotion(this.#writer.begin(FRAME.sessionPromote, channel), promotion);
+      writePromotion(this.#writer.begin(ISOLATE_FRAME.sessionPromote, channel), promotion);
     });
   }
 
@@ -197,20 +197,20 @@ export class StatefulIsolate {
 
   deliver(channel: number, event: SessionEvent): void {
     if (!this.#channels.has(channel)) return;
-    writeEvent(this.#writer.begin(FRAME.sessionEvent, channel), event);
+    writeEvent(this.#writer.begin(ISOLATE_FRAME.sessionEvent, channel), event);
     this.#writer.end();
     this.#watch.begin();
   }
 
   acknowledge(channel: number, acknowledged: Acknowledged): void {
     if (!this.#channels.has(channel)) return;
-    writeAcknowledged(this.#writer.begin(FRAME.sessionAcknowledged, channel), acknowledged);
+    writeAcknowledged(this.#writer.begin(ISOLATE_FRAME.sessionAcknowledged, channel), acknowledged);
     this.#writer.endLater();
   }
 
   /** Asks for a checkpoint as soon as the session is at rest. */
   checkpointNow(channel: number): void {
-    if (this.#channels.has(channel)) this.#writer.signal(FRAME.sessionCheckpointNow, channel);
+    if (this.#channels.has(channel)) this.#writer.signal(ISOLATE_FRAME.sessionCheckpointNow, channel);
   }
 
   /** The session leaves this isolate; nothing of it is heard any more. */
@@ -218,7 +218,7 @@ export class StatefulIsolate {
     if (!this.#channels.delete(channel)) return;
     this.#states.drop(channel);
     this.#coming.drop(channel);
-    this.#writer.signal(FRAME.sessionClose, channel);
+    this.#writer.signal(ISOLATE_FRAME.sessionClose, channel);
   }
 
   kill(why: string): void {
@@ -236,7 +236,7 @@ export class StatefulIsolate {
   async #run(): Promise<StatefulEnd> {
     void this.#process.exited.then(() => this.#pace.end());
     try {
-      await readFrames(this.#process.connection, FRAME_BYTES_MAX, this.#receive, this.#pace);
+      await readFrames(this.#process.connection, FRAME_TO_ISOLATE_BYTES_MAX, this.#receive, this.#pace);
     } catch (error) {
       // A connection that breaks is a process that ended; anything else is what it sent.
       if (!isConnectionEnd(error)) this.#killed ??= `its frames were not readable: ${messageOf(error)}`;
@@ -276,19 +276,19 @@ export class StatefulIsolate {
     if (this.#killed !== undefined) return;
     this.#watch.seen();
     switch (type) {
-      case FRAME.ready:
+      case ISOLATE_FRAME.ready:
         return this.#ready.resolve();
-      case FRAME.pong:
+      case ISOLATE_FRAME.pong:
         return;
-      case FRAME.loaded:
+      case ISOLATE_FRAME.loaded:
         return this.#loaded.resolve({ kind: "loaded", manifest: readJson(payload) });
-      case FRAME.loadFailed:
+      case ISOLATE_FRAME.loadFailed:
         return this.#loaded.resolve({ kind: "failed", ...readAppError(payload) });
     }
     const sink = this.#channels.get(id);
-    if (sink !== undefined && type === FRAME.sessionState) this.#coming.add(id, payload);
+    if (sink !== undefined && type === ISOLATE_FRAME.sessionState) this.#coming.add(id, payload);
     else if (sink !== undefined) receiveChannel(sink, type, payload, () => this.#coming.take(id));
-    else if (type === FRAME.log) {
+    else if (type === ISOLATE_FRAME.log) {
       const { level, text } = readLogLine(payload);
       this.#strayLog(level, text);
     }

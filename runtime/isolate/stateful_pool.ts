@@ -16,7 +16,7 @@ import { messageOf } from "./bodies.ts";
 import { statefulBootstrap } from "./bootstrap_file.ts";
 import type { IsolateApp } from "./call.ts";
 import type { ChannelSink } from "./channel.ts";
-import { DEFAULT_LIMITS, type ProcessSizes, STATEFUL_BUFFERS_MIB } from "./limits.ts";
+import { DEFAULT_ISOLATE_LIMITS, type ProcessSizes, STATEFUL_BUFFERS_MIB } from "./limits.ts";
 import { makeIsolatesFolder, removeIsolatesFolder } from "./isolates_folder.ts";
 import type { IsolateCgroups } from "./cgroups.ts";
 import { type IsolateProcess, startProcess } from "./process.ts";
@@ -166,7 +166,7 @@ export class StatefulPool {
    */
   async tryLoad(bundle: Uint8Array): Promise<void> {
     const isolate = await this.openAlone({
-      ...{ app: "evaluated", version: "", vars: {}, fetchHosts: [], limits: DEFAULT_LIMITS },
+      ...{ app: "evaluated", version: "", vars: {}, fetchHosts: [], limits: DEFAULT_ISOLATE_LIMITS },
       bundle: () => Promise.resolve(bundle),
     });
     await isolate.close();

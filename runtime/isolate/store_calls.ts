@@ -4,12 +4,12 @@ import type { QueueHold } from "./app_queues.ts";
 import { readEnd } from "./frame_fields.ts";
 import type { Payload } from "./frame_reader.ts";
 import type { FrameWriter } from "./frame_writer.ts";
-import { FRAME, FrameError } from "./frames.ts";
+import { FrameError, ISOLATE_FRAME } from "./frames.ts";
 import { CallSlots } from "./call_slots.ts";
 import {
   type KeyRange,
   OPERATION,
-  readCommit,
+  readAtomic,
   readGet,
   readList,
   readWatch,
@@ -18,7 +18,7 @@ import {
   writeCommitResult,
   writeError,
   writePage,
-  writeRows,
+  writeStoredRows,
 } from "./store_frames.ts";
 
 /**
@@ -71,7 +71,13 @@ export class StoreCalls {
       case OPERATION.get: {
         const { keys, level } = readGet(payload);
         readEnd(payload);
-        return this.#enter(this.#slots.reads, call, bytes, () => this.#store.get(keys, level), writeRows);
+        return this.#enter(
+          this.#slots.reads,
+          call,
+          bytes,
+          () => this.#store.get(keys, level),
+          writeStoredRows,
+        );
       }
       case OPERATION.list: {
         const request = readList(payload);
@@ -79,7 +85,7 @@ export class StoreCalls {
         return this.#enter(this.#slots.reads, call, bytes, () => this.#store.list(request), writePage);
       }
       case OPERATION.commit: {
-        const { checks, mutations } = readCommit(payload);
+        const { checks, mutations } = readAtomic(payload);
         readEnd(payload);
         this.#writes();
         const { turns } = this.#hold.queues;
@@ -192,7 +198,7 @@ export class StoreCalls {
   }
 
   #reply(call: number, status: number): FrameWriter {
-    return this.#writer.begin(FRAME.storeReply, this.#id).u32(call).u8(status);
+    return this.#writer.begin(ISOLATE_FRAME.storeReply, this.#id).u32(call).u8(status);
   }
 }
 

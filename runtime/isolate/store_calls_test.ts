@@ -5,14 +5,14 @@ import { AppQueues } from "./app_queues.ts";
 import { CALLS_MAX } from "./call_slots.ts";
 import { Payload } from "./frame_reader.ts";
 import { FrameWriter } from "./frame_writer.ts";
-import { type ByteConnection, HEADER_BYTES } from "./frames.ts";
+import { HEADER_BYTES, type IsolateConnection } from "./frames.ts";
 import { StoreCalls, WATCHES_MAX } from "./store_calls.ts";
-import { REPLY, writeCommit, writeGet, writeWatch } from "./store_frames.ts";
+import { REPLY, writeAtomic, writeGet, writeWatch } from "./store_frames.ts";
 
 /** The payload of one frame. */
 async function payloadOf(write: (writer: FrameWriter) => void): Promise<Payload> {
   let bytes = new Uint8Array();
-  const connection: ByteConnection = {
+  const connection: IsolateConnection = {
     read: () => Promise.resolve(null),
     write: (batch) => {
       bytes = batch.slice(HEADER_BYTES);
@@ -31,7 +31,7 @@ Deno.test("store calls: so many commits are under way, the others follow as thes
   const store = {
     commit: () => new Promise((resolve) => open.push(() => resolve({ ok: false }))),
   } as unknown as StoreClient;
-  const connection: ByteConnection = {
+  const connection: IsolateConnection = {
     read: () => Promise.resolve(null),
     write: (bytes) => Promise.resolve(bytes.length),
   };
@@ -39,7 +39,7 @@ Deno.test("store calls: so many commits are under way, the others follow as thes
   const calls = new StoreCalls(writer, 1, store, () => {}, new AppQueues().hold("isolate", () => {}));
   for (let call = 0; call < CALLS_MAX + 5; call++) {
     const mutation = { kind: "delete", key: packKey(["k"]) as Key } as const;
-    calls.start(await payloadOf((frame) => writeCommit(frame.u32(call), [], [mutation])));
+    calls.start(await payloadOf((frame) => writeAtomic(frame.u32(call), [], [mutation])));
   }
   assert.equal(open.length, CALLS_MAX);
   for (const end of open.splice(0)) end();
@@ -58,7 +58,7 @@ Deno.test("store calls: one that throws at once, or whose answer can't be writte
     get: () => Promise.resolve(null), // no rows: writing them throws
   } as unknown as StoreClient;
   const sent: number[] = [];
-  const connection: ByteConnection = {
+  const connection: IsolateConnection = {
     read: () => Promise.resolve(null),
     write: (bytes) => {
       sent.push(bytes.length);
@@ -69,7 +69,7 @@ Deno.test("store calls: one that throws at once, or whose answer can't be writte
   const calls = new StoreCalls(writer, 1, store, () => {}, new AppQueues().hold("isolate", () => {}));
   for (let call = 0; call < 3 * CALLS_MAX; call++) {
     const mutation = { kind: "delete", key: packKey(["k"]) as Key } as const;
-    calls.start(await payloadOf((frame) => writeCommit(frame.u32(call), [], [mutation])));
+    calls.start(await payloadOf((frame) => writeAtomic(frame.u32(call), [], [mutation])));
     calls.start(await payloadOf((frame) => writeGet(frame.u32(call), [packKey(["k"])], "session")));
     await new Promise((resolve) => setImmediate(resolve));
   }
@@ -85,7 +85,7 @@ Deno.test("store calls: of an isolate's watches so many are open, whatever reque
     },
   } as unknown as StoreClient;
   const statuses: number[] = [];
-  const connection: ByteConnection = {
+  const connection: IsolateConnection = {
     read: () => Promise.resolve(null),
     write: (bytes) => {
       for (let at = 0; at < bytes.length;) {

@@ -71,7 +71,7 @@ export function readList(payload: Payload): ListRequest {
   return { start, end, limit: limit === UNLIMITED ? Infinity : limit, reverse, level };
 }
 
-export function writeCommit(
+export function writeAtomic(
   writer: FrameWriter,
   checks: readonly Check[],
   mutations: readonly Mutation[],
@@ -87,7 +87,7 @@ export function writeCommit(
   }
 }
 
-export function readCommit(payload: Payload): { checks: Check[]; mutations: Mutation[] } {
+export function readAtomic(payload: Payload): { checks: Check[]; mutations: Mutation[] } {
   const checks = Array.from({ length: count(payload, 8) }, (): Check => {
     const key = payload.byteString() as Key;
     const versionstamp = payload.byteString();
@@ -118,7 +118,7 @@ export function readWatch(payload: Payload): KeyRange[] {
 }
 
 /** Rows of a reply; null stands for an absent one. */
-export function writeRows(writer: FrameWriter, rows: readonly (StoredRow | null)[]): void {
+export function writeStoredRows(writer: FrameWriter, rows: readonly (StoredRow | null)[]): void {
   writer.u32(rows.length);
   for (const row of rows) {
     if (row === null) writer.u8(0);
@@ -127,15 +127,15 @@ export function writeRows(writer: FrameWriter, rows: readonly (StoredRow | null)
 }
 
 export function writePage(writer: FrameWriter, page: RowPage): void {
-  writeRows(writer.u8(page.more ? 1 : 0), page.rows);
+  writeStoredRows(writer.u8(page.more ? 1 : 0), page.rows);
 }
 
-export function readPage(payload: Payload): RowPage {
+export function readRowPage(payload: Payload): RowPage {
   const more = payload.u8() === 1;
-  return { rows: readRows(payload).filter((row) => row !== null), more };
+  return { rows: readStoredRows(payload).filter((row) => row !== null), more };
 }
 
-export function readRows(payload: Payload): (StoredRow | null)[] {
+export function readStoredRows(payload: Payload): (StoredRow | null)[] {
   return Array.from({ length: count(payload, 1) }, () => {
     if (payload.u8() === 0) return null;
     const key = payload.byteString() as Key;

@@ -6,14 +6,14 @@
  * B2  A receiver holds at most one window of bytes that nobody has read; its sender holds one chunk of the source
  *     more than fits the window, and does not read the source further.
  */
-import { FRAME, FRAME_HEADER_BYTES } from "./frame.ts";
-import { PART_BYTES_MAX } from "./limits.ts";
+import { FRAME_HEADER_BYTES, LINK_FRAME } from "./frame.ts";
+import { LINK_PART_BYTES_MAX } from "./limits.ts";
 import { ProtocolViolation, type RecordWriter } from "./record.ts";
 
-export class BodySender {
+export class LinkBodySender {
   readonly id: number;
   readonly #window: number;
-  readonly #wake: (sender: BodySender) => void;
+  readonly #wake: (sender: LinkBodySender) => void;
   readonly #sent: () => void;
   /** Open or answer frame, encoded; leaves before anything else. */
   #head: Uint8Array | null = null;
@@ -32,7 +32,9 @@ export class BodySender {
    * @param wake called when there is something to send.
    * @param sent called once, when the last of it has gone into a record.
    */
-  constructor(options: { id: number; window: number; wake: (sender: BodySender) => void; sent: () => void }) {
+  constructor(
+    options: { id: number; window: number; wake: (sender: LinkBodySender) => void; sent: () => void },
+  ) {
     this.id = options.id;
     this.#window = options.window;
     this.#credit = options.window;
@@ -119,9 +121,9 @@ export class BodySender {
     }
     const chunk = this.#chunk;
     if (chunk) {
-      const length = Math.min(chunk.length - this.#chunkSent, this.#credit, partBytes, PART_BYTES_MAX);
+      const length = Math.min(chunk.length - this.#chunkSent, this.#credit, partBytes, LINK_PART_BYTES_MAX);
       if (length === 0) return;
-      record.frame(FRAME.data, 4 + length);
+      record.frame(LINK_FRAME.data, 4 + length);
       record.u32(this.id);
       record.append(chunk.subarray(this.#chunkSent, this.#chunkSent + length));
       this.#credit -= length;
@@ -131,7 +133,7 @@ export class BodySender {
         this.#drained?.resolve();
       }
     } else if (this.#ending) {
-      record.frame(FRAME.dataLast, 4);
+      record.frame(LINK_FRAME.dataLast, 4);
       record.u32(this.id);
       this.#finish();
     }
@@ -149,7 +151,7 @@ export interface BodyReceiverPorts {
   readonly cancelled: () => void;
 }
 
-export class BodyReceiver {
+export class LinkBodyReceiver {
   readonly stream: ReadableStream<Uint8Array>;
   readonly #window: number;
   readonly #ports: BodyReceiverPorts;
@@ -232,7 +234,7 @@ export class BodyReceiver {
 }
 
 /** An open or answer frame: id · flags · (kind's length · kind, in open) · head. */
-export function encodeHead(
+export function encodeBodyHead(
   options: { type: number; id: number; flags: number; kind?: Uint8Array; head: Uint8Array },
 ): Uint8Array {
   const { type, id, flags, kind, head } = options;

@@ -19,12 +19,12 @@ import {
   type ReceivedAnswer,
   type RequestOptions,
 } from "./exchanges.ts";
-import { eachFrame, encodeFrame, expectLength, FRAME, readU32 } from "./frame.ts";
+import { eachFrame, encodeFrame, expectLength, LINK_FRAME, readU32 } from "./frame.ts";
 import type { Acquaintance } from "./handshake.ts";
 import type { LinkLimits } from "./limits.ts";
 import { errorText, LinkError } from "./link_error.ts";
 import { MessageReceiver, MessageSender } from "./messages.ts";
-import { Outbox } from "./outbox.ts";
+import { LinkOutbox } from "./outbox.ts";
 import { ProtocolViolation, RecordReader, RecordWriter } from "./record.ts";
 import type { Wire } from "./wire.ts";
 
@@ -32,7 +32,7 @@ import type { Wire } from "./wire.ts";
 const FAREWELL_MS = 1_000;
 
 /** Why a connection ended. */
-export interface Ending {
+export interface ConnectionEnd {
   /** One of the two sides said goodbye. */
   readonly planned: boolean;
   /** The other side broke the protocol: worth a warning. */
@@ -55,14 +55,14 @@ export class Connection {
   readonly #counters: LinkCounters;
   readonly #reader: RecordReader;
   readonly #record: RecordWriter;
-  readonly #outbox: Outbox;
+  readonly #outbox: LinkOutbox;
   readonly #sender: MessageSender;
   readonly #receiver: MessageReceiver;
   readonly #exchanges: Exchanges;
   readonly #nowMs: () => number;
   #writing = false;
   #scheduled = false;
-  #ending: Ending | null = null;
+  #ending: ConnectionEnd | null = null;
   /** A goodbye is coming: nothing new is sent. */
   #parting = false;
   /** We have said goodbye: what comes in is discarded until the other side closes. */
@@ -97,10 +97,10 @@ export class Connection {
     this.#reader = new RecordReader(options.acquaintance.receiveKey, options.acquaintance.leftover);
     this.#record = new RecordWriter(options.acquaintance.sendKey);
     this.#sender = new MessageSender(limits, counters);
-    this.#outbox = new Outbox(this.#sender, counters);
+    this.#outbox = new LinkOutbox(this.#sender, counters);
     this.#receiver = new MessageReceiver(limits, counters, {
       deliver: (message) => this.#deliver(handlers, message),
-      grant: (bytes) => this.#urgent(encodeFrame(FRAME.messageCredit, [bytes])),
+      grant: (bytes) => this.#urgent(encodeFrame(LINK_FRAME.messageCredit, [bytes])),
     });
     const ports: ExchangePorts = { handle: handlers.request, wake: () => this.#wake() };
     this.#exchanges = new Exchanges({
@@ -153,7 +153,7 @@ export class Connection {
   }
 
   /** Reads until the connection ends. Called once. */
-  async run(): Promise<Ending> {
+  async run(): Promise<ConnectionEnd> {
     // The first ping measures the round trip; afterwards they only fill silence.
     this.#sendPing();
     try {
@@ -186,7 +186,7 @@ export class Connection {
     this.#parting = true;
     const timer = setTimeout(() => this.#end({ planned: true, violation: false, reason }), FAREWELL_MS);
     await this.#drained();
-    this.#urgent(encodeFrame(FRAME.goodbye, [], new TextEncoder().encode(reason.slice(0, 200))));
+    this.#urgent(encodeFrame(LINK_FRAME.goodbye, [], new TextEncoder().encode(reason.slice(0, 200))));
     this.#leaving = true;
     await this.#ended.promise;
     clearTimeout(timer);
@@ -218,7 +218,7 @@ export class Connection {
     this.#ping = { id: this.#pingNext, sentMs: this.#nowMs() };
     this.#pingSentMs = this.#ping.sentMs;
     this.#pingNext = (this.#pingNext + 1) >>> 0;
-    this.#urgent(encodeFrame(FRAME.ping, [this.#ping.id]));
+    this.#urgent(encodeFrame(LINK_FRAME.ping, [this.#ping.id]));
   }
 
   #deliver(handlers: ConnectionHandlers, message: Uint8Array): void | Promise<void> {
@@ -234,22 +234,24 @@ export class Connection {
 
   #dispatch(payload: Uint8Array): void {
     eachFrame(payload, (type, body) => {
-      if (this.#ending || (this.#leaving && type !== FRAME.goodbye)) return;
-      if (type <= FRAME.messagePart && type >= FRAME.message) return this.#receiver.receive(type, body);
-      if (type >= FRAME.open && type <= FRAME.credit) {
+      if (this.#ending || (this.#leaving && type !== LINK_FRAME.goodbye)) return;
+      if (type <= LINK_FRAME.messagePart && type >= LINK_FRAME.message) {
+        return this.#receiver.receive(type, body);
+      }
+      if (type >= LINK_FRAME.open && type <= LINK_FRAME.credit) {
         this.#usedMs = this.#heardMs;
         return this.#exchanges.receive(type, body);
       }
-      if (type !== FRAME.goodbye) expectLength(body, 4);
+      if (type !== LINK_FRAME.goodbye) expectLength(body, 4);
       switch (type) {
-        case FRAME.messageCredit:
+        case LINK_FRAME.messageCredit:
           this.#sender.grant(readU32(body, 0));
           return this.#wake();
-        case FRAME.ping:
-          return this.#urgent(encodeFrame(FRAME.pong, [readU32(body, 0)]));
-        case FRAME.pong:
+        case LINK_FRAME.ping:
+          return this.#urgent(encodeFrame(LINK_FRAME.pong, [readU32(body, 0)]));
+        case LINK_FRAME.pong:
           return this.#onPong(readU32(body, 0));
-        case FRAME.goodbye:
+        case LINK_FRAME.goodbye:
           return this.#end({ planned: true, violation: false, reason: new TextDecoder().decode(body) });
         default:
           throw new ProtocolViolation(`a frame of the unknown type ${type}`);
@@ -308,7 +310,7 @@ export class Connection {
     }
   }
 
-  #end(ending: Ending): void {
+  #end(ending: ConnectionEnd): void {
     if (this.#ending) return;
     this.#ending = ending;
     this.#sender.close();

@@ -1,7 +1,7 @@
 /** One attempt to reach a site: a byte connection under the link's conditions, then the handshake. */
 import { clearTimeout, setTimeout } from "node:timers";
 import type { Emulation } from "./emulation.ts";
-import { type Acquaintance, HandshakeError, type Identity, introduce } from "./handshake.ts";
+import { type Acquaintance, HandshakeError, introduce, type SiteIdentity } from "./handshake.ts";
 import type { DialerRole } from "./hello.ts";
 import { closeQuietly } from "./byte_connection.ts";
 import { type Transport } from "./transport.ts";
@@ -10,7 +10,7 @@ import { Wire } from "./wire.ts";
 export interface DialOptions {
   readonly transport: Transport;
   readonly emulation: Emulation;
-  readonly self: Identity;
+  readonly self: SiteIdentity;
   /** Of the cluster: any of them. */
   readonly secrets: readonly Uint8Array[];
   readonly site: string;

@@ -4,7 +4,7 @@
  */
 import { clearTimeout, setTimeout } from "node:timers";
 import type { Emulation } from "./emulation.ts";
-import { type Acquaintance, type Arrival, type Identity, receiveIntroduction } from "./handshake.ts";
+import { type Acquaintance, type DialingSite, receiveIntroduction, type SiteIdentity } from "./handshake.ts";
 import type { LinkLimits } from "./limits.ts";
 import { errorText } from "./link_error.ts";
 import { type ByteConnection, closeQuietly } from "./byte_connection.ts";
@@ -15,13 +15,13 @@ import { Wire } from "./wire.ts";
 export interface DoorkeeperOptions {
   readonly listener: ByteListener;
   readonly emulation: Emulation;
-  readonly self: Identity;
+  readonly self: SiteIdentity;
   readonly secrets: SecretChoice;
   readonly limits: LinkLimits;
   /** Of a site whose proof was right: null admits it. */
-  readonly judge: (arrival: Arrival) => string | null;
+  readonly judge: (arrival: DialingSite) => string | null;
   /** Takes an admitted connection, to its end. */
-  readonly admitted: (arrival: Arrival, wire: Wire, acquaintance: Acquaintance) => Promise<void>;
+  readonly admitted: (arrival: DialingSite, wire: Wire, acquaintance: Acquaintance) => Promise<void>;
   readonly refused: (source: string, reason: string) => void;
 }
 
@@ -71,12 +71,12 @@ export class Doorkeeper {
       wire.close();
     }, limits.handshakeMs);
     try {
-      const judged = (arrival: Arrival) => {
+      const judged = (arrival: DialingSite) => {
         const refusal = judge(arrival);
         if (refusal === null) connection.proved?.(); // what follows its admission may be there at once
         return refusal;
       };
-      const claimed = (arrival: Arrival) => wire.under(emulation.of(arrival.site));
+      const claimed = (arrival: DialingSite) => wire.under(emulation.of(arrival.site));
       const { arrival, acquaintance } = await receiveIntroduction(wire, {
         self,
         ports: { claimed, judge: judged, secretFor: (arrival) => secrets.next(arrival.site) },

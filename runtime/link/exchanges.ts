@@ -7,12 +7,12 @@
  * X2  After a reset or the connection's end nothing of the exchange is held: sources are cancelled, readers fail,
  *     the handler's signal is aborted.
  */
-import { BodyReceiver, BodySender, encodeHead } from "./body.ts";
+import { encodeBodyHead, LinkBodyReceiver, LinkBodySender } from "./body.ts";
 import type { LinkCounters } from "./counters.ts";
-import { encodeFrame, expectLength, FLAG_BODILESS, FRAME, readU32 } from "./frame.ts";
+import { encodeFrame, expectLength, FLAG_BODILESS, LINK_FRAME, readU32 } from "./frame.ts";
 import { type LinkLimits, WAY_KINDS } from "./limits.ts";
-import { errorByte, errorCode, errorText, LinkError, type LinkErrorCode } from "./link_error.ts";
-import type { Outbox } from "./outbox.ts";
+import { errorByte, errorText, LinkError, type LinkErrorCode, linkErrorCode } from "./link_error.ts";
+import type { LinkOutbox } from "./outbox.ts";
 import { ProtocolViolation } from "./record.ts";
 
 /** A request as its handler sees it. */
@@ -47,8 +47,8 @@ interface Exchange {
   readonly mine: boolean;
   /** It stays open for as long as somebody is attached (limits.ts). */
   readonly isWay: boolean;
-  readonly sender: BodySender;
-  receiver: BodyReceiver | null;
+  readonly sender: LinkBodySender;
+  receiver: LinkBodyReceiver | null;
   sent: boolean;
   received: boolean;
   /** Of an exchange of mine that has no answer yet. */
@@ -76,7 +76,7 @@ interface Counts {
 
 export class Exchanges {
   readonly #open = new Map<number, Exchange>();
-  readonly #outbox: Outbox;
+  readonly #outbox: LinkOutbox;
   readonly #limits: LinkLimits;
   readonly #counters: LinkCounters;
   readonly #ports: ExchangePorts;
@@ -89,7 +89,7 @@ export class Exchanges {
 
   constructor(options: {
     dialer: boolean;
-    outbox: Outbox;
+    outbox: LinkOutbox;
     limits: LinkLimits;
     counters: LinkCounters;
     ports: ExchangePorts;
@@ -126,7 +126,13 @@ export class Exchanges {
     }
     this.#counters.requestsOut++;
     const flags = body ? 0 : FLAG_BODILESS;
-    const frame = encodeHead({ type: FRAME.open, id: exchange.id, flags, kind: encoder.encode(kind), head });
+    const frame = encodeBodyHead({
+      type: LINK_FRAME.open,
+      id: exchange.id,
+      flags,
+      kind: encoder.encode(kind),
+      head,
+    });
     exchange.sender.start(frame, body, (error) => this.#reset(exchange, "failed", errorText(error)));
     return await answer.promise;
   }
@@ -176,7 +182,7 @@ export class Exchanges {
       id,
       mine,
       isWay: WAY_KINDS.has(kind),
-      sender: new BodySender({
+      sender: new LinkBodySender({
         id,
         window: this.#limits.bodyWindowBytes,
         wake: (sender) => {
@@ -203,16 +209,16 @@ export class Exchanges {
     return exchange;
   }
 
-  #receiver(exchange: Exchange): BodyReceiver {
-    return new BodyReceiver(this.#limits.bodyWindowBytes, {
+  #receiver(exchange: Exchange): LinkBodyReceiver {
+    return new LinkBodyReceiver(this.#limits.bodyWindowBytes, {
       grant: (bytes) => {
         if (this.#open.get(exchange.id) === exchange) {
-          this.#urgent(encodeFrame(FRAME.credit, [exchange.id, bytes]));
+          this.#urgent(encodeFrame(LINK_FRAME.credit, [exchange.id, bytes]));
         }
       },
       cancelled: () => {
         if (exchange.mine) this.#reset(exchange, "cancelled", "The answer was given up");
-        else this.#urgent(encodeFrame(FRAME.stop, [exchange.id]));
+        else this.#urgent(encodeFrame(LINK_FRAME.stop, [exchange.id]));
       },
     });
   }
@@ -227,23 +233,23 @@ export class Exchanges {
   receive(type: number, body: Uint8Array): void {
     const id = readU32(body, 0);
     this.#counters.requestBytesIn += 4 + body.length;
-    if (type === FRAME.open) return this.#onOpen(id, body);
+    if (type === LINK_FRAME.open) return this.#onOpen(id, body);
     const exchange = this.#open.get(id);
     // Frames that were under way when their exchange was reset.
     if (!exchange) return;
     switch (type) {
-      case FRAME.answer:
+      case LINK_FRAME.answer:
         return this.#onAnswer(exchange, body);
-      case FRAME.data:
-      case FRAME.dataLast:
-        return this.#onData(exchange, body.subarray(4), type === FRAME.dataLast);
-      case FRAME.stop:
+      case LINK_FRAME.data:
+      case LINK_FRAME.dataLast:
+        return this.#onData(exchange, body.subarray(4), type === LINK_FRAME.dataLast);
+      case LINK_FRAME.stop:
         expectLength(body, 4);
         return exchange.sender.stop();
-      case FRAME.credit:
+      case LINK_FRAME.credit:
         expectLength(body, 8);
         return exchange.sender.grant(readU32(body, 4));
-      case FRAME.reset:
+      case LINK_FRAME.reset:
         return this.#onReset(exchange, body);
     }
   }
@@ -288,7 +294,7 @@ export class Exchanges {
         return this.#reset(exchange, "limit", `The answer's head has ${answer.head.length} bytes`);
       }
       const flags = source ? 0 : FLAG_BODILESS;
-      const frame = encodeHead({ type: FRAME.answer, id: exchange.id, flags, head: answer.head });
+      const frame = encodeBodyHead({ type: LINK_FRAME.answer, id: exchange.id, flags, head: answer.head });
       exchange.sender.start(frame, source, (error) => this.#reset(exchange, "failed", errorText(error)));
     } catch (error) {
       this.#reset(exchange, error instanceof LinkError ? error.code : "failed", errorText(error));
@@ -322,7 +328,7 @@ export class Exchanges {
   }
 
   #onReset(exchange: Exchange, body: Uint8Array): void {
-    const code = errorCode(body[4] ?? 255);
+    const code = linkErrorCode(body[4] ?? 255);
     if (code === undefined) throw new ProtocolViolation(`a reset with the unknown code ${body[4]}`);
     this.#end(exchange, new LinkError(code, readText(body.subarray(5))));
   }
@@ -385,5 +391,5 @@ function readText(bytes: Uint8Array): string {
 
 function resetFrame(id: number, code: LinkErrorCode, message: string): Uint8Array {
   const text = encoder.encode(message.slice(0, 500).toWellFormed());
-  return encodeFrame(FRAME.reset, [id], new Uint8Array([errorByte(code), ...text]));
+  return encodeFrame(LINK_FRAME.reset, [id], new Uint8Array([errorByte(code), ...text]));
 }

@@ -4,7 +4,7 @@
  */
 import { ProtocolViolation } from "./record.ts";
 
-export const FRAME = {
+export const LINK_FRAME = {
   /** A store message, whole. */
   message: 0x01,
   /** A store message that travels in parts: total length (4) · first part. */

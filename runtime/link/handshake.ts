@@ -16,14 +16,14 @@ import { HANDSHAKE_BYTES_MAX } from "./limits.ts";
 import { deriveKeys, equalProof, transcript, verdictProof } from "./proof.ts";
 import type { Wire } from "./wire.ts";
 
-export interface Identity {
+export interface SiteIdentity {
   readonly site: string;
   readonly incarnation: string;
   readonly boot: Uint8Array;
 }
 
 /** What a finished handshake leaves: whom we talk to, and the keys of the records. */
-export interface Acquaintance extends Identity {
+export interface Acquaintance extends SiteIdentity {
   readonly sendKey: Uint8Array;
   readonly receiveKey: Uint8Array;
   /** Bytes that came after the handshake's last message. */
@@ -87,7 +87,7 @@ class Messages {
 /** @throws HandshakeError, or the wire's error when it closes. */
 export async function introduce(
   wire: Wire,
-  options: { self: Identity; secrets: readonly Uint8Array[]; role: hello.DialerRole; target: string },
+  options: { self: SiteIdentity; secrets: readonly Uint8Array[]; role: hello.DialerRole; target: string },
 ): Promise<Acquaintance> {
   const { self, secrets } = options;
   const messages = new Messages(wire);
@@ -125,24 +125,24 @@ export async function introduce(
   };
 }
 
-export interface Arrival extends Identity {
+export interface DialingSite extends SiteIdentity {
   readonly role: hello.DialerRole;
 }
 
 export interface AcceptorPorts {
   /** Called with what the dialer claims, before its proof; may throw a HandshakeError. */
-  readonly claimed: (arrival: Arrival) => Promise<void>;
+  readonly claimed: (arrival: DialingSite) => Promise<void>;
   /** The secret that is proved to it (H4). */
-  readonly secretFor: (arrival: Arrival) => Uint8Array;
+  readonly secretFor: (arrival: DialingSite) => Uint8Array;
   /** After its proof: null admits, a text is the reason not to. The connection must be taken as made at once. */
-  readonly judge: (arrival: Arrival) => string | null;
+  readonly judge: (arrival: DialingSite) => string | null;
 }
 
 /** @throws HandshakeError, or the wire's error when it closes. */
 export async function receiveIntroduction(
   wire: Wire,
-  options: { self: Identity; ports: AcceptorPorts },
-): Promise<{ arrival: Arrival; acquaintance: Acquaintance }> {
+  options: { self: SiteIdentity; ports: AcceptorPorts },
+): Promise<{ arrival: DialingSite; acquaintance: Acquaintance }> {
   const { self, ports } = options;
   const messages = new Messages(wire);
   const theirs = await messages.receive();

@@ -3,7 +3,7 @@
  * its proof, proof of the dialer, verdict of the acceptor. Decoders are strict: a wrong length, an id
  * outside its limits, bytes left over → undefined, and the connection is closed.
  */
-import { ID_BYTES_MAX } from "./limits.ts";
+import { SITE_ID_BYTES_MAX } from "./limits.ts";
 import { PROOF_BYTES } from "./proof.ts";
 
 export const VERSION_LOWEST = 1;
@@ -36,7 +36,7 @@ export interface AcceptorHello {
   readonly boot: Uint8Array;
 }
 
-export interface Verdict {
+export interface HelloVerdict {
   readonly admitted: boolean;
   /** Why not; empty when admitted. */
   readonly reason: string;
@@ -49,9 +49,9 @@ const decoder = new TextDecoder("utf-8", { fatal: true });
 
 function id(text: string): Uint8Array {
   const bytes = encoder.encode(text);
-  if (bytes.length < 1 || bytes.length > ID_BYTES_MAX) {
+  if (bytes.length < 1 || bytes.length > SITE_ID_BYTES_MAX) {
     throw new RangeError(
-      `Cannot name a site or incarnation ${JSON.stringify(text)}: 1 to ${ID_BYTES_MAX} bytes`,
+      `Cannot name a site or incarnation ${JSON.stringify(text)}: 1 to ${SITE_ID_BYTES_MAX} bytes`,
     );
   }
   return new Uint8Array([bytes.length, ...bytes]);
@@ -125,10 +125,10 @@ export function decodeDialerHello(bytes: Uint8Array): DialerHello | undefined {
   const versionHighest = reader.byte();
   const nonce = reader.take(NONCE_BYTES);
   const roleByte = reader.byte();
-  const site = reader.text(1, ID_BYTES_MAX);
-  const incarnation = reader.text(1, ID_BYTES_MAX);
+  const site = reader.text(1, SITE_ID_BYTES_MAX);
+  const incarnation = reader.text(1, SITE_ID_BYTES_MAX);
   const boot = reader.take(BOOT_BYTES);
-  const target = reader.text(1, ID_BYTES_MAX);
+  const target = reader.text(1, SITE_ID_BYTES_MAX);
   if (!reader.whole || type !== TYPE.dialerHello || magic?.some((byte, i) => byte !== MAGIC[i])) {
     return undefined;
   }
@@ -160,8 +160,8 @@ export function decodeAcceptorHello(
   const type = reader.byte();
   const version = reader.byte();
   const nonce = reader.take(NONCE_BYTES);
-  const site = reader.text(1, ID_BYTES_MAX);
-  const incarnation = reader.text(1, ID_BYTES_MAX);
+  const site = reader.text(1, SITE_ID_BYTES_MAX);
+  const incarnation = reader.text(1, SITE_ID_BYTES_MAX);
   const boot = reader.take(BOOT_BYTES);
   const proof = reader.take(PROOF_BYTES);
   if (!reader.whole || type !== TYPE.acceptorHello || version === undefined || !nonce) return undefined;
@@ -179,7 +179,7 @@ export function decodeDialerProof(bytes: Uint8Array): Uint8Array | undefined {
 }
 
 /** The part that the verdict's proof covers; the proof follows it in the message. */
-export function encodeVerdict(verdict: Verdict): Uint8Array {
+export function encodeVerdict(verdict: HelloVerdict): Uint8Array {
   // Cut at 200 bytes; a character cut in two would make the decoder refuse it, so cut to ASCII first.
   const reason = encoder.encode(verdict.reason.replace(/[^\x20-\x7e]/g, "?").slice(0, 200));
   return join([TYPE.verdict, verdict.admitted ? 1 : 0, reason.length], reason);
@@ -187,7 +187,7 @@ export function encodeVerdict(verdict: Verdict): Uint8Array {
 
 export function decodeVerdict(
   bytes: Uint8Array,
-): { verdict: Verdict; covered: Uint8Array; proof: Uint8Array } | undefined {
+): { verdict: HelloVerdict; covered: Uint8Array; proof: Uint8Array } | undefined {
   const reader = new Reader(bytes);
   const type = reader.byte();
   const admitted = reader.byte();

@@ -14,16 +14,16 @@ import { strict as assert } from "node:assert";
 import { randomBytes } from "node:crypto";
 import { clearInterval, clearTimeout, setInterval, setTimeout } from "node:timers";
 import type { ByteConnection } from "./byte_connection.ts";
-import { Connection, type Ending } from "./connection.ts";
+import { Connection, type ConnectionEnd } from "./connection.ts";
 import { Emulation, type LinkControl } from "./emulation.ts";
 import type { ReceivedAnswer, RequestOptions } from "./exchanges.ts";
 import type { LinkHubOptions } from "./hub_options.ts";
 import { dial } from "./dial.ts";
 import { DialNotes } from "./dial_notes.ts";
 import { Doorkeeper } from "./doorkeeper.ts";
-import { type Acquaintance, type Arrival, HandshakeError, type Identity } from "./handshake.ts";
+import { type Acquaintance, type DialingSite, HandshakeError, type SiteIdentity } from "./handshake.ts";
 import { BOOT_BYTES } from "./hello.ts";
-import { checkLimits, DEFAULT_LIMITS, type LinkLimits, SECRET_BYTES_MIN } from "./limits.ts";
+import { checkLimits, DEFAULT_LINK_LIMITS, type LinkLimits, SECRET_BYTES_MIN } from "./limits.ts";
 import { errorText, LinkError } from "./link_error.ts";
 import { equalProof } from "./proof.ts";
 import { SecretChoice } from "./secret_choice.ts";
@@ -48,7 +48,7 @@ export class LinkHub {
   readonly #options: LinkHubOptions;
   readonly #limits: LinkLimits;
   readonly #transport: Transport;
-  readonly #self: Identity;
+  readonly #self: SiteIdentity;
   readonly #nowMs: () => number;
   readonly #address: string;
   readonly #doorkeeper: Doorkeeper;
@@ -78,7 +78,7 @@ export class LinkHub {
     assert(options.parent?.site !== options.site, `Site ${options.site} cannot be its own parent`);
     this.#options = options;
     this.#parent = options.parent;
-    this.#limits = checkLimits({ ...DEFAULT_LIMITS, ...options.limits });
+    this.#limits = checkLimits({ ...DEFAULT_LINK_LIMITS, ...options.limits });
     this.#transport = options.transport ?? TCP;
     this.#nowMs = options.nowMs ?? (() => performance.now());
     this.#self = { site: options.site, incarnation: options.incarnation, boot: randomBytes(BOOT_BYTES) };
@@ -254,7 +254,7 @@ export class LinkHub {
     this.#options.handlers.connected(link.site, link.role, { incarnation });
   }
 
-  #onDisconnected(link: SiteLink, ending: Ending): void {
+  #onDisconnected(link: SiteLink, ending: ConnectionEnd): void {
     this.#options.log({
       level: ending.violation ? "warn" : "info",
       event: "link.disconnected",
@@ -279,7 +279,7 @@ export class LinkHub {
     wire: Wire,
     acquaintance: Acquaintance,
     dialer: boolean,
-  ): Promise<Ending> {
+  ): Promise<ConnectionEnd> {
     const { handlers, hold } = this.#options;
     const connection: Connection = new Connection({
       wire,
@@ -310,7 +310,7 @@ export class LinkHub {
     return ending;
   }
 
-  async #admitted(arrival: Arrival, wire: Wire, acquaintance: Acquaintance): Promise<void> {
+  async #admitted(arrival: DialingSite, wire: Wire, acquaintance: Acquaintance): Promise<void> {
     const link = this.#link(arrival.site, arrival.role);
     // A peer's own dial goes on: the other side refuses it as a double (N1), and would count one that ends halfway
     // as a stranger.
@@ -320,7 +320,7 @@ export class LinkHub {
   }
 
   /** Whether a site whose proof was right may come in as what it says it is (N1, N2). */
-  #judge(arrival: Arrival): string | null {
+  #judge(arrival: DialingSite): string | null {
     const { site, role } = arrival;
     if (site === this.#parent?.site) return `site ${site} is this site's parent`;
     const link = this.#links.get(site);
@@ -337,7 +337,7 @@ export class LinkHub {
   }
 
   /** A peer dials us while our dial to it is under way, or has only just succeeded. */
-  #isDouble(link: SiteLink, arrival: Arrival): boolean {
+  #isDouble(link: SiteLink, arrival: DialingSite): boolean {
     if (this.#options.site > arrival.site) return false;
     if (link.dialling) return true;
     const { connection } = link;
@@ -346,7 +346,12 @@ export class LinkHub {
   }
 
   /** One attempt to reach a site. Resolves when the connection has ended. @throws when it was never made. */
-  async #dial(site: string, address: string, role: "parent" | "peer", onMade: () => void): Promise<Ending> {
+  async #dial(
+    site: string,
+    address: string,
+    role: "parent" | "peer",
+    onMade: () => void,
+  ): Promise<ConnectionEnd> {
     const link = this.#link(site, role);
     const { made, cancel } = dial({
       transport: this.#transport,

@@ -41,7 +41,7 @@ export interface LinkLimits {
   readonly peerIdleMs: number;
 }
 
-export const DEFAULT_LIMITS: LinkLimits = {
+export const DEFAULT_LINK_LIMITS: LinkLimits = {
   handshakeMs: 5_000,
   strangersMax: 1_024,
   messageBytesMax: 128 * 1024 * 1024,
@@ -66,7 +66,7 @@ export const WAY_KINDS: ReadonlySet<string> = new Set(["stateful-peer", "statefu
 /** A handshake message is below 500 bytes with the longest ids; strangers get no more of our memory. */
 export const HANDSHAKE_BYTES_MAX = 1_024;
 /** Ids of sites and incarnations, in UTF-8. */
-export const ID_BYTES_MAX = 64;
+export const SITE_ID_BYTES_MAX = 64;
 /** A shorter cluster secret could be guessed from one recorded handshake. */
 export const SECRET_BYTES_MIN = 16;
 /** Payload of a record past which no further frame is begun: the MAC's fixed 6 µs are 10 % of its cost here, and
@@ -75,7 +75,7 @@ export const RECORD_BYTES_SOFT = 64 * 1024;
 /** Payload of a record that a receiver accepts: the soft limit, one part and one head on top. */
 export const RECORD_BYTES_MAX = 256 * 1024;
 /** Long messages and bodies travel in parts of this size, so that others can come between. */
-export const PART_BYTES_MAX = 32 * 1024;
+export const LINK_PART_BYTES_MAX = 32 * 1024;
 
 /** @throws when limits contradict each other, naming the pair. */
 export function checkLimits(limits: LinkLimits): LinkLimits {
@@ -84,18 +84,18 @@ export function checkLimits(limits: LinkLimits): LinkLimits {
     "deadMs must be at least 2 × pingMs, or a live link is taken for dead",
   );
   assert(
-    limits.headBytesMax + PART_BYTES_MAX + RECORD_BYTES_SOFT + 4096 <= RECORD_BYTES_MAX,
+    limits.headBytesMax + LINK_PART_BYTES_MAX + RECORD_BYTES_SOFT + 4096 <= RECORD_BYTES_MAX,
     `headBytesMax must be at most ${
-      RECORD_BYTES_MAX - PART_BYTES_MAX - RECORD_BYTES_SOFT - 4096
+      RECORD_BYTES_MAX - LINK_PART_BYTES_MAX - RECORD_BYTES_SOFT - 4096
     }, to fit a record`,
   );
   assert(
-    limits.messageWindowBytes >= 2 * PART_BYTES_MAX,
-    `messageWindowBytes must be at least ${2 * PART_BYTES_MAX}`,
+    limits.messageWindowBytes >= 2 * LINK_PART_BYTES_MAX,
+    `messageWindowBytes must be at least ${2 * LINK_PART_BYTES_MAX}`,
   );
   assert(
-    limits.bodyWindowBytes >= 2 * PART_BYTES_MAX,
-    `bodyWindowBytes must be at least ${2 * PART_BYTES_MAX}`,
+    limits.bodyWindowBytes >= 2 * LINK_PART_BYTES_MAX,
+    `bodyWindowBytes must be at least ${2 * LINK_PART_BYTES_MAX}`,
   );
   assert(
     limits.queueBytesMax >= limits.messageBytesMax,

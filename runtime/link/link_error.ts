@@ -33,7 +33,7 @@ export function errorByte(code: LinkErrorCode): number {
 }
 
 /** The code of a reset frame's byte; undefined for a byte that means nothing. */
-export function errorCode(byte: number): LinkErrorCode | undefined {
+export function linkErrorCode(byte: number): LinkErrorCode | undefined {
   return CODES[byte];
 }
 

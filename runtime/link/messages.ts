@@ -6,8 +6,8 @@
  * M2  The receiver holds at most one window, plus one message of the largest size that is being put together.
  */
 import type { LinkCounters } from "./counters.ts";
-import { FRAME, FRAME_HEADER_BYTES, readU32 } from "./frame.ts";
-import { type LinkLimits, PART_BYTES_MAX } from "./limits.ts";
+import { FRAME_HEADER_BYTES, LINK_FRAME, readU32 } from "./frame.ts";
+import { LINK_PART_BYTES_MAX, type LinkLimits } from "./limits.ts";
 import { ProtocolViolation, type RecordWriter } from "./record.ts";
 
 export class MessageSender {
@@ -35,7 +35,8 @@ export class MessageSender {
   get ready(): boolean {
     const message = this.#queue[this.#first];
     if (message === undefined) return false;
-    return this.#credit >= Math.min(message.length - this.#sent, PART_BYTES_MAX) + 2 * FRAME_HEADER_BYTES;
+    return this.#credit >=
+      Math.min(message.length - this.#sent, LINK_PART_BYTES_MAX) + 2 * FRAME_HEADER_BYTES;
   }
 
   push(message: Uint8Array): void {
@@ -64,7 +65,7 @@ export class MessageSender {
       const message = this.#queue[this.#first];
       if (message === undefined) break;
       const before = record.length;
-      const done = this.#sent === 0 && message.length <= PART_BYTES_MAX
+      const done = this.#sent === 0 && message.length <= LINK_PART_BYTES_MAX
         ? this.#whole(record, message)
         : this.#part(record, message);
       const used = record.length - before;
@@ -82,17 +83,17 @@ export class MessageSender {
   }
 
   #whole(record: RecordWriter, message: Uint8Array): boolean {
-    record.frame(FRAME.message, message.length);
+    record.frame(LINK_FRAME.message, message.length);
     record.append(message);
     return true;
   }
 
   #part(record: RecordWriter, message: Uint8Array): boolean {
-    const part = message.subarray(this.#sent, this.#sent + PART_BYTES_MAX);
+    const part = message.subarray(this.#sent, this.#sent + LINK_PART_BYTES_MAX);
     if (this.#sent === 0) {
-      record.frame(FRAME.messageBegin, 4 + part.length);
+      record.frame(LINK_FRAME.messageBegin, 4 + part.length);
       record.u32(message.length);
-    } else record.frame(FRAME.messagePart, part.length);
+    } else record.frame(LINK_FRAME.messagePart, part.length);
     record.append(part);
     this.#sent += part.length;
     return this.#sent === message.length;
@@ -150,9 +151,9 @@ export class MessageReceiver {
     if (this.#held + this.#owed > this.#limits.messageWindowBytes) {
       throw new ProtocolViolation("store messages beyond the credit");
     }
-    if (type === FRAME.message) return this.#whole(body, charge);
+    if (type === LINK_FRAME.message) return this.#whole(body, charge);
     this.#partialCharge += charge;
-    if (type === FRAME.messageBegin) this.#begin(readU32(body, 0), body.subarray(4));
+    if (type === LINK_FRAME.messageBegin) this.#begin(readU32(body, 0), body.subarray(4));
     else this.#append(body);
   }
 
@@ -164,7 +165,7 @@ export class MessageReceiver {
 
   #whole(body: Uint8Array, charge: number): void {
     if (this.#partial) throw new ProtocolViolation("a store message inside another");
-    if (body.length > PART_BYTES_MAX) {
+    if (body.length > LINK_PART_BYTES_MAX) {
       throw new ProtocolViolation("a long store message that is not in parts");
     }
     this.#arrived(body.slice(), charge);
@@ -172,7 +173,7 @@ export class MessageReceiver {
 
   #begin(total: number, part: Uint8Array): void {
     if (this.#partial) throw new ProtocolViolation("a store message inside another");
-    if (total <= PART_BYTES_MAX || total > this.#limits.messageBytesMax) {
+    if (total <= LINK_PART_BYTES_MAX || total > this.#limits.messageBytesMax) {
       throw new ProtocolViolation(
         `a store message of ${total} bytes in parts; up to ${this.#limits.messageBytesMax} are accepted`,
       );
@@ -186,7 +187,8 @@ export class MessageReceiver {
     const message = this.#partial;
     if (!message) throw new ProtocolViolation("a part of no store message");
     if (
-      part.length < 1 || part.length > PART_BYTES_MAX || this.#partialBytes + part.length > message.length
+      part.length < 1 || part.length > LINK_PART_BYTES_MAX ||
+      this.#partialBytes + part.length > message.length
     ) {
       throw new ProtocolViolation("a part of a store message has a wrong length");
     }

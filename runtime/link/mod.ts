@@ -17,7 +17,7 @@ export {
 export { Hold } from "./hold.ts";
 export { type LinkControl, type LinkShape } from "./emulation.ts";
 export { LinkError, type LinkErrorCode } from "./link_error.ts";
-export { DEFAULT_LIMITS, type LinkLimits } from "./limits.ts";
+export { DEFAULT_LINK_LIMITS, type LinkLimits } from "./limits.ts";
 export { type LinkRole, type LinkStatus } from "./site_link.ts";
 export { MemoryTransport } from "./memory_transport.ts";
 export { type TlsOptions, tlsTransport } from "./tls_transport.ts";

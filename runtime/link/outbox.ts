@@ -2,23 +2,23 @@
  * What waits to go out on one connection, and in which order it goes: urgent frames first, then store messages
  * and bodies take turns, a part each, so that neither a long message nor a long body holds up the others.
  */
-import type { BodySender } from "./body.ts";
+import type { LinkBodySender } from "./body.ts";
 import type { LinkCounters } from "./counters.ts";
-import { FRAME } from "./frame.ts";
-import { PART_BYTES_MAX, RECORD_BYTES_SOFT } from "./limits.ts";
+import { LINK_FRAME } from "./frame.ts";
+import { LINK_PART_BYTES_MAX, RECORD_BYTES_SOFT } from "./limits.ts";
 import type { MessageSender } from "./messages.ts";
 import { ProtocolViolation, type RecordWriter } from "./record.ts";
 
 /** Credits, resets, pongs: a connection that owes this many is being flooded with what asks for them. */
 const URGENT_BYTES_MAX = 1024 * 1024;
 
-export class Outbox {
+export class LinkOutbox {
   readonly #messages: MessageSender;
   readonly #counters: LinkCounters;
   #urgent: Uint8Array[] = [];
   #urgentBytes = 0;
   /** Senders with something to send, in turn. */
-  #bodies: BodySender[] = [];
+  #bodies: LinkBodySender[] = [];
 
   constructor(messages: MessageSender, counters: LinkCounters) {
     this.#messages = messages;
@@ -39,7 +39,7 @@ export class Outbox {
   }
 
   /** A body sender says that it has something to send. */
-  list(sender: BodySender): void {
+  list(sender: LinkBodySender): void {
     if (sender.listed || !sender.ready) return;
     sender.listed = true;
     this.#bodies.push(sender);
@@ -50,12 +50,14 @@ export class Outbox {
     for (const frame of this.#urgent) {
       record.append(frame);
       const type = frame[0] ?? 0;
-      if (type >= FRAME.open && type <= FRAME.credit) this.#counters.requestBytesOut += frame.length;
+      if (type >= LINK_FRAME.open && type <= LINK_FRAME.credit) {
+        this.#counters.requestBytesOut += frame.length;
+      }
     }
     this.#urgent = [];
     this.#urgentBytes = 0;
     const soft = Math.min(recordBytes, RECORD_BYTES_SOFT);
-    const part = Math.min(soft, PART_BYTES_MAX);
+    const part = Math.min(soft, LINK_PART_BYTES_MAX);
     while (record.length < soft) {
       const before = record.length;
       if (this.#messages.ready) this.#messages.fill(record, part);

@@ -5,7 +5,7 @@
  * L1  The owner hears connected and disconnected in turn, and messages only between the two.
  * L2  A new connection of the same site ends the old one first.
  */
-import type { Connection, Ending } from "./connection.ts";
+import type { Connection, ConnectionEnd } from "./connection.ts";
 import type { CancelDial } from "./dial.ts";
 import { type LinkCounters, zeroCounters } from "./counters.ts";
 
@@ -25,7 +25,7 @@ export interface LinkStatus {
 
 export interface SiteLinkPorts {
   readonly connected: (link: SiteLink) => void;
-  readonly disconnected: (link: SiteLink, ending: Ending) => void;
+  readonly disconnected: (link: SiteLink, ending: ConnectionEnd) => void;
 }
 
 export class SiteLink {
@@ -97,7 +97,7 @@ export class SiteLink {
   }
 
   /** Ends the connection, if there is one, and tells the owner at once. */
-  release(ending: Ending, only?: Connection): void {
+  release(ending: ConnectionEnd, only?: Connection): void {
     const connection = this.connection;
     if (!connection || (only && only !== connection)) return;
     this.connection = null;

@@ -10,7 +10,7 @@
  * O4  An alert is shown at the site it is about, once, whoever noticed it; only alerts of sites that answer are shown.
  */
 import { z } from "zod";
-import type { Moved, Rates, TrafficSnapshot } from "./traffic.ts";
+import type { MovedSessions, Rates, TrafficSnapshot } from "./traffic.ts";
 import { ndjsonLine, pulledBody } from "./ndjson.ts";
 import { pause } from "./pause.ts";
 
@@ -29,7 +29,7 @@ export interface SiteRates {
   /** Sessions by how they came, since start. */
   readonly arrivals: Readonly<Record<string, number>>;
   /** Sessions that came from other sites, since start; the site is null where its incarnation has gone. */
-  readonly moved: readonly (Omit<Moved, "replica"> & { readonly from: string | null })[];
+  readonly moved: readonly (Omit<MovedSessions, "replica"> & { readonly from: string | null })[];
   readonly process: {
     readonly upMs: number;
     readonly rssBytes: number;

@@ -39,7 +39,7 @@ export interface Rates {
 }
 
 /** Sessions that came from other sites, since start. */
-export interface Moved {
+export interface MovedSessions {
   /** Number of the incarnation that they came from. */
   readonly replica: number;
   readonly nothing: number;
@@ -57,7 +57,7 @@ export interface AppRates extends Rates {
 export interface TrafficSnapshot {
   readonly all: Rates;
   readonly apps: readonly AppRates[];
-  readonly moved: readonly Moved[];
+  readonly moved: readonly MovedSessions[];
 }
 
 /** Of one version. */

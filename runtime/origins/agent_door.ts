@@ -15,7 +15,7 @@ import type { AgentScope } from "../deploy/roles.ts";
 import { bridge, ClientSocket, type MessageSocket } from "../gateway/message_socket.ts";
 import { Problem } from "../gateway/problem.ts";
 import { acceptSocket, goneAnswer } from "../link/accept_socket.ts";
-import { FRAME_BYTES_MAX, type FrameWay } from "../stateful/frame_way.ts";
+import { FORWARDED_FRAME_BYTES_MAX, type FrameWay } from "../stateful/frame_way.ts";
 import { RefusedPeer, RelayedPeer } from "../stateful/relayed_peer.ts";
 import type { AgentHub, AgentOf } from "./agent_hub.ts";
 
@@ -106,7 +106,7 @@ export class AgentDoor {
     const accepted = await acceptSocket(request, protocol === undefined ? {} : { protocol });
     if (accepted === null) return goneAnswer();
     const { socket, response } = accepted;
-    const mine = new ClientSocket(socket, { messageBytesMax: FRAME_BYTES_MAX });
+    const mine = new ClientSocket(socket, { messageBytesMax: FORWARDED_FRAME_BYTES_MAX });
     this.#sockets.add(mine);
     serve(mine).catch(() => mine.close(1011, "")).finally(() => {
       this.#sockets.delete(mine);

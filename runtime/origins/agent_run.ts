@@ -10,7 +10,7 @@ import { HostLog } from "../../functions/sessions/sealed/mod.ts";
 import { findSite } from "../cli/cluster.ts";
 import { EXIT, type ExitCode, type Parsed, type Shell, UsageError } from "../cli/command.ts";
 import { AdminError } from "../deploy/client.ts";
-import { FRAME_BYTES_MAX } from "../stateful/frame_way.ts";
+import { FORWARDED_FRAME_BYTES_MAX } from "../stateful/frame_way.ts";
 import { ClientSocket, type MessageSocket } from "../gateway/message_socket.ts";
 import { messageOf } from "../isolate/bodies.ts";
 import { EgressRules } from "../isolate/egress_rules.ts";
@@ -22,7 +22,7 @@ import { ClientAgent } from "./client_agent.ts";
 import { SocketWay } from "./message_ways.ts";
 import type { AgentOf } from "./agent_hub.ts";
 import { OriginAgent } from "./origin_agent.ts";
-import { nearestFirst } from "./nearest.ts";
+import { sitesByRoundTrip } from "./nearest.ts";
 import { connectOrigin } from "./plain_origin.ts";
 
 /** Runs an agent until it is told to stop. @throws UsageError, AdminError */
@@ -57,8 +57,8 @@ async function sitesOf(of: AgentOf, args: Parsed, shell: Shell): Promise<Sites> 
   return {
     root: sites.find(({ tier }) => tier === "root")?.url ?? url,
     urls: async () => {
-      if (isNamed) return [url, ...await nearestFirst(sites.filter((site) => !isThat(site)))];
-      return await nearestFirst(sites.some(isThat) ? sites : [...sites, { url, tier: "root" }]);
+      if (isNamed) return [url, ...await sitesByRoundTrip(sites.filter((site) => !isThat(site)))];
+      return await sitesByRoundTrip(sites.some(isThat) ? sites : [...sites, { url, tier: "root" }]);
     },
     token,
   };
@@ -107,7 +107,7 @@ async function dial(site: string, path: string, token: string | undefined, proto
   const url = new URL(`/_sojourn/agent/${path}`, site);
   url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
   const socket = new WebSocket(url, { protocols, headers: bearer(token) });
-  const messages = new ClientSocket(socket, { messageBytesMax: FRAME_BYTES_MAX }); // from here on, so that none is missed
+  const messages = new ClientSocket(socket, { messageBytesMax: FORWARDED_FRAME_BYTES_MAX }); // from here on, so that none is missed
   const { promise, resolve, reject } = Promise.withResolvers<MessageSocket>();
   socket.addEventListener("open", () => resolve(messages), { once: true });
   socket.addEventListener("error", (event) => {

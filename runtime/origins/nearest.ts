@@ -7,7 +7,7 @@
 import { TIER_MS } from "../../functions/client/limits.ts";
 
 /** A site, as the cluster lists it. */
-export interface ListedSite {
+export interface NearSite {
   readonly url: string;
   readonly tier: string;
 }
@@ -18,8 +18,8 @@ const PROBES = 3;
 const PROBE_MS = 2_000;
 
 /** @param measure milliseconds there and back; null: it does not serve. */
-export async function nearestFirst(
-  sites: readonly ListedSite[],
+export async function sitesByRoundTrip(
+  sites: readonly NearSite[],
   measure: (url: string) => Promise<number | null> = roundTrip,
 ): Promise<string[]> {
   const measured = await Promise.all(sites.map(async ({ url, tier }) => {

@@ -52,7 +52,7 @@ export const secretRanges = (app: string): Range[] => TIERS.map((tier) => secret
 export const tiersAt = (isRoot: boolean): readonly SecretTier[] => isRoot ? TIERS : ["everywhere"];
 
 /** What a secret's key says. */
-export function placeOf(key: Key): { app: string; name: string } {
+export function secretOf(key: Key): { app: string; name: string } {
   const parts = unpackKey(key);
   return { app: String(parts.at(-2)), name: String(parts.at(-1)) };
 }

@@ -17,10 +17,10 @@ import type { SecretRing } from "./sealing.ts";
 import {
   decodeSecret,
   encodeSecret,
-  placeOf,
   SECRET_BYTES_MAX,
   SECRET_NAME,
   secretKey,
+  secretOf,
   secretRange,
   type SecretRecord,
   SECRETS_MAX,
@@ -124,7 +124,7 @@ export class SecretStore {
   /** Deletes a secret's value. */
   delete(app: string, name: string): Promise<{ readonly ok: true } | SecretRefusal> {
     return this.#inTurn(async () => {
-      const found = (await this.#of(app)).filter((stored) => placeOf(stored.row.key).name === name);
+      const found = (await this.#of(app)).filter((stored) => secretOf(stored.row.key).name === name);
       if (found.length === 0) {
         return refuse("not_found", `app ${app} has no value for a secret called ${JSON.stringify(name)}`);
       }
@@ -138,7 +138,7 @@ export class SecretStore {
     const out = new Set<string>();
     for (const tier of tiersAt(true)) {
       for (const row of await this.#services.system.list(secretRange(tier))) {
-        if (row.value !== null) out.add(placeOf(row.key).app);
+        if (row.value !== null) out.add(secretOf(row.key).app);
       }
     }
     return out;
@@ -163,7 +163,7 @@ export class SecretStore {
       names.set(name, { name, setMs: null, tier, declared: true, from: null, readable: true });
     }
     for (const { tier, row, record: { sealed, setMs, from } } of stored) {
-      const { name } = placeOf(row.key);
+      const { name } = secretOf(row.key);
       const readable = this.#services.ring.open({ app, name }, sealed).ok;
       names.set(name, { name, setMs, tier, declared: names.has(name), from, readable });
     }
@@ -179,7 +179,7 @@ export class SecretStore {
     return this.#inTurn(async () => {
       const moves: StoreMutation[] = [];
       for (const { tier, row, record } of await this.#of(app)) {
-        const { name } = placeOf(row.key);
+        const { name } = secretOf(row.key);
         const wanted = tierOf(declared, name);
         if (wanted === tier || (options.widen && wanted === "root")) continue;
         moves.push(
@@ -212,7 +212,7 @@ export class SecretStore {
     const bad = valueProblem(opened.value);
     if (bad !== null) return refuse("secret_invalid", bad);
     const stored = await this.#of(app);
-    const [known] = stored.filter((each) => placeOf(each.row.key).name === name);
+    const [known] = stored.filter((each) => secretOf(each.row.key).name === name);
     if (known === undefined && stored.length >= SECRETS_MAX) {
       return refuse("limit_value", `app ${app} has ${stored.length} secrets; ${SECRETS_MAX} are possible`);
     }
@@ -230,7 +230,7 @@ export class SecretStore {
           : [{ kind: "delete", key: known.row.key } as const]),
       ]);
     }
-    const [now] = (await this.#of(app)).filter((each) => placeOf(each.row.key).name === name);
+    const [now] = (await this.#of(app)).filter((each) => secretOf(each.row.key).name === name);
     return {
       ok: true,
       changed,
@@ -248,7 +248,7 @@ export class SecretStore {
       for (const row of await system.list(secretRange(tier))) {
         if (row.value === null) continue;
         const record = decodeSecret(row.value);
-        const place = placeOf(row.key);
+        const place = secretOf(row.key);
         if (ring.isCurrent(record.sealed)) continue;
         const opened = ring.open(place, record.sealed);
         if (!opened.ok) note("secret_unread", { app: place.app, secret: place.name, why: opened.why });

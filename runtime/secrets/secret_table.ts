@@ -15,7 +15,7 @@ import { LiveView } from "../deploy/live_view.ts";
 import type { SystemStore } from "../deploy/system_store.ts";
 import { Redactor } from "./redaction.ts";
 import type { SecretRing } from "./sealing.ts";
-import { decodeSecret, placeOf, secretRange, type SecretTier, tiersAt } from "./secret_rows.ts";
+import { decodeSecret, secretOf, secretRange, type SecretTier, tiersAt } from "./secret_rows.ts";
 
 /** What a version declares of its secrets. */
 export type DeclaredSecrets = Readonly<Record<string, { readonly at?: string | undefined }>>;
@@ -153,7 +153,7 @@ export class SecretTable {
 
   #take(row: Row, tier: SecretTier, into: Map<string, AppSecrets>): void {
     if (row.value === null) return;
-    const { app, name } = placeOf(row.key);
+    const { app, name } = secretOf(row.key);
     const secrets = into.get(app) ?? new Map<string, KnownSecret>();
     into.set(app, secrets);
     const written = versionstamp(row), stamp = `${tier} ${written}`;

@@ -8,9 +8,9 @@
  *     says so once. An empty file is a list: of nobody.
  * F2  Nothing of the file's contents is logged.
  */
-import { AdminTokens, type Holder, type TokenRoles } from "../deploy/mod.ts";
+import { AdminTokens, type TokenHolder, type TokenRoles } from "../deploy/mod.ts";
 import { ConfigError } from "./config.ts";
-import { markOf } from "./file_mark.ts";
+import { fileMarkOf } from "./file_mark.ts";
 
 /** Someone who rotates a token waits this long at most; looking costs 10 µs. */
 const LOOK_MS = 1_000;
@@ -32,7 +32,7 @@ export class AdminTokenFile implements TokenRoles {
     this.#note = note;
     this.#nowMs = nowMs;
     this.#lookedMs = nowMs();
-    this.#mark = markOf(path);
+    this.#mark = fileMarkOf(path);
     this.#tokens = new AdminTokens(Deno.readTextFileSync(path));
   }
 
@@ -45,7 +45,7 @@ export class AdminTokenFile implements TokenRoles {
     }
   }
 
-  holderOf(headers: Headers): Holder | null {
+  holderOf(headers: Headers): TokenHolder | null {
     const nowMs = this.#nowMs();
     if (nowMs - this.#lookedMs >= LOOK_MS) {
       this.#lookedMs = nowMs;
@@ -55,7 +55,7 @@ export class AdminTokenFile implements TokenRoles {
   }
 
   #look(): void {
-    const mark = markOf(this.#path);
+    const mark = fileMarkOf(this.#path);
     if (mark === this.#mark) return;
     this.#mark = mark;
     try {

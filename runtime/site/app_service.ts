@@ -22,11 +22,11 @@ import { AppWrites } from "../gateway/app_writes.ts";
 import { AppRunner, type RunLine, type RunnerServices } from "../gateway/app_runner.ts";
 import { AdminForwarder } from "../gateway/admin_forward.ts";
 import { type LinkReply, type LinkRequest, serveLinkRequest } from "../gateway/link_requests.ts";
-import { appSpace, SessionStore } from "../gateway/session_store.ts";
+import { appSpace, RequestStore } from "../gateway/session_store.ts";
 import { RequestTelemetry } from "../gateway/request_telemetry.ts";
 import { SessionTokens, type TokenCodec } from "../gateway/session_tokens.ts";
 import {
-  DEFAULT_LIMITS,
+  DEFAULT_ISOLATE_LIMITS,
   type IsolateApp,
   IsolateCgroups,
   type IsolateLimits,
@@ -224,7 +224,7 @@ export async function startApps(
     assets,
   });
   const storeOf = (app: string) =>
-    new SessionStore(system, {
+    new RequestStore(system, {
       space: appSpace(app),
       limits: config.limits,
       nowMs: () => replica.nowMs(),
@@ -380,7 +380,7 @@ function isolateApp(version: LiveVersion, config: SiteConfig, secrets: SecretTab
 }
 
 const isolateLimits = ({ limits }: SiteConfig): IsolateLimits => ({
-  ...DEFAULT_LIMITS,
+  ...DEFAULT_ISOLATE_LIMITS,
   cpuMs: limits.cpuMs,
   wallMs: limits.wallMs,
   waitUntilMs: limits.waitUntilMs,

@@ -9,7 +9,7 @@
  */
 import { ConfigError, type SiteConfig } from "./config.ts";
 import { readTls, type TlsFiles } from "./data_folder.ts";
-import { markOf } from "./file_mark.ts";
+import { fileMarkOf } from "./file_mark.ts";
 
 /** Certificates are renewed days before they end. */
 const LOOK_MS = 10_000;
@@ -69,7 +69,7 @@ export class Certificates {
   }
 
   #marks(): string {
-    return this.#paths.map(markOf).join("; ");
+    return this.#paths.map(fileMarkOf).join("; ");
   }
 }
 

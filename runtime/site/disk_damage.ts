@@ -3,7 +3,7 @@
  * (store/core/damage.ts): what an open finds, rows of stateful sessions' folders, which are refused, and whole folders that were
  * set aside (lost_folder.ts).
  */
-import { nameOf } from "../../store/core/damage.ts";
+import { shownKey } from "../../store/core/damage.ts";
 import { StoreUnavailable } from "../../store/api/api.ts";
 import { DamagedRows, type Storage } from "../../store/model/ports.ts";
 import type { DiskReport } from "../storage/disk_report.ts";
@@ -104,7 +104,7 @@ export class DiskDamage {
 
   #refused(folder: string, { keys }: DamagedRows): StoreUnavailable {
     const known = this.#rows.get(folder) ?? new Set();
-    const names = keys.map(nameOf), news = names.filter((name) => !known.has(name));
+    const names = keys.map(shownKey), news = names.filter((name) => !known.has(name));
     this.#rows.set(folder, known.union(new Set(names)));
     for (const row of news) this.#log.line("error", "row_damaged", { folder, row, became: "refused" });
     const named = names.slice(0, NAMED_MAX).join(", ") + (names.length > NAMED_MAX ? ", …" : "");

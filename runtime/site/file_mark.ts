@@ -1,5 +1,5 @@
 /** Tells one state of a file from another, without reading it; the same text for all in which there is none. */
-export function markOf(path: string): string {
+export function fileMarkOf(path: string): string {
   try {
     const { mtime, ctime, size, ino } = Deno.statSync(path);
     return `${mtime?.getTime()} ${ctime?.getTime()} ${size} ${ino}`;

@@ -5,7 +5,7 @@
  */
 import { isDeepStrictEqual as equals } from "node:util";
 import { z } from "zod";
-import { BEAT_MS, DEAD_MS, F_MAX, NEAR_MS, SUSPECT_MS } from "../../store/model/limits.ts";
+import { BEAT_MS, F_MAX, NEAR_MS, SILENT_SITE_MS, SUSPECT_MS } from "../../store/model/limits.ts";
 import type { OwnersSettings } from "../../store/presence/choose.ts";
 
 /** How many other sites hold what must survive this one. */
@@ -26,7 +26,7 @@ export const ownersFields = (siteId: z.ZodString) =>
     /** After so long without an answer it gets nothing new. */
     suspectMs: z.number().default(SUSPECT_MS),
     /** After so long another takes its place. */
-    deadMs: z.number().default(DEAD_MS),
+    deadMs: z.number().default(SILENT_SITE_MS),
     /** What becomes of an answer when they cannot be reached. */
     unreachable: z.enum(["fail", "acknowledge"]).default("fail"),
   }).refine(({ beatMs, suspectMs }) => suspectMs >= 2 * beatMs, {

@@ -22,10 +22,10 @@ import { deriveKeyRing, openToken, sealToken } from "../../store/session/token.t
 import { type ChaosFile, SiteChaos } from "../chaos/site_chaos.ts";
 import { keepRestored, readRestored, type Restored, secretsOfBefore } from "../backup/restored.ts";
 import { SiteBackups, type SiteFacts } from "../backup/site_backups.ts";
-import { versions } from "../cli/version.ts";
+import { versionsOfThis } from "../cli/version.ts";
 import { Dashboard } from "../dashboard/files.ts";
 import { Gateway } from "../gateway/gateway.ts";
-import { platform, type PlatformServices, type Readiness } from "../gateway/platform.ts";
+import { platform, type PlatformServices, type SiteReadiness } from "../gateway/platform.ts";
 import { Problem } from "../gateway/problem.ts";
 import type { TokenCodec } from "../gateway/session_tokens.ts";
 import { RequestTelemetry } from "../gateway/request_telemetry.ts";
@@ -59,7 +59,7 @@ import { siteFamilies } from "./site_metrics.ts";
 import { siteResource } from "./site_resource.ts";
 import { siteStatus } from "./status.ts";
 import { SUBPROTOCOL } from "../../functions/sessions/attach/mod.ts";
-import { FRAME_BYTES_MAX } from "../stateful/frame_way.ts";
+import { FORWARDED_FRAME_BYTES_MAX } from "../stateful/frame_way.ts";
 import { StatefulMetrics } from "../stateful/metrics.ts";
 import { StorageMetrics } from "./storage_metrics.ts";
 import { markOlder } from "./lost_folder.ts";
@@ -180,7 +180,7 @@ export class Site {
   }
 
   /** Whether it can serve. */
-  readiness(): Readiness {
+  readiness(): SiteReadiness {
     if (this.#fault !== null) return { ready: false, code: "disk_failed", detail: this.#fault.message };
     if (this.#stopping !== null) return { ready: false, code: "not_ready", detail: "the site is stopping" };
     if (this.#isDraining) return { ready: false, code: "draining", detail: DRAINING };
@@ -246,7 +246,7 @@ export class Site {
       engine: config.engine,
       secrets,
       hold: this.#hold,
-      facts: this.#factsOf(replica, (await versions()).sojourn),
+      facts: this.#factsOf(replica, (await versionsOfThis()).sojourn),
       note: (event, fields) => this.log.line("info", event, fields),
     });
     const transport = transportOf(tls);
@@ -257,7 +257,8 @@ export class Site {
       held: () => this.#hold.passed(),
       hosts: () => this.#apps?.table.hosts,
       // Frames of the client library hold a message of theirs and more.
-      messageBytesMax: (protocol) => protocol === SUBPROTOCOL ? FRAME_BYTES_MAX : config.limits.messageBytes,
+      messageBytesMax: (protocol) =>
+        protocol === SUBPROTOCOL ? FORWARDED_FRAME_BYTES_MAX : config.limits.messageBytes,
       queues: (app) => (this.#apps?.queues ?? new SiteQueues()).of(app),
       sites: () => this.table.list(),
       platform: (request, path) => platform(services, request, path),

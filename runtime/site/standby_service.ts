@@ -9,7 +9,7 @@ import type { Prepared } from "../gateway/app_runner.ts";
 import type { StatefulPool } from "../isolate/mod.ts";
 import { Readiness } from "../stateful/readiness.ts";
 import { Standbys } from "../stateful/standbys.ts";
-import { codeOf, versionOfLog } from "../stateful/versions.ts";
+import { replayCode, versionOfLog } from "../stateful/versions.ts";
 
 /** What they are made of. */
 export interface StandbyParts {
@@ -56,7 +56,7 @@ export function standbysOf(parts: StandbyParts): Standbys {
     wants: (name) => hasStandby(apps, name),
     codeOf: async ({ app }, copy) => {
       const found = await apps.version(app, versionOfLog(copy));
-      return found && { version: found.version, code: codeOf(found.version) };
+      return found && { version: found.version, code: replayCode(found.version) };
     },
     follow: async ({ app }, version, session, sink, isAhead) => {
       const found = await apps.version(app, version);

@@ -1,5 +1,5 @@
 /** Commits and syncs of a site's storage, counted: the disk is what most of a site's waiting is for. */
-import type { Commit, Storage } from "../../store/model/ports.ts";
+import type { DiskCommit, Storage } from "../../store/model/ports.ts";
 import { COUNTS, type Family, Histogram, SECONDS } from "../telemetry/mod.ts";
 
 /** Upper bounds of the bytes of a commit: 1 KiB … 16 MiB. */
@@ -55,7 +55,7 @@ export class StorageMetrics {
     };
   }
 
-  async #measure(storage: Storage, commit: Commit): Promise<void> {
+  async #measure(storage: Storage, commit: DiskCommit): Promise<void> {
     const begunMs = performance.now();
     await storage.commit(commit);
     this.#commit.observe((performance.now() - begunMs) / 1000);

@@ -13,7 +13,7 @@ export const SYSTEM_CLOCK: PeerClock = {
 };
 
 /** Resolves after so long. */
-export const pause = (clock: PeerClock, ms: number): Promise<void> =>
+export const pauseBy = (clock: PeerClock, ms: number): Promise<void> =>
   new Promise((resolve) => void clock.after(ms, resolve));
 
 /** The same time; what is thrown when it has passed is told, and ends nothing else. */

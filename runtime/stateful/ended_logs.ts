@@ -14,7 +14,7 @@ import { type Key, packKey, unpackKey } from "../../store/model/key.ts";
 import type { Storage } from "../../store/model/ports.ts";
 import { prefixRange } from "../../store/model/range.ts";
 import type { Row } from "../../store/model/row.ts";
-import type { KeptCopy } from "./log_view.ts";
+import type { ShownCopy } from "./log_view.ts";
 
 /** What it needs of its site. */
 export interface EndedLogsServices {
@@ -30,7 +30,7 @@ export interface EndedLogsServices {
 }
 
 /** A log that was kept. */
-export interface EndedLog extends KeptCopy {
+export interface EndedLog extends ShownCopy {
   readonly endedMs: number;
 }
 
@@ -91,7 +91,7 @@ export class EndedLogs {
   async keep(
     name: StatefulName,
     wantedMs: number | undefined,
-    read: () => Promise<KeptCopy | null>,
+    read: () => Promise<ShownCopy | null>,
   ): Promise<void> {
     const { keptMsMax, nowMs, note } = this.#services;
     const keptMs = Math.min(keptMsMax, wantedMs ?? keptMsMax);

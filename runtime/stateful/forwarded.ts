@@ -72,7 +72,7 @@ export function decodeForwarded(head: Uint8Array, body: Uint8Array | null): Forw
 
 const KINDS = ["answer", "elsewhere", "problem"] as const;
 
-export function encodeReply(reply: ForwardedReply): Framed {
+export function encodeForwardedReply(reply: ForwardedReply): Framed {
   const writer = new Writer().byte(KINDS.indexOf(reply.kind));
   if (reply.kind === "elsewhere") return { head: writer.text(reply.site).done(), body: null };
   if (reply.kind === "problem") {
@@ -98,12 +98,12 @@ export function decodeReply(head: Uint8Array, body: Uint8Array | null): Forwarde
 }
 
 /** Answers that have arrived: they need not be kept for somebody who asks again. */
-export interface Heard {
+export interface HeardAnswers {
   readonly name: StatefulName;
   readonly request: string;
 }
 
-export function encodeHeard(heard: readonly Heard[]): Uint8Array {
+export function encodeHeard(heard: readonly HeardAnswers[]): Uint8Array {
   const writer = new Writer();
   return writer.list(heard, ({ name, request }) => {
     writer.text(name.app).text(name.class).text(name.id).text(request);
@@ -111,7 +111,7 @@ export function encodeHeard(heard: readonly Heard[]): Uint8Array {
 }
 
 /** @throws CodecError (F1) */
-export function decodeHeard(head: Uint8Array): Heard[] {
+export function decodeHeard(head: Uint8Array): HeardAnswers[] {
   const reader = new Reader(head);
   const heard = reader.list(() => ({
     name: { app: reader.text(), class: reader.text(), id: reader.text() },

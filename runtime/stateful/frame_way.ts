@@ -25,7 +25,7 @@ export interface FrameWay {
 }
 
 /** A message of 4 MiB with an increment of 8 MiB, and their heads; what is longer is garbage. */
-export const FRAME_BYTES_MAX = 13 * 1024 * 1024;
+export const FORWARDED_FRAME_BYTES_MAX = 13 * 1024 * 1024;
 /** Who sends faster than it is read waits from here on. */
 const WAITING_BYTES_MAX = 1024 * 1024;
 /** What a frame that waits costs beside its bytes: small ones count too. */
@@ -180,7 +180,7 @@ export class StreamWay implements FrameWay {
     const head = await this.#take(4);
     if (head === null) return null;
     const length = new DataView(head.buffer).getUint32(0);
-    return length > FRAME_BYTES_MAX ? null : await this.#take(length);
+    return length > FORWARDED_FRAME_BYTES_MAX ? null : await this.#take(length);
   }
 
   /** The next so many bytes, each copied once however small the pieces are that they come in; null: they do not come. */

@@ -4,7 +4,7 @@
  */
 import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
 import { SYSTEM_CLOCK } from "./clock.ts";
-import { encodeHeard, type Heard } from "./forwarded.ts";
+import { encodeHeard, type HeardAnswers } from "./forwarded.ts";
 
 /** Long enough for some to meet, short beside the time that answers are kept (a minute). */
 const WAIT_MS = 200;
@@ -14,7 +14,7 @@ const AT_ONCE = 200;
 /** See the file's header. */
 export class Hearing {
   readonly #send: (site: string, head: Uint8Array) => Promise<unknown>;
-  readonly #heard = new Map<string, Heard[]>();
+  readonly #heard = new Map<string, HeardAnswers[]>();
   readonly #clock: PeerClock;
   #cancel: (() => void) | null = null;
 
@@ -24,7 +24,7 @@ export class Hearing {
   }
 
   /** An answer that a site gave has arrived. */
-  add(site: string, heard: Heard): void {
+  add(site: string, heard: HeardAnswers): void {
     const waiting = this.#heard.get(site);
     if (waiting === undefined) this.#heard.set(site, [heard]);
     else if (waiting.push(heard) >= AT_ONCE) return this.#tell(site);

@@ -6,7 +6,7 @@
  */
 import { createHmac } from "node:crypto";
 import { type Home, HomeError, type StatefulName } from "../../functions/sessions/home/mod.ts";
-import { type HostEnd, HostFeeds } from "../../functions/sessions/sealed/mod.ts";
+import { HostFeeds, type HostLogEnd } from "../../functions/sessions/sealed/mod.ts";
 
 /** What it needs of its session and its site. */
 export interface HostLogsPorts {
@@ -24,7 +24,7 @@ export class HostLogs {
   #home: Home;
 
   /** @param ends of those that were asked. */
-  constructor(home: Home, ends: ReadonlyMap<string, HostEnd>, { secret, changed, log }: HostLogsPorts) {
+  constructor(home: Home, ends: ReadonlyMap<string, HostLogEnd>, { secret, changed, log }: HostLogsPorts) {
     const current = () => this.#home;
     const { name, epoch, hosts } = this.#home = home;
     this.epoch = epoch;

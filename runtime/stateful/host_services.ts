@@ -15,7 +15,7 @@ import type { HttpOrigin } from "./made_calls.ts";
 import type { EndedLogs } from "./ended_logs.ts";
 import type { ParkedTable } from "./parked_table.ts";
 import type { Standby } from "./standby.ts";
-import type { WaitedCall, Waits } from "./waits.ts";
+import type { CallWait, WaitedCall } from "./waits.ts";
 
 /** What hosting needs of its site. */
 export interface HostServices {
@@ -57,7 +57,7 @@ export interface HostServices {
     signal: AbortSignal,
   ) => Promise<KeptReply>;
   /** What a call waits for, at whichever site. Never rejects. */
-  readonly waitsOf: (call: WaitedCall) => Promise<Waits>;
+  readonly waitsOf: (call: WaitedCall) => Promise<CallWait>;
   /** Counts rejected handlers, by what they were for. */
   readonly countRejected: (what: string) => void;
   /** A fault that concerns one session. */

@@ -28,7 +28,7 @@ import { RunFailed, type RunListener, type RunOver } from "./run_over.ts";
 import type { SessionRun } from "./session_run.ts";
 import { difference } from "./difference.ts";
 import type { Answered, HostedRequest, HostedSite, Reason } from "./hosted_site.ts";
-import { NO_WAITS, victim, WAITED_CALLS_MAX, type Waits } from "./waits.ts";
+import { type CallWait, NO_WAITS, victim, WAITED_CALLS_MAX } from "./waits.ts";
 
 interface Waiting extends HostedRequest {
   readonly done: PromiseWithResolvers<Answered>;
@@ -114,7 +114,7 @@ export class Hosted implements RunListener, PeersSession {
     if (this.#waiting.size >= WAITING_MAX) {
       throw new Problem(
         "overloaded",
-        `${WAITING_MAX} requests wait for ${shown(this.name)}; no more are accepted`,
+        `${WAITING_MAX} requests wait for ${shownSession(this.name)}; no more are accepted`,
       );
     }
     const done = Promise.withResolvers<Answered>();
@@ -139,7 +139,10 @@ export class Hosted implements RunListener, PeersSession {
     const left = () => {
       waiting.askers--;
       if (waiting.askers > 0 || !isCall(waiting)) return;
-      this.#refuse(waiting, new Problem("superseded", `nobody waits for this call of ${shown(this.name)}`));
+      this.#refuse(
+        waiting,
+        new Problem("superseded", `nobody waits for this call of ${shownSession(this.name)}`),
+      );
     };
     if (signal?.aborted) left();
     signal?.addEventListener("abort", left, { once: true });
@@ -163,7 +166,7 @@ export class Hosted implements RunListener, PeersSession {
   }
 
   /** What a call of this session waits for (waits.ts). */
-  waits(request: string): Waits {
+  waits(request: string): CallWait {
     const run = this.#run;
     if (run === null || run.isOver || !this.#waiting.has(request)) return NO_WAITS;
     return {
@@ -209,7 +212,10 @@ export class Hosted implements RunListener, PeersSession {
    */
   async move(to: string, unopened: () => Promise<number>, drainMs: number): Promise<number> {
     if (this.#aside !== null || this.#isMoving) {
-      throw new HomeError("move_refused", `cannot move ${shown(this.name)}: it is being moved already`);
+      throw new HomeError(
+        "move_refused",
+        `cannot move ${shownSession(this.name)}: it is being moved already`,
+      );
     }
     this.#isMoving = true;
     try {
@@ -255,7 +261,7 @@ export class Hosted implements RunListener, PeersSession {
     if (run.isOver) await run.finished;
     if (this.#parked === null) throw error;
     const why = `it stands still: ${this.#parked}`;
-    throw new HomeError("move_refused", `cannot move ${shown(this.name)} to ${to}: ${why}`);
+    throw new HomeError("move_refused", `cannot move ${shownSession(this.name)} to ${to}: ${why}`);
   }
 
   /** It is open, or opens. @throws as request */
@@ -331,7 +337,10 @@ export class Hosted implements RunListener, PeersSession {
       const asked = run.home.ask(waiting.request, isBegun);
       if (asked.kind === "known") return this.#relay(run, waiting, asked.answer);
       if (asked.kind === "past") {
-        throw new Problem("superseded", `a request of ${shown(this.name)} was answered before, and not kept`);
+        throw new Problem(
+          "superseded",
+          `a request of ${shownSession(this.name)} was answered before, and not kept`,
+        );
       }
       // Its answer comes with a commit; one that took its isolate with it was stopped before all else.
       if (run.handling === waiting.request) return;
@@ -438,7 +447,7 @@ export class Hosted implements RunListener, PeersSession {
     if (subject?.kind === "request") return;
     const what = subject === null ? "a closure timer" : `${subject.kind} ${JSON.stringify(subject.id)}`;
     const then = attempt === 0 ? "it is given up" : `attempt ${attempt}, it is kept to be tried again`; // by itself, or by an operator: as its class says
-    this.log("warn", `${shown(this.name)} rejected ${what}, ${then}: ${code}: ${message}`);
+    this.log("warn", `${shownSession(this.name)} rejected ${what}, ${then}: ${code}: ${message}`);
   }
 
   /** H3 */
@@ -475,14 +484,14 @@ export class Hosted implements RunListener, PeersSession {
         return parked(this.name, this.#park(over.parked));
       case "killed":
         if (this.#parked !== null) return parked(this.name, this.#parked);
-        return new Problem("isolate_killed", `${shown(this.name)} could not be opened: ${over.why}`);
+        return new Problem("isolate_killed", `${shownSession(this.name)} could not be opened: ${over.why}`);
       case "ended":
-        return new HomeError("ended", `${shown(this.name)} has ended`);
+        return new HomeError("ended", `${shownSession(this.name)} has ended`);
       case "rested":
-        return new HomeError("closed", `${shown(this.name)} rests`);
+        return new HomeError("closed", `${shownSession(this.name)} rests`);
       case "failed":
         if (!(over.error instanceof HomeError)) {
-          this.log("error", `${shown(this.name)} could not go on: ${over.error}`);
+          this.log("error", `${shownSession(this.name)} could not go on: ${over.error}`);
         }
         return over.error instanceof Error ? over.error : new Error(String(over.error));
     }
@@ -497,7 +506,7 @@ export class Hosted implements RunListener, PeersSession {
   #park(reason: Reason): string {
     const why = this.#parked = `${reason.code}: ${reason.message}`;
     this.#site.park(this.name, reason);
-    this.log("error", `${shown(this.name)} stands still: ${why}${difference(reason)}`);
+    this.log("error", `${shownSession(this.name)} stands still: ${why}${difference(reason)}`);
     return why;
   }
 
@@ -570,8 +579,8 @@ function killedOf({ request, chain, bytes, killed }: Waiting): HandledEvent | nu
 }
 
 /** How a stateful session is called in messages. */
-export const shown = (name: StatefulName): string =>
+export const shownSession = (name: StatefulName): string =>
   `${name.class} ${JSON.stringify(name.id)} of ${name.app}`;
 
 const parked = (name: StatefulName, why: string): Problem =>
-  new Problem("stateful_parked", `${shown(name)} stands still: ${why}`);
+  new Problem("stateful_parked", `${shownSession(name)} stands still: ${why}`);

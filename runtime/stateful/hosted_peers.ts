@@ -21,7 +21,7 @@ import {
   type LogAsk,
   Remembered,
 } from "../../functions/sessions/attach/mod.ts";
-import type { Commit, HandledEvent, Opened, Peer } from "../../functions/sessions/turn/mod.ts";
+import type { Commit, HandledEvent, OpenedProgram, Peer } from "../../functions/sessions/turn/mod.ts";
 import type { TokenState } from "../../store/api/api.ts";
 import { OriginWay } from "./origin_way.ts";
 import type { RunPeers } from "./run_over.ts";
@@ -212,7 +212,7 @@ export class HostedPeers implements RunPeers {
     return this.#peers?.isPeer(to) === true || this.#left?.isPeer(to) === true;
   }
 
-  noted(opened: Opened): void {
+  noted(opened: OpenedProgram): void {
     this.#left = null;
     if (opened.peers.length > 0) this.#here().noted(opened);
   }
@@ -224,7 +224,7 @@ export class HostedPeers implements RunPeers {
     this.#forgetUnused();
   }
 
-  opened(opened: Opened): void {
+  opened(opened: OpenedProgram): void {
     const run = this.#session.run;
     if (run === null) return;
     if (this.#peers === null) this.noted(opened); // HP5

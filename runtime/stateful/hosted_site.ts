@@ -8,7 +8,7 @@ import type { TokenState } from "../../store/api/api.ts";
 import type { PeersSite } from "./hosted_peers.ts";
 import type { RunListener } from "./run_over.ts";
 import type { SessionRun } from "./session_run.ts";
-import type { WaitedCall, Waits } from "./waits.ts";
+import type { CallWait, WaitedCall } from "./waits.ts";
 
 /** An answer, and what the stateful session had seen. */
 export interface Answered {
@@ -56,7 +56,7 @@ export interface HostedSite {
   /** Of the one that has ended: answers that nobody has heard. */
   answersOf(name: StatefulName, unheard: ReadonlyMap<string, Uint8Array>): void;
   /** What a call of this app waits for, wherever it is. Never rejects. */
-  waitsOf(call: WaitedCall): Promise<Waits>;
+  waitsOf(call: WaitedCall): Promise<CallWait>;
   /** For those attached. */
   peersOf(name: StatefulName): PeersSite;
 }

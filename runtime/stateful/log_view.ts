@@ -12,7 +12,7 @@ import { CodecError } from "../../store/model/codec.ts";
 import { joinPieces, openPiece } from "./pieces.ts";
 
 /** A log as this site's disk has it. */
-export interface KeptCopy {
+export interface ShownCopy {
   readonly epoch: number;
   readonly version: string;
   readonly checkpoint: { readonly at: number; readonly bytes: Uint8Array } | null;
@@ -38,7 +38,7 @@ const TEXT_CHARS_MAX = 200;
 const VALUE_BYTES_MAX = 1024 * 1024;
 
 /** @throws CodecError for a log that can't be read; what can be is in `entries` of a {@link LogView} otherwise. */
-export function viewLog({ epoch, version, checkpoint, log }: KeptCopy, from: number): LogView {
+export function viewLog({ epoch, version, checkpoint, log }: ShownCopy, from: number): LogView {
   const opened = checkpoint && openPiece(checkpoint.bytes);
   const head = opened && checkpointHead(opened.bytes);
   const at = checkpoint?.at ?? 0;

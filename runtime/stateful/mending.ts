@@ -11,7 +11,7 @@ import {
   type Home,
   HomeError,
   type Homes,
-  type Opened,
+  type OpenedSession,
   type StatefulName,
 } from "../../functions/sessions/home/mod.ts";
 import { readEntries, type ReadEntry } from "../../functions/sessions/turn/log_entry.ts";
@@ -23,9 +23,9 @@ import type { EndedLogs } from "./ended_logs.ts";
 import { type LogView, viewLog } from "./log_view.ts";
 import { joinPieces, NO_HEAD, openPiece, wrapPiece } from "./pieces.ts";
 import type { SessionHost } from "./session_host.ts";
-import { isMerge } from "./releases.ts";
+import { isMergeEffect } from "./releases.ts";
 import { packState } from "./state_parts.ts";
-import { shown } from "./hosted.ts";
+import { shownSession } from "./hosted.ts";
 import { versionOfLog } from "./versions.ts";
 
 /** What mending needs of its site. */
@@ -95,18 +95,21 @@ export class Mending {
       if (ended !== null) return { ...viewLog(ended, from), endedMs: ended.endedMs };
     } catch (error) {
       if (!(error instanceof CodecError)) throw error;
-      throw new Problem("stateful_parked", `the log of ${shown(name)} can't be read: ${error.message}`);
+      throw new Problem(
+        "stateful_parked",
+        `the log of ${shownSession(name)} can't be read: ${error.message}`,
+      );
     }
     throw new Problem(
       "not_found",
-      `there is no log of ${shown(name)} at this site${isEnded ? " that has ended" : ""}`,
+      `there is no log of ${shownSession(name)} at this site${isEnded ? " that has ended" : ""}`,
     );
   }
 
   /** The log of one that has ended goes before its time. @throws Problem */
   async forget(name: StatefulName): Promise<void> {
     if (await this.#services.endedLogs?.drop(name)) return;
-    throw new Problem("not_found", `${shown(name)} has ended, and nothing of it is kept at this site`);
+    throw new Problem("not_found", `${shownSession(name)} has ended, and nothing of it is kept at this site`);
   }
 
   /** @throws Problem, HomeError */
@@ -119,7 +122,7 @@ export class Mending {
     if (withoutClients ? look?.state === "open" : look?.state !== "parked") {
       throw new Problem(
         "stateful_running",
-        `${shown(name)} does not stand still: there is nothing to resume`,
+        `${shownSession(name)} does not stand still: there is nothing to resume`,
       );
     }
     const takenBack = fromCheckpoint || fromLog
@@ -150,7 +153,7 @@ export class Mending {
   }
 
   /** Its home is open meanwhile, and nobody is served. */
-  async #opened(name: StatefulName, work: (opened: Opened) => Promise<TakenBack>): Promise<TakenBack> {
+  async #opened(name: StatefulName, work: (opened: OpenedSession) => Promise<TakenBack>): Promise<TakenBack> {
     const { homes, apps } = this.#services;
     const opened = await homes.open(name, apps.get(name.app)?.current.version ?? "", false, true);
     try {
@@ -159,19 +162,19 @@ export class Mending {
       if (!(error instanceof CodecError)) throw error;
       throw new Problem(
         "stateful_parked",
-        `what is kept of ${shown(name)} can't be read: ${error.message}; reset it`,
+        `what is kept of ${shownSession(name)} can't be read: ${error.message}; reset it`,
       );
     } finally {
       opened.abandon();
     }
   }
 
-  async #takeBack(opened: Opened, isTrial: boolean): Promise<TakenBack> {
+  async #takeBack(opened: OpenedSession, isTrial: boolean): Promise<TakenBack> {
     const { name, checkpoint } = opened;
     if (checkpoint === null) {
       throw new Problem(
         "not_available",
-        `${shown(name)} has no checkpoint to go on from: resume it from its log, or reset it`,
+        `${shownSession(name)} has no checkpoint to go on from: resume it from its log, or reset it`,
       );
     }
     const piece = openPiece(checkpoint.bytes);
@@ -184,7 +187,7 @@ export class Mending {
   }
 
   /** MD3 */
-  async #salvage(opened: Opened, isTrial: boolean): Promise<TakenBack> {
+  async #salvage(opened: OpenedSession, isTrial: boolean): Promise<TakenBack> {
     const { checkpoint } = opened;
     if (opened.log.length === 0) { // all of it is in its checkpoint
       return { ...countOf(checkpoint?.at ?? 0, []), why: null, open: [], leftOut: [] };
@@ -202,7 +205,7 @@ export class Mending {
     const head = {
       seen,
       open: Math.min(...effects.map(({ clock }) => clock)),
-      marks: effects.some(({ mutations }) => mutations.some(isMerge)),
+      marks: effects.some(({ mutations }) => mutations.some(isMergeEffect)),
     };
     await this.#replace(opened, {
       bytes: wrapPiece(
@@ -216,7 +219,7 @@ export class Mending {
 
   /** A checkpoint in place of all of a log, which is kept to be read; the session rests then. @throws HomeError */
   async #replace(
-    opened: Opened,
+    opened: OpenedSession,
     checkpoint: Omit<Parameters<Home["checkpoint"]>[0], "at">,
   ): Promise<void> {
     await this.#services.host.keepLog(opened.name);

@@ -8,7 +8,7 @@
  */
 import { HomeError } from "../../functions/sessions/home/mod.ts";
 import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
-import { pause } from "./clock.ts";
+import { pauseBy } from "./clock.ts";
 import type { SessionRun } from "./session_run.ts";
 
 const LOOK_MS = 2;
@@ -52,6 +52,6 @@ async function drained(run: SessionRun, to: string, untilMs: number, clock: Peer
     if (clock.nowMs() >= untilMs) {
       throw refused(run.openWork ?? "its checkpoint is not at all owners yet; try again");
     }
-    await pause(clock, LOOK_MS);
+    await pauseBy(clock, LOOK_MS);
   }
 }

@@ -17,7 +17,7 @@ import {
   resultsIn,
 } from "../../functions/sessions/turn/mod.ts";
 import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
-import { pause } from "./clock.ts";
+import { pauseBy } from "./clock.ts";
 import { type CallMaker, makeCall, type Making } from "./made_calls.ts";
 import type { WaitedCall } from "./waits.ts";
 
@@ -128,7 +128,7 @@ export class OpenCalls {
       const outcome = await makeCall(this.#maker, call, making);
       const isUnknown = !outcome.ok && outcome.code === "source_unreachable";
       if (!isUnknown || making.signal.aborted || this.#run.isOver) return outcome;
-      await pause(this.#run.clock, KNOWN_RETRY_MS);
+      await pauseBy(this.#run.clock, KNOWN_RETRY_MS);
     }
   }
 

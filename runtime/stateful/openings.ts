@@ -2,7 +2,12 @@
  * How homes are opened for the stateful sessions of a site: why one could not be, for operators to see, and without the
  * clients that hold its log and do not come back, when an operator says so (functions/sessions/log/host_owners.ts, HO8).
  */
-import { HomeError, type Homes, type Opened, type StatefulName } from "../../functions/sessions/home/mod.ts";
+import {
+  HomeError,
+  type Homes,
+  type OpenedSession,
+  type StatefulName,
+} from "../../functions/sessions/home/mod.ts";
 
 /** The latest ones, at some 300 bytes each. */
 const UNOPENED_MAX = 1_000;
@@ -18,7 +23,7 @@ export class Openings {
   }
 
   /** @throws HomeError as `Homes.open` */
-  async open(name: StatefulName, version: string): Promise<Opened> {
+  async open(name: StatefulName, version: string): Promise<OpenedSession> {
     const key = keyOf(name);
     try {
       const asked = this.#asked.get(key);

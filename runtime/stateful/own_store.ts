@@ -42,7 +42,7 @@ import { type Key, packKey } from "../../store/model/key.ts";
 import { prefixRange } from "../../store/model/range.ts";
 import { unixMs, type Version } from "../../store/model/row.ts";
 import { decodeSystem, encodeSystem } from "../deploy/records.ts";
-import { type AppSpace, SessionStore, type StoreLimits } from "../gateway/session_store.ts";
+import { type AppSpace, RequestStore, type StoreLimits } from "../gateway/session_store.ts";
 import type { VersionWrites } from "../gateway/app_writes.ts";
 import type { PieceHead } from "./pieces.ts";
 
@@ -347,12 +347,12 @@ export class OwnStore {
   }
 
   #absolute(mutations: readonly EffectMutation[], atMs: number): StoreMutation[] {
-    return new SessionStore(this.#session, { ...this.#options(), nowMs: () => atMs })
+    return new RequestStore(this.#session, { ...this.#options(), nowMs: () => atMs })
       .absolute(mutations as readonly Mutation[]);
   }
 
-  #store(): SessionStore {
-    return new SessionStore(this.#session, this.#options());
+  #store(): RequestStore {
+    return new RequestStore(this.#session, this.#options());
   }
 
   #options() {

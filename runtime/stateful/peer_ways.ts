@@ -19,14 +19,14 @@ import {
   decodeForwarded,
   decodeReply,
   encodeForwarded,
-  encodeReply,
+  encodeForwardedReply,
   type ForwardedReply,
   HOPS_MAX,
 } from "./forwarded.ts";
 import { channelOf, feed, type FrameWay, localWay, StreamWay } from "./frame_way.ts";
 import { replyOf } from "./router.ts";
 import type { SessionHost } from "./session_host.ts";
-import { shown } from "./hosted.ts";
+import { shownSession } from "./hosted.ts";
 import type { Whereabouts } from "./whereabouts.ts";
 
 /** What bringing ways needs of its site. */
@@ -103,7 +103,7 @@ export class PeerWays {
       const next = way.kind === "elsewhere" ? way.site : "";
       at = next === "" || next === at ? site : next;
     }
-    throw new WayRefused("superseded_home", `${shown(name)} has no home that is reached from ${site}`);
+    throw new WayRefused("superseded_home", `${shownSession(name)} has no home that is reached from ${site}`);
   }
 
   /** Takes a way that another site brings. */
@@ -232,5 +232,5 @@ export class PeerWays {
 const isLost = (standing: Standing): boolean => standing === "suspected" || standing === "dead";
 
 function replied(reply: ForwardedReply): { readonly head: Uint8Array } {
-  return { head: encodeReply(reply).head };
+  return { head: encodeForwardedReply(reply).head };
 }

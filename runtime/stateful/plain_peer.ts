@@ -23,7 +23,7 @@ import {
 import type { AppQueues, QueueHold } from "../isolate/app_queues.ts";
 import { cutReason, type MessageSocket, type SocketEvent, SocketQueue } from "../gateway/message_socket.ts";
 import { isProblemCode, Problem } from "../gateway/problem.ts";
-import { pause, SYSTEM_CLOCK } from "./clock.ts";
+import { pauseBy, SYSTEM_CLOCK } from "./clock.ts";
 import { channelOf, feed, type FrameWay } from "./frame_way.ts";
 import { WayRefused } from "./peer_ways.ts";
 
@@ -207,7 +207,7 @@ export class PlainPeer implements MessageSocket {
     if (this.#isLooking) return;
     this.#isLooking = true;
     while (!this.#isOver && this.#host.stage === "apart") {
-      if (this.#retryMs > 0) await pause(this.#clock, this.#retryMs);
+      if (this.#retryMs > 0) await pauseBy(this.#clock, this.#retryMs);
       this.#retryMs = Math.min(RETRY_MS_MAX, Math.max(RETRY_MS, this.#retryMs * 2));
       try {
         const way = await this.#ports.open();

@@ -7,7 +7,7 @@
  */
 import { CLOSE, encodeToHost } from "../../functions/sessions/attach/mod.ts";
 import type { MessageSocket, SocketEvent } from "../gateway/message_socket.ts";
-import { FRAME_BYTES_MAX, type FrameWay } from "./frame_way.ts";
+import { FORWARDED_FRAME_BYTES_MAX, type FrameWay } from "./frame_way.ts";
 import { WayRefused } from "./peer_ways.ts";
 import { FOR_GOOD } from "./refusals.ts";
 
@@ -32,8 +32,8 @@ export class RelayedPeer implements MessageSocket {
   async send(data: string | Uint8Array<ArrayBuffer>): Promise<void> {
     if (this.#closed !== null) return;
     if (typeof data === "string") return this.#end(UNSUPPORTED, "frames are binary messages");
-    if (data.length > FRAME_BYTES_MAX) {
-      return this.#end(TOO_BIG, `a frame has at most ${FRAME_BYTES_MAX} bytes`);
+    if (data.length > FORWARDED_FRAME_BYTES_MAX) {
+      return this.#end(TOO_BIG, `a frame has at most ${FORWARDED_FRAME_BYTES_MAX} bytes`);
     }
     this.#way.send(data);
     await this.#way.ready();

@@ -14,13 +14,13 @@ import type {
   Effect,
   EffectMutation,
   HandledEvent,
-  Opened,
+  OpenedProgram,
 } from "../../functions/sessions/turn/mod.ts";
 import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
 import type { Home } from "../../functions/sessions/home/mod.ts";
 import { StoreUnavailable, type TokenState } from "../../store/api/api.ts";
 import type { ClockValue } from "../../store/model/row.ts";
-import { pause } from "./clock.ts";
+import { pauseBy } from "./clock.ts";
 import type { OpenCalls } from "./open_calls.ts";
 import type { OwnStore } from "./own_store.ts";
 import { OPEN_WORK, type PieceHead, type Seen } from "./pieces.ts";
@@ -83,14 +83,14 @@ export class Releases {
   }
 
   /** What the log that was opened leaves open is to be done. */
-  opened({ effects }: Pick<Opened, "effects">): void {
+  opened({ effects }: Pick<OpenedProgram, "effects">): void {
     this.#comes(effects);
   }
 
   #comes(effects: readonly Effect[]): void {
     for (const effect of effects) {
       this.#unapplied.push(effect);
-      if (effect.mutations.some(isMerge)) this.#merges = effect.effect;
+      if (effect.mutations.some(isMergeEffect)) this.#merges = effect.effect;
     }
   }
 
@@ -141,7 +141,7 @@ export class Releases {
   }
 
   /** What its log left open leaves, before anything that is new. */
-  async begin(opened: Opened): Promise<void> {
+  async begin(opened: OpenedProgram): Promise<void> {
     const { timers, calls } = this.#run;
     await this.#applyAll(opened.effects, true);
     if (this.#run.isOver) return;
@@ -152,7 +152,7 @@ export class Releases {
   }
 
   /** Its log says that it ended, and its home died before that was on record: those who wait for its answers have them. */
-  async answerAgain({ outputs }: Opened): Promise<void> {
+  async answerAgain({ outputs }: OpenedProgram): Promise<void> {
     const { home, listener, store } = this.#run;
     for (const { to } of outputs) {
       if (listener.peers.isPeer(to)) continue;
@@ -227,7 +227,7 @@ export class Releases {
         }
         if (FOR_GOOD.has(error.code)) throw error;
         if (!isTold) listener.log("warn", `a write of a stateful session waits: ${error.message}`);
-        await pause(clock, APPLY_RETRY_MS);
+        await pauseBy(clock, APPLY_RETRY_MS);
       }
     }
   }
@@ -244,7 +244,7 @@ export class Releases {
 }
 
 /** Whether it was done only a mark in the store tells (own_store.ts, O2). */
-export const isMerge = ({ kind }: EffectMutation): boolean => kind !== "set" && kind !== "delete";
+export const isMergeEffect = ({ kind }: EffectMutation): boolean => kind !== "set" && kind !== "delete";
 
 const isSame = (a: TokenState, b: TokenState | null): boolean =>
   b !== null && a.sequence === b.sequence && a.replica === b.replica && a.clock === b.clock &&

@@ -27,7 +27,7 @@ import { hopTowards, type RequestLinks } from "../gateway/forward.ts";
 import type { LinkReply, LinkRequest } from "../gateway/link_requests.ts";
 import { isProblemCode, Problem } from "../gateway/problem.ts";
 import type { KeptReply, StatefulCaller, StatefulReply, StatefulRequest } from "../gateway/stateful_calls.ts";
-import { pause, SYSTEM_CLOCK } from "./clock.ts";
+import { pauseBy, SYSTEM_CLOCK } from "./clock.ts";
 import {
   bodyOf,
   CHAIN_MAX,
@@ -35,7 +35,7 @@ import {
   decodeHeard,
   decodeReply,
   encodeForwarded,
-  encodeReply,
+  encodeForwardedReply,
   type ForwardedCall,
   type ForwardedReply,
   type Framed,
@@ -43,17 +43,17 @@ import {
   readBody,
 } from "./forwarded.ts";
 import { Hearing } from "./hearing.ts";
-import { shown } from "./hosted.ts";
+import { shownSession } from "./hosted.ts";
 import type { SessionHost } from "./session_host.ts";
 import { WHERE_KIND, type Whereabouts } from "./whereabouts.ts";
 import {
+  type CallWait,
   decodeWaits,
   decodeWaitsAsked,
   encodeWaits,
   encodeWaitsAsked,
   NO_WAITS,
   type WaitedCall,
-  type Waits,
   type WaitsAsked,
 } from "./waits.ts";
 
@@ -143,7 +143,7 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
     if (asked.chain.includes(chainName(asked.name.class, asked.name.id)) || asked.chain.length >= CHAIN_MAX) {
       throw new Problem(
         "cycle",
-        `${shown(asked.name)} waits for this call itself: ${asked.chain.join(" → ")}`,
+        `${shownSession(asked.name)} waits for this call itself: ${asked.chain.join(" → ")}`,
       );
     }
     const begunMs = this.#clock.nowMs(), known = this.#known(asked.name);
@@ -158,7 +158,7 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
     try {
       for (let pauseMs = RETRY_MS_MIN;; pauseMs = Math.min(2 * pauseMs, RETRY_MS_MAX)) {
         if (gone?.aborted) {
-          throw new Problem("superseded", `nobody waits for this call of ${shown(asked.name)}`);
+          throw new Problem("superseded", `nobody waits for this call of ${shownSession(asked.name)}`);
         }
         const { reply, at } = await this.#attempt(asked, late.signal);
         if (reply.kind === "answer") {
@@ -180,7 +180,7 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
           this.#giveUp(asked.name, told, this.#clock.nowMs() - begunMs, late.signal);
         }
         this.#services.count("retried");
-        await pause(this.#clock, pauseMs);
+        await pauseBy(this.#clock, pauseMs);
       }
     } finally {
       gone?.removeEventListener("abort", leave);
@@ -189,7 +189,7 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
   }
 
   /** What a call waits for, wherever it is; where that can't be asked: nothing (waits.ts, W3). */
-  async waitsOf(call: WaitedCall): Promise<Waits> {
+  async waitsOf(call: WaitedCall): Promise<CallWait> {
     const { site, homes, host } = this.#services;
     const to = homes.where(call.name);
     if (to === site) return host.waits(call.name, call.request);
@@ -204,7 +204,7 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
     }
   }
 
-  async #askWaits(asked: WaitsAsked, signal: AbortSignal): Promise<Waits> {
+  async #askWaits(asked: WaitsAsked, signal: AbortSignal): Promise<CallWait> {
     const answer = await this.#request(
       asked.to,
       WAITS_KIND,
@@ -281,7 +281,7 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
       return this.#services.whereabouts?.serve(request) ?? { head: new Uint8Array() };
     }
     const reply = await this.#served(request);
-    const { head, body } = encodeReply(reply);
+    const { head, body } = encodeForwardedReply(reply);
     return { head, body: bodyOf(body) };
   }
 
@@ -324,7 +324,10 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
       if (at !== site) homes.misled(asked.name);
       at = reply.site === "" || reply.site === at ? site : reply.site;
     }
-    reply = problem("superseded_home", `${shown(asked.name)} has no home that is reached from ${site}`);
+    reply = problem(
+      "superseded_home",
+      `${shownSession(asked.name)} has no home that is reached from ${site}`,
+    );
     return { reply, at };
   }
 

@@ -1,6 +1,12 @@
 /** What becomes of a run of a stateful session (session_run.ts), and who is told. */
 import type { HomeError } from "../../functions/sessions/home/mod.ts";
-import type { Commit, HandledEvent, Opened, Parked, Rejection } from "../../functions/sessions/turn/mod.ts";
+import type {
+  Commit,
+  HandledEvent,
+  OpenedProgram,
+  Parked,
+  Rejection,
+} from "../../functions/sessions/turn/mod.ts";
 import type { TokenState } from "../../store/api/api.ts";
 import type { ChannelSink } from "../isolate/mod.ts";
 import type { OwnStore } from "./own_store.ts";
@@ -33,11 +39,11 @@ export interface RunPeers {
   /** An output is for a peer, not the answer of a request. */
   isPeer(to: string): boolean;
   /** The isolate says what its log has. */
-  noted(opened: Opened): void;
+  noted(opened: OpenedProgram): void;
   /** What those who attached before it served have seen is to be seen by the session. @throws StoreUnavailable */
   ready(store: Pick<OwnStore, "seeAll">): Promise<void>;
   /** That is at all owners, and what it left open has left. */
-  opened(opened: Opened): void;
+  opened(opened: OpenedProgram): void;
   /** A commit was appended, where hosts hold the log: they may be told these of its outputs. */
   appended(entry: number, outputs: Commit["outputs"]): void;
   /** A commit, up to that entry, has left; the events that are done with it, by their numbers. */

@@ -11,7 +11,7 @@
  * RV3  A commit names no epoch but as this site's: what a log says of who wrote it was checked, too.
  */
 import { readEntries, type ReadEntry } from "../../functions/sessions/turn/log_entry.ts";
-import type { Commit, Effect, Opened } from "../../functions/sessions/turn/mod.ts";
+import type { Commit, Effect, OpenedProgram } from "../../functions/sessions/turn/mod.ts";
 import { CodecError } from "../../store/model/codec.ts";
 import { CLOCK_EPOCH_MS, CLOCK_TICKS_PER_MS } from "../../store/model/row.ts";
 import type { OpenPiece } from "./pieces.ts";
@@ -82,7 +82,7 @@ export class RunVersions {
   }
 
   /** What is wrong of what the log left open; null: nothing. */
-  ofLog({ effects, isQuiescent }: Pick<Opened, "effects" | "isQuiescent">): string | null {
+  ofLog({ effects, isQuiescent }: Pick<OpenedProgram, "effects" | "isQuiescent">): string | null {
     for (const effect of effects) {
       const wrong = this.#wrongOf(effect);
       if (wrong !== null) return wrong;

@@ -5,7 +5,7 @@
  * S1  At most one run of a session is open here; every opening goes through the homes (functions/sessions/home).
  * S2  A log is replayed by the code that wrote it; other code takes over from a checkpoint, with no event between.
  */
-import type { Opened, StatefulName } from "../../functions/sessions/home/mod.ts";
+import type { OpenedSession, StatefulName } from "../../functions/sessions/home/mod.ts";
 import { HomeError } from "../../functions/sessions/home/mod.ts";
 import type { HostsPort } from "../../functions/sessions/log/hosts_asked.ts";
 import { openHostLog } from "../../functions/sessions/sealed/mod.ts";
@@ -15,8 +15,8 @@ import type { TokenState } from "../../store/api/api.ts";
 import type { ClockValue } from "../../store/model/row.ts";
 import { CodecError } from "../../store/model/codec.ts";
 import { Problem } from "../gateway/problem.ts";
-import { guarded, pause, SYSTEM_CLOCK } from "./clock.ts";
-import { Hosted, shown } from "./hosted.ts";
+import { guarded, pauseBy, SYSTEM_CLOCK } from "./clock.ts";
+import { Hosted, shownSession } from "./hosted.ts";
 import type { Answered, HostedRequest, HostedSite, Reason } from "./hosted_site.ts";
 import type { HostServices } from "./host_services.ts";
 import type { PeersSite } from "./hosted_peers.ts";
@@ -32,10 +32,10 @@ import { RunVersions } from "./run_versions.ts";
 import { SessionRun } from "./session_run.ts";
 import { sessionOf, Standby, StandbyFailed } from "./standby.ts";
 import { toldTexts } from "./told_reason.ts";
-import { NO_WAITS, type Waits } from "./waits.ts";
-import { codeOf, currentVersion, isShared, versionOfLog, VersionParts, writtenBy } from "./versions.ts";
+import { type CallWait, NO_WAITS } from "./waits.ts";
+import { currentVersion, isShared, replayCode, versionOfLog, VersionParts, writtenBy } from "./versions.ts";
 
-const lastOf = ({ log, checkpoint }: Opened): number => {
+const lastOf = ({ log, checkpoint }: OpenedSession): number => {
   const piece = log.at(-1);
   return piece === undefined ? checkpoint?.at ?? 0 : piece.first + piece.count - 1;
 };
@@ -187,7 +187,7 @@ export class SessionHost {
   }
 
   /** What a call of another stateful session waits for, of what is open here (waits.ts). */
-  waits(name: StatefulName, request: string): Waits {
+  waits(name: StatefulName, request: string): CallWait {
     return this.#hosted.get(keyOf(name))?.waits(request) ?? NO_WAITS;
   }
 
@@ -333,7 +333,7 @@ export class SessionHost {
     const isLeft = () => [...this.#hosted.values()].some(({ run }) => run !== null && run.isIdle);
     while (isLeft() && this.#clock.nowMs() < untilMs) {
       for (const { run } of this.#hosted.values()) run?.rest();
-      await pause(this.#clock, SWEEP_MS / 100);
+      await pauseBy(this.#clock, SWEEP_MS / 100);
     }
     await Promise.all(this.#telling);
     await this.#services.parked.settled();
@@ -446,13 +446,13 @@ export class SessionHost {
    * What can be kept of one whose home is open, and serves nobody: by the code that wrote its log. @throws Problem,
    * StatefulLoadError
    */
-  async salvage(name: StatefulName, home: Opened): Promise<Salvaged> {
+  async salvage(name: StatefulName, home: OpenedSession): Promise<Salvaged> {
     const { apps, prepared, pool, replica } = this.#services;
     const version = await writtenBy(apps, name, versionOfLog(home));
     const from = await this.#sessionOf(name, home);
     const { seen } = joinPieces(home.checkpoint && openPiece(home.checkpoint.bytes), home.log);
     const effectsApplied = seen?.isWhole === true ? seen.applied : 0;
-    const as = { epoch: home.epoch, replica: replica.status().replica, code: codeOf(version.version) };
+    const as = { epoch: home.epoch, replica: replica.status().replica, code: replayCode(version.version) };
     return await salvage((sink) =>
       pool.open(prepared(version).app, { ...from, ...as, out: {}, effectsApplied, salvages: true }, sink)
     );
@@ -460,7 +460,7 @@ export class SessionHost {
 
   /** Nothing is left out in silence. */
   #leftOut(name: StatefulName, text: string): void {
-    this.#log(name, "error", `${shown(name)}: ${text}`);
+    this.#log(name, "error", `${shownSession(name)}: ${text}`);
   }
 
   #log({ app }: StatefulName, level: string, text: string): void {
@@ -484,7 +484,7 @@ export class SessionHost {
       const birth = home.seed.subarray(0, BIRTH_BYTES).toHex();
       const { egress, stores } = this.#versions.of(version);
       const missed = ({ message }: Error) =>
-        this.#log(name, "warn", `${shown(name)} goes on, its clients hold its log: ${message}`);
+        this.#log(name, "warn", `${shownSession(name)} goes on, its clients hold its log: ${message}`);
       const services = isShared(version, name) ? { ...stores, missed } : stores;
       standby = this.#services.standby(name, version.version, lastOf(home));
       const [from, store] = await Promise.all([
@@ -514,7 +514,7 @@ export class SessionHost {
       await run.start(
         from instanceof Standby ? from.promote({ ...epoch, ...since }, run) : this.#services.pool.open(
           prepared.app,
-          { ...from, ...epoch, ...since, code: codeOf(version.version) },
+          { ...from, ...epoch, ...since, code: replayCode(version.version) },
           run,
         ),
       );
@@ -529,10 +529,13 @@ export class SessionHost {
   }
 
   /** @throws Problem where its log can't be read */
-  #sessionOf(name: StatefulName, home: Opened): ReturnType<typeof sessionOf> {
+  #sessionOf(name: StatefulName, home: OpenedSession): ReturnType<typeof sessionOf> {
     return sessionOf(name, home).catch((error) => {
       if (!(error instanceof CodecError)) throw error;
-      throw new Problem("stateful_parked", `${shown(name)} stands still: log_corrupt: ${error.message}`);
+      throw new Problem(
+        "stateful_parked",
+        `${shownSession(name)} stands still: log_corrupt: ${error.message}`,
+      );
     });
   }
 
@@ -580,7 +583,7 @@ export class SessionHost {
       await this.move(hosted.name, to, SEAT_DRAIN_MS);
     } catch (error) {
       this.#services.homes.seatRefused(run.home, to);
-      this.#log(hosted.name, "info", `${shown(hosted.name)} stays at this site for now: ${error}`);
+      this.#log(hosted.name, "info", `${shownSession(hosted.name)} stays at this site for now: ${error}`);
     } finally {
       this.#seating.delete(hosted);
     }

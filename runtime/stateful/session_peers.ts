@@ -23,11 +23,11 @@ import {
   type OutputToPeer,
   type PeerClock,
   type PeerInput,
+  type PeerRetry,
   type Remembered,
-  type Retry,
 } from "../../functions/sessions/attach/mod.ts";
-import { type HostEnd, type OpenedHostLog } from "../../functions/sessions/sealed/mod.ts";
-import type { Commit, HandledEvent, Opened, Peer } from "../../functions/sessions/turn/mod.ts";
+import { type HostLogEnd, type OpenedHostLog } from "../../functions/sessions/sealed/mod.ts";
+import type { Commit, HandledEvent, OpenedProgram, Peer } from "../../functions/sessions/turn/mod.ts";
 import { HostLogs } from "./host_logs.ts";
 
 /** The run that serves, as far as peers need it. */
@@ -60,7 +60,7 @@ export interface SessionPeersPorts {
 }
 
 /** What a log says of peers. */
-export type OpenedPeers = Pick<Opened, "peers" | "outputs">;
+export type OpenedPeers = Pick<OpenedProgram, "peers" | "outputs">;
 
 /** And its home, of the log. */
 interface OpenedLog extends OpenedPeers {
@@ -91,7 +91,7 @@ export class SessionPeers {
   /** SP4 */
   #logs: HostLogs | null = null;
   /** Where the logs end of hosts that an opening asked. */
-  #ends: ReadonlyMap<string, HostEnd> = new Map();
+  #ends: ReadonlyMap<string, HostLogEnd> = new Map();
 
   constructor(ports: SessionPeersPorts) {
     this.#ports = ports;
@@ -229,7 +229,7 @@ export class SessionPeers {
   async ask(ask: LogAsk): Promise<ReadonlyMap<string, LogCopy | null> | "superseded"> {
     const answers = await this.#home.ask(ask);
     if (answers === "superseded") return answers;
-    const ends = new Map<string, HostEnd>(), logs = new Map<string, LogCopy | null>();
+    const ends = new Map<string, HostLogEnd>(), logs = new Map<string, LogCopy | null>();
     for (const [host, copy] of answers) {
       logs.set(host, copy?.log ?? null);
       if (copy !== null) ends.set(host, { ...copy, baseAt: copy.log.base?.at ?? 0 });
@@ -239,7 +239,7 @@ export class SessionPeers {
   }
 
   /** It can't be opened here: those that wait for that are told why. */
-  unavailable(code: string, message: string, retry: Retry): void {
+  unavailable(code: string, message: string, retry: PeerRetry): void {
     this.#home.unavailable(code, message, retry);
   }
 

@@ -30,11 +30,11 @@ import type {
   Checkpoint,
   Commit,
   HandledEvent,
-  Opened,
+  OpenedProgram,
   Output,
   Parked,
 } from "../../functions/sessions/turn/mod.ts";
-import type { Home, Opened as OpenedHome } from "../../functions/sessions/home/mod.ts";
+import type { Home, OpenedSession as OpenedHome } from "../../functions/sessions/home/mod.ts";
 import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
 import type { ChannelSink, OpenChannel, StatefulEnd } from "../isolate/mod.ts";
 import type { ClockValue } from "../../store/model/row.ts";
@@ -157,7 +157,7 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     }
   }
 
-  async #begin(opened: Opened): Promise<void> {
+  async #begin(opened: OpenedProgram): Promise<void> {
     // R1: the end of what was opened may be on one disk only, and be lost with it. Where the disk is gone an opening
     // finds what hosts on record have: they have all of it, also before anybody is told what the log says of him.
     const leaves = opened.effects.length > 0 || opened.calls.some(({ effect }) => effect !== null);
@@ -362,7 +362,7 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
 
   // ── What the isolate says ──
 
-  opened(opened: Opened): void {
+  opened(opened: OpenedProgram): void {
     if (this.#over !== null || this.#home !== null) return;
     const { home: opening, isAdopted, isShared, listener, versions } = this.#parts;
     const wrong = versions.ofLog(opened);

@@ -18,7 +18,7 @@ import {
   type Checkpoint,
   type Commit,
   type KeptCheckpoint,
-  type Opened,
+  type OpenedProgram,
   type OpenSession,
   type Parked,
   shownCall,
@@ -113,7 +113,7 @@ export class CheckedPool {
     const isolate = await this.#services.pool.openAlone(app);
     try {
       isolate.open(session, {
-        opened: (_: Opened) => done.resolve(null),
+        opened: (_: OpenedProgram) => done.resolve(null),
         parked: (parked) => done.resolve(parked),
         ended: ({ why }) => done.reject(new Error(why)),
         ...{ commit: nothing, call: nothing, dropped: nothing, checkpointed: nothing, log: nothing },
@@ -162,7 +162,7 @@ class Shadow implements ChannelSink {
     this.#log = [{ first: (session.checkpoint?.at ?? 0) + 1, entries: session.entries }];
   }
 
-  opened(opened: Opened): void {
+  opened(opened: OpenedProgram): void {
     this.#passes(() => this.#sink.opened(opened));
   }
 

@@ -8,7 +8,7 @@
  * SB2  Nothing of it leaves before it is promoted.
  * SB3  A promotion that fails before the session serves fails alone: it is opened from its log as any other.
  */
-import type { FollowedLog, LogNews, Opened, StatefulName } from "../../functions/sessions/home/mod.ts";
+import type { FollowedLog, LogNews, OpenedSession, StatefulName } from "../../functions/sessions/home/mod.ts";
 import type { OpenSession, Parked, Promotion } from "../../functions/sessions/turn/mod.ts";
 import type { ChannelSink, FollowedChannel, OpenChannel, StatefulEnd } from "../isolate/mod.ts";
 import { joinPieces, openPiece } from "./pieces.ts";
@@ -40,7 +40,7 @@ const FOLLOWED_BYTES_MAX = 512 * 1024;
 /** What an isolate is opened with, of a log that is kept here. @throws CodecError */
 export async function sessionOf(
   { class: className, id }: StatefulName,
-  { seed, checkpoint, log }: Pick<Opened, "seed" | "checkpoint" | "log">,
+  { seed, checkpoint, log }: Pick<OpenedSession, "seed" | "checkpoint" | "log">,
 ): Promise<Pick<OpenSession, "class" | "id" | "seed" | "entries" | "checkpoint">> {
   const opened = checkpoint && openPiece(checkpoint.bytes);
   const state = await unpackState(checkpoint?.parts ?? []);

@@ -24,7 +24,7 @@ import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
 import type { OpenSession } from "../../functions/sessions/turn/mod.ts";
 import type { ChannelSink, FollowedChannel } from "../isolate/mod.ts";
 import { SYSTEM_CLOCK } from "./clock.ts";
-import { shown } from "./hosted.ts";
+import { shownSession } from "./hosted.ts";
 import { sessionOf, Standby, type StandbyEnd } from "./standby.ts";
 
 /** What standing by needs of its site. */
@@ -319,7 +319,7 @@ export class Standbys {
       entry.standby?.close();
       entry.standby = null;
       if (!wants(entry.name)) return; // whoever opens it hears of it
-      log(entry.name, "warn", `${shown(entry.name)} has no standby for now: ${error}`);
+      log(entry.name, "warn", `${shownSession(entry.name)} has no standby for now: ${error}`);
     }
   }
 
@@ -359,7 +359,7 @@ export class Standbys {
     const why = end.kind === "killed" ? end.why : `${end.parked.code}: ${end.parked.message}`;
     if (end.kind === "parked" && end.parked.code === "diverged") this.#diverged++;
     const detail = end.kind === "parked" ? ` ${JSON.stringify(end.parked.detail)}` : "";
-    this.#services.log(entry.name, "error", `${shown(entry.name)} can't be followed: ${why}${detail}`);
+    this.#services.log(entry.name, "error", `${shownSession(entry.name)} can't be followed: ${why}${detail}`);
   }
 
   // ── Who takes over ──

@@ -2,7 +2,7 @@
 import type { EgressRules } from "../isolate/egress_rules.ts";
 import type { HostServices } from "./host_services.ts";
 import type { OwnStoreServices } from "./own_store.ts";
-import type { Opened, StatefulName } from "../../functions/sessions/home/mod.ts";
+import type { OpenedSession, StatefulName } from "../../functions/sessions/home/mod.ts";
 import { writerOf } from "../../functions/sessions/turn/mod.ts";
 import { CodecError } from "../../store/model/codec.ts";
 import type { AppTable, LiveVersion } from "../deploy/mod.ts";
@@ -41,7 +41,8 @@ export async function writtenBy(
 }
 
 /** What a log is replayed by: a version of the app, in one build of Deno on one architecture. */
-export const codeOf = (version: string): string => `${version} deno ${Deno.version.deno} ${Deno.build.arch}`;
+export const replayCode = (version: string): string =>
+  `${version} deno ${Deno.version.deno} ${Deno.build.arch}`;
 
 /**
  * The version that a log goes on with: the one that wrote what is behind its checkpoint, as that says by itself. The
@@ -59,7 +60,7 @@ export function versionOfLog({ version, checkpoint, log }: KeptOpening): string 
   }
 }
 
-type KeptOpening = Pick<Opened, "version" | "checkpoint" | "log">;
+type KeptOpening = Pick<OpenedSession, "version" | "checkpoint" | "log">;
 
 /** What all sessions of a version share, made once: there may be many. */
 export class VersionParts {

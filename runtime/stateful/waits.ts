@@ -22,7 +22,7 @@ export interface WaitedCall {
 }
 
 /** What a call waits for. */
-export interface Waits {
+export interface CallWait {
   /** It has not been begun. */
   readonly isQueued: boolean;
   /** Of the handler that runs where it is to run, or is run. */
@@ -42,7 +42,7 @@ const LOOKS_MAX = 64;
 export const WAITED_CALLS_MAX = 64;
 
 /** Nobody knows of it. */
-export const NO_WAITS: Waits = { isQueued: false, calls: [] };
+export const NO_WAITS: CallWait = { isQueued: false, calls: [] };
 
 /**
  * A circle through a session: its calls in the order in which they wait; null: there is none.
@@ -53,7 +53,7 @@ export const NO_WAITS: Waits = { isQueued: false, calls: [] };
 async function circle(
   calls: readonly WaitedCall[],
   queued: ReadonlySet<string>,
-  ask: (call: WaitedCall) => Promise<Waits>,
+  ask: (call: WaitedCall) => Promise<CallWait>,
 ): Promise<readonly Step[] | null> {
   const seen = new Set<string>();
   let next = new Map<readonly Step[], readonly WaitedCall[]>([[[], calls]]);
@@ -84,7 +84,7 @@ interface Step extends WaitedCall {
  */
 export async function victim(
   look: () => { readonly calls: readonly WaitedCall[]; readonly queued: ReadonlySet<string> },
-  ask: (call: WaitedCall) => Promise<Waits>,
+  ask: (call: WaitedCall) => Promise<CallWait>,
 ): Promise<{ readonly request: string; readonly circle: readonly WaitedCall[] } | null> {
   const found = async () => {
     const { calls, queued } = look();
@@ -126,7 +126,7 @@ export function decodeWaitsAsked(head: Uint8Array): WaitsAsked {
 }
 
 /** What it waits for is of its app. */
-export function encodeWaits({ isQueued, calls }: Waits): Uint8Array {
+export function encodeWaits({ isQueued, calls }: CallWait): Uint8Array {
   const writer = new Writer().flag(isQueued);
   return writer.list(calls, ({ name, request }) => {
     writer.text(name.class).text(name.id).text(request);
@@ -134,7 +134,7 @@ export function encodeWaits({ isQueued, calls }: Waits): Uint8Array {
 }
 
 /** @throws CodecError */
-export function decodeWaits(head: Uint8Array, app: string): Waits {
+export function decodeWaits(head: Uint8Array, app: string): CallWait {
   const reader = new Reader(head);
   const isQueued = reader.flag();
   const calls = reader.list(() => ({

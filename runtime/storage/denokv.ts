@@ -21,15 +21,15 @@
 import { StoreUnavailable } from "../../store/api/api.ts";
 import { Reader, Writer } from "../../store/model/codec.ts";
 import type { Key } from "../../store/model/key.ts";
-import { type Commit, DamagedRows, type ScanOptions, type Storage } from "../../store/model/ports.ts";
+import { DamagedRows, type DiskCommit, type ScanOptions, type Storage } from "../../store/model/ports.ts";
 import type { Range } from "../../store/model/range.ts";
 import type { Position, Row } from "../../store/model/row.ts";
 import { bytesSum, mixed } from "./checksum.ts";
 import { CommitCount } from "./commit_count.ts";
 import { batches, decodeRedo, encodeRedo } from "./denokv_batch.ts";
-import { checkFile, checkRows, countRows, upgradeRows } from "./denokv_check.ts";
+import { checkDenoKvRows, checkFile, countRows, upgradeRows } from "./denokv_check.ts";
 import * as layout from "./denokv_layout.ts";
-import type { KvMutation, RowHead, Totals } from "./denokv_layout.ts";
+import type { DenoKvMutation, RowHead, Totals } from "./denokv_layout.ts";
 import { DenoKvReader, joined } from "./denokv_reader.ts";
 import { type DiskReport, openFailure, Spoiled } from "./disk_report.ts";
 import { claimFolder, type FolderClaim } from "./folder.ts";
@@ -102,7 +102,7 @@ export class DenoKvStorage implements Storage {
 
   /** Finishes or forgets a large step that a crash cut (K1), compares what is there (K5), and reads the totals. */
   async recover(report: DiskReport): Promise<void> {
-    const write = (mutations: readonly KvMutation[]) => this.#inBatches(mutations);
+    const write = (mutations: readonly DenoKvMutation[]) => this.#inBatches(mutations);
     const isFormer = await this.#isFormer();
     await this.#finishStep(isFormer);
     if (isFormer) await upgradeRows(this.#kv, write);
@@ -111,7 +111,7 @@ export class DenoKvStorage implements Storage {
       TOTALS,
       CONTENT,
     ]);
-    const totals = layout.decodeTotals(counted), content = layout.decodeContent(summed, totals?.commits);
+    const totals = layout.decodeTotals(counted), content = layout.decodeContentSum(summed, totals?.commits);
     let records = 0;
     for (const [key, entry] of await this.#reader.list(["m"])) {
       const name = String(key[1]), { pieces, sum } = layout.decodeRecord(name, entry);
@@ -119,7 +119,9 @@ export class DenoKvStorage implements Storage {
       records = (records + mixed(sum)) >>> 0;
     }
     const told = { totals, content, records };
-    const found = this.#claim === null ? null : await checkRows(this.#kv, this.#claim.path, told, write);
+    const found = this.#claim === null
+      ? null
+      : await checkDenoKvRows(this.#kv, this.#claim.path, told, write);
     if (found !== null && found.damaged > 0) report.damaged?.(found);
     this.#totals = found?.totals ?? totals ?? await countRows(this.#kv);
     this.#content = found?.content ?? content;
@@ -156,7 +158,7 @@ export class DenoKvStorage implements Storage {
     await this.#unpublish(redo.map(([key]) => Number(key[1])));
   }
 
-  async #inBatches(mutations: readonly KvMutation[]): Promise<void> {
+  async #inBatches(mutations: readonly DenoKvMutation[]): Promise<void> {
     for (const batch of batches(mutations)) await this.#atomic(batch);
   }
 
@@ -196,7 +198,7 @@ export class DenoKvStorage implements Storage {
     return Promise.resolve(this.#totals.bytes);
   }
 
-  async commit(commit: Commit): Promise<void> {
+  async commit(commit: DiskCommit): Promise<void> {
     if (this.#failed !== null) throw this.#failed;
     if (this.#busy) throw new Error("a commit was issued before the last one had settled");
     if (this.#closed) throw new Error("a commit was issued on a closed storage");
@@ -220,11 +222,11 @@ export class DenoKvStorage implements Storage {
     return Promise.resolve();
   }
 
-  async #apply(commit: Commit): Promise<void> {
+  async #apply(commit: DiskCommit): Promise<void> {
     const rows = new Map<Key, Row | null>();
     for (const key of commit.drop) rows.set(key, null);
     for (const row of commit.rows) rows.set(row.key, row);
-    const mutations: KvMutation[] = [];
+    const mutations: DenoKvMutation[] = [];
     const olds = await this.#oldHeads([...rows.keys()]);
     const totals = { ...this.#totals, commits: this.#totals.commits + 1 };
     const damaged = new Set([...olds].flatMap(([key, old]) => old === DAMAGED_HEAD ? [key] : []));
@@ -241,7 +243,7 @@ export class DenoKvStorage implements Storage {
     }
     mutations.push({ key: TOTALS, value: layout.encodeTotals(totals) });
     if (content !== null) {
-      mutations.push({ key: CONTENT, value: layout.encodeContent(content, totals.commits) });
+      mutations.push({ key: CONTENT, value: layout.encodeContentSum(content, totals.commits) });
     }
     await this.#write(mutations);
     this.#totals = totals;
@@ -263,7 +265,7 @@ export class DenoKvStorage implements Storage {
     { rows, olds, records }: {
       readonly rows: ReadonlyMap<Key, Row | null>;
       readonly olds: ReadonlyMap<Key, RowHead | null>;
-      readonly records: Commit["records"];
+      readonly records: DiskCommit["records"];
     },
     damaged: readonly (readonly [Key, Position])[],
   ): number | null {
@@ -285,7 +287,7 @@ export class DenoKvStorage implements Storage {
   }
 
   /** K1. */
-  async #write(mutations: readonly KvMutation[]): Promise<void> {
+  async #write(mutations: readonly DenoKvMutation[]): Promise<void> {
     const parts = batches(mutations);
     const [only] = parts;
     if (only === undefined) return;
@@ -303,11 +305,11 @@ export class DenoKvStorage implements Storage {
   /** The publication goes first: redo pieces without it are only rubbish. */
   async #unpublish(pieces: readonly number[]): Promise<void> {
     if (pieces.length === 0) return;
-    const removals = pieces.map((index): KvMutation => ({ key: [REDO, index], value: null }));
+    const removals = pieces.map((index): DenoKvMutation => ({ key: [REDO, index], value: null }));
     for (const batch of batches([{ key: PUBLISHED, value: null }, ...removals])) await this.#atomic(batch);
   }
 
-  async #atomic(mutations: readonly KvMutation[]): Promise<void> {
+  async #atomic(mutations: readonly DenoKvMutation[]): Promise<void> {
     const atomic = this.#kv.atomic();
     for (const { key, value } of mutations) {
       if (value === null) atomic.delete(key);
@@ -354,10 +356,12 @@ const headOf = (row: Row): RowHead => {
 };
 
 /** Appends what puts a row (null: drops it) in place of the old one; returns by how many bytes the rows grow. */
-function rowMutations(key: Key, row: Row | null, old: RowHead | null, out: KvMutation[]): number {
+function rowMutations(key: Key, row: Row | null, old: RowHead | null, out: DenoKvMutation[]): number {
   if (old !== null && old.position !== 0 && old.position !== row?.position) {
     out.push({ key: layout.journalKey(old.position), value: null });
-    for (let i = 0; i < old.pieces; i++) out.push({ key: layout.pieceKey(old.position, i), value: null });
+    for (let i = 0; i < old.pieces; i++) {
+      out.push({ key: layout.valuePieceKey(old.position, i), value: null });
+    }
   }
   const oldBytes = old === null ? 0 : key.length + old.valueBytes;
   if (row === null) {
@@ -367,10 +371,10 @@ function rowMutations(key: Key, row: Row | null, old: RowHead | null, out: KvMut
   const { value } = row;
   const pieces = layout.piecesOf(value?.length ?? 0);
   for (let i = pieces; old?.position === row.position && i < old.pieces; i++) {
-    out.push({ key: layout.pieceKey(row.position, i), value: null });
+    out.push({ key: layout.valuePieceKey(row.position, i), value: null });
   }
   for (let i = 0; value !== null && i < pieces; i++) {
-    out.push({ key: layout.pieceKey(row.position, i), value: layout.piece(value, i) });
+    out.push({ key: layout.valuePieceKey(row.position, i), value: layout.piece(value, i) });
   }
   out.push({ key: layout.rowKey(key), value: layout.encodeRow(row) });
   if (old?.position !== row.position) {

@@ -3,10 +3,10 @@
  */
 import { Reader, Writer } from "../../store/model/codec.ts";
 import {
-  ATOMIC_BYTES_MAX,
   ATOMIC_KEY_BYTES_MAX,
-  ATOMIC_MUTATIONS_MAX,
-  type KvMutation,
+  DENOKV_ATOMIC_BYTES_MAX,
+  DENOKV_ATOMIC_MUTATIONS_MAX,
+  type DenoKvMutation,
   type KvPart,
   PIECE_BYTES,
 } from "./denokv_layout.ts";
@@ -17,15 +17,15 @@ const MUTATION_BYTES = 32;
 const KEY_COUNTS = 2;
 
 /** Splits mutations, in order, into batches within the limits of an atomic operation. */
-export function batches(mutations: readonly KvMutation[]): KvMutation[][] {
-  const out: KvMutation[][] = [];
-  let batch: KvMutation[] = [];
+export function batches(mutations: readonly DenoKvMutation[]): DenoKvMutation[][] {
+  const out: DenoKvMutation[][] = [];
+  let batch: DenoKvMutation[] = [];
   let [keys, bytes] = [0, 0];
   for (const mutation of mutations) {
     const key = keyBytes(mutation.key);
     const size = MUTATION_BYTES + KEY_COUNTS * key + (mutation.value?.length ?? 0);
-    const full = batch.length >= ATOMIC_MUTATIONS_MAX || keys + key > ATOMIC_KEY_BYTES_MAX ||
-      bytes + size > ATOMIC_BYTES_MAX;
+    const full = batch.length >= DENOKV_ATOMIC_MUTATIONS_MAX || keys + key > ATOMIC_KEY_BYTES_MAX ||
+      bytes + size > DENOKV_ATOMIC_BYTES_MAX;
     if (full) {
       out.push(batch);
       batch = [];
@@ -56,7 +56,7 @@ function keyBytes(key: readonly KvPart[]): number {
 const PART = { text: 0, number: 1, bytes: 2 } as const;
 
 /** Mutations as pieces of the redo log. */
-export function encodeRedo(mutations: readonly KvMutation[]): Uint8Array[] {
+export function encodeRedo(mutations: readonly DenoKvMutation[]): Uint8Array[] {
   const out = new Writer(PIECE_BYTES);
   out.list(mutations, ({ key, value }) => {
     out.list(key, (part) => {
@@ -75,7 +75,7 @@ export function encodeRedo(mutations: readonly KvMutation[]): Uint8Array[] {
 }
 
 /** The mutations of a redo log. */
-export function decodeRedo(pieces: readonly Uint8Array[]): KvMutation[] {
+export function decodeRedo(pieces: readonly Uint8Array[]): DenoKvMutation[] {
   const all = new Uint8Array(pieces.reduce((sum, one) => sum + one.length, 0));
   let at = 0;
   for (const one of pieces) {
@@ -83,7 +83,7 @@ export function decodeRedo(pieces: readonly Uint8Array[]): KvMutation[] {
     at += one.length;
   }
   const reader = new Reader(all);
-  const out = reader.list((): KvMutation => {
+  const out = reader.list((): DenoKvMutation => {
     const key = reader.list((): KvPart => {
       const kind = reader.byte();
       return kind === PART.text ? reader.text() : kind === PART.number ? reader.uint() : reader.bytes();

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { batches, decodeRedo, encodeRedo } from "./denokv_batch.ts";
-import { type KvMutation, type KvPart, PIECE_BYTES, rowKey } from "./denokv_layout.ts";
+import { type DenoKvMutation, type KvPart, PIECE_BYTES, rowKey } from "./denokv_layout.ts";
 import { keyFromBytes } from "../../store/model/key.ts";
 
 const part: fc.Arbitrary<KvPart> = fc.oneof(
@@ -10,7 +10,7 @@ const part: fc.Arbitrary<KvPart> = fc.oneof(
   fc.uint8Array({ maxLength: 40 }),
   fc.nat(300).map((length) => new Uint8Array(length)), // zeros count twice
 );
-const mutation: fc.Arbitrary<KvMutation> = fc.record({
+const mutation: fc.Arbitrary<DenoKvMutation> = fc.record({
   key: fc.array(part, { minLength: 1, maxLength: 3 }),
   value: fc.option(fc.oneof(
     { weight: 5, arbitrary: fc.uint8Array({ maxLength: 60 }) },

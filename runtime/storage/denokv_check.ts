@@ -16,11 +16,11 @@ import { DatabaseSync } from "node:sqlite";
 import type { Key } from "../../store/model/key.ts";
 import { bytesSum, mixed } from "./checksum.ts";
 import * as layout from "./denokv_layout.ts";
-import type { KvMutation, StoredRow, Totals } from "./denokv_layout.ts";
+import type { DenoKvMutation, DenoKvRow, Totals } from "./denokv_layout.ts";
 import { joined } from "./denokv_reader.ts";
 import { CHECK_AT_OPEN_BYTES, type Checked, Spoiled } from "./disk_report.ts";
 
-type Write = (mutations: readonly KvMutation[]) => Promise<void>;
+type Write = (mutations: readonly DenoKvMutation[]) => Promise<void>;
 type Part = Uint8Array | undefined;
 
 const BATCH = { batchSize: 500 };
@@ -93,14 +93,14 @@ export interface Told {
 }
 
 /** Compares everything, and mends what can be (DC1). null: the file is too large for a moment. @throws Error (DC2, DC3) */
-export async function checkRows(
+export async function checkDenoKvRows(
   kv: Deno.Kv,
   folder: string,
   told: Told,
   write: Write,
 ): Promise<CheckedKv | null> {
   if (sizeOf(`${folder}/root.kv`) > CHECK_AT_OPEN_BYTES) return null;
-  const mutations: KvMutation[] = [];
+  const mutations: DenoKvMutation[] = [];
   const { rows, misplaced } = await readRows(kv, mutations);
   const journal = await readJournal(kv, mutations);
   let damaged = 0, bytes = 0, content = told.records;
@@ -159,7 +159,7 @@ interface FoundRow {
 }
 
 /** Rows by position; and places of rows that are damaged, whose key may be that of another. */
-async function readRows(kv: Deno.Kv, mutations: KvMutation[]) {
+async function readRows(kv: Deno.Kv, mutations: DenoKvMutation[]) {
   const pieces = await readPieces(kv);
   const rows = new Map<number, FoundRow>();
   const misplaced: { readonly key: Key; readonly at: layout.KvPart[] }[] = [];
@@ -180,7 +180,7 @@ async function readRows(kv: Deno.Kv, mutations: KvMutation[]) {
   // Pieces of rows that are damaged.
   for (const [position, value] of pieces) {
     for (let i = 0; i < Math.max(1, layout.piecesOf(value.length)); i++) {
-      mutations.push({ key: layout.pieceKey(position, i), value: null });
+      mutations.push({ key: layout.valuePieceKey(position, i), value: null });
     }
   }
   return { rows, misplaced };
@@ -195,7 +195,7 @@ async function readPieces(kv: Deno.Kv): Promise<Map<number, Uint8Array>> {
   return new Map([...parts].map(([position, values]) => [position, joined(values)]));
 }
 
-async function readJournal(kv: Deno.Kv, mutations: KvMutation[]): Promise<Map<number, Key>> {
+async function readJournal(kv: Deno.Kv, mutations: DenoKvMutation[]): Promise<Map<number, Key>> {
   const journal = new Map<number, Key>();
   for await (const { key: at, value } of kv.list<Uint8Array>({ prefix: ["j"] }, BATCH)) {
     const position = Number(at[1]), key = layout.journalValue.key(position, value);
@@ -212,7 +212,7 @@ export async function upgradeRows(kv: Deno.Kv, write: Write): Promise<void> {
   for await (const { key, value } of kv.list<Uint8Array>({ prefix: ["r"] }, BATCH)) {
     const [, place, hash] = key as ["r", Uint8Array, Part];
     const upgraded = layout.decodeRow(value, place, hash);
-    const stored: StoredRow = "damaged" in upgraded ? layout.decodeFormerRow(value, place) : upgraded;
+    const stored: DenoKvRow = "damaged" in upgraded ? layout.decodeFormerRow(value, place) : upgraded;
     const { row, head } = stored;
     rows++;
     bytes += row.key.length + head.valueBytes;

@@ -35,12 +35,12 @@ export const PIECE_BYTES = 61_440;
 export const RECORD_NAME_CHARS_MAX = 300;
 
 /** What one atomic operation of Deno KV may hold, with room for what it counts beside keys and values. */
-export const ATOMIC_MUTATIONS_MAX = 1_000;
+export const DENOKV_ATOMIC_MUTATIONS_MAX = 1_000;
 export const ATOMIC_KEY_BYTES_MAX = 80_000;
-export const ATOMIC_BYTES_MAX = 780_000;
+export const DENOKV_ATOMIC_BYTES_MAX = 780_000;
 
 /** One change of the database; null deletes. */
-export interface KvMutation {
+export interface DenoKvMutation {
   readonly key: KvPart[];
   readonly value: Uint8Array | null;
 }
@@ -54,7 +54,7 @@ export interface RowHead {
 }
 
 /** A row as its record tells it; the value is undefined while it lies in pieces. */
-export interface StoredRow {
+export interface DenoKvRow {
   readonly row: Omit<Row, "value">;
   readonly value: Uint8Array | null | undefined;
   readonly head: RowHead;
@@ -116,7 +116,7 @@ export const scanEnd = (end: Key): KvPart[] => [
 ];
 
 export const journalKey = (position: number): KvPart[] => ["j", position];
-export const pieceKey = (position: number, index: number): KvPart[] => ["c", position, index];
+export const valuePieceKey = (position: number, index: number): KvPart[] => ["c", position, index];
 export const recordKey = (name: string): KvPart[] => ["m", name];
 export const recordPieceKey = (name: string, index: number): KvPart[] => ["n", name, index];
 
@@ -172,7 +172,7 @@ export function decodeRow(
   record: Uint8Array,
   bytes: Uint8Array,
   hash: Uint8Array | undefined,
-): StoredRow | DamagedRow {
+): DenoKvRow | DamagedRow {
   const whole = unsealed(partsOf(bytes, hash), record);
   // Of a long key only its beginning is known then.
   if (whole === null) return { damaged: keyOf(bytes) };
@@ -189,14 +189,14 @@ export function decodeRow(
 }
 
 /** The row of a record of the format before, which had no checksums. */
-export function decodeFormerRow(record: Uint8Array, bytes: Uint8Array): StoredRow {
+export function decodeFormerRow(record: Uint8Array, bytes: Uint8Array): DenoKvRow {
   const reader = new Reader(record);
   const stored = readRow(reader, reader.uint(), bytes, false);
   reader.end();
   return stored;
 }
 
-function readRow(reader: Reader, position: number, bytes: Uint8Array, isSummed: boolean): StoredRow {
+function readRow(reader: Reader, position: number, bytes: Uint8Array, isSummed: boolean): DenoKvRow {
   const clock = reader.uint();
   const replica = reader.uint();
   const known = reader.uint();
@@ -216,14 +216,18 @@ function readRow(reader: Reader, position: number, bytes: Uint8Array, isSummed: 
 }
 
 /** The mutations that put a named record, and remove pieces of the one before. */
-export function recordMutations(name: string, value: Uint8Array | null, piecesBefore: number): KvMutation[] {
+export function recordMutations(
+  name: string,
+  value: Uint8Array | null,
+  piecesBefore: number,
+): DenoKvMutation[] {
   if (name.length > RECORD_NAME_CHARS_MAX) {
     throw new RangeError(
       `a record's name has at most ${RECORD_NAME_CHARS_MAX} characters, not ${name.length}`,
     );
   }
   const pieces = value === null ? 0 : piecesOf(value.length);
-  const out: KvMutation[] = [];
+  const out: DenoKvMutation[] = [];
   if (value === null) out.push({ key: recordKey(name), value: null });
   else {
     const entry = new Writer().uint(pieces).bytes(pieces === 0 ? value : new Uint8Array());
@@ -286,11 +290,11 @@ const CONTENT_NAME = nameBytes("s");
  * The sum over the positions of all rows and the sums of all records, as of a commit. It is beside the totals, which a
  * version that does not know of it goes on counting.
  */
-export const encodeContent = (content: number, commits: number): Uint8Array =>
+export const encodeContentSum = (content: number, commits: number): Uint8Array =>
   sealed(CONTENT_NAME, new Writer().uint(content).uint(commits));
 
 /** null where it is damaged, not there, or of another commit. */
-export function decodeContent(value: Uint8Array | null, commits: number | undefined): number | null {
+export function decodeContentSum(value: Uint8Array | null, commits: number | undefined): number | null {
   const whole = value === null ? null : unsealed(CONTENT_NAME, value);
   if (whole === null) return null;
   const reader = new Reader(whole);

@@ -11,14 +11,14 @@ import type { Range } from "../../store/model/range.ts";
 import type { Position, Row } from "../../store/model/row.ts";
 import { bytesSum } from "./checksum.ts";
 import * as layout from "./denokv_layout.ts";
-import type { DamagedRow, RowHead, StoredRow } from "./denokv_layout.ts";
+import type { DamagedRow, DenoKvRow, RowHead } from "./denokv_layout.ts";
 
-type Stored = StoredRow | DamagedRow;
+type Stored = DenoKvRow | DamagedRow;
 
 /** What is left of damaged rows outside of their records. */
 export interface Leavings {
   /** They remove it. */
-  readonly mutations: layout.KvMutation[];
+  readonly mutations: layout.DenoKvMutation[];
   /** Where the journal has each; none of those that it has lost. */
   readonly positions: readonly (readonly [Key, Position])[];
 }
@@ -144,14 +144,14 @@ export class DenoKvReader {
 
   /** What there is of damaged rows beside their records: nothing there says where it is, so the journal is walked. */
   async leavings(keys: ReadonlySet<Key>): Promise<Leavings> {
-    const out: layout.KvMutation[] = [], positions: [Key, Position][] = [];
+    const out: layout.DenoKvMutation[] = [], positions: [Key, Position][] = [];
     for (const [at, value] of await this.list(["j"])) {
       const position = Number(at[1]), key = layout.journalValue.key(position, value);
       if (key === null || !keys.has(key)) continue;
       positions.push([key, position]);
       out.push({ key: layout.journalKey(position), value: null });
       for (const [piece] of await this.list(["c", position])) {
-        out.push({ key: layout.pieceKey(position, Number(piece[2])), value: null });
+        out.push({ key: layout.valuePieceKey(position, Number(piece[2])), value: null });
       }
     }
     return { mutations: out, positions };

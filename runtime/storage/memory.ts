@@ -6,7 +6,7 @@
  */
 import sortedBtree from "sorted-btree";
 import type { Key } from "../../store/model/key.ts";
-import type { Commit, ScanOptions, Storage } from "../../store/model/ports.ts";
+import type { DiskCommit, ScanOptions, Storage } from "../../store/model/ports.ts";
 import type { Range } from "../../store/model/range.ts";
 import type { Position, Row } from "../../store/model/row.ts";
 
@@ -98,7 +98,7 @@ export class MemoryRows {
     this.#rows.set(row.key, row);
     this.#order.set(row.key, row);
     this.#journal.set(row.position, row);
-    this.#bytes += rowBytes(row);
+    this.#bytes += countedBytes(row);
   }
 
   /** Removes a row without trace. */
@@ -108,7 +108,7 @@ export class MemoryRows {
     this.#rows.delete(key);
     this.#order.delete(key);
     this.#journal.delete(row.position);
-    this.#bytes -= rowBytes(row);
+    this.#bytes -= countedBytes(row);
   }
 
   /** Sets a named record; null removes it. */
@@ -118,7 +118,7 @@ export class MemoryRows {
   }
 
   /** Applies a whole step (M2). */
-  apply(commit: Commit): void {
+  apply(commit: DiskCommit): void {
     for (const key of commit.drop) this.drop(key);
     for (const row of commit.rows) this.put(row);
     for (const [name, value] of commit.records) this.setRecord(name, value);
@@ -126,7 +126,7 @@ export class MemoryRows {
 }
 
 /** What a row counts for in `Storage.bytes`. */
-export const rowBytes = (row: Row): number => row.key.length + (row.value?.length ?? 0);
+export const countedBytes = (row: Row): number => row.key.length + (row.value?.length ?? 0);
 
 /** A storage that lives as long as its process. */
 export class MemoryStorage implements Storage {
@@ -158,7 +158,7 @@ export class MemoryStorage implements Storage {
   }
 
   // deno-lint-ignore require-await -- async, so that a broken invariant rejects instead of throwing
-  async commit(commit: Commit): Promise<void> {
+  async commit(commit: DiskCommit): Promise<void> {
     this.#rows.apply(commit);
   }
 

@@ -24,21 +24,21 @@ import { Buffer } from "node:buffer";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { StoreUnavailable } from "../../store/api/api.ts";
 import type { Key } from "../../store/model/key.ts";
-import { type Commit, DamagedRows, type ScanOptions, type Storage } from "../../store/model/ports.ts";
+import { DamagedRows, type DiskCommit, type ScanOptions, type Storage } from "../../store/model/ports.ts";
 import type { Range } from "../../store/model/range.ts";
 import type { Position, Row } from "../../store/model/row.ts";
 import { mixed, recordSum, rowFits, rowSum } from "./checksum.ts";
 import { CommitCount } from "./commit_count.ts";
 import { CHECK_AT_OPEN_BYTES, type DiskReport, openFailure, Spoiled } from "./disk_report.ts";
 import { claimFolder, type FolderClaim } from "./folder.ts";
-import { rowBytes } from "./memory.ts";
+import { countedBytes } from "./memory.ts";
 import {
   addSums,
-  checkRows,
+  checkSqliteRows,
   contentSum,
   keyText,
   soundTotals,
-  type Totals,
+  type SqliteTotals,
   totalsSum,
 } from "./sqlite_check.ts";
 
@@ -112,7 +112,7 @@ export class SqliteStorage implements Storage {
   readonly #count: CommitCount;
   /** The disk has lost commits that it had said it has (Q6). */
   readonly wentBack: boolean;
-  #totals: Totals;
+  #totals: SqliteTotals;
   /** How long a sync takes here, smoothed: decides where the next one is done (Q1). */
   #syncMs = 0;
   /** The sync under way. */
@@ -155,7 +155,7 @@ export class SqliteStorage implements Storage {
   #check(): void {
     const { size } = Deno.statSync(`${this.#claim.path}/rows.db`);
     if (size > CHECK_AT_OPEN_BYTES) return;
-    const found = checkRows(this.#db);
+    const found = checkSqliteRows(this.#db);
     if (found.damaged > 0 || found.isReindexed) this.#report.damaged?.(found);
   }
 
@@ -198,7 +198,7 @@ export class SqliteStorage implements Storage {
     return Promise.resolve(this.#totals.bytes);
   }
 
-  async commit(commit: Commit): Promise<void> {
+  async commit(commit: DiskCommit): Promise<void> {
     if (this.#isCommitting) throw new Error("a commit was issued before the last one had settled");
     if (this.#closed) throw new Error("a commit was issued on a closed storage");
     this.#isCommitting = true;
@@ -211,7 +211,7 @@ export class SqliteStorage implements Storage {
     this.#moveSoon();
   }
 
-  async #commit(commit: Commit): Promise<void> {
+  async #commit(commit: DiskCommit): Promise<void> {
     if (this.#failed !== null) throw this.#failed;
     try {
       this.#apply(commit);
@@ -281,7 +281,7 @@ export class SqliteStorage implements Storage {
     }
   }
 
-  #apply(commit: Commit): void {
+  #apply(commit: DiskCommit): void {
     const { begin, end, setRecord, removeRecord, sumOfRecord } = this.#statements;
     begin.run();
     const totals = { ...this.#totals };
@@ -303,7 +303,7 @@ export class SqliteStorage implements Storage {
     this.#totals = totals;
   }
 
-  #setTotals(totals: Totals): void {
+  #setTotals(totals: SqliteTotals): void {
     const { rows, bytes, commits } = totals;
     this.#statements.setTotals.run(
       rows,
@@ -322,7 +322,7 @@ export class SqliteStorage implements Storage {
     const old = size.get(key) as unknown as [number, number] | undefined;
     const { position, clock, replica, known, expiresAtMs, value } = row;
     put.run(key, position, clock, replica, known, expiresAtMs, value, rowSum(key, row));
-    totals.bytes += rowBytes(row) - (old === undefined ? 0 : row.key.length + old[0]);
+    totals.bytes += countedBytes(row) - (old === undefined ? 0 : row.key.length + old[0]);
     const oldMix = old === undefined ? 0 : mixed(old[1]);
     totals.content = (totals.content + mixed(position) - oldMix) >>> 0;
     if (old === undefined) totals.rows++;
@@ -359,7 +359,7 @@ export class SqliteStorage implements Storage {
   }
 }
 
-type Counting = { -readonly [Name in keyof Totals]: Totals[Name] };
+type Counting = { -readonly [Name in keyof SqliteTotals]: SqliteTotals[Name] };
 type Statements = ReturnType<typeof prepare>;
 /** In the runtime, not yet in its types. */
 type ReturnsArrays = { setReturnArrays(on: boolean): void };

@@ -41,7 +41,7 @@ const ROWS = "SELECT id, CAST(key AS BLOB), position, CAST(clock AS REAL), CAST(
   "CAST(known AS REAL), CAST(expires AS REAL), CAST(value AS BLOB), sum FROM rows NOT INDEXED";
 
 /** Compares everything. @throws Error that says what is wrong (SC2), or is SQLite's own. */
-export function checkRows(db: DatabaseSync): Checked {
+export function checkSqliteRows(db: DatabaseSync): Checked {
   const structure = structureOf(db);
   const isReindexed = structure !== null;
   if (structure !== null) mendIndexes(db, structure);
@@ -76,7 +76,7 @@ export function checkRows(db: DatabaseSync): Checked {
 }
 
 /** What a storage counts: its rows, the bytes of their keys and values, its commits. */
-export interface Totals {
+export interface SqliteTotals {
   readonly rows: number;
   readonly bytes: number;
   readonly commits: number;
@@ -84,7 +84,7 @@ export interface Totals {
   readonly content: number;
 }
 
-interface ReadTotals extends Totals {
+interface ReadTotals extends SqliteTotals {
   readonly isSound: boolean;
   /** The sum over positions and records is of this commit: a version that knew nothing of it has written none since. */
   readonly isContentSound: boolean;
@@ -101,7 +101,7 @@ export function readTotals(db: DatabaseSync): ReadTotals {
 }
 
 /** Counts rows and bytes anew where the counts do not fit their checksum: in a file that is new, or of the format before. */
-export function soundTotals(db: DatabaseSync): Totals {
+export function soundTotals(db: DatabaseSync): SqliteTotals {
   const totals = readTotals(db);
   if (totals.isSound && totals.isContentSound) return totals;
   const sql = "SELECT count(*), ifnull(sum(length(key) + ifnull(length(value), 0)), 0) FROM rows NOT INDEXED";
@@ -117,7 +117,7 @@ export function soundTotals(db: DatabaseSync): Totals {
 }
 
 /** Puts the counts, with their checksum. */
-export function writeTotals(db: DatabaseSync, totals: Totals): void {
+export function writeTotals(db: DatabaseSync, totals: SqliteTotals): void {
   const set = db.prepare("INSERT OR REPLACE INTO totals VALUES(?, ?)");
   for (const name of ["rows", "bytes", "commits", "content"] as const) set.run(name, totals[name]);
   set.run("sum", totalsSum(totals));
@@ -125,11 +125,11 @@ export function writeTotals(db: DatabaseSync, totals: Totals): void {
 }
 
 /** The checksum of counts. */
-export const totalsSum = ({ rows, bytes, commits }: Totals): number =>
+export const totalsSum = ({ rows, bytes, commits }: SqliteTotals): number =>
   bytesSum(new TextEncoder().encode(`${rows} ${bytes} ${commits}`));
 
 /** The checksum of the sum over positions and records, as of a commit. */
-export const contentSum = ({ content, commits }: Totals): number =>
+export const contentSum = ({ content, commits }: SqliteTotals): number =>
   bytesSum(new TextEncoder().encode(`${content} ${commits}`));
 
 /** What SQLite finds wrong first; null: nothing. */

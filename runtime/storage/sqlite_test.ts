@@ -1,13 +1,13 @@
 import { strict as assert } from "node:assert";
 import { type Key, packKey } from "../../store/model/key.ts";
-import type { Commit } from "../../store/model/ports.ts";
+import type { DiskCommit } from "../../store/model/ports.ts";
 import type { Position, Row } from "../../store/model/row.ts";
 import { openSqlite } from "./sqlite.ts";
 
 const MIB = 1 << 20;
 let position = 0;
 
-function commitOf(name: number, bytes: number): Commit {
+function commitOf(name: number, bytes: number): DiskCommit {
   const row = {
     ...{ key: packKey(["k", name]), position: ++position as Position, clock: position, replica: 1, known: 0 },
     ...{ expiresAtMs: 0, value: new Uint8Array(bytes).fill(name) },

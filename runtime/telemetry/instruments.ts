@@ -28,7 +28,7 @@ export interface HistogramSeries {
 }
 
 /** One of the two. */
-export type Series = NumberSeries | HistogramSeries;
+export type MetricSeries = NumberSeries | HistogramSeries;
 
 /** A name, and all that is counted under it. */
 export interface Family {
@@ -37,7 +37,7 @@ export interface Family {
   /** UCUM: "s", "By", "1", "{request}". */
   readonly unit: string;
   readonly description: string;
-  readonly series: readonly Series[];
+  readonly series: readonly MetricSeries[];
 }
 
 /** What a family is. */

@@ -5,13 +5,13 @@
  * nothing for any other, and instruments that count. With telemetry off a request costs one call that returns
  * nothing; metrics are counted always, in arrays and maps that exist already.
  */
-export { errorCode, Span, SPAN_KIND, type SpanKind } from "./span.ts";
+export { failureCode, Span, SPAN_KIND, type SpanKind } from "./span.ts";
 export { INERT, SamplingTracer, type Tracer } from "./tracer.ts";
 export {
-  contextOf,
   formatTraceparent,
   parseTraceparent,
   type TraceContext,
+  traceContextOf,
   TRACEPARENT,
   TRACESTATE,
   withContext,

@@ -3,7 +3,7 @@
  * enums as numbers), which every collector takes at /v1/traces and /v1/metrics.
  */
 import type { AttributeValue, Span } from "./span.ts";
-import type { Family, HistogramSeries, Series } from "./instruments.ts";
+import type { Family, HistogramSeries, MetricSeries } from "./instruments.ts";
 
 /** What is said of the process that all of it comes from. */
 export type Resource = Readonly<Record<string, AttributeValue>>;
@@ -61,7 +61,7 @@ interface Period {
   readonly nowMs: number;
 }
 
-function pointOf(series: Series, times: object) {
+function pointOf(series: MetricSeries, times: object) {
   const attributes = series.labels.map(([key, value]) => keyValue(key, value));
   if (!("counts" in series)) {
     const { value } = series;

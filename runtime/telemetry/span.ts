@@ -178,7 +178,7 @@ export class Span implements TraceContext {
 }
 
 /** A failure's code, as far as it has one; never its message (S1). */
-export function errorCode(error: unknown): string {
+export function failureCode(error: unknown): string {
   const code = (error as { readonly code?: unknown } | null)?.code;
   if (typeof code === "string" && /^[\w.-]{1,64}$/.test(code)) return code;
   return error instanceof Error && /^\w{1,64}$/.test(error.name) ? error.name : "_OTHER";

@@ -53,7 +53,7 @@ export const formatTraceparent = (context: Omit<TraceContext, "state">): string 
   `00-${context.traceId}-${context.spanId}-${context.sampled ? "01" : "00"}`;
 
 /** The context that header pairs carry. */
-export function contextOf(headers: Iterable<readonly [string, string]>): TraceContext | null {
+export function traceContextOf(headers: Iterable<readonly [string, string]>): TraceContext | null {
   let parent: string | undefined;
   let state: string | undefined;
   for (const [name, value] of headers) {

@@ -9,9 +9,9 @@
  */
 import { Span, SPAN_KIND, type SpanKind, type SpanSink } from "./span.ts";
 import {
-  contextOf,
   parseTraceparent,
   type TraceContext,
+  traceContextOf,
   TRACEPARENT,
   TRACESTATE,
   withContext,
@@ -78,7 +78,7 @@ export class SamplingTracer implements Tracer {
   }
 
   forwarded(headers: readonly (readonly [string, string])[]): Span | undefined {
-    return this.continued(contextOf(headers), "HTTP", SPAN_KIND.server);
+    return this.continued(traceContextOf(headers), "HTTP", SPAN_KIND.server);
   }
 
   continued(context: TraceContext | null, name: string, kind: SpanKind): Span | undefined {
@@ -87,7 +87,7 @@ export class SamplingTracer implements Tracer {
 
   passed(headers: [string, string][], span: Span | undefined): [string, string][] {
     if (span !== undefined) return withContext(headers, span);
-    const context = contextOf(headers);
+    const context = traceContextOf(headers);
     return context?.sampled === true ? withContext(headers, { ...context, sampled: false }) : headers;
   }
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { encodeSpans } from "./otlp.ts";
 import { type Span, SPAN_KIND, SPANS_MAX, type SpanSink } from "./span.ts";
-import { contextOf, formatTraceparent, parseTraceparent } from "./trace_context.ts";
+import { formatTraceparent, parseTraceparent, traceContextOf } from "./trace_context.ts";
 import { INERT, SamplingTracer } from "./tracer.ts";
 
 const TRACE = "0af7651916cd43dd8448eb211c80319c";
@@ -90,7 +90,7 @@ Deno.test("a request over a link is recorded exactly if the site before does", (
   assert.equal(one.forwarded([["accept", "*/*"]]), undefined);
   assert.equal(one.forwarded([["traceparent", caller("00")]]), undefined);
   const span = one.forwarded([["traceparent", caller("01")], ["tracestate", "v=1"]]);
-  const next = contextOf(one.passed([["traceparent", caller("01")]], span));
+  const next = traceContextOf(one.passed([["traceparent", caller("01")]], span));
   assert.deepEqual(next, { traceId: TRACE, spanId: span?.spanId, sampled: true, state: "v=1" });
 });
 

@@ -7,7 +7,7 @@
  */
 import type { Key } from "../model/key.ts";
 import type { Choice, OwnersSettings } from "../presence/choose.ts";
-import type { Detector, Watched } from "../presence/detector.ts";
+import type { Detector, WatchedSite } from "../presence/detector.ts";
 import type { Clock, Network, Random, SiteId, Storage } from "../model/ports.ts";
 import type { Range } from "../model/range.ts";
 import type { ClockValue, Position, ReplicaNumber, Row, Version } from "../model/row.ts";
@@ -238,7 +238,7 @@ export interface ReplicaStatus {
   /** Neighbours that are refused because their clocks are too far ahead of this site's. */
   readonly clocksAhead: readonly SiteId[];
   /** Sites that may own what arrives here, or do. */
-  readonly watched: readonly Watched[];
+  readonly watched: readonly WatchedSite[];
   /** Why there are not as many owners as there should be; null where there are, or f = 0. */
   readonly ownersMissing: string | null;
   /** Rows that the disk has damaged, and that nobody else is known to have: reads of them are refused. */
@@ -263,7 +263,7 @@ export interface ReplicaStatus {
 }
 
 /** What became of a removal; refusals change nothing. */
-export type Removed =
+export type SiteRemoval =
   | { readonly kind: "removed"; readonly stable: ClockValue }
   | { readonly kind: "unknown" | "root" }
   | { readonly kind: "has_children"; readonly children: readonly SiteId[] };
@@ -292,7 +292,7 @@ export interface Replica {
   /** Who belongs to the tree (store/change/removal.ts). */
   readonly members: {
     /** Takes a site off the tree for good: at the root only. On disk when it resolves. */
-    remove(id: SiteId): Promise<Removed>;
+    remove(id: SiteId): Promise<SiteRemoval>;
     /** Lets a removed site in again, with an empty disk: at the root only; false where it was not removed. */
     admit(id: SiteId): Promise<boolean>;
     isRemoved(id: SiteId): boolean;

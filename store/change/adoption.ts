@@ -27,9 +27,16 @@ import { newestClock } from "../core/clock_guard.ts";
 import type { Core } from "../core/core.ts";
 import type { Child } from "../core/child.ts";
 import { GATHER_RETRY_MS, MESSAGE_BYTES_TARGET, NOTE_EVERY_MS } from "../model/limits.ts";
-import { chunks, type Gather, type Gathered, type Hello, type Moved, type WireRow } from "../wire/message.ts";
+import {
+  type ChildHello,
+  chunks,
+  type Gather,
+  type Gathered,
+  type MovedSite,
+  type WireRow,
+} from "../wire/message.ts";
 import type { SiteId } from "../model/ports.ts";
-import { firstSources, isGivenUp, type Source, sourcesAbove } from "./gather_sources.ts";
+import { firstSources, type GatherSource, isGivenUp, sourcesAbove } from "./gather_sources.ts";
 import { firstId } from "../model/question.ts";
 import type { Position, ReplicaNumber } from "../model/row.ts";
 import { Stager } from "../core/stager.ts";
@@ -53,18 +60,18 @@ interface Answer {
   readonly rows: readonly WireRow[];
   readonly need: Position;
   /** Who stood above whoever answered. */
-  readonly above: Source;
+  readonly above: GatherSource;
 }
 
 /** What has come for one hello. */
 interface Gathering {
-  readonly hello: Hello;
+  readonly hello: ChildHello;
   /** Of the round that is under way. */
   id: number;
   /** The old parent was given up when this began. */
   isGivenUp: boolean;
   /** Who stood above those of the round before; null in the first one. */
-  above: readonly Source[] | null;
+  above: readonly GatherSource[] | null;
   readonly answers: Map<SiteId, Answer>;
   readonly arriving: Map<SiteId, Arriving>;
   /** Since when the child waits, over all its hellos. */
@@ -117,7 +124,7 @@ export class Adoptions {
   }
 
   /** Whether a hello may be answered; where not, the host hears when it may. */
-  isReady(child: Child, hello: Hello): boolean {
+  isReady(child: Child, hello: ChildHello): boolean {
     const { moved } = hello;
     if (this.#isBehind) {
       this.#isHeld = true;
@@ -157,14 +164,14 @@ export class Adoptions {
   }
 
   /** F1, and nothing to ask for: one that lost its disk asks its children anyway. */
-  #isEnough(gathering: Gathering, moved: Moved): boolean {
+  #isEnough(gathering: Gathering, moved: MovedSite): boolean {
     const core = this.#core;
     const isThere = core.isRoot || (core.down[0] ?? 0) >= moved.floor;
     return isThere && (gathering.done || moved.from === "" || core.resyncing);
   }
 
   /** Whether what only its old parent had is given up. */
-  isGivenUp(hello: Hello): boolean {
+  isGivenUp(hello: ChildHello): boolean {
     return isGivenUp(this.#core, hello);
   }
 
@@ -209,8 +216,8 @@ export class Adoptions {
   }
 
   /** All of a round have answered. */
-  #close(gathering: Gathering, round: readonly Source[]): void {
-    const above: Source[] = [];
+  #close(gathering: Gathering, round: readonly GatherSource[]): void {
+    const above: GatherSource[] = [];
     for (const { site } of round) {
       const answer = gathering.answers.get(site);
       if (answer === undefined) continue;
@@ -222,7 +229,7 @@ export class Adoptions {
     this.#next(gathering, above);
   }
 
-  #next(gathering: Gathering, above: readonly Source[] | null): void {
+  #next(gathering: Gathering, above: readonly GatherSource[] | null): void {
     gathering.above = above;
     gathering.id = this.#nextId++;
     gathering.answers.clear();

@@ -13,13 +13,13 @@ import type { SiteRecord } from "../api/api.ts";
 import { type Child, CHILD_RECORD } from "../core/child.ts";
 import type { Core } from "../core/core.ts";
 import type { Key } from "../model/key.ts";
-import type { Claim, Hello } from "../wire/message.ts";
+import type { ChildHello, Claim } from "../wire/message.ts";
 import type { ClockValue, ReplicaNumber } from "../model/row.ts";
 import { decodeJson, encodeJson, type Ended, endedKey, replicaKey, siteKey } from "../members/topology.ts";
 
 interface Host {
   /** Whether what only a child's old parent had is given up. */
-  isGivenUp(hello: Hello): boolean;
+  isGivenUp(hello: ChildHello): boolean;
   /** A number from the root. */
   number(claim: Claim): Promise<ReplicaNumber>;
   /** Resolves when everything applied so far is on disk. */
@@ -37,7 +37,7 @@ export class Enrolment {
   }
 
   /** Gives a new incarnation of a child its number, and ends the old one (N1). */
-  async enroll(child: Child, hello: Hello, connection: number): Promise<void> {
+  async enroll(child: Child, hello: ChildHello, connection: number): Promise<void> {
     const core = this.#core;
     const claim: Claim = {
       site: child.id,
@@ -76,7 +76,7 @@ export class Enrolment {
   }
 
   /** The incarnations of a child that the one with this number ends; a later number is another hello's. */
-  #ending(child: Child, hello: Hello, number: ReplicaNumber): ReplicaNumber[] {
+  #ending(child: Child, hello: ChildHello, number: ReplicaNumber): ReplicaNumber[] {
     const { topology } = this.#core;
     // One that somebody took for lost, and that comes all the same, goes on.
     const isMistaken = (old: ReplicaNumber) =>
@@ -91,7 +91,11 @@ export class Enrolment {
   }
 
   /** Whoever kept its disk goes on with all that the numbers had which this disk was given before. */
-  #endOf(old: ReplicaNumber, next: ReplicaNumber, { child, hello }: { child: Child; hello: Hello }): Ended {
+  #endOf(
+    old: ReplicaNumber,
+    next: ReplicaNumber,
+    { child, hello }: { child: Child; hello: ChildHello },
+  ): Ended {
     const core = this.#core, { topology } = core;
     const isRemembered = old === child.replica || topology.incarnation(old)?.from === child.replica;
     // Of one that stood elsewhere no more is known here than that it counted in the root's stable clock.
@@ -107,7 +111,7 @@ export class Enrolment {
    * A later hello of the disk whose incarnation has ended for this number may say that something is lost, which the one
    * before did not (moving.ts M1).
    */
-  async noteLoss(child: Child, hello: Hello): Promise<void> {
+  async noteLoss(child: Child, hello: ChildHello): Promise<void> {
     const core = this.#core;
     if (!child.enrolledAsKnown || !this.#isLost(hello)) return;
     await core.rows.lock.run(async () => {
@@ -121,7 +125,7 @@ export class Enrolment {
   }
 
   /** Whether what only a child's old parent had is gone. */
-  #isLost(hello: Hello): boolean {
+  #isLost(hello: ChildHello): boolean {
     return this.#core.topology.succession.heir(hello.parentReplica) === null || this.#host.isGivenUp(hello);
   }
 
@@ -145,7 +149,7 @@ export class Enrolment {
   }
 
   /** Writes where a known child is reached now, if that has changed. */
-  async refresh(child: Child, hello: Hello): Promise<void> {
+  async refresh(child: Child, hello: ChildHello): Promise<void> {
     const known = this.#core.topology.site(child.id);
     if (known?.url === hello.url && known.linkAddress === hello.linkAddress && known.tier === hello.tier) {
       return;
@@ -154,7 +158,7 @@ export class Enrolment {
     this.#core.wake();
   }
 
-  #record(child: Child, hello: Hello): SiteRecord {
+  #record(child: Child, hello: ChildHello): SiteRecord {
     return {
       id: child.id,
       number: child.replica,

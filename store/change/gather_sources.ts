@@ -9,25 +9,25 @@
  *     old parent itself, under a later number, by which those name it that stand below its next disk.
  */
 import type { Core } from "../core/core.ts";
-import type { Hello } from "../wire/message.ts";
+import type { ChildHello } from "../wire/message.ts";
 import type { SiteId } from "../model/ports.ts";
 import type { ReplicaNumber } from "../model/row.ts";
 
 /** A site to ask, and the incarnation that must be whole; 0: whatever is there. */
-export interface Source {
+export interface GatherSource {
   readonly site: SiteId;
   readonly replica: ReplicaNumber;
 }
 
 /** Whether what only a child's old parent had is given up. */
-export function isGivenUp({ topology }: Core, { parentReplica, moved }: Hello): boolean {
+export function isGivenUp({ topology }: Core, { parentReplica, moved }: ChildHello): boolean {
   if (moved === undefined || moved.from === "") return false;
   return moved.lost.includes(moved.from) || topology.isRemoved(moved.from) ||
     topology.succession.heir(parentReplica) === null;
 }
 
 /** The first to ask. */
-export function firstSources(core: Core, child: SiteId, hello: Hello): Source[] {
+export function firstSources(core: Core, child: SiteId, hello: ChildHello): GatherSource[] {
   const { moved } = hello;
   if (moved === undefined) return [];
   if (!isGivenUp(core, hello)) return [{ site: moved.from, replica: hello.parentReplica }];
@@ -42,13 +42,13 @@ export function firstSources(core: Core, child: SiteId, hello: Hello): Source[] 
  *
  * @param named who stood above each site that has answered, as it said.
  */
-export function sourcesAbove(core: Core, named: readonly Source[], hello: Hello): Source[] {
+export function sourcesAbove(core: Core, named: readonly GatherSource[], hello: ChildHello): GatherSource[] {
   const found = named.flatMap((source) => standing(core, source, hello) ?? []);
   return [...new Map(found.map((source) => [source.site, source])).values()];
 }
 
 /** S3; null where there is nobody who may know more. */
-function standing(core: Core, { site, replica }: Source, hello: Hello): Source | null {
+function standing(core: Core, { site, replica }: GatherSource, hello: ChildHello): GatherSource | null {
   const { topology, path, config } = core, lost = hello.moved?.lost ?? [];
   const root = path[0] ?? config.site;
   for (let length = Infinity;;) {

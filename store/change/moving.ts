@@ -7,13 +7,13 @@
  *     sessions here, and below here, have seen of it counts as taken (core.ts `takes`).
  */
 import type { Core } from "../core/core.ts";
-import type { Moved } from "../wire/message.ts";
+import type { MovedSite } from "../wire/message.ts";
 import type { SiteId } from "../model/ports.ts";
 import type { Position, ReplicaNumber } from "../model/row.ts";
 import { SYSTEM_RANGE } from "../members/topology.ts";
 
 /** The part of a hello that a parent needs who is another one than before. */
-export function broughtAlong(core: Core, parent: SiteId): Moved | undefined {
+export function broughtAlong(core: Core, parent: SiteId): MovedSite | undefined {
   const from = core.path.at(-1), { lost } = core;
   if (core.replica === 0 && lost.length > 0) return { floor: 0, from: "", siblings: [], lost };
   if (core.replica === 0 || from === undefined || from === parent) return undefined;
@@ -31,7 +31,7 @@ export function broughtAlong(core: Core, parent: SiteId): Moved | undefined {
 }
 
 /** M1: whether it still says enough. */
-export function isSaidEnough(core: Core, moved: Moved | undefined): boolean {
+export function isSaidEnough(core: Core, moved: MovedSite | undefined): boolean {
   if (moved === undefined || core.replica === 0) return true;
   return floorOf(core) <= moved.floor && (moved.from !== "" || isAllKnown(core));
 }

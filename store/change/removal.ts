@@ -24,11 +24,11 @@
  *     counts until it has brought all that it had (adoption.ts). One that came back before it heard its number is no
  *     child: it says so itself (moving.ts), since whoever gave the number may be what is removed.
  */
-import type { Removed } from "../api/api.ts";
+import type { SiteRemoval } from "../api/api.ts";
 import type { Child } from "../core/child.ts";
 import type { Core } from "../core/core.ts";
 import type { Key } from "../model/key.ts";
-import type { Hello } from "../wire/message.ts";
+import type { ChildHello } from "../wire/message.ts";
 import { unused } from "./moving.ts";
 import type { SiteId } from "../model/ports.ts";
 import { Quiet } from "../model/quiet.ts";
@@ -54,9 +54,9 @@ export class Removals {
   }
 
   /** Ends a site (R1, R4). */
-  async remove(id: SiteId): Promise<Removed> {
+  async remove(id: SiteId): Promise<SiteRemoval> {
     const core = this.#core;
-    const removed = await core.rows.lock.run(async (): Promise<Removed> => {
+    const removed = await core.rows.lock.run(async (): Promise<SiteRemoval> => {
       const { topology } = core;
       const record = topology.site(id), living = topology.living(id);
       // One that was given a number may be gone before its parent's row of it has come here; and one that was let in
@@ -97,7 +97,10 @@ export class Removals {
   /** Whether a hello is not answered (R3, R5–R8). */
   refuses(
     id: SiteId,
-    { replica, moved, parentReplica, cursor }: Pick<Hello, "replica" | "moved" | "parentReplica" | "cursor">,
+    { replica, moved, parentReplica, cursor }: Pick<
+      ChildHello,
+      "replica" | "moved" | "parentReplica" | "cursor"
+    >,
   ): boolean {
     const { topology, ports, path, config } = this.#core;
     const isNew = replica !== 0 && this.#core.isRoot && topology.incarnation(replica) === undefined;

@@ -1,6 +1,6 @@
 /** What a parent knows of one child. */
 import type { ReplicaNumber } from "../model/row.ts";
-import type { Fetch, Hello, NumberMessage } from "../wire/message.ts";
+import type { ChildHello, Fetch, NumberMessage } from "../wire/message.ts";
 import type { Mark } from "./core.ts";
 import type { Digest } from "../model/digest.ts";
 import { DIRTY_KEYS_MAX } from "../model/limits.ts";
@@ -72,7 +72,7 @@ export class Child {
   markedDown: readonly Position[] | null = null;
   markedAcked: Position = -1;
   /** A hello that came before this site was ready to answer it. */
-  hello: Hello | null = null;
+  hello: ChildHello | null = null;
   /** When it was last connected; tombstones wait for it that long plus the horizon. */
   seenAtMs: number;
   /** Tombstones it may have missed were collected: on its return it starts with empty coverage. */

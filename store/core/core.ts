@@ -21,7 +21,7 @@ import { Owed } from "./owed.ts";
 import { Pending } from "../rows/pending.ts";
 import type { SiteId } from "../model/ports.ts";
 import { Quiet } from "../model/quiet.ts";
-import { outside, type Range } from "../model/range.ts";
+import { partsOutside, type Range } from "../model/range.ts";
 import { type Incoming, Rows } from "../rows/rows.ts";
 import {
   CLOCK_TICKS_PER_MS,
@@ -278,7 +278,7 @@ export class Core {
   /** The parent can't vouch for a range any more; its rows stay, to be compared. */
   uncover(range: Range): void {
     for (const covered of this.coverage.within(range)) {
-      for (const part of outside(covered, SYSTEM_RANGE)) this.stale.add(part);
+      for (const part of partsOutside(covered, SYSTEM_RANGE)) this.stale.add(part);
     }
     this.coverage.remove(range);
   }

@@ -121,7 +121,7 @@ export class Damage implements Healer {
       throw new StoreUnavailable(
         "disk_failed",
         `the row ${
-          nameOf(key)
+          shownKey(key)
         }, which says who is who in this cluster, is damaged on the root's disk: put back a ` +
           `backup of its store`,
       );
@@ -169,7 +169,7 @@ export class Damage implements Healer {
   /** One line for what one read has met: a disk may have lost thousands of rows. */
   #note(keys: readonly Key[], became: string): void {
     if (keys.length === 0) return;
-    const row = keys.slice(0, NAMED_MAX).map(nameOf).join(", ");
+    const row = keys.slice(0, NAMED_MAX).map(shownKey).join(", ");
     this.#core.ports.note("row_damaged", { row, rows: keys.length, became });
   }
 
@@ -287,7 +287,7 @@ export class Damage implements Healer {
   /** Rows that are refused, by name. */
   get names(): string[] {
     const lost = [...this.#lost].filter(([, { place, isOver }]) => place === "nobody" && !isOver);
-    return lost.map(([key]) => nameOf(key));
+    return lost.map(([key]) => shownKey(key));
   }
 
   /** Whether a newer row is on its way to the disk for what is lost. */
@@ -330,7 +330,7 @@ const BECAME: Readonly<Record<Place, string>> = {
 export class DamagedRowError extends StoreUnavailable {
   /** @param where whose disk it is, as far as is known here. */
   constructor(where: string, readonly key: Key) {
-    const row = nameOf(key);
+    const row = shownKey(key);
     const text = `the row ${row} is damaged on ${where}, and no other site is known to have it as it was; ` +
       `writing or deleting it makes it whole`;
     super("row_damaged", text, { row });
@@ -341,7 +341,7 @@ export class DamagedRowError extends StoreUnavailable {
 export const damagedRow = (error: unknown): Key | null => error instanceof DamagedRowError ? error.key : null;
 
 /** A key for people. */
-export function nameOf(key: Key): string {
+export function shownKey(key: Key): string {
   try {
     const parts = unpackKey(key).map((part) => part instanceof Uint8Array ? `0x${part.toHex()}` : part);
     return JSON.stringify(parts, (_, part) => typeof part === "bigint" ? `${part}n` : part);

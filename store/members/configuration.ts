@@ -20,7 +20,7 @@ export interface Configuration {
 }
 
 /** What an owner has put in place of an incarnation that is over. */
-export interface Recovered {
+export interface RecoveredWard {
   readonly position: Position;
   /** The incarnation's `down` when it stood there, root first. */
   readonly down: readonly Position[];
@@ -37,7 +37,7 @@ export const recoveredKey = (replica: ReplicaNumber, owner: SiteId): Key =>
 /** The rows, as this site has them. They are written by sites only, so they are trusted. */
 export class WardRows {
   readonly #configurations = new Map<ReplicaNumber, Configuration>();
-  readonly #recovered = new Map<ReplicaNumber, Map<SiteId, Recovered>>();
+  readonly #recovered = new Map<ReplicaNumber, Map<SiteId, RecoveredWard>>();
 
   /** Something has changed since this was set to false. */
   changed = false;
@@ -51,8 +51,8 @@ export class WardRows {
       return true;
     }
     if (space !== "recovered" || typeof owner !== "string") return false;
-    const by = this.#recovered.get(replica) ?? new Map<SiteId, Recovered>();
-    this.#recovered.set(replica, by.set(owner, value as Recovered));
+    const by = this.#recovered.get(replica) ?? new Map<SiteId, RecoveredWard>();
+    this.#recovered.set(replica, by.set(owner, value as RecoveredWard));
     return true;
   }
 
@@ -60,13 +60,13 @@ export class WardRows {
   recall(
     replica: ReplicaNumber,
     configuration: Configuration | undefined,
-    recovered: Readonly<Record<SiteId, Recovered>> = {},
+    recovered: Readonly<Record<SiteId, RecoveredWard>> = {},
   ): void {
     if (configuration !== undefined && configuration.number > (this.of(replica)?.number ?? 0)) {
       this.#configurations.set(replica, configuration);
       this.changed = true;
     }
-    const by = this.#recovered.get(replica) ?? new Map<SiteId, Recovered>();
+    const by = this.#recovered.get(replica) ?? new Map<SiteId, RecoveredWard>();
     for (const [owner, found] of Object.entries(recovered)) if (!by.has(owner)) by.set(owner, found);
     if (by.size > 0) this.#recovered.set(replica, by);
   }
@@ -93,7 +93,7 @@ export class WardRows {
   }
 
   /** What owners have put in its place. */
-  recovered(replica: ReplicaNumber): ReadonlyMap<SiteId, Recovered> {
+  recovered(replica: ReplicaNumber): ReadonlyMap<SiteId, RecoveredWard> {
     return this.#recovered.get(replica) ?? new Map();
   }
 }

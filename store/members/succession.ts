@@ -14,7 +14,7 @@
 import type { ClockValue, Position, ReplicaNumber } from "../model/row.ts";
 
 /** The word of a successor: all that the incarnation had stands in the successor's journal before this word, … */
-export interface Kept {
+export interface SuccessorWord {
   /** … or in the root's up to here. */
   readonly floor: Position;
   /** The root was known to have its parent's journal up to here. */
@@ -30,7 +30,7 @@ export class Succession {
   readonly #endOf: (number: ReplicaNumber) => ClockValue | undefined;
   readonly #next = new Map<ReplicaNumber, ReplicaNumber>();
   readonly #before = new Map<ReplicaNumber, Set<ReplicaNumber>>();
-  readonly #kept = new Map<ReplicaNumber, Kept>();
+  readonly #kept = new Map<ReplicaNumber, SuccessorWord>();
   readonly #given = new Map<ReplicaNumber, ReplicaNumber>();
   readonly #unused = new Set<ReplicaNumber>();
   /** Ended with a next, and not settled. */
@@ -48,7 +48,7 @@ export class Succession {
     else this.#open.add(number);
   }
 
-  kept(number: ReplicaNumber, kept: Kept): void {
+  kept(number: ReplicaNumber, kept: SuccessorWord): void {
     this.#kept.set(number, kept);
     this.#follow(number, kept.by);
   }
@@ -80,7 +80,7 @@ export class Succession {
   }
 
   /** What its successor said that it kept of it. */
-  keptOf(number: ReplicaNumber): Kept | undefined {
+  keptOf(number: ReplicaNumber): SuccessorWord | undefined {
     return this.#kept.get(number);
   }
 

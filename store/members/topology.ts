@@ -25,7 +25,7 @@ import { holds, prefixRange, type Range } from "../model/range.ts";
 import type { ClockValue, Position, ReplicaNumber, Row } from "../model/row.ts";
 import { Succession } from "./succession.ts";
 import { VALUE_TAG } from "../model/value.ts";
-import { type Configuration, type Recovered, WardRows } from "./configuration.ts";
+import { type Configuration, type RecoveredWard, WardRows } from "./configuration.ts";
 
 export const SYSTEM_RANGE: Range = prefixRange(packKey([SYSTEM]));
 /** Rows of tables that live at the root only. */
@@ -69,7 +69,7 @@ export interface PastGroup extends Pick<Incarnation, "path" | "parent"> {
     readonly number: ReplicaNumber;
     readonly stable: ClockValue;
     readonly wards?: Configuration;
-    readonly recovered?: Readonly<Record<SiteId, Recovered>>;
+    readonly recovered?: Readonly<Record<SiteId, RecoveredWard>>;
   }[];
 }
 

@@ -159,7 +159,7 @@ export const BEAT_MS_MAX = 10_000;
 /** Four beats: one may be lost with its connection, one with the dial of the next. */
 export const SUSPECT_MS = 2_000;
 /** A process is restarted, and a link found dead and dialled again, in less (runtime/link: 5 s). */
-export const DEAD_MS = 10_000;
+export const SILENT_SITE_MS = 10_000;
 /** A site that is heard anyway is asked for its round trip this often: routes change rarely. */
 export const MEASURE_MS = 30_000;
 /** Nearer than this is taken for the same failure area: 1 ms is some 100 km, 10 ms beyond one city's power. */
@@ -207,7 +207,7 @@ export const TUPLES_WAITING_BYTES_MAX = 64 << 20;
 /** Bytes on their way to one owner that have no receipt: 25 ms at 1 Gbit/s. */
 export const OWNER_WINDOW_BYTES = 4 << 20;
 /** Entries of one packet are cut there; one payload always fits. */
-export const PACKET_BYTES_TARGET = 1 << 20;
+export const TUPLE_PACKET_BYTES_TARGET = 1 << 20;
 /** Packets without a receipt go again after this long: a link that is not down answers sooner. */
 export const PACKET_RETRY_MS = 1_000;
 export const PACKET_RETRY_MS_MAX = 8_000;

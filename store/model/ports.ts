@@ -47,7 +47,7 @@ export class DamagedRows extends Error {
 }
 
 /** One durable step of a replica: all of it is on disk when the promise resolves, or none of it ever. */
-export interface Commit {
+export interface DiskCommit {
   /** Rows to put; each replaces the row with its key, and with it that row's place in the journal. */
   readonly rows: readonly Row[];
   /** Keys whose rows are removed without trace (evicted, collected). */
@@ -84,7 +84,7 @@ export interface Storage {
   scan(range: Range, options?: ScanOptions): Promise<Row[]>;
   /** Rows with after < position ≤ upTo by position, at most `limit`. */
   journal(after: Position, upTo: Position, limit: number): Promise<Row[]>;
-  commit(commit: Commit): Promise<void>;
+  commit(commit: DiskCommit): Promise<void>;
   /** Bytes of all keys and values held. */
   bytes(): Promise<number>;
   close(): Promise<void>;

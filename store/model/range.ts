@@ -38,7 +38,7 @@ export const holds = (range: Range, key: Key): boolean => key >= range.start && 
 export const overlap = (a: Range, b: Range): boolean => a.start < b.end && b.start < a.end;
 
 /** What of a range lies below and above another. */
-export const outside = (range: Range, other: Range): Range[] =>
+export const partsOutside = (range: Range, other: Range): Range[] =>
   [
     { start: range.start, end: least(range.end, other.start) },
     { start: range.start < other.end ? other.end : range.start, end: range.end },

@@ -7,26 +7,26 @@ import sortedBtree from "sorted-btree";
 import type { Key } from "./key.ts";
 import type { Range } from "./range.ts";
 
-export interface Segment<V> extends Range {
+export interface RangeSegment<V> extends Range {
   readonly value: V;
 }
 
 export class RangeMap<V> {
   /** By start. The package is CommonJS, hence the second `default`. */
-  readonly #byStart = new sortedBtree.default<string, Segment<V>>();
+  readonly #byStart = new sortedBtree.default<string, RangeSegment<V>>();
 
   get size(): number {
     return this.#byStart.size;
   }
 
   /** The segment that holds a key. */
-  at(key: Key): Segment<V> | undefined {
+  at(key: Key): RangeSegment<V> | undefined {
     const segment = this.#byStart.getPairOrNextLower(key)?.[1];
     return segment !== undefined && key < segment.end ? segment : undefined;
   }
 
   /** The last segment that begins below a key. */
-  before(key: Key): Segment<V> | undefined {
+  before(key: Key): RangeSegment<V> | undefined {
     return this.#byStart.nextLowerPair(key)?.[1];
   }
 
@@ -36,8 +36,8 @@ export class RangeMap<V> {
   }
 
   /** Segments that share a key with a range, in key order. */
-  overlapping(range: Range): Segment<V>[] {
-    const found: Segment<V>[] = [];
+  overlapping(range: Range): RangeSegment<V>[] {
+    const found: RangeSegment<V>[] = [];
     const first = this.at(range.start);
     if (first !== undefined && first.start < range.start) found.push(first);
     this.#byStart.forRange(range.start, range.end, false, (_, segment) => {
@@ -74,7 +74,7 @@ export class RangeMap<V> {
   }
 
   /** Inserts a segment; it must overlap none. */
-  insert(segment: Segment<V>): void {
+  insert(segment: RangeSegment<V>): void {
     this.#byStart.set(segment.start, segment);
   }
 
@@ -86,7 +86,7 @@ export class RangeMap<V> {
     this.#byStart.clear();
   }
 
-  *[Symbol.iterator](): IterableIterator<Segment<V>> {
+  *[Symbol.iterator](): IterableIterator<RangeSegment<V>> {
     yield* this.#byStart.values();
   }
 }

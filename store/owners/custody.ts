@@ -11,7 +11,7 @@ import { GONE_MS } from "../model/limits.ts";
 import type { SiteId } from "../model/ports.ts";
 import type { CustodyPorts } from "./custody_ports.ts";
 import type { Standing } from "../presence/detector.ts";
-import type { Exchange, Merged } from "./exchange.ts";
+import type { Merged, TupleExchange } from "./exchange.ts";
 import { mended } from "./mend.ts";
 import type { Entry, TupleId } from "./packet.ts";
 import { Payloads } from "./payloads.ts";
@@ -24,7 +24,7 @@ const SHORT_RETRY_MS = 5_000;
 
 export class Custody {
   readonly #ports: CustodyPorts;
-  readonly #exchange: Exchange;
+  readonly #exchange: TupleExchange;
   readonly tuples = new Map<TupleId, Tuple>();
   /** Own tuples that lack owners, and those that may not change hands yet: they are looked at again. */
   readonly short = new Set<TupleId>();
@@ -37,7 +37,7 @@ export class Custody {
   #retriedMs = 0;
   readonly payloads: Payloads;
 
-  constructor(ports: CustodyPorts, exchange: Exchange) {
+  constructor(ports: CustodyPorts, exchange: TupleExchange) {
     this.#ports = ports;
     this.#exchange = exchange;
     this.payloads = new Payloads({

@@ -15,19 +15,26 @@
 import {
   OWNER_FULL_MS,
   OWNER_WINDOW_BYTES,
-  PACKET_BYTES_TARGET,
   PACKET_RETRY_MS,
   PACKET_RETRY_MS_MAX,
   PROBE_MS,
+  TUPLE_PACKET_BYTES_TARGET,
 } from "../model/limits.ts";
 import type { SiteId } from "../model/ports.ts";
-import { encodePacket, type Entry, entryBytes, type Packet, type Receipt, type TupleId } from "./packet.ts";
+import {
+  encodeTuplePacket,
+  type Entry,
+  entryBytes,
+  type Receipt,
+  type TupleId,
+  type TuplePacket,
+} from "./packet.ts";
 import type { Tuple } from "./tuple.ts";
 
 /** What became of an entry: `older`: ours is told in return; `missing`: we have no payload for it. */
 export type Merged = "taken" | "older" | "missing" | "full";
 
-export interface ExchangePorts {
+export interface TupleExchangePorts {
   readonly boot: number;
   readonly nowMs: () => number;
   readonly send: (to: SiteId, packet: Uint8Array) => Promise<void>;
@@ -94,15 +101,15 @@ export interface Outgoing {
   late(): void;
 }
 
-type Body = Partial<Omit<Packet, "boot" | "to" | "seq">>;
+type Body = Partial<Omit<TuplePacket, "boot" | "to" | "seq">>;
 
-export class Exchange {
-  readonly #ports: ExchangePorts;
+export class TupleExchange {
+  readonly #ports: TupleExchangePorts;
   readonly #peers = new Map<SiteId, Peer>();
   #seq = 0;
   #greetings = 0;
 
-  constructor(ports: ExchangePorts) {
+  constructor(ports: TupleExchangePorts) {
     this.#ports = ports;
   }
 
@@ -219,7 +226,7 @@ export class Exchange {
     return { early: () => early.forEach((send) => send()), late: () => late.forEach((send) => send()) };
   }
 
-  received(from: SiteId, packet: Packet): void {
+  received(from: SiteId, packet: TuplePacket): void {
     const peer = this.#peer(from), ports = this.#ports;
     if (packet.boot !== peer.boot) this.#rebooted(peer, packet.boot);
     // X4
@@ -310,7 +317,7 @@ export class Exchange {
     this.#ports.wake();
   }
 
-  #receipts(peer: Peer, { receipts, missing }: Packet): void {
+  #receipts(peer: Peer, { receipts, missing }: TuplePacket): void {
     const lacks = new Set(missing);
     for (const { seq, full } of receipts) {
       const flight = peer.flights.get(seq);
@@ -354,7 +361,7 @@ export class Exchange {
       answer !== null && answer.ids !== null && peer.answer !== null && flyingBytes <= OWNER_WINDOW_BYTES
     ) {
       const entries: Entry[] = [];
-      for (let bytes = 0; bytes < PACKET_BYTES_TARGET;) {
+      for (let bytes = 0; bytes < TUPLE_PACKET_BYTES_TARGET;) {
         const id = answer.ids.pop();
         if (id === undefined) break;
         const entry = this.#ports.tuple(id)?.entry();
@@ -385,7 +392,7 @@ export class Exchange {
     const { entries = [] } = body;
     const isAnswer = entries.length === 0 && body.greeting === undefined && body.list === undefined;
     const seq = isAnswer ? 0 : ++this.#seq;
-    const bytes = encodePacket({
+    const bytes = encodeTuplePacket({
       greeting: 0,
       list: 0,
       isListEnd: false,
@@ -420,7 +427,7 @@ function* cut(entries: readonly Entry[]): Generator<Entry[]> {
   for (const entry of entries) {
     part.push(entry);
     bytes += entryBytes(entry);
-    if (bytes < PACKET_BYTES_TARGET) continue;
+    if (bytes < TUPLE_PACKET_BYTES_TARGET) continue;
     yield part;
     part = [];
     bytes = 0;

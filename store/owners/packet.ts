@@ -26,7 +26,7 @@ export interface Receipt {
   readonly full: boolean;
 }
 
-export interface Packet {
+export interface TuplePacket {
   /** Drawn when the sender's process began. */
   readonly boot: number;
   /** The receiver's, as the sender knows it; 0: not yet. What refers to another one is void. */
@@ -49,7 +49,7 @@ export interface Packet {
 
 const KIND = { light: 0, full: 1, gone: 2 } as const;
 
-export function encodePacket(packet: Packet): Uint8Array<ArrayBuffer> {
+export function encodeTuplePacket(packet: TuplePacket): Uint8Array<ArrayBuffer> {
   const w = new Writer(256).uint(packet.boot).uint(packet.to).uint(packet.seq);
   w.uint(packet.greeting).uint(packet.list).flag(packet.isListEnd);
   w.list(packet.receipts, ({ seq, full }) => w.uint(seq).flag(full));
@@ -68,8 +68,8 @@ export function encodePacket(packet: Packet): Uint8Array<ArrayBuffer> {
   return w.list(packet.forget, (id) => w.text(id)).done();
 }
 
-/** @throws CodecError for anything that encodePacket does not produce, and for tuples beyond their limits. */
-export function decodePacket(bytes: Uint8Array): Packet {
+/** @throws CodecError for anything that encodeTuplePacket does not produce, and for tuples beyond their limits. */
+export function decodeTuplePacket(bytes: Uint8Array): TuplePacket {
   const r = new Reader(bytes);
   const head = {
     boot: r.uint(),

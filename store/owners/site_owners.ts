@@ -10,7 +10,7 @@
  */
 import { CodecError } from "../model/codec.ts";
 import type { Core } from "../core/core.ts";
-import { BEAT_MS, DEAD_MS, NEAR_MS, SUSPECT_MS } from "../model/limits.ts";
+import { BEAT_MS, NEAR_MS, SILENT_SITE_MS, SUSPECT_MS } from "../model/limits.ts";
 import type { TuplesMessage } from "../wire/message.ts";
 import type { SiteId, Storage } from "../model/ports.ts";
 import type { Position } from "../model/row.ts";
@@ -37,7 +37,7 @@ export const NO_OWNERS: OwnersSettings = {
   nearMs: NEAR_MS,
   beatMs: BEAT_MS,
   suspectMs: SUSPECT_MS,
-  deadMs: DEAD_MS,
+  deadMs: SILENT_SITE_MS,
   unreachable: "fail",
 };
 

@@ -25,8 +25,8 @@ import type { Clock, SiteId, Storage } from "../model/ports.ts";
 import type { Choice } from "../presence/choose.ts";
 import type { Standing, StandingChanged } from "../presence/detector.ts";
 import { Custody } from "./custody.ts";
-import { Exchange } from "./exchange.ts";
-import { decodePacket, type Entry, isTupleId, type TupleId } from "./packet.ts";
+import { TupleExchange } from "./exchange.ts";
+import { decodeTuplePacket, type Entry, isTupleId, type TupleId } from "./packet.ts";
 import { Shelf } from "./shelf.ts";
 import { Tuple } from "./tuple.ts";
 
@@ -108,7 +108,7 @@ const TICK_MS = 250;
 export class Tuples {
   readonly #ports: TuplesPorts;
   readonly #shelf: Shelf;
-  readonly #exchange: Exchange;
+  readonly #exchange: TupleExchange;
   readonly #custody: Custody;
   /** Producers, by tuple, oldest first. */
   readonly #waiters = new Map<TupleId, Waiter>();
@@ -136,7 +136,7 @@ export class Tuples {
       nowMs,
     };
     // The two know each other: what is said below is asked when both are there.
-    this.#exchange = new Exchange({
+    this.#exchange = new TupleExchange({
       ...shared,
       boot: ports.boot,
       send: ports.send,
@@ -243,7 +243,7 @@ export class Tuples {
   /** @throws CodecError for bytes that are no packet. */
   received(from: SiteId, bytes: Uint8Array): void {
     if (this.#failure !== null) return;
-    const packet = decodePacket(bytes);
+    const packet = decodeTuplePacket(bytes);
     if (this.#ports.fellows.isKnown(from)) this.#exchange.received(from, packet);
     else this.#ports.refused("packet_stranger", from);
   }

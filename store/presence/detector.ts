@@ -45,7 +45,7 @@ export interface DetectorPorts {
 }
 
 /** What is known of a watched site. */
-export interface Watched {
+export interface WatchedSite {
   readonly site: SiteId;
   readonly standing: Standing;
   /** null before it was measured. */
@@ -229,7 +229,7 @@ export class Detector {
   }
 
   /** All that are watched. */
-  list(): Watched[] {
+  list(): WatchedSite[] {
     const nowMs = this.#ports.nowMs();
     return [...this.#entries.values()].map(({ site, standing, rttMs, heardMs }) => ({
       site,

@@ -11,7 +11,7 @@
 import { Reader, Writer } from "../model/codec.ts";
 import type { Key } from "../model/key.ts";
 import { common, isEmpty, type Range } from "../model/range.ts";
-import { RangeMap, type Segment } from "../model/range_map.ts";
+import { RangeMap, type RangeSegment } from "../model/range_map.ts";
 import type { Position } from "../model/row.ts";
 
 const RECORD = "cover/";
@@ -133,7 +133,7 @@ export class Coverage {
     return this.#ranges.overlapping(range).sort((a, b) => a.value.used - b.value.used);
   }
 
-  #put(segment: Segment<Use>): void {
+  #put(segment: RangeSegment<Use>): void {
     this.#ranges.insert(segment);
     this.#record(
       RECORD + btoa(segment.start),

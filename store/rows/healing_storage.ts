@@ -9,7 +9,7 @@
  * HS2  Commits run one at a time, these and the replica's; a row that was written meanwhile is left as it is.
  */
 import type { Key } from "../model/key.ts";
-import { type Commit, DamagedRows, type ScanOptions, type Storage } from "../model/ports.ts";
+import { DamagedRows, type DiskCommit, type ScanOptions, type Storage } from "../model/ports.ts";
 import type { Range } from "../model/range.ts";
 import type { Position, Row } from "../model/row.ts";
 
@@ -63,12 +63,12 @@ export class HealingStorage implements Storage {
     return this.#inner.bytes();
   }
 
-  commit(commit: Commit): Promise<void> {
+  commit(commit: DiskCommit): Promise<void> {
     if (this.#healing !== null) return this.#commitAfter(commit);
     return this.#commit = this.#inner.commit(commit);
   }
 
-  async #commitAfter(commit: Commit): Promise<void> {
+  async #commitAfter(commit: DiskCommit): Promise<void> {
     while (this.#healing !== null) await this.#healing.catch(() => {});
     await (this.#commit = this.#inner.commit(commit));
   }

@@ -16,7 +16,7 @@ import type { Key } from "../model/key.ts";
 import { BOUNDED_ROWS } from "../model/limits.ts";
 import { Lock } from "../model/lock.ts";
 import { isMerge, joinRows, resolve } from "../model/merge.ts";
-import type { Commit, SiteId, Storage } from "../model/ports.ts";
+import type { DiskCommit, SiteId, Storage } from "../model/ports.ts";
 import { holds, keyAfter, type Range } from "../model/range.ts";
 import { RowCache } from "./row_cache.ts";
 import { compareVersions, type Position, type Row, rowBytes } from "../model/row.ts";
@@ -30,7 +30,7 @@ export interface Frozen {
   readonly changes: ReadonlyMap<Key, Row | null>;
   /** The child that each row came from; none for others. */
   readonly sources: ReadonlyMap<Key, SiteId>;
-  readonly commit: Commit;
+  readonly commit: DiskCommit;
 }
 
 export interface ListResult {

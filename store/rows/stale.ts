@@ -11,7 +11,7 @@
  */
 import { Reader, Writer } from "../model/codec.ts";
 import type { Key } from "../model/key.ts";
-import { isEmpty, isPoint, outside, type Range } from "../model/range.ts";
+import { isEmpty, isPoint, partsOutside, type Range } from "../model/range.ts";
 import { RangeMap } from "../model/range_map.ts";
 
 const RECORD = "stale/";
@@ -59,7 +59,7 @@ export class StaleRanges {
     for (const old of this.#ranges.overlapping(range)) {
       this.#ranges.remove(old);
       this.#record(RECORD + btoa(old.start), null);
-      for (const rest of outside(old, range)) this.#put(rest);
+      for (const rest of partsOutside(old, range)) this.#put(rest);
     }
   }
 

@@ -14,9 +14,9 @@
  */
 import type { Key } from "../model/key.ts";
 import { isEmpty, isPoint, type Range } from "../model/range.ts";
-import { RangeMap, type Segment } from "../model/range_map.ts";
+import { RangeMap, type RangeSegment } from "../model/range_map.ts";
 
-type Place<T> = Segment<Set<T>>;
+type Place<T> = RangeSegment<Set<T>>;
 
 export class Subscriptions<T> {
   readonly #points = new RangeMap<Set<T>>();

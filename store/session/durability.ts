@@ -11,7 +11,7 @@ import { StoreUnavailable } from "../api/api.ts";
 import type { Core } from "../core/core.ts";
 import { FEED_WAIT_MS, OWNERS_WAIT_MS } from "../model/limits.ts";
 import type { Position } from "../model/row.ts";
-import type { Source } from "../wards/source.ts";
+import type { WardSource } from "../wards/source.ts";
 
 interface Waiter {
   readonly position: Position;
@@ -24,12 +24,12 @@ interface Waiter {
 
 export class Durability {
   readonly #core: Core;
-  readonly #source: Source;
+  readonly #source: WardSource;
   #waiting: Waiter[] = [];
   #recorded: (() => void)[] = [];
   #failure: Error | null = null;
 
-  constructor(core: Core, source: Source) {
+  constructor(core: Core, source: WardSource) {
     this.#core = core;
     this.#source = source;
   }

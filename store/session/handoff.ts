@@ -39,15 +39,15 @@ import { OlderDisk, sourceLost, wentBack } from "../core/lost.ts";
 import { newerRow } from "../model/merge.ts";
 import type { Key } from "../model/key.ts";
 import { CARRY_BYTES_MAX, CLOCK_AHEAD_MS_MAX, LEFT_MS, WAIT_MS_MAX } from "../model/limits.ts";
-import { type Ask, type Carry, wireBytes, type WireRow } from "../wire/message.ts";
+import { type Carry, type RowsAsk, wireBytes, type WireRow } from "../wire/message.ts";
 import { CLOCK_TICKS_PER_MS, type Position, type ReplicaNumber, unixMs } from "../model/row.ts";
 import type { SiteId } from "../model/ports.ts";
 import { firstId } from "../model/question.ts";
 import { Relays } from "../tree/relays.ts";
-import { recoveryOf, type Standing } from "../wards/recovery.ts";
+import { recoveryOf, type TokenStanding } from "../wards/recovery.ts";
 import type { Wards } from "../wards/wards.ts";
 
-export interface Arrival {
+export interface ArrivingSession {
   readonly how: "same" | "nothing" | "carry" | "wait";
   readonly rows: number;
   readonly bytes: number;
@@ -55,10 +55,10 @@ export interface Arrival {
   readonly path: readonly (Position | null)[];
 }
 
-type Asking = Pick<Ask, "replica" | "depth" | "need" | "rows" | "trace">;
+type Asking = Pick<RowsAsk, "replica" | "depth" | "need" | "rows" | "trace">;
 
 /** Whether a token's incarnation is over, and what that means for it. */
-type Ended = { readonly kind: "living" | "safe" } | Standing;
+type Ended = { readonly kind: "living" | "safe" } | TokenStanding;
 
 interface Source {
   readonly site: SiteId;
@@ -92,7 +92,7 @@ export class Handoff {
    *
    * @throws StoreUnavailable `source_lost`, `source_unreachable`.
    */
-  arrive(presented: TokenState, trace: string): Arrival | Promise<Arrival> {
+  arrive(presented: TokenState, trace: string): ArrivingSession | Promise<ArrivingSession> {
     const core = this.#core, token = this.#ofLast(presented);
     if (token === null) throw sourceLost(core, presented);
     if (token.replica !== core.replica && !core.clock.admits(token.clock)) throw this.#ahead(token);
@@ -151,7 +151,7 @@ export class Handoff {
    *
    * @throws StoreUnavailable `source_unreachable` where it has not by then.
    */
-  async whole(token: TokenState): Promise<Arrival | null> {
+  async whole(token: TokenState): Promise<ArrivingSession | null> {
     const { topology } = this.#core, open = { ...token, open: true };
     if (token.replica === this.#core.replica) return await this.arrive(token, "");
     if (topology.ended(token.replica) !== undefined) return await this.#left(token);
@@ -164,7 +164,7 @@ export class Handoff {
   }
 
   /** H14 */
-  async #left(token: TokenState): Promise<Arrival | null> {
+  async #left(token: TokenState): Promise<ArrivingSession | null> {
     const core = this.#core, { replica } = core;
     let standing = this.#leftOf(token);
     const isOver = () => core.replica !== replica || (standing = this.#leftOf(token)) !== "coming";
@@ -285,9 +285,9 @@ export class Handoff {
   }
 
   /** @param isOwn only its source itself answers, and an incarnation that is over is lost (H14). */
-  async #waitOrCarry(presented: TokenState, trace: string, isOwn = false): Promise<Arrival> {
+  async #waitOrCarry(presented: TokenState, trace: string, isOwn = false): Promise<ArrivingSession> {
     const core = this.#core;
-    const outcome = Promise.withResolvers<Arrival>();
+    const outcome = Promise.withResolvers<ArrivingSession>();
     outcome.promise.catch(() => {});
     const { replica } = core;
     let asked: ReplicaNumber | null = null, carrying = false;
@@ -459,7 +459,7 @@ export class Handoff {
     carry: Carry,
     token: TokenState,
     source: Source,
-  ): Promise<Arrival | StoreUnavailable | null> {
+  ): Promise<ArrivingSession | StoreUnavailable | null> {
     const core = this.#core, { replica } = core;
     const rows = carry.rows.filter((row) => !core.isCollectable(row));
     const old = await core.rows.lock.run(async () => {
@@ -491,7 +491,7 @@ export class Handoff {
   // ── The source and the inner sites ──
 
   /** Answers for the rows pending here, or passes on what came from below with them added (bottom-up, C2). */
-  async asked(from: SiteId, ask: Ask): Promise<void> {
+  async asked(from: SiteId, ask: RowsAsk): Promise<void> {
     const ended = ask.trace === "" ? undefined : this.#core.ports.traced?.(ask.trace, "handoff");
     try {
       await this.#answer(from, ask);
@@ -500,7 +500,7 @@ export class Handoff {
     }
   }
 
-  async #answer(from: SiteId, ask: Ask): Promise<void> {
+  async #answer(from: SiteId, ask: RowsAsk): Promise<void> {
     const core = this.#core, sinceMs = core.steady.nowMs();
     // Asked by the destination itself, not by a child that was: so this must be the source, or above a source that
     // is stood in for. Whose incarnation that is may not be known here yet, on a blank disk.
@@ -557,7 +557,7 @@ export class Handoff {
   }
 
   /** All rows pending towards the common ancestor, as of one head, joined with those from below. */
-  #snapshot(ask: Ask): Promise<{ rows: WireRow[]; need: Position; head: Position }> {
+  #snapshot(ask: RowsAsk): Promise<{ rows: WireRow[]; need: Position; head: Position }> {
     const core = this.#core;
     return core.rows.lock.run(async () => {
       const floor = core.reach[ask.depth]?.top ?? 0;

@@ -1,19 +1,19 @@
 /** Several tokens of one session, as one: it has seen what any of them names. */
 import type { TokenState } from "../api/api.ts";
-import type { Arrival } from "./handoff.ts";
+import type { ArrivingSession } from "./handoff.ts";
 import type { Position } from "../model/row.ts";
-import type { Identity } from "./session.ts";
+import type { SessionIdentity } from "./session.ts";
 
 /** From what needed least to what needed most. */
-const ORDER: readonly Arrival["how"][] = ["same", "nothing", "wait", "carry"];
+const ORDER: readonly ArrivingSession["how"][] = ["same", "nothing", "wait", "carry"];
 
 /** What a session is that came with these tokens, and how it came; `depth` is that of this site. */
 export function mergedArrival(
   first: TokenState,
   tokens: readonly TokenState[],
-  arrivals: readonly Arrival[],
+  arrivals: readonly ArrivingSession[],
   depth: number,
-): { readonly identity: Identity; readonly arrival: Arrival } {
+): { readonly identity: SessionIdentity; readonly arrival: ArrivingSession } {
   const identity = {
     id: first.session,
     sequence: Math.max(...tokens.map((token) => token.sequence)),
@@ -27,7 +27,7 @@ export function mergedArrival(
       0,
     );
   });
-  const sum = (of: (arrival: Arrival) => number) =>
+  const sum = (of: (arrival: ArrivingSession) => number) =>
     arrivals.reduce((total, arrival) => total + of(arrival), 0);
   return { identity, arrival: { how, path, rows: sum((a) => a.rows), bytes: sum((a) => a.bytes) } };
 }

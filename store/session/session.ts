@@ -32,7 +32,7 @@ import {
   type WriteResult,
 } from "../api/api.ts";
 import type { Core } from "../core/core.ts";
-import type { Arrival } from "./handoff.ts";
+import type { ArrivingSession } from "./handoff.ts";
 import { sourceLost } from "../core/lost.ts";
 import type { Key } from "../model/key.ts";
 import { BOUNDED_ROWS, CLOCK_AHEAD_MS_MAX, WAIT_MS_MAX } from "../model/limits.ts";
@@ -52,7 +52,7 @@ import type { Uplink } from "../tree/uplink.ts";
 import type { Footprint, Warming } from "./warming.ts";
 
 /** What a session needs of its replica. */
-export interface SessionHost {
+export interface SessionReplica {
   readonly core: Core;
   readonly uplink: Uplink | null;
   /** null for the host's own reads and writes. */
@@ -61,24 +61,24 @@ export interface SessionHost {
   durable(position: Position): Promise<void>;
   isDurable(position: Position): boolean;
   /** Another token comes to a session that is here (handoff.ts). @throws StoreUnavailable */
-  arrive(token: TokenState, trace: string): Arrival | Promise<Arrival>;
+  arrive(token: TokenState, trace: string): ArrivingSession | Promise<ArrivingSession>;
   /** All that the incarnation of a token wrote comes, told or not (handoff.ts H14). @throws StoreUnavailable */
-  whole(token: TokenState): Promise<Arrival | null>;
+  whole(token: TokenState): Promise<ArrivingSession | null>;
   /** It has come: the clock that it stands for here. */
-  arrived(token: TokenState, arrival: Arrival): ClockValue;
+  arrived(token: TokenState, arrival: ArrivingSession): ClockValue;
 }
 
-export interface Identity {
+export interface SessionIdentity {
   readonly id: Uint8Array;
   readonly sequence: number;
   readonly clock: number;
 }
 
-export class Session implements AttachedSession {
+export class StoreSession implements AttachedSession {
   readonly id: Uint8Array;
   readonly how: AttachedSession["how"];
   readonly carried: { readonly rows: number; readonly bytes: number };
-  readonly #host: SessionHost;
+  readonly #host: SessionReplica;
   readonly #core: Core;
   #footprint: Footprint | undefined;
   #sequence: number;
@@ -99,9 +99,9 @@ export class Session implements AttachedSession {
   #highest: Position = 0;
 
   constructor(
-    host: SessionHost,
-    identity: Identity,
-    arrival: Omit<Arrival, "how"> & { how: AttachedSession["how"] },
+    host: SessionReplica,
+    identity: SessionIdentity,
+    arrival: Omit<ArrivingSession, "how"> & { how: AttachedSession["how"] },
   ) {
     this.#host = host;
     this.#core = host.core;
@@ -121,7 +121,7 @@ export class Session implements AttachedSession {
   }
 
   /** In the positions of this site and those above it. */
-  #pathOf({ path }: Pick<Arrival, "path">): (Position | null)[] {
+  #pathOf({ path }: Pick<ArrivingSession, "path">): (Position | null)[] {
     const { depth } = this.#core;
     const here: (Position | null)[] = [];
     for (let j = 0; j < depth; j++) here.push(path[j] ?? (path.length > j ? null : 0));
@@ -142,7 +142,7 @@ export class Session implements AttachedSession {
   /** E7; false where nothing arrives. */
   async #takeIn(
     token: TokenState,
-    arrive: () => Arrival | Promise<Arrival | null>,
+    arrive: () => ArrivingSession | Promise<ArrivingSession | null>,
   ): Promise<boolean> {
     const core = this.#core;
     for (;;) {
@@ -159,7 +159,7 @@ export class Session implements AttachedSession {
     }
   }
 
-  #take(arrival: Arrival, token: TokenState): void {
+  #take(arrival: ArrivingSession, token: TokenState): void {
     const core = this.#core, clock = this.#host.arrived(token, arrival), came = this.#pathOf(arrival);
     if (this.#replica !== core.replica) throw new Error("a token was taken in at another incarnation (E7)");
     this.#path = this.#path.map((position, depth) => {

@@ -27,7 +27,7 @@ export const TOKEN_CHARS_MAX = 256;
 /** As the cookie that carries it; every answer renews it. */
 export const TOKEN_LIFETIME_MS = 30 * 24 * 3_600_000;
 /** A secret shorter than this can be guessed. */
-export const SECRET_BYTES_MIN = 16;
+export const TOKEN_SECRET_BYTES_MIN = 16;
 
 const FORMAT = 0x01;
 const SESSION_BYTES = 16;
@@ -87,8 +87,10 @@ const derive = (secret: Uint8Array, purpose: string, bytes: number): Buffer =>
  */
 export function deriveKeyRing(secrets: readonly Uint8Array[], fingerprint?: Uint8Array): KeyRing {
   const keys = secrets.map((secret): SealingKey => {
-    if (secret.length < SECRET_BYTES_MIN) {
-      throw new RangeError(`a cluster secret has at least ${SECRET_BYTES_MIN} bytes, not ${secret.length}`);
+    if (secret.length < TOKEN_SECRET_BYTES_MIN) {
+      throw new RangeError(
+        `a cluster secret has at least ${TOKEN_SECRET_BYTES_MIN} bytes, not ${secret.length}`,
+      );
     }
     return {
       id: derive(secret, "token key id", 4),

@@ -17,7 +17,7 @@ import type { Key } from "../model/key.ts";
 import { EAGER_MS, MARK_IDLE_MS, MARK_MS_MIN, MARK_MS_PER_CHILD } from "../model/limits.ts";
 import { FlushReads } from "./flush_reads.ts";
 import { Least } from "../model/least.ts";
-import type { Claim, Feed, Fetch, Hello, Message, Push } from "../wire/message.ts";
+import type { ChildHello, Claim, Feed, Fetch, Message, Push } from "../wire/message.ts";
 import type { SiteId } from "../model/ports.ts";
 import { isEmpty, overlap, pointRange, type Range } from "../model/range.ts";
 import { Removals } from "../change/removal.ts";
@@ -82,7 +82,7 @@ export class Downlinks {
       durable: () => host.durable(),
       ready: () => this.answerEarly().catch((error) => core.ports.fatal(error)),
     });
-    const isGivenUp = (hello: Hello) => this.adoptions.isGivenUp(hello);
+    const isGivenUp = (hello: ChildHello) => this.adoptions.isGivenUp(hello);
     this.#enrolment = new Enrolment(core, { ...host, isGivenUp });
   }
 
@@ -245,13 +245,13 @@ export class Downlinks {
    * Nobody waits for it: it may take a number from above, for long, and this site may be moved below that child
    * meanwhile, which is then the way to the number.
    */
-  #joins(child: Child, hello: Hello): void {
+  #joins(child: Child, hello: ChildHello): void {
     this.#hello(child, hello).then(() => this.removals.sweep()).catch((error) =>
       this.#core.ports.fatal(error)
     );
   }
 
-  async #hello(child: Child, hello: Hello): Promise<void> {
+  async #hello(child: Child, hello: ChildHello): Promise<void> {
     const core = this.#core;
     child.welcomed = false;
     child.sending = false;
@@ -313,7 +313,7 @@ export class Downlinks {
     }
   }
 
-  #welcome(child: Child, hello: Hello, anew: boolean): void {
+  #welcome(child: Child, hello: ChildHello, anew: boolean): void {
     const core = this.#core;
     this.#subscriptions.removeAll(child);
     const refused: Range[] = [];

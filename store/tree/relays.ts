@@ -11,7 +11,7 @@
  */
 import type { Core } from "../core/core.ts";
 import { WAIT_MS_MAX } from "../model/limits.ts";
-import type { Ask, Message } from "../wire/message.ts";
+import type { Message, RowsAsk } from "../wire/message.ts";
 import type { SiteId } from "../model/ports.ts";
 
 /** Sends carries in turn. */
@@ -25,7 +25,12 @@ export class Relays {
   }
 
   /** @param sinceMs when the ask came here, by the steady clock. */
-  async send(to: SiteId, message: Message, ask: Pick<Ask, "to" | "replica">, sinceMs: number): Promise<void> {
+  async send(
+    to: SiteId,
+    message: Message,
+    ask: Pick<RowsAsk, "to" | "replica">,
+    sinceMs: number,
+  ): Promise<void> {
     const key = `${ask.to} ${ask.replica}`;
     for (let before = this.#underWay.get(key); before !== undefined; before = this.#underWay.get(key)) {
       await before;

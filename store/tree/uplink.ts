@@ -31,7 +31,7 @@ import {
   type Feed,
   type Fetched,
   type Message,
-  type Moved,
+  type MovedSite,
   type Welcome,
   type WireRow,
 } from "../wire/message.ts";
@@ -58,7 +58,7 @@ export class Uplink {
   #welcomed = false;
   #sending = false;
   /** The last hello, as far as what it says may change before it is answered (moving.ts M1). */
-  #said: { readonly moved: Moved | undefined; readonly coverage: readonly Range[] } = {
+  #said: { readonly moved: MovedSite | undefined; readonly coverage: readonly Range[] } = {
     moved: undefined,
     coverage: [],
   };

@@ -18,11 +18,11 @@ import type { TokenState } from "../api/api.ts";
 import type { Core } from "../core/core.ts";
 import type { ClockValue, ReplicaNumber, Row } from "../model/row.ts";
 import { encodeJson, type Topology } from "../members/topology.ts";
-import { type Recovered, recoveredKey } from "../members/configuration.ts";
+import { recoveredKey, type RecoveredWard } from "../members/configuration.ts";
 import type { Keeper } from "./keeper.ts";
 import type { Ward } from "./ward.ts";
 
-export class Recovery {
+export class WardRecovery {
   readonly #core: Core;
   readonly #keeper: Keeper;
   readonly #stableOwn: () => ClockValue;
@@ -79,7 +79,7 @@ export class Recovery {
       const [old, ...olds] = await core.rows.lookup([key, ...rows.map((row) => row.key)]);
       rows.forEach((row, i) => core.rows.apply(olds[i], { ...row, known: core.depth }));
       if (rows.length > 0) core.takes(causesAt);
-      const recovered: Recovered = {
+      const recovered: RecoveredWard = {
         position: isWhole ? ward?.position ?? 0 : 0,
         down: ward?.down ?? [],
         config: ward?.settled ?? 0,
@@ -109,7 +109,7 @@ export class Recovery {
 }
 
 /** Where a token of an incarnation that is over stands. */
-export type Standing =
+export type TokenStanding =
   /** Its common ancestor's stable clock has to reach this. */
   | { readonly kind: "recovered"; readonly clock: ClockValue }
   /** An owner has not said yet what it has. */
@@ -117,7 +117,7 @@ export type Standing =
   | { readonly kind: "lost" };
 
 /** Y4 */
-export function recoveryOf(topology: Topology, token: TokenState): Standing {
+export function recoveryOf(topology: Topology, token: TokenState): TokenStanding {
   let at: ReplicaNumber = token.replica, least = token.path.at(-1) ?? 0, clock = token.clock;
   let isOpen = token.open;
   for (;;) {
@@ -140,7 +140,7 @@ function bestOf(
   replica: ReplicaNumber,
   least: number,
   isOpen: boolean,
-): Recovered | "unknown" | "lost" {
+): RecoveredWard | "unknown" | "lost" {
   const { wards } = topology;
   const configuration = wards.of(replica);
   if (configuration === undefined) return "lost";

@@ -54,7 +54,7 @@ export interface SourceHost {
 const same = (a: readonly SiteId[], b: readonly SiteId[]): boolean =>
   a.length === b.length && a.every((id) => b.includes(id));
 
-export class Source {
+export class WardSource {
   readonly #core: Core;
   readonly #host: SourceHost;
   readonly #links = new Map<SiteId, OwnerLink>();

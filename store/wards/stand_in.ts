@@ -19,7 +19,7 @@ import type { TokenState } from "../api/api.ts";
 import { newestClock } from "../core/clock_guard.ts";
 import type { Core } from "../core/core.ts";
 import { STAND_IN_AFTER_MS, STAND_IN_MS_MAX, WAIT_MS_MAX } from "../model/limits.ts";
-import type { Ask, Carry } from "../wire/message.ts";
+import type { Carry, RowsAsk } from "../wire/message.ts";
 import type { SiteId } from "../model/ports.ts";
 import { firstId } from "../model/question.ts";
 import { newerRow } from "../model/merge.ts";
@@ -33,7 +33,7 @@ import type { Newest, StandIn, StoodIn } from "../wire/ward_message.ts";
 /** Asks a living site for what it has, as the next on the way up; null: no answer in time. */
 export type AskLiving = (
   to: SiteId,
-  ask: Pick<Ask, "replica" | "depth" | "need" | "rows" | "trace">,
+  ask: Pick<RowsAsk, "replica" | "depth" | "need" | "rows" | "trace">,
 ) => Promise<Carry | null>;
 
 /** Of the question that is answered for somebody else. */

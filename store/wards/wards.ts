@@ -10,10 +10,10 @@ import type { Frozen } from "../rows/rows.ts";
 import type { ClockValue } from "../model/row.ts";
 import { Keeper } from "./keeper.ts";
 import type { WardTalk } from "../wire/ward_message.ts";
-import { Recovery } from "./recovery.ts";
+import { WardRecovery } from "./recovery.ts";
 import { Regain } from "./regain.ts";
 import { Retake } from "./retake.ts";
-import { Source, SOURCE_RECORD, type SourceHost } from "./source.ts";
+import { SOURCE_RECORD, type SourceHost, WardSource } from "./source.ts";
 import { type Around, type AskLiving, StandIns } from "./stand_in.ts";
 
 export interface WardsHost extends SourceHost {
@@ -26,20 +26,20 @@ export interface WardsHost extends SourceHost {
 export class Wards {
   readonly #core: Core;
   readonly #host: WardsHost;
-  readonly source: Source;
+  readonly source: WardSource;
   readonly keeper: Keeper;
   readonly #standIns: StandIns;
-  readonly #recovery: Recovery;
+  readonly #recovery: WardRecovery;
   readonly #retake: Retake;
   readonly #regain: Regain;
 
   constructor(core: Core, host: WardsHost) {
     this.#core = core;
     this.#host = host;
-    this.source = new Source(core, host);
+    this.source = new WardSource(core, host);
     this.keeper = new Keeper(core, host.afterCommit);
     this.#standIns = new StandIns(core, this.keeper);
-    this.#recovery = new Recovery(core, this.keeper, host.stableOwn);
+    this.#recovery = new WardRecovery(core, this.keeper, host.stableOwn);
     this.#retake = new Retake(core, {
       ask: (owner, wanted) => this.#standIns.ask(owner, wanted),
       fail: host.fail,

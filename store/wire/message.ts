@@ -29,13 +29,13 @@ import {
   type WardTalk,
   writeWardBody,
 } from "./ward_message.ts";
-import { readRows, type WireRow, writeRows } from "./wire_row.ts";
+import { readWireRows, type WireRow, writeWireRows } from "./wire_row.ts";
 
 export type { Claim } from "./claim.ts";
 export { chunks, shareRows, wireBytes, type WireRow } from "./wire_row.ts";
 
 /** A child introduces itself: who it is, how far its copy of our journal goes, and what it covers. */
-export interface Hello {
+export interface ChildHello {
   readonly kind: "hello";
   /** 0: a blank disk that needs a number. */
   readonly replica: ReplicaNumber;
@@ -47,11 +47,11 @@ export interface Hello {
   readonly linkAddress: string;
   readonly coverage: readonly Range[];
   /** Its last parent was another site (adoption.ts); mostly absent. */
-  readonly moved?: Moved;
+  readonly moved?: MovedSite;
 }
 
 /** What a site brings along that comes from under another parent. */
-export interface Moved {
+export interface MovedSite {
   /** The root's journal had arrived at it up to here. */
   readonly floor: Position;
   /** The parent it had, where some of what that one fed it is not known at the root; else "". */
@@ -115,7 +115,7 @@ export interface Fetch {
   /** 0: the whole range. */
   readonly limit: number;
   readonly reverse: boolean;
-  /** As in {@link Ask}: of the first who waits for it. */
+  /** As in {@link RowsAsk}: of the first who waits for it. */
   readonly trace: string;
 }
 
@@ -156,7 +156,7 @@ export interface NumberMessage {
 }
 
 /** PROTOCOL C1, C2: asks `replica`'s site, then each inner site up to below depth `depth`, for pending rows. */
-export interface Ask {
+export interface RowsAsk {
   readonly kind: "ask";
   readonly id: number;
   /** Who wants the answer. */
@@ -241,7 +241,7 @@ export interface Gathered {
 }
 
 export type Message =
-  | Hello
+  | ChildHello
   | Welcome
   | Push
   | Feed
@@ -250,7 +250,7 @@ export type Message =
   | Drop
   | Eager
   | NumberMessage
-  | Ask
+  | RowsAsk
   | Carry
   | Again
   | Warm
@@ -307,7 +307,7 @@ export function encodeMessage(message: Message): Uint8Array<ArrayBuffer> {
       ).done();
     case "push":
       w.uint(message.upTo).uint(message.stable).uint(message.floor).uint(message.clock).flag(message.more);
-      return writeRows(w, message.rows).done();
+      return writeWireRows(w, message.rows).done();
     case "feed":
       w.uint(message.upTo).uint(message.clock).list(message.down, (p) => w.uint(p));
       w.list(message.stable, (c) => w.uint(c)).list(
@@ -315,13 +315,13 @@ export function encodeMessage(message: Message): Uint8Array<ArrayBuffer> {
         ([own, theirs]) => w.uint(own).uint(theirs),
       );
       w.uint(message.acked).uint(message.watermark).flag(message.isFull).flag(message.more);
-      return writeRows(w, message.rows).done();
+      return writeWireRows(w, message.rows).done();
     case "fetch":
       w.uint(message.id).uint(message.limit).flag(message.reverse);
       return writeTrace(writeRange(w, message.range), message.trace).done();
     case "fetched":
       writeRange(w.uint(message.id).flag(message.more).flag(message.refused), message.range);
-      return writeRows(w, message.rows).done();
+      return writeWireRows(w, message.rows).done();
     case "drop":
       return writeRange(w, message.range).done();
     case "eager":
@@ -331,10 +331,10 @@ export function encodeMessage(message: Message): Uint8Array<ArrayBuffer> {
       return writeClaim(w.uint(message.id).uint(message.replica), message.claim).done();
     case "ask":
       w.uint(message.id).text(message.to).uint(message.replica).uint(message.depth).uint(message.need);
-      return writeTrace(writeRows(w, message.rows), message.trace).done();
+      return writeTrace(writeWireRows(w, message.rows), message.trace).done();
     case "carry":
       w.uint(message.id).byte(OUTCOMES.indexOf(message.outcome)).uint(message.need).uint(message.clock);
-      return writeRows(w, message.rows).done();
+      return writeWireRows(w, message.rows).done();
     case "warm":
       return w.bytes(message.session).done();
     case "footprint":
@@ -349,7 +349,7 @@ export function encodeMessage(message: Message): Uint8Array<ArrayBuffer> {
       return w.uint(message.id).uint(message.replica).done();
     case "gathered":
       w.uint(message.id).uint(message.need).uint(message.clock).text(message.parent);
-      return writeRows(w.uint(message.parentReplica).flag(message.more), message.rows).done();
+      return writeWireRows(w.uint(message.parentReplica).flag(message.more), message.rows).done();
   }
 }
 
@@ -398,7 +398,7 @@ function readBody(kind: Message["kind"], r: Reader): Message {
         floor: r.uint(),
         clock: r.uint(),
         more: r.flag(),
-        rows: readRows(r),
+        rows: readWireRows(r),
       };
     case "feed":
       return {
@@ -412,7 +412,7 @@ function readBody(kind: Message["kind"], r: Reader): Message {
         watermark: r.uint(),
         isFull: r.flag(),
         more: r.flag(),
-        rows: readRows(r),
+        rows: readWireRows(r),
       };
     case "fetch":
       return {
@@ -430,7 +430,7 @@ function readBody(kind: Message["kind"], r: Reader): Message {
         more: r.flag(),
         refused: r.flag(),
         range: readRange(r),
-        rows: readRows(r),
+        rows: readWireRows(r),
       };
     case "drop":
       return { kind, range: readRange(r) };
@@ -447,7 +447,7 @@ function readBody(kind: Message["kind"], r: Reader): Message {
         replica: r.uint(),
         depth: r.uint(),
         need: r.uint(),
-        rows: readRows(r),
+        rows: readWireRows(r),
         trace: readTrace(r),
       };
     case "carry":
@@ -457,7 +457,7 @@ function readBody(kind: Message["kind"], r: Reader): Message {
         outcome: readOutcome(r),
         need: r.uint(),
         clock: r.uint(),
-        rows: readRows(r),
+        rows: readWireRows(r),
       };
     case "warm":
       return { kind, session: r.bytes() };
@@ -474,15 +474,15 @@ function readBody(kind: Message["kind"], r: Reader): Message {
     case "gathered":
       return {
         ...{ kind, id: r.uint(), need: r.uint(), clock: r.uint(), parent: r.text(), parentReplica: r.uint() },
-        ...{ more: r.flag(), rows: readRows(r) },
+        ...{ more: r.flag(), rows: readWireRows(r) },
       };
   }
 }
 
-const writeMoved = (w: Writer, { floor, from, siblings, lost }: Moved): Writer =>
+const writeMoved = (w: Writer, { floor, from, siblings, lost }: MovedSite): Writer =>
   w.uint(floor).text(from).list(siblings, (site) => w.text(site)).list(lost, (site) => w.text(site));
 
-const readMoved = (r: Reader): Moved => ({
+const readMoved = (r: Reader): MovedSite => ({
   floor: r.uint(),
   from: r.text(),
   siblings: r.list(() => r.text()),

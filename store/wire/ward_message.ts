@@ -9,7 +9,7 @@
  */
 import { CodecError, type Reader, type Writer } from "../model/codec.ts";
 import type { ClockValue, Position, ReplicaNumber, Row } from "../model/row.ts";
-import { readRows, writeRows } from "./wire_row.ts";
+import { readWireRows, writeWireRows } from "./wire_row.ts";
 
 /** The source's journal past `after`, up to a head: what is not known to be in the root's, own rows and its subtree's. */
 export interface WardMessage {
@@ -109,12 +109,12 @@ export const isWardTalk = <M extends { readonly kind: string }>(message: M | War
 /** Rows with their positions. */
 export function writeWardRows(w: Writer, rows: readonly Row[]): Writer {
   w.list(rows, (row) => w.uint(row.position));
-  return writeRows(w, rows);
+  return writeWireRows(w, rows);
 }
 
 export function readWardRows(r: Reader): Row[] {
   const positions = r.list(() => r.uint());
-  const rows = readRows(r);
+  const rows = readWireRows(r);
   if (rows.length !== positions.length) throw new CodecError("rows of a ward lack their positions");
   return rows.map((row, i) => ({ ...row, position: positions[i] ?? 0 }));
 }

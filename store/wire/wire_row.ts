@@ -13,7 +13,7 @@ export function shareRows(rows: readonly WireRow[]): void {
   if (!encoded.has(rows)) encoded.set(rows, null);
 }
 
-export function writeRows(w: Writer, rows: readonly WireRow[]): Writer {
+export function writeWireRows(w: Writer, rows: readonly WireRow[]): Writer {
   const known = encoded.get(rows);
   if (known === undefined) return writeEach(w, rows);
   const bytes = known ?? writeEach(new Writer(4_096), rows).done();
@@ -29,7 +29,7 @@ function writeEach(w: Writer, rows: readonly WireRow[]): Writer {
   });
 }
 
-export function readRows(r: Reader): WireRow[] {
+export function readWireRows(r: Reader): WireRow[] {
   return r.list(() => ({
     key: r.key(),
     clock: r.uint(),

@@ -8,7 +8,7 @@ import { SystemClock } from "../../runtime/site/system_ports.ts";
 import { TUPLE_BYTES_MAX, TUPLE_ID_BYTES_MAX, TUPLES_WAITING_BYTES_MAX } from "../../store/model/limits.ts";
 import { chooseOwners, OwnersError } from "../../store/presence/choose.ts";
 import type { Standing, StandingChanged } from "../../store/presence/detector.ts";
-import { decodePacket } from "../../store/owners/packet.ts";
+import { decodeTuplePacket } from "../../store/owners/packet.ts";
 import { TupleRefused, Tuples } from "../../store/owners/tuples.ts";
 import type { Storage } from "../../store/model/ports.ts";
 import type { StorageSubject } from "./storage_contract.ts";
@@ -109,7 +109,7 @@ class Site {
         group.packets.push({
           from: id,
           to,
-          entries: decodePacket(packet).entries.length,
+          entries: decodeTuplePacket(packet).entries.length,
           bytes: packet.length,
         });
         setImmediate(() => {

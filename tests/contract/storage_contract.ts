@@ -6,7 +6,7 @@
  */
 import assert from "node:assert/strict";
 import { type Key, packKey } from "../../store/model/key.ts";
-import type { Commit, Storage } from "../../store/model/ports.ts";
+import type { DiskCommit, Storage } from "../../store/model/ports.ts";
 import { pointRange, prefixRange, type Range, WHOLE } from "../../store/model/range.ts";
 import type { Row } from "../../store/model/row.ts";
 
@@ -35,7 +35,11 @@ export function row(
 }
 
 /** A step from what differs from an empty one. */
-export const step = (rows: Row[], drop: Key[] = [], records: [string, Uint8Array | null][] = []): Commit => ({
+export const step = (
+  rows: Row[],
+  drop: Key[] = [],
+  records: [string, Uint8Array | null][] = [],
+): DiskCommit => ({
   rows,
   drop,
   records: new Map(records),

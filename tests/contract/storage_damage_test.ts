@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { DatabaseSync } from "node:sqlite";
-import { rowBytes } from "../../runtime/storage/memory.ts";
+import { countedBytes } from "../../runtime/storage/memory.ts";
 import { type Key, packKey } from "../../store/model/key.ts";
 import { DamagedRows, type Storage } from "../../store/model/ports.ts";
 import { WHOLE } from "../../store/model/range.ts";
@@ -196,7 +196,10 @@ for (const engine of ["sqlite", "denokv"]) {
       const check = async (storage: Storage) => {
         assert.deepEqual(await storage.scan(WHOLE), [again, whole]);
         assert.deepEqual(await storage.journal(0, 10, 10), [whole, again]);
-        assert.equal(await storage.bytes(), [again, whole].reduce((sum, each) => sum + rowBytes(each), 0));
+        assert.equal(
+          await storage.bytes(),
+          [again, whole].reduce((sum, each) => sum + countedBytes(each), 0),
+        );
       };
       await storage.close();
       for (let open = 0; open < 2; open++) {

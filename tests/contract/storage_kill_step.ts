@@ -1,7 +1,7 @@
 /** The numbered steps of the tests that kill and cut: step n sets every row and the record to n. */
 import assert from "node:assert/strict";
 import { packKey } from "../../store/model/key.ts";
-import type { Commit, Storage } from "../../store/model/ports.ts";
+import type { DiskCommit, Storage } from "../../store/model/ports.ts";
 import { WHOLE } from "../../store/model/range.ts";
 import { row, step } from "./storage_contract.ts";
 
@@ -10,7 +10,7 @@ export const KILL_ROWS = 10;
 const LARGE_BYTES = 200_000;
 
 /** Step n; each seventh is large. */
-export function numberedStep(n: number, large = n % 7 === 0): Commit {
+export function numberedStep(n: number, large = n % 7 === 0): DiskCommit {
   const text = `${n}`.padEnd(large ? LARGE_BYTES : 8);
   const rows = Array.from(
     { length: KILL_ROWS },

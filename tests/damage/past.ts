@@ -6,7 +6,7 @@
  *      `stopped` as they stopped in order.
  */
 import { join } from "node:path";
-import { type Home, HomeError, type Opened } from "../../functions/sessions/home/mod.ts";
+import { type Home, HomeError, type OpenedSession } from "../../functions/sessions/home/mod.ts";
 import { keepParent } from "../../runtime/site/parent_file.ts";
 import { StoreUnavailable } from "../../store/api/api.ts";
 import { packKey } from "../../store/model/key.ts";
@@ -145,7 +145,7 @@ export async function read(
 }
 
 /** The entries of an opened session, as its checkpoint and its log say. */
-export function entriesOf({ checkpoint, log }: Opened): string[] {
+export function entriesOf({ checkpoint, log }: OpenedSession): string[] {
   const base = checkpoint === null ? [] : JSON.parse(textOf(checkpoint.bytes)) as string[];
   return [...base, ...log.map(({ bytes }) => textOf(bytes))];
 }

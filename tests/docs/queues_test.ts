@@ -1,8 +1,8 @@
 /** The page on queues has every queue of the code, with its bound as the code has it. */
 import { strict as assert } from "node:assert";
 import { join, relative, resolve } from "node:path";
-import { DEFAULT_LIMITS as LINK } from "../../runtime/link/limits.ts";
-import { DEFAULT_LIMITS as ISOLATE } from "../../runtime/isolate/limits.ts";
+import { DEFAULT_LINK_LIMITS as LINK } from "../../runtime/link/limits.ts";
+import { DEFAULT_ISOLATE_LIMITS as ISOLATE } from "../../runtime/isolate/limits.ts";
 
 const ROOT = resolve(import.meta.dirname ?? ".", "..", "..");
 const RUNTIME = join(ROOT, "runtime");

@@ -4,9 +4,9 @@ import {
   ArchiveError,
   ArchiveReader,
   assertSigned,
-  encodeHead,
+  type BackupManifest,
+  encodeArchiveHead,
   fingerprintOf,
-  type Manifest,
   PART_NAMES,
 } from "../../runtime/backup/archive.ts";
 import { type Dice, mutateBytes, mutateJson, same } from "./dice.ts";
@@ -22,7 +22,7 @@ function fileOf(number: number, secret = SECRET): Uint8Array {
     ["homes/rows.db", new Uint8Array(300 * number).fill(number)],
     ["store/rows.db", new Uint8Array(1_000).map((_, at) => at * number)],
   ];
-  const manifest: Manifest = {
+  const manifest: BackupManifest = {
     ...{ site: `edge-${number}`, parent: "core-1", tier: "edge", engine: "sqlite", release: "1.0.0" },
     ...{
       at: "2026-11-23T10:00:00.000Z",
@@ -37,7 +37,7 @@ function fileOf(number: number, secret = SECRET): Uint8Array {
       sha256: createHash("sha256").update(bytes).digest("hex"),
     })),
   };
-  return joined([encodeHead(manifest, secret), ...contents.map(([, bytes]) => bytes)]);
+  return joined([encodeArchiveHead(manifest, secret), ...contents.map(([, bytes]) => bytes)]);
 }
 
 function joined(parts: readonly Uint8Array[]): Uint8Array {
@@ -121,7 +121,7 @@ function manifestOf(dice: Dice, original: Uint8Array, other: Uint8Array): string
     new Uint8Array(32),
     original.subarray(-2_000),
   ]);
-  let manifest: Manifest | undefined;
+  let manifest: BackupManifest | undefined;
   try {
     new ArchiveReader({ manifest: (found) => void (manifest = found) }).push(file);
   } catch (error) {

@@ -1,7 +1,7 @@
 /** What the client library reads that others wrote: lists of sites, and what an earlier page or program has kept. */
 import { KeptPeer } from "../../functions/client/kept_peer.ts";
 import { listedSites } from "../../functions/client/site_list.ts";
-import { MemoryStorage } from "../../functions/client/storage.ts";
+import { MemoryClientStorage } from "../../functions/client/storage.ts";
 import { type Channel, HostSide } from "../../functions/sessions/attach/mod.ts";
 import { mutateBytes, mutateJson, same } from "./dice.ts";
 import { Finding, type Target } from "./target.ts";
@@ -50,7 +50,7 @@ const LOG = [Uint8Array.of(0, 2, ...new Uint8Array(30)), Uint8Array.of(2, ...new
 
 /** What is kept of a peer. */
 async function keptPeer(): Promise<[string, Uint8Array][]> {
-  const storage = new MemoryStorage();
+  const storage = new MemoryClientStorage();
   const peer = await KeptPeer.open(storage, "/table");
   peer?.head({ identity: { id: "peer-1", key: new Uint8Array(32).fill(7) }, epoch: 3, received: 12 }, 5);
   for (const sequence of [5, 6, 7]) peer?.message(sequence, Uint8Array.of(0, 0x60 + sequence));
@@ -83,7 +83,7 @@ export const keptPeers: Target = {
           ];
         }
         if (dice.below(4) === 0) kept.splice(dice.below(kept.length), 1);
-        const peer = await KeptPeer.open(new MemoryStorage(kept), "/table");
+        const peer = await KeptPeer.open(new MemoryClientStorage(kept), "/table");
         const saved = peer?.saved ?? null;
         if (saved === null) return "nothing";
         const sent: Uint8Array[] = [];

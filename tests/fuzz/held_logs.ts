@@ -23,7 +23,7 @@ import {
   HostFeeds,
   HostLog,
   openHostLog,
-  Series,
+  SealedSeries,
   tagOf,
 } from "../../functions/sessions/sealed/mod.ts";
 import { anyToHome, anyToHost } from "../functions/sessions/attach/frame_arbitrary.ts";
@@ -53,7 +53,7 @@ const turned = async () => {
 
 /** What a home of epoch 1 gave a host: a whole record, and one for each commit. */
 function sealed(receiver: string, commits: number): Uint8Array[] {
-  const series = Series.whole(start(receiver, 1, 1), { ...BLANK, pieces: [] });
+  const series = SealedSeries.whole(start(receiver, 1, 1), { ...BLANK, pieces: [] });
   return [series.first, ...Array.from({ length: commits }, (_, i) => series.next([pieceAt(i + 1, 1)]))];
 }
 
@@ -391,12 +391,12 @@ function attemptAsHome(dice: Dice, corpus: readonly Uint8Array<ArrayBuffer>[]): 
       );
     }
     const isWelcomed = host.stage === "open";
-    let series = Series.whole(start("a", Math.max(1, host.epoch), ++salt), { ...BLANK, pieces: [] });
+    let series = SealedSeries.whole(start("a", Math.max(1, host.epoch), ++salt), { ...BLANK, pieces: [] });
     let entry = 0, next = dice.below(8) > 0 ? series.first : null;
     for (let i = 1 + dice.below(8); i > 0; i--) {
       if (dice.below(8) === 0) {
         const again = start("a", dice.pick([1, host.epoch || 1, host.epoch + 1]), ++salt);
-        series = Series.further(again, { tag: series.tag, after: entry, pieces: [] });
+        series = SealedSeries.further(again, { tag: series.tag, after: entry, pieces: [] });
         next = series.first;
       }
       const record = next ?? series.next([pieceAt(++entry, host.epoch || 1)]);

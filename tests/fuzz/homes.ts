@@ -1,6 +1,6 @@
 /** Homes of stateful sessions: what sites say to each other about them. */
 import fc from "fast-check";
-import { decodePacket, encodePacket, type Packet } from "../../functions/sessions/log/packet.ts";
+import { decodeLogPacket, encodeLogPacket, type LogPacket } from "../../functions/sessions/log/packet.ts";
 import { CodecError } from "../../store/model/codec.ts";
 import { anyPacket } from "../functions/sessions/log/packet_arbitrary.ts";
 import { mutateBytes, same } from "./dice.ts";
@@ -15,18 +15,18 @@ export const homes: Target = {
   reaches: ["message_malformed", "canonical"],
   quick: 5_000,
   open(seed) {
-    const corpus = fc.sample(anyPacket, { numRuns: CORPUS, seed }).map(encodePacket);
+    const corpus = fc.sample(anyPacket, { numRuns: CORPUS, seed }).map(encodeLogPacket);
     return {
       attempt(dice) {
         const mutant = Uint8Array.from(mutateBytes(dice, dice.pick(corpus), dice.pick(corpus)));
-        let packet: Packet;
+        let packet: LogPacket;
         try {
-          packet = decodePacket(mutant);
+          packet = decodeLogPacket(mutant);
         } catch (error) {
           if (error instanceof CodecError) return error.code;
           throw error;
         }
-        if (!same(encodePacket(packet), mutant)) throw new Finding(`another form was read: ${mutant}`);
+        if (!same(encodeLogPacket(packet), mutant)) throw new Finding(`another form was read: ${mutant}`);
         return "canonical";
       },
     };

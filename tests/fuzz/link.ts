@@ -2,14 +2,14 @@
  * Links: records, frames and handshakes, changed on their way.
  */
 import { createHash } from "node:crypto";
-import { encodeHead } from "../../runtime/link/body.ts";
+import { encodeBodyHead } from "../../runtime/link/body.ts";
 import { type ByteConnection, closeQuietly, writeAll } from "../../runtime/link/byte_connection.ts";
 import { Connection } from "../../runtime/link/connection.ts";
 import { zeroCounters } from "../../runtime/link/counters.ts";
 import { Emulation } from "../../runtime/link/emulation.ts";
-import { encodeFrame, FRAME } from "../../runtime/link/frame.ts";
+import { encodeFrame, LINK_FRAME } from "../../runtime/link/frame.ts";
 import { introduce, receiveIntroduction } from "../../runtime/link/handshake.ts";
-import { DEFAULT_LIMITS } from "../../runtime/link/limits.ts";
+import { DEFAULT_LINK_LIMITS } from "../../runtime/link/limits.ts";
 import { connectionPair } from "../../runtime/link/memory_transport.ts";
 import { ProtocolViolation, RecordReader, RecordWriter } from "../../runtime/link/record.ts";
 import { Wire } from "../../runtime/link/wire.ts";
@@ -122,19 +122,31 @@ export const records: Target = {
 /** Frames as a member sends them: the corpus that is mutated. */
 function corpus(): Uint8Array[][] {
   const open = (id: number, flags: number) =>
-    encodeHead({ type: FRAME.open, id, flags, kind: bytes("http"), head: bytes("head") });
+    encodeBodyHead({ type: LINK_FRAME.open, id, flags, kind: bytes("http"), head: bytes("head") });
   return [
-    [encodeFrame(FRAME.message, [], bytes("one")), encodeFrame(FRAME.message, [], new Uint8Array(0))],
     [
-      encodeFrame(FRAME.messageBegin, [40_000], new Uint8Array(32_768)),
-      encodeFrame(FRAME.ping, [7]),
-      encodeFrame(FRAME.messagePart, [], new Uint8Array(40_000 - 32_768)),
+      encodeFrame(LINK_FRAME.message, [], bytes("one")),
+      encodeFrame(LINK_FRAME.message, [], new Uint8Array(0)),
     ],
-    [open(2, 1), open(4, 0), encodeFrame(FRAME.data, [4], bytes("body")), encodeFrame(FRAME.dataLast, [4])],
-    [open(6, 0), encodeFrame(FRAME.stop, [6]), encodeFrame(FRAME.reset, [6], new Uint8Array([2, 65]))],
-    [encodeFrame(FRAME.answer, [1], new Uint8Array([0, 1, 2])), encodeFrame(FRAME.credit, [1, 5])],
-    [encodeFrame(FRAME.dataLast, [1], bytes("answer")), encodeFrame(FRAME.pong, [1])],
-    [encodeFrame(FRAME.messageCredit, [100]), encodeFrame(FRAME.goodbye, [], bytes("bye"))],
+    [
+      encodeFrame(LINK_FRAME.messageBegin, [40_000], new Uint8Array(32_768)),
+      encodeFrame(LINK_FRAME.ping, [7]),
+      encodeFrame(LINK_FRAME.messagePart, [], new Uint8Array(40_000 - 32_768)),
+    ],
+    [
+      open(2, 1),
+      open(4, 0),
+      encodeFrame(LINK_FRAME.data, [4], bytes("body")),
+      encodeFrame(LINK_FRAME.dataLast, [4]),
+    ],
+    [
+      open(6, 0),
+      encodeFrame(LINK_FRAME.stop, [6]),
+      encodeFrame(LINK_FRAME.reset, [6], new Uint8Array([2, 65])),
+    ],
+    [encodeFrame(LINK_FRAME.answer, [1], new Uint8Array([0, 1, 2])), encodeFrame(LINK_FRAME.credit, [1, 5])],
+    [encodeFrame(LINK_FRAME.dataLast, [1], bytes("answer")), encodeFrame(LINK_FRAME.pong, [1])],
+    [encodeFrame(LINK_FRAME.messageCredit, [100]), encodeFrame(LINK_FRAME.goodbye, [], bytes("bye"))],
   ];
 }
 
@@ -155,7 +167,7 @@ function connectionOn(near: ByteConnection, emulation: Emulation, key: Uint8Arra
       leftover: new Uint8Array(0),
     },
     dialer: true,
-    limits: { ...DEFAULT_LIMITS, messageBytesMax: MESSAGE_BYTES_MAX, requestsMax: 10 },
+    limits: { ...DEFAULT_LINK_LIMITS, messageBytesMax: MESSAGE_BYTES_MAX, requestsMax: 10 },
     counters: zeroCounters(),
     nowMs: () => performance.now(),
     handlers: {

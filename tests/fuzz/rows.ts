@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { CodecError } from "../../store/model/codec.ts";
 import { keyBytes, KeyError, keyFromBytes, packKey, unpackKey } from "../../store/model/key.ts";
 import { decodeMessage, encodeMessage, type Message } from "../../store/wire/message.ts";
-import { decodePacket, encodePacket, type Packet } from "../../store/owners/packet.ts";
+import { decodeTuplePacket, encodeTuplePacket, type TuplePacket } from "../../store/owners/packet.ts";
 import { anyPacket } from "../store/owners/packet_arbitrary.ts";
 import { keyParts } from "../store/model/key_arbitrary.ts";
 import { anyMessage } from "../store/wire/message_arbitrary.ts";
@@ -69,18 +69,18 @@ export const packets: Target = {
   reaches: ["message_malformed", "canonical"],
   quick: 5_000,
   open(seed) {
-    const corpus = fc.sample(anyPacket, { numRuns: CORPUS, seed }).map(encodePacket);
+    const corpus = fc.sample(anyPacket, { numRuns: CORPUS, seed }).map(encodeTuplePacket);
     return {
       attempt(dice) {
         const mutant = Uint8Array.from(mutateBytes(dice, dice.pick(corpus), dice.pick(corpus)));
-        let packet: Packet;
+        let packet: TuplePacket;
         try {
-          packet = decodePacket(mutant);
+          packet = decodeTuplePacket(mutant);
         } catch (error) {
           if (error instanceof CodecError) return error.code;
           throw error;
         }
-        if (!same(encodePacket(packet), mutant)) throw new Finding(`another form was read: ${mutant}`);
+        if (!same(encodeTuplePacket(packet), mutant)) throw new Finding(`another form was read: ${mutant}`);
         return "canonical";
       },
     };

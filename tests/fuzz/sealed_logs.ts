@@ -4,7 +4,7 @@ import {
   encodeSummary,
   HostLog,
   openHostLog,
-  Series,
+  SealedSeries,
 } from "../../functions/sessions/sealed/mod.ts";
 import { CodecError } from "../../store/model/codec.ts";
 import { mutateBytes, same } from "./dice.ts";
@@ -18,14 +18,14 @@ const salt = (number: number) => new Uint8Array(16).fill(number);
 /** A log of some homes, record by record. */
 function recordsOf(): Uint8Array[] {
   const records: Uint8Array[] = [];
-  let series = Series.whole({ secret: SECRET, of: OF, epoch: 1, salt: salt(1) }, {
+  let series = SealedSeries.whole({ secret: SECRET, of: OF, epoch: 1, salt: salt(1) }, {
     ...{ seed: new Uint8Array(32), version: "v1", base: null, parts: [], pieces: [] },
   });
   records.push(series.first);
   for (let at = 1; at <= PIECES; at++) {
     if (at % 8 === 0) {
       const start = { secret: SECRET, of: OF, epoch: at, salt: salt(at) };
-      series = Series.further(start, { tag: series.tag, after: at - 1, pieces: [] });
+      series = SealedSeries.further(start, { tag: series.tag, after: at - 1, pieces: [] });
       records.push(series.first);
     }
     const bytes = new Uint8Array(at).fill(at);

@@ -1,7 +1,12 @@
 /** Backups against the vectors of docs/protocol/backups.md, which backups.py makes by itself. */
 import assert from "node:assert/strict";
 import { z } from "zod";
-import { ArchiveReader, encodeHead, fingerprintOf, type Manifest } from "../../runtime/backup/archive.ts";
+import {
+  ArchiveReader,
+  type BackupManifest,
+  encodeArchiveHead,
+  fingerprintOf,
+} from "../../runtime/backup/archive.ts";
 import { runPython, storedVectors } from "./python.ts";
 
 const vectors = z.strictObject({
@@ -17,7 +22,7 @@ const vectors = z.strictObject({
 for (const { says, secret, secrets, contents, file } of vectors.backups) {
   Deno.test(`a backup is that of the document: ${says}`, () => {
     const parts = new Map<string, string>(), signer = Uint8Array.fromHex(secret);
-    let found: Manifest | undefined;
+    let found: BackupManifest | undefined;
     const reader = new ArchiveReader({
       manifest: (manifest, isSignedBy) => {
         found = manifest;
@@ -32,7 +37,7 @@ for (const { says, secret, secrets, contents, file } of vectors.backups) {
     assert.equal(manifest, found);
     assert.deepEqual(Object.fromEntries(parts), contents);
     assert.deepEqual(manifest.secrets, secrets.map((hex) => fingerprintOf(Uint8Array.fromHex(hex))));
-    const head = encodeHead(manifest, signer);
+    const head = encodeArchiveHead(manifest, signer);
     assert.equal(head.toHex(), whole.subarray(0, head.length).toHex());
   });
 }

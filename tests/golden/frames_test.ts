@@ -1,9 +1,9 @@
 /** The link protocol against its test vectors, which tests/golden/frames.py computes from the document alone. */
 import { strict as assert } from "node:assert";
 import { createHash } from "node:crypto";
-import { encodeHead } from "../../runtime/link/body.ts";
+import { encodeBodyHead } from "../../runtime/link/body.ts";
 import { zeroCounters } from "../../runtime/link/counters.ts";
-import { encodeFrame, FRAME } from "../../runtime/link/frame.ts";
+import { encodeFrame, LINK_FRAME } from "../../runtime/link/frame.ts";
 import {
   decodeAcceptorHello,
   decodeDialerHello,
@@ -14,7 +14,7 @@ import {
   encodeDialerProof,
   encodeVerdict,
 } from "../../runtime/link/hello.ts";
-import { DEFAULT_LIMITS } from "../../runtime/link/limits.ts";
+import { DEFAULT_LINK_LIMITS } from "../../runtime/link/limits.ts";
 import { errorByte } from "../../runtime/link/link_error.ts";
 import { MessageSender } from "../../runtime/link/messages.ts";
 import { deriveKeys, transcript, verdictProof } from "../../runtime/link/proof.ts";
@@ -98,7 +98,7 @@ Deno.test("golden frames: keys and records are the document's, and are read back
 
 Deno.test("golden frames: every frame is the document's, byte for byte", () => {
   const parts = new RecordWriter(new Uint8Array(32));
-  const sender = new MessageSender(DEFAULT_LIMITS, zeroCounters());
+  const sender = new MessageSender(DEFAULT_LINK_LIMITS, zeroCounters());
   sender.push(utf8("store"));
   sender.push(new Uint8Array(32_769).fill(0xab));
   parts.begin();
@@ -108,22 +108,28 @@ Deno.test("golden frames: every frame is the document's, byte for byte", () => {
     message: stored.slice(0, 9),
     messageBegin: stored.slice(9, 9 + 8 + 32_768),
     messagePart: stored.slice(9 + 8 + 32_768),
-    messageCredit: encodeFrame(FRAME.messageCredit, [1_048_576]),
-    open: encodeHead({ type: FRAME.open, id: 1, flags: 0, kind: utf8("http"), head: utf8("head") }),
-    openBodiless: encodeHead({ type: FRAME.open, id: 3, flags: 1, kind: utf8("admin"), head: utf8("") }),
-    answer: encodeHead({ type: FRAME.answer, id: 1, flags: 0, head: utf8("answer") }),
-    data: encodeFrame(FRAME.data, [1], utf8("bytes")),
-    dataLast: encodeFrame(FRAME.dataLast, [1]),
-    stop: encodeFrame(FRAME.stop, [1]),
+    messageCredit: encodeFrame(LINK_FRAME.messageCredit, [1_048_576]),
+    open: encodeBodyHead({ type: LINK_FRAME.open, id: 1, flags: 0, kind: utf8("http"), head: utf8("head") }),
+    openBodiless: encodeBodyHead({
+      type: LINK_FRAME.open,
+      id: 3,
+      flags: 1,
+      kind: utf8("admin"),
+      head: utf8(""),
+    }),
+    answer: encodeBodyHead({ type: LINK_FRAME.answer, id: 1, flags: 0, head: utf8("answer") }),
+    data: encodeFrame(LINK_FRAME.data, [1], utf8("bytes")),
+    dataLast: encodeFrame(LINK_FRAME.dataLast, [1]),
+    stop: encodeFrame(LINK_FRAME.stop, [1]),
     reset: encodeFrame(
-      FRAME.reset,
+      LINK_FRAME.reset,
       [1],
       new Uint8Array([errorByte("cancelled"), ...utf8("given up \u2713")]),
     ),
-    credit: encodeFrame(FRAME.credit, [1, 262_144]),
-    ping: encodeFrame(FRAME.ping, [7]),
-    pong: encodeFrame(FRAME.pong, [7]),
-    goodbye: encodeFrame(FRAME.goodbye, [], utf8("the site stops")),
+    credit: encodeFrame(LINK_FRAME.credit, [1, 262_144]),
+    ping: encodeFrame(LINK_FRAME.ping, [7]),
+    pong: encodeFrame(LINK_FRAME.pong, [7]),
+    goodbye: encodeFrame(LINK_FRAME.goodbye, [], utf8("the site stops")),
   };
   for (const [name, expected] of Object.entries(golden.frames)) {
     const bytes = ours[name as keyof typeof golden.frames];

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { z } from "zod";
-import { decodePacket, encodePacket, type Packet } from "../../functions/sessions/log/packet.ts";
+import { decodeLogPacket, encodeLogPacket, type LogPacket } from "../../functions/sessions/log/packet.ts";
 import { runPython, storedVectors } from "./python.ts";
 
 const Vectors = z.strictObject({
@@ -29,8 +29,8 @@ Deno.test("golden homes: the stored vectors are those of the independent impleme
 
 Deno.test("golden homes: packets have the bytes that the document gives", () => {
   for (const { bytes, packet } of vectors.packets) {
-    const wanted = filled(packet) as Packet;
-    assert.equal(Buffer.from(encodePacket(wanted)).toString("hex"), bytes);
-    assert.deepEqual(decodePacket(Uint8Array.from(Buffer.from(bytes, "hex"))), wanted);
+    const wanted = filled(packet) as LogPacket;
+    assert.equal(Buffer.from(encodeLogPacket(wanted)).toString("hex"), bytes);
+    assert.deepEqual(decodeLogPacket(Uint8Array.from(Buffer.from(bytes, "hex"))), wanted);
   }
 });

@@ -4,7 +4,7 @@ import { Buffer } from "node:buffer";
 import { z } from "zod";
 import type { LogCopy } from "../../functions/sessions/log/asks.ts";
 import { markAfter, NO_STATE } from "../../functions/sessions/log/state_parts.ts";
-import { openHostLog, Series } from "../../functions/sessions/sealed/mod.ts";
+import { openHostLog, SealedSeries } from "../../functions/sessions/sealed/mod.ts";
 import { runPython, storedVectors } from "./python.ts";
 
 const hex = z.string().transform((text) => Uint8Array.from(Buffer.from(text, "hex")));
@@ -52,13 +52,13 @@ Deno.test("golden sealed logs: the stored vectors are those of the independent i
 Deno.test("golden sealed logs: records have the bytes that the document gives", () => {
   for (const { secret, name, receiver, steps, records } of logs) {
     const of = { name, receiver };
-    let series: Series | null = null;
+    let series: SealedSeries | null = null;
     const made = steps.map((step) => {
       if (step.kind === "pieces") return series?.next(step.pieces);
       const start = { secret, of, epoch: step.epoch, salt: step.salt };
       series = step.kind === "whole"
-        ? Series.whole(start, logOf(step))
-        : Series.further(start, { ...step, tag: series?.tag ?? new Uint8Array() });
+        ? SealedSeries.whole(start, logOf(step))
+        : SealedSeries.further(start, { ...step, tag: series?.tag ?? new Uint8Array() });
       return series.first;
     });
     assert.deepEqual(made.map((one) => Buffer.from(one ?? [])), records.map((one) => Buffer.from(one)));

@@ -17,8 +17,8 @@ import { StoreUnavailable } from "../../store/api/api.ts";
 import type { Key } from "../../store/model/key.ts";
 import {
   type Clock,
-  type Commit,
   DamagedRows,
+  type DiskCommit,
   type ScanOptions,
   type Storage,
 } from "../../store/model/ports.ts";
@@ -42,7 +42,7 @@ export interface SimDiskOptions {
 }
 
 interface Under {
-  readonly commit: Commit;
+  readonly commit: DiskCommit;
   readonly cancel: () => void;
   /** The rows that were shown early, as they were before. */
   readonly before: Map<Key, Row | undefined>;
@@ -64,7 +64,7 @@ export class SimDisk implements Storage {
   #dead = false;
   #failed: string | null = null;
   /** The commit that failed: what the disk has kept of it is unknown until the next start (D3). */
-  #doubtful: Commit | null = null;
+  #doubtful: DiskCommit | null = null;
   #slowness = 1;
   /** Commits that resolved, for probes and checkers. */
   commits = 0;
@@ -155,7 +155,7 @@ export class SimDisk implements Storage {
     return this.#read(() => this.#rows.bytes);
   }
 
-  commit(commit: Commit): Promise<void> {
+  commit(commit: DiskCommit): Promise<void> {
     if (this.#dead) return never();
     if (this.#failed !== null) return Promise.reject(failure(this.#failed));
     if (this.#under !== null) {
@@ -192,7 +192,7 @@ export class SimDisk implements Storage {
   }
 
   /** D2: some rows show at a drawn time before the end. */
-  #showEarly(commit: Commit, before: Map<Key, Row | undefined>, delayMs: number): () => void {
+  #showEarly(commit: DiskCommit, before: Map<Key, Row | undefined>, delayMs: number): () => void {
     const { clock, random } = this.#options;
     if (commit.rows.length === 0 || random() >= (this.#options.earlyChance ?? 0.25)) return () => {};
     const rows = commit.rows.slice(0, 1 + Math.floor(random() * commit.rows.length));
@@ -248,7 +248,7 @@ async function turns(random: () => number): Promise<void> {
 }
 
 /** The caller may reuse its arrays once the call returned; its rows are values. */
-const copy = (commit: Commit, put: (row: Row) => Row): Commit => ({
+const copy = (commit: DiskCommit, put: (row: Row) => Row): DiskCommit => ({
   rows: commit.rows.map(put),
   drop: [...commit.drop],
   records: new Map(commit.records),

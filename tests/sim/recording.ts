@@ -9,7 +9,7 @@
  */
 import { Reader } from "../../store/model/codec.ts";
 import { type Key, packKey, unpackKey } from "../../store/model/key.ts";
-import type { Commit, ScanOptions, SiteId, Storage } from "../../store/model/ports.ts";
+import type { DiskCommit, ScanOptions, SiteId, Storage } from "../../store/model/ports.ts";
 import { holds, prefixRange, type Range } from "../../store/model/range.ts";
 import type { Position, Row } from "../../store/model/row.ts";
 import { readWardRows } from "../../store/wire/ward_message.ts";
@@ -145,7 +145,7 @@ export class RecordingStorage implements Storage {
     return this.#disk.close();
   }
 
-  async commit(commit: Commit): Promise<void> {
+  async commit(commit: DiskCommit): Promise<void> {
     const { keyspace, record, nowMs, clockMs, site, passed } = this.#options;
     const own = this.#options.rows === undefined ? [] : [...commit.rows];
     const rows = commit.rows.flatMap((row) => keyspace.seen(row) ?? []);

@@ -6,7 +6,7 @@
  */
 import { SESSION_SLOT, type SessionSlot } from "../../functions/class/session_slot.ts";
 import type { Commit, OpenSession, SessionSink } from "../../functions/sessions/turn/mod.ts";
-import { SessionStore } from "../../functions/sessions/turn/session_store.ts";
+import { ProgramStore } from "../../functions/sessions/turn/session_store.ts";
 import { type LoopHost, TurnLoop } from "../../functions/sessions/turn/turn_loop.ts";
 import type { ChannelSink, FollowedChannel } from "../../runtime/isolate/mod.ts";
 import type { Draws } from "../sim/random.ts";
@@ -220,7 +220,7 @@ export class Isolates {
           slot.making = undefined;
         }
       },
-      envOf: (program) => new SessionStore(program),
+      envOf: (program) => new ProgramStore(program),
     };
   }
 

@@ -9,7 +9,7 @@ import type { LiveVersion } from "../../runtime/deploy/mod.ts";
 import { appSpace } from "../../runtime/gateway/session_store.ts";
 import type { LinkReply, LinkRequest } from "../../runtime/gateway/link_requests.ts";
 import { EgressRules } from "../../runtime/isolate/egress_rules.ts";
-import { DEFAULT_LIMITS } from "../../runtime/isolate/limits.ts";
+import { DEFAULT_ISOLATE_LIMITS } from "../../runtime/isolate/limits.ts";
 import { HttpOrigins, ORIGIN_KIND, type OriginAsker } from "../../runtime/origins/http_origins.ts";
 import { KeptOutcomes } from "../../runtime/origins/kept_outcomes.ts";
 import {
@@ -27,7 +27,7 @@ import { Whereabouts } from "../../runtime/stateful/whereabouts.ts";
 import type { HostServices } from "../../runtime/stateful/host_services.ts";
 import { SessionHost } from "../../runtime/stateful/session_host.ts";
 import { Standbys } from "../../runtime/stateful/standbys.ts";
-import { codeOf, versionOfLog } from "../../runtime/stateful/versions.ts";
+import { replayCode, versionOfLog } from "../../runtime/stateful/versions.ts";
 import type { AttachedSession, Replica } from "../../store/api/api.ts";
 import type { SiteId } from "../../store/model/ports.ts";
 import { CLOCK_EPOCH_MS, CLOCK_TICKS_PER_MS } from "../../store/model/row.ts";
@@ -61,7 +61,7 @@ const SECRETS = [Uint8Array.from({ length: 32 }, (_, i) => i + 1)] as const;
 const LIMITS = { keyBytes: 2048, valueBytes: 1 << 20, atomicMutations: 1000, atomicBytes: 4 << 20 };
 const prepared = (live: LiveVersion) => ({
   ...{ space: appSpace(APP), writes: undefined, strayLog: () => {}, highest: 0 },
-  app: { ...live, limits: DEFAULT_LIMITS, vars: {}, fetchHosts: [] },
+  app: { ...live, limits: DEFAULT_ISOLATE_LIMITS, vars: {}, fetchHosts: [] },
 });
 
 /** Of a session's program behind it. */
@@ -287,7 +287,7 @@ export class SiteProcess {
       ...{ wantsAny: () => hasStandbys, wants: () => hasStandbys },
       codeOf: (_, copy) => {
         const version = versionOfLog(copy);
-        return Promise.resolve({ version, code: codeOf(version) });
+        return Promise.resolve({ version, code: replayCode(version) });
       },
       follow: (_name, _version, session, sink) => this.followers.follow(null, session, sink),
       fellows: {

@@ -13,7 +13,7 @@ import {
 } from "../../functions/sessions/turn/call_bytes.ts";
 import { chainName } from "../../functions/sessions/turn/event.ts";
 import type { Program } from "../../functions/sessions/turn/program.ts";
-import type { SessionStore } from "../../functions/sessions/turn/session_store.ts";
+import type { ProgramStore } from "../../functions/sessions/turn/session_store.ts";
 import type { TurnLoop } from "../../functions/sessions/turn/turn_loop.ts";
 import type { WhenThrown } from "../../functions/class/when_thrown.ts";
 import { decodeValue, encodeValue } from "../../functions/values/value.ts";
@@ -122,7 +122,7 @@ export function digest(before: number, what: string): number {
 }
 
 /** See the file's header. */
-export class Whole extends Session<SessionStore> {
+export class Whole extends Session<ProgramStore> {
   static whenThrown: WhenThrown = "reject";
   said = 0;
   chain = 0;

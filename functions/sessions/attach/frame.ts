@@ -5,7 +5,7 @@
 import type { Peer } from "../turn/event.ts";
 
 /** By what a host can do next. */
-export type Retry = "fix" | "retry" | "reset";
+export type PeerRetry = "fix" | "retry" | "reset";
 
 /** Who a host side comes back as. */
 export interface PeerIdentity {
@@ -15,7 +15,7 @@ export interface PeerIdentity {
 }
 
 /** The first frame of every channel. */
-export interface Hello {
+export interface PeerHello {
   readonly kind: "hello";
   readonly peer: Peer["kind"];
   /** Null: it was never welcomed. */
@@ -86,12 +86,12 @@ export interface Refused {
   readonly code: string;
   readonly message: string;
   /** `retry`: the peer is what it was, another channel may do. Else this peer is over; `reset`: begin as a new one. */
-  readonly retry: Retry;
+  readonly retry: PeerRetry;
 }
 
 /** From a host to a home. */
 export type ToHome =
-  | Hello
+  | PeerHello
   | MessageFrame
   | AckFrame
   | Leave

@@ -9,7 +9,7 @@
  * FR2  A payload is a view of the bytes that it came in; a record, which is kept, is not.
  */
 import { CodecError, Reader, Writer } from "../../../store/model/codec.ts";
-import type { Data, Hello, PeerIdentity, ToHome, ToHost } from "./frame.ts";
+import type { Data, PeerHello, PeerIdentity, ToHome, ToHost } from "./frame.ts";
 import * as limits from "./limits.ts";
 
 const DATA = 0x80, BYTES = 0x40, INCREMENT = 0x20, SEQUENCE_MASK = 0x1f;
@@ -157,7 +157,7 @@ export function cut(value: string, bytesMax: number): string {
   return new TextDecoder().decode(bytes.subarray(0, bytesMax)).replace(/(?<!\ufffd)\ufffd+$/, "");
 }
 
-function writeHello(w: Writer, hello: Hello): Writer {
+function writeHello(w: Writer, hello: PeerHello): Writer {
   w.byte(TO_HOME.hello).uint(limits.FRAMES_VERSION).byte(PEERS.indexOf(hello.peer));
   w.uint(hello.instance).uint(hello.attempt).flag(hello.identity !== null);
   if (hello.identity !== null) {
@@ -284,15 +284,15 @@ function text(r: Reader, bytesMax: number): string {
 }
 
 function readIdentity(r: Reader): PeerIdentity {
-  const id = text(r, limits.ID_BYTES_MAX);
+  const id = text(r, limits.PEER_ID_BYTES_MAX);
   const key = r.bytes();
-  if (id === "" || key.length < limits.KEY_BYTES_MIN || key.length > limits.KEY_BYTES_MAX) {
+  if (id === "" || key.length < limits.KEY_BYTES_MIN || key.length > limits.PEER_KEY_BYTES_MAX) {
     throw new CodecError("a peer has an id and a key");
   }
   return { id, key };
 }
 
-function readHello(r: Reader): Hello {
+function readHello(r: Reader): PeerHello {
   const version = r.uint();
   if (version !== limits.FRAMES_VERSION) {
     throw new CodecError(`frames of version ${version}: expected ${limits.FRAMES_VERSION}`);

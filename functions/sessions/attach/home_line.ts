@@ -8,18 +8,24 @@
 import { CodecError } from "../../../store/model/codec.ts";
 import type { Peer } from "../turn/event.ts";
 import { decodeSummary, type HostLogSummary } from "../sealed/host_log.ts";
-import type { Hello, Retry, ToHome, ToHost } from "./frame.ts";
+import type { PeerHello, PeerRetry, ToHome, ToHost } from "./frame.ts";
 import { cut, decodeToHome, encodeToHost } from "./frame_bytes.ts";
-import { CODE_BYTES_MAX, HELLO_MS_MAX, LINE_BYTES_MAX, REASON_BYTES_MAX, TEXT_BYTES_MAX } from "./limits.ts";
+import {
+  CHANNEL_BYTES_MAX,
+  CODE_BYTES_MAX,
+  HELLO_MS_MAX,
+  REASON_BYTES_MAX,
+  TEXT_BYTES_MAX,
+} from "./limits.ts";
 import { type Channel, type ChannelReader, CLOSE, type PeerClock } from "./ports.ts";
 
 type LogFrame = Extract<ToHome, { readonly kind: "log" }>;
 /** What a peer says once it is one. */
-export type Said = Exclude<ToHome, Hello | LogFrame>;
+export type Said = Exclude<ToHome, PeerHello | LogFrame>;
 
 /** Who hears of lines. */
-export interface LineListener<P> {
-  greeted(line: HomeLine<P>, hello: Hello): void;
+export interface HomeLineListener<P> {
+  greeted(line: HomeLine<P>, hello: PeerHello): void;
   /** A line with a peer says something. `bytes`: of its payload, where it has one. */
   heard(line: HomeLine<P>, peer: P, frame: Said, bytes: number): void;
   /** A line that was fenced gives the log. */
@@ -46,12 +52,12 @@ export class HomeLine<P> implements ChannelReader {
   /** Asks for the log that it has not answered: to open a log takes time, and is done once for each. */
   #asked = 0;
   readonly #channel: Channel;
-  readonly #listener: LineListener<P>;
+  readonly #listener: HomeLineListener<P>;
   #hasGreeted = false;
   #isOver = false;
   #cancelHello: () => void;
 
-  constructor(channel: Channel, kind: Peer["kind"], clock: PeerClock, listener: LineListener<P>) {
+  constructor(channel: Channel, kind: Peer["kind"], clock: PeerClock, listener: HomeLineListener<P>) {
     this.kind = kind;
     this.#channel = channel;
     this.#listener = listener;
@@ -111,13 +117,13 @@ export class HomeLine<P> implements ChannelReader {
   sendBytes(bytes: Uint8Array<ArrayBuffer>): void {
     if (this.#isOver) return;
     const buffered = this.#channel.bufferedBytes?.() ?? 0;
-    if (buffered <= LINE_BYTES_MAX) return this.#channel.send(bytes);
+    if (buffered <= CHANNEL_BYTES_MAX) return this.#channel.send(bytes);
     this.#channel.close(CLOSE.broken, "");
     this.broken();
   }
 
   /** Its last frame, with what it says; the peer stays what it was. */
-  refuse(code: string, message: string, retry: Retry): void {
+  refuse(code: string, message: string, retry: PeerRetry): void {
     const said = { code: cut(code, CODE_BYTES_MAX), message: cut(message, TEXT_BYTES_MAX) };
     this.#last({ kind: "refused", ...said, retry }, CLOSE.refused);
   }

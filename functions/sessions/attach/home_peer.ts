@@ -11,15 +11,15 @@
  */
 import type { OpenedPeer } from "../turn/commit.ts";
 import type { Peer } from "../turn/event.ts";
-import type { Hello, MessageFrame } from "./frame.ts";
+import type { MessageFrame, PeerHello } from "./frame.ts";
 import { COUNT_STEP_MAX, countFrom, DISMISSAL, encodeKept, isSequence } from "./frame_bytes.ts";
 import type { HomeLine } from "./home_line.ts";
 import {
   HANDED_MAX,
   OUTBOX_BYTES_MAX,
   OUTBOX_OUTPUTS_MAX,
+  PEER_WINDOW_BYTES,
   PROGRAM_ATTEMPTS,
-  WINDOW_BYTES,
   WINDOW_MESSAGES,
 } from "./limits.ts";
 import type { OutputToPeer, PeerInput } from "./ports.ts";
@@ -36,14 +36,14 @@ export const OPENED_WITH = 0;
 const BEFORE_MAX = 16;
 
 /** What is for the session and not done. */
-export interface Waiting {
+export interface WaitingEvent {
   readonly event: PeerInput;
   readonly bytes: number;
   /** In which it came, among those of all peers. */
   readonly order: number;
 }
 
-const NONE: readonly Waiting[] = [];
+const NONE: readonly WaitingEvent[] = [];
 
 /** See the file's header. */
 export class HomePeer {
@@ -66,7 +66,7 @@ export class HomePeer {
   sent: number;
   /** Outputs that the session was told to keep no longer. */
   reported = 0;
-  readonly waiting: Waiting[] = [];
+  readonly waiting: WaitingEvent[] = [];
   /** So many of these the session has. */
   handed = 0;
   waitingBytes = 0;
@@ -126,7 +126,7 @@ export class HomePeer {
   // ── Lines ──
 
   /** Why a host can't go on where its hello says; null where it can. */
-  misfit({ received, first }: Hello): { readonly code: string; readonly message: string } | null {
+  misfit({ received, first }: PeerHello): { readonly code: string; readonly message: string } | null {
     const { id } = this.peer;
     if (received > this.sent) {
       const message = `peer ${id} says to have ${received} outputs: it was given ${this.sent}`;
@@ -154,13 +154,13 @@ export class HomePeer {
    * The host side that speaks for it is of a later program than that one: it may come again, where it lives. Numbers are
    * compared where both have one (docs/protocol/session-frames.md, Programs that speak for one peer).
    */
-  isLaterThan({ instance, attempt }: Hello): boolean {
+  isLaterThan({ instance, attempt }: PeerHello): boolean {
     const own = programOf(this.attempt), other = programOf(attempt);
     return instance !== this.instance && other > 0 && own > other;
   }
 
   /** A line is its line, where its hello fits. What it says of outputs is taken. */
-  bind(line: HomeLine<HomePeer>, hello: Hello): void {
+  bind(line: HomeLine<HomePeer>, hello: PeerHello): void {
     this.cancelGrace?.();
     this.cancelGrace = null;
     this.line = line;
@@ -196,11 +196,11 @@ export class HomePeer {
     }
     if (!this.heard(line, countFrom(line.heard, frame.received))) return null;
     if (line.next++ <= this.taken) return false; // HP1
-    const isFull = this.waitingBytes > 0 && this.waitingBytes + bytes > WINDOW_BYTES;
+    const isFull = this.waitingBytes > 0 && this.waitingBytes + bytes > PEER_WINDOW_BYTES;
     if (isFull || this.waiting.length >= WINDOW_MESSAGES) {
       const message =
         `peer ${this.peer.id} has ${this.waiting.length} messages of ${this.waitingBytes} bytes on their way: ` +
-        `up to ${WINDOW_MESSAGES} and ${WINDOW_BYTES} bytes may be`;
+        `up to ${WINDOW_MESSAGES} and ${PEER_WINDOW_BYTES} bytes may be`;
       line.refuse("limit_window", message, "fix");
       return null;
     }
@@ -219,14 +219,14 @@ export class HomePeer {
   }
 
   /** It is for the session. */
-  wait(waiting: Waiting): void {
+  wait(waiting: WaitingEvent): void {
     if (waiting.event.kind === "message") this.taken++;
     this.waiting.push(waiting);
     this.waitingBytes += waiting.bytes;
   }
 
   /** What the session may have now of what waits: it has it then. */
-  hand(max = HANDED_MAX): readonly Waiting[] {
+  hand(max = HANDED_MAX): readonly WaitingEvent[] {
     if (this.handed >= Math.min(this.waiting.length, max)) return NONE;
     const now = this.waiting.slice(this.handed, max);
     this.handed += now.length;

@@ -21,9 +21,9 @@
  */
 import type { OpenedPeer } from "../turn/commit.ts";
 import type { Peer } from "../turn/event.ts";
-import { HomeLine, type LineListener, type Said } from "./home_line.ts";
-import { HomePeer, OPENED_WITH, type Waiting } from "./home_peer.ts";
-import type { Hello, PeerIdentity, Retry } from "./frame.ts";
+import { HomeLine, type HomeLineListener, type Said } from "./home_line.ts";
+import { HomePeer, OPENED_WITH, type WaitingEvent } from "./home_peer.ts";
+import type { PeerHello, PeerIdentity, PeerRetry } from "./frame.ts";
 import { cut } from "./frame_bytes.ts";
 import * as limits from "./limits.ts";
 import { Lobby } from "./lobby.ts";
@@ -171,7 +171,7 @@ export class HomeSide {
   }
 
   /** It can't be opened here now: those that wait for it are told why. */
-  unavailable(code: string, message: string, retry: Retry): void {
+  unavailable(code: string, message: string, retry: PeerRetry): void {
     for (const [line] of this.#lobby.take()) line.refuse(code, message, retry);
   }
 
@@ -283,7 +283,7 @@ export class HomeSide {
     return line;
   }
 
-  readonly #listener: LineListener<HomePeer> = {
+  readonly #listener: HomeLineListener<HomePeer> = {
     greeted: (line, hello) => this.#greeted(line, hello),
     heard: (line, peer, frame, bytes) => this.#heard(line, peer, frame, bytes),
     gave: (line, frame) => this.#lobby.gave(line, frame),
@@ -295,7 +295,7 @@ export class HomeSide {
     },
   };
 
-  #greeted(line: Line, hello: Hello): void {
+  #greeted(line: Line, hello: PeerHello): void {
     if (!this.#isOpen) return this.#lobby.wait(line, hello);
     if (hello.peer !== line.kind) {
       return line.refuse("peer_forged", `a ${line.kind} can't attach as ${hello.peer}`, "fix");
@@ -327,7 +327,7 @@ export class HomeSide {
   }
 
   /** A host side that was never welcomed; what it began in an earlier attempt is its own. */
-  #greetNew(line: Line, hello: Hello): void {
+  #greetNew(line: Line, hello: PeerHello): void {
     const known = this.#byInstance.get(hello.instance);
     if (known !== undefined && known.stage !== "detaching") return this.#bind(known, line, hello);
     const room = this.#room.forOne(this.#peers.size);
@@ -349,12 +349,12 @@ export class HomeSide {
     this.#deliver(peer, { kind: "attach", peer: peer.peer }, 0);
   }
 
-  #bind(peer: HomePeer, line: Line, hello: Hello): void {
+  #bind(peer: HomePeer, line: Line, hello: PeerHello): void {
     const { id } = peer.peer;
     if (hello.instance === peer.instance && hello.attempt <= peer.attempt) {
       return line.refuse("superseded", `peer ${id} has opened another channel since`, "retry");
     }
-    const isTaken = (from: Line | null, retry: Retry) =>
+    const isTaken = (from: Line | null, retry: PeerRetry) =>
       from?.refuse("superseded", `another program speaks for peer ${id}`, retry);
     if (peer.hasTakenFrom(hello.instance)) return isTaken(line, "fix");
     const misfit = peer.misfit(hello);
@@ -398,7 +398,7 @@ export class HomeSide {
     if (isNew === null) return;
     this.#touch(peer);
     if (!isNew) return;
-    if (this.#waitingBytes > 0 && this.#waitingBytes + bytes > limits.WAITING_BYTES_MAX) {
+    if (this.#waitingBytes > 0 && this.#waitingBytes + bytes > limits.SESSION_WAITING_BYTES_MAX) {
       return line.refuse("overloaded", `${this.#waitingBytes} bytes wait for this session already`, "retry");
     }
     this.#deliver(peer, { kind: "message", peer: peer.peer.id, message: frame.payload }, bytes);
@@ -412,7 +412,7 @@ export class HomeSide {
   }
 
   #deliver(peer: HomePeer, event: PeerInput, bytes: number): void {
-    const waiting: Waiting = { event, bytes, order: ++this.#order };
+    const waiting: WaitingEvent = { event, bytes, order: ++this.#order };
     peer.wait(waiting);
     this.#waitingBytes += bytes;
     this.#hand(peer);

@@ -13,10 +13,10 @@ export { HOST_LOG_BYTES_MAX, HOST_RECORDS_MAX } from "../sealed/limits.ts";
 /** A record of the log, with an output or without: it is one of a log that a host can hold. */
 export const INCREMENT_BYTES_MAX = HOST_LOG_BYTES_MAX;
 /** As functions/sessions/turn has it (event.ts, Peer). */
-export const ID_BYTES_MAX = 200;
+export const PEER_ID_BYTES_MAX = 200;
 /** A MAC: shorter ones can be guessed, and there are no longer ones. */
 export const KEY_BYTES_MIN = 16;
-export const KEY_BYTES_MAX = 64;
+export const PEER_KEY_BYTES_MAX = 64;
 /** What a host says of the log that it holds. */
 export const LOG_SUMMARY_BYTES_MAX = 4 << 10;
 /** Codes, sites, and texts for people. */
@@ -36,7 +36,7 @@ export const PROGRAMS_MAX = 2 ** 29 - 1;
 /** Messages that are on their way and not acknowledged: as many as 64 in flight need at sixteen times the pace. */
 export const WINDOW_MESSAGES = 1_024;
 /** One message always goes; more of them up to so much. */
-export const WINDOW_BYTES = 4 << 20;
+export const PEER_WINDOW_BYTES = 4 << 20;
 /**
  * Messages of one peer that its session has at one time; the others of its window wait behind those of other peers. Fewer
  * keep a fast peer waiting for the owners, more keep the others waiting for one that floods.
@@ -48,7 +48,7 @@ export const BUFFER_BYTES_MAX = 16 << 20;
 export const OUTBOX_BYTES_MAX = 4 << 20;
 export const OUTBOX_OUTPUTS_MAX = 16_384;
 /** Messages of all peers of one session that wait for it: beyond, who sends more is told to come again. */
-export const WAITING_BYTES_MAX = 64 << 20;
+export const SESSION_WAITING_BYTES_MAX = 64 << 20;
 /** Attached to one session: some 1.6 KB of its home's memory each. */
 export const PEERS_MAX = 10_000;
 /** Of those that made room for others, and of whom the session has not heard yet. */
@@ -65,7 +65,7 @@ export const GRACE_MS = 60_000;
  */
 export const HOLDING_MS = 24 * 3_600_000;
 /** What a channel has taken and not sent: an outbox that goes again, with room. Beyond, nobody reads its other end. */
-export const LINE_BYTES_MAX = 8 << 20;
+export const CHANNEL_BYTES_MAX = 8 << 20;
 /**
  * A home that is told of a newer one looks whether it is one still: not more often, however many say so, and half as often
  * each time, down to once in: a checkpoint of a large state takes a second.

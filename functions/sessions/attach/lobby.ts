@@ -10,7 +10,7 @@
  */
 import { isFurther } from "../log/hosts_asked.ts";
 import type { HostCopy } from "../sealed/open_log.ts";
-import type { Hello, ToHome } from "./frame.ts";
+import type { PeerHello, ToHome } from "./frame.ts";
 import type { HomeLine } from "./home_line.ts";
 import type { HomePeer } from "./home_peer.ts";
 import type { HomePorts, LogAnswers, LogAsk } from "./ports.ts";
@@ -21,13 +21,13 @@ type Line = HomeLine<HomePeer>;
 export class Lobby {
   readonly #ports: Pick<HomePorts, "clock" | "openLog">;
   /** Whether what a hello says of who it is has been shown. */
-  readonly #isKnown: (hello: Hello) => boolean;
-  #waiting = new Map<Line, Hello>();
+  readonly #isKnown: (hello: PeerHello) => boolean;
+  #waiting = new Map<Line, PeerHello>();
   #asking: Asking | null = null;
   /** LB2 */
   readonly #forged = new Set<string>();
 
-  constructor(ports: Pick<HomePorts, "clock" | "openLog">, isKnown: (hello: Hello) => boolean) {
+  constructor(ports: Pick<HomePorts, "clock" | "openLog">, isKnown: (hello: PeerHello) => boolean) {
     this.#ports = ports;
     this.#isKnown = isKnown;
   }
@@ -36,7 +36,7 @@ export class Lobby {
     return this.#waiting.size;
   }
 
-  wait(line: Line, hello: Hello): void {
+  wait(line: Line, hello: PeerHello): void {
     this.#waiting.set(line, hello);
     if (this.#asking !== null) this.#fence(this.#asking, line, hello);
   }
@@ -46,7 +46,7 @@ export class Lobby {
   }
 
   /** The session is open: all that wait, in the order in which they came. */
-  take(): readonly (readonly [Line, Hello])[] {
+  take(): readonly (readonly [Line, PeerHello])[] {
     const waiting = [...this.#waiting];
     this.#waiting = new Map();
     this.#asking?.done();
@@ -76,7 +76,7 @@ export class Lobby {
   }
 
   /** LB1 */
-  #fence(asking: Asking, line: Line, hello: Hello): void {
+  #fence(asking: Asking, line: Line, hello: PeerHello): void {
     const id = hello.identity?.id;
     if (id === undefined || !asking.hosts.has(id) || !this.#isKnown(hello)) return;
     if (hello.log !== null) return line.fence(asking.epoch);

@@ -29,6 +29,6 @@ export {
   type Released,
 } from "./ports.ts";
 export { Remembered } from "./remembered.ts";
-export type { Hello, PeerIdentity, Retry, ToHome, ToHost } from "./frame.ts";
+export type { PeerHello, PeerIdentity, PeerRetry, ToHome, ToHost } from "./frame.ts";
 export { decodeToHome, decodeToHost, encodeToHome, encodeToHost } from "./frame_bytes.ts";
 export { GRACE_MS, HOLDING_MS, MESSAGE_BYTES_MAX, OUTBOX_BYTES_MAX, SUBPROTOCOL } from "./limits.ts";

@@ -2,7 +2,7 @@
 import type { OpenedPeer, Output } from "../turn/commit.ts";
 import type { HandledEvent } from "../turn/event.ts";
 import type { HostCopy, OpenedHostLog } from "../sealed/open_log.ts";
-import type { Retry } from "./frame.ts";
+import type { PeerRetry } from "./frame.ts";
 import type { Remembered } from "./remembered.ts";
 
 /** Time that never goes back. */
@@ -56,7 +56,7 @@ export type HostEnd =
   /** Said by this side, or by the session (`isRemote`), as a WebSocket's close. */
   | { readonly kind: "bye"; readonly code: number; readonly reason: string; readonly isRemote: boolean }
   /** `reset`: a new host side begins anew, as a new peer. */
-  | { readonly kind: "refused"; readonly code: string; readonly message: string; readonly retry: Retry };
+  | { readonly kind: "refused"; readonly code: string; readonly message: string; readonly retry: PeerRetry };
 
 /** Who hears of a host side. Called with its state up to date: what it does in there takes effect at once. */
 export interface HostListener {

@@ -3,7 +3,7 @@
  *
  *   acknowledged < on their way ≤ taken < waiting ≤ last
  */
-import { WINDOW_BYTES, WINDOW_MESSAGES } from "./limits.ts";
+import { PEER_WINDOW_BYTES, WINDOW_MESSAGES } from "./limits.ts";
 
 /** See the file's header. */
 export class SentMessages {
@@ -70,7 +70,7 @@ export class SentMessages {
   take(): { readonly sequence: number; readonly tagged: Uint8Array } | null {
     const tagged = this.#messages[this.#taken + 1 - this.#first];
     if (tagged === undefined || this.onTheirWay >= WINDOW_MESSAGES) return null;
-    if (this.#takenBytes > 0 && this.#takenBytes + tagged.length - 1 > WINDOW_BYTES) return null;
+    if (this.#takenBytes > 0 && this.#takenBytes + tagged.length - 1 > PEER_WINDOW_BYTES) return null;
     this.#takenBytes += tagged.length - 1;
     return { sequence: ++this.#taken, tagged };
   }

@@ -1,15 +1,15 @@
 /** The own disk's log of a stateful session that is opened here: it becomes the one that was chosen, in one step. */
 import type { SiteId } from "../../../store/model/ports.ts";
 import { HomeError, type StatefulName } from "../log/api.ts";
-import { type Ask, commonUpTo, type LogCopy, type LogState } from "../log/asks.ts";
+import { commonUpTo, type LogCopy, type LogState, type SiteAsk } from "../log/asks.ts";
 import type { Asking } from "../log/exchange.ts";
 import type { Promised } from "../log/follower.ts";
-import { shown } from "../log/name.ts";
+import { shownName } from "../log/name.ts";
 
 export interface OwnDisk {
   readonly site: SiteId;
   disk(): number;
-  ask(to: SiteId, ask: Ask): Asking;
+  ask(to: SiteId, ask: SiteAsk): Asking;
 }
 
 /** Another site opens it, too, or has opened it since. */
@@ -17,7 +17,7 @@ export function overtaken(name: StatefulName, epoch?: number): HomeError {
   const which = epoch === undefined ? "" : `, in epoch ${epoch}`;
   return new HomeError(
     "superseded",
-    `cannot open ${shown(name)}: another site opens it, too${which}; ask again`,
+    `cannot open ${shownName(name)}: another site opens it, too${which}; ask again`,
   );
 }
 
@@ -45,7 +45,7 @@ export async function alignOwn(
   if (refused.kind === "refused" && refused.why === "full") {
     throw new HomeError(
       "limit_stateful",
-      `cannot open ${shown(name)} at ${site}: it keeps as many logs as it can`,
+      `cannot open ${shownName(name)} at ${site}: it keeps as many logs as it can`,
     );
   }
   throw overtaken(name);

@@ -12,7 +12,7 @@
  */
 import { Reader, Writer } from "../../../store/model/codec.ts";
 import type { AnswerRoom, Roomed } from "./answer_room.ts";
-import { type Answer, type Asked, HomeError } from "../log/api.ts";
+import { type Asked, HomeError, type LoggedAnswer } from "../log/api.ts";
 import {
   ANSWER_KEPT_MS,
   ANSWERS_BYTES_MAX,
@@ -97,7 +97,7 @@ export class Answers {
   }
 
   /** A commit that ends with the entry `at` is appended. */
-  answered(answers: readonly Answer[], at: number): void {
+  answered(answers: readonly LoggedAnswer[], at: number): void {
     for (const { request, bytes } of answers) {
       this.#forget(request);
       const pass = () => this.#pass(request);

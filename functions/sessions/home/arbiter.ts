@@ -32,8 +32,8 @@ import type { HomeRow, Owner, StatefulName } from "../log/api.ts";
 import type { ArbiterAsk, Reply, RowState } from "../log/asks.ts";
 import { asError } from "../log/group_commit.ts";
 import { ENDED_MS } from "../log/limits.ts";
-import { type Heard, missedFor } from "./certainty.ts";
-import { birthOf, keyOf, nameOf } from "../log/name.ts";
+import { missedFor, type SitesHeard } from "./certainty.ts";
+import { birthOf, keyOf, sessionNameOf } from "../log/name.ts";
 import { readOwners, readVersion, writeOwners } from "../log/packet.ts";
 
 export interface ArbiterPorts {
@@ -48,7 +48,7 @@ export interface ArbiterPorts {
   /** For so long it is on record that a name has ended. */
   readonly endedMs?: number | undefined;
   /** Whom has said how far it has heard of this arbiter. */
-  readonly heard: Heard;
+  readonly heard: SitesHeard;
   /** A8: drawn for this process. */
   readonly leap: number;
   /** A7: the same, and above JUMP_MIN (recollection.ts). */
@@ -74,15 +74,15 @@ interface StoredRow extends RowState {
 type NamedAsk = Exclude<ArbiterAsk, { kind: "births" }>;
 
 /** What an asking comes to: to be asked again where it is no reply. */
-export type Answer =
+export type ArbiterAnswer =
   | Reply
   /** A9: the name is to be settled first. */
   | { readonly kind: "unsettled"; readonly name: StatefulName };
 
 interface Waiting {
   readonly keys: readonly Key[];
-  readonly run: (table: Table) => Answer;
-  readonly resolve: (answer: Answer) => void;
+  readonly run: (table: Table) => ArbiterAnswer;
+  readonly resolve: (answer: ArbiterAnswer) => void;
 }
 
 const ROWS = "a", BIRTHS = "b", COUNTS = "n", MARKS = "f";
@@ -139,7 +139,7 @@ export class Arbiter {
 
   #load(space: string, { key, value, position }: Row): void {
     this.#row = Math.max(this.#row, position);
-    if (space === ROWS && isLiving(value)) count(this.#living, nameOf(key).app, 1);
+    if (space === ROWS && isLiving(value)) count(this.#living, sessionNameOf(key).app, 1);
     if (space !== MARKS || value === null) return;
     if (key === POSITION_KEY) this.#position = new Reader(value).uint();
     if (key === GAPS_KEY) this.#gaps = decodeGaps(value);
@@ -204,7 +204,7 @@ export class Arbiter {
   }
 
   /** Answers when it is on disk (A4); not at all once the disk has failed, or it is closed. */
-  handle(from: SiteId, ask: ArbiterAsk): Promise<Answer> {
+  handle(from: SiteId, ask: ArbiterAsk): Promise<ArbiterAnswer> {
     return this.#enqueue(
       keysOf(from, ask),
       (table) =>
@@ -214,8 +214,8 @@ export class Arbiter {
     );
   }
 
-  #enqueue(keys: readonly Key[], run: (table: Table) => Answer): Promise<Answer> {
-    const { promise, resolve } = Promise.withResolvers<Answer>();
+  #enqueue(keys: readonly Key[], run: (table: Table) => ArbiterAnswer): Promise<ArbiterAnswer> {
+    const { promise, resolve } = Promise.withResolvers<ArbiterAnswer>();
     this.#waiting.push({ keys, run, resolve });
     if (this.#isRunning || this.#isOver) return promise;
     this.#isRunning = true;
@@ -238,7 +238,7 @@ export class Arbiter {
     const rows = await this.#ports.storage.scan({ start, end: range.end }, { limit });
     return rows.map(({ key, value }) => {
       const { grant: _, endedMs: __, ...row } = decodeRow(value ?? new Uint8Array());
-      return { name: nameOf(key), ...row };
+      return { name: sessionNameOf(key), ...row };
     });
   }
 
@@ -369,7 +369,7 @@ export class Arbiter {
 
   // ── Askings ──
 
-  #named(table: Table, from: SiteId, ask: NamedAsk): Answer {
+  #named(table: Table, from: SiteId, ask: NamedAsk): ArbiterAnswer {
     const { name } = ask;
     if (this.#isDoubted(table, name)) return { kind: "unsettled", name };
     const row = table.row(name);

@@ -15,7 +15,7 @@
  */
 import type { Clock, Random, SiteId, Storage } from "../../../store/model/ports.ts";
 import { Arbiter } from "./arbiter.ts";
-import type { ArbiterAsk, Ask, Reply } from "../log/asks.ts";
+import type { ArbiterAsk, Reply, SiteAsk } from "../log/asks.ts";
 import { Certainty } from "./certainty.ts";
 import type { Asking } from "../log/exchange.ts";
 import type { ArbiterStatus, HomesPorts } from "../log/ports.ts";
@@ -36,7 +36,7 @@ export interface ArbitrationPorts {
   readonly recollection: () => Pick<Recollection, "heard">;
   /** AB1: this site's own disk of logs went back; resolves when it is another one. */
   readonly wentBack: () => Promise<void>;
-  ask(to: SiteId, ask: Ask): Asking;
+  ask(to: SiteId, ask: SiteAsk): Asking;
   readonly gone: (site: SiteId) => "gone" | "here" | "unsure";
   readonly perAppMax: number;
   readonly endedMs?: number | undefined;

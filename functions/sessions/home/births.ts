@@ -9,7 +9,7 @@
 import type { Choice } from "../../../store/presence/choose.ts";
 import type { SiteId } from "../../../store/model/ports.ts";
 import { HomeError, type Owner } from "../log/api.ts";
-import type { Ask, Reply } from "../log/asks.ts";
+import type { Reply, SiteAsk } from "../log/asks.ts";
 import type { RecoveryPorts } from "./recovery.ts";
 
 export interface BirthsPorts extends RecoveryPorts {
@@ -99,7 +99,7 @@ export class Births {
     );
   }
 
-  async #within(to: SiteId, ask: Ask, untilMs: number): Promise<Reply | null> {
+  async #within(to: SiteId, ask: SiteAsk, untilMs: number): Promise<Reply | null> {
     const { nowMs, after } = this.#ports;
     const asking = this.#ports.ask(to, ask);
     const { promise: late, resolve } = Promise.withResolvers<null>();

@@ -23,7 +23,7 @@
  */
 import type { SiteId } from "../../../store/model/ports.ts";
 import type { Owner } from "../log/api.ts";
-import type { Ask, Reply } from "../log/asks.ts";
+import type { Reply, SiteAsk } from "../log/asks.ts";
 import type { Asking } from "../log/exchange.ts";
 import { disksOf } from "../log/host_owners.ts";
 import { HEARD_MS_MAX, SILENT_MS_MAX } from "../log/limits.ts";
@@ -36,7 +36,7 @@ export interface Grant {
 }
 
 /** Who was heard. */
-export interface Heard {
+export interface SitesHeard {
   /** The arbiter's own. */
   readonly site: SiteId;
   /** All sites of the tree have said how far they have heard of the arbiter. */
@@ -48,7 +48,7 @@ export interface Heard {
 }
 
 /** AW2: the sites that are missed before a name may be granted, by what is on record of it; none: it may be. */
-export function missedFor(grant: Grant | null, heard: Heard): readonly SiteId[] {
+export function missedFor(grant: Grant | null, heard: SitesHeard): readonly SiteId[] {
   const { unheard } = heard;
   if (unheard.length === 0) return unheard;
   const known = grant === null || grant.ended ? null : grant;
@@ -71,7 +71,7 @@ export interface CertaintyPorts {
   readonly nowMs: () => number;
   /** All sites of the tree. */
   readonly sites: () => readonly SiteId[];
-  ask(to: SiteId, ask: Ask): Asking;
+  ask(to: SiteId, ask: SiteAsk): Asking;
   /** Finds out when it can be reached; ends with the function that it returns. */
   watch(site: SiteId): () => void;
   /** Whether a site can be asked to serve what is at home there. */
@@ -89,7 +89,7 @@ interface Survey {
 }
 
 /** See the file's header. */
-export class Certainty implements Heard {
+export class Certainty implements SitesHeard {
   readonly #ports: CertaintyPorts;
   readonly #beganMs: number;
   /** The disk of each site that was heard. */

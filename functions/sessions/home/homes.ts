@@ -6,34 +6,34 @@
  */
 import type { Standing } from "../../../store/presence/detector.ts";
 import type { SiteId } from "../../../store/model/ports.ts";
-import { type Home, HomeError, type HomeRow, type Opened, type StatefulName } from "../log/api.ts";
+import { type Home, HomeError, type HomeRow, type OpenedSession, type StatefulName } from "../log/api.ts";
 import { alignOwn, overtaken } from "./align_own.ts";
 import { AnswerRoom } from "./answer_room.ts";
 import { Arbitration } from "./arbitration.ts";
 import {
-  type Ask,
   isForArbiter,
   isRecall,
   type KeeperAsk,
   type LogCopy,
   type RecallAsk,
   type Reply,
+  type SiteAsk,
 } from "../log/asks.ts";
 import { AtHome } from "./at_home.ts";
 import { Audit } from "./audit.ts";
 import { Births } from "./births.ts";
 import { Due, type DuePorts } from "./due.ts";
-import { Exchange } from "../log/exchange.ts";
+import { LogExchange } from "../log/exchange.ts";
 import { GroupCommit } from "../log/group_commit.ts";
 import type { KeptLog } from "../log/kept_log.ts";
 import { drawDisk, Keepers, type KeepersPorts, loadDisk } from "../log/keepers.ts";
 import {
   ENDED_MS,
   FORCED_MS,
+  LOG_PACKET_BYTES_TARGET,
   LOST_MS,
   OPEN_HELD_MS,
   OPEN_MS_MAX,
-  PACKET_BYTES_TARGET,
   PER_APP_MAX,
   SEAT_BYTES_MAX,
   SEAT_MOVES_MAX,
@@ -44,9 +44,9 @@ import {
 import { LiveHome } from "./live_home.ts";
 import type { LiveHomePorts, LiveHomeStart } from "./live_home_ports.ts";
 import { type MoveArbiter, type MovedHome, takenOver } from "./move.ts";
-import { birthId, checkName, keyOf, shown } from "../log/name.ts";
+import { birthId, checkName, keyOf, shownName } from "../log/name.ts";
 import { type OpenHomePorts, Opening } from "./open_home.ts";
-import { type Forced, Recovery, type RecoveryPorts } from "./recovery.ts";
+import { type Forced, HomeRecovery, type RecoveryPorts } from "./recovery.ts";
 import { Followable, type KeptCopy, keptCopy, ownLogs, unreadable } from "./own_logs.ts";
 import type { HomesPorts, HomesStatus, LogNews } from "../log/ports.ts";
 import { Routes } from "./routes.ts";
@@ -68,7 +68,7 @@ export class Homes {
   readonly #seats: Seats | null;
   /** Sessions that leave the arbiter's site as they are opened. */
   #leaving = 0;
-  readonly #exchange: Exchange;
+  readonly #exchange: LogExchange;
   readonly #routes = new Routes();
   readonly #watches: Watches;
   readonly #births: Births;
@@ -110,7 +110,7 @@ export class Homes {
     this.#seats = arbitration === null ? null : this.#newSeats(arbitration);
     const count = (name: string, by?: number) => this.#count(name, by);
     const { site, boot, clock, nowMs, send, fellows } = ports;
-    this.#exchange = new Exchange({
+    this.#exchange = new LogExchange({
       site,
       boot,
       clock,
@@ -148,7 +148,7 @@ export class Homes {
     const loaded = await loadDisk(storage, random, openOf);
     const disk = new GroupCommit({ storage, clock, fatal }, loaded.position);
     const watches = new Watches(fellows, site, nowMs);
-    const { keptMax, keptBytesMax, batchBytes = PACKET_BYTES_TARGET, perAppMax = PER_APP_MAX } = ports;
+    const { keptMax, keptBytesMax, batchBytes = LOG_PACKET_BYTES_TARGET, perAppMax = PER_APP_MAX } = ports;
     const gone = (one: SiteId) => watches.gone(one);
     const held: { homes: Homes | null } = { homes: null };
     const late = () => {
@@ -251,14 +251,14 @@ export class Homes {
     version: string,
     forced: Forced = false,
     isHere = forced !== false,
-  ): Promise<Opened> {
+  ): Promise<OpenedSession> {
     this.#serving();
     checkName(name);
-    this.#room.checkFor(`open ${shown(name)}`);
+    this.#room.checkFor(`open ${shownName(name)}`);
     const key = keyOf("", name);
     const resting = this.#homes.get(name);
     if (this.#opening.has(key) || resting?.isResting === false) {
-      throw new Error(`${shown(name)} is open here, or being opened`);
+      throw new Error(`${shownName(name)} is open here, or being opened`);
     }
     this.#opening.add(key);
     try {
@@ -289,11 +289,11 @@ export class Homes {
 
   #isElsewhere(name: StatefulName, to: SiteId): HomeError {
     this.#routes.set(keyOf("", name), to);
-    return new HomeError("elsewhere", `cannot open ${shown(name)}: its home is ${to}`, to);
+    return new HomeError("elsewhere", `cannot open ${shownName(name)}: its home is ${to}`, to);
   }
 
   /** SE4: what is at home at the arbiter's site leaves before it is run. @throws HomeError `elsewhere`, where it has */
-  async #unlessItLeaves(opened: Opened): Promise<Opened> {
+  async #unlessItLeaves(opened: OpenedSession): Promise<OpenedSession> {
     const live = this.#homes.get(opened.name)?.live;
     if (live === undefined || this.#leaving >= SEAT_MOVES_MAX) return opened;
     const owners = live.owners.map(({ site }) => site);
@@ -320,7 +320,7 @@ export class Homes {
   async create(
     { app, class: className }: { readonly app: string; readonly class: string },
     version: string,
-  ): Promise<Opened> {
+  ): Promise<OpenedSession> {
     this.#serving();
     const { name, owners, copy } = await this.#born({ app, class: className }, version);
     const promised = new Map(owners.map(({ site, disk }) => [site, { disk, aligned: false, log: null }]));
@@ -356,10 +356,10 @@ export class Homes {
     if (this.#closing !== null) throw this.#closing;
   }
 
-  async #open(name: StatefulName, version: string, forced: Forced): Promise<Opened> {
+  async #open(name: StatefulName, version: string, forced: Forced): Promise<OpenedSession> {
     const { site, nowMs } = this.#ports;
     const head = this.#keepers.log(name)?.head;
-    const recovery = new Recovery(this.#recoveryPorts(), name, version, nowMs() + OPEN_MS_MAX);
+    const recovery = new HomeRecovery(this.#recoveryPorts(), name, version, nowMs() + OPEN_MS_MAX);
     const recovered = await recovery.run(head?.by === site ? head.promised : 0, forced);
     this.#serving();
     if (this.#keepers.log(name)?.head.promised !== recovered.row.epoch) {
@@ -370,9 +370,9 @@ export class Homes {
   }
 
   /** One that rests here: it is on the own disk. */
-  async #wake(live: LiveHome): Promise<Opened> {
+  async #wake(live: LiveHome): Promise<OpenedSession> {
     const { site, nowMs } = this.#ports;
-    const recovery = new Recovery(this.#recoveryPorts(), live.name, "", nowMs() + OPEN_MS_MAX);
+    const recovery = new HomeRecovery(this.#recoveryPorts(), live.name, "", nowMs() + OPEN_MS_MAX);
     const copy = await recovery.fetch(site, this.#keepers.disk, live.epoch);
     if (live.overBy !== null) throw live.overBy;
     if (copy === null) throw unreadable(live.name);
@@ -391,12 +391,12 @@ export class Homes {
     return live;
   }
 
-  #opened(live: LiveHome, copy: LogCopy): Opened {
+  #opened(live: LiveHome, copy: LogCopy): OpenedSession {
     return new Opening(this.#openHomes, live, copy);
   }
 
   #openPorts(): OpenHomePorts {
-    const { nowMs, site, batchBytes = PACKET_BYTES_TARGET } = this.#ports;
+    const { nowMs, site, batchBytes = LOG_PACKET_BYTES_TARGET } = this.#ports;
     return {
       ...{ nowMs, batchBytes, room: this.#room, disk: () => this.#keepers.disk },
       own: (ask) => this.#keepers.handle(site, ask),
@@ -417,7 +417,7 @@ export class Homes {
   }
 
   /** Asks for as long as an opening may take; the promise never settles then. */
-  #tell(to: SiteId, ask: Ask): Promise<Reply> {
+  #tell(to: SiteId, ask: SiteAsk): Promise<Reply> {
     const asking = this.#exchange.ask(to, ask);
     const cancel = this.#ports.clock.after(OPEN_MS_MAX, () => asking.cancel());
     void asking.reply.then(cancel);
@@ -576,7 +576,7 @@ export class Homes {
     else this.#count("packet_stranger");
   }
 
-  #handle(from: SiteId, ask: Ask): Promise<Reply> {
+  #handle(from: SiteId, ask: SiteAsk): Promise<Reply> {
     if (ask.kind === "invite") {
       if (this.#closing !== null || this.#isLeaving) return Promise.resolve({ kind: "nobody" });
       if (!this.#isAtHome(ask.name)) this.#ports.due(ask.name);

@@ -19,13 +19,13 @@
 import type { SiteId } from "../../../store/model/ports.ts";
 import { HomeError, type Owner, type StatefulName } from "../log/api.ts";
 import { sameOwners } from "./arbiter.ts";
-import type { Ask, Base, HomeWord, LogCopy, LogPiece, LogState, Reply } from "../log/asks.ts";
+import type { Base, HomeWord, LogCopy, LogPiece, LogState, Reply, SiteAsk } from "../log/asks.ts";
 import type { Asking } from "../log/exchange.ts";
 import { Follower, type FollowerHome, type Following } from "../log/follower.ts";
 import { disksOf, HostOwners } from "../log/host_owners.ts";
-import { FULL_RETRY_MS, MEND_RETRY_MS, PACKET_BYTES_TARGET } from "../log/limits.ts";
+import { FULL_RETRY_MS, LOG_PACKET_BYTES_TARGET, MEND_RETRY_MS } from "../log/limits.ts";
 import type { LiveHomePorts, LiveHomeStart } from "./live_home_ports.ts";
-import { shown } from "../log/name.ts";
+import { shownName } from "../log/name.ts";
 import { ownCopy } from "./own_copy.ts";
 import type { StateMark } from "../log/state_parts.ts";
 
@@ -182,7 +182,7 @@ export class LiveHome implements FollowerHome {
   }
 
   /** Asks the arbiter; null: this home is over. */
-  async askArbiter(ask: Ask): Promise<Reply | null> {
+  async askArbiter(ask: SiteAsk): Promise<Reply | null> {
     for (;;) {
       if (this.#over !== null) return null;
       const asking = this.#ports.ask(this.#ports.arbiter(), ask);
@@ -254,7 +254,9 @@ export class LiveHome implements FollowerHome {
   /** Another site has it (H8). */
   supersede(why: string, site: SiteId | null = null): void {
     if (this.#over === null) this.#ports.count("superseded");
-    this.end(new HomeError("superseded", `cannot go on as the home of ${shown(this.name)}: ${why}`, site));
+    this.end(
+      new HomeError("superseded", `cannot go on as the home of ${shownName(this.name)}: ${why}`, site),
+    );
   }
 
   end(error: HomeError): void {
@@ -346,7 +348,7 @@ export class LiveHome implements FollowerHome {
     return this.#ports.state(this.name);
   }
 
-  ask(to: SiteId, ask: Ask): Asking {
+  ask(to: SiteId, ask: SiteAsk): Asking {
     return this.#ports.ask(to, ask);
   }
 
@@ -374,7 +376,7 @@ export class LiveHome implements FollowerHome {
     for (const piece of this.#pending) {
       if (piece.first <= after) continue;
       bytes += piece.bytes.length;
-      if (pieces.length > 0 && bytes > PACKET_BYTES_TARGET) break;
+      if (pieces.length > 0 && bytes > LOG_PACKET_BYTES_TARGET) break;
       pieces.push(piece);
     }
     return pieces;
@@ -522,7 +524,7 @@ export class LiveHome implements FollowerHome {
 
   /** H6: an owner on record does not know the log. */
   async doubt({ site }: Follower): Promise<void> {
-    this.#ports.note("log_unknown", { name: shown(this.name), site });
+    this.#ports.note("log_unknown", { name: shownName(this.name), site });
     const reply = await this.askArbiter({ kind: "look", name: this.name });
     if (reply?.kind !== "row") return;
     const { row } = reply;

@@ -3,7 +3,7 @@ import type { Choice } from "../../../store/presence/choose.ts";
 import type { Standing } from "../../../store/presence/detector.ts";
 import type { SiteId } from "../../../store/model/ports.ts";
 import type { HomeError, StatefulName } from "../log/api.ts";
-import type { Ask, Base, LogPiece, LogState, RowState } from "../log/asks.ts";
+import type { Base, LogPiece, LogState, RowState, SiteAsk } from "../log/asks.ts";
 import type { Asking } from "../log/exchange.ts";
 import type { Promised } from "../log/follower.ts";
 import type { StateMark } from "../log/state_parts.ts";
@@ -12,9 +12,9 @@ import type { StateMark } from "../log/state_parts.ts";
 export interface LiveHomePorts<Home> {
   readonly site: SiteId;
   readonly nowMs: () => number;
-  ask(to: SiteId, ask: Ask): Asking;
+  ask(to: SiteId, ask: SiteAsk): Asking;
   /** Asks for a while only: who does not hear of it then finds out. */
-  tell(to: SiteId, ask: Ask): void;
+  tell(to: SiteId, ask: SiteAsk): void;
   /** The log on this site's own disk goes, since it has ended; resolves when that is so. */
   ended(name: StatefulName, epoch: number): Promise<void>;
   arbiter(): SiteId;

@@ -5,15 +5,15 @@
  * owners); rules and messages: docs/protocol/homes.md.
  */
 export {
-  type Answer,
   type Asked,
-  type Checkpoint,
-  type Commit,
   type Home,
   type HomeCode,
   HomeError,
   type HomeRow,
-  type Opened,
+  type IsolateCommit,
+  type LoggedAnswer,
+  type LoggedCheckpoint,
+  type OpenedSession,
   type Owner,
   type Piece,
   type StatefulName,

@@ -12,11 +12,11 @@
  */
 import type { SiteId } from "../../../store/model/ports.ts";
 import { HomeError, type StatefulName } from "../log/api.ts";
-import type { Ask, Reply } from "../log/asks.ts";
+import type { Reply, SiteAsk } from "../log/asks.ts";
 import type { Asking } from "../log/exchange.ts";
 import type { Follower } from "../log/follower.ts";
 import { MOVE_LOOK_MS, MOVE_PREPARE_MS_MAX, OPEN_MS_MAX } from "../log/limits.ts";
-import { shown } from "../log/name.ts";
+import { shownName } from "../log/name.ts";
 
 /** What a move needs of the home. */
 export interface MovingHome {
@@ -36,7 +36,7 @@ export interface MovingHome {
 }
 
 const refused = (name: StatefulName, to: SiteId, why: string): HomeError =>
-  new HomeError("move_refused", `cannot move ${shown(name)} to ${to}: ${why}`);
+  new HomeError("move_refused", `cannot move ${shownName(name)} to ${to}: ${why}`);
 
 /** Resolves when a site has all that is in the log. @throws HomeError `move_refused`, or what ended the home (M1) */
 export async function prepareMove(home: MovingHome, to: SiteId): Promise<void> {
@@ -66,7 +66,7 @@ export async function prepareMove(home: MovingHome, to: SiteId): Promise<void> {
 export interface MoveArbiter {
   readonly nowMs: () => number;
   readonly after: (ms: number, callback: () => void) => () => void;
-  ask(ask: Ask): Asking;
+  ask(ask: SiteAsk): Asking;
 }
 
 /** A reply within a while; null: there was none. */

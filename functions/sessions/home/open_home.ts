@@ -8,14 +8,14 @@
  *      the disk has, beside one that believes to know better.
  */
 import {
-  type Answer,
   type Asked,
-  type Checkpoint,
-  type Commit,
   type Home,
   HomeError,
   type HomeHosts,
-  type Opened,
+  type IsolateCommit,
+  type LoggedAnswer,
+  type LoggedCheckpoint,
+  type OpenedSession,
   type Piece,
   type StatefulName,
 } from "../log/api.ts";
@@ -26,17 +26,17 @@ import { Answers } from "./answers.ts";
 import {
   CHECKPOINT_BYTES_MAX,
   LOG_BYTES_MAX,
-  PART_BYTES_MAX,
   PIECE_BYTES_MAX,
   STATE_BYTES_MAX,
+  STATE_PART_BYTES_MAX,
   STATE_PARTS_MAX,
   VERSION_BYTES_MAX,
 } from "../log/limits.ts";
 import type { KeptLog } from "../log/kept_log.ts";
 import type { HomeListener, LiveHome } from "./live_home.ts";
 import { type MoveArbiter, prepareMove, yieldTo } from "./move.ts";
-import { isText, shown } from "../log/name.ts";
-import { batchFrom, bytesOf, markAfter, NO_STATE, type StateMark } from "../log/state_parts.ts";
+import { isText, shownName } from "../log/name.ts";
+import { batchFrom, lengthOfParts, markAfter, NO_STATE, type StateMark } from "../log/state_parts.ts";
 
 /** What open homes need of their site: the same for all, for there may be many. */
 export interface OpenHomePorts {
@@ -57,8 +57,8 @@ export interface OpenHomePorts {
 }
 
 /** What the runtime gets of an opening. What is read here, and may be large, is let go of when it has started. */
-export class Opening implements Opened {
-  checkpoint: Checkpoint | null;
+export class Opening implements OpenedSession {
+  checkpoint: LoggedCheckpoint | null;
   log: readonly Piece[];
   readonly seed: Uint8Array;
   readonly version: string;
@@ -89,7 +89,7 @@ export class Opening implements Opened {
     return this.#live.epoch;
   }
 
-  start(answered: readonly Answer[]): Home {
+  start(answered: readonly LoggedAnswer[]): Home {
     const live = this.#live, answers = this.#use();
     if (answers === null) throw new Error("an opening starts once");
     // Some of the log may not be held yet: what follows from it leaves when it is.
@@ -196,7 +196,7 @@ export class OpenHome implements Home, HomeListener {
     this.#answers.received(request);
   }
 
-  commit({ count, entries, answers, wakeAtMs }: Commit): Promise<void> {
+  commit({ count, entries, answers, wakeAtMs }: IsolateCommit): Promise<void> {
     this.#awake("commit");
     const logBytes = this.logBytes + entries.length;
     if (count < 1 || entries.length > PIECE_BYTES_MAX || logBytes > LOG_BYTES_MAX) {
@@ -204,7 +204,7 @@ export class OpenHome implements Home, HomeListener {
         new HomeError(
           "limit_stateful",
           `cannot append a commit of ${count} entries and ${entries.length} bytes to the log of ${
-            shown(this.name)
+            shownName(this.name)
           }: ` +
             `a commit has at least one entry and up to ${PIECE_BYTES_MAX} bytes, a log up to ${LOG_BYTES_MAX} bytes ` +
             `between two checkpoints, and this one would have ${logBytes}`,
@@ -217,7 +217,7 @@ export class OpenHome implements Home, HomeListener {
     return held;
   }
 
-  checkpoint(checkpoint: Checkpoint): Promise<void> {
+  checkpoint(checkpoint: LoggedCheckpoint): Promise<void> {
     this.#awake("checkpoint");
     const done = (this.#checkpoints ?? Promise.resolve()).then(() => this.#checkpoint(checkpoint));
     const over = this.#checkpoints = done.catch(() => {}).then(() => {
@@ -226,7 +226,7 @@ export class OpenHome implements Home, HomeListener {
     return done;
   }
 
-  async #checkpoint({ at, bytes, version, parts = [], on = null }: Checkpoint): Promise<void> {
+  async #checkpoint({ at, bytes, version, parts = [], on = null }: LoggedCheckpoint): Promise<void> {
     const { name, epoch } = this, { batchBytes } = this.#ports, disk = this.#ports.disk();
     const before = this.#ports.log(name);
     const beforeAt = before?.base?.at ?? 0;
@@ -267,8 +267,8 @@ export class OpenHome implements Home, HomeListener {
     if (this.#isHeld(at, await this.#ports.own(ask))) await this.#live.rebased(at);
   }
 
-  #refusal({ at, bytes, version, parts = [] }: Checkpoint, { count }: StateMark): string | null {
-    const length = bytesOf(parts);
+  #refusal({ at, bytes, version, parts = [] }: LoggedCheckpoint, { count }: StateMark): string | null {
+    const length = lengthOfParts(parts);
     if (bytes.length > CHECKPOINT_BYTES_MAX) {
       return `it has ${bytes.length} bytes, and may have up to ${CHECKPOINT_BYTES_MAX}`;
     }
@@ -276,9 +276,9 @@ export class OpenHome implements Home, HomeListener {
       return `its state has ${count} parts, these of ${length} bytes; it may have up to ${STATE_PARTS_MAX} and ` +
         `${STATE_BYTES_MAX}`;
     }
-    const large = parts.find((part) => part.length > PART_BYTES_MAX);
+    const large = parts.find((part) => part.length > STATE_PART_BYTES_MAX);
     if (large !== undefined) {
-      return `a part of a state has ${large.length} bytes, and may have ${PART_BYTES_MAX}`;
+      return `a part of a state has ${large.length} bytes, and may have ${STATE_PART_BYTES_MAX}`;
     }
     if (!isText(version, VERSION_BYTES_MAX)) return `a version has 1 to ${VERSION_BYTES_MAX} bytes`;
     return at > this.#live.last ? `the last entry is ${this.#live.last}` : null;
@@ -300,7 +300,7 @@ export class OpenHome implements Home, HomeListener {
 
   /** OH1 */
   #awake(what: string): void {
-    if (this.#isResting) throw new Error(`a ${what} of ${shown(this.name)}, which rests`);
+    if (this.#isResting) throw new Error(`a ${what} of ${shownName(this.name)}, which rests`);
   }
 
   async rest(): Promise<void> {
@@ -340,7 +340,7 @@ export class OpenHome implements Home, HomeListener {
     void yieldTo(arbiter, { name, epoch, to: "" });
     throw new HomeError(
       "move_refused",
-      `cannot move ${shown(name)} to ${site}: the site that knows where it is at home does not answer`,
+      `cannot move ${shownName(name)} to ${site}: the site that knows where it is at home does not answer`,
     );
   }
 
@@ -354,9 +354,9 @@ export class OpenHome implements Home, HomeListener {
       throw await this.over;
     }
     await this.#live.forgetAll();
-    this.#live.end(new HomeError("ended", `${shown(name)} has ended`));
+    this.#live.end(new HomeError("ended", `${shownName(name)} has ended`));
   }
 }
 
 const refused = (name: StatefulName, at: number, why: string): HomeError =>
-  new HomeError("limit_stateful", `cannot take a checkpoint of ${shown(name)} after entry ${at}: ${why}`);
+  new HomeError("limit_stateful", `cannot take a checkpoint of ${shownName(name)} after entry ${at}: ${why}`);

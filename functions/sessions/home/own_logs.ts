@@ -1,12 +1,12 @@
 /** The logs on this site's own disk, as the homes that are here read them, to send owners what they lack. */
 import type { SiteId } from "../../../store/model/ports.ts";
-import { type Checkpoint, HomeError, type StatefulName } from "../log/api.ts";
+import { HomeError, type LoggedCheckpoint, type StatefulName } from "../log/api.ts";
 import type { KeeperAsk, LogPiece, Reply } from "../log/asks.ts";
 import type { Audit } from "./audit.ts";
 import type { Keepers } from "../log/keepers.ts";
 import type { KeptLog } from "../log/kept_log.ts";
 import type { LiveHomePorts } from "./live_home_ports.ts";
-import { shown } from "../log/name.ts";
+import { shownName } from "../log/name.ts";
 import { asError } from "../log/group_commit.ts";
 import { beginWith, NO_STATE } from "../log/state_parts.ts";
 
@@ -116,7 +116,7 @@ export class Followable {
 export interface FollowedLog {
   readonly seed: Uint8Array;
   readonly version: string;
-  readonly checkpoint: Checkpoint | null;
+  readonly checkpoint: LoggedCheckpoint | null;
   readonly log: readonly LogPiece[];
   /** The last entry. */
   readonly last: number;
@@ -161,5 +161,5 @@ async function followedLog(keepers: Keepers, name: StatefulName): Promise<Follow
 export const unreadable = (name: StatefulName): HomeError =>
   new HomeError(
     "stateful_unreachable",
-    `cannot open ${shown(name)}: this site's disk does not give its log; ask again`,
+    `cannot open ${shownName(name)}: this site's disk does not give its log; ask again`,
   );

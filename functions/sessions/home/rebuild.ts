@@ -21,7 +21,7 @@
 import type { SiteId } from "../../../store/model/ports.ts";
 import type { Owner, StatefulName } from "../log/api.ts";
 import type { Arbiter } from "./arbiter.ts";
-import { type Ask, lastEpochOf, lastOf, type LogState, type Reply, type RowState } from "../log/asks.ts";
+import { lastEpochOf, lastOf, type LogState, type Reply, type RowState, type SiteAsk } from "../log/asks.ts";
 import type { Asking } from "../log/exchange.ts";
 import { asError } from "../log/group_commit.ts";
 import { disksOf, hostOwner, hostsAreEnough, hostsOf } from "../log/host_owners.ts";
@@ -32,7 +32,7 @@ import { keyOf } from "../log/name.ts";
 export type Word = Extract<Reply, { readonly kind: "recalled" }>;
 
 /** What is known of a name, by what sites have said. */
-export type Found =
+export type FoundLog =
   | { readonly kind: "settled"; readonly as: RowState; readonly besides?: readonly Owner[] }
   /** These have not said it, and may know better. */
   | { readonly kind: "missed"; readonly sites: readonly SiteId[] }
@@ -51,7 +51,7 @@ export interface Words {
 const NOBODYS = { site: "", config: 0, version: "" };
 
 /** @param row as this disk has it. */
-export function foundOf(row: RowState | null, { words, missed, stale }: Words): Found {
+export function foundOf(row: RowState | null, { words, missed, stale }: Words): FoundLog {
   const all = [...words];
   const ended = Math.max(0, row?.ended ? row.epoch : 0, ...all.map(([, word]) => word.ended));
   const promised = Math.max(0, ...all.map(([, { log }]) => log?.promised ?? 0));
@@ -137,7 +137,7 @@ export interface RebuildPorts {
   readonly site: SiteId;
   readonly arbiter: Pick<Arbiter, "doubted" | "settle" | "settledAll" | "isBehind" | "isSiteBehind" | "rows">;
   readonly sites: () => readonly SiteId[];
-  ask(to: SiteId, ask: Ask): Asking;
+  ask(to: SiteId, ask: SiteAsk): Asking;
   readonly after: (ms: number, callback: () => void) => () => void;
   readonly fatal: (error: Error) => void;
   /** A8 */
@@ -272,7 +272,7 @@ export class Rebuild {
     return { words, missed, stale: arbiter.isSiteBehind ? self : null };
   }
 
-  async #within(site: SiteId, ask: Ask): Promise<Reply | null> {
+  async #within(site: SiteId, ask: SiteAsk): Promise<Reply | null> {
     const asking = this.#ports.ask(site, ask);
     const { promise: late, resolve } = Promise.withResolvers<null>();
     const cancel = this.#ports.after(RECALL_MS_MAX, () => resolve(null));

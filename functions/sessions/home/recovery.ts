@@ -17,13 +17,13 @@
 import type { SiteId } from "../../../store/model/ports.ts";
 import { HomeError, type Owner, type StatefulName } from "../log/api.ts";
 import {
-  type Ask,
   lastEpochOf,
   lastOf,
   type LogCopy,
   type LogPiece,
   type Reply,
   type RowState,
+  type SiteAsk,
 } from "../log/asks.ts";
 import { alignOwn, overtaken, sharedHere } from "./align_own.ts";
 import type { Asking } from "../log/exchange.ts";
@@ -39,8 +39,8 @@ import {
   lastEntryOf,
 } from "../log/hosts_asked.ts";
 import { PROMISE_MS_MAX, SEED_BYTES, UNSURE_MS, UNSURE_MS_MAX } from "../log/limits.ts";
-import { shown } from "../log/name.ts";
-import { isSameMark, markAfter, NO_STATE } from "../log/state_parts.ts";
+import { shownName } from "../log/name.ts";
+import { isSameState, markAfter, NO_STATE } from "../log/state_parts.ts";
 
 export interface RecoveryPorts {
   readonly site: SiteId;
@@ -49,7 +49,7 @@ export interface RecoveryPorts {
   readonly nowMs: () => number;
   readonly after: (ms: number, callback: () => void) => () => void;
   readonly random: (length: number) => Uint8Array;
-  ask(to: SiteId, ask: Ask): Asking;
+  ask(to: SiteId, ask: SiteAsk): Asking;
   arbiter(): SiteId;
   /** Whether a site that has not answered need not be waited for. */
   isLost(site: SiteId): boolean;
@@ -71,7 +71,7 @@ export interface RecoveryPorts {
 }
 
 /** What an opening begins with. */
-export interface Recovered {
+export interface RecoveredLog {
   readonly row: RowState;
   readonly copy: LogCopy;
   /** By site, of those on record. */
@@ -99,7 +99,7 @@ const GRANT_BYTES = 6;
 const numberOf = (bytes: Uint8Array): number => bytes.reduce((number, byte) => number * 256 + byte, 0);
 
 /** One opening. */
-export class Recovery {
+export class HomeRecovery {
   readonly #ports: RecoveryPorts;
   readonly #name: StatefulName;
   readonly #version: string;
@@ -121,7 +121,7 @@ export class Recovery {
    * @param seen the epoch in which this site was its home; 0: it was not.
    * @throws HomeError
    */
-  async run(seen: number, forced: Forced = false): Promise<Recovered> {
+  async run(seen: number, forced: Forced = false): Promise<RecoveredLog> {
     const isForced = forced !== false;
     const granted = await this.#acquire(seen);
     const { epoch, owners } = granted, disks = disksOf(owners);
@@ -159,7 +159,7 @@ export class Recovery {
     row: RowState,
     promised: ReadonlyMap<SiteId, Promised>,
     mine: Promised | null,
-  ): Promise<Recovered> {
+  ): Promise<RecoveredLog> {
     const silent = disksOf(row.owners).filter(({ site }) =>
       !promised.has(site) && !this.#lostDisks.has(site)
     );
@@ -175,7 +175,7 @@ export class Recovery {
     if (!isLost || config === 0 || disks.length === 0 || promised.size < disks.length) return;
     throw new HomeError(
       "stateful_unreachable",
-      `cannot open ${shown(this.#name)}: those that are to keep its log (${
+      `cannot open ${shownName(this.#name)}: those that are to keep its log (${
         disks.map(({ site }) => site).join(", ")
       }) know nothing of it. What is on record of it is older than what they were told, or somebody has taken it from ` +
         `their disks; \`sojourn sessions reset\` begins it anew`,
@@ -213,7 +213,9 @@ export class Recovery {
       if (reply === null) {
         throw new HomeError(
           "arbiter_unreachable",
-          `cannot open ${shown(name)}: the site ${arbiter}, which knows where it is at home, does not answer`,
+          `cannot open ${
+            shownName(name)
+          }: the site ${arbiter}, which knows where it is at home, does not answer`,
         );
       }
       if (reply.kind === "full") throw this.#full(arbiter, reply.max);
@@ -235,7 +237,7 @@ export class Recovery {
         const at = row.movesTo === "" ? row.site : row.movesTo;
         this.#ports.learned(name, at);
         if (row.movesTo !== "") this.#ports.invite(at, name);
-        throw new HomeError("elsewhere", `cannot open ${shown(name)}: its home is ${at}`, at);
+        throw new HomeError("elsewhere", `cannot open ${shownName(name)}: its home is ${at}`, at);
       }
     }
   }
@@ -244,7 +246,7 @@ export class Recovery {
     return new HomeError(
       "limit_stateful",
       `cannot make ${
-        shown(this.#name)
+        shownName(this.#name)
       }: ${this.#name.app} has ${max} stateful sessions, as many as the site ${arbiter} ` +
         `lets an app have; end or delete some, or set limits.statefulPerApp higher there`,
     );
@@ -260,8 +262,8 @@ export class Recovery {
     return new HomeError(
       "stateful_unreachable",
       this.#unheard.length === 0
-        ? `cannot open ${shown(this.#name)} yet: its home may live, and does not answer; ask again`
-        : `cannot open ${shown(this.#name)} yet: ${unheardOf(this.#ports.arbiter(), this.#unheard)}`,
+        ? `cannot open ${shownName(this.#name)} yet: its home may live, and does not answer; ask again`
+        : `cannot open ${shownName(this.#name)} yet: ${unheardOf(this.#ports.arbiter(), this.#unheard)}`,
     );
   }
 
@@ -390,7 +392,7 @@ export class Recovery {
     return new HomeError(
       "stateful_unreachable",
       `cannot open ${
-        shown(this.#name)
+        shownName(this.#name)
       }: none of those that keep its log can be asked; missing: ${sites}. It can be ` +
         `opened as soon as one of them is back with its disk`,
     );
@@ -510,12 +512,12 @@ export class Recovery {
       parts.push(...reply.parts);
     }
     // What came from elsewhere is what its mark says, or it is none; the own disk is not read a second time for that.
-    const isIt = site === this.#ports.site || isSameMark(markAfter(NO_STATE, parts), state);
+    const isIt = site === this.#ports.site || isSameState(markAfter(NO_STATE, parts), state);
     return isIt ? { seed, version, base, parts, pieces } : null;
   }
 
   /** Each part has its own time: a large log takes as long as it takes. @throws HomeError */
-  async #part(site: SiteId, ask: Ask): Promise<Reply | null> {
+  async #part(site: SiteId, ask: SiteAsk): Promise<Reply | null> {
     const asking = this.#ports.ask(site, ask);
     // The own disk answers, or the site stops.
     const reply = site === this.#ports.site

@@ -10,7 +10,7 @@
  */
 import type { SiteId } from "../../../store/model/ports.ts";
 import type { StatefulName } from "../log/api.ts";
-import type { Answer, Arbiter } from "./arbiter.ts";
+import type { Arbiter, ArbiterAnswer } from "./arbiter.ts";
 import type { ArbiterAsk, Reply } from "../log/asks.ts";
 import type { Certainty } from "./certainty.ts";
 import { SETTLE_HELD_MS, UNSURE_HELD_MS, WAITS_HELD_MS } from "../log/limits.ts";
@@ -26,7 +26,7 @@ export interface SureArbiterPorts {
 }
 
 /** What an asking is not to be told before it has waited. */
-type Unfound = Exclude<Answer, Reply> | Extract<Reply, { readonly kind: "row" | "waits" }>;
+type Unfound = Exclude<ArbiterAnswer, Reply> | Extract<Reply, { readonly kind: "row" | "waits" }>;
 
 /** See the file's header. */
 export class SureArbiter {
@@ -70,7 +70,7 @@ export class SureArbiter {
     for (const resolve of this.#waiting) resolve();
   }
 
-  #replyOf(answer: Answer, missed: readonly SiteId[]): Reply {
+  #replyOf(answer: ArbiterAnswer, missed: readonly SiteId[]): Reply {
     return answer.kind === "unsettled" ? { kind: "waits", sites: missed } : answer;
   }
 
@@ -83,11 +83,11 @@ export class SureArbiter {
   }
 }
 
-const isUnfound = (answer: Answer): answer is Unfound =>
+const isUnfound = (answer: ArbiterAnswer): answer is Unfound =>
   answer.kind === "row" ? answer.outcome === "unsure" : UNFOUND.has(answer.kind);
 const UNFOUND: ReadonlySet<string> = new Set(["waits", "unsettled"]);
 
-function heldMsOf({ kind }: Answer): number {
+function heldMsOf({ kind }: ArbiterAnswer): number {
   if (kind === "unsettled") return SETTLE_HELD_MS;
   return kind === "row" ? UNSURE_HELD_MS : WAITS_HELD_MS;
 }

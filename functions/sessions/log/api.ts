@@ -38,7 +38,7 @@ export interface Piece {
 }
 
 /** The state after the entry `at`. */
-export interface Checkpoint {
+export interface LoggedCheckpoint {
   readonly at: number;
   readonly bytes: Uint8Array;
   /**
@@ -53,18 +53,18 @@ export interface Checkpoint {
 }
 
 /** What a request was answered. */
-export interface Answer {
+export interface LoggedAnswer {
   /** The request's id: 1 to 100 bytes, drawn by whoever asks, the same when it asks again. */
   readonly request: string;
   readonly bytes: Uint8Array;
 }
 
 /** One commit of the isolate. */
-export interface Commit {
+export interface IsolateCommit {
   readonly count: number;
   readonly entries: Uint8Array;
   /** Answers to requests that are among its outputs: kept for those who ask again. */
-  readonly answers: readonly Answer[];
+  readonly answers: readonly LoggedAnswer[];
   /** When the earliest named timer is due, by the wall clock; null: none. `ports.due` says so, wherever it is then. */
   readonly wakeAtMs: number | null;
 }
@@ -107,7 +107,7 @@ export class HomeError extends Error {
 }
 
 /** A stateful session that this site may serve, before its state is made again. */
-export interface Opened {
+export interface OpenedSession {
   readonly name: StatefulName;
   /** Unique to this opening, rising. */
   readonly epoch: number;
@@ -115,11 +115,11 @@ export interface Opened {
   readonly version: string;
   /** 32 bytes, the same at every opening: the seed of its randomness. */
   readonly seed: Uint8Array;
-  readonly checkpoint: Checkpoint | null;
+  readonly checkpoint: LoggedCheckpoint | null;
   /** All after the checkpoint, in order. */
   readonly log: readonly Piece[];
   /** The state is there. @param answers of the log's requests, as the replay made them. */
-  start(answers: readonly Answer[]): Home;
+  start(answers: readonly LoggedAnswer[]): Home;
   /** It could not be made: this site rests as its home. */
   abandon(): void;
 }
@@ -184,13 +184,13 @@ export interface Home {
    *
    * @throws HomeError `superseded`, `closed`, `limit_stateful` (nothing was appended).
    */
-  commit(commit: Commit): Promise<void>;
+  commit(commit: IsolateCommit): Promise<void>;
   /**
    * Replaces the log up to a commit's last entry; resolves when all owners have it.
    *
    * @throws HomeError as commit does.
    */
-  checkpoint(checkpoint: Checkpoint): Promise<void>;
+  checkpoint(checkpoint: LoggedCheckpoint): Promise<void>;
   /** Resolves when all that was appended so far, and what it was opened with, is on disk at all owners. */
   settled(): Promise<void>;
   /** Of what `copy` gives, as far as it is on the disk. */

@@ -10,7 +10,7 @@ import type { StateMark } from "./state_parts.ts";
 export type { Base, LogCopy, LogPiece };
 
 /** Entries up to `upTo` that are not of an earlier segment were written in one epoch. */
-export interface Segment {
+export interface EpochSegment {
   readonly epoch: number;
   readonly upTo: number;
 }
@@ -18,7 +18,7 @@ export interface Segment {
 /** What one keeper has of a log. */
 export interface LogState {
   readonly base: { readonly at: number; readonly epoch: number; readonly state: StateMark };
-  readonly segments: readonly Segment[];
+  readonly segments: readonly EpochSegment[];
 }
 
 /** Asks about one log, at the disk that is meant (0: whichever the site has). */
@@ -109,10 +109,10 @@ export type RecallAsk =
   /** Of which names do you know anything, in their order, after this one? */
   | { readonly kind: "names"; readonly after: StatefulName | null };
 
-export type Ask = KeeperAsk | ArbiterAsk | Invitation | RecallAsk;
+export type SiteAsk = KeeperAsk | ArbiterAsk | Invitation | RecallAsk;
 
 export const REFUSALS = ["superseded", "unknown", "gap", "disk", "full", "parts"] as const;
-export type Refusal = typeof REFUSALS[number];
+export type AskRefusal = typeof REFUSALS[number];
 export const OUTCOMES = ["granted", "refused", "unsure"] as const;
 
 /** What the arbiter knows of a name. */
@@ -168,7 +168,7 @@ export type Reply =
   /** Those asked for, as many as fit. */
   | { readonly kind: "parts"; readonly parts: readonly Uint8Array[] }
   /** `epoch`: the one promised; `last`: the last entry that is here. */
-  | { readonly kind: "refused"; readonly why: Refusal; readonly epoch: number; readonly last: number }
+  | { readonly kind: "refused"; readonly why: AskRefusal; readonly epoch: number; readonly last: number }
   | { readonly kind: "row"; readonly outcome: typeof OUTCOMES[number]; readonly row: RowState | null }
   | { readonly kind: "births"; readonly number: number }
   /** This site is no arbiter, or not ready: ask again. */
@@ -206,13 +206,14 @@ const ARBITER_KINDS: ReadonlySet<string> = new Set([
   "look",
   "births",
 ]);
-export const isForArbiter = (ask: Ask): ask is ArbiterAsk => ARBITER_KINDS.has(ask.kind);
+export const isForArbiter = (ask: SiteAsk): ask is ArbiterAsk => ARBITER_KINDS.has(ask.kind);
 
 const RECALL_KINDS: ReadonlySet<string> = new Set(["witness", "recall", "names"]);
-export const isRecall = (ask: Ask): ask is RecallAsk => RECALL_KINDS.has(ask.kind);
+export const isRecall = (ask: SiteAsk): ask is RecallAsk => RECALL_KINDS.has(ask.kind);
 
 /** Asks of the second form of packets: a site of the version before does not know them (packet.ts). */
-export const isOfSecondForm = (ask: Ask): boolean => RECALL_KINDS.has(ask.kind) || ask.kind === "recorded";
+export const isOfSecondForm = (ask: SiteAsk): boolean =>
+  RECALL_KINDS.has(ask.kind) || ask.kind === "recorded";
 
 /** The last entry of a log. */
 export const lastOf = ({ base, segments }: LogState): number => segments.at(-1)?.upTo ?? base.at;

@@ -8,7 +8,7 @@
  * BT1  What goes is of one base: where the home's disk has another by then, it begins anew.
  * BT2  Appends go on meanwhile: no commit waits for a base.
  */
-import type { Ask, Base, Reply } from "./asks.ts";
+import type { Base, Reply, SiteAsk } from "./asks.ts";
 import { NO_STATE, type StateMark } from "./state_parts.ts";
 
 /** What it needs of the home, and of the way to the owner. */
@@ -22,7 +22,7 @@ export interface TransferPorts {
 
 type Without<T> = T extends unknown ? Omit<T, "name" | "disk" | "epoch"> : never;
 /** Without what is the same in all of them. */
-export type PartialAsk = Without<Extract<Ask, { readonly kind: "upload" | "checkpoint" | "install" }>>;
+export type PartialAsk = Without<Extract<SiteAsk, { readonly kind: "upload" | "checkpoint" | "install" }>>;
 
 /** What came of it; `again`: the home has another base by now, `lacks`: the owner has not what it was thought to have. */
 export type Transferred = { readonly base: Base; readonly through: number } | "again" | "lacks" | "over";

@@ -12,11 +12,18 @@
  *     first, which says who it is. So nobody who reads the second form is asked anything that matters without it.
  */
 import type { Clock, SiteId } from "../../../store/model/ports.ts";
-import { type Ask, isOfSecondForm, type Reply } from "./asks.ts";
-import { ASK_RETRY_MS, ASK_RETRY_MS_MAX, PACKET_BYTES_TARGET } from "./limits.ts";
-import { BOOT_MIN, decodePacket, encodeAsk, encodeReply, joinPacket, type Numbered } from "./packet.ts";
+import { isOfSecondForm, type Reply, type SiteAsk } from "./asks.ts";
+import { ASK_RETRY_MS, ASK_RETRY_MS_MAX, LOG_PACKET_BYTES_TARGET } from "./limits.ts";
+import {
+  BOOT_MIN,
+  decodeLogPacket,
+  encodeAsk,
+  encodeReply,
+  joinPacket,
+  type NumberedItem,
+} from "./packet.ts";
 
-export interface ExchangePorts {
+export interface LogExchangePorts {
   readonly site: SiteId;
   readonly boot: number;
   readonly clock: Clock;
@@ -27,7 +34,7 @@ export interface ExchangePorts {
   /** Another has heard of that position: called before what came with it is handled. */
   readonly heard: (from: SiteId, position: number) => void;
   /** Answers an ask; never, where the disk has failed. */
-  readonly handle: (from: SiteId, ask: Ask) => Promise<Reply>;
+  readonly handle: (from: SiteId, ask: SiteAsk) => Promise<Reply>;
   readonly count: (name: string, by?: number) => void;
 }
 
@@ -55,19 +62,19 @@ interface Peer {
   readonly open: Map<number, Open>;
   /** Numbers of asks that go with the next packet. */
   readonly due: Set<number>;
-  replies: Numbered<Uint8Array>[];
+  replies: NumberedItem<Uint8Array>[];
   /** Asks of the other that are worked on: not taken twice. */
   readonly working: Set<string>;
   isSending: boolean;
 }
 
-export class Exchange {
-  readonly #ports: ExchangePorts;
+export class LogExchange {
+  readonly #ports: LogExchangePorts;
   readonly #peers = new Map<SiteId, Peer>();
   #number = 0;
   #closed = false;
 
-  constructor(ports: ExchangePorts) {
+  constructor(ports: LogExchangePorts) {
     if (ports.boot < BOOT_MIN) {
       throw new RangeError(`the process ${ports.boot} has a number of the version before`);
     }
@@ -75,7 +82,7 @@ export class Exchange {
   }
 
   /** Asks a site, this one included. */
-  ask(to: SiteId, ask: Ask): Asking {
+  ask(to: SiteId, ask: SiteAsk): Asking {
     const { promise, resolve } = Promise.withResolvers<Reply>();
     if (to === this.#ports.site) {
       let isWanted = true;
@@ -108,7 +115,7 @@ export class Exchange {
   /** @throws CodecError */
   received(from: SiteId, bytes: Uint8Array): void {
     if (this.#closed) return;
-    const packet = decodePacket(bytes);
+    const packet = decodeLogPacket(bytes);
     const peer = this.#peer(from);
     if (packet.boot !== peer.boot) {
       const isNew = peer.boot === 0;
@@ -163,7 +170,7 @@ export class Exchange {
     return peer;
   }
 
-  #take(from: SiteId, peer: Peer, boot: number, number: number, ask: Ask): void {
+  #take(from: SiteId, peer: Peer, boot: number, number: number, ask: SiteAsk): void {
     const id = `${boot} ${number}`;
     if (peer.working.has(id)) return;
     peer.working.add(id);
@@ -214,15 +221,15 @@ export class Exchange {
     peer.isSending = false;
   }
 
-  #asksOf(peer: Peer): Numbered<Uint8Array>[] {
-    const asks: Numbered<Uint8Array>[] = [];
+  #asksOf(peer: Peer): NumberedItem<Uint8Array>[] {
+    const asks: NumberedItem<Uint8Array>[] = [];
     const nowMs = this.#ports.nowMs();
     let bytes = 0;
     // In the order in which they were asked: an append must not overtake the one before.
     for (const number of [...peer.due].sort((a, b) => a - b)) {
       const open = peer.open.get(number);
       if (open !== undefined) {
-        if (asks.length > 0 && bytes + open.body.length > PACKET_BYTES_TARGET) break;
+        if (asks.length > 0 && bytes + open.body.length > LOG_PACKET_BYTES_TARGET) break;
         if (open.againMs !== Infinity) this.#ports.count("asks_again");
         asks.push({ number, body: open.body });
         bytes += open.body.length;
@@ -248,11 +255,11 @@ const GREETING = { number: 0, body: encodeAsk({ kind: "greet" }) };
 const inFirstForm = (reply: Reply): Reply => reply.kind === "waits" ? { kind: "nobody" } : reply;
 
 /** As many as fit; at least one. */
-function repliesOf(peer: Peer): Numbered<Uint8Array>[] {
+function repliesOf(peer: Peer): NumberedItem<Uint8Array>[] {
   let count = 0, bytes = 0;
   for (const { body } of peer.replies) {
     bytes += body.length;
-    if (count > 0 && bytes > PACKET_BYTES_TARGET) break;
+    if (count > 0 && bytes > LOG_PACKET_BYTES_TARGET) break;
     count++;
   }
   return peer.replies.splice(0, count);

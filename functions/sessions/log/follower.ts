@@ -8,7 +8,15 @@
  */
 import type { SiteId } from "../../../store/model/ports.ts";
 import type { StatefulName } from "./api.ts";
-import { type Ask, type Base, commonUpTo, lastOf, type LogPiece, type LogState, type Reply } from "./asks.ts";
+import {
+  type Base,
+  commonUpTo,
+  lastOf,
+  type LogPiece,
+  type LogState,
+  type Reply,
+  type SiteAsk,
+} from "./asks.ts";
 import { installBase, type PartialAsk, sendBase, type TransferPorts } from "./base_transfer.ts";
 import type { Asking } from "./exchange.ts";
 import { NO_STATE, type StateMark } from "./state_parts.ts";
@@ -31,7 +39,7 @@ export interface FollowerHome {
   readonly baseAt: number;
   /** The home's own log as it is now. */
   state(): LogState;
-  ask(to: SiteId, ask: Ask): Asking;
+  ask(to: SiteId, ask: SiteAsk): Asking;
   /** Pieces after an entry, as many as go at once; some of them may be on disk only. */
   pieces(after: number): readonly LogPiece[] | Promise<readonly LogPiece[]>;
   base(): Promise<Base | null>;
@@ -183,7 +191,7 @@ export class Follower {
       hasState: (mark) => home.hasState(mark),
       parts: (at, first) => home.parts(at, first),
       ask: (ask: PartialAsk) =>
-        this.#ask({ ...ask, name: home.name, disk: this.disk, epoch: home.epoch } as Ask),
+        this.#ask({ ...ask, name: home.name, disk: this.disk, epoch: home.epoch } as SiteAsk),
     };
   }
 
@@ -272,7 +280,7 @@ export class Follower {
   }
 
   /** The reply; null where nothing more is to be done with it. */
-  async #ask(ask: Ask): Promise<Reply | null> {
+  async #ask(ask: SiteAsk): Promise<Reply | null> {
     if (this.#isClosed) return null;
     const asking = this.#home.ask(this.site, ask);
     this.#asks.push(asking);

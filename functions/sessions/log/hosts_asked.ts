@@ -5,7 +5,7 @@
 import type { LogCopy, LogPiece } from "./asks.ts";
 import { HomeError, type Owner, type StatefulName } from "./api.ts";
 import { disksOf, hostsOf, missing } from "./host_owners.ts";
-import { shown } from "./name.ts";
+import { shownName } from "./name.ts";
 
 /**
  * What a host that has promised holds; null: nothing, or nothing that opens, and it is no host of it any more. Only of one
@@ -80,7 +80,7 @@ export function checkAsked(
   if (lacks.hosts.length > 0) {
     throw new HomeError(
       "stateful_unreachable",
-      `cannot open ${shown(name)}: of its ${
+      `cannot open ${shownName(name)}: of its ${
         hostsOf(owners).length
       } clients that hold its log, these have not come ` +
         `back: ${lacks.hosts.join(", ")}. They may have been told what nobody else knows`,
@@ -89,7 +89,7 @@ export function checkAsked(
   if (!lacks.isDiskMissing && hasLog) return;
   throw new HomeError(
     "stateful_unreachable",
-    `cannot open ${shown(name)}: none of the sites that keep its log can be asked; missing: ${
+    `cannot open ${shownName(name)}: none of the sites that keep its log can be asked; missing: ${
       disks.join(", ")
     }. ` +
       (lacks.isDiskMissing

@@ -23,7 +23,7 @@ import { packKey, unpackKey } from "../../../store/model/key.ts";
 import { Reader, Writer } from "../../../store/model/codec.ts";
 import type { Row } from "../../../store/model/row.ts";
 import type { StatefulName } from "./api.ts";
-import type { Base, KeeperAsk, LogPiece, Refusal, Reply } from "./asks.ts";
+import type { AskRefusal, Base, KeeperAsk, LogPiece, Reply } from "./asks.ts";
 import type { GroupCommit } from "./group_commit.ts";
 import type { LogNews } from "./ports.ts";
 import {
@@ -32,21 +32,21 @@ import {
   decodeHead,
   decodePiece,
   encodeBase,
-  encodeHead,
+  encodeLogHead,
   encodePiece,
   ENDS,
   HEADS,
   KeptLog,
-  markOf,
-  pieceKey,
+  logPieceKey,
   type PieceMark,
+  pieceMarkOf,
   PIECES,
 } from "./kept_log.ts";
 import { decodeEnd, KeptPartRows } from "./kept_parts.ts";
-import { KEPT_BYTES_MAX, KEPT_MAX, LOG_BYTES_MAX, PACKET_BYTES_TARGET } from "./limits.ts";
-import { keyOf, nameOf } from "./name.ts";
+import { KEPT_BYTES_MAX, KEPT_MAX, LOG_BYTES_MAX, LOG_PACKET_BYTES_TARGET } from "./limits.ts";
+import { keyOf, sessionNameOf } from "./name.ts";
 import { type HeardOf, Recollection } from "./recollection.ts";
-import { bytesOf, NO_STATE } from "./state_parts.ts";
+import { lengthOfParts, NO_STATE } from "./state_parts.ts";
 
 export interface KeepersPorts {
   readonly storage: Storage;
@@ -109,20 +109,20 @@ export async function loadDisk(
   };
   await each("d", (_, value) => id = new Reader(value).uint());
   await each(HEADS, ({ key }, value) => {
-    const name = nameOf(key);
+    const name = sessionNameOf(key);
     logs.set(keyOf("", name), new KeptLog(name, decodeHead(value)));
   });
   await each(BASES, ({ key }, value) => {
     const { base, parts } = decodeBase(value);
-    logs.get(keyOf("", nameOf(key)))?.setBase(base, parts);
+    logs.get(keyOf("", sessionNameOf(key)))?.setBase(base, parts);
   });
   await each(ENDS, ({ key }, value) => {
-    const log = logs.get(keyOf("", nameOf(key)));
+    const log = logs.get(keyOf("", sessionNameOf(key)));
     if (log !== undefined) [log.partsEnd, log.hasEnd] = [Math.max(log.partsEnd, decodeEnd(value)), true];
   });
   await each(PIECES, ({ key }, value) => {
     const piece = decodePiece(Number(unpackKey(key)[4]), value);
-    logs.get(keyOf("", nameOf(key)))?.add(markOf(piece, openOf(piece.bytes)));
+    logs.get(keyOf("", sessionNameOf(key)))?.add(pieceMarkOf(piece, openOf(piece.bytes)));
   });
   // Parts of states are not read here; the newest row may be one of them.
   for (let rows: readonly Row[] = [];; position = rows.at(-1)?.position ?? position) {
@@ -148,7 +148,7 @@ export class Keepers {
   constructor(ports: KeepersPorts, { id, isBlank, heardOf, logs }: LoadedDisk) {
     this.#ports = ports;
     this.recollection = new Recollection({ ...ports, number: () => this.#disk }, heardOf);
-    this.#parts = new KeptPartRows(ports.disk, ports.storage, ports.batchBytes ?? PACKET_BYTES_TARGET);
+    this.#parts = new KeptPartRows(ports.disk, ports.storage, ports.batchBytes ?? LOG_PACKET_BYTES_TARGET);
     this.#disk = id;
     this.#keptMax = ports.keptMax ?? KEPT_MAX;
     this.#keptBytesMax = ports.keptBytesMax ?? KEPT_BYTES_MAX;
@@ -245,7 +245,7 @@ export class Keepers {
       case "align":
         return this.#align(ask, log);
       case "upload":
-        if (!this.#hasRoom(bytesOf(ask.parts), false)) return refused("full", log);
+        if (!this.#hasRoom(lengthOfParts(ask.parts), false)) return refused("full", log);
         return this.#parts.upload(log, ask) ? held(log) : refused("gap", log);
     }
     if (log.head.aligned !== ask.epoch) return refused("unknown", log);
@@ -323,9 +323,9 @@ export class Keepers {
       if (log.pieceBytes + piece.bytes.length > LOG_BYTES_MAX || !this.#hasRoom(grown, false)) {
         return refused("full", log);
       }
-      log.add(markOf(piece, this.#ports.openOf(piece.bytes)));
+      log.add(pieceMarkOf(piece, this.#ports.openOf(piece.bytes)));
       appended.push(piece);
-      this.#ports.disk.put(pieceKey(log.name, piece.first), encodePiece(piece));
+      this.#ports.disk.put(logPieceKey(log.name, piece.first), encodePiece(piece));
     }
     this.#ports.changed(log, { kind: "appended", pieces: appended });
     return held(log);
@@ -423,19 +423,19 @@ export class Keepers {
   async #pieces(name: StatefulName, marks: readonly PieceMark[]): Promise<LogPiece[] | null> {
     const [first] = marks, last = marks.at(-1);
     if (first === undefined || last === undefined) return [];
-    const range = { start: pieceKey(name, first.first), end: keyAfter(pieceKey(name, last.first)) };
+    const range = { start: logPieceKey(name, first.first), end: keyAfter(logPieceKey(name, last.first)) };
     const rows = await this.#ports.storage.scan(range, { limit: marks.length });
     const pieces: LogPiece[] = [];
     for (const [i, { first }] of marks.entries()) {
       const row = rows[i];
-      if (row?.key !== pieceKey(name, first) || row.value === null) return null;
+      if (row?.key !== logPieceKey(name, first) || row.value === null) return null;
       pieces.push(decodePiece(first, row.value));
     }
     return pieces;
   }
 
   #putHead(log: KeptLog): void {
-    this.#ports.disk.put(keyOf(HEADS, log.name), encodeHead(log.head));
+    this.#ports.disk.put(keyOf(HEADS, log.name), encodeLogHead(log.head));
   }
 
   /** Base and pieces. */
@@ -451,7 +451,7 @@ export class Keepers {
   }
 
   #drop(log: KeptLog, marks: readonly PieceMark[]): void {
-    for (const { first } of marks) this.#ports.disk.drop(pieceKey(log.name, first));
+    for (const { first } of marks) this.#ports.disk.drop(logPieceKey(log.name, first));
   }
 
   /** K5 */
@@ -461,13 +461,13 @@ export class Keepers {
 }
 
 const sizeOf = (base: Base | null, parts: readonly Uint8Array[]): number =>
-  base === null ? 0 : base.bytes.length + base.answers.length + bytesOf(parts);
+  base === null ? 0 : base.bytes.length + base.answers.length + lengthOfParts(parts);
 
 /** How many of these go in one packet, behind so many bytes; at least one. */
 function fitting(marks: readonly PieceMark[], bytes: number): number {
   let count = 0;
   for (const { length } of marks) {
-    if (count > 0 && bytes + length > PACKET_BYTES_TARGET) break;
+    if (count > 0 && bytes + length > LOG_PACKET_BYTES_TARGET) break;
     bytes += length;
     count++;
   }
@@ -482,7 +482,7 @@ const isFenced = ({ head }: KeptLog, from: SiteId, epoch: number): boolean =>
 
 const held = (log: KeptLog): Reply => ({ kind: "held", through: log.last });
 
-const refused = (why: Refusal, log: KeptLog | undefined): Reply => ({
+const refused = (why: AskRefusal, log: KeptLog | undefined): Reply => ({
   kind: "refused",
   why,
   epoch: log?.head.promised ?? 0,

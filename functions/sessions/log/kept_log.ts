@@ -16,11 +16,11 @@ import { CodecError, Reader, Writer } from "../../../store/model/codec.ts";
 import { type Key, packKey } from "../../../store/model/key.ts";
 import type { SiteId } from "../../../store/model/ports.ts";
 import type { StatefulName } from "./api.ts";
-import type { Base, LogPiece, LogState, Segment } from "./asks.ts";
+import type { Base, EpochSegment, LogPiece, LogState } from "./asks.ts";
 import { SEED_BYTES } from "./limits.ts";
 import { keyOf } from "./name.ts";
 import { readBase, readBaseAs, readVersion, writeBase } from "./packet.ts";
-import { bytesOf, markOf as markOfState, NO_STATE, type PartMark } from "./state_parts.ts";
+import { lengthOfParts, NO_STATE, type PartMark, stateMarkOf as markOfState } from "./state_parts.ts";
 
 export const HEADS = "h", BASES = "c", PIECES = "p", PARTS = "s", ENDS = "u", RECORDED = "r";
 
@@ -48,7 +48,7 @@ export interface PieceMark {
   readonly open: number;
 }
 
-export const pieceKey = (name: StatefulName, first: number): Key =>
+export const logPieceKey = (name: StatefulName, first: number): Key =>
   (keyOf(PIECES, name) + packKey([first])) as Key;
 
 export const partKey = (name: StatefulName, number: number): Key =>
@@ -61,7 +61,7 @@ export interface KeptParts {
 }
 
 /** What came for a base at the entry `at`, in place of the parts before (`start` 0) or behind them. */
-export interface Upload {
+export interface BaseUpload {
   readonly at: number;
   readonly start: number;
   readonly marks: PartMark[];
@@ -76,7 +76,7 @@ interface KeptBase {
 
 const NO_PARTS: KeptParts = { first: 0, marks: [] };
 
-export const markOf = ({ epoch, first, count, wakeAtMs, bytes }: LogPiece, open: number): PieceMark => ({
+export const pieceMarkOf = ({ epoch, first, count, wakeAtMs, bytes }: LogPiece, open: number): PieceMark => ({
   open,
   epoch,
   first,
@@ -93,7 +93,7 @@ export class KeptLog {
   base: KeptBase | null = null;
   /** Of the base's state. */
   parts: KeptParts = NO_PARTS;
-  #upload: Upload | null = null;
+  #upload: BaseUpload | null = null;
   /** The number after the last part on disk, and whether a row of its own says so. */
   partsEnd = 0;
   hasEnd = false;
@@ -117,7 +117,7 @@ export class KeptLog {
   /** Of the pieces. */
   pieceBytes = 0;
 
-  get upload(): Upload | null {
+  get upload(): BaseUpload | null {
     return this.#upload;
   }
 
@@ -127,8 +127,8 @@ export class KeptLog {
   }
 
   /** Begins to take parts for a base, or takes none (SP2). */
-  setUpload(upload: Upload | null): void {
-    this.bytes -= bytesOf(this.#upload?.marks ?? []);
+  setUpload(upload: BaseUpload | null): void {
+    this.bytes -= lengthOfParts(this.#upload?.marks ?? []);
     this.#upload = upload;
   }
 
@@ -153,7 +153,7 @@ export class KeptLog {
   }
 
   get state(): LogState {
-    const segments: Segment[] = [];
+    const segments: EpochSegment[] = [];
     for (const { epoch, first, count } of this.pieces) {
       if (segments.at(-1)?.epoch === epoch) segments.pop();
       segments.push({ epoch, upTo: first + count - 1 });
@@ -180,7 +180,8 @@ export class KeptLog {
     this.cuts++;
     this.setUpload(null);
     const length = base === null ? 0 : base.bytes.length + base.answers.length;
-    this.bytes += length - (this.base?.length ?? 0) + bytesOf(parts.marks) - bytesOf(this.parts.marks);
+    this.bytes += length - (this.base?.length ?? 0) + lengthOfParts(parts.marks) -
+      lengthOfParts(this.parts.marks);
     this.base = base === null ? null : { at: base.at, epoch: base.epoch, wakeAtMs: base.wakeAtMs, length };
     this.parts = parts;
     this.partsEnd = Math.max(this.partsEnd, this.nextPart);
@@ -200,13 +201,13 @@ export class KeptLog {
     this.cuts++;
     this.pieces = this.pieces.filter((mark) => !isCut(mark));
     this.hasLeftOpen &&= this.pieces.length > 0;
-    this.bytes -= bytesOf(gone);
-    this.pieceBytes -= bytesOf(gone);
+    this.bytes -= lengthOfParts(gone);
+    this.pieceBytes -= lengthOfParts(gone);
     return gone;
   }
 }
 
-export function encodeHead({ promised, by, aligned, turn, seed, version }: Head): Uint8Array {
+export function encodeLogHead({ promised, by, aligned, turn, seed, version }: Head): Uint8Array {
   return new Writer(64).uint(promised).text(by).uint(aligned).uint(turn).raw(seed).text(version).done();
 }
 

@@ -13,7 +13,7 @@ import type { Base } from "./asks.ts";
 import type { GroupCommit } from "./group_commit.ts";
 import { ENDS, type KeptLog, type KeptParts, partKey } from "./kept_log.ts";
 import { keyOf } from "./name.ts";
-import { batchFrom, isSameMark, isWithin, markOf, marksAfter, type StateMark } from "./state_parts.ts";
+import { batchFrom, isSameState, isWithin, marksAfter, type StateMark, stateMarkOf } from "./state_parts.ts";
 
 /** What a home sends of a base to come. */
 interface Uploaded {
@@ -48,7 +48,7 @@ export class KeptPartRows {
     if (first > have) return false;
     const before = upload.start === 0 ? [] : log.parts.marks;
     const more = parts.slice(have - first);
-    const marks = marksAfter(markOf([...before, ...upload.marks]), more);
+    const marks = marksAfter(stateMarkOf([...before, ...upload.marks]), more);
     if (!isWithin([...before, ...upload.marks, ...marks])) return false;
     for (const [i, part] of more.entries()) this.#put(log, log.nextPart + i, part);
     for (const mark of marks) log.uploaded(mark);
@@ -62,9 +62,9 @@ export class KeptPartRows {
     const isAfter = upload !== null && upload.at === base.at && upload.start === kept.count;
     const before = kept.count === 0 ? [] : here.marks;
     const taken = [...before, ...isAfter ? upload.marks : []];
-    const marks = taken.concat(marksAfter(markOf(taken), last));
-    const isHere = isSameMark(markOf(before), kept);
-    if (!isHere || !isSameMark(markOf(marks), base.state) || !isWithin(marks)) {
+    const marks = taken.concat(marksAfter(stateMarkOf(taken), last));
+    const isHere = isSameState(stateMarkOf(before), kept);
+    if (!isHere || !isSameState(stateMarkOf(marks), base.state) || !isWithin(marks)) {
       log.setUpload(null);
       return null;
     }

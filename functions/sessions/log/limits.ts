@@ -1,7 +1,7 @@
 /** Every bound and interval of homes and keepers, with its unit and why it is what it is. */
 
 /** SURFACES: an id of a stateful session. */
-export const ID_BYTES_MAX = 200;
+export const STATEFUL_ID_BYTES_MAX = 200;
 /** Names of apps and classes are shorter than 40 characters; room for those to come. */
 export const NAME_BYTES_MAX = 100;
 /** Two UUIDs with a word between them. */
@@ -15,7 +15,7 @@ export const PIECE_BYTES_MAX = 36 << 20;
 /** A checkpoint without what lies beside it: clocks, timers, what nobody has acknowledged; all of one of the first form. */
 export const CHECKPOINT_BYTES_MAX = 96 << 20;
 /** One part of a checkpoint's state: some of them go in a packet, and none holds up a disk for long. */
-export const PART_BYTES_MAX = (1 << 20) + 64;
+export const STATE_PART_BYTES_MAX = (1 << 20) + 64;
 /** The state of one checkpoint: `motion` tracks 53 MB, and changes may take as much again before they are merged. */
 export const STATE_BYTES_MAX = 256 << 20;
 /** Of these, with changes of a few bytes each between them. */
@@ -28,7 +28,7 @@ export const KEPT_MAX = 200_000;
 export const KEPT_BYTES_MAX = 16 * (1 << 30);
 
 /** Items of one packet are cut there; one item always fits. */
-export const PACKET_BYTES_TARGET = 1 << 20;
+export const LOG_PACKET_BYTES_TARGET = 1 << 20;
 /** An ask without an answer goes again after this long: a link that is not down answers sooner. */
 export const ASK_RETRY_MS = 1_000;
 export const ASK_RETRY_MS_MAX = 8_000;

@@ -7,7 +7,7 @@
 import { type Key, packKey, unpackKey } from "../../../store/model/key.ts";
 import type { SiteId } from "../../../store/model/ports.ts";
 import { HomeError, type StatefulName } from "./api.ts";
-import { ID_BYTES_MAX, NAME_BYTES_MAX } from "./limits.ts";
+import { NAME_BYTES_MAX, STATEFUL_ID_BYTES_MAX } from "./limits.ts";
 
 const utf8 = new TextEncoder();
 
@@ -18,15 +18,16 @@ export const isText = (text: string, max: number): boolean =>
 
 /** Whether all parts are within their limits. */
 export const isName = (name: StatefulName): boolean =>
-  isText(name.app, NAME_BYTES_MAX) && isText(name.class, NAME_BYTES_MAX) && isText(name.id, ID_BYTES_MAX);
+  isText(name.app, NAME_BYTES_MAX) && isText(name.class, NAME_BYTES_MAX) &&
+  isText(name.id, STATEFUL_ID_BYTES_MAX);
 
 /** @throws HomeError `limit_stateful` */
 export function checkName(name: StatefulName): void {
   if (isName(name)) return;
-  const shown = JSON.stringify(name.id.slice(0, 2 * ID_BYTES_MAX));
+  const shown = JSON.stringify(name.id.slice(0, 2 * STATEFUL_ID_BYTES_MAX));
   throw new HomeError(
     "limit_stateful",
-    `cannot address the stateful session ${shown} of ${name.class}: an id has 1 to ${ID_BYTES_MAX} bytes of UTF-8`,
+    `cannot address the stateful session ${shown} of ${name.class}: an id has 1 to ${STATEFUL_ID_BYTES_MAX} bytes of UTF-8`,
   );
 }
 
@@ -35,13 +36,13 @@ export const keyOf = (space: string, name: StatefulName): Key =>
   packKey([space, name.app, name.class, name.id]);
 
 /** The name in a row's key. */
-export function nameOf(key: Key): StatefulName {
+export function sessionNameOf(key: Key): StatefulName {
   const [, app, className, id] = unpackKey(key);
   return { app: String(app), class: String(className), id: String(id) };
 }
 
 /** As people read it. */
-export const shown = ({ app, class: className, id }: StatefulName): string => `${app}/${className}/${id}`;
+export const shownName = ({ app, class: className, id }: StatefulName): string => `${app}/${className}/${id}`;
 
 /** Where and under which configuration of births a stateful session was made. */
 export interface Birth {

@@ -10,7 +10,6 @@ import { CodecError, Reader, Writer } from "../../../store/model/codec.ts";
 import { F_MAX } from "../../../store/model/limits.ts";
 import type { Owner, StatefulName } from "./api.ts";
 import {
-  type Ask,
   type Base,
   isOfSecondForm,
   type LogPiece,
@@ -18,12 +17,13 @@ import {
   REFUSALS,
   type Reply,
   type RowState,
+  type SiteAsk,
 } from "./asks.ts";
 import {
   CHECKPOINT_BYTES_MAX,
-  PART_BYTES_MAX,
   PIECE_BYTES_MAX,
   SEED_BYTES,
+  STATE_PART_BYTES_MAX,
   STATE_PARTS_MAX,
   VERSION_BYTES_MAX,
 } from "./limits.ts";
@@ -31,7 +31,7 @@ import { HOSTS_MAX, isHost } from "./host_owners.ts";
 import { isName } from "./name.ts";
 import type { StateMark } from "./state_parts.ts";
 
-export interface Numbered<T> {
+export interface NumberedItem<T> {
   readonly number: number;
   readonly body: T;
 }
@@ -42,15 +42,15 @@ export const BOOT_MIN = 2 ** 48;
 /** No process of the version before has the number 0: a packet of another form begins with it, and the form's number. */
 const OTHER_FORM = 0, SECOND_FORM = 2;
 
-export interface Packet {
+export interface LogPacket {
   /** The highest position of the arbiter that the sender has heard of; left out: it is of the first form. */
   readonly witness?: number;
   /** Drawn when the sender's process began. */
   readonly boot: number;
   /** The process whose asks the replies are to; 0: not known, and there are none. */
   readonly to: number;
-  readonly asks: readonly Numbered<Ask>[];
-  readonly replies: readonly Numbered<Reply>[];
+  readonly asks: readonly NumberedItem<SiteAsk>[];
+  readonly replies: readonly NumberedItem<Reply>[];
 }
 
 const ASKS = [
@@ -65,15 +65,15 @@ const REPLIES = [
 ] as const;
 
 /** An ask as it goes into packets. */
-export const encodeAsk = (ask: Ask): Uint8Array<ArrayBuffer> => writeAsk(new Writer(128), ask).done();
+export const encodeAsk = (ask: SiteAsk): Uint8Array<ArrayBuffer> => writeAsk(new Writer(128), ask).done();
 export const encodeReply = (reply: Reply): Uint8Array<ArrayBuffer> =>
   writeReply(new Writer(64), reply).done();
 
 /** A packet of what is encoded already. */
 export function joinPacket(
-  { boot, to, witness }: Pick<Packet, "boot" | "to" | "witness">,
-  asks: readonly Numbered<Uint8Array>[],
-  replies: readonly Numbered<Uint8Array>[],
+  { boot, to, witness }: Pick<LogPacket, "boot" | "to" | "witness">,
+  asks: readonly NumberedItem<Uint8Array>[],
+  replies: readonly NumberedItem<Uint8Array>[],
 ): Uint8Array<ArrayBuffer> {
   const w = new Writer(256);
   if (witness !== undefined) w.uint(OTHER_FORM).uint(SECOND_FORM).uint(witness);
@@ -82,15 +82,15 @@ export function joinPacket(
   return w.list(replies, ({ number, body }) => w.uint(number).raw(body)).done();
 }
 
-export const encodePacket = ({ asks, replies, ...head }: Packet): Uint8Array<ArrayBuffer> =>
+export const encodeLogPacket = ({ asks, replies, ...head }: LogPacket): Uint8Array<ArrayBuffer> =>
   joinPacket(
     head,
     asks.map(({ number, body }) => ({ number, body: encodeAsk(body) })),
     replies.map(({ number, body }) => ({ number, body: encodeReply(body) })),
   );
 
-/** @throws CodecError for anything that encodePacket does not produce, and for what is beyond its limits. */
-export function decodePacket(bytes: Uint8Array): Packet {
+/** @throws CodecError for anything that encodeLogPacket does not produce, and for what is beyond its limits. */
+export function decodeLogPacket(bytes: Uint8Array): LogPacket {
   const r = new Reader(bytes);
   const packet = {
     ...readHead(r),
@@ -109,7 +109,7 @@ export function decodePacket(bytes: Uint8Array): Packet {
 
 const NEW_REPLIES: ReadonlySet<string> = new Set(["witness", "recalled", "names", "waits"]);
 
-function readHead(r: Reader): Pick<Packet, "boot" | "to" | "witness"> {
+function readHead(r: Reader): Pick<LogPacket, "boot" | "to" | "witness"> {
   const first = r.uint();
   if (first !== OTHER_FORM) return { boot: first, to: r.uint() };
   if (r.uint() !== SECOND_FORM) throw new CodecError("a packet of an unknown form");
@@ -118,12 +118,12 @@ function readHead(r: Reader): Pick<Packet, "boot" | "to" | "witness"> {
   return head;
 }
 
-const readNumberedAsk = (r: Reader): Numbered<Ask> => ({ number: r.uint(), body: readAsk(r) });
-const readNumbered = (r: Reader): Numbered<Reply> => ({ number: r.uint(), body: readReply(r) });
+const readNumberedAsk = (r: Reader): NumberedItem<SiteAsk> => ({ number: r.uint(), body: readAsk(r) });
+const readNumbered = (r: Reader): NumberedItem<Reply> => ({ number: r.uint(), body: readReply(r) });
 
 // ── Asks ──
 
-function writeAsk(w: Writer, ask: Ask): Writer {
+function writeAsk(w: Writer, ask: SiteAsk): Writer {
   w.byte(ASKS.indexOf(ask.kind));
   switch (ask.kind) {
     case "greet":
@@ -172,7 +172,7 @@ function writeAsk(w: Writer, ask: Ask): Writer {
   }
 }
 
-function readAsk(r: Reader): Ask {
+function readAsk(r: Reader): SiteAsk {
   const kind = oneOf(r, ASKS);
   switch (kind) {
     case "greet":
@@ -442,8 +442,8 @@ const writeParts = (w: Writer, parts: readonly Uint8Array[]): Writer =>
 const readParts = (r: Reader): Uint8Array[] =>
   r.list(() => {
     const part = r.bytes();
-    if (part.length <= PART_BYTES_MAX) return part;
-    throw new CodecError(`a part of a state has ${part.length} bytes, more than ${PART_BYTES_MAX}`);
+    if (part.length <= STATE_PART_BYTES_MAX) return part;
+    throw new CodecError(`a part of a state has ${part.length} bytes, more than ${STATE_PART_BYTES_MAX}`);
   });
 
 const writePieces = (w: Writer, pieces: readonly LogPiece[]): Writer =>

@@ -20,7 +20,7 @@ import type { HomeWord, Reply } from "./asks.ts";
 import type { GroupCommit } from "./group_commit.ts";
 import { HEADS, type KeptLog, RECORDED } from "./kept_log.ts";
 import { NAMES_AT_ONCE } from "./limits.ts";
-import { keyOf, nameOf } from "./name.ts";
+import { keyOf, sessionNameOf } from "./name.ts";
 import { readOwners, writeOwners } from "./packet.ts";
 
 const WITNESS_KEY = packKey(["w"]), JUMPS_KEY = packKey(["j"]);
@@ -164,11 +164,11 @@ export class Recollection {
       const { start, end } = prefixRange(packKey([space]));
       const from = after === null ? start : keyAfter(keyOf(space, after));
       const rows = await storage.scan({ start: from, end }, { limit: NAMES_AT_ONCE });
-      for (const { key } of rows) names.set(keyOf("", nameOf(key)), nameOf(key));
+      for (const { key } of rows) names.set(keyOf("", sessionNameOf(key)), sessionNameOf(key));
       const ending = rows.at(-1);
       if (rows.length < NAMES_AT_ONCE || ending === undefined) continue;
       more = true;
-      const key = keyOf("", nameOf(ending.key));
+      const key = keyOf("", sessionNameOf(ending.key));
       if (last === null || key < last) last = key;
     }
     const bound = last;

@@ -42,7 +42,7 @@ export const markAfter = (before: StateMark, parts: readonly Uint8Array[]): Stat
 });
 
 /** The mark of all of these. */
-export const markOf = (marks: readonly PartMark[]): StateMark => ({
+export const stateMarkOf = (marks: readonly PartMark[]): StateMark => ({
   count: marks.length,
   check: marks.at(-1)?.check ?? 0,
 });
@@ -51,15 +51,16 @@ export const markOf = (marks: readonly PartMark[]): StateMark => ({
 export const beginWith = (marks: readonly PartMark[], { count, check }: StateMark): boolean =>
   (count === 0 ? 0 : marks[count - 1]?.check) === check;
 
-export const isSameMark = (a: StateMark, b: StateMark): boolean => a.count === b.count && a.check === b.check;
+export const isSameState = (a: StateMark, b: StateMark): boolean =>
+  a.count === b.count && a.check === b.check;
 
 /** Bytes of parts. */
-export const bytesOf = (marks: readonly { readonly length: number }[]): number =>
+export const lengthOfParts = (marks: readonly { readonly length: number }[]): number =>
   marks.reduce((sum, { length }) => sum + length, 0);
 
 /** Whether a state may be so. */
 export const isWithin = (marks: readonly PartMark[]): boolean =>
-  marks.length <= STATE_PARTS_MAX && bytesOf(marks) <= STATE_BYTES_MAX;
+  marks.length <= STATE_PARTS_MAX && lengthOfParts(marks) <= STATE_BYTES_MAX;
 
 /** As many parts from `first` on as go in `bytesMax`, one at least; where the next ones begin. */
 export function batchFrom(

@@ -24,7 +24,7 @@ import {
   SALT_BYTES,
 } from "./limits.ts";
 import { tagOf } from "./record.ts";
-import { Series } from "./series.ts";
+import { SealedSeries } from "./series.ts";
 
 /** What feeds need of their home. */
 export interface FeedHome {
@@ -55,7 +55,7 @@ export interface FeedPorts {
 }
 
 /** Where a host's log ends, and what it holds with it. */
-export interface HostEnd {
+export interface HostLogEnd {
   readonly tag: Uint8Array;
   readonly through: number;
   /** The entry of the base that it begins with. */
@@ -65,16 +65,16 @@ export interface HostEnd {
 }
 
 /** A record that was sent, and where the log ends with it: its tag is looked at when its host comes back. */
-interface SentRecord extends Omit<HostEnd, "tag"> {
+interface SentRecord extends Omit<HostLogEnd, "tag"> {
   readonly record: Uint8Array;
 }
 
 interface Feed {
   /** Where its log ended when the channel came: where it still ends, as long as nothing of the channel is taken. */
-  from: HostEnd | null;
+  from: HostLogEnd | null;
   /** Counts channels and beginnings: what was begun for an earlier one is nothing. */
   turn: number;
-  series: Series | null;
+  series: SealedSeries | null;
   /** The record that begins the series, until it is taken by `next`. */
   first: Uint8Array | null;
   /** Appended, and not in the series yet. */
@@ -109,14 +109,14 @@ export class HostFeeds {
   readonly #ports: FeedPorts;
   readonly #feeds = new Map<string, Feed>();
   /** Where logs of hosts end that are not there: of the last takeover, and of channels that broke. */
-  readonly #ends = new Map<string, HostEnd[]>();
+  readonly #ends = new Map<string, HostLogEnd[]>();
   /** By host: the last entry that it was sent, or had when the session was opened (HF5). */
   readonly #furthest = new Map<string, number>();
   /** The entry of the newest base. */
   #baseAt = 0;
 
   /** @param ends of the hosts that were asked when the session was opened. */
-  constructor(home: FeedHome, ports: FeedPorts, ends: ReadonlyMap<string, HostEnd> = new Map()) {
+  constructor(home: FeedHome, ports: FeedPorts, ends: ReadonlyMap<string, HostLogEnd> = new Map()) {
     this.#home = home;
     this.#ports = ports;
     for (const [host, end] of ends) {
@@ -279,7 +279,7 @@ export class HostFeeds {
   }
 
   /** What an earlier series had not is in the new one. */
-  async #begin(host: string, feed: Feed, end: HostEnd | null): Promise<void> {
+  async #begin(host: string, feed: Feed, end: HostLogEnd | null): Promise<void> {
     const turn = feed.turn;
     feed.isRead = true;
     try {
@@ -293,7 +293,7 @@ export class HostFeeds {
     }
   }
 
-  #start(host: string, feed: Feed, copy: LogCopy, end: HostEnd | null): void {
+  #start(host: string, feed: Feed, copy: LogCopy, end: HostLogEnd | null): void {
     const { name, epoch, released, last, hosts } = this.#home;
     // What it has already is never taken from it (HF5).
     const through = Math.max(hosts.isAhead(host) ? last : released, this.#furthest.get(host) ?? 0);
@@ -311,12 +311,12 @@ export class HostFeeds {
     };
     const goesOn = end !== null && end.through >= baseAt;
     feed.series = goesOn
-      ? Series.further(start, {
+      ? SealedSeries.further(start, {
         ...end,
         after: end.through,
         pieces: all.filter((piece) => piece.first > end.through && isIn(piece)),
       })
-      : Series.whole(start, { ...copy, pieces: all.filter(isIn) });
+      : SealedSeries.whole(start, { ...copy, pieces: all.filter(isIn) });
     const begun = feed.series.through;
     feed.waiting = all.filter(({ first }) => first > begun);
     feed.since = [];

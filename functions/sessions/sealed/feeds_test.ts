@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { LogCopy, LogPiece } from "../log/asks.ts";
 import { markAfter, NO_STATE } from "../log/state_parts.ts";
-import { decodeSummary, type HostEnd, HostFeeds, HostLog, openHostLog, TAG_BYTES } from "./mod.ts";
+import { decodeSummary, HostFeeds, HostLog, type HostLogEnd, openHostLog, TAG_BYTES } from "./mod.ts";
 import { HOST_BASE_BYTES_MAX, HOST_LOG_BYTES_MAX } from "./limits.ts";
 
 const NAME = { app: "duel", class: "match", id: "one" };
@@ -34,7 +34,7 @@ class Home {
   readonly ready: string[] = [];
   readonly feeds: HostFeeds;
 
-  constructor(ends?: ReadonlyMap<string, HostEnd>) {
+  constructor(ends?: ReadonlyMap<string, HostLogEnd>) {
     let salts = 0;
     this.feeds = new HostFeeds(this, {
       secret: SECRET,

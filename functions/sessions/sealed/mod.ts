@@ -2,7 +2,7 @@
  * Logs of stateful sessions that their clients and origins hold, sealed: `Series` seals them at a home, `HostLog` holds
  * them at a host, `openHostLog` opens what a host gives back. Rules: docs/protocol/hosts.md.
  */
-export { type FeedHome, type HostEnd, HostFeeds } from "./feeds.ts";
+export { type FeedHome, HostFeeds, type HostLogEnd } from "./feeds.ts";
 export { decodeSummary, encodeSummary, HostLog, type HostLogSummary, type Taken } from "./host_log.ts";
 export { type SealedFor } from "./keys.ts";
 export {
@@ -14,4 +14,4 @@ export {
 } from "./limits.ts";
 export { type HostCopy, type OpenedHostLog, openHostLog } from "./open_log.ts";
 export { headOf, tagOf } from "./record.ts";
-export { Series, type SeriesStart } from "./series.ts";
+export { SealedSeries, type SeriesStart } from "./series.ts";

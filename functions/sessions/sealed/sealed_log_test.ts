@@ -9,7 +9,7 @@ import {
   HOST_LOG_BYTES_MAX,
   HostLog,
   openHostLog,
-  Series,
+  SealedSeries,
   tagOf,
 } from "./mod.ts";
 
@@ -35,9 +35,9 @@ const piece = (first: number, epoch = 1, count = 1): LogPiece => ({
 
 /** Entries 1 to 3 in the first epoch, 4 and 5 in the second. */
 function twoHomes(): Uint8Array[] {
-  const first = Series.whole(start(1), BLANK);
+  const first = SealedSeries.whole(start(1), BLANK);
   const records = [first.first, first.next([piece(1), piece(2)]), first.next([piece(3)])];
-  const second = Series.further(start(2), { tag: first.tag, after: 3, pieces: [] });
+  const second = SealedSeries.further(start(2), { tag: first.tag, after: 3, pieces: [] });
   return [...records, second.first, second.next([piece(4, 2)]), second.next([piece(5, 2)])];
 }
 
@@ -60,7 +60,12 @@ Deno.test("a sealed log opens as it was sealed, over two homes", () => {
 });
 
 Deno.test("a sealed log goes on from a base, and takes what was written before it along", () => {
-  const series = Series.whole(start(4), { ...BLANK, base: BASE, parts: PARTS, pieces: [piece(4, 2, 3)] });
+  const series = SealedSeries.whole(start(4), {
+    ...BLANK,
+    base: BASE,
+    parts: PARTS,
+    pieces: [piece(4, 2, 3)],
+  });
   const opened = open([series.first, series.next([piece(7, 4)])]);
   assert.ok(opened.ok);
   assert.deepEqual(opened.copy.log.base, BASE);
@@ -94,9 +99,9 @@ Deno.test("a sealed log is refused when anything but its end is missing, doubled
   }
   assert.equal(refusal([...records.slice(0, 4), b, a]), "log_forged");
   // The same session and host, another time: its salt is another one.
-  const other = Series.whole(start(1, 8), BLANK);
+  const other = SealedSeries.whole(start(1, 8), BLANK);
   assert.equal(refusal([other.first, ...records.slice(1)]), "log_forged");
-  const older = Series.further(start(1, 9), { tag: tagOf(b), after: 5, pieces: [] });
+  const older = SealedSeries.further(start(1, 9), { tag: tagOf(b), after: 5, pieces: [] });
   assert.equal(refusal([...records, older.first]), "log_forged", "an epoch that falls");
 });
 
@@ -130,7 +135,7 @@ Deno.test("a sealed log beyond its limits is refused unread", () => {
 });
 
 Deno.test("records of one series have different nonces and chain, so equal commits seal differently", () => {
-  const series = Series.whole(start(1), BLANK);
+  const series = SealedSeries.whole(start(1), BLANK);
   const sealed = Array.from({ length: 300 }, (_, at) => series.next([piece(at + 1)]));
   assert.equal(new Set(sealed.map((record) => tagOf(record).toHex())).size, 300);
   assert.equal(refusal([series.first, ...sealed]), null);
@@ -155,7 +160,7 @@ Deno.test("commits of any bytes open as they were sealed, whoever's messages the
   });
   fc.assert(
     fc.property(fc.array(fc.array(commit, { minLength: 1, maxLength: 5 }), { maxLength: 5 }), (all) => {
-      const series = Series.whole(start(1), BLANK);
+      const series = SealedSeries.whole(start(1), BLANK);
       let first = 1;
       const records = all.map((commits) =>
         commits.map((each) => {
@@ -190,7 +195,7 @@ Deno.test("a host's log takes records in order and gives them back with its prom
 Deno.test("a host's log drops what a whole record takes the place of, and nothing else", () => {
   const log = new HostLog();
   for (const record of twoHomes().slice(0, 3)) log.take(1, record);
-  const whole = Series.whole(start(1, 5), { ...BLANK, base: BASE, parts: PARTS });
+  const whole = SealedSeries.whole(start(1, 5), { ...BLANK, base: BASE, parts: PARTS });
   assert.equal(log.take(1, whole.first), "held");
   assert.deepEqual(log.promise(1), [whole.first]);
   assert.equal(log.bytes, whole.first.length);
@@ -198,7 +203,7 @@ Deno.test("a host's log drops what a whole record takes the place of, and nothin
 
 Deno.test("a host's log takes no more than it may hold, and nothing that is no record", () => {
   const log = new HostLog();
-  const series = Series.whole(start(1), BLANK);
+  const series = SealedSeries.whole(start(1), BLANK);
   log.take(1, series.first);
   const large = { ...piece(1), bytes: new Uint8Array(HOST_LOG_BYTES_MAX) };
   assert.equal(log.take(1, series.next([large])), "invalid");

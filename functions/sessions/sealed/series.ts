@@ -24,7 +24,7 @@ const NONCE_BYTES = 12;
 const NO_TAG = new Uint8Array(TAG_BYTES);
 
 /** See the file's header. */
-export class Series {
+export class SealedSeries {
   readonly #key: Buffer;
   readonly #form: CommitForm;
   readonly #nonce = new Uint8Array(NONCE_BYTES);
@@ -57,10 +57,10 @@ export class Series {
   }
 
   /** The log from its base on: the host needs nothing else. */
-  static whole(start: SeriesStart, log: LogCopy): Series {
+  static whole(start: SeriesStart, log: LogCopy): SealedSeries {
     const { base, pieces } = log;
     const plain = (writer: Writer) => writeStart(writer, log);
-    return new Series("whole", start, { before: NO_TAG, after: base?.at ?? 0, plain, pieces });
+    return new SealedSeries("whole", start, { before: NO_TAG, after: base?.at ?? 0, plain, pieces });
   }
 
   /** The host has the log up to the entry `after`, and its last record has this tag. */
@@ -71,8 +71,13 @@ export class Series {
       readonly after: number;
       readonly pieces: readonly LogPiece[];
     },
-  ): Series {
-    return new Series("further", start, { before: tag, after, plain: (w) => void w.uint(after), pieces });
+  ): SealedSeries {
+    return new SealedSeries("further", start, {
+      before: tag,
+      after,
+      plain: (w) => void w.uint(after),
+      pieces,
+    });
   }
 
   /** The tag of the last record: its host names it when it comes back. */

@@ -47,7 +47,7 @@ interface Kept {
  * A 32-bit digest over what a checkpoint adds to the one before: names it in the log. Against tampering they are sealed
  * elsewhere.
  */
-export const digestOf = (bytes: Uint8Array, state: readonly Uint8Array[]): number =>
+export const checkpointDigest = (bytes: Uint8Array, state: readonly Uint8Array[]): number =>
   checkBytes(state.reduce(checkBytes, 0), bytes);
 
 /**

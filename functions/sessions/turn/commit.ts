@@ -133,7 +133,7 @@ export interface OpenedPeer extends Peer {
 }
 
 /** What a session has to say when it has been opened: what may not have left yet, and what it waits for. */
-export interface Opened {
+export interface OpenedProgram {
   /** Number of the last entry of the log it was opened with. */
   readonly sequence: number;
   readonly peers: readonly OpenedPeer[];

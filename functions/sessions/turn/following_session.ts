@@ -12,7 +12,7 @@ import type { OpenSession } from "./event.ts";
 import { stackText } from "./handler.ts";
 import { LoggedProgram } from "./logged_program.ts";
 import { parkedError } from "./recovery.ts";
-import type { Runnable, SessionHost } from "./session_host.ts";
+import type { Runnable, SessionIsolate } from "./session_host.ts";
 import { StatefulSession } from "./stateful_session.ts";
 
 /** What a follower becomes. */
@@ -22,13 +22,13 @@ export type Promotion = Pick<OpenSession, "epoch" | "replica" | "out" | "effects
 export class FollowingSession implements Runnable {
   readonly channel: number;
   readonly received = 0;
-  readonly #host: SessionHost;
+  readonly #host: SessionIsolate;
   readonly #logged: LoggedProgram;
   #pieces: Uint8Array[] = [];
   #isStarted = false;
   #isOver = false;
 
-  constructor(host: SessionHost, channel: number, open: OpenSession) {
+  constructor(host: SessionIsolate, channel: number, open: OpenSession) {
     this.#host = host;
     this.channel = channel;
     this.#logged = new LoggedProgram(host, open);

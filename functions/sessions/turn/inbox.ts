@@ -2,11 +2,12 @@
 import type { HandledEvent } from "./event.ts";
 
 /** An event as its site delivers it. */
-export type Numbered = HandledEvent & { readonly number: number; readonly storeClock: number };
+export type DeliveredEvent = HandledEvent & { readonly number: number; readonly storeClock: number };
 
 /** The event that a rejection stands in place of. */
-export const begunOf = ({ of, number, storeClock }: Extract<Numbered, { kind: "reject" }>): Numbered | null =>
-  of === null ? null : { ...of, number, storeClock };
+export const begunOf = (
+  { of, number, storeClock }: Extract<DeliveredEvent, { kind: "reject" }>,
+): DeliveredEvent | null => of === null ? null : { ...of, number, storeClock };
 
 /** A session that does not come to rest takes no new messages from so many bytes of log on. */
 export const HOLD_BYTES = 1024 * 1024;
@@ -15,24 +16,24 @@ const HOLD_MS_MAX = 60_000;
 
 /** The events, in order. */
 export class Inbox {
-  #events: Numbered[] = [];
+  #events: DeliveredEvent[] = [];
   /** Since when nothing was taken while somebody came, and waits; null: since then something was. */
   #heldSinceMs: number | null = null;
 
-  get first(): Numbered | undefined {
+  get first(): DeliveredEvent | undefined {
     return this.#events[0];
   }
 
-  push(event: Numbered): void {
+  push(event: DeliveredEvent): void {
     this.#events.push(event);
   }
 
   /** Puts an event before all others. */
-  putBack(event: Numbered): void {
+  putBack(event: DeliveredEvent): void {
     this.#events.unshift(event);
   }
 
-  take(): Numbered | undefined {
+  take(): DeliveredEvent | undefined {
     this.#heldSinceMs = null;
     return this.#events.shift();
   }

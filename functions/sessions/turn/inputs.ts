@@ -2,7 +2,7 @@
 import type { BegunEvent, SessionEvent } from "./event.ts";
 import type { Program } from "./program.ts";
 import type { TurnInput } from "./turn.ts";
-import type { Arrival } from "./waits.ts";
+import type { WaitOutcome } from "./waits.ts";
 
 /** The turn that an event begins; null where it means nothing (any more) to this program. */
 export function inputOf(
@@ -24,7 +24,9 @@ export function inputOf(
 }
 
 /** What came of a call. */
-export const arrivalOf = ({ call, outcome }: Extract<SessionEvent, { readonly kind: "result" }>): Arrival =>
+export const arrivalOf = (
+  { call, outcome }: Extract<SessionEvent, { readonly kind: "result" }>,
+): WaitOutcome =>
   outcome.ok
     ? { kind: "result", call, bytes: outcome.bytes }
     : { kind: "error", call, code: outcome.code, message: outcome.message };

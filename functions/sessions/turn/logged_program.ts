@@ -17,7 +17,7 @@ import { Writer } from "../../../store/model/codec.ts";
 import { AppError } from "../../vocabulary/errors.ts";
 import { recognizeProxies } from "../../tracked/owned.ts";
 import { type SessionState, StateSegments } from "../../tracked/mod.ts";
-import { codeOfCheckpoint, digestOf, encodeCheckpoint } from "./checkpoint.ts";
+import { checkpointDigest, codeOfCheckpoint, encodeCheckpoint } from "./checkpoint.ts";
 import { type CheckpointPolicy, checkpointPolicyOf } from "../../class/checkpoint_policy.ts";
 import type { Checkpoint, Effect, Output, TimerChange } from "./commit.ts";
 import type { KeptCheckpoint, OpenSession } from "./event.ts";
@@ -30,7 +30,7 @@ import {
   parkedError,
   type Recorded,
   recover,
-  type Recovered,
+  type RecoveredProgram,
   requireCode,
   requireSameCode,
   Rerun,
@@ -110,7 +110,7 @@ export class LoggedProgram {
   }
 
   /** Recovers what the session was opened with; `timers`: those that were set at the last commit point. @throws ParkedError */
-  recover(): Recovered & { readonly timers: readonly TimerChange[] } {
+  recover(): RecoveredProgram & { readonly timers: readonly TimerChange[] } {
     const { checkpoint } = this.#open;
     const wasFollowed = this.#followed !== null;
     const { recovered, entries } = this.#followed === null ? this.#replayed() : this.#taken(this.#followed);
@@ -138,7 +138,7 @@ export class LoggedProgram {
     return { ...recovered, timers: [...timers].map(([name, dueMs]) => ({ name, dueMs })) };
   }
 
-  #replayed(): { readonly recovered: Recovered; readonly entries: Uint8Array } {
+  #replayed(): { readonly recovered: RecoveredProgram; readonly entries: Uint8Array } {
     const { checkpoint, entries } = this.#open;
     const read = requireCode(this.#open);
     return { recovered: recover(this.#host, { ...this.#recorded, checkpoint, entries, read }), entries };
@@ -323,7 +323,7 @@ export class LoggedProgram {
     const on = isWhole ? null : this.#has?.at ?? null;
     const state = this.#segments.all.slice(isWhole ? 0 : this.#has?.segments);
     const bytes = encodeCheckpoint(this.#program, { ...kept, shape: shapeOf(this.#program.object) });
-    this.#log.checkpoint(digestOf(bytes, state));
+    this.#log.checkpoint(checkpointDigest(bytes, state));
     this.#log.point();
     const at = this.#log.sequence;
     this.#checkpoint = { at, bytes, state: this.#segments.all };

@@ -43,7 +43,7 @@ export function shapeOf(object: object | null): number {
 }
 
 /** Puts a state into the object of a program. @throws ParkedError, AppError `value_corrupt` */
-export function loadState(
+export function loadProgramState(
   host: ProgramHost,
   program: Program,
   written: WrittenState,

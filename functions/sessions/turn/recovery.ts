@@ -15,7 +15,7 @@ import { type CheckpointParts, codeOfCheckpoint, decodeCheckpoint } from "./chec
 import type { Effect, Output, TimerChange } from "./commit.ts";
 import type { KeptCheckpoint, OpenSession } from "./event.ts";
 import { readEntries, type ReadEntry } from "./log_entry.ts";
-import { loadState } from "./migration.ts";
+import { loadProgramState } from "./migration.ts";
 import { Program, type ProgramHost } from "./program.ts";
 import type { Leaving, Made } from "./outbox.ts";
 import { type LogMark, ParkedError, replay, type RunTurn, type Tracing, turnsOf } from "./replay.ts";
@@ -36,7 +36,7 @@ export interface Recorded {
 }
 
 /** What was made of it. */
-export interface Recovered {
+export interface RecoveredProgram {
   readonly program: Program;
   /** None of a session that is not born yet. */
   readonly state: SessionState | null;
@@ -61,7 +61,7 @@ export const stateOf = (program: Program): SessionState | null =>
   program.object === null ? null : new SessionState(program.object);
 
 /** @throws ParkedError; where the replay did otherwise, with what it did, and where. */
-export function recover(host: ProgramHost & { readonly run: RunTurn }, recorded: Recorded): Recovered {
+export function recover(host: ProgramHost & { readonly run: RunTurn }, recorded: Recorded): RecoveredProgram {
   const to = recorded.shows === true ? new Trace(true) : null;
   try {
     return recovered(host, recorded, to && { from: 0, to });
@@ -117,7 +117,7 @@ function recovered(
   host: ProgramHost & { readonly run: RunTurn },
   recorded: Recorded,
   trace: Tracing | null,
-): Recovered {
+): RecoveredProgram {
   const rerun = new Rerun(host, recorded);
   rerun.feed(recorded.entries, recorded.read, trace);
   return rerun.recovered;
@@ -150,7 +150,7 @@ export class Rerun {
     if (program.failure !== null) throw program.failure.error;
     const inside = parts?.state ?? null;
     const segments = inside !== null ? [inside] : checkpoint?.state ?? [];
-    const loaded = parts && loadState(host, program, { ...parts, segments }, code);
+    const loaded = parts && loadProgramState(host, program, { ...parts, segments }, code);
     this.#state = loaded?.state ?? stateOf(program);
     const isMigrated = loaded?.isMigrated === true;
     this.#segments = new StateSegments(isMigrated ? [] : segments);
@@ -210,7 +210,7 @@ export class Rerun {
   }
 
   /** What it has come to. */
-  get recovered(): Recovered {
+  get recovered(): RecoveredProgram {
     const pending = this.#pending;
     return {
       program: this.#program,

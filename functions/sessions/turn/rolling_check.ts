@@ -23,7 +23,7 @@ export interface CheckMark {
 /** Of an entry: all of it, or the low byte of one from before (RK3). */
 export type EntryCheck = CheckMark | number;
 
-export const isSameMark = (a: CheckMark, b: CheckMark): boolean =>
+export const isSameCheck = (a: CheckMark, b: CheckMark): boolean =>
   ((a.high ^ b.high) | (a.low ^ b.low)) === 0;
 
 /** As people are shown it. */
@@ -74,7 +74,7 @@ export class RollingCheck implements CheckMark {
   /** Whether a replay that has come here is the one that wrote it. */
   matches(check: EntryCheck): boolean {
     if (typeof check === "number") return this.#short !== null && (this.#short & 0xff) === check;
-    return this.#short === null && isSameMark(this, check);
+    return this.#short === null && isSameCheck(this, check);
   }
 
   /** The mark of an entry that is written now. */

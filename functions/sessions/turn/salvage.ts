@@ -22,7 +22,7 @@ import { Outbox } from "./outbox.ts";
 import type { Program } from "./program.ts";
 import { parkedError, Rerun, writerOf } from "./recovery.ts";
 import { ParkedError } from "./replay.ts";
-import type { Runnable, SessionHost } from "./session_host.ts";
+import type { Runnable, SessionIsolate } from "./session_host.ts";
 
 /** Replays that differ each time at another place: then the checkpoint is what is left. */
 const TRIES_MAX = 5;
@@ -33,11 +33,11 @@ const NAMED_MAX = 10;
 export class SalvagedSession implements Runnable {
   readonly channel: number;
   readonly received = 0;
-  readonly #host: SessionHost;
+  readonly #host: SessionIsolate;
   readonly #open: OpenSession;
   #isOver = false;
 
-  constructor(host: SessionHost, channel: number, open: OpenSession) {
+  constructor(host: SessionIsolate, channel: number, open: OpenSession) {
     this.#host = host;
     this.channel = channel;
     this.#open = open;

@@ -21,7 +21,7 @@ export interface Alarmed {
 }
 
 /** What a session needs of the isolate. */
-export interface SessionHost extends RunHost {
+export interface SessionIsolate extends RunHost {
   readonly sink: SessionSink;
   /** Calls `localDue` after so many milliseconds. */
   arm(session: Alarmed, local: number, ms: number): void;

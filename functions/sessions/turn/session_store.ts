@@ -64,7 +64,7 @@ function rowOf(key: Key, { base, merges, version }: Written, stored: StoredRow |
 }
 
 /** The store calls of one program. */
-export class SessionStore implements StoreClient {
+export class ProgramStore implements StoreClient {
   readonly #program: Program;
   /** What the running handler wrote. */
   readonly #written = new Map<Key, Written>();

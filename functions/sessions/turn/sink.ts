@@ -1,9 +1,9 @@
 /** Where what stateful sessions give out goes: the port of an isolate to its site, one for all its sessions. */
-import type { Call, Checkpoint, Commit, Opened, Parked } from "./commit.ts";
+import type { Call, Checkpoint, Commit, OpenedProgram, Parked } from "./commit.ts";
 
 /** `channel` is the number under which the site has opened the session. */
 export interface SessionSink {
-  opened(channel: number, opened: Opened): void;
+  opened(channel: number, opened: OpenedProgram): void;
   commit(channel: number, commit: Commit): void;
   /** A call without an effect: the site makes it at once, and answers with the event `result`. */
   call(channel: number, call: Call): void;

@@ -23,7 +23,7 @@ import type { Acknowledged, Checkpoint, Parked, Rejection, TimerChange } from ".
 import type { BegunEvent, OpenSession, SessionEvent } from "./event.ts";
 import { stackText, thrown } from "./handler.ts";
 import type { Program } from "./program.ts";
-import { begunOf, HOLD_BYTES, Inbox, type Numbered } from "./inbox.ts";
+import { begunOf, type DeliveredEvent, HOLD_BYTES, Inbox } from "./inbox.ts";
 import { arrivalOf, inputOf } from "./inputs.ts";
 import { type Leak, sharedState } from "./leak.ts";
 import type { LoggedProgram } from "./logged_program.ts";
@@ -31,11 +31,11 @@ import { Outbox } from "./outbox.ts";
 import { openedPeers } from "./peers.ts";
 import { type Failure, handlerThrew, logFull, stateInvalid, waitsUnrecorded } from "./parking.ts";
 import { parkedError } from "./recovery.ts";
-import type { Runnable, SessionHost } from "./session_host.ts";
+import type { Runnable, SessionIsolate } from "./session_host.ts";
 import { type Subject, subjectOf } from "../../class/subject.ts";
 import type { Rejected, TurnInput } from "./turn.ts";
-import { type Arrival, type Delivery, type WaitingSession, Waits } from "./waits.ts";
-import { attemptOf, policyOf, sameSubject, verdictOf } from "../../class/when_thrown.ts";
+import { type Delivery, type WaitingSession, type WaitOutcome, Waits } from "./waits.ts";
+import { attemptOf, policyOf, sameSubject, verdictOfThrown } from "../../class/when_thrown.ts";
 
 /** A session that does not rest is parked at so many. */
 const LOG_BYTES_MAX = 4 * 1024 * 1024;
@@ -45,7 +45,7 @@ const RETRY_ALARM = 0;
 /** See the file's header. */
 export class StatefulSession implements Runnable, WaitingSession {
   readonly channel: number;
-  readonly #host: SessionHost;
+  readonly #host: SessionIsolate;
   readonly #open: Pick<OpenSession, "out" | "effectsApplied">;
   readonly #logged: LoggedProgram;
   readonly #inbox = new Inbox();
@@ -53,11 +53,11 @@ export class StatefulSession implements Runnable, WaitingSession {
   /** Deliveries since the last commit point. */
   #held: Delivery[] = [];
   /** The event whose handler runs. */
-  #handling: Numbered | null = null;
+  #handling: DeliveredEvent | null = null;
   #through = 0;
   #received = 0;
   /** An event whose handler threw, and that is tried again. */
-  #retry: { readonly event: Numbered; isDue: boolean } | null = null;
+  #retry: { readonly event: DeliveredEvent; isDue: boolean } | null = null;
   /** What the next commit tells. */
   #rejection: Rejection | null = null;
   readonly #waits: Waits;
@@ -69,7 +69,7 @@ export class StatefulSession implements Runnable, WaitingSession {
 
   /** @param logged new, or followed so far (following_session.ts). */
   constructor(
-    host: SessionHost,
+    host: SessionIsolate,
     channel: number,
     open: Pick<OpenSession, "out" | "effectsApplied">,
     logged: LoggedProgram,
@@ -141,7 +141,7 @@ export class StatefulSession implements Runnable, WaitingSession {
   }
 
   /** What it waited for inside its isolate. */
-  came(input: Arrival): void {
+  came(input: WaitOutcome): void {
     this.#comes({ input, storeClock: 0 });
   }
 
@@ -237,7 +237,7 @@ export class StatefulSession implements Runnable, WaitingSession {
     this.#turn(input, storeClock);
   }
 
-  #handle(event: Numbered): void {
+  #handle(event: DeliveredEvent): void {
     this.#handling = event;
     if (event.kind === "reject") {
       const { of } = event, { handler } = this.program;
@@ -378,7 +378,7 @@ export class StatefulSession implements Runnable, WaitingSession {
   /** ST3, ST6 */
   #undo(failure: Failure, subject: Subject | null, drops: Rejected["drops"]): void {
     const { handler, failed, object } = this.program;
-    const verdict = verdictOf(policyOf(object), subject, failed);
+    const verdict = verdictOfThrown(policyOf(object), subject, failed);
     const event = this.#handling;
     // The log left it open: there is no event to go back to.
     const isOfLog = handler !== null && (event === null || event.kind === "reject");

@@ -19,7 +19,7 @@ import { Leak } from "./leak.ts";
 import { LoggedProgram } from "./logged_program.ts";
 import type { Program } from "./program.ts";
 import { SalvagedSession } from "./salvage.ts";
-import type { Alarmed, Runnable, SessionHost } from "./session_host.ts";
+import type { Alarmed, Runnable, SessionIsolate } from "./session_host.ts";
 import { SharedCache } from "./shared_cache.ts";
 import type { SessionSink } from "./sink.ts";
 import { StatefulSession } from "./stateful_session.ts";
@@ -65,7 +65,7 @@ const SLICE_TURNS = 256;
 const SLICE_MS = 10;
 
 /** The sessions of one isolate. */
-export class TurnLoop implements SessionHost {
+export class TurnLoop implements SessionIsolate {
   readonly #host: LoopHost;
   readonly #sessions = new Map<number, StatefulSession>();
   readonly #following = new Map<number, FollowingSession>();

@@ -5,33 +5,33 @@
  */
 import { thrown } from "./handler.ts";
 import type { Program } from "./program.ts";
-import type { Alarmed, SessionHost } from "./session_host.ts";
+import type { Alarmed, SessionIsolate } from "./session_host.ts";
 import type { TurnInput } from "./turn.ts";
 
 /** What came of a wait. */
-export type Arrival = Extract<TurnInput, { readonly kind: "local" | "result" | "error" }>;
+export type WaitOutcome = Extract<TurnInput, { readonly kind: "local" | "result" | "error" }>;
 
 /** What waits to be delivered while a handler runs too. */
 export interface Delivery {
-  readonly input: Arrival;
+  readonly input: WaitOutcome;
   readonly storeClock: number;
 }
 
 /** Whose waits they are. */
 export interface WaitingSession extends Alarmed {
-  came(input: Arrival): void;
+  came(input: WaitOutcome): void;
   /** The program that runs now. */
   readonly program: Program;
 }
 
 /** See the file's header. */
 export class Waits {
-  readonly #host: Pick<SessionHost, "nowMs" | "arm" | "disarm">;
+  readonly #host: Pick<SessionIsolate, "nowMs" | "arm" | "disarm">;
   readonly #session: WaitingSession;
   /** When closure timers are due; null: there was none. */
   #dueMs: Map<number, number> | null = null;
 
-  constructor(host: Pick<SessionHost, "nowMs" | "arm" | "disarm">, session: WaitingSession) {
+  constructor(host: Pick<SessionIsolate, "nowMs" | "arm" | "disarm">, session: WaitingSession) {
     this.#host = host;
     this.#session = session;
   }
@@ -53,7 +53,7 @@ export class Waits {
   /** Computes a result. */
   compute(call: number, start: () => Promise<Uint8Array>): void {
     const session = this.#session, { program } = session;
-    const came = (input: Arrival) => {
+    const came = (input: WaitOutcome) => {
       if (session.program === program) session.came(input);
     };
     start().then(
@@ -63,7 +63,7 @@ export class Waits {
   }
 
   /** A program was made again: its closure timers go on, its computations begin anew, but for what has come already. */
-  resume(program: Program, arrived: readonly Arrival[]): void {
+  resume(program: Program, arrived: readonly WaitOutcome[]): void {
     const locals = new Set(arrived.map((input) => input.kind === "local" ? input.local : 0));
     const calls = new Set(arrived.map((input) => input.kind === "local" ? 0 : input.call));
     for (const local of [...this.#dueMs?.keys() ?? []]) if (!program.locals.has(local)) this.disarm(local);

@@ -20,7 +20,7 @@ const absent = (what: string, instead: string | undefined): TypeError =>
   new TypeError(`${what} is not available in a function${instead === undefined ? "" : `: ${instead}`}`);
 
 /** A function that refuses. */
-export function refusal(what: string, instead?: string): () => never {
+export function refusingFunction(what: string, instead?: string): () => never {
   // A function, no arrow, so that `new` on it refuses too.
   return function () {
     throw absent(what, instead);
@@ -41,7 +41,7 @@ export function cutMembers(target: object, name: string, kept: ReadonlySet<strin
     // As the function in whose place it stands would fail.
     const refuse = found.value?.constructor?.name === "AsyncFunction"
       ? () => Promise.reject(absent(what, instead))
-      : refusal(what, instead);
+      : refusingFunction(what, instead);
     Reflect.defineProperty(target, key, {
       value: told(refuse, what),
       writable: true,

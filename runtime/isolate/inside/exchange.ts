@@ -10,12 +10,12 @@
 import { BodyReceiver, BodySender, WINDOW_BYTES } from "../bodies.ts";
 import type { Payload } from "../frame_reader.ts";
 import type { FrameWriter } from "../frame_writer.ts";
-import { FRAME } from "../frames.ts";
+import { ISOLATE_FRAME } from "../frames.ts";
 import { BODY, readRequestHead, SESSION_NAMED, SETTLED, writeResponseHead } from "../heads.ts";
 import { wireError, writeError } from "../store_frames.ts";
 import { incomingRequest, type RequestSource } from "./incoming_request.ts";
 import { type Attachment, attachmentOf, inlineBody, plainBody, webSocketOf } from "./response.ts";
-import { ScheduledController, type ScheduledFrame, Waits } from "./scheduled.ts";
+import { ScheduledController, type ScheduledFrame, WaitUntilWork } from "./scheduled.ts";
 import { stackOf } from "./stack.ts";
 import { IsolateSocket } from "./sockets.ts";
 import { RemoteSessions } from "./sessions.ts";
@@ -28,7 +28,7 @@ const HEADERS_AT = 6;
 export interface LoadedApp {
   fetch(request: Request, env: unknown, ctx: unknown): unknown;
   scheduled(event: unknown, env: unknown, ctx: unknown): unknown;
-  env(exchange: Exchange): Record<string, unknown>;
+  env(exchange: IsolateExchange): Record<string, unknown>;
   readonly waitUntilMs: number;
 }
 
@@ -41,13 +41,13 @@ interface RequestContext {
 
 /** `ctx`, the third argument of a handler. */
 export class HandlerContext {
-  readonly #exchange: Exchange;
+  readonly #exchange: IsolateExchange;
   readonly props: Record<string, never> = {};
   readonly #session: { readonly id: string };
   readonly site: string;
   readonly version: string;
 
-  constructor(exchange: Exchange, context: RequestContext) {
+  constructor(exchange: IsolateExchange, context: RequestContext) {
     this.#exchange = exchange;
     this.#session = { id: context.session };
     this.site = context.site;
@@ -70,7 +70,7 @@ export class HandlerContext {
 }
 
 /** One request inside the isolate. */
-export class Exchange {
+export class IsolateExchange {
   readonly id: number;
   readonly store: RemoteStore;
   #sessions: RemoteSessions | undefined;
@@ -81,7 +81,7 @@ export class Exchange {
   /** The app has looked at the name of its session. */
   isSessionNamed = false;
   readonly #writer: FrameWriter;
-  readonly #closed: (exchange: Exchange) => void;
+  readonly #closed: (exchange: IsolateExchange) => void;
   #requestBody: BodyReceiver | undefined;
   /** Of the request's head: its headers begin at HEADERS_AT. */
   #headFields: readonly string[] = [];
@@ -92,13 +92,13 @@ export class Exchange {
   #cancelled = false;
   #pending = 0;
   /** Of a scheduled run, whose result they are part of. */
-  #waits: Waits | undefined;
+  #waits: WaitUntilWork | undefined;
   #responded = false;
   #bodyOpen = false;
   #ended = false;
   #completed: PromiseWithResolvers<void> | undefined;
 
-  constructor(app: LoadedApp, writer: FrameWriter, id: number, closed: (exchange: Exchange) => void) {
+  constructor(app: LoadedApp, writer: FrameWriter, id: number, closed: (exchange: IsolateExchange) => void) {
     this.#app = app;
     this.#writer = writer;
     this.id = id;
@@ -186,10 +186,10 @@ export class Exchange {
   /** Runs the scheduled handler: it has ended when its promise and all that it gave to `waitUntil` have. */
   async runScheduled({ event, context, traceparent }: ScheduledFrame): Promise<void> {
     this.#trace = traceparent ?? null;
-    const waits = this.#waits = new Waits();
+    const waits = this.#waits = new WaitUntilWork();
     try {
       this.ctx = new HandlerContext(this, context);
-      const noRetry = () => this.#writer.signal(FRAME.noRetry, this.id);
+      const noRetry = () => this.#writer.signal(ISOLATE_FRAME.noRetry, this.id);
       await this.#app.scheduled(new ScheduledController(event, noRetry), this.env, this.ctx);
       await waits.ended();
       if (!this.#responded) this.#whole(new Response(null, { status: 204 }), null);
@@ -226,32 +226,32 @@ export class Exchange {
   /** A frame on this request's channel. */
   receive(type: number, payload: Payload): void {
     switch (type) {
-      case FRAME.storeReply:
+      case ISOLATE_FRAME.storeReply:
         return this.store.reply(payload);
-      case FRAME.statefulReply:
+      case ISOLATE_FRAME.statefulReply:
         return this.#sessions?.reply(payload);
-      case FRAME.data:
+      case ISOLATE_FRAME.data:
         this.#requestBody?.data(payload.rest());
         return;
-      case FRAME.end:
+      case ISOLATE_FRAME.end:
         return this.#requestBody?.end();
-      case FRAME.abort:
+      case ISOLATE_FRAME.abort:
         return this.#requestBody?.fail(new Error(payload.text()));
-      case FRAME.credit:
+      case ISOLATE_FRAME.credit:
         return this.#sender?.credit(payload.u32());
-      case FRAME.stop:
+      case ISOLATE_FRAME.stop:
         this.#cancelled = true;
         this.#abort?.abort();
         return this.#sender?.stop(payload.text());
-      case FRAME.socketText:
+      case ISOLATE_FRAME.socketText:
         return this.#socket?.remoteMessage(payload.text());
-      case FRAME.socketBytes:
+      case ISOLATE_FRAME.socketBytes:
         return this.#socket?.remoteMessage(payload.rest());
-      case FRAME.socketTaken:
+      case ISOLATE_FRAME.socketTaken:
         return this.#socket?.taken(payload.u32(), payload.u32());
-      case FRAME.socketClose:
+      case ISOLATE_FRAME.socketClose:
         return this.#socket?.remoteClose(payload.u16(), payload.text(), true);
-      case FRAME.cancel:
+      case ISOLATE_FRAME.cancel:
         return this.cancel();
     }
   }
@@ -297,7 +297,7 @@ export class Exchange {
 
   #head(response: Response, body: number): void {
     this.#responded = true;
-    this.#writer.begin(FRAME.response, this.id);
+    this.#writer.begin(ISOLATE_FRAME.response, this.id);
     const kind = body | (this.isSessionNamed ? SESSION_NAMED : 0);
     writeResponseHead(this.#writer, response.status, response.statusText, response.headers, kind);
   }
@@ -307,7 +307,9 @@ export class Exchange {
     this.#responded = true;
     this.#bodyOpen = true;
     this.#socket = own;
-    this.#writer.begin(FRAME.upgrade, this.id).text(response.headers.get("sec-websocket-protocol") ?? "")
+    this.#writer.begin(ISOLATE_FRAME.upgrade, this.id).text(
+      response.headers.get("sec-websocket-protocol") ?? "",
+    )
       .end();
     own.connect(this.#writer, this.id, () => {
       this.#bodyOpen = false;
@@ -318,7 +320,7 @@ export class Exchange {
   /** The site takes the socket from here. */
   #attach(target: Attachment): void {
     this.#responded = true;
-    this.#writer.begin(FRAME.attach, this.id).text(target.class).text(target.id).end();
+    this.#writer.begin(ISOLATE_FRAME.attach, this.id).text(target.class).text(target.id).end();
     this.#settle();
   }
 
@@ -328,7 +330,7 @@ export class Exchange {
       return;
     }
     this.#responded = true;
-    this.#writer.begin(FRAME.failed, this.id);
+    this.#writer.begin(ISOLATE_FRAME.failed, this.id);
     writeError(this.#writer, wireError(error, "app_error"));
     this.#writer.text(stackOf(error)).end();
     this.#settle();
@@ -336,7 +338,7 @@ export class Exchange {
 
   #settle(): void {
     if (this.#ended || !this.#responded || this.#bodyOpen || this.#pending > 0) return;
-    this.#writer.signal(FRAME.settled, this.id);
+    this.#writer.signal(ISOLATE_FRAME.settled, this.id);
     this.#end();
   }
 

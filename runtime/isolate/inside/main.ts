@@ -12,11 +12,11 @@ import { buildEnv, type EnvServices } from "../../../functions/env.ts";
 import { ExchangeTable } from "../exchange_table.ts";
 import { type Payload, readFrames } from "../frame_reader.ts";
 import { FrameWriter } from "../frame_writer.ts";
-import { FRAME, FRAME_BYTES_MAX } from "../frames.ts";
+import { FRAME_TO_ISOLATE_BYTES_MAX, ISOLATE_FRAME } from "../frames.ts";
 import { wireError, writeError } from "../store_frames.ts";
 import { AsyncScope } from "./async_scope.ts";
 import { captureConsole } from "./console.ts";
-import { Exchange, type LoadedApp } from "./exchange.ts";
+import { IsolateExchange, type LoadedApp } from "./exchange.ts";
 import type { ScheduledFrame } from "./scheduled.ts";
 import { installFetchedResponse } from "./fetched_response.ts";
 import { OutgoingFetches } from "./outgoing.ts";
@@ -27,7 +27,7 @@ import { catchUncaught, type IsolatePaths, revokeAll } from "./process_start.ts"
 import { installIncomingRequest } from "./incoming_request.ts";
 import { installResponse } from "./response.ts";
 import type { RemoteSessions } from "./sessions.ts";
-import { appFrames, stackOf } from "./stack.ts";
+import { stackOf, withAppFrames } from "./stack.ts";
 
 /** What the site says with a bundle. */
 interface LoadOptions {
@@ -48,8 +48,8 @@ export interface Evaluator {
   manifestOf(defaultExport: unknown): unknown;
 }
 
-const running = new AsyncScope<Exchange>();
-const exchanges = new ExchangeTable<Exchange>();
+const running = new AsyncScope<IsolateExchange>();
+const exchanges = new ExchangeTable<IsolateExchange>();
 let app: LoadedApp | undefined;
 let assets: (request: Request) => Promise<Response>;
 /** The app's secrets. A request keeps those that it began with. */
@@ -71,7 +71,7 @@ export async function serveIsolate(paths: IsolatePaths, evaluator?: Evaluator): 
   const writer = new FrameWriter(connection, () => exit(1));
   const telemetry = new OpenTelemetry(
     () => running.get(),
-    (request, text) => writer.begin(FRAME.span, request).text(text).end(),
+    (request, text) => writer.begin(ISOLATE_FRAME.span, request).text(text).end(),
   );
   telemetry.install();
   const fetches = new OutgoingFetches(writer, () => running.get(), telemetry.traceparent);
@@ -89,25 +89,25 @@ export async function serveIsolate(paths: IsolatePaths, evaluator?: Evaluator): 
   installFetchedResponse();
   installIncomingRequest();
   captureConsole((level, text) => {
-    writer.begin(FRAME.log, running.get()?.id ?? 0).text(level).text(appFrames(text)).end();
+    writer.begin(ISOLATE_FRAME.log, running.get()?.id ?? 0).text(level).text(withAppFrames(text)).end();
   });
   blockImports();
   const realm = cutRealm(fetches.fetch);
   await warmUp();
   // Not before: a bootstrap that fails says so on its way out.
   catchUncaught();
-  writer.signal(FRAME.ready, 0);
-  const closed = (exchange: Exchange) => exchanges.delete(exchange.id);
+  writer.signal(ISOLATE_FRAME.ready, 0);
+  const closed = (exchange: IsolateExchange) => exchanges.delete(exchange.id);
   try {
-    await readFrames(connection, FRAME_BYTES_MAX, (type, id, payload) => {
-      if (type === FRAME.request) return start(writer, id, payload, closed);
-      if (type === FRAME.scheduled) return startScheduled(writer, id, payload, closed);
-      if (type === FRAME.ping) return writer.signal(FRAME.pong, id);
-      if (type === FRAME.secrets) {
+    await readFrames(connection, FRAME_TO_ISOLATE_BYTES_MAX, (type, id, payload) => {
+      if (type === ISOLATE_FRAME.request) return start(writer, id, payload, closed);
+      if (type === ISOLATE_FRAME.scheduled) return startScheduled(writer, id, payload, closed);
+      if (type === ISOLATE_FRAME.ping) return writer.signal(ISOLATE_FRAME.pong, id);
+      if (type === ISOLATE_FRAME.secrets) {
         secrets = JSON.parse(payload.text()) as Record<string, string>;
         return;
       }
-      if (type === FRAME.load) return load(writer, payload, realm, evaluator);
+      if (type === ISOLATE_FRAME.load) return load(writer, payload, realm, evaluator);
       if (fetches.receive(type, id, payload)) return;
       const exchange = exchanges.get(id);
       // What the frame sets off in the app belongs to its request, as what the handler itself starts does.
@@ -140,11 +140,11 @@ function start(
   writer: FrameWriter,
   id: number,
   payload: Payload,
-  closed: (exchange: Exchange) => void,
+  closed: (exchange: IsolateExchange) => void,
 ): void {
   if (app === undefined) throw new Error("a request came before its app");
   writeMark(id);
-  const exchange = new Exchange(app, writer, id, closed);
+  const exchange = new IsolateExchange(app, writer, id, closed);
   exchanges.add(exchange);
   const request = exchange.open(payload);
   if (request !== null) running.run(exchange, () => void exchange.run(request));
@@ -154,11 +154,11 @@ function startScheduled(
   writer: FrameWriter,
   id: number,
   payload: Payload,
-  closed: (exchange: Exchange) => void,
+  closed: (exchange: IsolateExchange) => void,
 ): void {
   if (app === undefined) throw new Error("a scheduled run came before its app");
   writeMark(id);
-  const exchange = new Exchange(app, writer, id, closed);
+  const exchange = new IsolateExchange(app, writer, id, closed);
   exchanges.add(exchange);
   const call = JSON.parse(payload.text()) as ScheduledFrame;
   running.run(exchange, () => void exchange.runScheduled(call));
@@ -184,9 +184,9 @@ async function load(
     const exported = realm.served.appOf(module);
     const manifest = evaluator?.manifestOf(exported) ?? {};
     app = loadedApp(exported, options);
-    writer.begin(FRAME.loaded, 0).text(JSON.stringify(manifest)).end();
+    writer.begin(ISOLATE_FRAME.loaded, 0).text(JSON.stringify(manifest)).end();
   } catch (error) {
-    writer.begin(FRAME.loadFailed, 0);
+    writer.begin(ISOLATE_FRAME.loadFailed, 0);
     writeError(writer, wireError(error, "load_failed"));
     writer.text(stackOf(error)).end();
   }
@@ -214,12 +214,12 @@ function loadedApp(defaultExport: unknown, options: LoadOptions): LoadedApp {
  * which holds the accessor, and so the request, until a full collection.
  */
 class RequestServices implements EnvServices {
-  readonly #exchange: Exchange;
+  readonly #exchange: IsolateExchange;
   readonly #options: LoadOptions;
   readonly store: EnvServices["store"];
   readonly secrets = secrets;
 
-  constructor(exchange: Exchange, options: LoadOptions) {
+  constructor(exchange: IsolateExchange, options: LoadOptions) {
     this.#exchange = exchange;
     this.#options = options;
     this.store = exchange.store;

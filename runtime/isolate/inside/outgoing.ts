@@ -11,7 +11,7 @@ import { ASSETS_ORIGIN } from "../assets_origin.ts";
 import { BodyReceiver, BodySender } from "../bodies.ts";
 import type { Payload } from "../frame_reader.ts";
 import type { FrameWriter } from "../frame_writer.ts";
-import { FETCH_ID_BASE, FRAME } from "../frames.ts";
+import { FETCH_ID_BASE, ISOLATE_FRAME } from "../frames.ts";
 import { BODY, readResponseHead, writeRequestHead } from "../heads.ts";
 import { droppedHeaders, isRedirect, REDIRECTS_MAX, turnsToGet } from "../redirect.ts";
 import { readError } from "../store_frames.ts";
@@ -118,7 +118,7 @@ export class OutgoingFetches {
     return new Promise<Response>((resolve, reject) => {
       const open: OpenFetch = { url: request.url, resolve, reject, isFollowed: how.isFollowed };
       this.#open.set(id, open);
-      this.#writer.begin(FRAME.fetchStart, id).u32(owner);
+      this.#writer.begin(ISOLATE_FRAME.fetchStart, id).u32(owner);
       const redirect = how.replays ? "replay" : request.redirect;
       writeRequestHead(this.#writer, [redirect], request, body ? BODY.stream : BODY.none);
       this.#writer.end();
@@ -128,7 +128,7 @@ export class OutgoingFetches {
       }
       request.signal.addEventListener("abort", () => {
         if (!this.#open.delete(id)) return;
-        this.#writer.signal(FRAME.fetchAbort, id);
+        this.#writer.signal(ISOLATE_FRAME.fetchAbort, id);
         open.sender?.stop();
         open.receiver?.fail(request.signal.reason);
         reject(request.signal.reason);
@@ -141,17 +141,17 @@ export class OutgoingFetches {
     if (id < FETCH_ID_BASE) return false;
     const open = this.#open.get(id);
     if (open === undefined) return true;
-    if (type === FRAME.fetchHead) this.#head(id, open, payload);
-    else if (type === FRAME.failed) {
+    if (type === ISOLATE_FRAME.fetchHead) this.#head(id, open, payload);
+    else if (type === ISOLATE_FRAME.failed) {
       this.#open.delete(id);
       const error = readError(payload);
       open.sender?.stop();
       open.reject(new FetchError(error.code, error.message));
-    } else if (type === FRAME.data) open.receiver?.data(payload.rest());
-    else if (type === FRAME.end) open.receiver?.end();
-    else if (type === FRAME.abort) open.receiver?.fail(new TypeError(payload.text()));
-    else if (type === FRAME.credit) open.sender?.credit(payload.u32());
-    else if (type === FRAME.stop) open.sender?.stop(payload.text());
+    } else if (type === ISOLATE_FRAME.data) open.receiver?.data(payload.rest());
+    else if (type === ISOLATE_FRAME.end) open.receiver?.end();
+    else if (type === ISOLATE_FRAME.abort) open.receiver?.fail(new TypeError(payload.text()));
+    else if (type === ISOLATE_FRAME.credit) open.sender?.credit(payload.u32());
+    else if (type === ISOLATE_FRAME.stop) open.sender?.stop(payload.text());
     return true;
   }
 

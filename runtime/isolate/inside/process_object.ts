@@ -1,5 +1,5 @@
 /** `process` as an app finds it: its variables, and what packages ask of it without wanting anything. */
-import { refusal } from "./absent.ts";
+import { refusingFunction } from "./absent.ts";
 
 /** The object; its `env` is replaced when the app's variables are known. */
 export interface ProcessObject {
@@ -25,7 +25,7 @@ export function processObject(): ProcessObject {
     once: none,
     off: none,
     removeListener: none,
-    exit: refusal("process.exit", "a function cannot end its isolate"),
+    exit: refusingFunction("process.exit", "a function cannot end its isolate"),
   };
   return own;
 }

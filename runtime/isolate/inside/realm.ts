@@ -11,7 +11,7 @@ import { ambientKv } from "../../../functions/context.ts";
 import { RequestKv } from "../../../functions/kv.ts";
 import { KvAtomicOperation } from "../../../functions/kv_atomic.ts";
 import { KvU64 } from "../../../functions/values/kv_u64.ts";
-import { cutMembers, refusal } from "./absent.ts";
+import { cutMembers, refusingFunction } from "./absent.ts";
 import { ServedHandler } from "./app_module.ts";
 import { cutGlobals } from "./globals.ts";
 import { processObject } from "./process_object.ts";
@@ -44,8 +44,8 @@ export function cutRealm(siteFetch: typeof fetch): Realm {
     get: (name: string) => Object.hasOwn(vars, name) ? vars[name] : undefined,
     has: (name: string) => Object.hasOwn(vars, name),
     toObject: () => ({ ...vars }),
-    set: refusal("Deno.env.set", "variables are set where the app is deployed"),
-    delete: refusal("Deno.env.delete", "variables are set where the app is deployed"),
+    set: refusingFunction("Deno.env.set", "variables are set where the app is deployed"),
+    delete: refusingFunction("Deno.env.delete", "variables are set where the app is deployed"),
   };
   cutDeno({
     env: Object.freeze(env),
@@ -72,7 +72,7 @@ export function cutRealm(siteFetch: typeof fetch): Realm {
   define(globalThis, "WebSocket", webSocketClass());
   addWorkersGlobals(define);
   // Blocking the only thread of an isolate has no use.
-  define(Atomics, "wait", refusal("Atomics.wait", "use Atomics.waitAsync"));
+  define(Atomics, "wait", refusingFunction("Atomics.wait", "use Atomics.waitAsync"));
   const process = processObject();
   define(globalThis, "process", process);
   return {
@@ -110,7 +110,7 @@ function upgradeWebSocket(request: Request, options: { protocol?: string } = {})
 
 /** The class that an app finds: it knows the sockets of incoming requests, and opens none. */
 function webSocketClass(): typeof IsolateSocket {
-  const construct = refusal("new WebSocket", "an app answers sockets and opens none");
+  const construct = refusingFunction("new WebSocket", "an app answers sockets and opens none");
   const found = new Proxy(IsolateSocket, { construct });
   Object.defineProperty(found, "name", { value: "WebSocket", configurable: true });
   Object.defineProperty(IsolateSocket.prototype, "constructor", {

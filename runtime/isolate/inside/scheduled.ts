@@ -30,7 +30,7 @@ export class ScheduledController {
 }
 
 /** Work that a run has left to `waitUntil`. */
-export class Waits {
+export class WaitUntilWork {
   #left: Promise<unknown>[] = [];
 
   add(promise: Promise<unknown>): void {

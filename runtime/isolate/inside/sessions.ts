@@ -12,7 +12,7 @@ import {
 import type { SessionCaller, SessionTarget } from "../../../functions/calls/stub.ts";
 import type { Payload } from "../frame_reader.ts";
 import type { FrameWriter } from "../frame_writer.ts";
-import { FRAME } from "../frames.ts";
+import { ISOLATE_FRAME } from "../frames.ts";
 import { attachingResponse } from "./response.ts";
 import { SiteError } from "./store.ts";
 
@@ -38,7 +38,7 @@ export class RemoteSessions implements SessionCaller {
     const number = this.#next++;
     const open = Promise.withResolvers<SessionAnswer>();
     this.#open.set(number, open);
-    this.#writer.begin(FRAME.statefulCall, this.#id).u32(number).text(target.class).text(target.id)
+    this.#writer.begin(ISOLATE_FRAME.statefulCall, this.#id).u32(number).text(target.class).text(target.id)
       .rest(encodeCall(call)).end();
     return open.promise;
   }

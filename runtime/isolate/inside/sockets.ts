@@ -7,7 +7,7 @@
  *     `bufferedAmount` says how much of what was sent is not with the client's connection yet.
  */
 import type { FrameWriter } from "../frame_writer.ts";
-import { FRAME } from "../frames.ts";
+import { ISOLATE_FRAME } from "../frames.ts";
 import { costOf, SOCKET_MESSAGE_BYTES_MAX, SOCKET_WINDOW_BYTES } from "../socket_window.ts";
 
 const OPEN = 1;
@@ -115,7 +115,7 @@ export class IsolateSocket extends EventTarget {
     if (message.length > (isText ? SOCKET_MESSAGE_BYTES_MAX / 3 : SOCKET_MESSAGE_BYTES_MAX)) {
       return this.#wait(message); // where its bytes are counted
     }
-    writer.begin(isText ? FRAME.socketText : FRAME.socketBytes, this.#id);
+    writer.begin(isText ? ISOLATE_FRAME.socketText : ISOLATE_FRAME.socketBytes, this.#id);
     if (isText) writer.text(message);
     else writer.rest(message);
     this.#sentMessages++;
@@ -198,13 +198,13 @@ export class IsolateSocket extends EventTarget {
       const saying = this.#queue[at];
       if (saying === undefined) break;
       if (saying.kind === "close") {
-        writer.begin(FRAME.socketClose, id).u16(saying.code).text(saying.reason).end();
+        writer.begin(ISOLATE_FRAME.socketClose, id).u16(saying.code).text(saying.reason).end();
         continue;
       }
       if (!this.#hasRoom) break;
       const { bytes, isText } = saying;
-      if (isText) writer.begin(FRAME.socketText, id).bytes(bytes).end();
-      else writer.begin(FRAME.socketBytes, id).rest(bytes).end();
+      if (isText) writer.begin(ISOLATE_FRAME.socketText, id).bytes(bytes).end();
+      else writer.begin(ISOLATE_FRAME.socketBytes, id).rest(bytes).end();
       this.#queuedBytes -= bytes.length;
       this.#sentMessages++;
       this.#sentBytes += bytes.length;

@@ -7,7 +7,7 @@ const FRAME = /^\s+at /;
 const OWN_PLACE = /\/(?:serve|stateful|evaluate)-[0-9a-f]{16}\.js|ext:deno_node\/async_hooks/;
 
 /** A text with stack traces in it. */
-export const appFrames = (text: string): string =>
+export const withAppFrames = (text: string): string =>
   text.includes("    at ") ? ownLines(text.replace(BUNDLE, "bundle")) : text;
 
 const ownLines = (text: string): string =>
@@ -25,5 +25,5 @@ export function stackOf(error: unknown): string {
     text += `\nCaused by: ${cause instanceof Error ? cause.stack ?? String(cause) : String(cause)}`;
     cause = cause instanceof Error ? cause.cause : undefined;
   }
-  return appFrames(text);
+  return withAppFrames(text);
 }

@@ -4,7 +4,7 @@
 import { core } from "./deno_core.ts";
 
 /** Runs all microtasks, ticks of node's libraries, and what is told of rejections, until none is left. */
-export const drain = (): void => core.processTicksAndRejections();
+export const drainTasks = (): void => core.processTicksAndRejections();
 
 const { setTimeout, clearTimeout, setImmediate } = globalThis;
 const now = Date.now.bind(Date);

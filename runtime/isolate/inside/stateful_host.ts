@@ -17,13 +17,13 @@ import { ChainedCaller } from "../../../functions/sessions/turn/session_calls.ts
 import type { SessionObject } from "../../../functions/sessions/turn/handler.ts";
 import type { Program } from "../../../functions/sessions/turn/program.ts";
 import { ParkedError } from "../../../functions/sessions/turn/replay.ts";
-import { SessionStore } from "../../../functions/sessions/turn/session_store.ts";
+import { ProgramStore } from "../../../functions/sessions/turn/session_store.ts";
 import { TurnLoop } from "../../../functions/sessions/turn/turn_loop.ts";
 import { useOneForm } from "../../../functions/values/value.ts";
 import { CLOCK_EPOCH_MS, CLOCK_TICKS_PER_MS } from "../../../store/model/row.ts";
 import { type Payload, readFrames } from "../frame_reader.ts";
 import { FrameWriter } from "../frame_writer.ts";
-import { FRAME, FRAME_BYTES_MAX } from "../frames.ts";
+import { FRAME_TO_ISOLATE_BYTES_MAX, ISOLATE_FRAME } from "../frames.ts";
 import { TurnMark } from "../turn_mark.ts";
 import { StatesComing } from "../state_frames.ts";
 import { readAcknowledged, readEvent, readOpen, readPromotion } from "../session_frames.ts";
@@ -34,7 +34,7 @@ import { installFetchedResponse } from "./fetched_response.ts";
 import { catchUncaught, type IsolatePaths, revokeAll } from "./process_start.ts";
 import { cutRealm, type Realm } from "./realm.ts";
 import { stackOf } from "./stack.ts";
-import { after, drain, nowMs, schedule } from "./stateful_core.ts";
+import { after, drainTasks, nowMs, schedule } from "./stateful_core.ts";
 import { recordedFetch } from "./stateful_fetch.ts";
 import { type ClassPlaces, classPlaces, placeIn } from "./class_places.ts";
 import { BUNDLE_URL, recordImports } from "./stateful_imports.ts";
@@ -88,7 +88,7 @@ export async function serveSessions(paths: IsolatePaths): Promise<void> {
     sink,
     nowMs,
     storeClock: () => (nowMs() - CLOCK_EPOCH_MS) * CLOCK_TICKS_PER_MS + nextTick++ % CLOCK_TICKS_PER_MS,
-    drain,
+    drain: drainTasks,
     schedule,
     after,
     mark: (channel, received) => mark.write(channel, received),
@@ -140,39 +140,39 @@ export async function serveSessions(paths: IsolatePaths): Promise<void> {
   };
   // Not before: a bootstrap that fails says so on its way out.
   catchUncaught();
-  writer.signal(FRAME.ready, 0);
+  writer.signal(ISOLATE_FRAME.ready, 0);
   try {
-    await readFrames(connection, FRAME_BYTES_MAX, (type, channel, payload) => {
+    await readFrames(connection, FRAME_TO_ISOLATE_BYTES_MAX, (type, channel, payload) => {
       switch (type) {
-        case FRAME.sessionEvent:
+        case ISOLATE_FRAME.sessionEvent:
           return loop.deliver(channel, readEvent(payload));
-        case FRAME.sessionOpen:
+        case ISOLATE_FRAME.sessionOpen:
           return loop.open(channel, readOpen(payload, coming.take(channel)));
-        case FRAME.sessionState:
+        case ISOLATE_FRAME.sessionState:
           return coming.add(channel, payload);
-        case FRAME.sessionAcknowledged:
+        case ISOLATE_FRAME.sessionAcknowledged:
           return loop.acknowledge(channel, readAcknowledged(payload));
-        case FRAME.sessionCheckpointNow:
+        case ISOLATE_FRAME.sessionCheckpointNow:
           return loop.checkpointNow(channel);
-        case FRAME.sessionFollow:
+        case ISOLATE_FRAME.sessionFollow:
           return loop.follow(channel, readOpen(payload, coming.take(channel)));
-        case FRAME.sessionPiece:
+        case ISOLATE_FRAME.sessionPiece:
           return loop.piece(channel, payload.rest());
-        case FRAME.sessionPromote:
+        case ISOLATE_FRAME.sessionPromote:
           return loop.promote(channel, readPromotion(payload));
-        case FRAME.sessionClose:
+        case ISOLATE_FRAME.sessionClose:
           loop.close(channel);
           sink.closed(channel);
           coming.drop(channel);
-          return writer.signal(FRAME.sessionClosed, channel);
-        case FRAME.rehearse:
+          return writer.signal(ISOLATE_FRAME.sessionClosed, channel);
+        case ISOLATE_FRAME.rehearse:
           return schedule(rehearsed);
-        case FRAME.ping:
-          return writer.signal(FRAME.pong, channel);
-        case FRAME.secrets:
+        case ISOLATE_FRAME.ping:
+          return writer.signal(ISOLATE_FRAME.pong, channel);
+        case ISOLATE_FRAME.secrets:
           app.setSecrets(JSON.parse(payload.text()) as Record<string, string>);
           return loop.renew();
-        case FRAME.load:
+        case ISOLATE_FRAME.load:
           return void load(writer, payload, realm, app, shared);
       }
     });
@@ -202,9 +202,9 @@ async function load(
     app.source = "";
     await shared.freeze();
     app.loaded = { defaultExport, options };
-    writer.begin(FRAME.loaded, 0).text("{}").end();
+    writer.begin(ISOLATE_FRAME.loaded, 0).text("{}").end();
   } catch (error) {
-    writer.begin(FRAME.loadFailed, 0);
+    writer.begin(ISOLATE_FRAME.loadFailed, 0);
     writeError(writer, wireError(error, "load_failed"));
     writer.text(stackOf(error)).end();
   }
@@ -258,7 +258,7 @@ class StatefulApp {
     const secrets = this.#pinned.get(name) ?? this.#secrets ?? options.secrets;
     if (Object.keys(secrets).length > 0) this.#pinned.set(name, secrets);
     return buildEnv(defaultExport, {
-      store: new SessionStore(program),
+      store: new ProgramStore(program),
       sessions: new ChainedCaller(program),
       recordedBytes: (bytes) => program.crypto.fill(bytes),
       vars: options.vars,

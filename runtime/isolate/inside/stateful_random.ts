@@ -5,7 +5,7 @@
  * SR2  Operations of `crypto.subtle` that Deno computes on other threads are recorded: what they give is in the log.
  */
 import { RandomStream, STREAM } from "../../../functions/sessions/turn/random.ts";
-import { refusal } from "./absent.ts";
+import { refusingFunction } from "./absent.ts";
 import { argumentsText } from "./stateful_arguments.ts";
 import { installKeys } from "./stateful_keys.ts";
 import type { Current } from "./stateful_current.ts";
@@ -71,7 +71,7 @@ function installSubtle(current: Current, define: Define): void {
     define(
       prototype,
       name,
-      refusal(
+      refusingFunction(
         `crypto.subtle.${name}`,
         "in a stateful session use exportKey with encrypt, decrypt with importKey",
       ),

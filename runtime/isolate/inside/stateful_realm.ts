@@ -7,7 +7,7 @@
 import { AsyncResource } from "node:async_hooks";
 import { Buffer } from "node:buffer";
 import { forget } from "../../../functions/tracked/field_walk.ts";
-import { refusal } from "./absent.ts";
+import { refusingFunction } from "./absent.ts";
 import type { Current } from "./stateful_current.ts";
 import { BUNDLE_URL } from "./stateful_imports.ts";
 import { installRandom } from "./stateful_random.ts";
@@ -39,11 +39,11 @@ export function recordRealm(current: Current): void {
   define(
     URL,
     "createObjectURL",
-    refusal("URL.createObjectURL", "its address would be another at each replay"),
+    refusingFunction("URL.createObjectURL", "its address would be another at each replay"),
   );
-  define(globalThis, "FileReader", refusal("FileReader", "use await blob.text() or blob.bytes()"));
+  define(globalThis, "FileReader", refusingFunction("FileReader", "use await blob.text() or blob.bytes()"));
   pinNode();
-  for (const name of ["waitAsync", "notify"]) define(Atomics, name, refusal(`Atomics.${name}`));
+  for (const name of ["waitAsync", "notify"]) define(Atomics, name, refusingFunction(`Atomics.${name}`));
   watchDefinitions();
   installReferences();
   installWebAssembly();
@@ -170,7 +170,7 @@ function installWebAssembly(): void {
     define(
       WebAssembly,
       name,
-      refusal(`WebAssembly.${name}`, "import the module, or use WebAssembly.instantiate"),
+      refusingFunction(`WebAssembly.${name}`, "import the module, or use WebAssembly.instantiate"),
     );
   }
 }

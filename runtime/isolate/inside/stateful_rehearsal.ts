@@ -15,7 +15,7 @@ import { KIND_BYTE, partOfByte } from "../../../functions/tracked/part.ts";
 import type { TrackedBytes, TrackedList, TrackedMap } from "../../../functions/tracked/structures.ts";
 import { encodeValue } from "../../../functions/values/value.ts";
 import { FrameWriter } from "../frame_writer.ts";
-import { drain, nowMs } from "./stateful_core.ts";
+import { drainTasks, nowMs } from "./stateful_core.ts";
 import { FrameSink } from "./stateful_sink.ts";
 
 /** With these the log's turns are run often enough for V8 to keep what it found out of them. */
@@ -76,7 +76,7 @@ class Rehearsal {
         },
         log: () => {},
       },
-      ...{ nowMs, drain, storeClock: () => 1, after: () => () => {}, mark: () => {} },
+      ...{ nowMs, drain: drainTasks, storeClock: () => 1, after: () => () => {}, mark: () => {} },
       schedule: (callback) => void this.#due.push(callback),
       make: () => new Rehearsed() as SessionObject,
       envOf: () => null,

@@ -3,15 +3,21 @@ import type {
   Call,
   Checkpoint,
   Commit,
-  Opened,
+  OpenedProgram,
   Parked,
   SessionSink,
 } from "../../../functions/sessions/turn/mod.ts";
 import type { FrameWriter } from "../frame_writer.ts";
-import { FRAME } from "../frames.ts";
-import { writeCall, writeCheckpoint, writeCommit, writeOpened, writeParked } from "../session_frames.ts";
+import { ISOLATE_FRAME } from "../frames.ts";
+import {
+  writeCall,
+  writeCheckpoint,
+  writeOpened,
+  writeParked,
+  writeSessionCommit,
+} from "../session_frames.ts";
 import { StateSender } from "../state_frames.ts";
-import { appFrames } from "./stack.ts";
+import { withAppFrames } from "./stack.ts";
 import { BUNDLE_URL } from "./stateful_imports.ts";
 
 /** Writes frames. */
@@ -29,39 +35,39 @@ export class FrameSink implements SessionSink {
     this.#states.drop(channel);
   }
 
-  opened(channel: number, opened: Opened): void {
-    writeOpened(this.#writer.begin(FRAME.sessionOpened, channel), opened);
+  opened(channel: number, opened: OpenedProgram): void {
+    writeOpened(this.#writer.begin(ISOLATE_FRAME.sessionOpened, channel), opened);
     this.#writer.end();
   }
 
   commit(channel: number, commit: Commit): void {
-    writeCommit(this.#writer.begin(FRAME.sessionCommit, channel), commit);
+    writeSessionCommit(this.#writer.begin(ISOLATE_FRAME.sessionCommit, channel), commit);
     this.#writer.end();
   }
 
   call(channel: number, call: Call): void {
-    writeCall(this.#writer.begin(FRAME.sessionCall, channel), call);
+    writeCall(this.#writer.begin(ISOLATE_FRAME.sessionCall, channel), call);
     this.#writer.end();
   }
 
   dropped(channel: number, call: number): void {
-    this.#writer.begin(FRAME.sessionDropped, channel).f64(call).end();
+    this.#writer.begin(ISOLATE_FRAME.sessionDropped, channel).f64(call).end();
   }
 
   checkpoint(channel: number, checkpoint: Checkpoint): void {
     this.#states.send(channel, checkpoint.state, () => {
-      writeCheckpoint(this.#writer.begin(FRAME.sessionCheckpoint, channel), checkpoint);
+      writeCheckpoint(this.#writer.begin(ISOLATE_FRAME.sessionCheckpoint, channel), checkpoint);
       this.#writer.end();
     });
   }
 
   parked(channel: number, parked: Parked): void {
     const told = JSON.parse(JSON.stringify(parked).replaceAll(BUNDLE_URL, "bundle")) as Parked;
-    writeParked(this.#writer.begin(FRAME.sessionParked, channel), told);
+    writeParked(this.#writer.begin(ISOLATE_FRAME.sessionParked, channel), told);
     this.#writer.end();
   }
 
   log(channel: number, level: string, text: string): void {
-    this.#writer.begin(FRAME.log, channel).text(level).text(appFrames(text)).end();
+    this.#writer.begin(ISOLATE_FRAME.log, channel).text(level).text(withAppFrames(text)).end();
   }
 }

@@ -5,7 +5,7 @@
  * ST2  What JavaScript makes dates of by itself is replaced too: `constructor`, formatting without a date, Temporal,
  *      files, also those that a form makes.
  */
-import { refusal } from "./absent.ts";
+import { refusingFunction } from "./absent.ts";
 import type { Current } from "./stateful_current.ts";
 import { installForms } from "./stateful_forms.ts";
 
@@ -174,7 +174,7 @@ function installTimers(current: Current, define: Define): void {
   define(
     globalThis,
     "setInterval",
-    refusal(
+    refusingFunction(
       "setInterval",
       "a stateful session with one never rests; this.setTimer(name, ms) and onTimer(name) are part of its state",
     ),

@@ -17,15 +17,15 @@ import type {
 import type { Key } from "../../../store/model/key.ts";
 import type { Payload } from "../frame_reader.ts";
 import type { FrameWriter } from "../frame_writer.ts";
-import { FRAME, FrameError } from "../frames.ts";
+import { FrameError, ISOLATE_FRAME } from "../frames.ts";
 import {
   type KeyRange,
   readCommitResult,
   readError,
-  readPage,
-  readRows,
+  readRowPage,
+  readStoredRows,
   REPLY,
-  writeCommit,
+  writeAtomic,
   writeGet,
   writeList,
   writeWatch,
@@ -64,10 +64,10 @@ export class RemoteStore implements StoreClient {
   }
 
   async get(keys: readonly Key[], level: ReadLevel): Promise<(StoredRow | null)[]> {
-    const rows = await this.#call((writer) => writeGet(writer, keys, level), readRows);
+    const rows = await this.#call((writer) => writeGet(writer, keys, level), readStoredRows);
     while (rows.length < keys.length) { // the site answers long rows in several replies
       const rest = keys.slice(rows.length);
-      const next = await this.#call((writer) => writeGet(writer, rest, level), readRows);
+      const next = await this.#call((writer) => writeGet(writer, rest, level), readStoredRows);
       if (next.length === 0) throw new FrameError("a reply has none of the rows that were asked for");
       rows.push(...next);
     }
@@ -75,11 +75,11 @@ export class RemoteStore implements StoreClient {
   }
 
   async list(request: ListRequest): Promise<RowPage> {
-    return await this.#call((writer) => writeList(writer, request), readPage);
+    return await this.#call((writer) => writeList(writer, request), readRowPage);
   }
 
   async commit(checks: readonly Check[], mutations: readonly Mutation[]): Promise<CommitResult> {
-    return await this.#call((writer) => writeCommit(writer, checks, mutations), readCommitResult);
+    return await this.#call((writer) => writeAtomic(writer, checks, mutations), readCommitResult);
   }
 
   async *watch(ranges: readonly KeyRange[], signal: AbortSignal): AsyncGenerator<void, void> {
@@ -105,7 +105,7 @@ export class RemoteStore implements StoreClient {
     } finally {
       signal.removeEventListener("abort", abort);
       this.#open?.delete(call);
-      if (!this.#ended) this.#writer.begin(FRAME.storeStop, this.#id).u32(call).end();
+      if (!this.#ended) this.#writer.begin(ISOLATE_FRAME.storeStop, this.#id).u32(call).end();
     }
   }
 
@@ -149,7 +149,7 @@ export class RemoteStore implements StoreClient {
   #begin(write: (writer: FrameWriter) => void, open: OpenCall): number {
     if (this.#ended) throw ended();
     const call = this.#next++;
-    write(this.#writer.begin(FRAME.storeCall, this.#id).u32(call));
+    write(this.#writer.begin(ISOLATE_FRAME.storeCall, this.#id).u32(call));
     this.#writer.end();
     (this.#open ??= new Map()).set(call, open);
     return call;

@@ -3,7 +3,7 @@
  * same. Long values are kept once per length: a run holds gigabytes otherwise, and nobody reads them.
  */
 import { MemoryRows, MemoryStorage } from "../../../runtime/storage/memory.ts";
-import type { Commit } from "../../../store/model/ports.ts";
+import type { DiskCommit } from "../../../store/model/ports.ts";
 import type { Row } from "../../../store/model/row.ts";
 import type { World } from "../../sim/world.ts";
 import { COMMIT_MS } from "./topology.ts";
@@ -35,7 +35,7 @@ export class VirtualDisk extends MemoryStorage {
     this.#world = world;
   }
 
-  override async commit(commit: Commit): Promise<void> {
+  override async commit(commit: DiskCommit): Promise<void> {
     await this.#world.sleep(COMMIT_MS);
     await super.commit(commit);
   }

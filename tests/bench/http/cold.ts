@@ -4,7 +4,7 @@
  */
 import { join } from "node:path";
 import { bundleApp } from "../../../runtime/bundle/mod.ts";
-import { DEFAULT_LIMITS, IsolatePool } from "../../../runtime/isolate/mod.ts";
+import { DEFAULT_ISOLATE_LIMITS, IsolatePool } from "../../../runtime/isolate/mod.ts";
 import { callOf } from "../../runtime/isolate/apps.ts";
 import { freshAnswer, freshInput } from "../fresh.ts";
 
@@ -23,7 +23,7 @@ try {
       app: "load",
       version,
       bundle: () => Promise.resolve(code),
-      limits: DEFAULT_LIMITS,
+      limits: DEFAULT_ISOLATE_LIMITS,
       vars: {},
       fetchHosts: [],
     }, callOf("/hello"));

@@ -5,7 +5,7 @@
 import { type From, Session } from "../../../functions/class/session.ts";
 import { encodeToHome, encodeToHost } from "../../../functions/sessions/attach/mod.ts";
 import { encodeKept } from "../../../functions/sessions/attach/frame_bytes.ts";
-import { Series, type SeriesStart } from "../../../functions/sessions/sealed/mod.ts";
+import { SealedSeries, type SeriesStart } from "../../../functions/sessions/sealed/mod.ts";
 import { NO_HEAD, wrapPiece } from "../../../runtime/stateful/pieces.ts";
 import { inMacrotask } from "../../functions/sessions/turn/run.ts";
 import { Solo } from "../../functions/sessions/turn/solo.ts";
@@ -58,7 +58,7 @@ function withIncrement(others: number): Promise<number> {
     };
     const output = solo.commits.at(-1)?.outputs.at(-1);
     if (output === undefined) throw new Error("a message was not answered");
-    const increment = Series.whole(START, log).next(pieces.slice(before));
+    const increment = SealedSeries.whole(START, log).next(pieces.slice(before));
     return encodeKept({ ...output, received: 2, tagged: output.bytes, increment }).length -
       output.bytes.length + 1;
   });

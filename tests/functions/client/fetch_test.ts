@@ -7,7 +7,7 @@ import {
   type Move,
 } from "../../../functions/client/client.ts";
 import { ClientError } from "../../../functions/client/client_error.ts";
-import { MemoryStorage, storageOf } from "../../../functions/client/storage.ts";
+import { MemoryClientStorage, storageOf } from "../../../functions/client/storage.ts";
 import { problem, VirtualHost } from "./virtual_host.ts";
 
 interface Setting {
@@ -254,7 +254,7 @@ Deno.test("who gives up is not kept waiting", async () => {
 });
 
 Deno.test("a session that is not taken any more is begun anew, and that is told", async () => {
-  const storage = new MemoryStorage();
+  const storage = new MemoryClientStorage();
   const first = await connected(new VirtualHost(), { storage });
   counting(first.host);
   await first.host.run(first.client.fetch("/x"));
@@ -277,7 +277,7 @@ Deno.test("a session that is not taken any more is begun anew, and that is told"
 });
 
 Deno.test("with a storage the next client goes on in the session, and finds a site though the one it knows is gone", async () => {
-  const storage = new MemoryStorage();
+  const storage = new MemoryClientStorage();
   const first = await connected(new VirtualHost(), { storage });
   counting(first.host);
   await first.host.run(first.client.fetch("/x"));
@@ -294,7 +294,7 @@ Deno.test("with a storage the next client goes on in the session, and finds a si
 });
 
 Deno.test("apps below one address find what is theirs in one storage, and nothing of each other", async () => {
-  const storage = new MemoryStorage();
+  const storage = new MemoryClientStorage();
   for (const app of ["shop", "shop/", "news"]) {
     const host = new VirtualHost();
     host.issued = 100 * app.length;

@@ -4,7 +4,7 @@
  */
 import { strict as assert } from "node:assert";
 import type { ClientStorage, StorageChange } from "../../../functions/client/ports.ts";
-import { MemoryStorage } from "../../../functions/client/storage.ts";
+import { MemoryClientStorage } from "../../../functions/client/storage.ts";
 import { Draws } from "../../sim/random.ts";
 import { HostedSession } from "./hosted_session.ts";
 import { opened, pageOf, SlowStorage, until } from "./pages.ts";
@@ -22,7 +22,7 @@ async function plays(seed: number, Storage: typeof SlowStorage): Promise<number>
   // In every second game nobody else holds the log.
   const ben = seed % 2 === 0 ? null : await opened(world);
   await until(world, () => ben === null || ben.socket.readyState === 1, `seed ${seed}: ben opens`);
-  let kept: ClientStorage = new MemoryStorage();
+  let kept: ClientStorage = new MemoryClientStorage();
   const told: (readonly string[])[] = ben === null ? [] : [ben.got];
   let sent = 0, bens = 0;
   for (let load = 0; load < LOADS; load++) {

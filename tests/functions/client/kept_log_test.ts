@@ -5,7 +5,7 @@
 import { strict as assert } from "node:assert";
 import { KeptPeer } from "../../../functions/client/kept_peer.ts";
 import type { StorageChange } from "../../../functions/client/ports.ts";
-import { MemoryStorage } from "../../../functions/client/storage.ts";
+import { MemoryClientStorage } from "../../../functions/client/storage.ts";
 import { decodeSummary, HOST_LOG_BYTES_MAX, HostLog } from "../../../functions/sessions/sealed/mod.ts";
 import { Draws } from "../../sim/random.ts";
 
@@ -25,7 +25,7 @@ const further = (epoch: number, number: number) =>
 const pieces = (number: number) => Uint8Array.from([2, ...sealed(number)]);
 
 /** A storage of which a copy is made after each commit, as of a page that is gone then. */
-class CrashingStorage extends MemoryStorage {
+class CrashingStorage extends MemoryClientStorage {
   readonly copies: (readonly (readonly [string, Uint8Array])[])[] = [[]];
   /** Changes reach the disk one by one: what is broken. */
   isTorn = false;
@@ -121,7 +121,7 @@ async function survey(seed: number, storage: CrashingStorage): Promise<number> {
   const told = await page(seed, storage);
   let held = 0;
   for (const [at, copy] of storage.copies.entries()) {
-    const next = await KeptPeer.open(new MemoryStorage(copy), PATH);
+    const next = await KeptPeer.open(new MemoryClientStorage(copy), PATH);
     assert(next !== null);
     const before = told.filter((each) => each.at <= at).at(-1)?.told;
     if (copy.length > 0) {
@@ -184,7 +184,7 @@ Deno.test("a whole record takes the place of what was kept before it, in one com
 });
 
 Deno.test("what is forgotten or at its end leaves no log; one that is not whole leaves nobody (K3, KL3)", async () => {
-  const storage = new MemoryStorage();
+  const storage = new MemoryClientStorage();
   const kept = async (change: (peer: KeptPeer) => Promise<void> | void) => {
     const peer = await KeptPeer.open(storage, PATH) ?? assert.fail();
     peer.head({ identity, epoch: 1, received: 3 }, 1);
@@ -221,7 +221,7 @@ Deno.test("what is forgotten or at its end leaves no log; one that is not whole 
 });
 
 Deno.test("a promise of who was never anybody is not the next one's (K3)", async () => {
-  const storage = new MemoryStorage();
+  const storage = new MemoryClientStorage();
   const first = await KeptPeer.open(storage, PATH);
   assert.deepEqual(first?.log.promise(4), []);
   await first?.leave();
@@ -232,7 +232,7 @@ Deno.test("a promise of who was never anybody is not the next one's (K3)", async
 });
 
 Deno.test("a log that is kept is the log that is held, whatever a home sends", async () => {
-  const storage = new MemoryStorage();
+  const storage = new MemoryClientStorage();
   for (let seed = 1; seed <= 20; seed++) {
     const draws = new Draws(`${seed}`);
     const log = new HostLog();

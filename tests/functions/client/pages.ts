@@ -2,7 +2,7 @@
 import { strict as assert } from "node:assert";
 import { type Client, type ConnectOptions, connectWith } from "../../../functions/client/client.ts";
 import type { ClientHost, StorageChange } from "../../../functions/client/ports.ts";
-import { MemoryStorage } from "../../../functions/client/storage.ts";
+import { MemoryClientStorage } from "../../../functions/client/storage.ts";
 import type { VirtualHost } from "./virtual_host.ts";
 
 /** A client with one socket. */
@@ -40,7 +40,7 @@ export const until = async (world: VirtualHost, holds: () => boolean, what: stri
 };
 
 /** A storage whose disk takes its time: what is not there when its page ends is lost. */
-export class SlowStorage extends MemoryStorage {
+export class SlowStorage extends MemoryClientStorage {
   readonly #world: VirtualHost;
   readonly #gone: () => boolean;
   constructor(world: VirtualHost, kept: readonly (readonly [string, Uint8Array])[], gone: () => boolean) {

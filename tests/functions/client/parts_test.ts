@@ -9,7 +9,7 @@ import { KeptSession } from "../../../functions/client/kept_session.ts";
 import { KeptPeer } from "../../../functions/client/kept_peer.ts";
 import type { ClientStorage } from "../../../functions/client/ports.ts";
 import { listedSites } from "../../../functions/client/site_list.ts";
-import { MemoryStorage } from "../../../functions/client/storage.ts";
+import { MemoryClientStorage } from "../../../functions/client/storage.ts";
 import { type Presented, TokenSet } from "../../../functions/client/token_set.ts";
 import { verdictOf, wayMs } from "../../../functions/client/verdict.ts";
 import { problem } from "./virtual_host.ts";
@@ -229,7 +229,7 @@ async function keeps(storage: ClientStorage): Promise<void> {
 }
 
 Deno.test("a storage keeps what was committed, in order, and gives a name to one", async () => {
-  await keeps(new MemoryStorage());
+  await keeps(new MemoryClientStorage());
 });
 
 Deno.test("a file keeps it over a restart, also where a line was torn off, and grows with what is kept only", async () => {
@@ -260,7 +260,7 @@ Deno.test("a file keeps it over a restart, also where a line was torn off, and g
 });
 
 Deno.test("a peer is kept with what it sent, one page each, and what is not whole is nothing", async () => {
-  const storage = new MemoryStorage();
+  const storage = new MemoryClientStorage();
   const identity = { id: "p1", key: new Uint8Array(32).fill(1) };
   const first = await KeptPeer.open(storage, "/table/7");
   assert(first !== null && first.saved === null);
@@ -296,7 +296,7 @@ Deno.test("a peer is kept with what it sent, one page each, and what is not whol
 });
 
 Deno.test("programs that go on with a peer are numbered before they say anything, also after one that was not (K5)", async () => {
-  const storage = new MemoryStorage(), path = "/table/7", number = "ws/%2Ftable%2F7/0/program";
+  const storage = new MemoryClientStorage(), path = "/table/7", number = "ws/%2Ftable%2F7/0/program";
   const identity = { id: "p1", key: new Uint8Array(32).fill(1) };
   const programs: number[] = [];
   /** @param gone while its first frame is on its way. */
@@ -337,7 +337,7 @@ Deno.test("programs that go on with a peer are numbered before they say anything
 });
 
 Deno.test("what earlier pages left is forgotten, and not what a page has open, when somebody logs out", async () => {
-  const storage = new MemoryStorage();
+  const storage = new MemoryClientStorage();
   const identity = { id: "p1", key: new Uint8Array(32) };
   const [left, open] = [await KeptPeer.open(storage, "/a/b"), await KeptPeer.open(storage, "/a/b")];
   for (const page of [left, open]) {
@@ -357,7 +357,7 @@ Deno.test("what earlier pages left is forgotten, and not what a page has open, w
 });
 
 Deno.test("two pages keep what each was told, and who comes after them knows it all (N1, N2)", async () => {
-  const storage = new MemoryStorage();
+  const storage = new MemoryClientStorage();
   const [first, second] = [await KeptSession.open(storage), await KeptSession.open(storage)];
   first.keep(["a1", "a2"]);
   second.keep(["b"]);

@@ -79,7 +79,7 @@ Deno.test("a dead site is left at once for the nearest, and tried later each tim
   choice.failed("b", 100);
   assert.equal(choice.choose(100).site.url, "d", "nothing is known of it, and it is not known to be dead");
   choice.failed("d", 100);
-  assert.equal(choice.waitMs(100), limits.DEAD_MS);
+  assert.equal(choice.waitMs(100), limits.FAILED_SITE_MS);
   for (const [failures, waitMs] of [[1, 1_000], [2, 2_000], [3, 4_000], [9, limits.DEAD_MS_MAX]] as const) {
     const fresh = new SiteChoice(SITES.slice(0, 1), 0);
     for (let i = 0; i <= failures; i++) fresh.failed("a", 0);

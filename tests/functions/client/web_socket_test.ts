@@ -1,7 +1,7 @@
 /** `WebSocket` of the client library, in virtual time, to a stateful session whose homes and sites die. */
 import { strict as assert } from "node:assert";
 import type { ClientStorage, StorageChange } from "../../../functions/client/ports.ts";
-import { MemoryStorage } from "../../../functions/client/storage.ts";
+import { MemoryClientStorage } from "../../../functions/client/storage.ts";
 import { FakeSession } from "./fake_session.ts";
 import { opened, pageOf, SlowStorage, until } from "./pages.ts";
 import { VirtualHost } from "./virtual_host.ts";
@@ -216,7 +216,7 @@ async function reloads(seed: number, Storage: typeof SlowStorage): Promise<void>
   const session = new FakeSession(world);
   let state = seed;
   const draw = (of: number) => (state = state * 48_271 % 0x7fffffff) % of;
-  let kept: ClientStorage = new MemoryStorage();
+  let kept: ClientStorage = new MemoryClientStorage();
   const all: string[] = [];
   let sent = 0;
   for (let load = 0; load < 5; load++) {
@@ -273,7 +273,7 @@ Deno.test("where something leaves before it is kept, the same test finds it", as
 Deno.test("a page that comes back when its session has forgotten it begins as somebody new", async () => {
   const world = new VirtualHost();
   const session = new FakeSession(world);
-  const kept = new MemoryStorage();
+  const kept = new MemoryClientStorage();
   const first = await opened(world, world, { storage: kept });
   await until(world, () => first.socket.readyState === 1, "it opens");
   await first.client.close();
@@ -294,7 +294,7 @@ Deno.test("a page that comes back when its session has forgotten it begins as so
 
 Deno.test("a page that was loaded again keeps its peer when the last connection of the one before comes late (K5)", async () => {
   const world = new VirtualHost(), session = new FakeSession(world), site = world.at("edge-1");
-  let kept: ClientStorage = new MemoryStorage();
+  let kept: ClientStorage = new MemoryClientStorage();
   const first = pageOf(world);
   const before = await opened(world, first.host, { storage: kept });
   await until(world, () => before.socket.readyState === 1, "it opens");
@@ -306,7 +306,7 @@ Deno.test("a page that was loaded again keeps its peer when the last connection 
   await until(world, () => session.offered.length === 2, "it comes again");
   await world.pass(1_050); // its connection is there, and its hello on the way
   first.gone();
-  kept = new MemoryStorage(await kept.list(""));
+  kept = new MemoryClientStorage(await kept.list(""));
   site.rttMs = 10;
   const second = await opened(world, world, { storage: kept });
   await until(world, () => second.socket.readyState === 1, "it opens");

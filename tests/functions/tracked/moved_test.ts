@@ -1,7 +1,7 @@
 /** What it costs to move items of a list that was loaded. */
 import assert from "node:assert/strict";
 import { ListPart } from "../../../functions/tracked/list.ts";
-import { Page } from "../../../functions/tracked/pages.ts";
+import { EncodedPage } from "../../../functions/tracked/pages.ts";
 import { READ, WRITE } from "../../../functions/tracked/part.ts";
 
 const ITEMS = 10_000, MOVES = 100;
@@ -12,18 +12,18 @@ Deno.test("a list that was loaded is gone through once for what moves in it, how
   const whole = made[WRITE](true);
   for (const each of [loaded, other]) each[READ](whole);
   let looks = 0;
-  const hasInstance = Object.getOwnPropertyDescriptor(Page, Symbol.hasInstance);
-  Object.defineProperty(Page, Symbol.hasInstance, {
+  const hasInstance = Object.getOwnPropertyDescriptor(EncodedPage, Symbol.hasInstance);
+  Object.defineProperty(EncodedPage, Symbol.hasInstance, {
     configurable: true,
     value: (of: unknown) => {
       looks++;
-      return Function.prototype[Symbol.hasInstance].call(Page, of);
+      return Function.prototype[Symbol.hasInstance].call(EncodedPage, of);
     },
   });
   try {
     for (let i = 0; i < MOVES; i++) assert.equal(loaded.shift(), i);
   } finally {
-    if (hasInstance === undefined) Reflect.deleteProperty(Page, Symbol.hasInstance);
+    if (hasInstance === undefined) Reflect.deleteProperty(EncodedPage, Symbol.hasInstance);
   }
   assert.ok(looks >= ITEMS && looks < 2 * ITEMS, `${looks} cells were looked at`);
   loaded.reverse();

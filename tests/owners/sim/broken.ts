@@ -2,7 +2,7 @@
  * Owners groups broken on purpose, each in one rule. A variant wraps the production code from outside (its disk, its
  * packets, whom it knows) and changes nothing in it.
  */
-import { decodePacket, encodePacket, type Entry } from "../../../store/owners/packet.ts";
+import { decodeTuplePacket, encodeTuplePacket, type Entry } from "../../../store/owners/packet.ts";
 import type { Fellows } from "../../../store/owners/tuples.ts";
 import type { Storage } from "../../../store/model/ports.ts";
 import type { World } from "../../sim/world.ts";
@@ -39,8 +39,8 @@ const crashing = (plan: OwnersPlan): OwnersPlan => ({
 /** Entries of what comes in, changed. */
 const incoming = (change: (site: string, entries: readonly Entry[]) => readonly Entry[]): Wrongs => ({
   receives: (site, _from, bytes) => {
-    const packet = decodePacket(bytes);
-    return encodePacket({ ...packet, entries: change(site, packet.entries) });
+    const packet = decodeTuplePacket(bytes);
+    return encodeTuplePacket({ ...packet, entries: change(site, packet.entries) });
   },
 });
 
@@ -100,10 +100,10 @@ export const VARIANTS: readonly Variant[] = [
     name: "a site that returns acts before it has heard the others",
     wrongs: {
       sends: (site, _to, bytes, answer) => {
-        const packet = decodePacket(bytes);
+        const packet = decodeTuplePacket(bytes);
         if (packet.greeting !== 0) {
           // As if the other had nothing to say.
-          answer(encodePacket({
+          answer(encodeTuplePacket({
             boot: packet.to,
             to: packet.boot,
             seq: 0,
@@ -173,12 +173,12 @@ export const VARIANTS: readonly Variant[] = [
     name: "a site that lost its disk is taken for the one it was",
     wrongs: {
       sends: (_, __, bytes) => {
-        const packet = decodePacket(bytes);
-        return encodePacket({ ...packet, boot: 7 });
+        const packet = decodeTuplePacket(bytes);
+        return encodeTuplePacket({ ...packet, boot: 7 });
       },
       receives: (_, __, bytes) => {
-        const packet = decodePacket(bytes);
-        return encodePacket({ ...packet, to: packet.to });
+        const packet = decodeTuplePacket(bytes);
+        return encodeTuplePacket({ ...packet, to: packet.to });
       },
     },
     change: (plan) => ({ ...crashing(plan), crashes: 0, wipes: 1, thinkMs: [1_000, 4_000] }),

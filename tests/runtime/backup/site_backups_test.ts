@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { packKey } from "../../../store/model/key.ts";
 import type { Storage } from "../../../store/model/ports.ts";
-import { ArchiveReader, type Manifest } from "../../../runtime/backup/archive.ts";
+import { ArchiveReader, type BackupManifest } from "../../../runtime/backup/archive.ts";
 import { RestoreError, restoreSite, verifyBackup } from "../../../runtime/backup/restore.ts";
 import { keepRestored, readRestored, RESTORING } from "../../../runtime/backup/restored.ts";
 import { SiteBackups } from "../../../runtime/backup/site_backups.ts";
@@ -279,8 +279,8 @@ Deno.test("data whose restoring was cut off is not opened, until it was restored
   );
 });
 
-async function manifestOf(file: string): Promise<Manifest> {
-  let found: Manifest | undefined;
+async function manifestOf(file: string): Promise<BackupManifest> {
+  let found: BackupManifest | undefined;
   new ArchiveReader({ manifest: (manifest) => void (found = manifest) }).push(await Deno.readFile(file));
   assert.ok(found !== undefined);
   return found;

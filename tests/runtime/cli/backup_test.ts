@@ -2,7 +2,12 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { join } from "node:path";
-import { archiveBytes, encodeHead, fingerprintOf, type Manifest } from "../../../runtime/backup/archive.ts";
+import {
+  archiveBytes,
+  type BackupManifest,
+  encodeArchiveHead,
+  fingerprintOf,
+} from "../../../runtime/backup/archive.ts";
 import { ADMIN_PATH } from "../../../runtime/deploy/client.ts";
 import { problemResponse } from "../../../runtime/gateway/problem.ts";
 import { EXIT, runCli } from "../../../runtime/cli/mod.ts";
@@ -11,7 +16,7 @@ const SECRET = new TextEncoder().encode("a secret of the cluster, for files");
 const CONTENT = new Uint8Array(200_000).map((_, at) => at % 251);
 
 function fileOf(site: string, cut: string): Uint8Array<ArrayBuffer> {
-  const manifest: Manifest = {
+  const manifest: BackupManifest = {
     ...{
       site,
       parent: null,
@@ -26,7 +31,7 @@ function fileOf(site: string, cut: string): Uint8Array<ArrayBuffer> {
       sha256: createHash("sha256").update(CONTENT).digest("hex"),
     }],
   };
-  const head = encodeHead(manifest, SECRET), file = new Uint8Array(archiveBytes(head, manifest));
+  const head = encodeArchiveHead(manifest, SECRET), file = new Uint8Array(archiveBytes(head, manifest));
   file.set(head);
   file.set(CONTENT, head.length);
   return file;

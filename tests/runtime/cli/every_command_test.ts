@@ -6,7 +6,7 @@ import { adminApp } from "../../../runtime/admin/mod.ts";
 import { type Command, COMMON } from "../../../runtime/cli/command.ts";
 import { completionCommand } from "../../../runtime/cli/completion.ts";
 import { commands, EXIT, runCli } from "../../../runtime/cli/mod.ts";
-import { distance, nearest } from "../../../runtime/cli/nearest.ts";
+import { distance, nearestWord } from "../../../runtime/cli/nearest.ts";
 import { AppTable } from "../../../runtime/deploy/mod.ts";
 import { devCommand } from "../../../runtime/dev/command.ts";
 import { agentCommand } from "../../../runtime/origins/command.ts";
@@ -175,8 +175,8 @@ Deno.test("a command that is none is told with the one that was meant", async ()
   assert.equal(distance("ab", "ba"), 1);
   assert.equal(distance("", "abc"), 3);
   assert.equal(distance("kitten", "sitting"), 3);
-  assert.equal(nearest("log", ["logs", "top"]), "logs");
-  assert.equal(nearest("q", ["kv", "top"]), null);
+  assert.equal(nearestWord("log", ["logs", "top"]), "logs");
+  assert.equal(nearestWord("q", ["kv", "top"]), null);
 });
 
 Deno.test("--version names this copy and its Deno; --out takes what stdout would get", async () => {

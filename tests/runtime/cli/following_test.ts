@@ -1,6 +1,6 @@
 /** What a command that follows a change says, above all when it is interrupted. */
 import assert from "node:assert/strict";
-import { Following, type SentChange } from "../../../runtime/cli/following.ts";
+import { ChangeProgress, type SentChange } from "../../../runtime/cli/following.ts";
 import {
   type AdminClient,
   AdminError,
@@ -21,7 +21,7 @@ async function interruptedAfter(
   const stop = new AbortController();
   const err: string[] = [];
   const shell = { out: () => {}, err: (line: string) => void err.push(line), env: () => undefined };
-  const following = new Following({ ...shell, interrupted: () => stop.signal });
+  const following = new ChangeProgress({ ...shell, interrupted: () => stop.signal });
   const client = { versions } as unknown as AdminClient;
   const run = following.run(client, ({ tell, signal }) => {
     for (const event of events) tell?.(event);
@@ -64,7 +64,7 @@ Deno.test("an answer that breaks off says what has become of the change", async 
   const shell = { out: () => {}, err: () => {}, env: () => undefined };
   const client = { versions: () => Promise.resolve([]) } as unknown as AdminClient;
   const after = (events: readonly ProgressEvent[]) =>
-    new Following(shell).run(client, ({ tell }) => {
+    new ChangeProgress(shell).run(client, ({ tell }) => {
       for (const event of events) tell?.(event);
       return Promise.reject(new AnswerBrokenOff("the answer has broken off"));
     }).then(() => assert.fail(), (error: AdminError) => `${error.code}: ${error.message}`);
@@ -82,8 +82,8 @@ Deno.test("what fails without Ctrl-C fails as it did, and a short change says no
   const err: string[] = [];
   const shell = { out: () => {}, err: (line: string) => void err.push(line), env: () => undefined };
   const refused = new AdminError("deploy_invalid", "no");
-  await assert.rejects(new Following(shell).run(null, () => Promise.reject(refused)), refused);
-  const done = await new Following(shell).run(null, ({ tell }) => {
+  await assert.rejects(new ChangeProgress(shell).run(null, () => Promise.reject(refused)), refused);
+  const done = await new ChangeProgress(shell).run(null, ({ tell }) => {
     tell?.(evaluated);
     return Promise.resolve(7);
   });

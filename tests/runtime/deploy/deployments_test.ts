@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { AppTable, Deployments, type Evaluation } from "../../../runtime/deploy/mod.ts";
 import {
   APP_VERSIONS_MAX,
-  BUNDLE_BYTES_MAX,
   BUNDLE_CHUNK_BYTES,
   bundleRange,
   chunkKey,
+  DEPLOYED_BYTES_MAX,
   versionKey,
 } from "../../../runtime/deploy/records.ts";
 import { VALUE_TAG } from "../../../store/model/value.ts";
@@ -119,7 +119,7 @@ Deno.test("a bad bundle is refused and writes nothing", async (t) => {
     { name: "no name", bundle: bundleOf({}), app: undefined, says: /has no name/ },
     {
       name: "bytes",
-      bundle: new Uint8Array(BUNDLE_BYTES_MAX + 1),
+      bundle: new Uint8Array(DEPLOYED_BYTES_MAX + 1),
       app: "shop",
       says: /at most 10485760 bytes/,
     },

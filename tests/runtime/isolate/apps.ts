@@ -11,7 +11,7 @@ import type {
 } from "../../../functions/vocabulary/store_client.ts";
 import type { Key } from "../../../store/model/key.ts";
 import {
-  DEFAULT_LIMITS,
+  DEFAULT_ISOLATE_LIMITS,
   type IsolateApp,
   type IsolateCall,
   type IsolateLimits,
@@ -29,7 +29,7 @@ export function appOf(code: string, options: {
     app: options.name ?? "app",
     version,
     bundle: () => Promise.resolve(new TextEncoder().encode(code)),
-    limits: { ...DEFAULT_LIMITS, ...options.limits },
+    limits: { ...DEFAULT_ISOLATE_LIMITS, ...options.limits },
     vars: options.vars ?? {},
     fetchHosts: options.fetchHosts ?? [],
   };

@@ -1,23 +1,27 @@
 /** An isolate may say anything: every frame with every field forged ends that isolate, and never more (F4). */
 import assert from "node:assert/strict";
-import { FRAME } from "../../../runtime/isolate/frames.ts";
+import { ISOLATE_FRAME } from "../../../runtime/isolate/frames.ts";
 import { ForgedSite } from "./forged_site.ts";
 import { type Field, forgeries, type Form, FORMS, NOT_OF_ISOLATES } from "./frame_forms.ts";
 
 Deno.test("every type of frame is forged that an isolate can send", () => {
   const forged = new Set(FORMS.map(({ type }) => type));
   const others = new Set<string>(NOT_OF_ISOLATES);
-  for (const [name, type] of Object.entries(FRAME)) assert.equal(forged.has(type), !others.has(name), name);
+  for (const [name, type] of Object.entries(ISOLATE_FRAME)) {
+    assert.equal(forged.has(type), !others.has(name), name);
+  }
 });
 
 /** What stands before, so that a frame means something. */
 function before(form: Form): Form[] {
   const named = (name: string) => FORMS.filter((one) => one.name === name);
-  if (form.type === FRAME.data || form.type === FRAME.credit || form.type === FRAME.end) {
+  if (
+    form.type === ISOLATE_FRAME.data || form.type === ISOLATE_FRAME.credit || form.type === ISOLATE_FRAME.end
+  ) {
     return named(form.of === "fetch" ? "fetch start" : "streamed response");
   }
   if (/^socket/.test(form.name)) return named("upgrade");
-  if (form.of === "session" && form.type !== FRAME.sessionOpened) return named("session opened");
+  if (form.of === "session" && form.type !== ISOLATE_FRAME.sessionOpened) return named("session opened");
   return [];
 }
 

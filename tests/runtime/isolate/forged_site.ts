@@ -1,12 +1,12 @@
 /** A site's ends of isolates whose processes are a forger: real stores, sockets and runs, and whatever he sends. */
-import type { Home, Opened as OpenedHome } from "../../../functions/sessions/home/mod.ts";
+import type { Home, OpenedSession as OpenedHome } from "../../../functions/sessions/home/mod.ts";
 import type { Parked } from "../../../functions/sessions/turn/mod.ts";
-import { appSpace, SessionStore } from "../../../runtime/gateway/session_store.ts";
+import { appSpace, RequestStore } from "../../../runtime/gateway/session_store.ts";
 import { PendingCall } from "../../../runtime/isolate/call.ts";
 import { HostEgress } from "../../../runtime/isolate/egress.ts";
 import { EgressRules } from "../../../runtime/isolate/egress_rules.ts";
 import { Isolate } from "../../../runtime/isolate/isolate.ts";
-import { DEFAULT_LIMITS } from "../../../runtime/isolate/limits.ts";
+import { DEFAULT_ISOLATE_LIMITS } from "../../../runtime/isolate/limits.ts";
 import type { IsolateProcess } from "../../../runtime/isolate/process.ts";
 import { StatefulIsolate } from "../../../runtime/isolate/stateful_isolate.ts";
 import { SystemClock, SystemRandom } from "../../../runtime/site/system_ports.ts";
@@ -25,7 +25,7 @@ import { encode, type Field, type Form } from "./frame_forms.ts";
 
 const LIMITS = { keyBytes: 2048, valueBytes: 1 << 20, atomicMutations: 1000, atomicBytes: 4 << 20 };
 const APP = {
-  ...{ app: "evil", version: "0".repeat(64), limits: DEFAULT_LIMITS, vars: {}, fetchHosts: [] },
+  ...{ app: "evil", version: "0".repeat(64), limits: DEFAULT_ISOLATE_LIMITS, vars: {}, fetchHosts: [] },
   bundle: () => Promise.resolve(new Uint8Array()),
 };
 const CLASS = { class: "cart", id: "a" };
@@ -95,7 +95,7 @@ const turn = () => new Promise((resolve) => setImmediate(resolve));
 export class ForgedSite {
   readonly #replica: Replica;
   readonly #faults: unknown[];
-  readonly #store: SessionStore;
+  readonly #store: RequestStore;
   readonly #clock = new SystemClock();
   readonly #parked: ParkedTable;
   #parking: Promise<void> = Promise.resolve();
@@ -110,7 +110,7 @@ export class ForgedSite {
     this.#faults.push(event.reason);
   };
 
-  private constructor(replica: Replica, store: SessionStore, faults: unknown[]) {
+  private constructor(replica: Replica, store: RequestStore, faults: unknown[]) {
     this.#replica = replica;
     this.#store = store;
     this.#faults = faults;
@@ -123,7 +123,7 @@ export class ForgedSite {
     const replica = await replicaOf((error) => void faults.push(error));
     const session = await replica.attach(null);
     const use = { storeMs: 0, step: () => {} };
-    const store = new SessionStore(session, {
+    const store = new RequestStore(session, {
       space: appSpace("evil"),
       limits: LIMITS,
       nowMs: Date.now,

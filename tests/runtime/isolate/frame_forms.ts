@@ -1,6 +1,6 @@
 /** Every frame that an isolate can send, as a list of fields, so that a forger can change each of them. */
 import { encodeCallToSession } from "../../../functions/sessions/turn/call_bytes.ts";
-import { FRAME } from "../../../runtime/isolate/frames.ts";
+import { ISOLATE_FRAME } from "../../../runtime/isolate/frames.ts";
 import { OPERATION } from "../../../runtime/isolate/store_frames.ts";
 import { CLOCK_EPOCH_MS, CLOCK_TICKS_PER_MS } from "../../../store/model/row.ts";
 import { packKey } from "../../../store/model/key.ts";
@@ -41,26 +41,26 @@ const lists = (effect: number): Field[] => [
   ...[["u32", 1], ["f64", 1], ["u8", 4], ["f64", 1], ["bytes", CALL]] as Field[],
 ];
 const store = (name: string, fields: Field[]): Form => ({
-  ...{ name, type: FRAME.storeCall, of: "request" },
+  ...{ name, type: ISOLATE_FRAME.storeCall, of: "request" },
   fields: [["u32", 5], ...fields],
 });
 
 /** At least one of each type. */
 export const FORMS: readonly Form[] = [
-  { name: "ready", type: FRAME.ready, of: "none", fields: [] },
-  { name: "pong", type: FRAME.pong, of: "none", fields: [] },
-  { name: "loaded", type: FRAME.loaded, of: "none", fields: [["text", '{"a":[1]}']] },
-  { name: "load failed", type: FRAME.loadFailed, of: "none", fields: [...error, ["text", "at x"]] },
+  { name: "ready", type: ISOLATE_FRAME.ready, of: "none", fields: [] },
+  { name: "pong", type: ISOLATE_FRAME.pong, of: "none", fields: [] },
+  { name: "loaded", type: ISOLATE_FRAME.loaded, of: "none", fields: [["text", '{"a":[1]}']] },
+  { name: "load failed", type: ISOLATE_FRAME.loadFailed, of: "none", fields: [...error, ["text", "at x"]] },
   {
-    ...{ name: "response", type: FRAME.response, of: "request" },
+    ...{ name: "response", type: ISOLATE_FRAME.response, of: "request" },
     fields: [["u16", 200], ["u8", 1], ["text", "OK\0content-type\0text/plain"], ["rest", "body"]],
   },
   {
-    ...{ name: "streamed response", type: FRAME.response, of: "request" },
+    ...{ name: "streamed response", type: ISOLATE_FRAME.response, of: "request" },
     fields: [["u16", 200], ["u8", 2], ["text", "\0x-a\0b"]],
   },
-  { name: "failed", type: FRAME.failed, of: "request", fields: [...error, ["text", "at x"]] },
-  { name: "settled", type: FRAME.settled, of: "request", fields: [] },
+  { name: "failed", type: ISOLATE_FRAME.failed, of: "request", fields: [...error, ["text", "at x"]] },
+  { name: "settled", type: ISOLATE_FRAME.settled, of: "request", fields: [] },
   store("get", [["u8", OPERATION.get], ["u8", 1], ["u32", 1], key]),
   store("list", [["u8", OPERATION.list], ["u8", 1], ["u8", 0], ["u32", 10], key, [
     "bytes",
@@ -74,19 +74,19 @@ export const FORMS: readonly Form[] = [
     ]] as Field[],
   ]),
   store("watch", [["u8", OPERATION.watch], ["u32", 1], key, ["bytes", keyOf("kv", "y")]]),
-  { name: "store stop", type: FRAME.storeStop, of: "request", fields: [["u32", 5]] },
-  { name: "log", type: FRAME.log, of: "request", fields: [["text", "info"], ["text", "line"]] },
+  { name: "store stop", type: ISOLATE_FRAME.storeStop, of: "request", fields: [["u32", 5]] },
+  { name: "log", type: ISOLATE_FRAME.log, of: "request", fields: [["text", "info"], ["text", "line"]] },
   {
-    ...{ name: "fetch start", type: FRAME.fetchStart, of: "fetch" },
+    ...{ name: "fetch start", type: ISOLATE_FRAME.fetchStart, of: "fetch" },
     fields: [["u32", 1], ["u8", 2], ["text", "follow\0GET\0http://a.example/\0x-a\0b"]],
   },
-  { name: "fetch abort", type: FRAME.fetchAbort, of: "fetch", fields: [] },
-  { name: "upgrade", type: FRAME.upgrade, of: "request", fields: [["text", "chat"]] },
-  { name: "no retry", type: FRAME.noRetry, of: "request", fields: [] },
-  { name: "span", type: FRAME.span, of: "request", fields: [["text", '{"name":"x"}']] },
+  { name: "fetch abort", type: ISOLATE_FRAME.fetchAbort, of: "fetch", fields: [] },
+  { name: "upgrade", type: ISOLATE_FRAME.upgrade, of: "request", fields: [["text", "chat"]] },
+  { name: "no retry", type: ISOLATE_FRAME.noRetry, of: "request", fields: [] },
+  { name: "span", type: ISOLATE_FRAME.span, of: "request", fields: [["text", '{"name":"x"}']] },
   {
     name: "session opened",
-    type: FRAME.sessionOpened,
+    type: ISOLATE_FRAME.sessionOpened,
     of: "session",
     fields: [
       ...[["f64", 0], ["u8", 1], ["u32", 1], ["u8", 0], ["text", "p"], ["f64", 0], ["f64", 0], [
@@ -99,7 +99,7 @@ export const FORMS: readonly Form[] = [
   },
   {
     name: "session commit",
-    type: FRAME.sessionCommit,
+    type: ISOLATE_FRAME.sessionCommit,
     of: "session",
     fields: [
       ...[["f64", 1], ["u32", 1], ["f64", 0], ["u8", 11], ["u8", 1], ["u8", 0], ["text", "r1"]] as Field[],
@@ -108,42 +108,47 @@ export const FORMS: readonly Form[] = [
     ],
   },
   {
-    ...{ name: "session call", type: FRAME.sessionCall, of: "session" },
+    ...{ name: "session call", type: ISOLATE_FRAME.sessionCall, of: "session" },
     fields: [["f64", 1], ["u8", 0], ["f64", NaN], ["bytes", ROW]],
   },
-  { name: "session dropped", type: FRAME.sessionDropped, of: "session", fields: [["f64", 1]] },
+  { name: "session dropped", type: ISOLATE_FRAME.sessionDropped, of: "session", fields: [["f64", 1]] },
   {
-    ...{ name: "session state", type: FRAME.sessionState, of: "session" },
+    ...{ name: "session state", type: ISOLATE_FRAME.sessionState, of: "session" },
     fields: [["u8", 1], ["u32", 2], ["rest", ROW]],
   },
   {
-    ...{ name: "session checkpoint", type: FRAME.sessionCheckpoint, of: "session" },
+    ...{ name: "session checkpoint", type: ISOLATE_FRAME.sessionCheckpoint, of: "session" },
     fields: [["f64", 0], ["f64", NaN], ["rest", ROW]],
   },
   {
-    ...{ name: "session parked", type: FRAME.sessionParked, of: "session" },
+    ...{ name: "session parked", type: ISOLATE_FRAME.sessionParked, of: "session" },
     fields: [["u8", 0], ["text", "it differs"], ["text", '{"entry":{"a":1}}']],
   },
-  { name: "session closed", type: FRAME.sessionClosed, of: "session", fields: [] },
+  { name: "session closed", type: ISOLATE_FRAME.sessionClosed, of: "session", fields: [] },
   {
-    ...{ name: "stateful call", type: FRAME.statefulCall, of: "request" },
+    ...{ name: "stateful call", type: ISOLATE_FRAME.statefulCall, of: "request" },
     fields: [["u32", 6], ["text", "cart"], ["text", "a"], ["rest", ROW]],
   },
-  { name: "attach", type: FRAME.attach, of: "request", fields: [["text", "room"], ["text", "a"]] },
-  { name: "data", type: FRAME.data, of: "request", fields: [["rest", "chunk"]] },
-  { name: "data of a fetch", type: FRAME.data, of: "fetch", fields: [["rest", "chunk"]] },
-  { name: "end", type: FRAME.end, of: "request", fields: [] },
-  { name: "abort", type: FRAME.abort, of: "request", fields: [["text", "why"]] },
-  { name: "credit", type: FRAME.credit, of: "request", fields: [["u32", 65_536]] },
-  { name: "credit of a fetch", type: FRAME.credit, of: "fetch", fields: [["u32", 65_536]] },
-  { name: "stop", type: FRAME.stop, of: "request", fields: [["text", "why"]] },
-  { name: "socket text", type: FRAME.socketText, of: "request", fields: [["text", "hello"]] },
-  { name: "socket bytes", type: FRAME.socketBytes, of: "request", fields: [["rest", "hello"]] },
-  { name: "socket close", type: FRAME.socketClose, of: "request", fields: [["u16", 1000], ["text", "bye"]] },
+  { name: "attach", type: ISOLATE_FRAME.attach, of: "request", fields: [["text", "room"], ["text", "a"]] },
+  { name: "data", type: ISOLATE_FRAME.data, of: "request", fields: [["rest", "chunk"]] },
+  { name: "data of a fetch", type: ISOLATE_FRAME.data, of: "fetch", fields: [["rest", "chunk"]] },
+  { name: "end", type: ISOLATE_FRAME.end, of: "request", fields: [] },
+  { name: "abort", type: ISOLATE_FRAME.abort, of: "request", fields: [["text", "why"]] },
+  { name: "credit", type: ISOLATE_FRAME.credit, of: "request", fields: [["u32", 65_536]] },
+  { name: "credit of a fetch", type: ISOLATE_FRAME.credit, of: "fetch", fields: [["u32", 65_536]] },
+  { name: "stop", type: ISOLATE_FRAME.stop, of: "request", fields: [["text", "why"]] },
+  { name: "socket text", type: ISOLATE_FRAME.socketText, of: "request", fields: [["text", "hello"]] },
+  { name: "socket bytes", type: ISOLATE_FRAME.socketBytes, of: "request", fields: [["rest", "hello"]] },
+  {
+    name: "socket close",
+    type: ISOLATE_FRAME.socketClose,
+    of: "request",
+    fields: [["u16", 1000], ["text", "bye"]],
+  },
 ];
 
 /** What the site sends, and no isolate; `started` is none any more (process.ts, P3). */
-export const NOT_OF_ISOLATES: readonly (keyof typeof FRAME)[] = [
+export const NOT_OF_ISOLATES: readonly (keyof typeof ISOLATE_FRAME)[] = [
   ...["load", "request", "cancel", "storeReply", "ping", "fetchHead", "secrets", "scheduled"] as const,
   ...["sessionOpen", "sessionEvent", "sessionAcknowledged", "sessionCheckpointNow", "sessionClose"] as const,
   ...[

@@ -1,7 +1,7 @@
 /** What waits for somebody who takes nothing: with real isolates, and how much of it the site keeps. */
 import assert from "node:assert/strict";
 import { bundleApp } from "../../../runtime/bundle/mod.ts";
-import { IsolateEnd } from "../../../runtime/gateway/isolate_socket.ts";
+import { SocketOfIsolate } from "../../../runtime/gateway/isolate_socket.ts";
 import type { CommitResult, Mutation } from "../../../functions/vocabulary/store_client.ts";
 import { SiteQueues } from "../../../runtime/isolate/app_queues.ts";
 import { HELD_BYTES_MAX } from "../../../runtime/isolate/app_turns.ts";
@@ -104,7 +104,7 @@ Deno.test("over the budget of its app the socket that holds most is closed, and 
       close: (code) => closed.push(-code),
     });
     for (let i = 0; i < 10; i++) {
-      const end = new IsolateEnd(await socketOf(pool, appOf(SENDER.replace("800", "8")), lines));
+      const end = new SocketOfIsolate(await socketOf(pool, appOf(SENDER.replace("800", "8")), lines));
       end.whenCut((code) => closed.push(code));
     }
     await until("some are closed", () => closed.length >= 4);

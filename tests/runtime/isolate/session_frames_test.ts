@@ -7,7 +7,7 @@ import type {
   Checkpoint,
   Commit,
   Effect,
-  Opened,
+  OpenedProgram,
   OpenSession,
   Output,
   Parked,
@@ -17,7 +17,7 @@ import type {
 import { type Payload, readFrames } from "../../../runtime/isolate/frame_reader.ts";
 import { FrameWriter } from "../../../runtime/isolate/frame_writer.ts";
 import { StateSender } from "../../../runtime/isolate/state_frames.ts";
-import { FRAME_BYTES_MAX } from "../../../runtime/isolate/frames.ts";
+import { FRAME_TO_ISOLATE_BYTES_MAX } from "../../../runtime/isolate/frames.ts";
 import * as frames from "../../../runtime/isolate/session_frames.ts";
 
 /** What comes out of a frame that was written so. */
@@ -45,7 +45,7 @@ async function crossed<T>(write: (writer: FrameWriter) => void, read: (payload: 
         return Promise.resolve(taken);
       },
     },
-    FRAME_BYTES_MAX,
+    FRAME_TO_ISOLATE_BYTES_MAX,
     (_type, _id, payload) => {
       const value = read(payload);
       found.push({ value, left: payload.left });
@@ -118,7 +118,7 @@ const commit: fc.Arbitrary<Commit> = record({
     ...{ attempt: small, code: text, message: text },
   })),
 });
-const opened: fc.Arbitrary<Opened> = record({
+const opened: fc.Arbitrary<OpenedProgram> = record({
   ...{ sequence: number, ...made, handling: maybe(text), isQuiescent: flag, isEnded: flag },
   peers: list(record({
     ...{ id: text, sent: number, received: number, isClosed: flag },
@@ -157,7 +157,7 @@ Deno.test("every frame of a stateful session is read as it was written", async (
   await t.step("event", () => holds(event, frames.writeEvent, frames.readEvent));
   await t.step("acknowledged", () => holds(acknowledged, frames.writeAcknowledged, frames.readAcknowledged));
   await t.step("opened", () => holds(opened, frames.writeOpened, frames.readOpened));
-  await t.step("commit", () => holds(commit, frames.writeCommit, frames.readCommit));
+  await t.step("commit", () => holds(commit, frames.writeSessionCommit, frames.readSessionCommit));
   await t.step("call", () => holds(call, frames.writeCall, frames.readCall));
   await t.step(
     "checkpoint",

@@ -3,14 +3,14 @@ import { strict as assert } from "node:assert";
 import { statefulBootstrap } from "../../../runtime/isolate/bootstrap_file.ts";
 import type { IsolateApp } from "../../../runtime/isolate/call.ts";
 import { makeIsolatesFolder } from "../../../runtime/isolate/isolates_folder.ts";
-import { DEFAULT_LIMITS } from "../../../runtime/isolate/limits.ts";
+import { DEFAULT_ISOLATE_LIMITS } from "../../../runtime/isolate/limits.ts";
 import { startProcess } from "../../../runtime/isolate/process.ts";
 import { type Spare, SpareIsolate } from "../../../runtime/isolate/spare_isolate.ts";
 import { StatefulIsolate } from "../../../runtime/isolate/stateful_isolate.ts";
 import { appOf } from "./apps.ts";
 
 const ANY = appOf("export default {};");
-const SMALLER = appOf("export default {};", { limits: { heapMib: DEFAULT_LIMITS.heapMib / 2 } });
+const SMALLER = appOf("export default {};", { limits: { heapMib: DEFAULT_ISOLATE_LIMITS.heapMib / 2 } });
 const quiet = () => {};
 const pidOf = (spare: Spare): number => spare.kind === "loaded" ? spare.isolate.pid : spare.process.pid;
 

@@ -6,7 +6,7 @@ import type {
   CallOutcome,
   Commit,
   KeptCheckpoint,
-  Opened,
+  OpenedProgram,
   Parked,
 } from "../../../functions/sessions/turn/mod.ts";
 import { decodeValue, encodeValue } from "../../../functions/values/value.ts";
@@ -30,7 +30,7 @@ export class TestHome {
   readonly logged: string[] = [];
   checkpoint: KeptCheckpoint | null = null;
   parked: Parked | null = null;
-  opened: Opened | null = null;
+  opened: OpenedProgram | null = null;
   end: { readonly end: StatefulEnd; readonly isCause: boolean } | null = null;
   epoch = 1;
   /** What names of requests begin with: another home of the same log has others. */

@@ -5,7 +5,7 @@ import { encodeToHost } from "../../../functions/sessions/attach/frame_bytes.ts"
 import { SUBPROTOCOL } from "../../../functions/sessions/attach/mod.ts";
 import { runCli } from "../../../runtime/cli/mod.ts";
 import { agentCommand } from "../../../runtime/origins/command.ts";
-import { nearestFirst } from "../../../runtime/origins/nearest.ts";
+import { sitesByRoundTrip } from "../../../runtime/origins/nearest.ts";
 
 Deno.test("sites are in the order of their round trips, alike ones by tier, those that do not serve last (NR1, NR2)", async () => {
   const sites = [
@@ -16,7 +16,7 @@ Deno.test("sites are in the order of their round trips, alike ones by tier, thos
     { url: "core", tier: "core", ms: 1 },
     { url: "gone too", tier: "core", ms: null },
   ];
-  const measured = await nearestFirst(
+  const measured = await sitesByRoundTrip(
     sites,
     (url) => Promise.resolve(sites.find((site) => site.url === url)?.ms ?? null),
   );

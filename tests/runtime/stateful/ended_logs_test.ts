@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { EndedLogs, type EndedLogsServices } from "../../../runtime/stateful/ended_logs.ts";
-import type { KeptCopy } from "../../../runtime/stateful/log_view.ts";
+import type { ShownCopy } from "../../../runtime/stateful/log_view.ts";
 import { MemoryStorage } from "../../../runtime/storage/memory.ts";
 
 const named = (id: string, app = "shop") => ({ app, class: "card", id });
 const HOUR = 3_600_000;
 
-function logOf(text: string, bytes = 1): KeptCopy {
+function logOf(text: string, bytes = 1): ShownCopy {
   return {
     ...{ epoch: 3, version: text },
     checkpoint: { at: 7, bytes: new Uint8Array(bytes).fill(1) },
@@ -30,7 +30,7 @@ class Shelf {
   }
 }
 
-const read = (copy: KeptCopy) => () => Promise.resolve(copy);
+const read = (copy: ShownCopy) => () => Promise.resolve(copy);
 
 Deno.test("the log of a session that ended is kept over a restart, as long as its site and its class say", async () => {
   const shelf = new Shelf();

@@ -8,10 +8,10 @@ import {
   decodeHeard,
   decodeReply,
   encodeForwarded,
-  encodeReply,
+  encodeForwardedReply,
   type ForwardedCall,
   type ForwardedReply,
-  type Heard,
+  type HeardAnswers,
   HOPS_MAX,
   readBody,
 } from "../../../runtime/stateful/forwarded.ts";
@@ -57,13 +57,13 @@ Deno.test("a call and its reply cross a link as they are, long ones as bodies (F
     assert.deepEqual(decodeForwarded(head, await readBody(bodyOf(body))), one);
   }));
   await fc.assert(fc.asyncProperty(reply, async (one) => {
-    const { head, body } = encodeReply(one);
+    const { head, body } = encodeForwardedReply(one);
     assert.deepEqual(decodeReply(head, await readBody(bodyOf(body))), one);
   }));
 });
 
 Deno.test("word of answers that have arrived is told in batches, to the site that gave each", async () => {
-  const told: { site: string; heard: Heard[] }[] = [];
+  const told: { site: string; heard: HeardAnswers[] }[] = [];
   const hearing = new Hearing((site, head) => {
     told.push({ site, heard: decodeHeard(head) });
     return Promise.reject(new Error("lost on the way"));

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import {
   feed,
-  FRAME_BYTES_MAX,
+  FORWARDED_FRAME_BYTES_MAX,
   type FrameWay,
   localWay,
   StreamWay,
@@ -55,7 +55,7 @@ Deno.test("what is no frame, and a way that ends within one, end the way (FW1)",
     way.outgoing.cancel();
     return way;
   };
-  assert.equal(await of(head(FRAME_BYTES_MAX + 1), new Uint8Array(9)).next(), null);
+  assert.equal(await of(head(FORWARDED_FRAME_BYTES_MAX + 1), new Uint8Array(9)).next(), null);
   assert.equal(await of(head(2 ** 32 - 1)).next(), null);
   assert.equal(await of(head(3), Uint8Array.of(1, 2)).next(), null);
   assert.equal(await of(Uint8Array.of(0)).next(), null);

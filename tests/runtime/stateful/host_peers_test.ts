@@ -8,7 +8,7 @@ import { Draws } from "../../sim/random.ts";
 import { check, Client, name, soon, until } from "../../functions/sessions/attach/host_client.ts";
 import { Disks, memoryHost, seeing } from "./memory_host.ts";
 import { HandClock, hello, keyOf } from "../../functions/sessions/attach/peer_pair.ts";
-import type { Commit, Opened } from "../../../functions/sessions/turn/mod.ts";
+import type { Commit, OpenedProgram } from "../../../functions/sessions/turn/mod.ts";
 import { SYSTEM_CLOCK } from "../../../runtime/stateful/clock.ts";
 import { HostedPeers, type PeersSession } from "../../../runtime/stateful/hosted_peers.ts";
 
@@ -136,7 +136,7 @@ Deno.test("what a run gives out for peers is theirs from its opening on, also wh
   });
   const opened = (ids: readonly string[]) => ({
     peers: ids.map((id) => ({ kind: "client", id, sent: 1, received: 0, isClosed: false })),
-  } as unknown as Opened);
+  } as unknown as OpenedProgram);
   peers.noted(opened(["a"]));
   // Something leaves, or a channel breaks, before that is at all owners: nobody is attached yet, and yet somebody is.
   peers.released({ outputs: [], rejected: null, through: 0 } as unknown as Commit, [], 0);
@@ -158,7 +158,7 @@ Deno.test("who comes to a run that opened while its site began to stop goes on a
     ...{ run, ensure: () => Promise.resolve(run), peersSite: () => site },
   } as unknown as PeersSession);
   const a = { kind: "client", id: "a", sent: 0, received: 0, isClosed: false };
-  const opened = { peers: [a], outputs: [] } as unknown as Opened;
+  const opened = { peers: [a], outputs: [] } as unknown as OpenedProgram;
   peers.noted(opened);
   peers.over(null); // its channels are told to look elsewhere
   peers.opened(opened);
@@ -181,7 +181,7 @@ Deno.test("who says with an old key that there is a newer home has it looked for
   const peers = new HostedPeers({
     ...{ run, ensure: () => Promise.resolve(run), peersSite: () => site },
   } as unknown as PeersSession);
-  peers.opened({ peers: [], outputs: [] } as unknown as Opened);
+  peers.opened({ peers: [], outputs: [] } as unknown as OpenedProgram);
   for (let time = 0; time < 10; time++) {
     const reader = await peers.connect({ send: () => {}, close: () => {} }, null);
     reader.frame(encodeToHome(hello({ identity: { id: "a", key: keyOf("a") }, epoch: 9 })));

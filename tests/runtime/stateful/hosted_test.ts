@@ -3,7 +3,7 @@ import { strict as assert } from "node:assert";
 import { decodeAnswer, encodeCall } from "../../../functions/calls/call.ts";
 import { Session } from "../../../functions/class/session.ts";
 import type { SessionObject } from "../../../functions/sessions/turn/handler.ts";
-import type { Opened } from "../../../functions/sessions/turn/mod.ts";
+import type { OpenedProgram } from "../../../functions/sessions/turn/mod.ts";
 import { decodeValue, encodeValue } from "../../../functions/values/value.ts";
 import { HomeError } from "../../../functions/sessions/home/mod.ts";
 import type { HostServices } from "../../../runtime/stateful/host_services.ts";
@@ -144,7 +144,7 @@ Deno.test("who comes when an opening has failed asks for the next one (HP1)", as
   const { hosted, runs, next } = served();
   const peers = [{ kind: "client", id: "p1", isClosed: false, received: 0, sent: 0 }] as const;
   next.fails = true;
-  next.noted = () => hosted.peers.noted({ peers, outputs: [] } as unknown as Opened);
+  next.noted = () => hosted.peers.noted({ peers, outputs: [] } as unknown as OpenedProgram);
   await assert.rejects(hosted.ensure());
   next.fails = false;
   await hosted.connect({ send: () => {}, close: () => {} }, null);

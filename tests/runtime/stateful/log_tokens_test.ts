@@ -4,12 +4,12 @@
  */
 import assert from "node:assert/strict";
 import type {
-  Commit as HomeCommit,
   Home,
-  Opened as OpenedHome,
+  IsolateCommit as HomeCommit,
+  OpenedSession as OpenedHome,
 } from "../../../functions/sessions/home/mod.ts";
 import { decodeRows, encodeGet } from "../../../functions/sessions/turn/call_bytes.ts";
-import type { Commit, Effect, Opened } from "../../../functions/sessions/turn/mod.ts";
+import type { Commit, Effect, OpenedProgram } from "../../../functions/sessions/turn/mod.ts";
 import { appSpace } from "../../../runtime/gateway/session_store.ts";
 import { OwnStore } from "../../../runtime/stateful/own_store.ts";
 import { NO_HEAD, openPiece, type PieceHead } from "../../../runtime/stateful/pieces.ts";
@@ -33,7 +33,7 @@ const TREE = {
 const key = packKey(["kv", "x"]), there = (SPACE.app + key) as typeof key;
 const utf8 = new TextEncoder(), text = new TextDecoder();
 const setTo = (what: string) => [{ kind: "set", key, value: utf8.encode(what) }] as const;
-const atRest: Opened = {
+const atRest: OpenedProgram = {
   ...{ sequence: 0, peers: [], outputs: [], effects: [], timers: [], calls: [], handling: null },
   ...{ isQuiescent: true, isEnded: false },
 };
@@ -57,7 +57,7 @@ async function ownStore(
 }
 
 /** A run at a site that serves. @param opened what its log says. */
-async function running(scene: Scene, site: string, opened: Opened = atRest, open = 0) {
+async function running(scene: Scene, site: string, opened: OpenedProgram = atRest, open = 0) {
   const { replica } = scene.process(site), said: string[] = [];
   const store = await ownStore(scene, site, NO_HEAD, said);
   const pieces: Given[] = [], left: string[] = [], results: Uint8Array[] = [];

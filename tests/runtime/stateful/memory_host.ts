@@ -7,13 +7,13 @@ import { BOOT_MIN, Homes as HomesOf } from "../../../functions/sessions/home/mod
 import type { SessionObject } from "../../../functions/sessions/turn/handler.ts";
 import { SESSION_SLOT, type SessionSlot } from "../../../functions/class/session_slot.ts";
 import { TurnLoop } from "../../../functions/sessions/turn/turn_loop.ts";
-import { SessionStore as TurnStore } from "../../../functions/sessions/turn/session_store.ts";
+import { ProgramStore as TurnStore } from "../../../functions/sessions/turn/session_store.ts";
 import type { Commit, SessionSink } from "../../../functions/sessions/turn/mod.ts";
 import type { LiveVersion } from "../../../runtime/deploy/mod.ts";
 import { appSpace } from "../../../runtime/gateway/session_store.ts";
 import { useOneForm } from "../../../functions/values/value.ts";
 import { EgressRules } from "../../../runtime/isolate/egress_rules.ts";
-import { DEFAULT_LIMITS } from "../../../runtime/isolate/limits.ts";
+import { DEFAULT_ISOLATE_LIMITS } from "../../../runtime/isolate/limits.ts";
 import type { ChannelSink } from "../../../runtime/isolate/mod.ts";
 import { SystemClock, SystemRandom } from "../../../runtime/site/system_ports.ts";
 import { NO_WAITS } from "../../../runtime/stateful/waits.ts";
@@ -180,7 +180,7 @@ export async function memoryHost(
     apps,
     prepared: (version) => ({
       ...{ space: appSpace("shop"), writes: undefined, strayLog: () => {}, highest: 0 },
-      app: { ...version, limits: DEFAULT_LIMITS, vars: {}, fetchHosts: [] },
+      app: { ...version, limits: DEFAULT_ISOLATE_LIMITS, vars: {}, fetchHosts: [] },
     }),
     originOf: () => null,
     originWay: () => null,

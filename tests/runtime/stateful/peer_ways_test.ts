@@ -1,6 +1,6 @@
 /** Ways to homes at other sites, over links that the test plays. */
 import assert from "node:assert/strict";
-import { encodeReply } from "../../../runtime/stateful/forwarded.ts";
+import { encodeForwardedReply } from "../../../runtime/stateful/forwarded.ts";
 import { PeerWays, WayRefused } from "../../../runtime/stateful/peer_ways.ts";
 
 const NAME = { app: "shop", class: "robot", id: "r" };
@@ -10,7 +10,7 @@ type Standing = ReturnType<Fellows["standing"]>;
 
 const arrived = (body: ReadableStream<Uint8Array>) =>
   Promise.resolve({
-    head: encodeReply({ kind: "answer", answer: new Uint8Array(0), token: null }).head,
+    head: encodeForwardedReply({ kind: "answer", answer: new Uint8Array(0), token: null }).head,
     body,
   });
 

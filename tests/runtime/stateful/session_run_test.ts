@@ -1,9 +1,9 @@
 /** What leaves of one opening of a stateful session, and when (R1). */
 import assert from "node:assert/strict";
-import type { Home, Opened as OpenedHome } from "../../../functions/sessions/home/mod.ts";
+import type { Home, OpenedSession as OpenedHome } from "../../../functions/sessions/home/mod.ts";
 import { encodeCallToSession } from "../../../functions/sessions/turn/call_bytes.ts";
 import { writeTurn } from "../../../functions/sessions/turn/log_entry.ts";
-import type { Effect, Opened } from "../../../functions/sessions/turn/mod.ts";
+import type { Effect, OpenedProgram } from "../../../functions/sessions/turn/mod.ts";
 import type { OwnStore } from "../../../runtime/stateful/own_store.ts";
 import type { RunListener, RunOver } from "../../../runtime/stateful/run_over.ts";
 import { RunVersions } from "../../../runtime/stateful/run_versions.ts";
@@ -12,7 +12,7 @@ import { Writer } from "../../../store/model/codec.ts";
 import { CLOCK_EPOCH_MS, CLOCK_TICKS_PER_MS } from "../../../store/model/row.ts";
 import { SystemClock } from "../../../runtime/site/system_ports.ts";
 
-const NOTHING: Opened = {
+const NOTHING: OpenedProgram = {
   ...{ sequence: 3, peers: [], outputs: [], effects: [], timers: [], calls: [], handling: null },
   ...{ isQuiescent: true, isEnded: false },
 };

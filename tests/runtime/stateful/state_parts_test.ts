@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import { zstdCompressSync } from "node:zlib";
 import fc from "fast-check";
 import { map, SessionState, StateSegments } from "../../../functions/tracked/mod.ts";
-import { PART_BYTES_MAX } from "../../../functions/sessions/log/limits.ts";
+import { STATE_PART_BYTES_MAX } from "../../../functions/sessions/log/limits.ts";
 import { Payload, readFrames } from "../../../runtime/isolate/frame_reader.ts";
 import { FrameWriter } from "../../../runtime/isolate/frame_writer.ts";
-import { FRAME, FRAME_BYTES_MAX, FrameError } from "../../../runtime/isolate/frames.ts";
+import { FRAME_TO_ISOLATE_BYTES_MAX, FrameError, ISOLATE_FRAME } from "../../../runtime/isolate/frames.ts";
 import { StatesComing, StateSender } from "../../../runtime/isolate/state_frames.ts";
 import { packState, unpackState } from "../../../runtime/stateful/state_parts.ts";
 import { CodecError } from "../../../store/model/codec.ts";
@@ -30,7 +30,7 @@ Deno.test("segments are the same when their parts are unpacked", async () => {
   const large = [text(2.5 * MIB), new Uint8Array(0), noise(MIB), noise(MIB + 1)];
   const parts = await packState(large);
   assert.equal(parts.length, 3 + 1 + 1 + 2);
-  assert.ok(parts.every(({ length }) => length <= PART_BYTES_MAX));
+  assert.ok(parts.every(({ length }) => length <= STATE_PART_BYTES_MAX));
   assert.deepEqual(await unpackState(parts), large);
 });
 
@@ -89,13 +89,13 @@ Deno.test("a state leaves in parts between other frames, and comes whole before 
   const sender = new StateSender(writer);
   const state = [noise(30 * MIB), new Uint8Array(0), noise(100)];
   const done = Promise.withResolvers<void>();
-  sender.send(7, state, () => writer.signal(FRAME.sessionCheckpoint, 7));
+  sender.send(7, state, () => writer.signal(ISOLATE_FRAME.sessionCheckpoint, 7));
   assert.ok(writer.backlogBytes < 6 * MIB, `${writer.backlogBytes} bytes wait`);
   sender.send(8, [noise(MIB)], () => assert.fail("it was closed before"));
   writer.signal(SECOND, 7);
   sender.drop(8);
   sender.send(9, [], () => {
-    writer.signal(FRAME.sessionCheckpoint, 9);
+    writer.signal(ISOLATE_FRAME.sessionCheckpoint, 9);
     done.resolve();
   });
   await done.promise;
@@ -115,14 +115,17 @@ Deno.test("a state leaves in parts between other frames, and comes whole before 
         return Promise.resolve(taken);
       },
     },
-    FRAME_BYTES_MAX,
+    FRAME_TO_ISOLATE_BYTES_MAX,
     (type, channel, payload) => {
-      if (type === FRAME.sessionState) return coming.add(channel, payload);
+      if (type === ISOLATE_FRAME.sessionState) return coming.add(channel, payload);
       order.push([type, channel]);
-      if (channel === 7 && type === FRAME.sessionCheckpoint) got = coming.take(7);
+      if (channel === 7 && type === ISOLATE_FRAME.sessionCheckpoint) got = coming.take(7);
     },
   );
-  assert.deepEqual(order, [[SECOND, 7], [FRAME.sessionCheckpoint, 7], [FRAME.sessionCheckpoint, 9]]);
+  assert.deepEqual(order, [[SECOND, 7], [ISOLATE_FRAME.sessionCheckpoint, 7], [
+    ISOLATE_FRAME.sessionCheckpoint,
+    9,
+  ]]);
   assert.deepEqual(got.map(({ length }) => length), state.map(({ length }) => length));
   assert.deepEqual(got[0], state[0]);
 });

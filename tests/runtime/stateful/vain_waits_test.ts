@@ -5,7 +5,7 @@ import { Session } from "../../../functions/class/session.ts";
 import type { SessionObject } from "../../../functions/sessions/turn/handler.ts";
 import { encodeValue } from "../../../functions/values/value.ts";
 import { Problem } from "../../../runtime/gateway/problem.ts";
-import { refusal } from "../../../runtime/gateway/link_requests.ts";
+import { refusalResponse } from "../../../runtime/gateway/link_requests.ts";
 import { StatefulCalls, type StatefulCallsUse } from "../../../runtime/gateway/stateful_calls.ts";
 import { replyOf } from "../../../runtime/stateful/router.ts";
 import { StoreUnavailable } from "../../../store/api/api.ts";
@@ -42,7 +42,7 @@ async function isTold(error: unknown): Promise<void> {
   const reply = replyOf(error);
   assert.ok(reply.kind === "problem");
   const problem = new Problem(reply.code as "owners_unreachable", reply.message);
-  for (const answer of [refusal(error), refusal(problem)]) {
+  for (const answer of [refusalResponse(error), refusalResponse(problem)]) {
     assert.deepEqual([answer.status, answer.headers.get("retry-after")], [503, "1"]);
     assert.equal((await answer.json()).code, "owners_unreachable");
   }

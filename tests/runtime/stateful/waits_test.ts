@@ -2,6 +2,7 @@
 import { strict as assert } from "node:assert";
 import fc from "fast-check";
 import {
+  type CallWait,
   decodeWaits,
   decodeWaitsAsked,
   encodeWaits,
@@ -10,7 +11,6 @@ import {
   victim,
   WAITED_CALLS_MAX,
   type WaitedCall,
-  type Waits,
 } from "../../../runtime/stateful/waits.ts";
 
 const of = (id: string) => ({ app: "shop", class: "cart", id });
@@ -36,7 +36,7 @@ class Waiting {
     }));
   }
 
-  waits({ name, request }: WaitedCall): Waits {
+  waits({ name, request }: WaitedCall): CallWait {
     if (!this.calls.has(request)) return NO_WAITS;
     return { isQueued: !this.begun.has(request), calls: this.from(name.id) };
   }

@@ -6,13 +6,13 @@
  *      no handler was undone.
  * WW2  At the end nobody waits.
  */
-import { NO_WAITS, victim, type WaitedCall, type Waits } from "../../../runtime/stateful/waits.ts";
+import { type CallWait, NO_WAITS, victim, type WaitedCall } from "../../../runtime/stateful/waits.ts";
 import type { Draws } from "../../sim/random.ts";
 
 /** What broken variants put their hands on. */
 export interface WaitsBreaks {
   /** What a look is told. */
-  readonly told?: (ask: () => Promise<Waits>) => Promise<Waits>;
+  readonly told?: (ask: () => Promise<CallWait>) => Promise<CallWait>;
   /** Nobody looks. */
   readonly blind?: boolean;
   /** A call that runs already is taken for one in line. */
@@ -152,7 +152,7 @@ export class WaitsWorld {
       return { calls: this.#waited(id).map(named), queued: new Set(queued) };
     };
     const ask = (call: WaitedCall) =>
-      new Promise<Waits>((resolve) => {
+      new Promise<CallWait>((resolve) => {
         this.#after(this.#draws.integer(0, 120), () => {
           const there = this.#calls.get(call.request);
           const waits = there === undefined || there.state === "over"

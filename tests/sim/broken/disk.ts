@@ -1,7 +1,7 @@
 /** Variants of what is on disk and covered when a site answers. */
 import type { Replica } from "../../../store/api/api.ts";
 import type { Key } from "../../../store/model/key.ts";
-import { type Commit, DamagedRows, type SiteId, type Storage } from "../../../store/model/ports.ts";
+import { DamagedRows, type DiskCommit, type SiteId, type Storage } from "../../../store/model/ports.ts";
 import { hooked, slowDisks, type Variant, withFaults } from "./hooks.ts";
 import { besieged } from "./wards.ts";
 
@@ -71,7 +71,7 @@ export const goesOnFromOlder: Variant = {
 };
 
 /** The commit that would take a commit back. */
-async function undoOf(storage: Storage, commit: Commit): Promise<Commit> {
+async function undoOf(storage: Storage, commit: DiskCommit): Promise<DiskCommit> {
   const keys = [...commit.rows.map((row) => row.key), ...commit.drop];
   const before = await storage.getMany(keys);
   const records = await storage.load();

@@ -1,10 +1,10 @@
 /** Variants of sites that get another parent (store/change/adoption.ts). */
 import { type Key, packKey, unpackKey } from "../../../store/model/key.ts";
 import {
+  type ChildHello,
   encodeMessage,
-  type Hello,
   type Message,
-  type Moved,
+  type MovedSite,
   type WireRow,
 } from "../../../store/wire/message.ts";
 import { holds, prefixRange, type Range } from "../../../store/model/range.ts";
@@ -271,7 +271,7 @@ const leaving = (plan: Plan): Plan => {
 };
 
 /** The part of a hello that says where the site comes from, left out. */
-const withoutFrom = (message: Hello & { readonly moved: Moved }): Hello => ({
+const withoutFrom = (message: ChildHello & { readonly moved: MovedSite }): ChildHello => ({
   ...message,
   moved: { ...message.moved, from: "" },
 });

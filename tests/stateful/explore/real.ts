@@ -2,7 +2,7 @@
  * The production code of keepers and of the arbiter as a function: what is on a disk, an ask → its reply, what is on the
  * disk then. So each is explored as the state machine that it is.
  */
-import { type Answer, Arbiter } from "../../../functions/sessions/home/arbiter.ts";
+import { Arbiter, type ArbiterAnswer } from "../../../functions/sessions/home/arbiter.ts";
 import type {
   ArbiterAsk,
   HomeWord,
@@ -169,7 +169,7 @@ export type HeardSites = {
 };
 
 export interface Asked {
-  readonly answer: Answer;
+  readonly answer: ArbiterAnswer;
   readonly disk: Disk;
   /** The arbiter's position then. */
   readonly position: number;

@@ -2,7 +2,12 @@
  * The isolates of one process of a site, in one: it runs the program, event by event, and says what comes of it. It is
  * lost with the process, or alone.
  */
-import type { Commit, HandledEvent, Opened, OpenSession } from "../../../functions/sessions/turn/mod.ts";
+import type {
+  Commit,
+  HandledEvent,
+  OpenedProgram,
+  OpenSession,
+} from "../../../functions/sessions/turn/mod.ts";
 import { subjectOf } from "../../../functions/class/subject.ts";
 import type { ChannelSink } from "../../../runtime/isolate/mod.ts";
 import { packKey } from "../../../store/model/key.ts";
@@ -213,7 +218,7 @@ export class Isolate {
 
 const REPLICA = 1;
 
-function openedOf({ entries, received, sent, kept, open }: State): Opened {
+function openedOf({ entries, received, sent, kept, open }: State): OpenedProgram {
   const isPeer = (to: string) => Object.hasOwn(received, to);
   return {
     ...{ sequence: entries, timers: [], calls: [], handling: null, isQuiescent: true, isEnded: false },

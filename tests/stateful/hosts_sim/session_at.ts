@@ -6,7 +6,7 @@ import {
   type Home,
   HomeError,
   type Homes,
-  type Opened,
+  type OpenedSession,
   type StatefulName,
 } from "../../../functions/sessions/home/mod.ts";
 import type { HostsPort } from "../../../functions/sessions/log/hosts_asked.ts";
@@ -14,7 +14,7 @@ import { CLOSE, decodeToHost, encodeToHost, type PeerClock } from "../../../func
 import type { LiveVersion } from "../../../runtime/deploy/mod.ts";
 import { appSpace } from "../../../runtime/gateway/session_store.ts";
 import { EgressRules } from "../../../runtime/isolate/egress_rules.ts";
-import { DEFAULT_LIMITS } from "../../../runtime/isolate/limits.ts";
+import { DEFAULT_ISOLATE_LIMITS } from "../../../runtime/isolate/limits.ts";
 import type { HostServices } from "../../../runtime/stateful/host_services.ts";
 import { SessionHost } from "../../../runtime/stateful/session_host.ts";
 import { NO_WAITS } from "../../../runtime/stateful/waits.ts";
@@ -134,7 +134,7 @@ export class SiteProcess {
       },
       prepared: (version) => ({
         ...{ space: appSpace(NAME.app), writes: undefined, strayLog: () => {}, highest: 0 },
-        app: { ...version, limits: DEFAULT_LIMITS, vars: {}, fetchHosts: [] },
+        app: { ...version, limits: DEFAULT_ISOLATE_LIMITS, vars: {}, fetchHosts: [] },
       }),
       parked: {
         get: () => null,
@@ -186,13 +186,13 @@ export class SiteProcess {
   }
 
   #watched(
-    opened: Opened,
+    opened: OpenedSession,
     { isForced, isBelieved, isWithoutDisks }: {
       readonly isForced: boolean;
       readonly isBelieved: boolean;
       readonly isWithoutDisks: boolean;
     },
-  ): Opened {
+  ): OpenedSession {
     const { around } = this.#parts, { wrongs } = around;
     const start = opened.start.bind(opened);
     opened.start = (answers) => {

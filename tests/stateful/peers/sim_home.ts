@@ -10,7 +10,7 @@ import type {
   Commit,
   HandledEvent,
   KeptCheckpoint,
-  Opened,
+  OpenedProgram,
   OpenSession,
   SessionSink,
 } from "../../../functions/sessions/turn/mod.ts";
@@ -103,7 +103,7 @@ export interface HomeBreaks {
   readonly deliver?: (home: SimHome, event: PeerInput) => readonly PeerInput[];
   readonly checkpoint?: (checkpoint: Checkpoint) => Checkpoint;
   readonly program?: (program: Program) => void;
-  readonly opened?: (home: SimHome, opened: Opened) => Opened;
+  readonly opened?: (home: SimHome, opened: OpenedProgram) => OpenedProgram;
   readonly graceMs?: number;
   /** What peers have, as the isolate is told. */
   readonly acknowledge?: (
@@ -351,7 +351,7 @@ export class SimHome {
       if (this.#life === life && !this.isOver) take(said);
     };
     return {
-      opened: alive((opened: Opened) => this.#opened(this.#breaks.opened?.(this, opened) ?? opened)),
+      opened: alive((opened: OpenedProgram) => this.#opened(this.#breaks.opened?.(this, opened) ?? opened)),
       commit: alive((commit: Commit) => this.#committed(commit)),
       checkpoint: alive((checkpoint: Checkpoint) => {
         const { epoch } = this;
@@ -374,7 +374,7 @@ export class SimHome {
     };
   }
 
-  #opened(opened: Opened): void {
+  #opened(opened: OpenedProgram): void {
     this.#isOpen = true;
     this.side.opened({ epoch: this.epoch, peers: opened.peers, outputs: opened.outputs });
     this.#timers.clear();

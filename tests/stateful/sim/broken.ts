@@ -4,16 +4,16 @@
  */
 import { SITE_ANSWERS_BYTES_MAX } from "../../../functions/sessions/log/limits.ts";
 import type { Owner } from "../../../functions/sessions/home/mod.ts";
-import type { Ask, Base, KeeperAsk, Reply, RowState } from "../../../functions/sessions/log/asks.ts";
+import type { Base, KeeperAsk, Reply, RowState, SiteAsk } from "../../../functions/sessions/log/asks.ts";
 import { decodeBase, encodeBase } from "../../../functions/sessions/log/kept_log.ts";
 import {
   BOOT_MIN,
-  decodePacket,
-  encodePacket,
-  type Numbered,
+  decodeLogPacket,
+  encodeLogPacket,
+  type NumberedItem,
 } from "../../../functions/sessions/log/packet.ts";
 import { unpackKey } from "../../../store/model/key.ts";
-import type { Commit, SiteId, Storage } from "../../../store/model/ports.ts";
+import type { DiskCommit, SiteId, Storage } from "../../../store/model/ports.ts";
 import type { Row } from "../../../store/model/row.ts";
 import { guests } from "./broken_moves.ts";
 import type { StatefulPlan } from "./simulation.ts";
@@ -83,7 +83,7 @@ const hasty = (delayMs: number) => (storage: Storage, site: StatefulSite): Stora
 };
 
 /** A disk on which commits come out otherwise. */
-const writing = (change: (commit: Commit) => Commit) => (storage: Storage): Storage => ({
+const writing = (change: (commit: DiskCommit) => DiskCommit) => (storage: Storage): Storage => ({
   ...methods(storage),
   commit: (commit) => storage.commit(change(commit)),
 });
@@ -108,11 +108,13 @@ function rebased(value: Uint8Array, change: (base: Base) => Base): Uint8Array {
 export const spaceOf = (row: { readonly key: Row["key"] }): unknown => unpackKey(row.key)[0];
 
 /** Asks on their way out: each goes as it is returned; null is not sent. */
-const asking = (change: (site: StatefulSite, to: SiteId, ask: Ask) => Ask | Reply | null): Wrongs => ({
+const asking = (
+  change: (site: StatefulSite, to: SiteId, ask: SiteAsk) => SiteAsk | Reply | null,
+): Wrongs => ({
   sends: (site, to, bytes) => {
-    const packet = decodePacket(bytes);
-    const forged: Numbered<Reply>[] = [];
-    const asks: Numbered<Ask>[] = [];
+    const packet = decodeLogPacket(bytes);
+    const forged: NumberedItem<Reply>[] = [];
+    const asks: NumberedItem<SiteAsk>[] = [];
     for (const { number, body } of packet.asks) {
       const made = change(site, to, body);
       if (made === null) continue;
@@ -122,24 +124,24 @@ const asking = (change: (site: StatefulSite, to: SiteId, ask: Ask) => Ask | Repl
     if (forged.length > 0) {
       // Of a process that nothing was heard of yet any number will do.
       const boot = Math.max(packet.to, BOOT_MIN);
-      const answer = encodePacket({ boot, to: packet.boot, asks: [], replies: forged });
+      const answer = encodeLogPacket({ boot, to: packet.boot, asks: [], replies: forged });
       site.options.world.after(1, () => site.receive(to, answer));
     }
     return asks.length === 0 && packet.replies.length === 0 && packet.asks.length > 0
       ? null
-      : encodePacket({ ...packet, asks });
+      : encodeLogPacket({ ...packet, asks });
   },
 });
 
 const REPLIES = new Set(["held", "promised", "copy", "refused", "row"]);
-const isReply = (made: Ask | Reply): made is Reply => REPLIES.has(made.kind);
+const isReply = (made: SiteAsk | Reply): made is Reply => REPLIES.has(made.kind);
 
 /** Replies on their way out. */
 const replying = (change: (reply: Reply) => Reply): Wrongs => ({
   sends: (_site, _to, bytes) => {
-    const packet = decodePacket(bytes);
+    const packet = decodeLogPacket(bytes);
     const replies = packet.replies.map(({ number, body }) => ({ number, body: change(body) }));
-    return encodePacket({ ...packet, replies });
+    return encodeLogPacket({ ...packet, replies });
   },
 });
 
@@ -148,12 +150,12 @@ export const taking = (
   change: (site: StatefulSite, from: SiteId, ask: KeeperAsk) => KeeperAsk | null,
 ): Wrongs => ({
   receives: (site, from, bytes) => {
-    const packet = decodePacket(bytes);
+    const packet = decodeLogPacket(bytes);
     const asks = packet.asks.flatMap(({ number, body }) => {
       const made = isOfLog(body) ? change(site, from, body) : body;
       return made === null ? [] : [{ number, body: made }];
     });
-    return [from, encodePacket({ ...packet, asks })];
+    return [from, encodeLogPacket({ ...packet, asks })];
   },
 });
 
@@ -168,10 +170,10 @@ const OF_LOG = new Set([
   "upload",
   "parts",
 ]);
-const isOfLog = (ask: Ask): ask is KeeperAsk => OF_LOG.has(ask.kind);
+const isOfLog = (ask: SiteAsk): ask is KeeperAsk => OF_LOG.has(ask.kind);
 
 /** What a site's disk has of a log, by itself: synchronous, since it is asked in the middle of a packet. */
-export const logOf = (site: StatefulSite, ask: Ask) =>
+export const logOf = (site: StatefulSite, ask: SiteAsk) =>
   "name" in ask ? site.homes?.debugLog(ask.name) : undefined;
 
 const isSuspect = (site: StatefulSite, to: SiteId): boolean =>
@@ -191,12 +193,12 @@ function fencingLate(): Wrongs {
     { readonly to: SiteId; readonly number: number; readonly boot: number }
   >();
   let forged = 2 ** 40;
-  const keyOf = (site: StatefulSite, from: SiteId, ask: Ask) =>
+  const keyOf = (site: StatefulSite, from: SiteId, ask: SiteAsk) =>
     "name" in ask ? `${site.id} ${from} ${site.boot} ${ask.name.id}` : "";
   return {
     receives: (site, from, bytes) => {
-      const packet = decodePacket(bytes);
-      const asks: Numbered<Ask>[] = [];
+      const packet = decodeLogPacket(bytes);
+      const asks: NumberedItem<SiteAsk>[] = [];
       for (const { number, body } of packet.asks) {
         const log = logOf(site, body), key = keyOf(site, from, body);
         const by = log?.head.by ?? "", boot = site.peers.get(by)?.boot;
@@ -204,19 +206,19 @@ function fencingLate(): Wrongs {
           const { disk } = site.homes?.status() ?? { disk: 0 };
           const reply = { kind: "promised", disk, aligned: false, log: log.state } as const;
           site.answer(from, repliesOf(site, packet.boot, [{ number, body: reply }]));
-          late.set(key, encodePacket({ ...packet, asks: [{ number, body }], replies: [] }));
+          late.set(key, encodeLogPacket({ ...packet, asks: [{ number, body }], replies: [] }));
         } else if (
           body.kind === "fetch" && log !== undefined && late.has(key) && by !== site.id && boot !== undefined
         ) {
           redirected.set(++forged, { to: from, number, boot: packet.boot });
           const ask = { number: forged, body: { ...body, epoch: log.head.promised } };
-          site.receive(by, encodePacket({ boot, to: 0, asks: [ask], replies: [] }));
+          site.receive(by, encodeLogPacket({ boot, to: 0, asks: [ask], replies: [] }));
         } else {
           const fence = late.get(key);
           late.delete(key);
           if (fence === undefined) asks.push({ number, body });
           else {
-            const rest = encodePacket({ ...packet, asks: [{ number, body }], replies: [] });
+            const rest = encodeLogPacket({ ...packet, asks: [{ number, body }], replies: [] });
             site.options.world.after(LATE_MS, () => {
               site.receive(from, fence);
               site.receive(from, rest);
@@ -224,10 +226,10 @@ function fencingLate(): Wrongs {
           }
         }
       }
-      return [from, encodePacket({ ...packet, asks })];
+      return [from, encodeLogPacket({ ...packet, asks })];
     },
     sends: (site, _to, bytes) => {
-      const packet = decodePacket(bytes);
+      const packet = decodeLogPacket(bytes);
       const replies = packet.replies.filter(({ number, body }) => {
         const other = redirected.get(number);
         if (other !== undefined) {
@@ -235,13 +237,13 @@ function fencingLate(): Wrongs {
         }
         return other === undefined;
       });
-      return encodePacket({ ...packet, replies });
+      return encodeLogPacket({ ...packet, replies });
     },
   };
 }
 
-const repliesOf = (site: StatefulSite, to: number, replies: readonly Numbered<Reply>[]): Uint8Array =>
-  encodePacket({ boot: site.boot, to, asks: [], replies });
+const repliesOf = (site: StatefulSite, to: number, replies: readonly NumberedItem<Reply>[]): Uint8Array =>
+  encodeLogPacket({ boot: site.boot, to, asks: [], replies });
 
 /** What a site would do that trusts its own eyes: no arbiter gives it an epoch, or other owners. */
 function adopting(): Wrongs {
@@ -504,7 +506,7 @@ export const VARIANTS: readonly Variant[] = [
 ];
 
 /** A head that changes while nothing of its log does. */
-function isPromiseOnly(commit: Commit, row: Row): boolean {
+function isPromiseOnly(commit: DiskCommit, row: Row): boolean {
   const [, ...name] = unpackKey(row.key);
   const isOfName = (key: Row["key"]) => {
     const [space, ...rest] = unpackKey(key);

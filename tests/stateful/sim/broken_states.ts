@@ -1,5 +1,5 @@
 /** Keepers broken on purpose in what they do with the parts of a state (functions/sessions/log/state_parts.ts). */
-import { markAfter, markOf } from "../../../functions/sessions/log/state_parts.ts";
+import { markAfter, stateMarkOf } from "../../../functions/sessions/log/state_parts.ts";
 import type { Storage } from "../../../store/model/ports.ts";
 import { contested, logOf, methods, spaceOf, taking, type Variant } from "./broken.ts";
 import type { StatefulPlan } from "./simulation.ts";
@@ -52,7 +52,7 @@ export const STATE_VARIANTS: readonly Variant[] = [
     wrongs: taking((site, _from, ask) => {
       const log = logOf(site, ask);
       if (ask.kind !== "checkpoint" || log === undefined || log.base === null) return ask;
-      const kept = markOf(log.parts.marks);
+      const kept = stateMarkOf(log.parts.marks);
       if (ask.kept.count > 0 || kept.count === 0 || log.upload !== null) return ask;
       const parts = ask.parts.slice(kept.count);
       return { ...ask, kept, parts, base: { ...ask.base, state: markAfter(kept, parts) } };
@@ -66,7 +66,7 @@ export const STATE_VARIANTS: readonly Variant[] = [
     wrongs: taking((site, _from, ask) => {
       const log = logOf(site, ask);
       if (ask.kind !== "checkpoint" || log === undefined || log.upload !== null) return ask;
-      const kept = markOf(log.parts.marks);
+      const kept = stateMarkOf(log.parts.marks);
       if (ask.kept.count > 0 || kept.count > GROWN_MAX) return ask;
       return { ...ask, kept, base: { ...ask.base, state: markAfter(kept, ask.parts) } };
     }),

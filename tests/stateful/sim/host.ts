@@ -2,11 +2,11 @@
  * What runs the stateful sessions of one process: the little of the runtime that homes are used by.
  */
 import {
-  type Checkpoint,
   type Home,
   HomeError,
   type Homes,
-  type Opened,
+  type LoggedCheckpoint,
+  type OpenedSession,
   type StatefulName,
 } from "../../../functions/sessions/home/mod.ts";
 import type { SiteId } from "../../../store/model/ports.ts";
@@ -291,7 +291,7 @@ export class Host {
   }
 
   /** A checkpoint: of its inputs, those since the last one, or all of them. */
-  #saved(running: Running): Checkpoint {
+  #saved(running: Running): LoggedCheckpoint {
     const { home, state, saved } = running;
     const isStale = this.#ports.wrongs.staleState === true && state.inputs.length > 1;
     const inputs = isStale ? state.inputs.slice(0, -1) : state.inputs;
@@ -343,7 +343,7 @@ export class Host {
   }
 
   /** Replays. */
-  #begin(opened: Opened): Running {
+  #begin(opened: OpenedSession): Running {
     const { complain, wrongs } = this.#ports;
     let state: State = opened.checkpoint === null ? BLANK : {
       ...decode(opened.checkpoint.bytes),

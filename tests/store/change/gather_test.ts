@@ -6,7 +6,7 @@ import { Child } from "../../../store/core/child.ts";
 import { Core } from "../../../store/core/core.ts";
 import { type Key, packKey } from "../../../store/model/key.ts";
 import { Least } from "../../../store/model/least.ts";
-import { decodeMessage, type Hello, type Message } from "../../../store/wire/message.ts";
+import { type ChildHello, decodeMessage, type Message } from "../../../store/wire/message.ts";
 import type { SiteId } from "../../../store/model/ports.ts";
 import { Scene } from "../../sim/scene.ts";
 import { START_MS, World } from "../../sim/world.ts";
@@ -92,7 +92,7 @@ class Adoption {
 
   /** @param isReady whether the child may be answered at once. */
   begin(isReady = false): void {
-    const hello: Hello = {
+    const hello: ChildHello = {
       kind: "hello",
       replica: 7,
       parentReplica: OLD,

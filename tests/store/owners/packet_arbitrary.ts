@@ -1,6 +1,6 @@
 /** Packets of all kinds, for tests and fuzzing. */
 import fc from "fast-check";
-import { type Entry, isTupleId, type Packet } from "../../../store/owners/packet.ts";
+import { type Entry, isTupleId, type TuplePacket } from "../../../store/owners/packet.ts";
 
 const uint = fc.nat(Number.MAX_SAFE_INTEGER);
 const id = fc.string({ minLength: 1, maxLength: 30 }).filter(isTupleId);
@@ -19,7 +19,7 @@ const entry: fc.Arbitrary<Entry> = fc.oneof(
 );
 
 /** Any packet. */
-export const anyPacket: fc.Arbitrary<Packet> = fc.record({
+export const anyPacket: fc.Arbitrary<TuplePacket> = fc.record({
   boot: uint,
   to: uint,
   seq: uint,

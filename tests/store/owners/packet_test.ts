@@ -2,10 +2,15 @@ import { strict as assert } from "node:assert";
 import fc from "fast-check";
 import { CodecError } from "../../../store/model/codec.ts";
 import { F_MAX, TUPLE_BYTES_MAX } from "../../../store/model/limits.ts";
-import { decodePacket, encodePacket, type Entry, type Packet } from "../../../store/owners/packet.ts";
+import {
+  decodeTuplePacket,
+  encodeTuplePacket,
+  type Entry,
+  type TuplePacket,
+} from "../../../store/owners/packet.ts";
 import { anyPacket } from "./packet_arbitrary.ts";
 
-const EMPTY: Packet = {
+const EMPTY: TuplePacket = {
   boot: 1,
   to: 0,
   seq: 1,
@@ -21,7 +26,7 @@ const entry: Entry = { id: "t", version: 1, owners: ["a", "b"], gone: false, pay
 
 Deno.test("packet: what is encoded decodes to the same", () => {
   fc.assert(fc.property(anyPacket, (packet) => {
-    assert.deepEqual(decodePacket(encodePacket(packet)), structuredClone(packet));
+    assert.deepEqual(decodeTuplePacket(encodeTuplePacket(packet)), structuredClone(packet));
   }));
 });
 
@@ -35,9 +40,9 @@ Deno.test("packet: tuples beyond their limits, owners twice and bad ids are refu
     [{ id: "x".repeat(101) }, /bad id/],
   ];
   for (const [change, says] of rows) {
-    const bytes = encodePacket({ ...EMPTY, entries: [{ ...entry, ...change }] });
+    const bytes = encodeTuplePacket({ ...EMPTY, entries: [{ ...entry, ...change }] });
     assert.throws(
-      () => decodePacket(bytes),
+      () => decodeTuplePacket(bytes),
       (error) => error instanceof CodecError && says.test(error.message),
     );
   }
@@ -49,6 +54,6 @@ Deno.test("packet: a hundred small tuples cost some 20 bytes each beside their p
     id: `2k9f8z3q1.${i.toString(36)}`,
     payload: new Uint8Array(64),
   }));
-  const bytes = encodePacket({ ...EMPTY, entries }).length / 100 - 64;
+  const bytes = encodeTuplePacket({ ...EMPTY, entries }).length / 100 - 64;
   assert.ok(bytes < 21, `${bytes}`);
 });

@@ -5,7 +5,7 @@ import type { SiteReplica } from "../../../store/replica.ts";
 import { type Key, packKey } from "../../../store/model/key.ts";
 import { TUPLE_BYTES_MAX } from "../../../store/model/limits.ts";
 import { decodeMessage, encodeMessage } from "../../../store/wire/message.ts";
-import { encodePacket } from "../../../store/owners/packet.ts";
+import { encodeTuplePacket } from "../../../store/owners/packet.ts";
 import { prefixRange, type Range, WHOLE } from "../../../store/model/range.ts";
 import { ROOT_ONLY_RANGE, SYSTEM_RANGE } from "../../../store/members/topology.ts";
 import { Tree } from "./tree.ts";
@@ -98,7 +98,7 @@ Deno.test("packets and beats of strangers are refused, counted, and noted once a
 
 Deno.test("what no site of ours would say is refused, counted, and noted once a minute for each site", async () => {
   const { tree: sites, root } = await tree();
-  const tooLong = encodePacket({
+  const tooLong = encodeTuplePacket({
     ...{
       boot: 1,
       to: 0,

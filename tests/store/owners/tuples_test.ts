@@ -1,9 +1,9 @@
 /** What a producer of tuples is told (store/owners/tuples.ts). */
 import { strict as assert } from "node:assert";
 import { MemoryStorage } from "../../../runtime/storage/memory.ts";
-import { decodePacket, encodePacket, type Packet } from "../../../store/owners/packet.ts";
+import { decodeTuplePacket, encodeTuplePacket, type TuplePacket } from "../../../store/owners/packet.ts";
 import { Tuples, type TuplesPorts } from "../../../store/owners/tuples.ts";
-import type { Commit, Storage } from "../../../store/model/ports.ts";
+import type { DiskCommit, Storage } from "../../../store/model/ports.ts";
 import { World } from "../../sim/world.ts";
 
 const BOOT = 1, OTHER_BOOT = 2;
@@ -14,7 +14,7 @@ class Site {
   readonly acted: string[] = [];
   readonly refused: string[] = [];
   answers = false;
-  heard: (packet: Packet) => void = () => {};
+  heard: (packet: TuplePacket) => void = () => {};
   tuples: Tuples | null = null;
 
   ports(storage: Storage): TuplesPorts {
@@ -32,8 +32,8 @@ class Site {
       storage,
       send: (to, bytes) => {
         if (to !== "b") return Promise.resolve();
-        this.heard(decodePacket(bytes));
-        if (this.answers) world.after(5, () => this.#answer(decodePacket(bytes)));
+        this.heard(decodeTuplePacket(bytes));
+        if (this.answers) world.after(5, () => this.#answer(decodeTuplePacket(bytes)));
         return Promise.resolve();
       },
       fellows: {
@@ -60,11 +60,11 @@ class Site {
   }
 
   /** It takes everything, and knows nothing that was not told. */
-  #answer(packet: Packet): void {
+  #answer(packet: TuplePacket): void {
     if (packet.seq === 0) return;
     this.tuples?.received(
       "b",
-      encodePacket({
+      encodeTuplePacket({
         boot: OTHER_BOOT,
         to: BOOT,
         seq: 0,
@@ -130,7 +130,7 @@ Deno.test("tuples: one whose owners were never heard of is refused, and nobody t
   site.heard = (packet) => receipts.push(...packet.receipts.map(({ full }) => full));
   const tell = async (seq: number, id: string, version: number, owners: string[], isLight = false) => {
     const entry = { id, version, owners, gone: false, payload: isLight ? null : payload };
-    tuples.received("b", encodePacket({ ...HEAD, ...NONE, boot: OTHER_BOOT, seq, entries: [entry] }));
+    tuples.received("b", encodeTuplePacket({ ...HEAD, ...NONE, boot: OTHER_BOOT, seq, entries: [entry] }));
     await site.world.run(site.world.nowMs + 50);
   };
   await tell(1, "new", 1, ["b", "a", "stranger"]);
@@ -159,9 +159,9 @@ Deno.test("tuples: an owner without room for what it had lost is offered it agai
     const receipts = seq === 0 ? [] : [{ seq, full: isFull }];
     const answer = { ...HEAD, ...NONE, boot: OTHER_BOOT + 1, seq: 0, receipts, missing };
     const list = { list: greeting, isListEnd: greeting !== 0 };
-    site.world.after(5, () => tuples.received("b", encodePacket({ ...answer, ...list })));
+    site.world.after(5, () => tuples.received("b", encodeTuplePacket({ ...answer, ...list })));
   };
-  tuples.received("b", encodePacket({ ...HEAD, ...NONE, boot: OTHER_BOOT + 1, seq: 0 }));
+  tuples.received("b", encodeTuplePacket({ ...HEAD, ...NONE, boot: OTHER_BOOT + 1, seq: 0 }));
   await site.world.run(site.world.nowMs + 1_000);
   assert.deepEqual([offers, tuples.status().short], [1, 1]);
   await site.world.run(site.world.nowMs + 30_000);
@@ -190,7 +190,7 @@ Deno.test("tuples: a site that returns acts on its own when the other owner was 
     const entry = { id: "x", version: 1, owners: ["a", "b"], gone: false, payload: null };
     const list = { list: packet.greeting, isListEnd: packet.greeting !== 0, entries: [entry] };
     const receipts = packet.seq === 0 ? [] : [{ seq: packet.seq, full: false }];
-    const answer = encodePacket({ ...HEAD, ...NONE, boot: OTHER_BOOT, seq: 0, receipts, ...list });
+    const answer = encodeTuplePacket({ ...HEAD, ...NONE, boot: OTHER_BOOT, seq: 0, receipts, ...list });
     site.world.after(5, () => site.tuples?.received("b", answer));
   };
   await site.world.run(site.world.nowMs + 10_000);
@@ -201,7 +201,7 @@ Deno.test("tuples: what comes while a site stops begins no step beside its last 
   class SlowStorage extends MemoryStorage {
     steps = 0;
     written = Promise.withResolvers<void>();
-    override async commit(step: Commit): Promise<void> {
+    override async commit(step: DiskCommit): Promise<void> {
       assert.equal(++this.steps, 1, "one at a time");
       await this.written.promise;
       await super.commit(step);
@@ -218,7 +218,7 @@ Deno.test("tuples: what comes while a site stops begins no step beside its last 
   let seq = 9;
   const offer = () => {
     const entry = { id: `y${++seq}`, version: 1, owners: ["b", "a"], gone: false, payload };
-    tuples.received("b", encodePacket({ ...HEAD, ...NONE, boot: OTHER_BOOT, seq, entries: [entry] }));
+    tuples.received("b", encodeTuplePacket({ ...HEAD, ...NONE, boot: OTHER_BOOT, seq, entries: [entry] }));
   };
   storage.written = Promise.withResolvers();
   const removed = tuples.remove("x");

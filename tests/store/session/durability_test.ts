@@ -6,7 +6,7 @@ import { Durability } from "../../../store/session/durability.ts";
 import { packKey } from "../../../store/model/key.ts";
 import { FEED_WAIT_MS, OWNERS_WAIT_MS } from "../../../store/model/limits.ts";
 import type { Position } from "../../../store/model/row.ts";
-import type { Source } from "../../../store/wards/source.ts";
+import type { WardSource } from "../../../store/wards/source.ts";
 
 /** A site whose owners, disk and clock the test moves. */
 function setUp(isIdle = false) {
@@ -44,7 +44,7 @@ function setUp(isIdle = false) {
     want: () => {},
     goesOnAlone: () => owners.goOn,
   };
-  const durability = new Durability(core, source as unknown as Source);
+  const durability = new Durability(core, source as unknown as WardSource);
   return {
     durability,
     owners,

@@ -4,7 +4,7 @@ import { MemoryStorage } from "../../../runtime/storage/memory.ts";
 import { Core } from "../../../store/core/core.ts";
 import { Handoff } from "../../../store/session/handoff.ts";
 import { packKey } from "../../../store/model/key.ts";
-import { type Ask, decodeMessage } from "../../../store/wire/message.ts";
+import { decodeMessage, type RowsAsk } from "../../../store/wire/message.ts";
 import { encodeJson, replicaKey } from "../../../store/members/topology.ts";
 import { Wards } from "../../../store/wards/wards.ts";
 import { Draws } from "../../sim/random.ts";
@@ -12,7 +12,7 @@ import { START_MS, World } from "../../sim/world.ts";
 
 /** A process of site d below the root, which knows of sites s and t. */
 function processOf(world: World, draws: Draws) {
-  const asks: Ask[] = [];
+  const asks: RowsAsk[] = [];
   const core = new Core(
     { site: "d", parent: "root", tier: "edge", url: "", linkAddress: "", capacityBytes: 1e9 },
     {

@@ -2,8 +2,8 @@
 import { strict as assert } from "node:assert";
 import { MemoryStorage } from "../../../runtime/storage/memory.ts";
 import { Core } from "../../../store/core/core.ts";
-import { decodeMessage, encodeMessage, type Hello, type Message } from "../../../store/wire/message.ts";
-import type { Commit } from "../../../store/model/ports.ts";
+import { type ChildHello, decodeMessage, encodeMessage, type Message } from "../../../store/wire/message.ts";
+import type { DiskCommit } from "../../../store/model/ports.ts";
 import { SiteReplica } from "../../../store/replica.ts";
 import { Draws } from "../../sim/random.ts";
 import { ProcessClock, World } from "../../sim/world.ts";
@@ -12,7 +12,7 @@ import { ProcessClock, World } from "../../sim/world.ts";
 class HeldStorage extends MemoryStorage {
   held: PromiseWithResolvers<void> | null = null;
 
-  override async commit(commit: Commit): Promise<void> {
+  override async commit(commit: DiskCommit): Promise<void> {
     await this.held?.promise;
     await super.commit(commit);
   }
@@ -46,7 +46,7 @@ async function root() {
   const replica = new SiteReplica(core);
   await replica.start();
   await world.run(100);
-  const hello: Hello = {
+  const hello: ChildHello = {
     kind: "hello",
     replica: 0,
     parentReplica: 0,

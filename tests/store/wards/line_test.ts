@@ -8,7 +8,7 @@ import { decodeMessage } from "../../../store/wire/message.ts";
 import type { SiteId } from "../../../store/model/ports.ts";
 import { encodeJson, replicaKey } from "../../../store/members/topology.ts";
 import { Keeper } from "../../../store/wards/keeper.ts";
-import { Source } from "../../../store/wards/source.ts";
+import { WardSource } from "../../../store/wards/source.ts";
 import { START_MS, World } from "../../sim/world.ts";
 
 const SOURCE = 5, OWNER = 6;
@@ -19,7 +19,7 @@ const MIB = 1 << 20;
 /** A source and its owner, and who else may be it, below a root that none reaches. */
 class Pair {
   readonly world = new World();
-  readonly source: Source;
+  readonly source: WardSource;
   readonly keeper: Keeper;
   readonly other: Keeper;
   readonly core: Core;
@@ -37,7 +37,7 @@ class Pair {
     this.core = this.#coreOf("s", SOURCE, (to, bytes) => this.#toOwner(to, bytes));
     this.keeper = this.#keeperOf("o", OWNER);
     this.other = this.#keeperOf("p", OWNER + 1);
-    this.source = new Source(this.core, {
+    this.source = new WardSource(this.core, {
       wanted: (_, isFull) => {
         this.isFull = isFull;
         return this.wanted;

@@ -9,7 +9,7 @@ import { decodeMessage, type Message } from "../../../store/wire/message.ts";
 import { wardsKey } from "../../../store/members/configuration.ts";
 import { Keeper } from "../../../store/wards/keeper.ts";
 import type { WardMessage } from "../../../store/wire/ward_message.ts";
-import { Recovery } from "../../../store/wards/recovery.ts";
+import { WardRecovery } from "../../../store/wards/recovery.ts";
 import { START_MS } from "../../sim/world.ts";
 
 const SOURCE = 5, OWNER = 6;
@@ -88,7 +88,7 @@ async function holding(ended: Ended | null = { stable: 50 }, bytesMax?: number) 
     said,
     notes,
     stopDisk,
-    recovery: new Recovery(core, keeper, () => 1_000),
+    recovery: new WardRecovery(core, keeper, () => 1_000),
   };
 }
 

@@ -5,7 +5,7 @@ import type { TokenState } from "../../../store/api/api.ts";
 import { Core } from "../../../store/core/core.ts";
 import type { Key } from "../../../store/model/key.ts";
 import { encodeJson, type Ended, endedKey, removedKey, replicaKey } from "../../../store/members/topology.ts";
-import { type Recovered, recoveredKey, wardsKey } from "../../../store/members/configuration.ts";
+import { recoveredKey, type RecoveredWard, wardsKey } from "../../../store/members/configuration.ts";
 import { recoveryOf } from "../../../store/wards/recovery.ts";
 
 const ROOT = 1, CORE = 2, EDGE = 3, NEXT = 4;
@@ -56,8 +56,8 @@ class Tree {
     return this.write(endedKey(replica), { stable: 50, ...more });
   }
 
-  recovered(owner: string, said: Partial<Recovered>, replica = EDGE): this {
-    const recovered: Recovered = { position: 0, down: [3, 4], config: 2, clock: 600, ...said };
+  recovered(owner: string, said: Partial<RecoveredWard>, replica = EDGE): this {
+    const recovered: RecoveredWard = { position: 0, down: [3, 4], config: 2, clock: 600, ...said };
     return this.write(recoveredKey(replica, owner), recovered);
   }
 

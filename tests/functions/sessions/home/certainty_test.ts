@@ -1,12 +1,12 @@
 /** When the arbiter may go by its disk (certainty.ts). */
 import { strict as assert } from "node:assert";
-import type { Ask, Reply } from "../../../../functions/sessions/log/asks.ts";
-import { Certainty, type Heard, missedFor } from "../../../../functions/sessions/home/certainty.ts";
+import type { Reply, SiteAsk } from "../../../../functions/sessions/log/asks.ts";
+import { Certainty, missedFor, type SitesHeard } from "../../../../functions/sessions/home/certainty.ts";
 import { HEARD_MS_MAX, SILENT_MS_MAX } from "../../../../functions/sessions/log/limits.ts";
 
 const DISKS: Readonly<Record<string, number>> = { cloud: 1, a: 11, b: 12, c: 13 };
 
-function heardBy(...sites: readonly string[]): Heard {
+function heardBy(...sites: readonly string[]): SitesHeard {
   const unheard = ["a", "b", "c"].filter((site) => !sites.includes(site));
   return {
     site: "cloud",
@@ -50,7 +50,7 @@ function surveying(gone: ReadonlySet<string> = new Set()) {
     disk: 1,
     nowMs: () => nowMs,
     sites: () => sites,
-    ask: (to: string, _ask: Ask) => {
+    ask: (to: string, _ask: SiteAsk) => {
       asked.push(to);
       const { promise, resolve } = Promise.withResolvers<Reply>();
       told.set(to, resolve);

@@ -1,9 +1,9 @@
 /** A few sites with homes in virtual time, without faults but those that a test makes. */
-import type { Home, Homes, Opened, StatefulName } from "../../../../functions/sessions/home/mod.ts";
+import type { Home, Homes, OpenedSession, StatefulName } from "../../../../functions/sessions/home/mod.ts";
 import type { HostsPort } from "../../../../functions/sessions/log/hosts_asked.ts";
 import type { HomesPorts } from "../../../../functions/sessions/log/ports.ts";
 import { isForArbiter } from "../../../../functions/sessions/log/asks.ts";
-import { decodePacket } from "../../../../functions/sessions/log/packet.ts";
+import { decodeLogPacket } from "../../../../functions/sessions/log/packet.ts";
 import { SimNetwork } from "../../../sim/network.ts";
 import { Draws } from "../../../sim/random.ts";
 import { START_MS, World } from "../../../sim/world.ts";
@@ -52,7 +52,7 @@ export class Cluster {
     const wrongs: Wrongs = {
       sends: (_site, _to, packet) => {
         this.packets++;
-        this.arbiterAsks += decodePacket(packet).asks.filter(({ body }) => isForArbiter(body)).length;
+        this.arbiterAsks += decodeLogPacket(packet).asks.filter(({ body }) => isForArbiter(body)).length;
         return packet;
       },
       ...(options.arbiterStorage === undefined ? {} : { arbiterStorage: options.arbiterStorage }),
@@ -123,7 +123,7 @@ export class Cluster {
     return done.value;
   }
 
-  async open(at: number, id: string): Promise<Opened> {
+  async open(at: number, id: string): Promise<OpenedSession> {
     return await this.of(this.homes(at).open(name(id), "v1"));
   }
 

@@ -1,6 +1,6 @@
 /** What becomes of an asking while the arbiter finds out what it is to know first. */
 import { strict as assert } from "node:assert";
-import type { Answer } from "../../../../functions/sessions/home/arbiter.ts";
+import type { ArbiterAnswer } from "../../../../functions/sessions/home/arbiter.ts";
 import type { ArbiterAsk, Reply } from "../../../../functions/sessions/log/asks.ts";
 import { SETTLE_HELD_MS, UNSURE_HELD_MS, WAITS_HELD_MS } from "../../../../functions/sessions/log/limits.ts";
 import { SureArbiter } from "../../../../functions/sessions/home/sure_arbiter.ts";
@@ -10,7 +10,7 @@ const acquire: ArbiterAsk = { kind: "acquire", name, seen: 0, grant: 7, version:
 const row = (outcome: "granted" | "refused" | "unsure"): Reply => ({ kind: "row", outcome, row: null });
 
 /** An arbiter that says these one after the other, and then the last. */
-function saying(...answers: Answer[]) {
+function saying(...answers: ArbiterAnswer[]) {
   let nowMs = 1_000, asked = 0;
   const listeners = new Set<() => void>(), heard = new Set<() => void>();
   /** What was begun, and is not done before a test says so. */

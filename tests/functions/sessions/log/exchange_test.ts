@@ -1,23 +1,23 @@
 /** Packets between homes, beside a site of the version before (functions/sessions/log/exchange.ts, X4). */
 import { strict as assert } from "node:assert";
-import type { Ask, Reply } from "../../../../functions/sessions/log/asks.ts";
-import { Exchange } from "../../../../functions/sessions/log/exchange.ts";
+import type { Reply, SiteAsk } from "../../../../functions/sessions/log/asks.ts";
+import { LogExchange } from "../../../../functions/sessions/log/exchange.ts";
 import { ASK_RETRY_MS } from "../../../../functions/sessions/log/limits.ts";
 import {
   BOOT_MIN,
-  decodePacket,
-  encodePacket,
-  type Packet,
+  decodeLogPacket,
+  encodeLogPacket,
+  type LogPacket,
 } from "../../../../functions/sessions/log/packet.ts";
 
 const name = { app: "shop", class: "cart", id: "a" };
-const look: Ask = { kind: "look", name };
+const look: SiteAsk = { kind: "look", name };
 const BOOT = BOOT_MIN + 5, OLD = BOOT_MIN - 1;
 
-function started(handle: (ask: Ask) => Reply = () => ({ kind: "nobody" })) {
+function started(handle: (ask: SiteAsk) => Reply = () => ({ kind: "nobody" })) {
   let nowMs = 0;
-  const sent: Packet[] = [], witnesses: number[] = [];
-  const exchange = new Exchange({
+  const sent: LogPacket[] = [], witnesses: number[] = [];
+  const exchange = new LogExchange({
     site: "edge-1",
     boot: BOOT,
     clock: {
@@ -28,7 +28,7 @@ function started(handle: (ask: Ask) => Reply = () => ({ kind: "nobody" })) {
     },
     nowMs: () => nowMs,
     send: (_to, packet) => {
-      sent.push(decodePacket(packet));
+      sent.push(decodeLogPacket(packet));
       return Promise.resolve();
     },
     witness: () => 7,
@@ -49,12 +49,12 @@ function started(handle: (ask: Ask) => Reply = () => ({ kind: "nobody" })) {
       exchange.tick();
     },
     /** A packet of the version before. */
-    old: (packet: Partial<Packet>) =>
-      exchange.received("cloud", encodePacket({ boot: OLD, to: 0, asks: [], replies: [], ...packet })),
+    old: (packet: Partial<LogPacket>) =>
+      exchange.received("cloud", encodeLogPacket({ boot: OLD, to: 0, asks: [], replies: [], ...packet })),
   };
 }
 
-const kinds = ({ asks }: Packet) => asks.map(({ body }) => body.kind);
+const kinds = ({ asks }: LogPacket) => asks.map(({ body }) => body.kind);
 
 Deno.test("who was never heard is asked in the second form, and greeted in the first where it does not answer (X4)", async () => {
   const { exchange, sent, pass } = started();
@@ -98,7 +98,7 @@ Deno.test("what a site of the version before can't be asked, or told, is nobody'
 
 Deno.test("a process whose number is of the version before is none", () => {
   const { exchange } = started();
-  const ports = { boot: OLD } as ConstructorParameters<typeof Exchange>[0];
-  assert.throws(() => new Exchange(ports), RangeError);
+  const ports = { boot: OLD } as ConstructorParameters<typeof LogExchange>[0];
+  assert.throws(() => new LogExchange(ports), RangeError);
   exchange.close();
 });

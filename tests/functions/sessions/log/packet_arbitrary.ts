@@ -1,9 +1,9 @@
 /** Packets of homes of all kinds, for tests and fuzzing. */
 import fc from "fast-check";
-import type { Ask, Base, LogPiece, LogState, Reply } from "../../../../functions/sessions/log/asks.ts";
+import type { Base, LogPiece, LogState, Reply, SiteAsk } from "../../../../functions/sessions/log/asks.ts";
 import { OUTCOMES, REFUSALS } from "../../../../functions/sessions/log/asks.ts";
 import { isName } from "../../../../functions/sessions/log/name.ts";
-import type { Packet } from "../../../../functions/sessions/log/packet.ts";
+import type { LogPacket } from "../../../../functions/sessions/log/packet.ts";
 
 const uint = fc.nat(Number.MAX_SAFE_INTEGER);
 const small = fc.nat(10_000);
@@ -68,7 +68,7 @@ const row = fc.record({
 const of = { name, disk: uint, epoch: uint };
 const kind = <const T extends string>(value: T) => fc.constant(value);
 /** Of the first form of packets. */
-const anyFirstAsk: fc.Arbitrary<Ask> = fc.oneof(
+const anyFirstAsk: fc.Arbitrary<SiteAsk> = fc.oneof(
   fc.record({ kind: kind("greet") }),
   fc.record({ kind: kind("promise"), ...of }),
   fc.record({
@@ -95,7 +95,7 @@ const anyFirstAsk: fc.Arbitrary<Ask> = fc.oneof(
   fc.record({ kind: kind("invite"), name }),
   fc.record({ kind: kind("births"), owners }),
 );
-export const anyAsk: fc.Arbitrary<Ask> = fc.oneof(
+export const anyAsk: fc.Arbitrary<SiteAsk> = fc.oneof(
   anyFirstAsk,
   fc.record({ kind: kind("recorded"), ...of, config: uint, owners }),
   fc.record({ kind: kind("witness") }),
@@ -152,7 +152,7 @@ const boot = fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER });
 const numbered = <T>(body: fc.Arbitrary<T>) => fc.array(fc.record({ number: uint, body }), { maxLength: 3 });
 
 /** Any packet, of either form. */
-export const anyPacket: fc.Arbitrary<Packet> = fc.oneof(
+export const anyPacket: fc.Arbitrary<LogPacket> = fc.oneof(
   fc.record({ boot, to: uint, asks: numbered(anyFirstAsk), replies: numbered(anyFirstReply) }),
   fc.record({ witness: uint, boot, to: uint, asks: numbered(anyAsk), replies: numbered(anyReply) }),
 );

@@ -1,16 +1,16 @@
 import { strict as assert } from "node:assert";
 import fc from "fast-check";
-import type { Ask, Base, LogPiece, LogState } from "../../../../functions/sessions/log/asks.ts";
+import type { Base, LogPiece, LogState, SiteAsk } from "../../../../functions/sessions/log/asks.ts";
 import { commonUpTo } from "../../../../functions/sessions/log/asks.ts";
-import { PART_BYTES_MAX } from "../../../../functions/sessions/log/limits.ts";
+import { STATE_PART_BYTES_MAX } from "../../../../functions/sessions/log/limits.ts";
 import { birthId, birthOf } from "../../../../functions/sessions/log/name.ts";
-import { decodePacket, encodePacket } from "../../../../functions/sessions/log/packet.ts";
+import { decodeLogPacket, encodeLogPacket } from "../../../../functions/sessions/log/packet.ts";
 import { CodecError } from "../../../../store/model/codec.ts";
 import { anyPacket } from "./packet_arbitrary.ts";
 
 Deno.test("packet of homes: what is encoded decodes to the same", () => {
   fc.assert(fc.property(anyPacket, (packet) => {
-    assert.deepEqual(decodePacket(encodePacket(packet)), structuredClone(packet));
+    assert.deepEqual(decodeLogPacket(encodeLogPacket(packet)), structuredClone(packet));
   }));
 });
 
@@ -21,11 +21,12 @@ const base: Base = {
   ...{ at: 1, epoch: 1, wakeAtMs: 0, version: "", bytes: new Uint8Array(), answers: new Uint8Array() },
   state: NONE,
 };
-const packetOf = (body: Ask) => encodePacket({ boot: 1, to: 0, asks: [{ number: 1, body }], replies: [] });
+const packetOf = (body: SiteAsk) =>
+  encodeLogPacket({ boot: 1, to: 0, asks: [{ number: 1, body }], replies: [] });
 
 Deno.test("packet of homes: names, owners, pieces and checkpoints beyond their limits are refused", () => {
   const of = { name, disk: 1, epoch: 1 };
-  const rows: [Ask, RegExp][] = [
+  const rows: [SiteAsk, RegExp][] = [
     [{ kind: "look", name: { ...name, id: "" } }, /a bad name/],
     [{ kind: "look", name: { ...name, id: "é".repeat(101) } }, /a bad name/],
     [
@@ -59,20 +60,20 @@ Deno.test("packet of homes: names, owners, pieces and checkpoints beyond their l
     ],
     [{ kind: "checkpoint", ...of, base, kept: { count: 5_000, check: 1 }, parts: [] }, /mark is beyond/],
     [
-      { kind: "upload", ...of, at: 1, first: 0, parts: [new Uint8Array(PART_BYTES_MAX + 1)] },
+      { kind: "upload", ...of, at: 1, first: 0, parts: [new Uint8Array(STATE_PART_BYTES_MAX + 1)] },
       /a part of a state/,
     ],
   ];
   for (const [ask, says] of rows) {
     assert.throws(
-      () => decodePacket(packetOf(ask)),
+      () => decodeLogPacket(packetOf(ask)),
       (error) => error instanceof CodecError && says.test(error.message),
     );
   }
 });
 
 Deno.test("packet of homes: an append of 100 bytes costs some 40 bytes more, name and all", () => {
-  const ask: Ask = {
+  const ask: SiteAsk = {
     kind: "append",
     name: { app: "shop", class: "cart", id: "4711" },
     disk: 2 ** 39,

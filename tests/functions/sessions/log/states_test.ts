@@ -1,9 +1,9 @@
 /** States that lie beside checkpoints, in parts: how they come to owners, and what is sent and written of them. */
 import { strict as assert } from "node:assert";
 import { HomeError } from "../../../../functions/sessions/home/mod.ts";
-import { decodeBase, encodeHead } from "../../../../functions/sessions/log/kept_log.ts";
+import { decodeBase, encodeLogHead } from "../../../../functions/sessions/log/kept_log.ts";
 import { loadDisk } from "../../../../functions/sessions/log/keepers.ts";
-import { PART_BYTES_MAX, STATE_PARTS_MAX } from "../../../../functions/sessions/log/limits.ts";
+import { STATE_PART_BYTES_MAX, STATE_PARTS_MAX } from "../../../../functions/sessions/log/limits.ts";
 import { keyOf } from "../../../../functions/sessions/log/name.ts";
 import { NO_STATE } from "../../../../functions/sessions/log/state_parts.ts";
 import { MemoryStorage } from "../../../../runtime/storage/memory.ts";
@@ -160,7 +160,7 @@ Deno.test("a checkpoint that goes on from another than the last one, or is beyon
   const rows = [
     [{ ...of, on: 7, parts: [] }, /it goes on from 7, and the last one is at 1/],
     [{ ...of, parts: Array.from({ length: STATE_PARTS_MAX + 1 }, () => part(0, 1)) }, /4097 parts/],
-    [{ ...of, parts: [part(0, PART_BYTES_MAX + 1)] }, /a part of a state has 1048641 bytes/],
+    [{ ...of, parts: [part(0, STATE_PART_BYTES_MAX + 1)] }, /a part of a state has 1048641 bytes/],
   ] as const;
   for (const [checkpoint, says] of rows) {
     await assert.rejects(
@@ -178,7 +178,7 @@ Deno.test("a base of the first form, with all in itself, is read", async () => {
     ...{ key: keyOf(space, name("x")), value, position, clock: 0, replica: 0, known: 0, expiresAtMs: 0 },
   });
   await storage.commit({
-    rows: [row("h", encodeHead(head), 1), row("c", w.done(), 2)],
+    rows: [row("h", encodeLogHead(head), 1), row("c", w.done(), 2)],
     drop: [],
     records: new Map(),
   });

@@ -14,7 +14,7 @@
  */
 import { decodeAnswer } from "../../../../functions/calls/call.ts";
 import type { Rejection } from "../../../../functions/sessions/turn/mod.ts";
-import { ATTEMPTS_MAX } from "../../../../functions/class/when_thrown.ts";
+import { HANDLER_ATTEMPTS_MAX } from "../../../../functions/class/when_thrown.ts";
 import { decodeValue } from "../../../../functions/values/value.ts";
 import type { Link } from "./robot.ts";
 import type { Seen } from "./seen.ts";
@@ -210,7 +210,7 @@ function checkRejections(
       if (attempt > 1 && !isNext) {
         wrong.push(`OC7: attempt ${attempt} of timer ${subject.id} follows no other`);
       }
-      if (attempt > ATTEMPTS_MAX) wrong.push(`OC7: timer ${subject.id} is tried ${attempt} times`);
+      if (attempt > HANDLER_ATTEMPTS_MAX) wrong.push(`OC7: timer ${subject.id} is tried ${attempt} times`);
       if (!subject.id.startsWith("x") && code !== "isolate_killed") {
         wrong.push(`OC7: timer ${subject.id} threw`);
       }

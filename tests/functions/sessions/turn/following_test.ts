@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { Session } from "../../../../functions/class/session.ts";
 import type { SessionObject } from "../../../../functions/sessions/turn/handler.ts";
 import { readEntries } from "../../../../functions/sessions/turn/log_entry.ts";
-import type { Commit, Opened, OpenSession } from "../../../../functions/sessions/turn/mod.ts";
-import { SessionStore } from "../../../../functions/sessions/turn/session_store.ts";
+import type { Commit, OpenedProgram, OpenSession } from "../../../../functions/sessions/turn/mod.ts";
+import { ProgramStore } from "../../../../functions/sessions/turn/session_store.ts";
 import { encodeCall } from "../../../../functions/calls/call.ts";
 import { encodeValue } from "../../../../functions/values/value.ts";
 import { Robot } from "./robot.ts";
@@ -55,8 +55,8 @@ async function commitsOf(seed: string, bias: Bias): Promise<Commit[]> {
   return commits;
 }
 
-const seen = (opened: Opened | null) => JSON.stringify(opened);
-const robots = () => (program: ConstructorParameters<typeof SessionStore>[0]) => new SessionStore(program);
+const seen = (opened: OpenedProgram | null) => JSON.stringify(opened);
+const robots = () => (program: ConstructorParameters<typeof ProgramStore>[0]) => new ProgramStore(program);
 
 Deno.test("a follower that is promoted after any piece stands where a replay of the log does", async () => {
   let open = 0, took = 0, checkpoints = 0;

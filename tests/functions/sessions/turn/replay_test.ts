@@ -4,7 +4,7 @@ import { Session } from "../../../../functions/class/session.ts";
 import { readEntries } from "../../../../functions/sessions/turn/log_entry.ts";
 import { type Commit, encodePage, encodeRows } from "../../../../functions/sessions/turn/mod.ts";
 import type { StoredRow } from "../../../../functions/vocabulary/store_client.ts";
-import { SessionStore } from "../../../../functions/sessions/turn/session_store.ts";
+import { ProgramStore } from "../../../../functions/sessions/turn/session_store.ts";
 import { decodeValue, encodeValue } from "../../../../functions/values/value.ts";
 import { packKey } from "../../../../store/model/key.ts";
 import { Robot, stage } from "./robot.ts";
@@ -37,7 +37,7 @@ Deno.test("a session killed at any commit, and within handlers, is replayed to w
       const entries = joined(commits.slice(0, kept));
       const last = commits[kept - 1];
       const solo = await inMacrotask(() =>
-        new Solo(Robot, (program) => new SessionStore(program)).open({ class: "robot", id: "r", entries })
+        new Solo(Robot, (program) => new ProgramStore(program)).open({ class: "robot", id: "r", entries })
       );
       assert.equal(solo.parked, null, `seed ${seed}, ${kept} commits`);
       if (last === undefined || !last.isPoint || last.count === 0) continue;

@@ -6,7 +6,7 @@
 import { type From, Session } from "../../../../functions/class/session.ts";
 import { encodeCall } from "../../../../functions/calls/call.ts";
 import { decodeOutsideAnswer, encodeOutside } from "../../../../functions/sessions/turn/call_bytes.ts";
-import { SessionStore } from "../../../../functions/sessions/turn/session_store.ts";
+import { ProgramStore } from "../../../../functions/sessions/turn/session_store.ts";
 import { map, type TrackedMap } from "../../../../functions/tracked/mod.ts";
 import type { TurnLoop } from "../../../../functions/sessions/turn/turn_loop.ts";
 import type { Program } from "../../../../functions/sessions/turn/program.ts";
@@ -77,7 +77,7 @@ export function digest(value: unknown): number {
   return hash;
 }
 
-export class Robot extends Session<SessionStore> {
+export class Robot extends Session<ProgramStore> {
   /** Of the run. */
   static whenThrown: WhenThrown = "reject";
   chain = 0;

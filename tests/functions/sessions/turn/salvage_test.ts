@@ -5,7 +5,7 @@ import type { SessionObject } from "../../../../functions/sessions/turn/handler.
 import { readEntries } from "../../../../functions/sessions/turn/log_entry.ts";
 import type { KeptCheckpoint, Parked } from "../../../../functions/sessions/turn/mod.ts";
 import type { Program } from "../../../../functions/sessions/turn/program.ts";
-import { SessionStore } from "../../../../functions/sessions/turn/session_store.ts";
+import { ProgramStore } from "../../../../functions/sessions/turn/session_store.ts";
 import { encodeCall } from "../../../../functions/calls/call.ts";
 import { encodeValue } from "../../../../functions/values/value.ts";
 import { Draws } from "../../../sim/random.ts";
@@ -14,7 +14,7 @@ import { Robot } from "./robot.ts";
 import { inMacrotask, runSeed } from "./run.ts";
 import { Solo } from "./solo.ts";
 
-const storeOf = (program: Program) => new SessionStore(program);
+const storeOf = (program: Program) => new ProgramStore(program);
 const NO_ENTRIES = new Uint8Array(0);
 
 /** Entries as they are, but for their checks. */

@@ -15,14 +15,14 @@ import type {
   Effect,
   HandledEvent,
   KeptCheckpoint,
-  Opened,
+  OpenedProgram,
   OpenSession,
   Output,
   Parked,
   Rejection,
   SessionSink,
 } from "../../../../functions/sessions/turn/mod.ts";
-import { SessionStore } from "../../../../functions/sessions/turn/session_store.ts";
+import { ProgramStore } from "../../../../functions/sessions/turn/session_store.ts";
 import { type LoopHost, TurnLoop } from "../../../../functions/sessions/turn/turn_loop.ts";
 import { encodeValue } from "../../../../functions/values/value.ts";
 import type { Draws } from "../../../sim/random.ts";
@@ -271,7 +271,7 @@ export class Site {
           slot.making = undefined;
         }
       },
-      envOf: (program) => new SessionStore(program),
+      envOf: (program) => new ProgramStore(program),
     };
     return this.#breaks.host?.(host, this) ?? host;
   }
@@ -291,7 +291,7 @@ export class Site {
       if (this.#life === life) take(...args);
     };
     return {
-      opened: alive((opened: Opened) => this.#opened(opened)),
+      opened: alive((opened: OpenedProgram) => this.#opened(opened)),
       commit: alive((commit: Commit) => {
         if (commit.isPoint && commit.count > 0) {
           this.states.set(commit.first + commit.count - 1, JSON.stringify(this.object?.state()));
@@ -345,7 +345,7 @@ export class Site {
 
   // What leaves
 
-  #opened(opened: Opened): void {
+  #opened(opened: OpenedProgram): void {
     this.#isOpen = true;
     if (opened.handling !== null) {
       this.probes.midHandler++;

@@ -2,7 +2,7 @@
  * Clients of a run that come, say what is in their scripts, and go: each keeps what it said until the log has it, as a
  * host does (functions/sessions/attach), and says it again to the next isolate from where that stands.
  */
-import type { Commit, HandledEvent, Opened } from "../../../../functions/sessions/turn/mod.ts";
+import type { Commit, HandledEvent, OpenedProgram } from "../../../../functions/sessions/turn/mod.ts";
 import type { Step } from "./robot.ts";
 
 /** A client. Names that begin with u are not always let in, those with c don't always go in peace. */
@@ -62,7 +62,7 @@ export class Sitters {
   }
 
   /** An isolate says what the log has. `killed` was rejected in it already. */
-  opened({ peers }: Opened, killed: HandledEvent | null): void {
+  opened({ peers }: OpenedProgram, killed: HandledEvent | null): void {
     for (const sitter of this.#all.values()) {
       const { id, stage } = sitter;
       sitter.isLeaveHanded = false;

@@ -7,12 +7,12 @@ import type {
   Checkpoint,
   Commit,
   HandledEvent,
-  Opened,
+  OpenedProgram,
   OpenSession,
   Parked,
 } from "../../../../functions/sessions/turn/mod.ts";
 import type { Program } from "../../../../functions/sessions/turn/program.ts";
-import { SessionStore } from "../../../../functions/sessions/turn/session_store.ts";
+import { ProgramStore } from "../../../../functions/sessions/turn/session_store.ts";
 import { TurnLoop } from "../../../../functions/sessions/turn/turn_loop.ts";
 import { stage } from "./robot.ts";
 import { joined } from "./entries.ts";
@@ -20,12 +20,12 @@ import { drain } from "./drain.ts";
 
 /** What a test's sessions find as their env. */
 export interface SoloEnv {
-  readonly store: SessionStore;
+  readonly store: ProgramStore;
   readonly sessions: ChainedCaller;
 }
 
 const soloEnv = (program: Program): SoloEnv => ({
-  store: new SessionStore(program),
+  store: new ProgramStore(program),
   sessions: new ChainedCaller(program),
 });
 
@@ -40,7 +40,7 @@ export class Solo {
   readonly timersDue: (() => void)[] = [];
   /** All times for which something was to wait. */
   readonly delays: number[] = [];
-  opened: Opened | null = null;
+  opened: OpenedProgram | null = null;
   parked: Parked | null = null;
   object: SessionObject | null = null;
   nowMs = 1_000_000;

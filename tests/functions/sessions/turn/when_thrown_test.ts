@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { Session } from "../../../../functions/class/session.ts";
 import type { SessionObject } from "../../../../functions/sessions/turn/handler.ts";
-import { ATTEMPTS_MAX } from "../../../../functions/class/when_thrown.ts";
+import { HANDLER_ATTEMPTS_MAX } from "../../../../functions/class/when_thrown.ts";
 import { inMacrotask } from "./run.ts";
 import { Solo } from "./solo.ts";
 
@@ -77,7 +77,7 @@ Deno.test("a message that throws each time parks its session in the end, with th
     }
     assert.equal(solo.parked?.code, "handler_threw");
     assert.match(solo.parked?.message ?? "", /message "p" threw, 5 times: no/);
-    assert.deepEqual(rejections(solo).map(({ attempt }) => attempt), [1, 2, 3, 4, ATTEMPTS_MAX]);
+    assert.deepEqual(rejections(solo).map(({ attempt }) => attempt), [1, 2, 3, 4, HANDLER_ATTEMPTS_MAX]);
     const [checkpoint = null] = solo.checkpoints;
     assert.notEqual(checkpoint, null, "other code can go on from there");
     Talker.isBroken = false;
