@@ -139,8 +139,9 @@ export async function runCommand(command: Command, args: readonly string[], shel
 function failed(error: AdminError, json: boolean, shell: Shell): ExitCode {
   const { code, message, place } = error;
   if (json) shell.out(JSON.stringify({ error: { code, message, ...place === undefined ? {} : { place } } }));
-  shell.err(visible(`${code}: ${message}`));
-  if (place !== undefined && !place.endsWith(message)) shell.err(place); // else it is the same, without a place
+  const [says = "", ...where] = error.lines;
+  shell.err(visible(says));
+  for (const line of where) shell.err(line);
   return EXIT.failed;
 }
 

@@ -63,6 +63,13 @@ export class AdminError extends Error {
   ) {
     super(message);
   }
+
+  /** For people: what is wrong, and where, unless the place says no more than that. */
+  get lines(): string[] {
+    const { code, message, place } = this;
+    const says = `${code}: ${message}`;
+    return place === undefined || place.endsWith(message) ? [says] : [says, place];
+  }
 }
 
 /** An answer that had begun and has no end: what it was to tell of may have happened. */

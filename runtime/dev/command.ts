@@ -272,9 +272,7 @@ class DevRun {
   #failed(error: unknown, stop: AbortSignal): ExitCode {
     if (stop.aborted) return EXIT.done;
     if (error instanceof AdminError) {
-      this.#shell.err(
-        `${error.code}: ${error.message}${error.place === undefined ? "" : `\n${error.place}`}`,
-      );
+      this.#shell.err(error.lines.join("\n"));
       return EXIT.failed;
     }
     if (error instanceof DOMException && error.name === "TimeoutError") {
