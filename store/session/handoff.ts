@@ -11,7 +11,8 @@
  *     incarnation by now, under which the session may have gone on, that one is.
  * H6  C1–C4: s answers with all rows pending towards a, each inner site on the way up adds its own, the topmost
  *     sends them here; they are installed, at once and all of them, when all that they may depend on has
- *     arrived from a (`need`).
+ *     arrived from a (`need`), and what the token names of a's journal has: what the owners of s, or s itself since
+ *     a crash, have may be older than what the session has seen there.
  * H7  W: all the while N2 and N3 may come true; whichever is sooner. An open token can't take that way.
  * H9  What a site announced before a planned stop (members.ts A1) counts like H4, for open tokens too: their
  *     sessions had ended.
@@ -319,7 +320,8 @@ export class Handoff {
         const isHere = source.depth === core.depth;
         const past = isHere ? this.#past(token, known.path, carry.need) : null;
         if (past !== null) return outcome.reject(past);
-        const hasNeed = () => isHere || (core.down[source.depth] ?? 0) >= carry.need;
+        const need = Math.max(carry.need, token.path[source.depth] ?? 0);
+        const hasNeed = () => isHere || (core.down[source.depth] ?? 0) >= need;
         const isSettled = await this.#until(() => {
           const isShared = this.#sharesAncestor(token, source);
           return core.replica !== replica || isShared === false || (isShared === true && hasNeed());

@@ -1,4 +1,4 @@
-/** Answers to questions of a process that has died (store/model/question.ts). */
+/** What an answer of a session's source, or of who stands in for it, does not do (store/model/question.ts, H6). */
 import { strict as assert } from "node:assert";
 import { MemoryStorage } from "../../../runtime/storage/memory.ts";
 import { Core } from "../../../store/core/core.ts";
@@ -54,13 +54,13 @@ function processOf(world: World, draws: Draws) {
     stableOwn: () => 0,
   });
   const handoff = new Handoff(core, { stableOwn: () => 0, eager: () => {}, wards });
-  const arrive = async (replica: number) => {
+  const arrive = async (replica: number, path: readonly (number | null)[] = [null, 3]) => {
     const token = {
       session: new Uint8Array(16),
       sequence: 1,
       replica,
       clock: 7,
-      path: [null, 3],
+      path,
       open: false,
     };
     return await handoff.arrive(token, "");
@@ -82,4 +82,21 @@ Deno.test("handoff: what was asked by a process that died is no answer to the ne
   await world.run(3_000);
   assert.equal(await arrived, "told");
   assert.deepEqual(await after.core.rows.lookup([key]), [undefined]);
+});
+
+Deno.test("handoff: nothing is carried before what the token names has arrived, whatever its source had by then (H6)", async () => {
+  const world = new World(), { core, handoff, asks, arrive } = processOf(world, new Draws("handoff need"));
+  core.down = [5];
+  let arrival: unknown = null;
+  void arrive(5, [8, 3]).then((came) => arrival = came);
+  await world.run(10);
+  // An owner's copy of the source is as of the last position that it wrote: it had read on since.
+  const carry = { kind: "carry", outcome: "rows", need: 4, clock: core.clock.tick(), rows: [] } as const;
+  handoff.answered("s", { ...carry, id: asks[0]?.id ?? 0 });
+  await world.run(100);
+  assert.equal(arrival, null);
+  core.down = [8];
+  core.advanced();
+  await world.run(10);
+  assert.notEqual(arrival, null);
 });
