@@ -6,7 +6,8 @@
  *
  * SB1  What the isolate was given is this disk's log, piece for piece: where that is begun otherwise, or cut, it is closed.
  * SB2  Nothing of it leaves before it is promoted.
- * SB3  A promotion that fails before the session serves fails alone: it is opened from its log as any other.
+ * SB3  A promotion that fails before the session serves fails alone: it is opened from its log as any other. So does one
+ *      that its isolate never heard of, since it had ended, and nobody had been told yet.
  */
 import type { FollowedLog, LogNews, OpenedSession, StatefulName } from "../../functions/sessions/home/mod.ts";
 import type { OpenSession, Parked, Promotion } from "../../functions/sessions/turn/mod.ts";
@@ -62,6 +63,7 @@ export class Standby {
   #last: number;
   #bytes: number;
   #isOver = false;
+  #promoted: PromotedSink | null = null;
 
   constructor({ name, version, copy, session }: StandbyOpening, ended: (end: StandbyEnd) => void) {
     this.name = name;
@@ -85,14 +87,20 @@ export class Standby {
     return this.#bytes > FOLLOWED_BYTES_MAX;
   }
 
-  /** What its isolate says while it is followed (SB2). */
+  /** What its isolate says while it is followed (SB2), or was before it could hear of a promotion (SB3). */
   get sink(): ChannelSink {
     const nothing = () => {};
     return {
       ...{ opened: nothing, commit: nothing, call: nothing, dropped: nothing, checkpointed: nothing },
       log: nothing,
-      parked: (parked) => this.#end({ kind: "parked", parked }),
-      ended: (end) => this.#end({ kind: "killed", why: end.why }),
+      parked: (parked) => {
+        this.#promoted?.parked(parked);
+        this.#end({ kind: "parked", parked });
+      },
+      ended: (end, isCause) => {
+        this.#promoted?.ended(end, isCause);
+        this.#end({ kind: "killed", why: end.why });
+      },
     };
   }
 
@@ -128,7 +136,7 @@ export class Standby {
     const at = this.#at;
     if (at === null || this.#isOver) return Promise.reject(new StandbyFailed("it is not open"));
     this.#isOver = true;
-    const sink = new PromotedSink(at, run);
+    const sink = this.#promoted = new PromotedSink(at, run);
     at.isolate.promote(at.channel, promotion, sink);
     return sink.serving;
   }

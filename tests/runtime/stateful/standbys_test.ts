@@ -385,3 +385,15 @@ Deno.test("few are followed ahead at once: with more the processor is what they 
     assert.ok(site.standbys.ahead({ ...NAME, id: "x0" }), "that is followed already");
     return Promise.resolve();
   }));
+
+Deno.test("a promotion whose isolate had ended before it could hear of it fails alone, too (SB3)", () =>
+  withSite(async (site) => {
+    await site.following();
+    const followed = site.sink;
+    const standby = await site.standbys.take(NAME, "v1", 0);
+    const serving = standby?.promote(promotion, nothing) ?? Promise.resolve();
+    // Hundreds are told of the end of their isolate, one after the other; it knows none of them any more.
+    followed?.ended({ isPlanned: false, why: "it was lost", channel: 0, received: 0 }, false);
+    await assert.rejects(serving, StandbyFailed);
+    assert.equal(site.told.at(-1), "close 1");
+  }));
