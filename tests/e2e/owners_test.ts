@@ -18,8 +18,8 @@ const TOPOLOGY = {
   ],
 };
 /**
- * The target is a second, which benchmarks look at. Without owners nobody would have what was written, however long
- * one waited.
+ * The target is a second, which benchmarks look at; on a busy machine an owner may be asked in vain first, and the client is
+ * told so (503). Without owners nobody would have what was written, however long one waited.
  */
 const FAILOVER_MS_MAX = 20_000;
 
@@ -62,10 +62,15 @@ async function goesOnElsewhere(cluster: TestCluster): Promise<void> {
   for (const site of ["edge-2", "edge-3"]) {
     const moved = new HeaderClient();
     moved.token = client.token;
-    const answer = await moved.fetch(note(cluster, site, "cut-off-4"));
-    const tookMs = performance.now() - begunMs;
-    assert.equal(answer.text, "cut-off-4", `${site} goes on with what was written: ${answer.status}`);
-    assert.ok(tookMs < FAILOVER_MS_MAX, `${site} took ${tookMs} ms`);
+    for (;;) {
+      const { status, text } = await moved.fetch(note(cluster, site, "cut-off-4"));
+      const tookMs = performance.now() - begunMs;
+      assert.ok(tookMs < FAILOVER_MS_MAX, `${site} took ${tookMs} ms: ${status} ${text}`);
+      if (text === "cut-off-4") break;
+      assert.equal(status, 503, `${site} goes on with what was written: ${status} ${text}`);
+      assert.match(text, /"source_unreachable"/);
+      moved.token = client.token;
+    }
     for (let i = 0; i < 4; i++) {
       assert.equal((await moved.fetch(note(cluster, site, `cut-off-${i}`))).text, `cut-off-${i}`);
     }

@@ -81,7 +81,7 @@ Deno.test("every session that tells what no log has stands still, and none where
   });
   const aByte = {
     file: "functions/sessions/turn/rolling_check.ts",
-    text: "return this.#short === null && isSameMark(this, check);",
+    text: "return this.#short === null && isSameCheck(this, check);",
     by: "return this.#short === null && (this.low & 0xff) === (check.low & 0xff);",
   };
   await withBench(aByte, async (bench) => {
