@@ -51,10 +51,13 @@ export async function alignOwn(
   throw overtaken(name);
 }
 
-/** The entry up to which this disk's log is that of another, which has all after it; null: it has to be sent whole. */
+/**
+ * The entry up to which this disk's log is that of another, which has all after it; null: it has to be sent whole.
+ * An entry tells them to be of one birth; two that share none may have been begun twice, each with a seed of its own.
+ */
 export function sharedHere(mine: LogState, theirs: LogState): number | null {
   const common = commonUpTo(mine, theirs);
-  return common !== null && common >= mine.base.at && common >= theirs.base.at ? common : null;
+  return common !== null && common > 0 && common >= mine.base.at && common >= theirs.base.at ? common : null;
 }
 
 /** How far this disk's own log is the chosen one; null: it is to be begun anew (another birth has another seed). */

@@ -28,6 +28,23 @@ Deno.test("a session has one seed, also where its first home died before anybody
   assert.deepEqual(next.seed, second.seed);
 });
 
+Deno.test("a session that was begun twice keeps the seed of the beginning that went on, also at the home of the other", async () => {
+  const all = await Cluster.start(4, 1);
+  const first = await all.open(1, "x");
+  all.site(1).crash(false);
+  await all.pass(400);
+  const second = await all.open(3, "x");
+  assert.notDeepEqual(second.seed, first.seed);
+  await all.of(second.start([]).commit(commitOf("r1")));
+  all.site(3).crash(false);
+  void all.site(1).start();
+  await all.pass(400);
+  assert.ok(all.logs(1).includes("x"), "the first beginning is on its disk");
+  const next = await all.open(1, "x");
+  assert.deepEqual(next.log.map(({ bytes }) => decode(bytes)), ["r1"]);
+  assert.deepEqual(next.seed, second.seed);
+});
+
 Deno.test("an opening that a later one has overtaken releases nothing, where the owner that it asked has forgotten the log", async () => {
   const all = await Cluster.start(3, 0, { bounds: { lostMs: Infinity } });
   const first = await all.home(2, "x");
