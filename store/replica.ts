@@ -138,7 +138,7 @@ export class SiteReplica implements Replica {
       ...{ core, uplink: this.#uplink, warming: this.#warming, durable },
       isDurable: (position) => this.#durability.isSafe(position),
       arrive: (token, trace) => this.#handoff.arrive(token, trace),
-      whole: (token) => this.#handoff.whole(token),
+      whole: (token, stop) => this.#handoff.whole(token, stop),
       arrived: (token, arrival) => this.#noteArrival(token, arrival),
     };
     const system = () =>

@@ -11,14 +11,15 @@
  *     be asked: what it wrote itself since its last checkpoint it writes again. It is told that it does.
  * O5  What its log names is seen again at each opening, and is all of it (pieces.ts P1): what the home before wrote since
  *     is written again (O1). Only where a mark would tell whether that was done (O2) is the site before asked for what
- *     nobody was told of. Where that is lost, what is left of it is waited for (store/session/handoff.ts H14): a mark that
- *     is not there then is nowhere, nor is what it was written with. Where nobody can tell what is left, such a write is
- *     not made: that is told. So is what a log of the form before says less of.
+ *     nobody was told of, when its run is over there: one that waits to make such a write makes it no more (`close`).
+ *     Where that site is lost, what is left of it is waited for (store/session/handoff.ts H14, H15): a mark that is not
+ *     there then is nowhere, nor is what it was written with. Where nobody can tell what is left, such a write is not
+ *     made: that is told. So is what a log of the form before says less of.
  * O6  What was written so long ago that the store has forgotten deletions since is applied all at once, in its order: what
  *     stands tells whether it was before, and is what the whole of it would have left (store/session/old_writes.ts). Where nothing
  *     can tell, it is left out, and said.
  * O7  What O2 says is written on condition that its mark is as it was found: where an isolate was lost as a write was under
- *     way, that goes on, and the next isolate of the same home asks for it again.
+ *     way, that may be done still, and the next isolate of the same home asks for it again.
  */
 import type { Effect, EffectMutation } from "../../functions/sessions/turn/mod.ts";
 import type {
@@ -34,6 +35,7 @@ import {
   type AttachedSession,
   type PlainMutation,
   type Replica,
+  type StopAt,
   type StoreMutation,
   StoreUnavailable,
   type TokenState,
@@ -81,6 +83,7 @@ export class OwnStore {
   /** Of its marks: a session that is made later under the same name has others. */
   readonly #lead: readonly [string, string, string, string];
   readonly #session: AttachedSession;
+  readonly #stop: StopAt;
   /** O4: sites, as tokens name them, and until when they are not asked. */
   #missing: Map<number, number> | null = null;
   /** The newest clock of what was gone on without: what is written is later. */
@@ -94,7 +97,9 @@ export class OwnStore {
     services: OwnStoreServices,
     name: NamedBirth,
     session: AttachedSession,
+    stop: StopAt,
   ) {
+    this.#stop = stop;
     this.#services = services;
     this.#lead = ["e", name.class, name.id, name.birth];
     this.#session = session;
@@ -102,23 +107,25 @@ export class OwnStore {
 
   /**
    * @param log what it says last.
+   * @param stop stops the home before, at its site (O5).
    * @throws StoreUnavailable
    */
   static async open(
     services: OwnStoreServices,
     name: NamedBirth,
     { seen, marks }: Pick<PieceHead, "seen" | "marks">,
+    stop: StopAt,
   ): Promise<OwnStore> {
     const { replica } = services;
-    if (seen === null) return new OwnStore(services, name, await replica.attach(null));
+    if (seen === null) return new OwnStore(services, name, await replica.attach(null), stop);
     const { token, isWhole } = seen;
     try {
-      const store = new OwnStore(services, name, await replica.attach({ ...token, open: !isWhole }));
+      const store = new OwnStore(services, name, await replica.attach({ ...token, open: !isWhole }), stop);
       if (isWhole && marks) store.#marksOf = token;
       return store;
     } catch (error) {
       const why = orMissing(services)(error);
-      const store = new OwnStore(services, name, await replica.attach(null));
+      const store = new OwnStore(services, name, await replica.attach(null), stop);
       store.#misses(token, why);
       return store;
     }
@@ -127,9 +134,14 @@ export class OwnStore {
   /** O5: whether it is known that a mark which is not here was not made. @throws StoreUnavailable */
   async #knowsMarks(): Promise<boolean> {
     if (this.#marksOf === null) return true;
-    if (!await this.#session.seeWhole(this.#marksOf)) return false;
+    if (!await this.#session.seeWhole(this.#marksOf, this.#stop)) return false;
     this.#marksOf = null;
     return true;
+  }
+
+  /** Its run is over: what only a mark tells to be written is not written by it any more (O5). */
+  close(): void {
+    this.#session.close();
   }
 
   /** Whether it goes on without what its log says to be applied (O4). */

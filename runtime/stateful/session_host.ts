@@ -489,7 +489,7 @@ export class SessionHost {
       standby = this.#services.standby(name, version.version, lastOf(home));
       const [from, store] = await Promise.all([
         standby.then(async (standby) => standby ?? await this.#sessionOf(name, home)),
-        OwnStore.open(services, { ...name, birth }, head),
+        OwnStore.open(services, { ...name, birth }, head, (site) => home.fence(site)),
       ]);
       // What was applied at a site that it goes on without is applied again.
       const applied = head.seen?.isWhole === true && !store.isMissing ? head.seen.applied : 0;

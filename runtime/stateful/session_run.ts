@@ -560,6 +560,7 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     this.#ending?.now();
     this.timers.close();
     this.calls.close();
+    this.store.close();
     this.#at?.isolate.closeChannel(this.#at.channel);
     const home = this.#home;
     const gone = over.kind === "moved" || over.kind === "ended" || home === null;

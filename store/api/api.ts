@@ -127,6 +127,9 @@ export interface DatedWrite {
   readonly version: Version;
 }
 
+/** Stops whoever writes as the same session at a site, and resolves when he writes no more there. */
+export type StopAt = (site: SiteId) => Promise<void>;
+
 /** A session attached to this site, for one request. Rows given out are live: present and not expired. */
 export interface AttachedSession {
   readonly id: Uint8Array;
@@ -183,9 +186,12 @@ export interface AttachedSession {
    * which its site alone can say while it lives, and what is left of that where it is over. What it does not find then of
    * that is nowhere, and never will be. False: nobody can tell.
    *
+   * @param stop called with that site while it lives, before it is asked: what is written there later is not seen.
    * @throws StoreUnavailable `source_unreachable`: not in this time; then it is as before.
    */
-  seeWhole(token: TokenState): Promise<boolean>;
+  seeWhole(token: TokenState, stop: StopAt): Promise<boolean>;
+  /** From now on a `write` with checks is refused with `closed`, also one that waits for what it checks. */
+  close(): void;
   /** Resolves when all that this session wrote or read so far is on disk at this site. */
   durable(): Promise<void>;
   /** Whether it is already: then there is nothing to wait for. */

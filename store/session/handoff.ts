@@ -30,10 +30,12 @@
  *     its end, with an owner that says so, or was carried away before. Once the stable clocks of the root and of the
  *     site above have passed that word by LEFT_MS, in which an answer on its way is taken in or given up and owners
  *     have taken what they hold, all of it is in what has arrived here: a row that is not there never comes.
+ * H15 A write that waits there for what it looks at would be made after that answer, beside the same one of who asked:
+ *     so whoever wrote under it is stopped there first, and only then the site is asked.
  * H11 A source, or a site above it, that does not answer is stood in for by its owners (wards/stand_in.ts). What an
  *     incarnation that is over had told is not lost where its owners have put it into the tree (wards/recovery.ts).
  */
-import { StoreUnavailable, type TokenState } from "../api/api.ts";
+import { type StopAt, StoreUnavailable, type TokenState } from "../api/api.ts";
 import { newestClock } from "../core/clock_guard.ts";
 import type { Core } from "../core/core.ts";
 import { OlderDisk, sourceLost, wentBack } from "../core/lost.ts";
@@ -150,27 +152,42 @@ export class Handoff {
    * Resolves when all that a token's incarnation wrote, told or not, has arrived: what is on its disk while it lives, of
    * which nobody else can tell, and then what is left (H14); null where nobody can tell.
    *
+   * @param stop resolves when whoever wrote under it at that site writes no more (H15).
    * @throws StoreUnavailable `source_unreachable` where it has not by then.
    */
-  async whole(token: TokenState): Promise<ArrivingSession | null> {
+  async whole(token: TokenState, stop: StopAt): Promise<ArrivingSession | null> {
     const { topology } = this.#core, open = { ...token, open: true };
     if (token.replica === this.#core.replica) return await this.arrive(token, "");
-    if (topology.ended(token.replica) !== undefined) return await this.#left(token);
+    if (topology.ended(token.replica) !== undefined) return await this.#left(token, stop);
     try {
+      await this.#stopped(token, stop);
       return await this.#waitOrCarry(open, "", true);
     } catch (error) {
       if (!(error instanceof StoreUnavailable) || error.code !== "source_lost") throw error;
-      return await this.#left(token);
+      return await this.#left(token, stop);
     }
   }
 
+  /** H15 @throws StoreUnavailable */
+  async #stopped(token: TokenState, stop: StopAt): Promise<void> {
+    const { topology, ports } = this.#core;
+    const siteOf = () => topology.incarnation(token.replica)?.site;
+    await this.#until(() => siteOf() !== undefined, WAIT_MS_MAX);
+    const site = siteOf(), late = Promise.withResolvers<boolean>();
+    const cancel = ports.clock.after(WAIT_MS_MAX, () => late.resolve(false));
+    const isStopped = site !== undefined &&
+      await Promise.race([stop(site).then(() => true), late.promise]);
+    cancel();
+    if (!isStopped && topology.ended(token.replica) === undefined) throw this.#silent(token);
+  }
+
   /** H14 */
-  async #left(token: TokenState): Promise<ArrivingSession | null> {
+  async #left(token: TokenState, stop: StopAt): Promise<ArrivingSession | null> {
     const core = this.#core, { replica } = core;
     let standing = this.#leftOf(token);
     const isOver = () => core.replica !== replica || (standing = this.#leftOf(token)) !== "coming";
     const isKnown = await this.#until(isOver, 2 * LEFT_MS);
-    if (core.replica !== replica) return await this.whole(token);
+    if (core.replica !== replica) return await this.whole(token, stop);
     if (!isKnown) throw this.#silent(token);
     if (standing === "unknown") return null;
     core.count("left_known");

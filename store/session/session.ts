@@ -25,6 +25,7 @@ import {
   type GetOptions,
   type ListOptions,
   type PlainMutation,
+  type StopAt,
   type StoreCheck,
   type StoreMutation,
   StoreUnavailable,
@@ -63,7 +64,7 @@ export interface SessionReplica {
   /** Another token comes to a session that is here (handoff.ts). @throws StoreUnavailable */
   arrive(token: TokenState, trace: string): ArrivingSession | Promise<ArrivingSession>;
   /** All that the incarnation of a token wrote comes, told or not (handoff.ts H14). @throws StoreUnavailable */
-  whole(token: TokenState): Promise<ArrivingSession | null>;
+  whole(token: TokenState, stop: StopAt): Promise<ArrivingSession | null>;
   /** It has come: the clock that it stands for here. */
   arrived(token: TokenState, arrival: ArrivingSession): ClockValue;
 }
@@ -94,6 +95,7 @@ export class StoreSession implements AttachedSession {
   /** Rows of `writeAs` that were not settled, and the incarnation of this site that they were written in. */
   #written: { readonly row: Row; readonly replica: ReplicaNumber }[] = [];
   touches = 0;
+  #isClosed = false;
   trace = "";
   /** Highest own position read or written: what the answer waits for. */
   #highest: Position = 0;
@@ -135,8 +137,12 @@ export class StoreSession implements AttachedSession {
     await this.#takeIn(token, () => this.#host.arrive(token, this.trace));
   }
 
-  async seeWhole(token: TokenState): Promise<boolean> {
-    return await this.#takeIn(token, () => this.#host.whole(token));
+  async seeWhole(token: TokenState, stop: StopAt): Promise<boolean> {
+    return await this.#takeIn(token, () => this.#host.whole(token, stop));
+  }
+
+  close(): void {
+    this.#isClosed = true;
   }
 
   /** E7; false where nothing arrives. */
@@ -401,6 +407,9 @@ export class StoreSession implements AttachedSession {
     core.damage.assertKeys(wanted);
     // The disk may have lost one of them just now.
     if (!wanted.every((key) => core.coverage.covers(key))) return null;
+    if (this.#isClosed && checks.length > 0) {
+      throw new StoreUnavailable("closed", "this session writes nothing on conditions any more");
+    }
     this.#assertNotLost();
     const current = new Map(found.flatMap((row) => row === undefined ? [] : [[row.key, row] as const]));
     for (const { key, version } of checks) {

@@ -77,6 +77,7 @@ export function openSolo(flaws: SoloFlaws = {}): OpenReplica {
       // Nothing is on this disk, but the one copy outlives all processes.
       see: () => Promise.resolve(),
       seeWhole: () => Promise.resolve(false),
+      close: () => {},
       durable: () => new Promise((resolve) => ports.clock.after(1, resolve)),
       isDurable: false,
       highest: 0,

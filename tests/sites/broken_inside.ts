@@ -102,4 +102,26 @@ export const INSIDE_VARIANTS: readonly InsideVariant[] = [
       await this.releases.release(commit, entry, handler);\n`,
     ...{ plan: "ending", first: 0, seeds: 40 },
   },
+  {
+    name: "a home of before makes a sum after its site was asked whether it had",
+    file: "runtime/stateful/own_store.ts",
+    says: `    if (!await this.#session.seeWhole(this.#marksOf, this.#stop)) return false;
+    this.#marksOf = null;
+    return true;
+  }
+
+  /** Its run is over: what only a mark tells to be written is not written by it any more (O5). */
+  close(): void {
+    this.#session.close();
+`,
+    becomes: `    if (!await this.#session.seeWhole(this.#marksOf, () => Promise.resolve())) return false;
+    this.#marksOf = null;
+    return true;
+  }
+
+  close(): void {
+    this.#stop satisfies StopAt;
+`,
+    ...{ plan: "severed", first: 10, seeds: 12 },
+  },
 ];

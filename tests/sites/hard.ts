@@ -307,6 +307,20 @@ const unapplied: Change = (plan) => {
   };
 };
 
+/** Homes are cut off while they fetch what a sum or a write with checks looks at, and make it when they are back. */
+const severed: Change = (plan) => {
+  const changed = faulty(star(plan, { delaysMs: [1, 5, 15, 2], commitMs: [1, 4], f: 1 }), {
+    ...{ stall: 10, partition: 6, evict: 20, crash: 2 },
+  });
+  return {
+    ...changed,
+    ...{ classes: ["whole", "whole"], devices: 2, plain: 0, callers: 1, messages: 20, requests: 8 },
+    ...{ moves: 2, moveAtOnce: 0, kills: 0, stands: 0, deploys: 0, hasStandbys: false, idleMs: 100 },
+    ops: ["sum", "sum", "swap", "swap", "get"],
+    store: { ...changed.store, groups: 2, keysPerGroup: 2, sumKeys: 4, safetyMs: 4_000, crashes: [] },
+  };
+};
+
 /** Deletions are forgotten after a moment, and all clocks jump past it. */
 const forgetting: Change = (plan) => {
   const changed = more(restless(plan), { crash: 5, nap: 2, partition: 2 });
@@ -400,7 +414,7 @@ export const HARD: Readonly<Record<string, Change>> = {
     deployed,
     calling,
   },
-  ...{ tokens, taken, queued, deletions, unwritten, unread, owners, recorded, unapplied },
+  ...{ tokens, taken, queued, deletions, unwritten, unread, owners, recorded, unapplied, severed },
   ...{
     forgetting,
     waiting,

@@ -77,6 +77,8 @@ export class LiveHome implements FollowerHome {
   /** Gets all that owners get, and is none (move.ts, M3). */
   #guest: Follower | null = null;
   listener: HomeListener | null = null;
+  /** Sites that were asked to promise, where a home of before may write still. */
+  readonly #fences = new Map<SiteId, Promise<void>>();
 
   constructor(ports: LiveHomePorts<LiveHome>, start: LiveHomeStart) {
     this.#ports = ports;
@@ -179,6 +181,25 @@ export class LiveHome implements FollowerHome {
       await this.#nextAdvance();
     }
     if (this.#over !== null) throw this.#over;
+  }
+
+  /** A site promises this epoch, whether it is an owner or was one: a home of before is over there (H8). */
+  fence(site: SiteId): Promise<void> {
+    const fenced = this.#fences.get(site) ?? this.#fence(site);
+    this.#fences.set(site, fenced);
+    return fenced;
+  }
+
+  async #fence(site: SiteId): Promise<void> {
+    const { name, epoch } = this, never = new Promise<void>(() => {});
+    if (this.#over !== null) return never;
+    const asking = this.#ports.ask(site, { kind: "promise", name, disk: 0, epoch });
+    const ended = this.#endsWith(asking);
+    const reply = await asking.reply;
+    ended();
+    if (reply.kind === "promised") return;
+    if (reply.kind === "refused" && reply.why === "superseded") this.superseded(reply.epoch);
+    return never;
   }
 
   /** Asks the arbiter; null: this home is over. */

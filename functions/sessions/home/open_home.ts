@@ -97,6 +97,10 @@ export class Opening implements OpenedSession {
     return new OpenHome(this.#ports, live, answers);
   }
 
+  fence(site: SiteId): Promise<void> {
+    return this.#live.fence(site);
+  }
+
   abandon(): void {
     const answers = this.#use();
     if (answers === null) return;

@@ -122,6 +122,8 @@ export interface OpenedSession {
   start(answers: readonly LoggedAnswer[]): Home;
   /** It could not be made: this site rests as its home. */
   abandon(): void;
+  /** Resolves when a home of before, should there be one at this site, is over; never where this one is. */
+  fence(site: SiteId): Promise<void>;
 }
 
 /** The hosts of a stateful session, clients or origins, that hold its log beside the disks (host_owners.ts). */

@@ -265,6 +265,7 @@ export class ForgedSite {
       },
       { ...CLASS, birth: "00" },
       NO_HEAD,
+      () => Promise.resolve(),
     );
     const home = homeOf();
     const peers = { noted() {}, opened() {}, released() {}, ended() {}, isPeer: () => false };

@@ -53,7 +53,7 @@ async function ownStore(
   const nowMs = () => scene.world.nowMs;
   const leftOut = (_: unknown, text: string) => void said.push(`error ${text}`);
   const services = { replica, limits: LIMITS, space: SPACE, writes: undefined, nowMs, leftOut };
-  return await scene.done(OwnStore.open(services, NAME, head));
+  return await scene.done(OwnStore.open(services, NAME, head, () => Promise.resolve()));
 }
 
 /** A run at a site that serves. @param opened what its log says. */

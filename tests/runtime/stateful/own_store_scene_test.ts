@@ -26,14 +26,18 @@ function ownStore(
   scene: Scene,
   site: string,
   token: TokenState | null = null,
-  { marks = false, said = [] }: { marks?: boolean; said?: string[] } = {},
+  { marks = false, said = [], stop = () => Promise.resolve() }: {
+    marks?: boolean;
+    said?: string[];
+    stop?: (site: string) => Promise<void>;
+  } = {},
 ): Promise<OwnStore> {
   const { replica } = scene.process(site);
   const nowMs = () => scene.world.nowMs;
   const leftOut = (_: unknown, text: string) => void said.push(text);
   const services = { replica, limits: LIMITS, space: SPACE, writes: undefined, nowMs, leftOut };
   const seen = token && { token, applied: 0, isWhole: true };
-  return scene.done(OwnStore.open(services, NAME, { ...NO_HEAD, seen, marks }));
+  return scene.done(OwnStore.open(services, NAME, { ...NO_HEAD, seen, marks }, stop));
 }
 
 const setTo = (text: string) => [{ kind: "set", key, value: utf8.encode(text) }] as const;
@@ -244,3 +248,44 @@ Deno.test("a sum that is on the disk of a home alone is not made again while tha
   await scene.pass(2_000);
   assert.equal(await sumAt(scene, await ownStore(scene, "root")), 2);
 });
+
+for (const what of ["a sum", "a write with checks"] as const) {
+  Deno.test(`${what} that waits at the home before, cut off and not over, is made by the next home alone (O5, H15)`, async () => {
+    const scene = new Scene(DEEP_TREE), other = packKey(["kv", "other"]);
+    await scene.start();
+    const before = await ownStore(scene, "e1");
+    await scene.done(
+      before.list({ ...prefixRange(packKey(["other"])), limit: 10, reverse: false, level: "session" }),
+    );
+    const token = await scene.done(before.token());
+    await scene.pass(1_000);
+    const { replica } = scene.process("e1").replica.status();
+    const mutations = [{ kind: "sum", key: sumKey, value: encodeValue(2) }] as const;
+    const effect = { effect: 1, clock: before.tick(), replica, atMs: 1, mutations };
+    const make = (own: OwnStore) =>
+      what === "a sum"
+        ? own.apply(effect, true)
+        : own.commit(1, [{ key: other, versionstamp: null }], setTo("made"), true).then(() => {});
+    scene.network.partition("e1", "core", 300);
+    let refused = "";
+    const first = make(before).catch(({ code }) => refused = code); // waits for what it looks at
+    await scene.pass(100);
+    const stopped: string[] = [];
+    const next = await ownStore(scene, "e3", token, {
+      marks: true,
+      stop: (site) => {
+        stopped.push(site);
+        before.close();
+        return Promise.resolve();
+      },
+    });
+    await scene.done(make(next));
+    await scene.done(first);
+    assert.deepEqual({ stopped, refused }, { stopped: ["e1"], refused: "closed" });
+    await scene.pass(2_000);
+    const read = await ownStore(scene, "root");
+    if (what === "a sum") return assert.equal(await sumAt(scene, read), 2);
+    const [row] = await scene.done(read.get([key], "session"));
+    assert.equal(row && new TextDecoder().decode(row.value), "made");
+  });
+}

@@ -50,10 +50,10 @@ function siteOf(code: "source_unreachable" | "disk_failed", missed?: OwnStoreSer
 Deno.test("where hosts hold the log, a session goes on without what it had seen at a lost site, says so, and writes later (O4)", async () => {
   const missed: string[] = [];
   const { services } = siteOf("source_unreachable", ({ message }) => missed.push(message));
-  const store = await OwnStore.open(services, NAME, saying(tokenOf(GONE, 500)));
+  const store = await OwnStore.open(services, NAME, saying(tokenOf(GONE, 500)), () => Promise.resolve());
   assert.deepEqual(missed, ["it does not answer"]);
   assert.deepEqual([store.tick(), store.tick()], [501, 502]);
-  const kept = await OwnStore.open(services, NAME, saying(tokenOf(HERE, 500)));
+  const kept = await OwnStore.open(services, NAME, saying(tokenOf(HERE, 500)), () => Promise.resolve());
   assert.equal(kept.tick(), 100);
   assert.equal(missed.length, 1);
 });
@@ -61,7 +61,7 @@ Deno.test("where hosts hold the log, a session goes on without what it had seen 
 Deno.test("of those attached it sees what can be seen, and asks a lost site not again for each of them (O4)", async () => {
   const missed: string[] = [];
   const { services, asked, pass } = siteOf("source_unreachable", ({ message }) => missed.push(message));
-  const store = await OwnStore.open(services, NAME, NO_HEAD);
+  const store = await OwnStore.open(services, NAME, NO_HEAD, () => Promise.resolve());
   await store.seeAll([tokenOf(HERE, 40), tokenOf(GONE, 50), tokenOf(HERE, 60)]);
   assert.equal(missed.length, 1);
   assert.equal((await store.token()).clock, 60, "the others are seen");
@@ -74,12 +74,14 @@ Deno.test("of those attached it sees what can be seen, and asks a lost site not 
 
 Deno.test("where owners hold the log, and for any other failure, nothing is gone on without", async () => {
   const { services } = siteOf("source_unreachable");
-  await assert.rejects(OwnStore.open(services, NAME, saying(tokenOf(GONE, 500))), {
+  await assert.rejects(OwnStore.open(services, NAME, saying(tokenOf(GONE, 500)), () => Promise.resolve()), {
     code: "source_unreachable",
   });
-  const store = await OwnStore.open(services, NAME, NO_HEAD);
+  const store = await OwnStore.open(services, NAME, NO_HEAD, () => Promise.resolve());
   await assert.rejects(store.seeAll([tokenOf(GONE, 1)]), { code: "source_unreachable" });
   await assert.rejects(store.see(tokenOf(GONE, 1)), { code: "source_unreachable" });
   const failing = siteOf("disk_failed", () => assert.fail("that is no lost site")).services;
-  await assert.rejects(OwnStore.open(failing, NAME, saying(tokenOf(GONE, 500))), { code: "disk_failed" });
+  await assert.rejects(OwnStore.open(failing, NAME, saying(tokenOf(GONE, 500)), () => Promise.resolve()), {
+    code: "disk_failed",
+  });
 });

@@ -43,7 +43,7 @@ function running() {
   const store = {
     apply: ({ effect }: Effect) => Promise.resolve(void left.push(`effect ${effect}`)),
     applyOld: () => Promise.resolve(),
-    ...{ seen: () => SEEN, token: () => Promise.resolve(SEEN), tick: () => 1 },
+    ...{ seen: () => SEEN, token: () => Promise.resolve(SEEN), tick: () => 1, close: () => {} },
     ...{ touches: 0, settle: () => Promise.resolve() },
     get isDurable() {
       return disk.busy === null;

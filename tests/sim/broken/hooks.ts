@@ -141,7 +141,8 @@ function overlaid(
     tick: () => inner.tick(),
     watch: (ranges, changed) => inner.watch(ranges, changed),
     see: (token) => inner.see(presents(token)),
-    seeWhole: (token) => inner.seeWhole(presents(token)),
+    seeWhole: (token, stop) => inner.seeWhole(presents(token), stop),
+    close: () => inner.close(),
     durable: () => inner.durable(),
     get isDurable() {
       return inner.isDurable;

@@ -248,7 +248,7 @@ export class SiteProcess {
         for (const { value } of rows) around.ledger.wrote(effect, new TextDecoder().decode(value));
         return true;
       },
-      isOld: () => false,
+      ...{ isOld: () => false, close: () => {} },
     };
     const attach = () => Promise.resolve(session);
     return {
