@@ -28,6 +28,8 @@ const AGAIN_MS = 5_000;
 const WORK_MS = 10_000;
 /** So often what is open is looked at again at twice the time before: up to 80 s, and a home rests after 60 s. */
 const WORK_DOUBLINGS = 4;
+/** D3: a home that lost power may lack the end of its log, where it would read of open work. */
+const WORK_TOLD = 3;
 /** Opening so many at once is a burst that a site survives. */
 const AT_ONCE = 100;
 /** Most of what is open is so at a home that is at it: that is seen without a question. */
@@ -144,10 +146,10 @@ const isTimer = ({ timerMs }: DueLog, nowMs: number): boolean => timerMs > 0 && 
 const againMs = (log: DueLog, nowMs: number): number =>
   isTimer(log, nowMs) ? AGAIN_MS : AGAIN_MS * 2 ** Math.min(log.times, WORK_DOUBLINGS);
 
-/** Of a timer after 5, 10, 20, 40 s, and every 80 s from then on; of open work every 80 s. */
+/** Of a timer after 5, 10, 20, 40 s, and every 80 s from then on; of open work after 45 and 85 s, and every 80 s. */
 function isTold(log: DueLog, nowMs: number): boolean {
   const { times } = log;
-  if (!isTimer(log, nowMs)) return times > WORK_DOUBLINGS;
+  if (!isTimer(log, nowMs)) return times >= WORK_TOLD;
   return times > 0 && ((times & (times - 1)) === 0 || times % TOLD_EVERY === 0);
 }
 const TOLD_EVERY = 16;

@@ -543,11 +543,11 @@ Deno.test("work that a log leaves open is due at its owners when its home is los
   await all.pass(1_000);
   all.due.length = 0;
   const asks = all.arbiterAsks;
-  await all.pass(60_000);
+  await all.pass(40_000);
   assert.deepEqual([all.due, all.arbiterAsks - asks], [[], 0], "it is open: nobody asks anything");
   all.site(owner).crash(true);
   void all.site(owner).start();
-  await all.pass(200_000);
+  await all.pass(50_000);
   assert.deepEqual([...new Set(all.due)], [`s${owner} x`], "it knows of nothing");
 });
 
