@@ -12,6 +12,8 @@
  *     one epoch are the same, and so is all before them.
  * H11 Owners that are on record take the place of those before when this site's own disk knows of it: so who hears this
  *     site hears of it (certainty.ts, AW1). The others are told, for an arbiter that has lost it (rebuild.ts, RB3).
+ * H16 A run may be of other code than what is before the base that it goes on from. So an owner is sent what comes after
+ *     that base when it has a base as new: behind each base, on any disk, is a log of one code.
  * H6  The home changes its owners only through the arbiter; it begins no log at an owner that is on record: one that
  *     does not know it has been told to forget it, by a later home.
  * H8  Once an owner has promised a later epoch nothing is released any more, and nothing is told but `superseded`.
@@ -68,6 +70,8 @@ export class LiveHome implements FollowerHome {
   /** Released up to here. */
   held = 0;
   last: number;
+  /** The base that the run goes on from (H16). */
+  from: number;
   #over: HomeError | null = null;
   #isChecking = false;
   #triedMs = -Infinity;
@@ -91,6 +95,7 @@ export class LiveHome implements FollowerHome {
     this.hosts = new HostOwners(this.#recorded, start.hosts, this);
     const state = this.state();
     this.last = this.#floor = state.segments.at(-1)?.upTo ?? state.base.at;
+    this.from = state.base.at;
     this.hosts.opened(this.#floor);
     const { disk, isBorn: mayInstall } = start;
     const own = this.#own = this.#follow(ports.site, { disk, isOwn: true, mayInstall: true });
@@ -151,6 +156,11 @@ export class LiveHome implements FollowerHome {
     this.hosts.onAppended(appended);
     for (const follower of this.#followers) follower.pump();
     return this.whenHeld(this.last);
+  }
+
+  /** A run goes on from this base. */
+  goesOnFrom(at: number): void {
+    this.from = at;
   }
 
   /** Nobody is to hear of it until it is woken. */

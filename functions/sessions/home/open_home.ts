@@ -73,6 +73,7 @@ export class Opening implements OpenedSession {
   ) {
     this.#ports = ports;
     this.#live = live;
+    live.goesOnFrom(base?.at ?? 0);
     const answers = this.#answers = new Answers(ports.nowMs, ports.room);
     if (base !== null) answers.restore(base.answers, base.at);
     this.seed = seed;

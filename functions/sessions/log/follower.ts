@@ -37,6 +37,8 @@ export interface FollowerHome {
   /** The last entry appended, and the one that the base stands for. */
   readonly last: number;
   readonly baseAt: number;
+  /** Entries after it go only to those that have a base up to it (live_home.ts H16). */
+  readonly from: number;
   /** The home's own log as it is now. */
   state(): LogState;
   ask(to: SiteId, ask: SiteAsk): Asking;
@@ -223,9 +225,11 @@ export class Follower {
         this.#sent = this.acked;
       }
       if (this.baseAt < home.baseAt) this.#rebaseSoon();
-      if (this.#sent >= home.last) return;
+      const end = this.baseAt < home.from ? home.from : home.last; // H16
+      if (this.#sent >= end) return;
       const found = home.pieces(this.#sent);
-      const pieces = found instanceof Promise ? await found : found;
+      const all = found instanceof Promise ? await found : found;
+      const pieces = all.filter(({ first, count }) => first + count - 1 <= end);
       const last = pieces.at(-1);
       if (last === undefined || pieces[0]?.first !== this.#sent + 1) {
         // The log was cut meanwhile: it goes on when the base is there. Otherwise the home ends.

@@ -3,7 +3,7 @@ import type { Home, Homes, OpenedSession, StatefulName } from "../../../../funct
 import type { HostsPort } from "../../../../functions/sessions/log/hosts_asked.ts";
 import type { HomesPorts } from "../../../../functions/sessions/log/ports.ts";
 import { isForArbiter } from "../../../../functions/sessions/log/asks.ts";
-import { decodeLogPacket } from "../../../../functions/sessions/log/packet.ts";
+import { decodeLogPacket, encodeLogPacket } from "../../../../functions/sessions/log/packet.ts";
 import { SimNetwork } from "../../../sim/network.ts";
 import { Draws } from "../../../sim/random.ts";
 import { START_MS, World } from "../../../sim/world.ts";
@@ -35,6 +35,8 @@ export class Cluster {
   readonly notes: string[] = [];
   packets = 0;
   arbiterAsks = 0;
+  /** Checkpoints for owners are lost on the way. */
+  losesCheckpoints = false;
 
   private constructor(n: number, f: number, options: ClusterOptions) {
     const draws = new Draws("homes cluster");
@@ -53,7 +55,7 @@ export class Cluster {
       sends: (_site, _to, packet) => {
         this.packets++;
         this.arbiterAsks += decodeLogPacket(packet).asks.filter(({ body }) => isForArbiter(body)).length;
-        return packet;
+        return this.losesCheckpoints ? withoutCheckpoints(packet) : packet;
       },
       ...(options.arbiterStorage === undefined ? {} : { arbiterStorage: options.arbiterStorage }),
     };
@@ -136,6 +138,11 @@ export class Cluster {
   logs(at: number): string[] {
     return [...this.homes(at).followable.all()].map((log) => log.name.id).sort();
   }
+}
+
+function withoutCheckpoints(packet: Uint8Array): Uint8Array {
+  const { asks, ...rest } = decodeLogPacket(packet);
+  return encodeLogPacket({ ...rest, asks: asks.filter(({ body }) => body.kind !== "checkpoint") });
 }
 
 /** One commit with one entry, which answers a request. */

@@ -44,6 +44,33 @@ Deno.test("a commit is on f + 1 disks when it is held", async () => {
   assert.equal(lasts.filter((last) => last === 1).length, 3);
 });
 
+Deno.test("what follows a base goes to owners that have it: behind each base is a log of one code (H16)", async () => {
+  const all = await Cluster.start(3, 1);
+  const home = await all.home(1, "x");
+  await all.of(home.commit(commitOf("r1")));
+  const owner = [0, 2].find((at) => all.logs(at).includes("x")) ?? 0;
+  all.losesCheckpoints = true;
+  void home.checkpoint({ at: 1, bytes: encode("state"), version: "v2" }).catch(() => {});
+  await all.pass(500);
+  // Another run of the same home goes on from it, with other code.
+  all.site(1).crash(false);
+  void all.site(1).start();
+  await all.pass(1_000);
+  const opened = await all.open(1, "x");
+  assert.deepEqual([opened.checkpoint?.at, opened.version, opened.log], [1, "v2", []]);
+  const next = opened.start([]);
+  const held = next.commit(commitOf("r2"));
+  await all.pass(2_000);
+  const kept = () => {
+    const log = all.homes(owner).debugLog(name("x"));
+    return { base: log?.base?.at ?? 0, last: log?.last };
+  };
+  assert.deepEqual(kept(), { base: 0, last: 1 });
+  all.losesCheckpoints = false;
+  await all.of(held);
+  assert.deepEqual(kept(), { base: 1, last: 2 });
+});
+
 Deno.test("what a log has when it is opened is released when all owners have it", async () => {
   const all = await Cluster.start(3, 2);
   const home = await all.home(1, "x");
