@@ -264,9 +264,10 @@ export class SessionPeers {
     if (event.kind === "attach") this.#ids.add(event.peer.id);
     const run = this.#run;
     if (run === null || run.isOver) return this.#ports.wake(); // SP1: the next run is told
-    if (run.isSwitching) return this.#hold(run, event);
-    if (this.#killed !== event) return run.deliver(event);
-    this.#stoodFor.add(event);
+    // It was rejected: it does not wait for other code either.
+    if (this.#killed === event) return void this.#stoodFor.add(event);
+    if (run.isSwitching) this.#hold(run, event);
+    else run.deliver(event);
   }
 
   #hold(run: PeersRun, event: PeerInput): void {

@@ -8,9 +8,14 @@ import { Draws } from "../../sim/random.ts";
 import { check, Client, name, soon, until } from "../../functions/sessions/attach/host_client.ts";
 import { Disks, memoryHost, seeing } from "./memory_host.ts";
 import { HandClock, hello, keyOf } from "../../functions/sessions/attach/peer_pair.ts";
-import type { Commit, OpenedProgram } from "../../../functions/sessions/turn/mod.ts";
+import type { Commit, HandledEvent, OpenedProgram } from "../../../functions/sessions/turn/mod.ts";
 import { SYSTEM_CLOCK } from "../../../runtime/stateful/clock.ts";
 import { HostedPeers, type PeersSession } from "../../../runtime/stateful/hosted_peers.ts";
+import {
+  type PeersRun,
+  SessionPeers,
+  type SessionPeersPorts,
+} from "../../../runtime/stateful/session_peers.ts";
 
 class Counter extends Session {
   count = 0;
@@ -231,5 +236,37 @@ Deno.test("who comes while the run that was to serve him ends is served by the n
   reader.frame(encodeToHome(hello()));
   for (let ms = 0; ms < 1_000 && told.length === 0; ms += 10) await soon(10);
   assert.deepEqual(told, ["welcome"]);
+  reader.broken();
+});
+
+Deno.test("a message that was rejected, since an isolate ended in its handler, is not handed on when other code is waited for in vain (SP3)", () => {
+  const clock = new HandClock(), told: string[] = [];
+  const run = (isSwitching: boolean): PeersRun => ({
+    ...{ shared: null, isOver: false, isSwitching, acknowledge: () => {} },
+    deliver: (event) => void told.push(event.kind === "message" ? `${event.message}` : event.kind),
+  });
+  const peers = new SessionPeers({
+    ...{ clock, newId: () => "b", wake: () => {}, outrun: () => {}, keysOf: (id: string) => [keyOf(id)] },
+    ...{ log: () => {}, secret: new Uint8Array(32), remembered: { refusals: new Map() } },
+  } as unknown as SessionPeersPorts);
+  const a = { kind: "client", id: "a", sent: 0, received: 0, isClosed: false };
+  const opened = { peers: [a], outputs: [], leftBehind: [] } as unknown as Parameters<
+    SessionPeers["opened"]
+  >[1];
+  const events: HandledEvent[] = [];
+  const reader = peers.accept({ send: () => {}, close: () => {} } as unknown as Channel, "client");
+  reader.frame(encodeToHome(hello({ identity: { id: "a", key: keyOf("a") }, epoch: 1 })));
+  peers.noted(opened);
+  peers.opened(1, opened, { ...run(false), deliver: (event) => void events.push(event) });
+  for (const [i, text] of ["kills", "waits"].entries()) {
+    reader.frame(encodeToHome({ kind: "message", sequence: i + 1, received: 0, payload: text }));
+  }
+  assert.equal(events.length, 2);
+  peers.runOver(events[0] ?? null);
+  peers.noted(opened);
+  peers.opened(1, opened, run(true));
+  assert.deepEqual(told, [], "other code is to have them");
+  clock.turn(10_000);
+  assert.deepEqual(told, ["waits"], "which did not come");
   reader.broken();
 });
