@@ -66,18 +66,16 @@ class OpenStep {
     return this.#atWork < (this.step.partsMax ?? Infinity) ? this.#waiting[0] : undefined;
   }
 
-  get hasEnded(): boolean {
-    return this.#outcomes.size === this.step.parts.length;
-  }
-
-  /** Runs the next part. */
-  async run(runs: Runs): Promise<void> {
+  /** Runs the next part; true where it was the last of all to end. */
+  async run(runs: Runs): Promise<boolean> {
     const part = this.#waiting.shift();
-    if (part === undefined) return;
+    if (part === undefined) return false;
     this.#beganMs ??= performance.now();
     this.#atWork++;
     this.#outcomes.set(part, await runPart(this.step, part, runs));
     this.#atWork--;
+    // Asked at once: when the caller goes on another part may have ended, too, and both would be the last.
+    return this.#outcomes.size === this.step.parts.length;
   }
 
   /** R4 */
@@ -109,9 +107,9 @@ export async function runSteps(steps: readonly Step[], runs: Runs): Promise<Outc
       while (running.size < lanes) {
         const next = longest(all);
         if (next === undefined) break;
-        const run = next.run(runs).then(() => {
+        const run = next.run(runs).then((isLast) => {
           running.delete(run);
-          if (!next.hasEnded) return;
+          if (!isLast) return;
           const outcome = next.outcome();
           outcomes.set(next.step, outcome);
           runs.ended(outcome);
