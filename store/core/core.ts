@@ -127,10 +127,10 @@ export class Core {
   /** Tombstones and expiring rows applied since the last collection. */
   readonly mortal: { key: Key; position: Position }[] = [];
   /**
-   * No session that is served here has seen anything elsewhere that is newer (E8): the highest clock that any brought, and
-   * at first that at which this process found the disk.
+   * No session that is served here has seen anything newer, but what stands here (E8): the highest clock that any brought
+   * from elsewhere, or that a row had which stood here and went; and at first that at which this process found the disk.
    */
-  broughtClock: ClockValue = Infinity;
+  seenClock: ClockValue = Infinity;
   /** Rows that stand here outside coverage, in journal order: dropped once the root has them. */
   readonly uncovered: { key: Key; position: Position }[] = [];
   readonly #advanced = new Set<() => void>();
@@ -152,6 +152,7 @@ export class Core {
       nowMs: () => this.wall.nowMs(),
       applied: (row) => this.#applied(row),
       isStale: (row) => this.isStale(row),
+      gone: (row) => this.gone(row),
     });
     this.stale = new StaleRanges((name, value) => this.rows.record(name, value));
     this.coverage = new Coverage((name, value) => this.rows.record(name, value), () => this.rows.head);
@@ -237,6 +238,11 @@ export class Core {
     this.damage.applied(row);
     this.topology.apply(row);
     for (const changed of this.watchers.at(row.key)) changed();
+  }
+
+  /** A row stands here no more: who has seen it must not be shown an older one in its place (E8). */
+  gone({ clock }: Pick<Row, "clock">): void {
+    this.seenClock = Math.max(this.seenClock, clock);
   }
 
   /** Starts over above: nothing is known of the ancestors at these depths. */

@@ -53,6 +53,7 @@ export interface DamagedSite {
   readonly acked: Position;
   count(name: string, by?: number): void;
   uncover(range: Range): void;
+  gone(row: Pick<Row, "clock">): void;
 }
 
 /** What follows at the links. */
@@ -157,6 +158,7 @@ export class Damage implements Healer {
     const judged = dropped.map((key) => ({ key, lost: this.#judge(key) }));
     for (const { key, lost } of judged) {
       this.#lost.set(key, lost);
+      core.gone({ clock: lost.until });
       this.#settle(key, lost);
     }
     for (const place of PLACES) {

@@ -37,7 +37,7 @@ export async function loadState(
   other: (name: string, value: Uint8Array) => boolean,
 ): Promise<number> {
   const state = records.get(RECORD);
-  core.broughtClock = core.clock.last;
+  core.seenClock = core.clock.last;
   if (state === undefined) {
     // What time it is a blank site learns as it joins; the root has nobody to learn it from.
     if (!core.isRoot) core.wall.resume(0);
@@ -76,7 +76,7 @@ export async function loadState(
     if (!core.damage.restore(name, value)) other(name, value);
   }
   await core.damage.loaded((key) => core.ports.storage.get(key));
-  core.broughtClock = core.clock.last;
+  core.seenClock = core.clock.last;
   await loadRows(core);
   const next = decodeJson(records.get("numbers") ?? null);
   return typeof next === "number" ? next : 0;

@@ -51,6 +51,7 @@ export class Rows {
   readonly #nowMs: () => number;
   readonly #applied: (row: Row) => void;
   readonly #isStale: (row: Row) => boolean;
+  readonly #gone: (row: Pick<Row, "clock">) => void;
   #head: Position = 0;
   #committedHead: Position = 0;
   #active = new Map<Key, Row | null>();
@@ -71,6 +72,8 @@ export class Rows {
       applied: (row: Row) => void;
       /** Whether a row counts for nothing (stale.ts). */
       isStale?: (row: Row) => boolean;
+      /** Hears of a row that stood here and does so no more, with nothing that it is a part of in its place. */
+      gone?: (row: Pick<Row, "clock">) => void;
     },
   ) {
     this.#storage = o.storage;
@@ -78,6 +81,7 @@ export class Rows {
     this.#nowMs = o.nowMs;
     this.#applied = o.applied;
     this.#isStale = o.isStale ?? (() => false);
+    this.#gone = o.gone ?? (() => {});
   }
 
   get head(): Position {
@@ -113,6 +117,7 @@ export class Rows {
   apply(old: Row | undefined, incoming: Incoming, source?: SiteId): boolean {
     const found = this.#over(incoming.key, old);
     const before = found !== undefined && this.#isStale(found) ? undefined : found;
+    if (found !== before && found !== undefined) this.#gone(found);
     const winner = before === undefined ? incoming : this.#winner(before, incoming);
     this.#clock.merge(incoming.clock);
     if (winner === before) return false;
@@ -174,9 +179,10 @@ export class Rows {
   }
 
   /** Removes a row without trace. */
-  drop(key: Key): void {
-    this.#active.set(key, null);
-    this.#sources.delete(key);
+  drop(row: Pick<Row, "key" | "clock">): void {
+    this.#active.set(row.key, null);
+    this.#sources.delete(row.key);
+    this.#gone(row);
   }
 
   #over(key: Key, stored: Row | undefined): Row | undefined {

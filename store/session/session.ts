@@ -16,8 +16,8 @@
  * E7  What it takes in of another token (`see`) is added to what it has touched, also to what it touched while that was
  *     waited for: it stays one session, and whatever is under way in it is part of its next token.
  * E8  Where nobody above can be asked, a read by key is answered with what was written here or below, if that is newer
- *     than whatever sessions have brought from elsewhere (core.broughtClock): none of them has seen a newer one. What was
- *     seen here at a fetch would have replaced it.
+ *     than whatever sessions have brought from elsewhere, and than whatever stood here and went (core.seenClock): none of
+ *     them has seen a newer one. A sum may lack what was seen of it, however new it is: it is no such answer.
  */
 import {
   type AttachedSession,
@@ -37,7 +37,7 @@ import type { ArrivingSession } from "./handoff.ts";
 import { sourceLost } from "../core/lost.ts";
 import type { Key } from "../model/key.ts";
 import { BOUNDED_ROWS, CLOCK_AHEAD_MS_MAX, WAIT_MS_MAX } from "../model/limits.ts";
-import { contribute } from "../model/merge.ts";
+import { contribute, isMerge } from "../model/merge.ts";
 import { judgeOld } from "./old_writes.ts";
 import type { WrittenAt } from "../core/owed.ts";
 import { pointRange, type Range } from "../model/range.ts";
@@ -116,7 +116,7 @@ export class StoreSession implements AttachedSession {
     this.carried = { rows: arrival.rows, bytes: arrival.bytes };
     // What stood here on arrival stands for what the session saw elsewhere: the answer depends on it.
     if (arrival.how !== "new" && arrival.how !== "same") {
-      this.#core.broughtClock = Math.max(this.#core.broughtClock, identity.clock);
+      this.#core.seenClock = Math.max(this.#core.seenClock, identity.clock);
       this.#highest = this.#path.at(-1) ?? 0;
       this.#clock = Math.max(this.#clock, this.#core.clock.last);
     }
@@ -174,7 +174,7 @@ export class StoreSession implements AttachedSession {
     });
     this.#sequence = Math.max(this.#sequence, token.sequence);
     this.#cameWith = Math.max(this.#cameWith, clock);
-    if (arrival.how !== "same") core.broughtClock = Math.max(core.broughtClock, clock);
+    if (arrival.how !== "same") core.seenClock = Math.max(core.seenClock, clock);
     // What came from here may not be on disk yet: another session of this site has it from a request that runs.
     this.#highest = Math.max(this.#highest, this.#path.at(-1) ?? 0);
     this.#clock = Math.max(this.#clock, clock, arrival.how === "same" ? 0 : core.clock.last);
@@ -213,7 +213,7 @@ export class StoreSession implements AttachedSession {
     const rows = await core.rows.lock.run(() => lookUpTo(core, keys, bytesMax));
     const isKnown = (row: Row | undefined, i: number) =>
       core.coverage.has(keys[i] as Key) ||
-      (row !== undefined && row.known >= core.depth && row.clock > core.broughtClock);
+      (row !== undefined && row.known >= core.depth && row.clock > core.seenClock && !isMerge(row.value));
     core.damage.assertKeys(keys);
     if (!rows.every(isKnown)) return null;
     this.#assertNotLost();

@@ -92,7 +92,7 @@ export class Collector {
           continue;
         }
         bytes += row.key.length + (row.value?.length ?? 0);
-        this.#drop(row.key);
+        this.#drop(row);
       }
       core.uncovered.sort((a, b) => a.position - b.position);
       core.count("evicted");
@@ -107,7 +107,7 @@ export class Collector {
     return core.rows.lock.run(async () => {
       const { seen } = await core.rows.list(range, 0, false);
       const stale = seen.filter((row) => core.isStale(row));
-      for (const row of stale) core.rows.drop(row.key);
+      for (const row of stale) core.rows.drop(row);
       core.stale.remove(range);
       core.count("stale_evicted", stale.length);
       core.wake();
@@ -115,9 +115,9 @@ export class Collector {
     });
   }
 
-  #drop(key: Key): void {
-    this.#core.rows.drop(key);
-    this.#core.pending.remove(key);
+  #drop(row: Row): void {
+    this.#core.rows.drop(row);
+    this.#core.pending.remove(row.key);
   }
 
   // ── Collection ──
@@ -133,7 +133,7 @@ export class Collector {
       const rows = await core.rows.lookup(settled.map((entry) => entry.key));
       for (const row of rows) {
         if (row === undefined || core.coverage.covers(row.key)) continue;
-        if (core.pending.get(row.key) === undefined) this.#drop(row.key);
+        if (core.pending.get(row.key) === undefined) this.#drop(row);
       }
     });
   }
@@ -172,7 +172,7 @@ export class Collector {
       const may = (row.value === null || expired) && row.position <= fedUpTo && core.isCollectable(row) &&
         !core.isPendingToParent(row);
       if (may && this.#noteFloor(row)) {
-        this.#drop(row.key);
+        this.#drop(row);
         core.collectedTo = Math.max(core.collectedTo, row.position);
         core.count("collected");
       } else later.push({ key: row.key, position: row.position });

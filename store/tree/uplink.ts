@@ -40,7 +40,7 @@ import type { SiteId } from "../model/ports.ts";
 import { common, overlap, pointRange, type Range, WHOLE } from "../model/range.ts";
 import { Resync } from "./resync.ts";
 import type { Frozen } from "../rows/rows.ts";
-import { type ClockValue, type Position, type ReplicaNumber, unixMs } from "../model/row.ts";
+import { type ClockValue, type Position, type ReplicaNumber, type Row, unixMs } from "../model/row.ts";
 import { Stager } from "../core/stager.ts";
 import { encodeJson, keptKey, ROOT_ONLY_RANGE, SYSTEM_RANGE } from "../members/topology.ts";
 import { broughtAlong, isParentKnown, isSaidEnough } from "../change/moving.ts";
@@ -272,7 +272,7 @@ export class Uplink {
       return this.connect();
     }
     core.uncover(WHOLE);
-    for (const { key } of seen) if (core.pending.get(key) === undefined) this.#drop(key);
+    for (const row of seen) if (core.pending.get(row.key) === undefined) this.#drop(row);
     const before = core.replica, known = core.via[0]?.top ?? 0, whole = isParentKnown(core);
     core.rootFloor = Math.max(core.rootFloor, core.down[0] ?? 0);
     core.replica = welcome.replica;
@@ -298,12 +298,12 @@ export class Uplink {
     const core = this.#core;
     core.uncover(range);
     const { seen } = await core.rows.list(common(range, SYSTEM_RANGE), 0, false);
-    for (const row of seen) if (!core.isPendingToParent(row)) this.#drop(row.key);
+    for (const row of seen) if (!core.isPendingToParent(row)) this.#drop(row);
   }
 
-  #drop(key: Key): void {
-    this.#core.rows.drop(key);
-    this.#core.pending.remove(key);
+  #drop(row: Row): void {
+    this.#core.rows.drop(row);
+    this.#core.pending.remove(row.key);
   }
 
   // ── Push ──
@@ -538,7 +538,7 @@ export class Uplink {
     for (const row of seen) {
       if (fetched.has(row.key) || (core.isPendingToParent(row) && !core.isCollectable(row))) continue;
       core.topology.apply({ ...row, value: null });
-      this.#drop(row.key);
+      this.#drop(row);
     }
     core.takes(core.depth - 1, rows);
     core.cover(range);
