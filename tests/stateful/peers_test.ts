@@ -25,6 +25,10 @@ Deno.test("peers hear what one uninterrupted run says, once and in order, whatev
   }
 });
 
+Deno.test("what a timer says that a clock left for the end of a run is heard before the run is judged", async () => {
+  assert.deepEqual((await inMacrotask(() => runSeed("90005444"))).wrong, []);
+});
+
 Deno.test("peers outlive a channel that breaks, and a home that dies, with any frame", async () => {
   const quiet = {
     ...{

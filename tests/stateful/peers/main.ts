@@ -1,13 +1,17 @@
-/** Many seeds: `deno run -A tests/stateful/peers/main.ts --seeds 10000 [--seed NAME]`. */
+/** Many seeds: `deno run -A tests/stateful/peers/main.ts --seeds 10000 [--first N] [--seed NAME]`. */
 import { parseArgs } from "node:util";
 import { inMacrotask } from "../../functions/sessions/turn/run.ts";
 import { runSeed } from "./run.ts";
 
 const { values } = parseArgs({
-  options: { seeds: { type: "string", default: "1000" }, seed: { type: "string" } },
+  options: {
+    seeds: { type: "string", default: "1000" },
+    first: { type: "string", default: "0" },
+    seed: { type: "string" },
+  },
 });
 const seeds = values.seed === undefined
-  ? Array.from({ length: Number(values.seeds) }, (_, i) => `${i}`)
+  ? Array.from({ length: Number(values.seeds) }, (_, i) => `${Number(values.first) + i}`)
   : [values.seed];
 const probes: Record<string, number> = {};
 let wrong = 0;

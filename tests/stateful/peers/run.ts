@@ -58,6 +58,8 @@ const OPS: readonly Op[] = [
 ];
 /** Longer than a host waits for a welcome. */
 const PEACE_MS = 13_000;
+/** What timers have sent by then arrives within this. */
+const LAST_MS = 1_000;
 
 export function drawPlan(draws: Draws): Plan {
   const every = (chance: number, least: number, most: number) =>
@@ -126,6 +128,9 @@ class Simulation implements Net {
     this.#faults();
     this.world.at(plan.spanMs, () => this.#calm());
     this.world.runUntil(plan.spanMs + PEACE_MS);
+    // A clock that was set may have left a timer for any time: what that says is not to be cut off by the end of the run.
+    for (const home of this.#homes) home.stopTimers();
+    this.world.runUntil(plan.spanMs + PEACE_MS + LAST_MS);
     const { graceMs, outboxBytesMax } = plan;
     const { ledger, length, probes, commits } = this.log;
     const wrong = check({ ledger, hosts: this.hosts, logged: length, graceMs, outboxBytesMax });

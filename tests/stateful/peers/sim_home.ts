@@ -145,6 +145,7 @@ export class SimHome {
   readonly #backlog: (() => void)[] = [];
   #skewMs = 0;
   readonly #timers = new Map<string, number>();
+  #isTimeless = false;
   /** In whose handler the isolate was killed. */
   #culprit: PeerInput | null = null;
 
@@ -382,6 +383,7 @@ export class SimHome {
   }
 
   #timer(name: string, dueMs: number | null): void {
+    if (this.#isTimeless) return;
     if (dueMs === null) return void this.#timers.delete(name);
     this.#timers.set(name, dueMs);
     const life = this.#life;
@@ -391,6 +393,12 @@ export class SimHome {
       this.#undone.set(number, null);
       this.#loop?.deliver(1, { kind: "timer", name, dueMs, number, storeClock: 0 });
     });
+  }
+
+  /** None is called any more. */
+  stopTimers(): void {
+    this.#isTimeless = true;
+    this.#timers.clear();
   }
 
   // ── Commits ──

@@ -1,12 +1,16 @@
-/** Many seeds of the executor's random programs: `deno run -A tests/functions/sessions/turn/main.ts --seeds 10000 [--seed NAME]`. */
+/** Many seeds of the executor's random programs: `deno run -A tests/functions/sessions/turn/main.ts --seeds 10000 [--first N] [--seed NAME]`. */
 import { parseArgs } from "node:util";
 import { inMacrotask, runSeed } from "./run.ts";
 
 const { values } = parseArgs({
-  options: { seeds: { type: "string", default: "1000" }, seed: { type: "string" } },
+  options: {
+    seeds: { type: "string", default: "1000" },
+    first: { type: "string", default: "0" },
+    seed: { type: "string" },
+  },
 });
 const seeds = values.seed === undefined
-  ? Array.from({ length: Number(values.seeds) }, (_, i) => `${i}`)
+  ? Array.from({ length: Number(values.seeds) }, (_, i) => `${Number(values.first) + i}`)
   : [values.seed];
 const probes: Record<string, number> = {};
 let wrong = 0;
