@@ -335,6 +335,8 @@ class Simulation {
   async #comeBack(): Promise<void> {
     const draws = this.#draws.fork("those who come back");
     if (!draws.chance(COME_BACK_CHANCE) || this.#open > 0) return;
+    // Of one that nobody has asked by now there is nothing to ask again for: what is asked below is not old.
+    const old = this.#names.map((name) => ({ name, request: [...this.#answered.get(keyOf(name)) ?? []][0] }));
     await this.#world.run(this.#world.nowMs + ANSWER_KEPT_MS);
     // Checkpoints take along what is not too old.
     for (const [i, name] of this.#names.entries()) {
@@ -344,10 +346,7 @@ class Simulation {
       }
     }
     await this.#until(() => this.#open === 0);
-    for (const name of this.#names) {
-      const [request] = this.#answered.get(keyOf(name)) ?? [];
-      if (request !== undefined) this.#repeat(draws, name, request);
-    }
+    for (const { name, request } of old) if (request !== undefined) this.#repeat(draws, name, request);
     await this.#until(() => this.#open === 0);
     if (this.#open > 0) this.#complain("liveness", `${this.#open} who came back are not answered`);
   }
