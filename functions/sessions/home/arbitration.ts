@@ -12,6 +12,9 @@
  * AB3  This site says of the arbiter's steps those that the arbiter's disk has (`position`). The disk of logs, which is
  *      written beside it, may have one more: who was told of that, and said so after a power cut, would prove that the
  *      arbiter's disk went back, which it did not.
+ * AB4  Nor does the arbiter's disk ever have two steps that this site's disk of logs has not heard of: that one would be
+ *      taken for an older copy, and nothing of it would be given out any more. So each process has it hear of the last
+ *      step that it has found before it makes its own first one: the process before may have died between the two disks.
  */
 import type { Clock, Random, SiteId, Storage } from "../../../store/model/ports.ts";
 import { Arbiter } from "./arbiter.ts";

@@ -113,13 +113,21 @@ export function check(history: History, excused: Excused): Violation[] {
   };
   checkMessages(history, messages, { say, excused, isDeceived });
   for (const [peer, given] of history.given) {
+    let other: string | null = null;
     for (const { sequence, text } of given) {
       const wanted = told.get(peer)?.[sequence - 1], [, state = ""] = text.split(" ");
-      if (wanted === text) continue;
+      if (wanted === text) {
+        if (other !== null) {
+          say("contradicted", `${peer}, who ${history.unsure.why(peer)}, goes on with ${text} after ${other}`);
+          break;
+        }
+        continue;
+      }
       const why = history.unsure.why(peer);
       if (isDeceived(state)) excused("a host alone was believed, and held back the end");
       else if (why !== null && !history.ledger.isReleased(state)) {
         excused(`told ahead, and the host ${why}`);
+        other = text;
       } else {
         say("contradicted", `${peer} was told ${text} as ${sequence}, and it is ${wanted}`);
         break;

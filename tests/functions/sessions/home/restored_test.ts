@@ -119,6 +119,39 @@ Deno.test("no site is told of a step that the arbiter's disk may not have (AB3)"
   assert.ok((await all.of(opening)).epoch > 0);
 });
 
+Deno.test("a root that dies again and again as its arbiter has written a step keeps its disk of logs (AB4)", async () => {
+  for (const missing of [[], [2]]) { // the arbiter is sure at its first step, or is not
+    let deaths = 0;
+    const all: Cluster = await Cluster.start(3, 0, {
+      arbiterStorage: (storage, site) => ({
+        ...storage,
+        commit: async (commit) => {
+          await storage.commit(commit);
+          if (deaths === 0) return;
+          deaths--;
+          site.crash(false);
+        },
+      }),
+    });
+    await all.of((await all.home(0, "x")).commit(commitOf("r1")));
+    await all.pass(1_000);
+    const { disk } = all.homes(0).status();
+    for (const at of missing) all.site(at).crash(false);
+    for (let death = 1; death <= 3; death++) {
+      deaths = 1;
+      for (let tries = 0; tries < 10 && all.site(0).isUp; tries++) {
+        all.homes(1).open(name(`y${death}`), "v1").catch(() => {});
+        await all.pass(5_000);
+      }
+      assert.equal(all.site(0).isUp, false, `death ${death}`);
+      await all.site(0).start();
+    }
+    await all.pass(HEARD_MS_MAX + 1_000);
+    assert.equal(all.homes(0).status().disk, disk);
+    assert.deepEqual(logOf((await all.open(0, "x")).log), ["r1"]);
+  }
+});
+
 Deno.test("what the store has lost the arbiter and the disk of logs have lost: names are put on record anew (AB2)", async () => {
   const all = await Cluster.start(3, 1);
   await all.of((await all.home(1, "x")).commit(commitOf("r1")));
