@@ -2,6 +2,7 @@
  * Admin paths of stateful sessions: the list is the arbiter's, at the root; what one of them does is asked of its home.
  */
 import { HomeError, type HomeRow, type StatefulName } from "../../functions/sessions/home/mod.ts";
+import { isLeftBehind } from "../../functions/sessions/log/host_owners.ts";
 import { Problem, problemResponse } from "../gateway/problem.ts";
 import { forgetEnded, sessionPath } from "./ended_sessions.ts";
 import { HOMES_ASKED_MAX, mendingRoutes, nameIn } from "./session_mending.ts";
@@ -21,7 +22,7 @@ const summaryOf = ({ name, site, epoch, owners, version, ended }: HomeRow) => ({
   ...name,
   home: site,
   epoch,
-  owners: owners.map((owner) => owner.site),
+  owners: owners.filter((owner) => !isLeftBehind(owner)).map((owner) => owner.site),
   version,
   ended,
 });

@@ -228,10 +228,11 @@ export class HostedPeers implements RunPeers {
     const run = this.#session.run;
     if (run === null) return;
     if (this.#peers === null) this.noted(opened); // HP5
-    // Also where all of them have gone again: they are on record, and are to be waited for no more.
-    const peers = (run.shared?.hosts.asked.length ?? 0) > 0 ? this.#here() : this.#peers;
-    this.#opened = run;
     const { epoch, hosts: { leftBehind } } = run.home;
+    // Also where all of them have gone again: they are on record, and are to be waited for no more.
+    const onRecord = leftBehind.length + (run.shared?.hosts.asked.length ?? 0);
+    const peers = onRecord > 0 ? this.#here() : this.#peers;
+    this.#opened = run;
     peers?.opened(epoch, { ...opened, leftBehind }, run);
     this.#findOrigin(run);
     this.#forgetUnused();

@@ -39,6 +39,8 @@ export interface PeersRun {
   readonly isSwitching: boolean;
   deliver(event: HandledEvent): void;
   acknowledge(outputs: Readonly<Record<string, number>>): void;
+  /** Somebody is attached no more, as all owners know. */
+  detached(peer: string): void;
 }
 
 /** What is needed of the session and its site. */
@@ -175,6 +177,7 @@ export class SessionPeers {
     this.#acknowledged = {};
     const toPeers = outputs.filter(({ to }) => this.#ids.has(to));
     this.#home.opened({ epoch, peers, outputs: toPeers, leftBehind, ...ahead });
+    for (const peer of leftBehind) if (!peers.some(({ id }) => id === peer)) run.detached(peer);
     this.#killed = null;
   }
 
@@ -211,7 +214,11 @@ export class SessionPeers {
     const toPeers = outputs.filter(({ to }) => this.#ids.has(to));
     if (ended.length === 0 && toPeers.length === 0 && this.#logs === null) return;
     this.#home.released({ done: ended, outputs: toPeers, entry });
-    for (const { event } of ended) if (event.kind === "detach") this.#ids.delete(event.peer);
+    for (const { event } of ended) {
+      if (event.kind !== "detach") continue;
+      this.#ids.delete(event.peer);
+      this.#run?.detached(event.peer);
+    }
   }
 
   /** The run is over, and another may follow here. `killed`: the next one is told a rejection in its place. */

@@ -268,6 +268,11 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     isolate.deliver(channel, { ...event, number, storeClock });
   }
 
+  /** Somebody is attached no more, as all owners know. */
+  detached(peer: string): void {
+    this.home.hosts.gone(peer);
+  }
+
   /** Peers have these outputs. */
   acknowledge(outputs: Readonly<Record<string, number>>): void {
     if (this.#over === null) this.#at?.isolate.acknowledge(this.#at.channel, { outputs, effects: 0 });

@@ -24,7 +24,7 @@ import type { Arbiter } from "./arbiter.ts";
 import { lastEpochOf, lastOf, type LogState, type Reply, type RowState, type SiteAsk } from "../log/asks.ts";
 import type { Asking } from "../log/exchange.ts";
 import { asError } from "../log/group_commit.ts";
-import { disksOf, hostOwner, hostsAreEnough, hostsOf } from "../log/host_owners.ts";
+import { disksOf, hostsAreEnough, isClient } from "../log/host_owners.ts";
 import { NAMES_SETTLED_AT_ONCE, RECALL_MS_MAX } from "../log/limits.ts";
 import { keyOf } from "../log/name.ts";
 
@@ -121,7 +121,7 @@ export function rowOfLogs(
     .toSorted((a, b) => b.config - a.config)[0];
   const last = told !== undefined && told.config >= (row?.config ?? 0) ? told : row;
   // Hosts may have been told what no disk has.
-  const hosts = hostsOf(last?.owners ?? []).map(hostOwner);
+  const hosts = (last?.owners ?? []).filter(isClient);
   return {
     site: best.site,
     epoch,

@@ -130,12 +130,14 @@ export interface OpenedSession {
 export interface HomeHosts {
   /** Those that were asked when it was opened. */
   readonly asked: readonly string[];
-  /** Those that were to be asked, and it was opened without: they are no peers of it any more. */
+  /** Those that it, or a home before it, was to ask and was opened without: they are no peers of it any more. */
   readonly leftBehind: readonly string[];
   /** A host has the log up to an entry: it is to be on record. False: there are as many as there may be. */
   has(host: string, through: number): boolean;
   /** It can't be reached, or holds no more: it is to be on record no longer. */
   drop(host: string): void;
+  /** All owners know that it is no peer of the session: that it was left behind need not be on record any more. */
+  gone(host: string): void;
   /** Something leaves to a host that is ahead, with the log up to an entry. */
   told(host: string, through: number): void;
   /** Whether it may be told what the disks do not have yet. */

@@ -12,7 +12,8 @@
  * HO4  Hosts change like disks, through the arbiter only; and none leaves the record before the disks that stay, and
  *      with one disk alone the hosts that stay, have all that it was told.
  * HO8  Where an operator opens it without hosts that do not come back, these are left behind: off the record, and no
- *      peers of it any more. What they hold is never taken.
+ *      peers of it any more. What they hold is never taken. On record is that they were, until all owners know that they
+ *      are no peers: a home that follows would go on with them as if they had been told what it knows.
  */
 import type { HomeHosts, Owner } from "./api.ts";
 import type { LogPiece } from "./log_copy.ts";
@@ -21,14 +22,24 @@ import type { LogPiece } from "./log_copy.ts";
 export const HOSTS_MAX = 64;
 const MARK = "@";
 
-export const isHost = ({ site }: Owner): boolean => site.startsWith(MARK);
-export const hostOwner = (host: string): Owner => ({ site: MARK + host, disk: 0 });
-export const hostsOf = (owners: readonly Owner[]): string[] =>
-  owners.filter(isHost).map(({ site }) => site.slice(MARK.length));
-export const disksOf = (owners: readonly Owner[]): Owner[] => owners.filter((owner) => !isHost(owner));
+/** In place of a disk's number: it holds the log, or was left behind (HO8). */
+const HOLDS = 0, LEFT_BEHIND = 1;
+
+/** One that holds the log, or was left behind. */
+export const isClient = ({ site }: Owner): boolean => site.startsWith(MARK);
+export const isLeftBehind = (owner: Owner): boolean => isClient(owner) && owner.disk === LEFT_BEHIND;
+export const isClientDisk = (disk: number): boolean => disk === HOLDS || disk === LEFT_BEHIND;
+export const hostOwner = (host: string): Owner => ({ site: MARK + host, disk: HOLDS });
+const leftOwner = (host: string): Owner => ({ site: MARK + host, disk: LEFT_BEHIND });
+const clientsOf = (owners: readonly Owner[], as: number): string[] =>
+  owners.filter((owner) => isClient(owner) && owner.disk === as).map(({ site }) => site.slice(MARK.length));
+export const hostsOf = (owners: readonly Owner[]): string[] => clientsOf(owners, HOLDS);
+/** HO8 */
+export const leftBehindOf = (owners: readonly Owner[]): string[] => clientsOf(owners, LEFT_BEHIND);
+export const disksOf = (owners: readonly Owner[]): Owner[] => owners.filter((owner) => !isClient(owner));
 
 const recordedOf = (owners: readonly Owner[]): ReadonlySet<string> =>
-  owners.some(isHost) ? new Set(hostsOf(owners)) : NONE;
+  owners.some(isClient) ? new Set(hostsOf(owners)) : NONE;
 
 /** HO3: hosts on record have all that was ever released. */
 export const hostsAreEnough = (owners: readonly Owner[]): boolean =>
@@ -64,6 +75,8 @@ export class HostOwners implements HomeHosts {
   #has: Map<string, number> | null = null;
   /** The last entry that each of those on record may have (HO4). */
   #told: Map<string, number> | null = null;
+  /** HO8: of those left behind, the ones that may be peers yet. */
+  readonly #left: Set<string>;
 
   readonly asked: readonly string[];
   readonly leftBehind: readonly string[];
@@ -89,7 +102,9 @@ export class HostOwners implements HomeHosts {
     this.#isSingle = this.#isSingleNext = disksOf(recorded).length <= 1;
     this.asked = has === null || has.size === 0 ? NOBODY : [...has.keys()];
     const isBlank = this.#recorded.size === 0;
-    this.leftBehind = isBlank ? NOBODY : [...this.#recorded].filter((host) => !has?.has(host));
+    const missing = isBlank ? NOBODY : [...this.#recorded].filter((host) => !has?.has(host));
+    this.leftBehind = isBlank ? leftBehindOf(recorded) : [...leftBehindOf(recorded), ...missing];
+    this.#left = new Set(this.leftBehind);
     for (const host of this.#recorded) {
       const through = has?.get(host);
       if (through === undefined) continue;
@@ -109,6 +124,7 @@ export class HostOwners implements HomeHosts {
 
   /** A host has the log up to an entry; false: there are as many as there may be. */
   has(host: string, through: number): boolean {
+    if (this.#left.has(host)) return false;
     const all = this.#has ??= new Map();
     const before = all.get(host);
     if (before === undefined && all.size >= HOSTS_MAX) return false;
@@ -132,6 +148,11 @@ export class HostOwners implements HomeHosts {
   /** It can't be reached, or holds no more: it is to be on record no longer. */
   drop(host: string): void {
     if (this.#has?.delete(host)) this.#home?.advanced();
+  }
+
+  /** It is no peer of the session any more, as all owners know (HO8). */
+  gone(host: string): void {
+    if (this.#left.delete(host)) this.#home?.advanced();
   }
 
   /** HO1 */
@@ -158,7 +179,8 @@ export class HostOwners implements HomeHosts {
    * @param kept up to this entry the disks that stay have the log (HO4).
    */
   wanted({ released, kept, disks }: { released: number; kept: number; disks: number }): Owner[] | null {
-    if (this.#has === null && this.#recorded.size === 0) return [];
+    if (this.#has === null && this.#recorded.size === 0 && this.#left.size === 0) return [];
+    const left = [...this.#left].map(leftOwner);
     const isSingle = this.#isSingleNext = disks <= 1, before = Math.max(released, this.#floor);
     const ready = [...this.#has ?? []]
       .filter(([host, through]) =>
@@ -168,14 +190,14 @@ export class HostOwners implements HomeHosts {
     const fresh = ready.filter((host) => !stay.has(host));
     for (;;) {
       // Who is on record has its place; who comes has what is left of them.
-      const hosts = [...stay, ...fresh.slice(0, HOSTS_MAX - stay.size)];
+      const hosts = [...stay, ...fresh.slice(0, HOSTS_MAX - stay.size - left.length)];
       // HO4: with one disk whoever stays may be all that an opening finds, also who stays for what it was told itself.
       const others = isSingle ? hosts.map((host) => this.#has?.get(host) ?? 0) : [];
       const least = Math.min(kept, ...others);
       const bound = [...this.#recorded].filter((host) =>
         !stay.has(host) && (this.#told?.get(host) ?? 0) > least
       );
-      if (bound.length === 0) return hosts.map(hostOwner);
+      if (bound.length === 0) return [...hosts.map(hostOwner), ...left];
       // HO3: beside more disks others were told what these may lack.
       if (isSingle && !this.#isSingle) return null;
       for (const host of bound) stay.add(host);

@@ -27,7 +27,7 @@ import {
   STATE_PARTS_MAX,
   VERSION_BYTES_MAX,
 } from "./limits.ts";
-import { HOSTS_MAX, isHost } from "./host_owners.ts";
+import { HOSTS_MAX, isClient, isClientDisk } from "./host_owners.ts";
 import { isName } from "./name.ts";
 import type { StateMark } from "./state_parts.ts";
 
@@ -379,11 +379,11 @@ export const writeOwners = (w: Writer, owners: readonly Owner[]): Writer =>
 export function readOwners(r: Reader): Owner[] {
   const owners = r.list(() => ({ site: r.text(), disk: r.uint() }));
   const sites = new Set(owners.map(({ site }) => site));
-  const hosts = owners.filter(isHost);
+  const hosts = owners.filter(isClient);
   if (owners.length - hosts.length > F_MAX + 1 || sites.size !== owners.length) {
     throw new CodecError(`a log has ${owners.length} owners: expected up to ${F_MAX + 1}, each site once`);
   }
-  if (hosts.length > HOSTS_MAX || hosts.some(({ disk }) => disk !== 0)) {
+  if (hosts.length > HOSTS_MAX || !hosts.every(({ disk }) => isClientDisk(disk))) {
     throw new CodecError(`a log has ${hosts.length} hosts: expected up to ${HOSTS_MAX}, without a disk`);
   }
   return owners;

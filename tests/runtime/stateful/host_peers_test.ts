@@ -242,7 +242,7 @@ Deno.test("who comes while the run that was to serve him ends is served by the n
 Deno.test("a message that was rejected, since an isolate ended in its handler, is not handed on when other code is waited for in vain (SP3)", () => {
   const clock = new HandClock(), told: string[] = [];
   const run = (isSwitching: boolean): PeersRun => ({
-    ...{ shared: null, isOver: false, isSwitching, acknowledge: () => {} },
+    ...{ shared: null, isOver: false, isSwitching, acknowledge: () => {}, detached: () => {} },
     deliver: (event) => void told.push(event.kind === "message" ? `${event.message}` : event.kind),
   });
   const peers = new SessionPeers({

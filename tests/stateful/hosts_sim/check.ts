@@ -118,7 +118,10 @@ export function check(history: History, excused: Excused): Violation[] {
       const wanted = told.get(peer)?.[sequence - 1], [, state = ""] = text.split(" ");
       if (wanted === text) {
         if (other !== null) {
-          say("contradicted", `${peer}, who ${history.unsure.why(peer)}, goes on with ${text} after ${other}`);
+          say(
+            "contradicted",
+            `${peer} is told ${text} after ${other}, and was to begin anew: it ${history.unsure.why(peer)}`,
+          );
           break;
         }
         continue;

@@ -1,6 +1,12 @@
 /** Openings of stateful sessions that clients hold the log of (functions/sessions/log/hosts_asked.ts). */
 import { strict as assert } from "node:assert";
-import { HostOwners, HOSTS_MAX, hostsOf } from "../../../../functions/sessions/log/host_owners.ts";
+import {
+  HostOwners,
+  HOSTS_MAX,
+  hostsOf,
+  isClient,
+  leftBehindOf,
+} from "../../../../functions/sessions/log/host_owners.ts";
 import { HomeError } from "../../../../functions/sessions/home/mod.ts";
 import type { HostAnswer, HostsPort } from "../../../../functions/sessions/log/hosts_asked.ts";
 import type { LogCopy } from "../../../../functions/sessions/log/asks.ts";
@@ -167,8 +173,38 @@ Deno.test("an operator opens a session without a client: it is left behind, and 
   assert.equal(home.hosts.isAhead("c2"), false);
   await all.of(home.settled());
   await all.pass(300);
+  assert.deepEqual(await leftBehind(all), [["c2"], ["c2"]]);
+  home.hosts.gone("c2");
+  await all.pass(300);
+  assert.deepEqual(await leftBehind(all), [[], []]);
+});
+
+/** Who is on record as left behind, and all clients that are on record at all. */
+async function leftBehind(all: Cluster): Promise<readonly [readonly string[], readonly string[]]> {
   const [row] = await all.of(all.homes(0).rows({ limit: 1 }));
-  assert.ok(row?.owners.every(({ site }) => site !== "@c2"));
+  const clients = (row?.owners ?? []).filter(isClient);
+  return [leftBehindOf(clients), clients.map(({ site }) => site.slice(1)).filter((id) => id !== "c1")];
+}
+
+Deno.test("a client that was left behind is none of the next home's either, which asks nobody for it (HO8)", async () => {
+  const { all, clients, copy } = await started(0, ["c2"]);
+  await lost(all, false);
+  void all.site(1).start();
+  await all.pass(300);
+  const forced = (await all.of(all.homes(1).open(name("x"), "v1", true))).start([]);
+  await all.of(forced.settled()); // off the record, and not known yet to be no peer
+  all.site(1).crash(false);
+  void all.site(1).start();
+  await all.pass(300);
+  clients.asked.splice(0);
+  clients.logs.set("c2", further(copy, 3));
+  const home = (await all.open(1, "x")).start([]);
+  assert.deepEqual([clients.asked, home.hosts.asked, home.hosts.leftBehind], [[], [], ["c2"]]);
+  assert.equal(home.hosts.has("c2", 1), false);
+  await all.of(home.settled());
+  home.hosts.gone("c2");
+  await all.pass(300);
+  assert.deepEqual(await leftBehind(all), [[], []]);
 });
 
 /** What a client holds that was told ahead of all disks. */
@@ -200,6 +236,8 @@ Deno.test("a client that was left behind counts no more, though its home dies be
   assert.deepEqual([home.hosts.asked, home.hosts.leftBehind], [[], ["c1"]]);
   assert.equal(home.hosts.isAhead("c1"), false);
   await all.of(home.settled());
+  await all.pass(300);
+  home.hosts.gone("c1");
   await all.pass(300);
   const [row] = await all.of(all.homes(0).rows({ limit: 1 }));
   assert.deepEqual(row?.owners.map(({ site }) => site), ["s1"]);
