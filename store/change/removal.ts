@@ -7,7 +7,8 @@
  *
  * R1  The end that the root writes is the stable clock that the site's whole branch had pushed: what the site told
  *     up to there is in the root's journal (PROTOCOL I4), whatever its parent has lost. An incarnation that the
- *     root has not heard of is ended by the parent that enrolled it.
+ *     root has not heard of is ended by the parent that enrolled it. Of one that was drained before (members.ts A1) the
+ *     root has all that it ever told, whatever else its branch lacks: that is its end.
  * R2  A child counts in its parent's stable clock until the end of its incarnation is a row there (I8).
  * R3  A disk of a removed site is not taken: meanwhile others have collected what its rows may need (I9), and its
  *     sessions were told of a loss. A blank one is.
@@ -68,7 +69,10 @@ export class Removals {
       if (children.size > 0) return { kind: "has_children", children: [...children].sort() };
       const ends = new Set([...living, ...record === undefined ? [] : [record.number]]);
       const stable = topology.succession.bound(this.#branchStable([...ends][0] ?? 0));
-      for (const number of ends) await this.#end(number, topology.recordedEnd(number) ?? stable);
+      for (const number of ends) {
+        const told = Math.max(stable, topology.announced(number));
+        await this.#end(number, topology.recordedEnd(number) ?? told);
+      }
       await this.#write(siteKey(id), null);
       await this.#write(removedKey(id), { atMs: core.wall.nowMs() });
       return { kind: "removed", stable };

@@ -296,7 +296,12 @@ export class Topology {
 
   /** Whether all that an incarnation had told its sessions up to a clock has come here, as it said itself. */
   hasAnnounced(number: ReplicaNumber, clock: ClockValue): boolean {
-    return clock <= (this.#announced.get(number) ?? -1);
+    return clock <= this.announced(number);
+  }
+
+  /** Up to which clock; −1: it said nothing. */
+  announced(number: ReplicaNumber): ClockValue {
+    return this.#announced.get(number) ?? -1;
   }
 
   /** Whether a site is off the tree. */

@@ -15,7 +15,7 @@
  *     a crash, have may be older than what the session has seen there.
  * H7  W: all the while N2 and N3 may come true; whichever is sooner. An open token can't take that way.
  * H9  What a site announced before a planned stop (members.ts A1) counts like H4, for open tokens too: their
- *     sessions had ended.
+ *     sessions had ended. So it does where the site was taken off the tree since.
  * H12 An incarnation that ended and goes on (succession.ts) is not lost: its successor's word, with the root's
  *     journal up to the floor that it names, counts like H9. Nothing else of what that site said before does.
  * H8  An answer is taken in whole or not at all, and a source of another incarnation refuses.
@@ -238,7 +238,15 @@ export class Handoff {
     if (stable === undefined) return { kind: mayHaveLost ? "lost" : "living" };
     if (token.clock <= stable && !token.open && !mayHaveLost) return { kind: "safe" };
     const goesOn = topology.succession.heir(token.replica) !== null || this.#isKept(token);
-    return goesOn && !mayHaveLost ? { kind: "safe" } : recoveryOf(topology, token);
+    const isTold = goesOn || this.#hasAnnounced(token);
+    return isTold && !mayHaveLost ? { kind: "safe" } : recoveryOf(topology, token);
+  }
+
+  /** H9 */
+  #hasAnnounced({ replica, clock }: TokenState): boolean {
+    const { topology } = this.#core;
+    const mayCount = topology.ended(replica) === undefined || topology.endedByRemoval(replica);
+    return mayCount && topology.hasAnnounced(replica, clock);
   }
 
   /** An open token's clock says too little. */
@@ -272,8 +280,7 @@ export class Handoff {
     };
     const byPosition = position !== null && down >= position && isShared(depth);
     const isKept = this.#isKept(token) && !this.#mayHaveLost(token);
-    const byWord = isKept || topology.ended(token.replica) === undefined && isShared(depth) &&
-        topology.hasAnnounced(token.replica, token.clock);
+    const byWord = isKept || isShared(depth) && this.#hasAnnounced(token);
     const isClosed = !token.open || ended.kind === "recovered";
     if (!byWord && (!isClosed || (!byClock && (token.open || !byPosition)))) return null;
     core.count(

@@ -182,3 +182,29 @@ Deno.test("a site that was let in again and lost before it joined can be removed
   assert.equal(await remove("e"), "removed");
   assert.equal(members.isRemoved("e"), true);
 });
+
+Deno.test("nobody is told of a loss by a site that was drained and removed, whatever its branch lacks (R1, H9)", async () => {
+  const scene = new Scene({
+    root: { parent: null, linkMs: 0 },
+    c: { parent: "root", linkMs: 1 },
+    e: { parent: "c", linkMs: 1 },
+    away: { parent: "c", linkMs: 1 },
+  });
+  await scene.start();
+  scene.site("away").crash(); // the branch's stable clock stands at that site's
+  await scene.pass(100);
+  const written = await scene.attach("e");
+  await scene.write(written, 0, 1);
+  const tokens = [written.token(false), written.token(true)];
+  written.close();
+  await scene.pass(100);
+  assert.equal(await scene.done(scene.site("e").retire(0)), true);
+  const { members } = scene.process("root").replica;
+  assert.equal((await scene.done(members.remove("e"))).kind, "removed");
+  for (const at of ["root", "c"]) {
+    await scene.pass(100);
+    for (const token of tokens) {
+      assert.equal(await scene.read(await scene.attach(at, token), 0), 1, `at ${at}`);
+    }
+  }
+});
