@@ -333,6 +333,7 @@ export class Downlinks {
     child.welcomed = true;
     core.send(child.id, {
       kind: "welcome",
+      attempt: hello.attempt,
       replica: child.replica,
       parentReplica: core.replica,
       clock: core.clock.tick(),

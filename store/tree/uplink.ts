@@ -9,6 +9,8 @@
  * P3  A fetched range replaces what stands here, except for rows pending to the parent, which are merged (I3).
  * P4  One fetch serves all who wait for its range.
  * P5  What the parent can't vouch for any more stays as stale rows, and is compared before it is fetched (resync.ts).
+ * P6  The answer to a hello is taken only while no other hello was said since. Pushes that rest on it would come to the
+ *     parent behind the later hello's answer, and what they leave out as pushed before would count there as taken.
  */
 import { StoreUnavailable } from "../api/api.ts";
 import { newestClock } from "../core/clock_guard.ts";
@@ -116,6 +118,7 @@ export class Uplink {
     this.#said = { moved, coverage: core.coverage.all() };
     this.#send({
       kind: "hello",
+      attempt: this.#connection,
       replica: core.replica,
       parentReplica: core.parentReplica,
       cursor: core.down[core.depth - 1] ?? 0,
@@ -180,6 +183,7 @@ export class Uplink {
 
   async #welcome(welcome: Welcome): Promise<void> {
     const core = this.#core;
+    if (welcome.attempt !== this.#connection) return core.count("early"); // P6
     core.wall.meets(unixMs(welcome.clock));
     if (this.#refuses(welcome.clock)) return;
     const reborn = welcome.replica !== core.replica || welcome.parentReplica !== core.parentReplica;

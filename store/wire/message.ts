@@ -37,6 +37,8 @@ export { chunks, shareRows, wireBytes, type WireRow } from "./wire_row.ts";
 /** A child introduces itself: who it is, how far its copy of our journal goes, and what it covers. */
 export interface ChildHello {
   readonly kind: "hello";
+  /** Counts the hellos of one process: its answer names the one that it is to. */
+  readonly attempt: number;
   /** 0: a blank disk that needs a number. */
   readonly replica: ReplicaNumber;
   readonly parentReplica: ReplicaNumber;
@@ -64,6 +66,8 @@ export interface MovedSite {
 
 export interface Welcome {
   readonly kind: "welcome";
+  /** Of the hello that it answers. */
+  readonly attempt: number;
   readonly replica: ReplicaNumber;
   readonly parentReplica: ReplicaNumber;
   readonly clock: ClockValue;
@@ -295,13 +299,13 @@ export function encodeMessage(message: Message): Uint8Array<ArrayBuffer> {
   if (isCompareTalk(message)) return writeCompareBody(w, message).done();
   switch (message.kind) {
     case "hello":
-      w.uint(message.replica).uint(message.parentReplica).uint(message.cursor).uint(message.clock);
-      w.text(message.tier).text(message.url).text(message.linkAddress);
+      w.uint(message.attempt).uint(message.replica).uint(message.parentReplica).uint(message.cursor);
+      w.uint(message.clock).text(message.tier).text(message.url).text(message.linkAddress);
       w.list(message.coverage, (range) => writeRange(w, range));
       return (message.moved === undefined ? w : writeMoved(w, message.moved)).done();
     case "welcome":
-      w.uint(message.replica).uint(message.parentReplica).uint(message.clock).uint(message.pushed);
-      return w.list(message.path, (site) => w.text(site)).list(
+      w.uint(message.attempt).uint(message.replica).uint(message.parentReplica).uint(message.clock);
+      return w.uint(message.pushed).list(message.path, (site) => w.text(site)).list(
         message.refused,
         (range) => writeRange(w, range),
       ).done();
@@ -370,6 +374,7 @@ function readBody(kind: Message["kind"], r: Reader): Message {
     case "hello":
       return {
         kind,
+        attempt: r.uint(),
         replica: r.uint(),
         parentReplica: r.uint(),
         cursor: r.uint(),
@@ -383,6 +388,7 @@ function readBody(kind: Message["kind"], r: Reader): Message {
     case "welcome":
       return {
         kind,
+        attempt: r.uint(),
         replica: r.uint(),
         parentReplica: r.uint(),
         clock: r.uint(),

@@ -34,7 +34,7 @@ def hellos():
         {"floor": 0, "from": "", "siblings": [], "lost": []},
         {"floor": 812, "from": "core-1", "siblings": ["edge-2", "edge-7"], "lost": ["core-1"]},
     ]
-    plain = (b"\x00" + varint(9) + varint(4) + varint(300) + varint(129171456000000) + text("edge")
+    plain = (b"\x00" + varint(3) + varint(9) + varint(4) + varint(300) + varint(129171456000000) + text("edge")
              + text("https://e.example") + text("tcp://10.0.0.2:7000") + varint(0))
     return [{"moved": moved,
              "bytes": (plain + varint(moved["floor"]) + text(moved["from"]) + listed(moved["siblings"], text)

@@ -49,6 +49,7 @@ Deno.test("golden moving: hellos of sites that moved have the bytes that the doc
   for (const { bytes, moved } of vectors.hellos) {
     isWritten({
       kind: "hello",
+      attempt: 3,
       replica: 9,
       parentReplica: 4,
       cursor: 300,

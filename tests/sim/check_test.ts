@@ -123,6 +123,12 @@ class Script {
     return this;
   }
 
+  /** The older copy that was put in the place of the disk that it lost is set aside. */
+  aside(site: string): this {
+    this.#events.push({ kind: "lost", atMs: this.#atMs, site, isForGood: false, isAside: true });
+    return this;
+  }
+
   reborn(site: string, parent: string): this {
     this.#events.push({ kind: "reborn", atMs: this.#atMs, site, parent });
     return this;
@@ -396,6 +402,28 @@ Deno.test("site checker excuses the loss of what was only on a disk that was los
   });
   const carried = causeAndEffect().commit("s2", [row(0, 1, "05")], [0]).lost("s1").start("s1", true);
   deepStrictEqual(carried.final("root", []).sites(), ["durability"]);
+});
+
+Deno.test("an older copy that is set aside goes with the disk in whose place it was put, and is no other loss (V4)", () => {
+  const s = new Script();
+  s.parents = new Map([["root", null], ["s1", "root"]]);
+  s.start("root", true).start("s1", true).numbered("s1", 2);
+  const a = s.request(0, "s1");
+  s.write(a, "05", { write: 1, key: 0, what: "set" }).commit("s1", [row(0, 1, "05")], [0]);
+  const told = s.answer(a);
+  // The copy comes up with what it has, answers somebody, is found out, and goes.
+  s.lost("s1").start("s1", false).commit("s1", [row(0, 1, "05")], [0]).numbered("s1", 2);
+  const meanwhile = s.answer(s.request(1, "s1"));
+  s.aside("s1").start("s1", true).commit("s1", [], [], [0]).numbered("s1", 3);
+  for (const token of [told, meanwhile]) s.answer(s.request(2, "root", [token]), "source_lost");
+  deepStrictEqual(s.final("root", []).all(), {
+    wrong: [],
+    excused: [
+      "source_lost: what it saw is gone",
+      "source_lost: the disk of its source, and what it saw is elsewhere",
+      "an acknowledged write, with its disk",
+    ],
+  });
 });
 
 Deno.test("site checker reports sites that differ from the root and pushes that did not drain", () => {

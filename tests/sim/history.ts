@@ -142,8 +142,17 @@ export type HistoryEvent =
   }
   /** A process starts over the disk's rows; `blank`: on a disk that never had any. */
   | { readonly kind: "start"; readonly atMs: number; readonly site: SiteId; readonly blank: boolean }
-  /** A site's disk is lost, and with it the incarnation. `isForGood`: an operator takes the site off the tree. */
-  | { readonly kind: "lost"; readonly atMs: number; readonly site: SiteId; readonly isForGood: boolean }
+  /**
+   * A site's disk is lost, and with it the incarnation. `isForGood`: an operator takes the site off the tree. `isAside`:
+   * it is the older copy that was put in the place of one that was lost before, and has been found to be one.
+   */
+  | {
+    readonly kind: "lost";
+    readonly atMs: number;
+    readonly site: SiteId;
+    readonly isForGood: boolean;
+    readonly isAside?: boolean;
+  }
   /** What its disk goes by from now on. */
   | { readonly kind: "numbered"; readonly atMs: number; readonly site: SiteId; readonly number: number }
   /** A site goes on under another number, which this parent gave it. */

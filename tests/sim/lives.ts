@@ -8,6 +8,8 @@
  * V1  With a disk end all lives that its site has had, and the one of every site that stands below it: what those had
  *     told may rest on rows that only the lost disk had. What a site tells in its next life rests on nothing of it.
  * V3  Disks are lost at one time when one is lost while the other's site is not back, or has just come back.
+ * V4  An older copy that is put in the place of a disk has nothing that was not on that: when it is set aside nothing more
+ *     is lost, and what the site told with it is as what it told before. Until then its site is not back.
  * V2  A site stands below the one that gave it its number, whatever its operator has told it since.
  */
 import type { History, HistoryEvent } from "./history.ts";
@@ -61,7 +63,7 @@ export class Lives {
   }
 
   step(event: HistoryEvent): void {
-    if (event.kind === "lost") this.#lose(event);
+    if (event.kind === "lost") event.isAside === true ? this.#setAside(event.site) : this.#lose(event);
     else if (event.kind === "numbered") this.of(event.site).incarnation = event.number;
     else if (event.kind === "commit") { for (const number of event.owned ?? []) this.#owned.add(number); }
     else if (event.kind === "start") {
@@ -110,6 +112,14 @@ export class Lives {
     for (const other of this.#parents.keys()) {
       if (this.#isBelow(other, site)) this.of(other).endedBy.push(loss); // V1
     }
+  }
+
+  /** V4 */
+  #setAside(site: string): void {
+    const loss = this.#losses.findLast((one) => one.site === site);
+    if (loss === undefined) throw new Error(`${site} sets a disk aside, and never lost one`);
+    loss.backMs = Infinity;
+    this.of(site).endedBy.push(loss);
   }
 
   /** V2 */

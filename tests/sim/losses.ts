@@ -30,6 +30,8 @@ export class Losses {
   /** By key: the newest version that the root has ever had; and all sum writes that it has. */
   readonly #atRoot: Stamp[];
   readonly #sumsAtRoot = new Set<number>();
+  /** By site: when its disk was lost last. */
+  readonly #lostMs = new Map<string, number>();
   /** Lost and back: the sites that have shown it since. */
   readonly #back = new Map<WriteRecord, Set<string>>();
 
@@ -44,7 +46,11 @@ export class Losses {
     // What its disk holds for others is told anew.
     if (event.kind === "start") this.#disks.get(event.site)?.wards.clear();
     else if (event.kind === "commit") this.#commit(event);
-    else if (event.kind === "lost") this.#lose(event.site, event.atMs);
+    else if (event.kind === "lost") {
+      // An older copy that is set aside goes with the disk that it was made of (lives.ts, V4).
+      if (event.isAside !== true) this.#lostMs.set(event.site, event.atMs);
+      this.#lose(event.site, this.#lostMs.get(event.site) ?? event.atMs);
+    }
   }
 
   /** The rows on a site's disk. */

@@ -404,6 +404,8 @@ export class SimSite {
 
   /** As a site does whose disk is an older copy (runtime/site/site.ts). */
   #setAside(): void {
+    const { world, record } = this.#around;
+    record({ kind: "lost", atMs: world.nowMs, site: this.plan.id, isForGood: false, isAside: true });
     this.#kill();
     this.#disk = this.#disk.wipe();
     [this.#blank, this.#number] = [true, 0];

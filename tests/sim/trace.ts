@@ -57,7 +57,9 @@ function lineOf(event: HistoryEvent): string {
     case "numbered":
       return `  ${event.site} is ${event.number}`;
     case "lost":
-      return `  ${event.site} loses its disk${event.isForGood ? ", for good" : ""}`;
+      return event.isAside === true
+        ? `  ${event.site} sets an older disk aside`
+        : `  ${event.site} loses its disk${event.isForGood ? ", for good" : ""}`;
     case "watched":
       return `  ${event.site} watches ${event.keys}: ${event.rows.map(seen).join(", ")}`;
     case "system":

@@ -94,6 +94,7 @@ class Adoption {
   begin(isReady = false): void {
     const hello: ChildHello = {
       kind: "hello",
+      attempt: 1,
       replica: 7,
       parentReplica: OLD,
       cursor: 0,

@@ -148,7 +148,12 @@ Deno.test("what no site of ours would say is refused, counted, and noted once a 
 Deno.test("a child that says it covers what only the root may have is told that it does not, and is fed nothing of it", async () => {
   const { tree: sites, root, e1 } = await tree();
   const hello = {
-    ...{ kind: "hello", replica: e1.status().replica, parentReplica: root.status().replica } as const,
+    ...{
+      kind: "hello",
+      attempt: 1,
+      replica: e1.status().replica,
+      parentReplica: root.status().replica,
+    } as const,
     ...{ cursor: 0, clock: 1, tier: "edge", url: "", linkAddress: "" },
   };
   const fed = new Set<Key>();

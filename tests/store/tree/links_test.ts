@@ -48,6 +48,7 @@ async function root() {
   await world.run(100);
   const hello: ChildHello = {
     kind: "hello",
+    attempt: 1,
     replica: 0,
     parentReplica: 0,
     cursor: 0,

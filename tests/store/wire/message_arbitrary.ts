@@ -93,6 +93,7 @@ const moved = fc.record({ floor: uint, from: fc.string(), siblings: ids, lost: i
 export const anyMessage: fc.Arbitrary<Message> = fc.oneof(
   fc.record({
     kind: fc.constant("hello" as const),
+    attempt: uint,
     replica: uint,
     parentReplica: uint,
     cursor: uint,
@@ -105,6 +106,7 @@ export const anyMessage: fc.Arbitrary<Message> = fc.oneof(
   }, {
     requiredKeys: [
       "kind",
+      "attempt",
       "replica",
       "parentReplica",
       "cursor",
@@ -117,6 +119,7 @@ export const anyMessage: fc.Arbitrary<Message> = fc.oneof(
   }),
   fc.record({
     kind: fc.constant("welcome" as const),
+    attempt: uint,
     replica: uint,
     parentReplica: uint,
     clock: uint,
