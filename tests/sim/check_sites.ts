@@ -60,8 +60,8 @@ export class SitesCheck {
   /** By site: what its watcher read last. */
   readonly #watched = new Map<string, readonly Seen[]>();
   readonly #system = new Map<string, HistoryEvent & { kind: "system" }>();
-  /** Somebody has joined the root: until then it had nobody to ask what time it is. */
-  #hasJoined = false;
+  /** Sites that are in the tree: a root that is alone there has nobody to ask what time it is. */
+  readonly #joined = new Set<string>();
 
   constructor(trail: Trail, excused: Excused) {
     this.#trail = trail;
@@ -92,8 +92,9 @@ export class SitesCheck {
       case "watched":
         return void this.#watched.set(event.site, event.rows);
       case "numbered":
-        this.#hasJoined ||= event.site !== this.#trail.history.root;
-        return;
+        return void this.#joined.add(event.site);
+      case "removed":
+        return void this.#joined.delete(event.site);
       case "read":
         return this.#dated(event);
       case "system":
@@ -246,9 +247,13 @@ export class SitesCheck {
 
   // ── Clocks ──
 
-  /** A clock that is too far ahead would part its site from all others for so long; one that is alone from nobody. */
+  /**
+   * A clock that is too far ahead would part its site from all others for so long; that of a root which has no site below
+   * it from nobody (docs/protocol/clocks.md, B7).
+   */
   #dated({ request, atMs, aheadMs = 0 }: HistoryEvent & { kind: "read" }): void {
-    if (aheadMs <= AHEAD_MS_MAX || !this.#hasJoined) return;
+    const { root } = this.#trail.history, isAlone = [...this.#joined].every((site) => site === root);
+    if (aheadMs <= AHEAD_MS_MAX || isAlone) return;
     const { site } = this.#trail.request(request);
     this.#report("clock", atMs, `${site} takes a time for the right one that is ${aheadMs} ms ahead`);
   }

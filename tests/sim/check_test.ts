@@ -123,6 +123,11 @@ class Script {
     return this;
   }
 
+  removed(site: string): this {
+    this.#events.push({ kind: "removed", atMs: this.#atMs, site });
+    return this;
+  }
+
   /** The older copy that was put in the place of the disk that it lost is set aside. */
   aside(site: string): this {
     this.#events.push({ kind: "lost", atMs: this.#atMs, site, isForGood: false, isAside: true });
@@ -770,10 +775,16 @@ Deno.test("site checker reports a site that goes by a time that is not the right
     const s = new Script();
     s.start("root", true);
     s.hasWrongClocks = hasWrongClocks;
-    s.aheadMs = 3_600_000;
-    const alone = s.request(0, "root");
-    s.read(alone, absent(0));
-    s.answer(alone);
+    const alone = () => {
+      s.aheadMs = 3_600_000;
+      const request = s.request(0, "root");
+      s.read(request, absent(0));
+      s.answer(request);
+    };
+    s.numbered("root", 1);
+    alone();
+    s.start("s2", true).numbered("s2", 3).removed("s2");
+    alone();
     s.start("s1", true).numbered("s1", 2);
     s.aheadMs = shownMs;
     const a = s.request(0, "root");

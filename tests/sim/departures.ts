@@ -5,6 +5,7 @@
 import type { HistoryEvent } from "./history.ts";
 import type { Probes } from "./probes.ts";
 import type { Draws } from "./random.ts";
+import type { SiteId } from "../../store/model/ports.ts";
 import type { SimSite } from "./site.ts";
 import type { World } from "./world.ts";
 
@@ -74,7 +75,7 @@ export class Departures {
       const { kind } = await members.remove(id);
       return kind === "removed" || members.isRemoved(id);
     }, SETTLING_TRIES_MAX);
-    this.#say(`${id} is removed`);
+    this.#removed(id);
   }
 
   /** Resolves when everybody is removed, or back. */
@@ -110,7 +111,7 @@ export class Departures {
       return kind === "removed" || members.isRemoved(id);
     });
     probes.count(returns ? "removed: returns" : "removed");
-    this.#say(`${id} is removed`);
+    this.#removed(id);
     if (!returns) return;
     await world.sleep(this.#draws.between(...BEFORE_RETURN_MS));
     await this.#atRoot(async (members) => await members.admit(id) || !members.isRemoved(id));
@@ -138,6 +139,10 @@ export class Departures {
       }
       await world.sleep(RETRY_MS);
     }
+  }
+
+  #removed(site: SiteId): void {
+    this.#around.record({ kind: "removed", atMs: this.#around.world.nowMs, site });
   }
 
   #say(text: string): void {

@@ -153,6 +153,8 @@ export type HistoryEvent =
     readonly isForGood: boolean;
     readonly isAside?: boolean;
   }
+  /** An operator has taken a site off the tree, as the root says. */
+  | { readonly kind: "removed"; readonly atMs: number; readonly site: SiteId }
   /** What its disk goes by from now on. */
   | { readonly kind: "numbered"; readonly atMs: number; readonly site: SiteId; readonly number: number }
   /** A site goes on under another number, which this parent gave it. */
