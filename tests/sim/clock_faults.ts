@@ -53,6 +53,8 @@ export class ClockFaults {
   readonly #leaps: number[] = [];
   /** Sites whose both clocks leapt: they differ for good. */
   readonly #warped = new Set<SimSite>();
+  /** Of all of them: one may add to what another has made its neighbours date. */
+  #warpsMs = 0;
   /** Until then something that a site said during a warp may be refused. */
   #datedUntilMs = 0;
 
@@ -131,11 +133,12 @@ export class ClockFaults {
     this.#say(`both clocks of ${site.plan.id} leap ${ms} ms`);
     site.warp(ms);
     const forMs = draws.between(...WARP_FOR_MS);
+    this.#warpsMs += ms;
     const skews = sites.map(({ plan }) => plan.skewMs);
     const apartMs = Math.max(...skews) - Math.min(...skews) + UNSET_MS;
     this.#datedUntilMs = Math.max(
       this.#datedUntilMs,
-      world.nowMs + forMs + ms - CLOCK_AHEAD_MS_MAX + apartMs,
+      world.nowMs + forMs + this.#warpsMs - CLOCK_AHEAD_MS_MAX + apartMs,
     );
     world.after(forMs, () => {
       this.#say(`the wall clock of ${site.plan.id} is right again`);

@@ -39,7 +39,7 @@ export interface RunResult {
 }
 
 /** Clocks may be so wrong that what was said then is dated up to so much ahead. */
-export const HEAL_MS_MAX = 75_000;
+export const HEAL_MS_MAX = 300_000;
 
 /** Runs a seed. */
 export async function simulate(options: RunOptions): Promise<RunResult> {

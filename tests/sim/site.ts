@@ -133,7 +133,7 @@ export class SimSite {
   #hasTurned = false;
   /** The machine's wall clock is wrong by so much. */
   #leapMs = 0;
-  /** For how long all had slept when its last process ended. */
+  /** For how long all had slept when its disk last said what time it is. */
   #sleptMs = 0;
   #lost: readonly SiteId[] = [];
   #isUp = false;
@@ -218,7 +218,9 @@ export class SimSite {
         if (attempt === this.#starting) record(event);
       },
       committed: () => {
-        if (attempt === this.#starting) told();
+        if (attempt !== this.#starting) return;
+        this.#sleptMs = world.sleptMs;
+        told();
       },
     });
     // A new number is on its disk with what it keeps.
@@ -553,7 +555,6 @@ export class SimSite {
     this.#isDiskFull = false;
     this.#clock?.stop();
     this.#clock = null;
-    this.#sleptMs = this.#around.world.sleptMs;
     const process = this.#process;
     this.#process = null;
     if (process === null) return;
