@@ -51,7 +51,7 @@ Deno.test("a mistaken suspicion excuses what it can have led to, and nothing of 
         atMs: 1_100 + 50_000 * i,
       });
     }
-    const found = check({ told, acks: [] }, (name) => void excused.push(name));
+    const found = check({ f: 1, told, acks: [] }, (name) => void excused.push(name));
     return [found.map(({ checker }) => checker), excused];
   };
   const suspects = (site: string, other: string, fromMs: number, untilMs: number): Told[] => [
@@ -67,6 +67,13 @@ Deno.test("a mistaken suspicion excuses what it can have led to, and nothing of 
   assert.deepEqual(twice(), [["duplicates"], []]);
   const dies = (site: string): Told => ({ kind: "died unsettled", site, id: "x", atMs: 1_200 });
   assert.deepEqual(twice(dies("c")), [["duplicates"], []]);
+  const down = (site: string, atMs: number, ...held: string[]): Told => ({ kind: "down", site, held, atMs });
+  const up = (site: string, atMs: number): Told => ({ kind: "up", site, atMs });
+  assert.deepEqual(twice(down("c", 100, "x"), down("d", 200, "x")), [[], [
+    "acted on twice: more than f were down",
+  ]]);
+  assert.deepEqual(twice(down("c", 100, "x"), down("d", 200, "y")), [["duplicates"], []]);
+  assert.deepEqual(twice(down("c", 100, "x"), up("c", 150), down("d", 200, "x")), [["duplicates"], []]);
 });
 
 for (const variant of VARIANTS) {

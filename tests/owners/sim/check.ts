@@ -5,7 +5,8 @@
  * - conservation: what a producer was told is stored is acted on.
  * - copies: it is on f + 1 disks when the producer is told.
  * - duplicates: it is acted on once, unless somebody whose it was then was taken for dead and lived, or took another one
- *   for dead that lived, or the one that had acted died before the others knew.
+ *   for dead that lived, or the one that had acted died before the others knew, or more than f that had it were down at
+ *   one time.
  * - choice: no suspect gets a new tuple.
  */
 import type { SiteId } from "../../../store/model/ports.ts";
@@ -17,6 +18,7 @@ export type Told =
   & { readonly atMs: number };
 
 export interface History {
+  readonly f: number;
   readonly told: readonly Told[];
   readonly acks: readonly {
     readonly id: string;
@@ -75,7 +77,7 @@ class Mistakes {
  *
  * @param excused hears each time that something is let pass.
  */
-export function check({ told, acks }: History, excused: Excused = () => {}): Violation[] {
+export function check({ f, told, acks }: History, excused: Excused = () => {}): Violation[] {
   const violations: Violation[] = [];
   const say = (checker: string, atMs: number, message: string) => violations.push({ checker, message, atMs });
   const acts = new Map<string, { readonly site: SiteId; readonly atMs: number }[]>();
@@ -83,10 +85,22 @@ export function check({ told, acks }: History, excused: Excused = () => {}): Vio
   /** By tuple: who was ever told that it is theirs. */
   const claimants = new Map<string, Set<SiteId>>();
   const wiped: { readonly atMs: number; readonly held: readonly string[] }[] = [];
+  /** By site that is down: what it had. */
+  const down = new Map<SiteId, ReadonlySet<string>>();
+  /** By tuple: since when more than f of those that had it have been down at one time. */
+  const outnumbered = new Map<string, number>();
   const mistakes = new Mistakes();
   for (const event of told) {
     const { atMs } = event;
     mistakes.step(event);
+    if (event.kind === "up") down.delete(event.site);
+    else if (event.kind === "down") {
+      down.set(event.site, new Set(event.held));
+      for (const id of event.held) {
+        const lacking = [...down.values()].filter((held) => held.has(id)).length;
+        if (lacking > f && !outnumbered.has(id)) outnumbered.set(id, atMs);
+      }
+    }
     if (event.kind === "wiped") wiped.push(event);
     else if (event.kind === "acts") {
       claimants.set(event.id, (claimants.get(event.id) ?? new Set()).add(event.site));
@@ -122,7 +136,9 @@ export function check({ told, acks }: History, excused: Excused = () => {}): Vio
       );
       if (hasDied === true) excused("acted on twice: who had acted died before the others knew");
       else if (isMistake) excused("acted on twice: a living site was taken for dead");
-      else {
+      else if ((outnumbered.get(id) ?? Infinity) <= two.atMs) {
+        excused("acted on twice: more than f were down");
+      } else {
         const text = `${id} was acted on at ${one.site}, ${one.atMs} ms, and again at ${two.site}`;
         say("duplicates", two.atMs, text);
       }

@@ -13,6 +13,11 @@ export const OWNERS_EXCUSES: readonly Excuse[] = [
     says: "if the site that acted died before the others knew",
   },
   {
+    name: "acted on twice: more than f were down",
+    perHundred: 20,
+    says: "or if more than f of those that had it were down at one time",
+  },
+  {
     name: "a copy that was lost while its receipt was on its way",
     perHundred: 60,
     says: "one of these may be lost while that word is on its way",

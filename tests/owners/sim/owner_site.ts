@@ -9,6 +9,8 @@ import {
   chooseOwners,
   type OwnersSettings,
 } from "../../../store/presence/choose.ts";
+import { unpackKey } from "../../../store/model/key.ts";
+import { decodeState } from "../../../store/owners/tuple.ts";
 import { Detector } from "../../../store/presence/detector.ts";
 import { type Fellows, Tuples } from "../../../store/owners/tuples.ts";
 import type { SiteId, Storage } from "../../../store/model/ports.ts";
@@ -19,7 +21,9 @@ import { ProcessClock, type World } from "../../sim/world.ts";
 
 /** What happens at a site, for the history. */
 export type SiteEvent =
-  | { readonly kind: "up" | "down"; readonly site: SiteId }
+  | { readonly kind: "up"; readonly site: SiteId }
+  /** `held`: tuples that go with it. */
+  | { readonly kind: "down"; readonly site: SiteId; readonly held: readonly string[] }
   /** `held`: tuples that the disk may have had. */
   | { readonly kind: "wiped"; readonly site: SiteId; readonly held: readonly string[] }
   | { readonly kind: "suspects" | "trusts"; readonly site: SiteId; readonly other: SiteId }
@@ -117,6 +121,17 @@ export class OwnerSite {
     return this.#disk;
   }
 
+  /** Tuples that its disk has, and does not know to be gone. */
+  get heldOnDisk(): ReadonlySet<string> {
+    const held = new Set<string>(), gone = new Set<string>();
+    for (const { key, value } of this.#disk.held()) {
+      const [, id] = unpackKey(key);
+      if (value === null || typeof id !== "string") continue;
+      (decodeState(value).state.gone ? gone : held).add(id);
+    }
+    return held.difference(gone);
+  }
+
   async start(): Promise<void> {
     if (this.#process !== null) return;
     const { id, world, network, record, wrongs, settings } = this.#options;
@@ -195,10 +210,9 @@ export class OwnerSite {
     const process = this.#process;
     if (process === null) return;
     const { network, record, id } = this.#options;
-    record({ kind: "down", site: id });
-    if (wipe) {
-      record({ kind: "wiped", site: id, held: process.tuples.debugEntries().map((entry) => entry.id) });
-    }
+    const held = process.tuples.debugEntries().map((entry) => entry.id);
+    record({ kind: "down", site: id, held });
+    if (wipe) record({ kind: "wiped", site: id, held });
     process.alive = false;
     process.detector.close();
     process.clock.stop();

@@ -111,8 +111,6 @@ class OwnersSimulation {
   readonly #probes: Record<string, number> = {};
   readonly #atRest: Violation[] = [];
   #pending = 0;
-  /** Tuples that a site had when it died, on a disk that is left. */
-  readonly #diedWith = new Map<SiteId, readonly string[]>();
 
   constructor(seed: number, plan: OwnersPlan, wrongs: Wrongs) {
     this.#seed = seed;
@@ -181,7 +179,7 @@ class OwnersSimulation {
         this.#probe(name, count);
       }
     }
-    const history: History = { told: this.#told, acks: this.#acks };
+    const history: History = { f: this.#plan.f, told: this.#told, acks: this.#acks };
     const violations = check(history, (name) => this.#probe(`excused ${name}`));
     this.#probe("acknowledged", this.#acks.length);
     return {
@@ -271,7 +269,7 @@ class OwnersSimulation {
       this.#world.after(draws.between(0, safetyMs), () => {
         const site = draws.pick(this.#sites);
         if (!site.isUp) return;
-        this.#unsettled(site, wipe);
+        this.#unsettled(site);
         site.crash(wipe);
         this.#probe(wipe ? "fault: wipe" : "fault: crash");
         this.#world.after(downMs * draws.between(0.5, 1.5), () => void site.start());
@@ -292,18 +290,13 @@ class OwnersSimulation {
     if (slow) this.#world.after(safetyMs / 3, () => this.#network.slow(20));
   }
 
-  /** What a site has acted on, and others may not know to be gone as it dies. */
-  #unsettled(site: OwnerSite, wipe: boolean): void {
-    const holds = new Set(
-      this.#sites.flatMap(({ tuples }) =>
-        (tuples?.debugEntries() ?? []).filter(({ gone }) => !gone).map(({ id }) => id)
-      ),
-    );
-    // Sites that are down do not know either, if they had it.
-    for (const { id: other, isUp } of this.#sites) {
-      if (!isUp) { for (const id of this.#diedWith.get(other) ?? []) holds.add(id); }
+  /** What a site has acted on, and others may not know to be gone as it dies: what is not on their disks goes with them. */
+  #unsettled(site: OwnerSite): void {
+    const holds = new Set<string>();
+    for (const other of this.#sites) {
+      for (const { id, gone } of other.tuples?.debugEntries() ?? []) if (!gone) holds.add(id);
+      if (other !== site) { for (const id of other.heldOnDisk) holds.add(id); }
     }
-    this.#diedWith.set(site.id, wipe ? [] : (site.tuples?.debugEntries() ?? []).map(({ id }) => id));
     for (const id of site.actedNow) {
       if (!site.removedNow.has(id) || holds.has(id)) {
         this.#told.push({ kind: "died unsettled", site: site.id, id, atMs: this.#world.nowMs });
