@@ -140,7 +140,7 @@ export class Custody {
     tuple.former = former;
     tuple.unacked = [];
     tuple.doubts = null;
-    tuple.refusedBy = null;
+    tuple.refusedBy = [];
     this.#exchange.share(tuple.id, this.#others(tuple));
     if (tuple.held) shelf.amend(tuple);
     else shelf.put(tuple, tuple.payload);
@@ -181,11 +181,13 @@ export class Custody {
     const order = compareEntries(entry, tuple);
     if (order <= 0) return order < 0 ? "older" : "taken";
     const { acting, held } = tuple;
-    // Whom this site has told otherwise it tells again; and who is responsible by the version that lost may hear of it
-    // from nobody else.
+    // Whom this site has told otherwise it tells again. Of another site's version those that it leaves out may hear from
+    // nobody else: that site need not know of them, and who told them may have lost its disk.
+    const isOthers = entry.owners[0] !== tuple.responsible;
+    const leftOut = isOthers ? this.#others(tuple).filter((site) => !entry.owners.includes(site)) : [];
     const whom = tuple.responsible === this.#ports.site
       ? this.#others(tuple)
-      : [...tuple.unacked, ...entry.owners.includes(tuple.responsible) ? [] : [tuple.responsible]];
+      : [...tuple.unacked, ...leftOut];
     const told = [...new Set(whom)].filter((site) => site !== from);
     this.#exchange.unshare(tuple.id, this.#others(tuple));
     tuple.acting = false;
@@ -232,7 +234,7 @@ export class Custody {
   /** A site has this version on its disk. */
   acked(tuple: Tuple, site: SiteId): void {
     if (!tuple.settle(site)) return;
-    if (tuple.refusedBy === site) tuple.refusedBy = null;
+    tuple.refuses(site, false);
     if (!tuple.gone && tuple.former.includes(site)) {
       tuple.former = tuple.former.filter((one) => one !== site);
       this.#exchange.unshare(tuple.id, [site]);
@@ -260,9 +262,9 @@ export class Custody {
   /** A site has no room for a tuple: another takes its place, or it is asked again when it may have some. */
   refused(tuple: Tuple, site: SiteId): void {
     if (tuple.responsible !== this.#ports.site) return;
-    tuple.refusedBy = site;
+    tuple.refuses(site, true);
     this.consider(tuple);
-    if (tuple.refusedBy === site && !tuple.gone) this.short.add(tuple.id);
+    if (tuple.refusedBy.includes(site) && !tuple.gone) this.short.add(tuple.id);
   }
 
   /** A site does not have the payload. */
@@ -405,7 +407,7 @@ export class Custody {
     this.#offer(tuple);
     const isUseless = (owner: SiteId) =>
       tuple.held
-        ? this.#standing(owner) === "dead" || owner === tuple.refusedBy
+        ? this.#standing(owner) === "dead" || tuple.refusedBy.includes(owner)
         : tuple.unacked.includes(owner) && (this.isLost(owner) || this.#exchange.isFull(owner));
     const { owners, former, leaves, missing, isChanged } = mended(tuple, { site, f: f(), isUseless, choose });
     if (missing > 0) this.short.add(tuple.id);
@@ -419,12 +421,13 @@ export class Custody {
     else void this.#allowed(tuple, leaves, change);
   }
 
-  /** Who had no room for it may have some by now. */
+  /** Those that had no room for it may have some by now. */
   #offer(tuple: Tuple): void {
-    const { refusedBy } = tuple;
-    if (refusedBy === null || this.#exchange.isFull(refusedBy)) return;
-    tuple.refusedBy = null;
-    if (tuple.held && tuple.unacked.includes(refusedBy)) this.payloads.want(tuple.id, refusedBy);
+    for (const site of tuple.refusedBy) {
+      if (this.#exchange.isFull(site)) continue;
+      tuple.refuses(site, false);
+      if (tuple.held && tuple.unacked.includes(site)) this.payloads.want(tuple.id, site);
+    }
   }
 
   /** O2 */

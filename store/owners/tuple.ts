@@ -43,8 +43,8 @@ export class Tuple implements TupleState {
   how: "stored" | "adopted" | "loaded" = "loaded";
   /** Owners before this site that were asked whether they have it, and those that have lost it with their disk. */
   doubts: Map<SiteId, "asked" | "lost"> | null = null;
-  /** An owner that had no room for it when it was told last. */
-  refusedBy: SiteId | null = null;
+  /** Owners that had no room for it when they were told last. */
+  refusedBy: readonly SiteId[] = NONE;
   /** It is gone, and perhaps nobody has acted on it: its producer was refused. */
   isUnsure = false;
   /** When this site learnt from another that it is gone. */
@@ -66,6 +66,13 @@ export class Tuple implements TupleState {
   /** Everybody who may have it. */
   get sites(): readonly SiteId[] {
     return this.former.length === 0 ? this.owners : [...this.owners, ...this.former];
+  }
+
+  /** A site had no room for it, or may have some. */
+  refuses(site: SiteId, isFull: boolean): void {
+    if (this.refusedBy.includes(site) === isFull) return;
+    const others = this.refusedBy.filter((one) => one !== site);
+    this.refusedBy = isFull ? [...others, site] : others.length > 0 ? others : NONE;
   }
 
   /** A site is to be told this version. */
