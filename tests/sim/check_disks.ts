@@ -6,9 +6,12 @@
  * kept        A row leaves a disk, or goes back to an older version, only when the root has it or something newer, since
  *             every disk between may be lost (PROTOCOL I7); from the root's disk only what explains an absence.
  * copies      What a request wrote is on the disk of its site when its client is told, and where that has owners on so
- *             many other disks, or the root has it (PROTOCOL O2).
+ *             many other disks, or the root has it (PROTOCOL O2). What a site between reads to those below it while its
+ *             owners are silent is an excuse (excuses.ts), where that site had it for as long as it waits for them.
  */
+import { FEED_WAIT_MS } from "../../store/model/limits.ts";
 import { misshown, strangeSums } from "./check_sessions.ts";
+import type { Excused } from "./excuses.ts";
 import { type Held, type HistoryEvent, NOWHERE, type Violation } from "./history.ts";
 import type { WriteRecord } from "./ledger.ts";
 import type { Request, Trail } from "./trail.ts";
@@ -16,15 +19,22 @@ import type { Request, Trail } from "./trail.ts";
 /** So long before an answer leaves an owner may have said that it holds what its disk had then. */
 const FLIGHT_MS = 2_000;
 
+/** By a clock that drifts as much as any here. */
+const FED_MS = 0.98 * FEED_WAIT_MS;
+
 /** See the file's header. */
 export class DisksCheck {
   readonly violations: Violation[] = [];
   readonly #trail: Trail;
+  readonly #excused: Excused;
+  /** By site and write: since when its disk has it. */
+  readonly #since = new Map<string, number>();
   /** What lay on disks that were lost, a moment ago. */
   #lost: { readonly atMs: number; readonly records: ReadonlySet<WriteRecord> }[] = [];
 
-  constructor(trail: Trail) {
+  constructor(trail: Trail, excused: Excused) {
     this.#trail = trail;
+    this.#excused = excused;
   }
 
   /** An event that the trail is about to take in. */
@@ -53,9 +63,15 @@ export class DisksCheck {
     for (const row of rows) {
       this.#whole(site, atMs, row);
       this.#keeps(site, atMs, had.get(row.key), row);
+      for (const write of row.sums ?? [row.write ?? row.stamp]) this.#has(site, write, atMs);
     }
     for (const { row } of wards) if (row !== null) this.#whole(`${site}, for another site,`, atMs, row);
     for (const key of gone) this.#keeps(site, atMs, had.get(key), undefined);
+  }
+
+  #has(site: string, write: number | string, atMs: number): void {
+    const at = `${site} ${write}`;
+    if (!this.#since.has(at)) this.#since.set(at, atMs);
   }
 
   #whole(where: string, atMs: number, row: Held): void {
@@ -111,6 +127,10 @@ export class DisksCheck {
       const isOwn = untold.has(write), f = isOwn ? this.#ownersOf(site) : this.#ownersAbove(site);
       const holders = losses.holders(record), copies = holders.length + this.#flown(record, atMs);
       if ((holders.includes(site) || !isOwn) && copies > f) continue;
+      if (!isOwn && this.#isFedEarly(record, site, atMs)) {
+        this.#excused("read below a site whose owners are silent");
+        continue;
+      }
       const what = `write ${write} of key ${record.key} (${record.stamp})`;
       const text = `${what} is told ${isOwn ? "" : "to a reader "}at ${site}, f = ${f}`;
       this.#say("copies", atMs, `${text}, and is on the disks of ${holders.join() || "nobody"}`);
@@ -130,6 +150,15 @@ export class DisksCheck {
       least = Math.min(least, this.#ownersOf(at));
     }
     return least;
+  }
+
+  /** A site above has waited for its owners, and fed it without them (store/session/durability.ts, B2). */
+  #isFedEarly({ what, write, stamp }: WriteRecord, site: string, atMs: number): boolean {
+    const { parents, root } = this.#trail.history, named = what === "delete" ? stamp : write;
+    for (let at = parents?.get(site); at != null && at !== root; at = parents?.get(at)) {
+      if ((this.#since.get(`${at} ${named}`) ?? Infinity) <= atMs - FED_MS) return true;
+    }
+    return false;
   }
 
   /** Disks that had it and were lost while their word of it may have been on its way. */

@@ -744,6 +744,27 @@ Deno.test("disk checker reports a write that is told and is on too few disks", (
   deepStrictEqual(told(2, "root"), []);
 });
 
+Deno.test("disk checker lets a read below a site pass that had waited for its owners, and no other", () => {
+  const read = (ms: number, ...excused: string[]) => {
+    const s = new Script();
+    s.parents = new Map([["root", null], ["core", "root"], ["s1", "core"]]);
+    s.owners = new Map([["core", 2], ["s1", 2]]);
+    for (const site of ["root", "core", "s1"]) s.start(site, true);
+    const w = s.request(0, "core");
+    s.write(w, "05", set(1, 0)).commit("core", [row(0, 1, "05")]);
+    s.pass(ms);
+    const r = s.request(1, "s1");
+    s.commit("s1", [row(0, 1, "05")]).read(r, row(0, 1, "05"));
+    s.answer(r);
+    s.answer(w, "crashed");
+    const all = s.all();
+    deepStrictEqual(all.excused, excused);
+    return all.wrong;
+  };
+  deepStrictEqual(read(400), ["copies"]);
+  deepStrictEqual(read(500, "read below a site whose owners are silent"), []);
+});
+
 Deno.test("site checker reports a watcher that was told nothing, and what expires and differs in the end", () => {
   const s = causeAndEffect();
   s.watch = { site: "s1", keys: [0] };

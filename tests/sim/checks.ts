@@ -14,7 +14,7 @@ import { Trail } from "./trail.ts";
 export function checkHistory(history: History, excused: Excused): Violation[] {
   const trail = new Trail(history);
   const sessions = new SessionCheck(trail, excused), sites = new SitesCheck(trail, excused);
-  const disks = new DisksCheck(trail);
+  const disks = new DisksCheck(trail, excused);
   for (const event of history.events) {
     sessions.before(event);
     sites.before(event);

@@ -84,6 +84,11 @@ export const STORE_EXCUSES: readonly Excuse[] = [
     perHundred: 25,
     says: "503 `store_unreachable` for rows that are not covered",
   },
+  {
+    name: "read below a site whose owners are silent",
+    perHundred: 1,
+    says: "what it gives them meanwhile is on its disk and on theirs",
+  },
   { name: "refused: owners_unreachable", perHundred: 25, says: "503 `owners_unreachable` until then" },
   { name: "refused: pending_full", perHundred: 70, says: "503 `pending_full` beyond the limit" },
   { name: "refused: disk_failed", perHundred: 5, says: "503 `disk_failed`" },

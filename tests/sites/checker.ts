@@ -21,7 +21,6 @@
  * WC8  In the end everybody is attached who wants to be, and has heard all; all that was sent is in the log; every timer
  *      that was set was called, or given up.
  */
-import { parseVersionstamp } from "../../store/model/row.ts";
 import type { Ledger } from "./ledger.ts";
 import type { Done } from "./outside.ts";
 
@@ -64,8 +63,6 @@ export interface SessionSeen {
   readonly done: readonly Done[];
   /** More time passed at once than those attached are waited for. */
   readonly isNapped: boolean;
-  /** Others answer for a site that is away. */
-  readonly hasOwners: boolean;
 }
 
 /** Lets something pass that the documents say. */
@@ -140,7 +137,7 @@ export function check(seen: SessionSeen, excused: Excused): Violation[] {
   }
   for (const name of last.due) say("WC8", `the timer ${name} was never called`);
   checkRequests(seen, say);
-  checkRows(seen, say, excused);
+  checkRows(seen, say);
   checkOutside(seen, say);
   return found;
 }
@@ -241,9 +238,8 @@ function checkRequests({ lives, answered }: SessionSeen, say: Say): void {
 
 /** WC6 */
 function checkRows(
-  { lives, put, swapped, atRoot, hasOwners }: SessionSeen,
+  { lives, put, swapped, atRoot }: SessionSeen,
   say: Say,
-  excused: Excused,
 ): void {
   const wanted = new Set(lives.flatMap(({ written }) => written.map(({ value }) => value)));
   for (const [value, { size }] of versionsOf(put)) {
@@ -251,12 +247,8 @@ function checkRows(
     if (!wanted.has(value)) say("WC6", `${short(value)} was written, and the log does not say so`);
   }
   const asked = new Set(lives.flatMap(({ swapped }) => swapped.map(({ value }) => value)));
-  for (const [value, versions] of versionsOf(swapped)) {
-    const { size } = versions, most = 1 + undone(lives, value);
-    const sites = new Set([...versions].map((version) => parseVersionstamp(version)?.replica)).size;
-    if (size > most && size <= most + 1 && sites > 1 && hasOwners) {
-      excused("a write with a check, made at two sites");
-    } else if (size > most) say("WC6", `${short(value)} was swapped ${size} times`);
+  for (const [value, { size }] of versionsOf(swapped)) {
+    if (size > 1 + undone(lives, value)) say("WC6", `${short(value)} was swapped ${size} times`);
     if (!asked.has(value) && undone(lives, value) === 0) {
       say("WC6", `${short(value)} was swapped, and the log does not say so`);
     }

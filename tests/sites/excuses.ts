@@ -9,11 +9,6 @@ export const SITES_EXCUSES: readonly Excuse[] = [
     says: "who is away from a session for more than a minute is detached",
   },
   {
-    name: "a write with a check, made at two sites",
-    perHundred: 2,
-    says: "its home dies when its disk has it and no owner does, another goes on, and the old one comes back",
-  },
-  {
     name: "called, and out of reach since",
     perHundred: 2,
     says: "and does not know whether it was run",

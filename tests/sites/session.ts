@@ -55,9 +55,8 @@ export class SimSession {
   judge(
     rows: OwnRows,
     server: Server,
-    { kept, isNapped, hasOwners, excused }: {
+    { kept, isNapped, excused }: {
       readonly kept: number;
-      readonly hasOwners: boolean;
       readonly isNapped: boolean;
       readonly excused: Excused;
     },
@@ -87,7 +86,7 @@ export class SimSession {
     const isOf = (what: string) => what.includes(`${name.id}!`);
     const violations = check({
       ...{ key: `${name.class}/${name.id}`, lives: lives.map(({ ledger }) => ledger), parties },
-      ...{ answered, isNapped, hasOwners },
+      ...{ answered, isNapped },
       ...rows.of(name.id),
       done: [...server.done.values()].filter(({ what }) => isOf(what)),
     }, excused);
