@@ -61,8 +61,6 @@ export interface Making {
   readonly signal: AbortSignal;
   /** Told what to call when its outcome is in the log (M2). */
   readonly kept: (heard: () => void) => void;
-  /** The home before may have made it. */
-  readonly isAgain: boolean;
 }
 
 /** Makes a call (M1). */
@@ -95,7 +93,7 @@ function isTo(origin: string, { bytes }: Call): boolean {
 async function make(
   maker: CallMaker,
   call: Call,
-  { signal, kept, isAgain }: Making,
+  { signal, kept }: Making,
 ): Promise<Uint8Array> {
   const { store } = maker;
   switch (call.kind) {
@@ -107,7 +105,7 @@ async function make(
       return encodePage(await store.list(decodeList(call.bytes)));
     case "commit": {
       const { checks, mutations } = decodeStoreCommit(call.bytes);
-      return encodeCommitResult(await store.commit(call.call, checks, mutations, isAgain));
+      return encodeCommitResult(await store.commit(call.call, checks, mutations));
     }
     case "session": {
       const asked = decodeCallToSession(call.bytes);

@@ -14,6 +14,7 @@ import {
   type OpenedSession,
   type StatefulName,
 } from "../../functions/sessions/home/mod.ts";
+import { isMergeEffect } from "../../functions/sessions/turn/mod.ts";
 import { readEntries, type ReadEntry } from "../../functions/sessions/turn/log_entry.ts";
 import { checkpointHead, withoutLog } from "../../functions/sessions/turn/taken_back.ts";
 import { CodecError } from "../../store/model/codec.ts";
@@ -23,7 +24,6 @@ import type { EndedLogs } from "./ended_logs.ts";
 import { type LogView, viewLog } from "./log_view.ts";
 import { joinPieces, NO_HEAD, openPiece, wrapPiece } from "./pieces.ts";
 import type { SessionHost } from "./session_host.ts";
-import { isMergeEffect } from "./releases.ts";
 import { packState } from "./state_parts.ts";
 import { shownSession } from "./hosted.ts";
 import { versionOfLog } from "./versions.ts";

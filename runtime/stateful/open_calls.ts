@@ -5,8 +5,8 @@
  *      the session is at rest: whoever opens the log in between makes it again.
  *      One that was dropped before it was made is not made.
  * OC2  A handler waits for the calls that it made itself: those of one before are nobody's that runs.
- * OC3  A write with checks that the home before may have made is asked for until it is known whether it was (own_store.ts O5):
- *      a handler that were told that it can't be known yet would make another.
+ * OC3  A write with checks that the home before may have made is asked for until the store can be: a handler that were told
+ *      that it can't would make another.
  */
 import {
   type Call,
@@ -23,6 +23,7 @@ import type { WaitedCall } from "./waits.ts";
 
 /** OC3 */
 const KNOWN_RETRY_MS = 500;
+const UNREACHABLE: ReadonlySet<string> = new Set(["source_unreachable", "store_unreachable"]);
 
 /** Whose calls they are. */
 export interface CallingRun {
@@ -111,7 +112,7 @@ export class OpenCalls {
     const open = this.#open ??= new Map();
     open.set(call.call, { call, controller, handler });
     const kept = (heard: () => void) => void (this.#unheard ??= new Map()).set(call.call, heard);
-    const making = { signal: controller.signal, kept, isAgain };
+    const making = { signal: controller.signal, kept };
     const made = isAgain && call.kind === "commit"
       ? this.#untilKnown(call, making)
       : makeCall(this.#maker, call, making);
@@ -126,7 +127,7 @@ export class OpenCalls {
   async #untilKnown(call: Call, making: Making): Promise<CallOutcome> {
     for (;;) {
       const outcome = await makeCall(this.#maker, call, making);
-      const isUnknown = !outcome.ok && outcome.code === "source_unreachable";
+      const isUnknown = !outcome.ok && UNREACHABLE.has(outcome.code);
       if (!isUnknown || making.signal.aborted || this.#run.isOver) return outcome;
       await pauseBy(this.#run.clock, KNOWN_RETRY_MS);
     }

@@ -10,18 +10,24 @@
  * O4  Where hosts hold the log, a session goes on without what it and those attached to it had seen at a site that can't
  *     be asked: what it wrote itself since its last checkpoint it writes again. It is told that it does.
  * O5  What its log names is seen again at each opening, and is all of it (pieces.ts P1): what the home before wrote since
- *     is written again (O1). Only where a mark would tell whether that was done (O2) is the site before asked for what
- *     nobody was told of, when its run is over there: one that waits to make such a write makes it no more (`close`).
- *     Where that site is lost, what is left of it is waited for (store/session/handoff.ts H14, H15): a mark that is not
- *     there then is nowhere, nor is what it was written with. Where nobody can tell what is left, such a write is not
- *     made: that is told. So is what a log of the form before says less of.
+ *     is written again (O1). Only where a mark would tell whether that was done (O2), and is not here, is the site before
+ *     asked for what nobody was told of, when its run is over there: one that waits to make such a write makes it no more
+ *     (`close`). Where that site is lost, what is left of it is waited for (store/session/handoff.ts H14, H15): a mark that
+ *     is not there then is nowhere, nor is what it was written with. Where nobody can tell what is left, such a write is not
+ *     made: that is told, and so is what a log of the form before says less of; the mark is, so that whoever opens the log
+ *     after this site finds it. All of that is done before anything else leaves (`knowMarks`, releases.ts RL4).
  * O6  What was written so long ago that the store has forgotten deletions since is applied all at once, in its order: what
  *     stands tells whether it was before, and is what the whole of it would have left (store/session/old_writes.ts). Where nothing
  *     can tell, it is left out, and said.
  * O7  What O2 says is written on condition that its mark is as it was found: where an isolate was lost as a write was under
  *     way, that may be done still, and the next isolate of the same home asks for it again.
  */
-import type { Effect, EffectMutation } from "../../functions/sessions/turn/mod.ts";
+import {
+  type Effect,
+  type EffectMutation,
+  isMergeEffect,
+  type OpenedProgram,
+} from "../../functions/sessions/turn/mod.ts";
 import type {
   Check,
   CommitResult,
@@ -68,12 +74,24 @@ interface NamedBirth {
   readonly birth: string;
 }
 
+/** Tells whether something was made (O2). */
+interface Mark {
+  readonly key: Key;
+  /** Whether it is set where it names such a number. */
+  readonly isSet: (stands: number) => boolean;
+  /** What it names where nobody can tell whether that was made. */
+  readonly without: number;
+  /** What is said then. */
+  readonly text: string;
+}
+
 /** Marks of writes with checks: more than a handler has under way at once. */
 const MARKS = 256;
 /** A site that could not be asked is not asked again for so long: each time costs two seconds. */
 const MISSING_MS = 10_000;
 /** Why nobody can know whether a mark was made. */
 const LOST = "the disks that could tell are lost";
+const UNKNOWN = `whether a write with checks was made is not known: ${LOST}`;
 /** What there is of a site that can't be asked. */
 const MISSING: ReadonlySet<string> = new Set(["source_unreachable", "source_lost"]);
 
@@ -90,7 +108,7 @@ export class OwnStore {
   #missedClock = 0;
   /** O6: the number of the last effect of these. */
   #oldThrough = 0;
-  /** O5: what the log says was seen, where marks may be missing; null: all that there are are here. */
+  /** O5: what the log says was seen, where marks may be missing; null: all that there are are here, or known as missing. */
   #marksOf: TokenState | null = null;
 
   private constructor(
@@ -131,12 +149,65 @@ export class OwnStore {
     }
   }
 
-  /** O5: whether it is known that a mark which is not here was not made. @throws StoreUnavailable */
-  async #knowsMarks(): Promise<boolean> {
-    if (this.#marksOf === null) return true;
-    if (!await this.#session.seeWhole(this.#marksOf, this.#stop)) return false;
+  /**
+   * O5: finds out which of these were made by homes before.
+   *
+   * @param left what the log leaves to be done.
+   * @throws StoreUnavailable where that is not known yet.
+   */
+  async knowMarks(left: Pick<OpenedProgram, "effects" | "calls">): Promise<void> {
+    if (this.#marksOf === null) return;
+    const marks = this.#marksFor(left);
+    const isKnown = await this.#areThere(marks) || await this.#session.seeWhole(this.#marksOf, this.#stop);
+    if (!isKnown) { for (const mark of marks) await this.#renounce(mark); }
     this.#marksOf = null;
+  }
+
+  /** Whether all that homes before may have made is known. */
+  get knowsMarks(): boolean {
+    return this.#marksOf === null;
+  }
+
+  #marksFor({ effects, calls }: Pick<OpenedProgram, "effects" | "calls">): Mark[] {
+    const merges = effects.flatMap(({ effect, mutations }): Mark[] => {
+      const kinds = mutations.filter(isMergeEffect).map(({ kind }) => kind);
+      const what = `${kinds.length} rows were merged into (${[...new Set(kinds)].join(", ")})`;
+      const text = `whether ${what} is not known, and they are not: ${LOST}`;
+      const isSet = (stands: number) => stands >= effect;
+      return kinds.length === 0 ? [] : [{ key: this.#mergesKey, text, isSet, without: effect }];
+    });
+    const writes = calls.flatMap(({ call, kind }): Mark[] => {
+      const text = `${UNKNOWN}; its handler is told so`;
+      const isSet = (stands: number) => Math.abs(stands) === call;
+      return kind === "commit" ? [{ key: this.#callKey(call), text, isSet, without: -call }] : [];
+    });
+    return [...merges, ...writes];
+  }
+
+  async #areThere(marks: readonly Mark[]): Promise<boolean> {
+    for (const { key, isSet } of marks) if (!isSet((await this.#mark(key)).number)) return false;
     return true;
+  }
+
+  /** Nobody can tell whether what it stands for was made: it is set, and that is not made. */
+  async #renounce({ key, text, isSet, without }: Mark): Promise<void> {
+    for (;;) {
+      const { number, check } = await this.#mark(key);
+      if (isSet(number)) return;
+      const value = encodeSystem(without);
+      const written = await this.#store().commit([check], [{ kind: "set", key, value }]);
+      if (written.ok) return this.#leaveOut(text);
+    }
+  }
+
+  /** That of the last merge. */
+  get #mergesKey(): Key {
+    return packKey([...this.#lead, "s"]);
+  }
+
+  /** That of a write with checks. */
+  #callKey(call: number): Key {
+    return packKey([...this.#lead, "c", call % MARKS]);
   }
 
   /** Its run is over: what only a mark tells to be written is not written by it any more (O5). */
@@ -236,29 +307,22 @@ export class OwnStore {
   /**
    * A write with checks, which call `number` asked for (O2).
    *
-   * @param isAgain the home before may have made it.
-   * @throws StoreUnavailable `source_lost` where nobody can know that (O5).
+   * @throws StoreUnavailable `source_lost` where nobody can know whether it was made (O5).
    */
   async commit(
     number: number,
     checks: readonly Check[],
     mutations: readonly Mutation[],
-    isAgain = false,
   ): Promise<CommitResult> {
-    const key = packKey([...this.#lead, "c", number % MARKS]);
+    const key = this.#callKey(number);
     let before: string | null | undefined;
     for (;;) {
-      const { row: mark, check } = await this.#mark(key);
-      if (mark && numberOf(mark.value) === number) return { ok: true, versionstamp: mark.versionstamp };
+      const { row, number: stands, check } = await this.#mark(key);
+      if (row && stands === number) return { ok: true, versionstamp: row.versionstamp };
+      if (stands === -number) throw new StoreUnavailable("source_lost", UNKNOWN);
       // Not the mark, but what the write itself is conditional on, has refused it.
       if (check.versionstamp === before) return { ok: false };
-      if (isAgain && this.#marksOf !== null) {
-        if (await this.#knowsMarks()) continue;
-        const why = `whether a write with checks was made is not known: ${LOST}`;
-        this.#leaveOut(`${why}; its handler is told so`);
-        throw new StoreUnavailable("source_lost", why);
-      }
-      const written = await this.#store().commit([...checks, check], [...mutations, {
+      const written = await this.#marked([...checks, check], [...mutations, {
         kind: "set",
         key,
         value: encodeSystem(number),
@@ -268,21 +332,32 @@ export class OwnStore {
     }
   }
 
-  /** O7 */
-  async #mark(key: Key): Promise<{ readonly row: StoredRow | null; readonly check: Check }> {
+  /** O7; `number`: what it names, 0 where there is none. */
+  async #mark(key: Key): Promise<{
+    readonly row: StoredRow | null;
+    readonly number: number;
+    readonly check: Check;
+  }> {
     const [row = null] = await this.#store().get([key], "session");
-    return { row, check: { key, versionstamp: row?.versionstamp ?? null } };
+    const number = row === null ? 0 : Number(decodeSystem(row.value));
+    return { row, number, check: { key, versionstamp: row?.versionstamp ?? null } };
   }
 
-  /** Applies what a turn wrote (O1). @param isAgain the home before may have. */
-  async apply(effect: Effect, isAgain = false): Promise<void> {
+  /** What is written with its mark (O2). */
+  async #marked(checks: readonly Check[], mutations: readonly Mutation[]): Promise<CommitResult> {
+    if (this.#marksOf !== null) throw new Error("it is not known whether it was made before (O5)");
+    return await this.#store().commit(checks, mutations);
+  }
+
+  /** Applies what a turn wrote (O1). */
+  async apply(effect: Effect): Promise<void> {
     const { mutations, version } = this.#datedOf(effect);
     if (mutations.length > 0 && effect.effect > this.#oldThrough) {
       const isWritten = await this.#tracked(this.#session.writeAs(mutations, version));
       if (!isWritten) await this.applyOld([effect]);
     }
-    const merges = effect.mutations.filter((m) => !isPlain(m));
-    if (merges.length > 0) await this.#merge(effect.effect, merges, isAgain);
+    const merges = effect.mutations.filter(isMergeEffect);
+    if (merges.length > 0) await this.#merge(effect.effect, merges);
   }
 
   /** Of what turns wrote, the first ones that are too old to be applied one by one, but for merges (O6). */
@@ -307,7 +382,7 @@ export class OwnStore {
     { mutations, clock, replica, atMs }: Effect,
   ): { readonly mutations: readonly PlainMutation[]; readonly version: Version } {
     const last = new Map(mutations.map((mutation) => [mutation.key, mutation]));
-    const rows = this.#absolute([...last.values()].filter(isPlain), atMs);
+    const rows = this.#absolute([...last.values()].filter((m) => !isMergeEffect(m)), atMs);
     return { mutations: rows as PlainMutation[], version: { clock, replica } };
   }
 
@@ -316,21 +391,14 @@ export class OwnStore {
   }
 
   /** O2 */
-  async #merge(number: number, merges: readonly EffectMutation[], isAgain: boolean): Promise<void> {
-    const key = packKey([...this.#lead, "s"]);
+  async #merge(effect: number, merges: readonly EffectMutation[]): Promise<void> {
+    const key = this.#mergesKey;
     for (let isWritten = false; !isWritten;) {
-      const { row: mark, check } = await this.#mark(key);
-      if (mark && numberOf(mark.value) >= number) return;
-      if (isAgain && this.#marksOf !== null) {
-        if (await this.#knowsMarks()) continue;
-        const kinds = [...new Set(merges.map(({ kind }) => kind))].join(", ");
-        return this.#leaveOut(
-          `whether ${merges.length} rows were merged into (${kinds}) is not known, and they are not: ${LOST}`,
-        );
-      }
-      const written = await this.#store().commit([check], [
+      const { number, check } = await this.#mark(key);
+      if (number >= effect) return;
+      const written = await this.#marked([check], [
         ...merges as readonly Mutation[],
-        { kind: "set", key, value: encodeSystem(number) },
+        { kind: "set", key, value: encodeSystem(effect) },
       ]);
       isWritten = written.ok;
     }
@@ -378,7 +446,3 @@ const orMissing = ({ missed }: OwnStoreServices) => (error: unknown): StoreUnava
   if (missed === undefined || !(error instanceof StoreUnavailable) || !MISSING.has(error.code)) throw error;
   return error;
 };
-
-const isPlain = ({ kind }: EffectMutation): boolean => kind === "set" || kind === "delete";
-
-const numberOf = (value: Uint8Array): number => Number(decodeSystem(value));

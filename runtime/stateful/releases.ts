@@ -7,14 +7,18 @@
  *      leaves, and before the log says so.
  * RL3  What a piece says that the session has seen is on disk before the piece leaves (pieces.ts P1). Effects that are on
  *      their way there are no part of it before a read meets them: the pieces behind them wait for nothing.
+ * RL4  What only a mark tells to be done (own_store.ts, O2), and a home before may have done, is done when two things are so:
+ *      it is known whether it was (O5), and after that a piece of this epoch was given to all owners. No piece leaves
+ *      before the first is so. So the last piece of a log names the one site that may have done it since: whoever opens the
+ *      log next asks that one, and not those before it, and one that left no piece has done nothing.
  */
-import type {
-  Acknowledged,
-  Commit,
-  Effect,
-  EffectMutation,
-  HandledEvent,
-  OpenedProgram,
+import {
+  type Acknowledged,
+  type Commit,
+  type Effect,
+  type HandledEvent,
+  isMergeEffect,
+  type OpenedProgram,
 } from "../../functions/sessions/turn/mod.ts";
 import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
 import type { Home } from "../../functions/sessions/home/mod.ts";
@@ -65,6 +69,10 @@ export class Releases {
   #unapplied: Effect[] = [];
   /** The number of the last effect with merges. */
   #merges = 0;
+  /** RL4; null: all that homes before may have done is known. */
+  #knowing: Promise<void> | null = null;
+  /** RL4: what homes before may have done may be done here. */
+  #isKnown = false;
 
   /** @param applied what its log says to be applied. */
   constructor(run: ReleasingRun, applied: number) {
@@ -83,8 +91,21 @@ export class Releases {
   }
 
   /** What the log that was opened leaves open is to be done. */
-  opened({ effects }: Pick<OpenedProgram, "effects">): void {
-    this.#comes(effects);
+  opened(opened: Pick<OpenedProgram, "effects" | "calls">): void {
+    this.#comes(opened.effects);
+    const { store } = this.#run;
+    if (store.knowsMarks) return;
+    const known = this.#knowing = this.#untilDone(() => store.knowMarks(opened)).then(() => {
+      if (store.knowsMarks) this.#knowing = null;
+    });
+    known.catch((error) => this.#run.failed(error));
+  }
+
+  /** RL4: what the log leaves is next. @param named a piece of this epoch is at all owners; null: none need be. */
+  async known(named: Promise<void> | null): Promise<void> {
+    await this.#knowing;
+    await named;
+    this.#isKnown = true;
   }
 
   #comes(effects: readonly Effect[]): void {
@@ -94,19 +115,22 @@ export class Releases {
     }
   }
 
-  /** What the piece of a commit says beside its entries; `whenSafe`: when it may leave (RL3), null: at once. */
-  committed({ effects, isPoint }: Pick<Commit, "effects" | "isPoint">): {
-    readonly head: PieceHead;
-    readonly whenSafe: Promise<void> | null;
-  } {
-    const { store, calls } = this.#run;
+  /** What the piece of a commit says beside its entries; at once, or when it may leave (RL3, RL4). */
+  committed({ effects, isPoint }: Pick<Commit, "effects" | "isPoint">): PieceHead | Promise<PieceHead> {
+    const { calls } = this.#run;
     this.#comes(effects);
-    if (this.#seen === null || this.#touches !== store.touches) this.#look();
     const owed = Math.min(this.owed, isPoint ? Infinity : this.#run.begunAt);
     const open = owed !== Infinity ? owed : calls.areOpen ? OPEN_WORK : 0;
     const marks = calls.areChecked || this.#merges > this.#applied;
-    const head = { seen: this.#unwritten(), open, marks };
-    return { head, whenSafe: store.isDurable ? null : store.durable() };
+    const head = () => this.#headOf({ open, marks });
+    return this.#knowing === null ? head() : this.#knowing.then(head);
+  }
+
+  #headOf(left: Pick<PieceHead, "open" | "marks">): PieceHead | Promise<PieceHead> {
+    const { store } = this.#run;
+    if (this.#seen === null || this.#touches !== store.touches) this.#look();
+    const head = { seen: this.#unwritten(), ...left };
+    return store.isDurable ? head : store.durable().then(() => head);
   }
 
   /** What a base says, of which all that was written is applied: it leaves nothing open. */
@@ -143,6 +167,9 @@ export class Releases {
   /** What its log left open leaves, before anything that is new. */
   async begin(opened: OpenedProgram): Promise<void> {
     const { timers, calls } = this.#run;
+    if (this.#knowing !== null || !this.#isKnown) {
+      throw new Error("what a home before may have done is about to be done again (RL4)");
+    }
     await this.#applyAll(opened.effects, true);
     if (this.#run.isOver) return;
     this.#acknowledge(opened);
@@ -198,8 +225,8 @@ export class Releases {
   /** RL2; what the run has seen then. @param isAgain they may be applied already. */
   async #applyAll(effects: readonly Effect[], isAgain: boolean): Promise<TokenState> {
     const { store } = this.#run;
-    if (isAgain && effects.length > 0) await this.#untilApplied(() => store.applyOld(effects));
-    for (const effect of effects) await this.#untilApplied(() => store.apply(effect, isAgain));
+    if (isAgain && effects.length > 0) await this.#untilDone(() => store.applyOld(effects));
+    for (const effect of effects) await this.#untilDone(() => store.apply(effect));
     await store.settle();
     if (this.#run.isOver) return store.seen();
     const last = effects.at(-1)?.effect ?? 0;
@@ -213,10 +240,10 @@ export class Releases {
   }
 
   /**
-   * What a turn wrote is applied however long that takes: its session waits, and those who ask it. Only what this site
-   * takes from nobody is left out, and said.
+   * What a turn wrote is applied, and what was known before, however long that takes: its session waits, and those who
+   * ask it. Only what this site takes from nobody is left out, and said.
    */
-  async #untilApplied(apply: () => Promise<void>): Promise<void> {
+  async #untilDone(apply: () => Promise<void>): Promise<void> {
     const { clock, listener } = this.#run;
     for (let isTold = false; !this.#run.isOver; isTold = true) {
       try {
@@ -242,9 +269,6 @@ export class Releases {
     });
   }
 }
-
-/** Whether it was done only a mark in the store tells (own_store.ts, O2). */
-export const isMergeEffect = ({ kind }: EffectMutation): boolean => kind !== "set" && kind !== "delete";
 
 const isSame = (a: TokenState, b: TokenState | null): boolean =>
   b !== null && a.sequence === b.sequence && a.replica === b.replica && a.clock === b.clock &&

@@ -16,23 +16,24 @@
  * R9  What it writes it writes under versions that are its own (run_versions.ts); where not, the run is over, and nothing
  *     of that has left.
  * R7  What it asks of the store is asked when what it wrote in commits before is applied: a session reads its own writes.
- * R8  A commit is appended when what its piece says that the session has seen is on disk (releases.ts RL3): mostly that
- *     is so already, and it is at once. None is appended before the one before it. Those that an isolate told before it
+ * R8  A commit is appended when what its piece says that the session has seen is on disk, and all of it that homes before
+ *     may have done is known (releases.ts RL3, RL4): mostly that is so already, and it is at once. None is appended before the one before it. Those that an isolate told before it
  *     was lost are appended all the same, and the run is over behind them: who is to blame is looked for after them.
  * R6  Where hosts hold the log they may be told of a commit as soon as it is appended, with the log up to there: unless
  *     it, or one before it that has not left, wrote to the store.
  */
-import type {
-  Acknowledged,
-  Call,
-  CallKind,
-  CallOutcome,
-  Checkpoint,
-  Commit,
-  HandledEvent,
-  OpenedProgram,
-  Output,
-  Parked,
+import {
+  type Acknowledged,
+  type Call,
+  type CallKind,
+  type CallOutcome,
+  type Checkpoint,
+  type Commit,
+  type HandledEvent,
+  leavesMarks,
+  type OpenedProgram,
+  type Output,
+  type Parked,
 } from "../../functions/sessions/turn/mod.ts";
 import type { Home, OpenedSession as OpenedHome } from "../../functions/sessions/home/mod.ts";
 import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
@@ -44,7 +45,7 @@ import { EventLine } from "./event_line.ts";
 import type { CallMaker } from "./made_calls.ts";
 import { type CallingRun, OpenCalls } from "./open_calls.ts";
 import type { OwnStore } from "./own_store.ts";
-import { OPEN_WORK, wrapPiece } from "./pieces.ts";
+import { OPEN_WORK, type PieceHead, wrapPiece } from "./pieces.ts";
 import { Releases, type ReleasingRun } from "./releases.ts";
 import { type CheckpointingRun, RunCheckpoints } from "./run_checkpoints.ts";
 import { RunFailed, type RunListener, type RunOver } from "./run_over.ts";
@@ -110,6 +111,8 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
   readonly #waiting = new Set<number>();
   /** R8: commits that wait to be appended; null: there are none. */
   #appending: Promise<void> | null = null;
+  /** Resolves when a commit is at all owners, or the run is over; null: that is not waited for (releases.ts RL4). */
+  #naming: PromiseWithResolvers<void> | null = null;
   /** The last entry that the isolate has told (R5). */
   #told = 0;
   /** The last event that a commit says to be done, whether that has left or not. */
@@ -157,11 +160,13 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     }
   }
 
-  async #begin(opened: OpenedProgram): Promise<void> {
+  async #begin(opened: OpenedProgram, named: Promise<void> | null): Promise<void> {
     // R1: the end of what was opened may be on one disk only, and be lost with it. Where the disk is gone an opening
     // finds what hosts on record have: they have all of it, also before anybody is told what the log says of him.
     const leaves = opened.effects.length > 0 || opened.calls.some(({ effect }) => effect !== null);
     if (leaves || this.#parts.isShared) await this.home.settled();
+    await this.releases.known(named);
+    if (this.#over !== null) return;
     await this.releases.begin(opened);
     if (opened.isEnded) {
       await this.releases.answerAgain(opened);
@@ -349,7 +354,8 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
   }
 
   #endSoon(outputs: readonly Output[]): void {
-    const ending = this.#ending ??= new Ending(this.#answersOf(outputs), this.clock);
+    if (this.#ending !== null) return; // its log said so, and the entry of this epoch comes after that
+    const ending = this.#ending = new Ending(this.#answersOf(outputs), this.clock);
     // Who is attached need not wait until those who asked have heard.
     this.listener.peers.ended();
     // What came behind the handler that ended it is for the one that begins anew (EN3).
@@ -392,7 +398,9 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     for (const { name, dueMs } of opened.timers) this.timers.plan(name, dueMs);
     this.releases.opened(opened);
     this.calls.intended(opened.calls);
-    this.releases.afterwards(() => this.#begin(opened));
+    if (leavesMarks(opened)) this.#naming = Promise.withResolvers();
+    const named = this.#naming?.promise ?? null;
+    this.releases.afterwards(() => this.#begin(opened, named));
     this.releases.afterwards(async () => {
       await this.#serving?.promise;
       // A blank log of a later epoch may be one that another home has taken away: nobody is told that he is not in it.
@@ -440,14 +448,10 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     this.line.advance();
     const { handler } = this.calls, entry = this.#told;
     const heard = this.calls.logged(commit);
-    const { head, whenSafe } = this.releases.committed(commit);
-    const piece = {
-      count: commit.count,
-      entries: wrapPiece(head, commit.entries),
-      answers: this.#answersOf(commit.outputs),
-      wakeAtMs: this.timers.earliest,
-    };
-    const appended = this.#append(home, { piece, entry, commit }, whenSafe);
+    const head = this.releases.committed(commit);
+    const { earliest: wakeAtMs } = this.timers;
+    const appended = this.#append(home, { entry, commit, wakeAtMs }, head);
+    if (this.#naming !== null) heldOf(appended).then(() => this.#named(), (error) => this.failed(error));
     this.releases.afterwards(async () => {
       const { isTold, held } = await appended;
       await held;
@@ -461,15 +465,20 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     });
   }
 
+  #named(): void {
+    this.#naming?.resolve();
+    this.#naming = null;
+  }
+
   /** R8: at once where nothing is waited for; one after the other. */
-  #append(home: Home, leaving: Leaving, whenSafe: Promise<void> | null): Appended | Promise<Appended> {
+  #append(home: Home, leaving: Leaving, head: PieceHead | Promise<PieceHead>): Appended | Promise<Appended> {
     const before = this.#appending;
-    if (before === null && whenSafe === null) return this.#appendNow(home, leaving);
+    if (before === null && !(head instanceof Promise)) return this.#appendNow(home, leaving, head);
     const appended = (async () => {
-      await Promise.all([before, whenSafe]);
+      const [safe] = await Promise.all([head, before]);
       // Where one is not appended, none after it is.
       if (this.#over !== null) throw new RunFailed(this.#over);
-      return this.#appendNow(home, leaving);
+      return this.#appendNow(home, leaving, safe);
     })();
     const done = this.#appending = appended.then(() => {}, (error) => this.failed(error)).then(() => {
       if (this.#appending === done) this.#appending = null;
@@ -477,7 +486,9 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     return appended;
   }
 
-  #appendNow(home: Home, { piece, entry, commit }: Leaving): Appended {
+  #appendNow(home: Home, { entry, commit, wakeAtMs }: Leaving, head: PieceHead): Appended {
+    const { count, entries, outputs } = commit, answers = this.#answersOf(outputs);
+    const piece = { count, entries: wrapPiece(head, entries), answers, wakeAtMs };
     // One without entries follows from those before it, after which it leaves.
     const held = piece.count > 0 ? home.commit(piece) : Promise.resolve();
     held.catch(() => {});
@@ -562,6 +573,7 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
       this.#checkpoints.over(failed);
     }
     this.#serving?.resolve();
+    this.#named();
     this.#ending?.now();
     this.timers.close();
     this.calls.close();
@@ -617,10 +629,11 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
 
 /** A commit on its way to the home. */
 interface Leaving {
-  readonly piece: Parameters<Home["commit"]>[0];
+  readonly commit: Commit;
   /** Its last one. */
   readonly entry: number;
-  readonly commit: Commit;
+  /** When its earliest timer is due. */
+  readonly wakeAtMs: number | null;
 }
 
 /** One that was appended. */
@@ -630,6 +643,8 @@ interface Appended {
   /** Hosts were told of it (R6). */
   readonly isTold: boolean;
 }
+
+const heldOf = async (appended: Appended | Promise<Appended>): Promise<void> => await (await appended).held;
 
 /** R7 */
 const ofStore: ReadonlySet<CallKind> = new Set(["get", "list", "commit"]);

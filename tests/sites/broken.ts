@@ -94,7 +94,7 @@ export const every = (kind: string, count: number) => (): NonNullable<SitesOptio
 // ── Wrappers ──
 
 /** The same thing, but for what is otherwise. */
-function otherwise<T extends object>(target: T, changed: Partial<T>): T {
+export function otherwise<T extends object>(target: T, changed: Partial<T>): T {
   return new Proxy(target, {
     get: (of, key) => {
       const value = Object.hasOwn(changed, key)

@@ -124,4 +124,18 @@ export const INSIDE_VARIANTS: readonly InsideVariant[] = [
 `,
     ...{ plan: "severed", first: 10, seeds: 12 },
   },
+  {
+    name: "a home makes again what only a mark tells to be made, before its own piece is at owners",
+    file: "runtime/stateful/session_run.ts",
+    says: "    await this.releases.known(named);\n",
+    becomes: "    await this.releases.known(named === null ? named : null);\n",
+    ...{ plan: "chained", first: 16, seeds: 40, caughtBy: "integrity" },
+  },
+  {
+    name: "a home's piece is at owners before it is known what homes before have made",
+    file: "runtime/stateful/releases.ts",
+    says: "    return this.#knowing === null ? head() : this.#knowing.then(head);\n",
+    becomes: "    return head();\n",
+    ...{ plan: "chained", first: 80, seeds: 60, caughtBy: "integrity" },
+  },
 ];

@@ -1,6 +1,10 @@
 /** Plans that want more of one thing than a seed draws by itself, and those of the broken variants: nothing is broken. */
-import { every, VARIANTS } from "./broken.ts";
-import type { SiteId } from "../../store/model/ports.ts";
+import { packKey } from "../../store/model/key.ts";
+import type { DiskCommit, SiteId } from "../../store/model/ports.ts";
+import type { Row } from "../../store/model/row.ts";
+import { openReplica } from "../../store/replica.ts";
+import { every, otherwise, VARIANTS } from "./broken.ts";
+import { APP } from "./deployed.ts";
 import type { FaultPlan } from "../sim/topology.ts";
 import type { Op } from "./program.ts";
 import { faulty, owned, regions, type SitesPlan, star } from "./plan.ts";
@@ -321,6 +325,67 @@ const severed: Change = (plan) => {
   };
 };
 
+/**
+ * Homes die before they make sums and writes with checks that their logs have, and the next ones when these are on their
+ * disks and nobody has heard of them.
+ */
+const chained: Change = (plan) => {
+  const changed = faulty(star(plan, { delaysMs: [1, 5, 25, 10], commitMs: [1, 4], f: 1 }), {
+    evict: 20,
+    stall: 12,
+    crash: 4,
+  });
+  return {
+    ...changed,
+    ...{ classes: ["whole"], devices: 1, plain: 0, callers: 2, messages: 12, requests: 12, idleMs: 60_000 },
+    ...{ moves: 0, moveAtOnce: 0, kills: 0, stands: 0, deploys: 0, hasStandbys: false, hasSeats: true },
+    ops: ["sum"],
+    store: {
+      ...{ ...changed.store, requests: 20, groups: 1, keysPerGroup: 1, sumKeys: 4, crashes: [] },
+      ...{ safetyMs: 8_000, downMs: [200, 3_000] },
+    },
+  };
+};
+
+/**
+ * Every other time that an edge has written what it can't write again; then, soon, who goes on with the session; and each
+ * time that isolates have said so much.
+ */
+const asItSums = (): Pick<SitesOptions, "passes" | "open"> => {
+  let sums = 0, isAt: SiteId | null = null, heir: { site: SiteId | null; left: number } | null = null;
+  const says = every("isolate says", 5)();
+  const isMark = ({ known, key }: Row) => known > 0 && key.startsWith(MARKS);
+  return {
+    open: (config, ports) => {
+      const { storage } = ports;
+      const commit = (step: DiskCommit) => {
+        const isSum = config.parent !== null && step.rows.some(isMark);
+        if (isSum && ++sums % 2 === 0) isAt = config.site;
+        return storage.commit(step);
+      };
+      return openReplica(config, { ...ports, storage: otherwise(storage, { commit }) });
+    },
+    passes: (site, point) => {
+      if (isAt !== null && site === isAt && point === "commit ends") {
+        isAt = null;
+        heir = { site: null, left: HEIR_LIVES };
+        return "crashes";
+      }
+      if (heir?.site === null && point === "isolate says") heir.site = site;
+      if (heir !== null && site === heir.site && point === "timer due" && --heir.left === 0) {
+        heir = null;
+        return "crashes";
+      }
+      return says(site, point);
+    },
+  };
+};
+/** So many timers are due there before it dies. */
+const HEIR_LIVES = 40;
+
+/** Of what is written once (runtime/stateful/own_store.ts, O2). */
+const MARKS = packKey(["a", APP, "e"]);
+
 /** Deletions are forgotten after a moment, and all clocks jump past it. */
 const forgetting: Change = (plan) => {
   const changed = more(restless(plan), { crash: 5, nap: 2, partition: 2 });
@@ -414,7 +479,7 @@ export const HARD: Readonly<Record<string, Change>> = {
     deployed,
     calling,
   },
-  ...{ tokens, taken, queued, deletions, unwritten, unread, owners, recorded, unapplied, severed },
+  ...{ tokens, taken, queued, deletions, unwritten, unread, owners, recorded, unapplied, severed, chained },
   ...{
     forgetting,
     waiting,
@@ -434,15 +499,16 @@ export const HARD: Readonly<Record<string, Change>> = {
 };
 
 /** Who dies when, beside what is drawn. */
-const DEATHS: Readonly<Record<string, () => NonNullable<SitesOptions["passes"]>>> = {
-  recorded: afterRecords,
-  unapplied: every("isolate says", 17),
+const DEATHS: Readonly<Record<string, () => Pick<SitesOptions, "passes" | "open">>> = {
+  recorded: () => ({ passes: afterRecords() }),
+  unapplied: () => ({ passes: every("isolate says", 17)() }),
+  chained: asItSums,
 };
 
 /** What a run is given for the plan of such a name, fresh for each run. @throws RangeError where there is none. */
-export function optionsOf(name: string): Pick<SitesOptions, "change" | "passes"> {
+export function optionsOf(name: string): Pick<SitesOptions, "change" | "passes" | "open"> {
   const change = HARD[name], dies = DEATHS[name];
-  if (change !== undefined) return { change, ...(dies === undefined ? {} : { passes: dies() }) };
+  if (change !== undefined) return { change, ...dies?.() };
   const variant = VARIANTS.find((one) => one.name.includes(name));
   if (variant === undefined) {
     throw new RangeError(`no plan is called ${name}: ${Object.keys(HARD).join(", ")}, or a variant's name`);

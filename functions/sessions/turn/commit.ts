@@ -9,6 +9,9 @@
  * CM3  Outputs to one receiver are numbered 1, 2, 3 …, effects and calls of a session too, over all epochs. A
  *      replay gives the same number to the same thing: number and content name it for ever, so that whoever has
  *      seen a number drops it.
+ * CM5  Where the log that a session was opened with leaves merges or writes with checks (`leavesMarks`), the first commit
+ *      comes at once: with the entry of its epoch, if the log has none, so that its home can have that at the keepers
+ *      before it makes them again.
  * CM4  An output or effect is kept here, in checkpoints too, until it is acknowledged (Acknowledged).
  */
 
@@ -149,6 +152,14 @@ export interface OpenedProgram {
   readonly isQuiescent: boolean;
   readonly isEnded: boolean;
 }
+
+/** Its row can't be the same when it is written again: whether it was, a mark beside it tells. */
+export const isMergeEffect = ({ kind }: EffectMutation): boolean => kind !== "set" && kind !== "delete";
+
+/** Whether a log leaves merges to be applied, or writes with checks to be made. */
+export const leavesMarks = ({ effects, calls }: Pick<OpenedProgram, "effects" | "calls">): boolean =>
+  effects.some(({ mutations }) => mutations.some(isMergeEffect)) ||
+  calls.some(({ kind }) => kind === "commit");
 
 /** Outputs up to `sequence` have reached the receiver; `effects`: applied up to this number, durably. */
 export interface Acknowledged {

@@ -33,6 +33,7 @@ export type {
   Rejection,
   TimerChange,
 } from "./commit.ts";
+export { isMergeEffect, leavesMarks } from "./commit.ts";
 export { resultsIn } from "./log_entry.ts";
 export { writerOf } from "./recovery.ts";
 export type { SessionSink } from "./sink.ts";

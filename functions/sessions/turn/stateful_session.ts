@@ -19,7 +19,15 @@
  *      site's hands, so its next attempt begins in the commit that voids the last.
  * ST7  What came of an event does not wait until a large state is written down: its checkpoint is a commit of its own.
  */
-import type { Acknowledged, Checkpoint, Parked, Rejection, TimerChange } from "./commit.ts";
+import {
+  type Acknowledged,
+  type Checkpoint,
+  leavesMarks,
+  type OpenedProgram,
+  type Parked,
+  type Rejection,
+  type TimerChange,
+} from "./commit.ts";
 import type { BegunEvent, OpenSession, SessionEvent } from "./event.ts";
 import { stackText, thrown } from "./handler.ts";
 import type { Program } from "./program.ts";
@@ -110,7 +118,7 @@ export class StatefulSession implements Runnable, WaitingSession {
     }
     const { program } = this;
     const { sequence } = this.#logged.log;
-    this.#host.sink.opened(this.channel, {
+    const opened: OpenedProgram = {
       sequence,
       peers: openedPeers(program.peers.values(), this.#outbox.made),
       outputs: [...this.#outbox.kept.outputs],
@@ -120,11 +128,13 @@ export class StatefulSession implements Runnable, WaitingSession {
       handling: program.handler?.request ?? null,
       isQuiescent: program.isQuiescent,
       isEnded: program.isEnded,
-    });
+    };
+    this.#host.sink.opened(this.channel, opened);
+    const isMarked = leavesMarks(opened), { isTakenOver } = this.#logged;
+    if (!program.isEnded) this.#waits.resume(program, []);
+    if (!program.isEnded || isMarked) this.#beginEpoch();
+    if (isMarked && !this.#isOver) this.#give(program.handler === null); // CM5
     if (program.isEnded) return this.close();
-    this.#waits.resume(program, []);
-    const { isTakenOver } = this.#logged;
-    this.#beginEpoch();
     if (isTakenOver && program.isQuiescent) this.#wantsCheckpoint = true;
   }
 

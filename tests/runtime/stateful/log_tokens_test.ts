@@ -10,6 +10,7 @@ import type {
 } from "../../../functions/sessions/home/mod.ts";
 import { decodeRows, encodeGet } from "../../../functions/sessions/turn/call_bytes.ts";
 import type { Commit, Effect, OpenedProgram } from "../../../functions/sessions/turn/mod.ts";
+import { decodeValue, encodeValue } from "../../../functions/values/value.ts";
 import { appSpace } from "../../../runtime/gateway/session_store.ts";
 import { OwnStore } from "../../../runtime/stateful/own_store.ts";
 import { NO_HEAD, openPiece, type PieceHead } from "../../../runtime/stateful/pieces.ts";
@@ -18,6 +19,7 @@ import { RunVersions } from "../../../runtime/stateful/run_versions.ts";
 import { SessionRun } from "../../../runtime/stateful/session_run.ts";
 import type { AttachedSession } from "../../../store/api/api.ts";
 import { packKey } from "../../../store/model/key.ts";
+import { isMerge } from "../../../store/model/merge.ts";
 import { Scene, type SceneOptions } from "../../sim/scene.ts";
 
 const NAME = { class: "duel", id: "one", birth: "00" };
@@ -58,13 +60,22 @@ async function ownStore(
 
 /** A run at a site that serves. @param opened what its log says. */
 async function running(scene: Scene, site: string, opened: OpenedProgram = atRest, open = 0) {
+  const run = await opening(scene, site, opened, { ...NO_HEAD, open });
+  await scene.done(run.started);
+  run.run.serve(null);
+  await scene.pass(1);
+  return run;
+}
+
+/** One that opens. @param head what its log says last. */
+async function opening(scene: Scene, site: string, opened: OpenedProgram, head: PieceHead) {
   const { replica } = scene.process(site), said: string[] = [];
-  const store = await ownStore(scene, site, NO_HEAD, said);
+  const store = await ownStore(scene, site, head, said);
   const pieces: Given[] = [], left: string[] = [], results: Uint8Array[] = [];
   const held: PromiseWithResolvers<void>[] = [];
   const home = {
     ...{ sequence: 0, epoch: 1, over: new Promise(() => {}), logBytes: 0, hosts: { asked: [] } },
-    settled: () => Promise.resolve(),
+    settled: async () => void await Promise.all(held.map(({ promise }) => promise)),
     rest: () => Promise.resolve(),
     commit: ({ count, entries }: HomeCommit) => {
       home.sequence += count;
@@ -87,7 +98,7 @@ async function running(scene: Scene, site: string, opened: OpenedProgram = atRes
     }, opened.effects.map(pieceOf)),
     home: { checkpoint: null, start: () => home as unknown as Home } as unknown as OpenedHome,
     ...{ version: "v1", store, clock, nowMs: () => scene.world.nowMs, isShared: false, isAdopted: false },
-    ...{ applied: 0, open, originWay: null },
+    ...{ applied: 0, open: head.open, originWay: null },
     listener: {
       ...{ peers, done() {}, over() {}, log: (level: string, text: string) => said.push(`${level} ${text}`) },
       answered: (request: string) => void left.push(request),
@@ -103,9 +114,7 @@ async function running(scene: Scene, site: string, opened: OpenedProgram = atRes
   const started = run.start(Promise.resolve({ channel: 1, isolate } as never));
   await scene.pass(1);
   run.opened(opened);
-  await scene.done(started);
-  run.serve(null);
-  await scene.pass(1);
+  await scene.pass(0);
   let entries = 0;
   /** The isolate says that a turn is over. */
   const commit = (what: Partial<Commit> = {}) => {
@@ -128,7 +137,7 @@ async function running(scene: Scene, site: string, opened: OpenedProgram = atRes
     ...{ effect: ++effects, clock: store.tick(), replica: replica.status().replica, atMs: 1 },
     mutations: setTo(what),
   });
-  return { run, store, pieces, held, left, said, commit, read, effectOf };
+  return { run, started, store, pieces, held, left, said, commit, read, effectOf };
 }
 
 /** A piece of a log that was written where an effect was. */
@@ -256,6 +265,87 @@ Deno.test("of a merge, and of a write with a check that has no outcome, a piece 
   assert.deepEqual([pieces.at(-1)?.marks, pieces.at(-1)?.open], [true, 1]);
   commit();
   assert.deepEqual([pieces.at(-1)?.marks, pieces.at(-1)?.open], [false, 0]);
+});
+
+const sumKey = packKey(["kv", "sum"]);
+
+/** A log that leaves a sum of 2 to be made, of a home at e1 that died before it made it. */
+async function withSum(scene: Scene) {
+  const { pieces, commit, read, effectOf } = await running(scene, "e1");
+  await read();
+  const mutations = [{ kind: "sum", key: sumKey, value: encodeValue(2) }] as const;
+  const effects = [{ ...effectOf(""), mutations }];
+  commit({ effects });
+  await scene.until(() => pieces.length === 1);
+  scene.site("e1").crash();
+  await scene.pass(1);
+  return { head: pieces[0] ?? NO_HEAD, opened: { ...atRest, effects } };
+}
+
+async function starts(scene: Scene, site: string): Promise<void> {
+  await scene.site(site).start();
+  await scene.until(() => scene.process(site).ready);
+}
+
+const sumAt = async (scene: Scene, site: string) => {
+  const [row] = await scene.done((await ownStore(scene, site)).get([sumKey], "session"));
+  return row ? decodeValue(row.value) : null;
+};
+
+/** Resolves when e2 is about to tell its parent of a sum, or some time has passed; by then it is on its disk. */
+function summing(): { readonly options: SceneOptions; sum(scene: Scene): Promise<void> } {
+  let isTold = false;
+  const tap: SceneOptions["tap"] = (from, _, message) => {
+    isTold ||= from === "e2" && message.kind === "push" && message.rows.some(({ value }) => isMerge(value));
+  };
+  return {
+    options: { tap },
+    sum: async (scene) => {
+      for (let ms = 0; ms < 1_000 && !isTold; ms++) await scene.pass(1);
+    },
+  };
+}
+
+Deno.test("a home makes a sum again when its own piece is at all owners, and not before (RL4)", async () => {
+  const { options, sum } = summing(), scene = await began(options), { head, opened } = await withSum(scene);
+  await starts(scene, "e1");
+  const second = await opening(scene, "e2", opened, head);
+  second.commit(); // its epoch
+  await sum(scene); // as no owner has its piece
+  scene.site("e2").crash();
+  const third = await opening(scene, "e3", opened, head);
+  third.commit();
+  await scene.until(() => third.pieces.length === 1);
+  third.held[0]?.resolve();
+  await scene.done(third.started);
+  await scene.pass(1_000);
+  assert.equal(await sumAt(scene, "root"), 2);
+  await starts(scene, "e2");
+  await scene.pass(1_000);
+  assert.equal(await sumAt(scene, "root"), 2);
+});
+
+Deno.test("the piece of a home says all that is known of sums before, so that who is next asks that home alone (RL4)", async () => {
+  const { options, sum } = summing(), scene = await began(options), { head, opened } = await withSum(scene);
+  const second = await opening(scene, "e2", opened, head);
+  second.commit();
+  await scene.pass(1_000);
+  assert.deepEqual(second.pieces, [], "e1 alone can tell");
+  await starts(scene, "e1");
+  await scene.until(() => second.pieces.length === 1);
+  second.held[0]?.resolve();
+  await sum(scene);
+  scene.site("e2").crash();
+  const third = await opening(scene, "e3", opened, second.pieces[0] ?? NO_HEAD);
+  third.commit();
+  await scene.pass(1_000);
+  assert.deepEqual(third.pieces, [], "e2 alone can tell");
+  await starts(scene, "e2");
+  await scene.until(() => third.pieces.length === 1);
+  third.held[0]?.resolve();
+  await scene.done(third.started);
+  await scene.pass(1_000);
+  assert.equal(await sumAt(scene, "root"), 2);
 });
 
 /** After it the store has forgotten what was deleted before. */

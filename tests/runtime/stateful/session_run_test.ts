@@ -44,7 +44,7 @@ function running() {
     apply: ({ effect }: Effect) => Promise.resolve(void left.push(`effect ${effect}`)),
     applyOld: () => Promise.resolve(),
     ...{ seen: () => SEEN, token: () => Promise.resolve(SEEN), tick: () => 1, close: () => {} },
-    ...{ touches: 0, settle: () => Promise.resolve() },
+    ...{ touches: 0, settle: () => Promise.resolve(), knowsMarks: true },
     get isDurable() {
       return disk.busy === null;
     },
