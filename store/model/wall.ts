@@ -20,7 +20,8 @@
  *     CLOCK_DOUBT_MS where that one is not refused then, nor would refuse this site. A site that has heard nobody stays where it is. The
  *     site's own clock value stays where it is.
  * B6  A site that starts with a wall clock that is behind what it had dated before takes the time from its parent: how
- *     long it was down nobody here knows. So does one without any time of its own, whatever its wall clock says since.
+ *     long it was down nobody here knows. So does one without any time of its own, whatever its wall clock says since,
+ *     and one that would refuse its parent, and has not believed its own wall clock for CLOCK_DOUBT_MS: it knows no better.
  *     A root takes it from most of its children, where its wall clock is not believed (timekeeper.ts K4).
  * B7  A root without children has nobody to ask. It goes by a wall clock that has stayed where it is for CLOCK_STAYS_MS,
  *     further ahead or back: what expires does. What it dates does not, and goes on from what was believed: the first
@@ -161,6 +162,7 @@ export class Wall {
     this.#look();
     const isBehind = this.saysMs < this.#placeMs - CLOCK_LEAP_MS_MAX;
     if (this.#isResumed && isBehind && ms > this.#believedMs) this.#placeMs = this.#believedMs = ms;
+    if (this.#hasStayedFor(CLOCK_DOUBT_MS) && this.isTooFar(ms)) this.#placeMs = this.#believedMs = ms;
     if (ms <= this.#firstMs + CLOCK_AHEAD_MS_MAX && ms > this.#believedMs) {
       this.#placeMs = this.#believedMs = ms;
     }

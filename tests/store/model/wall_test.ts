@@ -190,6 +190,29 @@ Deno.test("a start goes on from the disk, and takes from the parent what its own
   strictEqual(late.wall.agrees(late.rightMs), false, "nothing tells which of the two is wrong");
 });
 
+Deno.test("who does not believe its own clock takes the time from a parent that it would refuse; who does, does not (B6)", () => {
+  // It was given a time that was late when it joined; then its own clock leapt, for good.
+  const lost = machine();
+  lost.wall.resume(0);
+  lost.wall.meets(lost.rightMs);
+  lost.leap(-40 * HOUR_MS);
+  lost.pass(1_000);
+  lost.wall.meets(lost.rightMs + HOUR_MS);
+  strictEqual(lost.wall.agrees(lost.rightMs + HOUR_MS), false, "not for the blink of an eye");
+  lost.pass(10_000);
+  lost.wall.meets(lost.rightMs + 30_000);
+  strictEqual(lost.offMs, 0, "it would not refuse that");
+  lost.wall.meets(lost.rightMs + HOUR_MS);
+  strictEqual(lost.wall.agrees(lost.rightMs + HOUR_MS), true);
+  strictEqual(lost.offMs, HOUR_MS);
+  const sure = machine();
+  sure.wall.resume(sure.rightMs);
+  sure.pass(10_000);
+  sure.wall.meets(sure.rightMs + HOUR_MS);
+  strictEqual(sure.wall.agrees(sure.rightMs + HOUR_MS), false);
+  strictEqual(sure.offMs, 0);
+});
+
 Deno.test("time that is believed has whole milliseconds, and a suspended machine's goes on where its neighbours are", () => {
   const site = machine();
   site.wall.resume(NOON_MS - 0.5);
