@@ -272,8 +272,8 @@ export class Cluster {
     await this.peace("owners have what is theirs", () => this.isWarded());
     // The choice of owners is a row, too.
     await this.peace(null, () => this.isPushed() && this.isConverged() && this.isSystemConverged());
-    // What is watched is covered again in a trip or two after a parent was lost.
-    await this.peace(null, () => this.isWatching());
+    // What is watched is covered again in a trip or two after a parent was lost, and as of then.
+    await this.peace(null, () => this.isWatching() && this.isConverged());
     if (!this.#hasWrongClocks) await this.peace(null, () => this.isInTime(), IN_TIME_MS_MAX);
   }
 

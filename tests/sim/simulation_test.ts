@@ -58,6 +58,8 @@ const RARE: readonly (readonly [seed: number, what: string])[] = [
   [90002832, "a site is drained and removed while another one of its branch is away"],
   [90002965, "a root from which all were taken goes by its wall clock"],
   [90003382, "two sites whose both clocks leapt, one after the other, dated what they heard of each other"],
+  [90020172, "what is watched is covered again at the end of a run"],
+  [90020235, "a site is told a time that is late as it joins, and its clock leaps for good then"],
   [90006262, "all clocks jump just before a site dies whose wall clock is behind"],
 ];
 
