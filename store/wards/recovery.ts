@@ -13,12 +13,16 @@
  * Y3  An owner without a ward says that it has recovered nothing: so it can be known that something is lost.
  * Y4  For a token, every incarnation on its path that is over must have been recovered as far as the token, or the
  *     incarnation below, had seen it.
+ * Y5  Under a configuration sessions are told something when all its owners have acknowledged that it is in effect
+ *     (source.ts). So where one of them holds the ward, and does not know that, what open sessions were told is at any
+ *     owner of the one before.
  */
 import type { TokenState } from "../api/api.ts";
 import type { Core } from "../core/core.ts";
 import type { ClockValue, ReplicaNumber, Row } from "../model/row.ts";
 import { encodeJson, type Topology } from "../members/topology.ts";
-import { recoveredKey, type RecoveredWard } from "../members/configuration.ts";
+import { type Configuration, recoveredKey, type RecoveredWard } from "../members/configuration.ts";
+import type { SiteId } from "../model/ports.ts";
 import type { Keeper } from "./keeper.ts";
 import type { Ward } from "./ward.ts";
 
@@ -153,8 +157,25 @@ function bestOf(
   for (const found of all) {
     if (found.position >= least && (!isOpen || found.config === configuration.number)) return found;
   }
+  if (isOpen && !wasInEffect(configuration, wards.recovered(replica))) {
+    const previous = configuration.previous.flatMap((owner) => wards.recovered(replica).get(owner) ?? []);
+    const [before] = previous.filter(({ config, position }) => config > 0 && position >= least)
+      .sort((a, b) => b.position - a.position);
+    if (before !== undefined) return before;
+  }
   const silent = wards.owners(replica).some((owner) =>
     !wards.recovered(replica).has(owner) && !topology.isRemoved(owner)
   );
   return silent ? "unknown" : "lost";
+}
+
+/** Y5: whether sessions may have been told something under a configuration. */
+function wasInEffect(
+  { number, owners }: Configuration,
+  recovered: ReadonlyMap<SiteId, RecoveredWard>,
+): boolean {
+  return !owners.some((owner) => {
+    const found = recovered.get(owner);
+    return found !== undefined && found.position > 0 && found.config !== number;
+  });
 }

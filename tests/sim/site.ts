@@ -487,18 +487,24 @@ export class SimSite {
    */
   #setClock(sleptMs: number): void {
     const isBlank = this.#number === 0, isRoot = this.plan.parent === null;
-    if (isBlank && isRoot) this.#leapMs = 0;
+    if (this.#isBlankRoot) this.#leapMs = 0;
     if (this.#leapMs < 0 && (isBlank || !isRoot && sleptMs > 0)) this.#leapMs = 0;
   }
 
   /** The machine's wall clock is wrong by so much, whatever process reads it; 0 puts it right. */
   leap(ms: number): void {
-    this.#leapMs = ms;
-    if (this.#clock !== null) this.#clock.leapMs = ms;
+    this.#leapMs = this.#isBlankRoot ? 0 : ms;
+    if (this.#clock !== null) this.#clock.leapMs = this.#leapMs;
+  }
+
+  /** It has nobody to ask what time it is, and dates what it writes by its wall clock. */
+  get #isBlankRoot(): boolean {
+    return this.plan.parent === null && this.#number === 0;
   }
 
   /** The machine's wall clock is wrong by so much, and the steady clock of the process that runs has gone on with it. */
   warp(ms: number): void {
+    if (this.#isBlankRoot) return;
     this.leap(ms);
     if (this.#clock !== null) this.#clock.warpedMs += ms;
   }

@@ -48,8 +48,8 @@ class Tree {
     return this;
   }
 
-  owned(replica = EDGE, owners = ["o", "p"]): this {
-    return this.write(wardsKey(replica), { number: 2, owners, previous: [] });
+  owned(replica = EDGE, owners = ["o", "p"], previous: readonly string[] = []): this {
+    return this.write(wardsKey(replica), { number: 2, owners, previous });
   }
 
   ended(replica = EDGE, more: Partial<Ended> = {}): this {
@@ -109,6 +109,32 @@ Deno.test("an open token stands by an owner of the last configuration alone, and
   const removed = tree().owned().ended(EDGE, { removed: true }).recovered("o", { position: 9 });
   assert.equal(removed.says(open), "lost", "a removed site may have told more");
   assert.equal(removed.says(), "from 500");
+});
+
+Deno.test("an open token stands by an owner of the configuration before, where the last one was not in effect (Y5)", () => {
+  const open = { open: true };
+  const changing = () => tree().owned(EDGE, ["o", "p"], ["o", "q"]).ended();
+  const before = () => changing().recovered("o", { position: 7, config: 1 });
+  assert.equal(before().says(open), "from 600", "o is an owner in both");
+  const more = before().recovered("p", { position: 7, config: 0, clock: 650 });
+  assert.equal(more.says(open), "from 600", "p was new");
+  assert.equal(
+    more.recovered("q", { position: 9, config: 1, clock: 700 }).says(open),
+    "from 700",
+    "of the one before the furthest counts",
+  );
+  const ofQ = (said: Partial<RecoveredWard>) =>
+    changing().recovered("q", { position: 9, config: 1 }).recovered("o", said).recovered("p", {
+      position: 0,
+    });
+  assert.equal(
+    ofQ({ position: 0, config: 0 }).says(open),
+    "lost",
+    "o has lost what it had, and may have known",
+  );
+  assert.equal(ofQ({ position: 8, config: 2 }).says(open), "from 600", "it was in effect");
+  assert.equal(ofQ({ position: 6, config: 2 }).says(open), "lost", "it was, and o lacks what was seen");
+  assert.equal(before().says({ ...open, path: [null, null, 8] }), "unknown", "p may have more");
 });
 
 Deno.test("where the disk is in use under another number, what it had told is pushed, whatever owners have", () => {
