@@ -97,6 +97,8 @@ class ModuleState {
   readonly #assigned = new Set<string>();
   /** MS2: names of properties that packages assign to. */
   readonly #touched = new Set<string>();
+  /** The same of the app's own modules. */
+  readonly #changed = new Set<string>();
   /** MS2: where a variable is counted up, and gets no other value. */
   readonly #countedAt = new Set<unknown>();
   /** MS2: what functions of packages tell when they are called. */
@@ -324,7 +326,10 @@ class ModuleState {
   #noteTouched(target: AnyNode): void {
     for (const { computed, property, start } of membersIn(target)) {
       const name = property.type === "Literal" ? property.value : computed ? undefined : nameOf(property);
-      if (typeof name === "string" && this.#originAt(start).kind === "package") this.#touched.add(name);
+      if (typeof name !== "string") continue;
+      const { kind } = this.#originAt(start);
+      if (kind === "package") this.#touched.add(name);
+      else if (kind === "own") this.#changed.add(name);
     }
   }
 
@@ -485,6 +490,7 @@ class ModuleState {
     /** MS2: what is a package's beyond what an app's module imports of it. */
     const from: string[] = [];
     const builtins: Variable[] = [];
+    const platform: Variable[] = [];
     const module = this.#scopes.find(({ type }) => type === "module");
     for (const variable of module?.variables ?? []) {
       const [def] = variable.defs;
@@ -501,16 +507,16 @@ class ModuleState {
           }, () => ${variable.name}]`,
         );
       }
+      if (origin.kind === "platform") platform.push(variable);
       const isPackage = origin.kind !== "own" || isInterop(def.node as unknown as AnyNode);
       (isPackage ? packages : own).push(variable);
     }
     const assigned = [...this.#assigned].filter((name) => this.#methods.has(name));
-    const held = { own, packages, builtins };
+    const held = { own, packages, builtins, platform };
     const lists = Object.entries(held).map(([name, variables]) => `${name}: ${this.#thunks(variables)}`);
-    const touched = JSON.stringify([...this.#touched]);
-    return `{ ${lists.join(", ")}, assigned: ${JSON.stringify(assigned)}, from: [${
-      from.join(", ")
-    }], touched: ${touched} }`;
+    const names = Object.entries({ assigned, touched: [...this.#touched], changed: [...this.#changed] })
+      .map(([name, each]) => `${name}: ${JSON.stringify(each)}`);
+    return `{ ${lists.join(", ")}, ${names.join(", ")}, from: [${from.join(", ")}] }`;
   }
 }
 

@@ -29,6 +29,7 @@ import { SESSION_BASE } from "../../../functions/class/session_slot.ts";
 import { type ModuleObjects, recognizeModules } from "../../../functions/tracked/content.ts";
 import type { Program } from "../../../functions/sessions/turn/program.ts";
 import { PackageState, type PackageThunks, type Slot } from "./package_state.ts";
+import { freezeIntrinsics, permitOverrides } from "./stateful_intrinsics.ts";
 
 /** Variables by their names, and what they hold; one that was not reached throws. */
 type Thunks = readonly (readonly [name: string, value: () => unknown])[];
@@ -39,11 +40,15 @@ interface Held {
   readonly packages: Thunks;
   /** What it imports of the platform. */
   readonly builtins?: Thunks;
+  /** What it brings of the platform's own modules. */
+  readonly platform?: Thunks;
   /** Names of methods that are assigned to somewhere. */
   readonly assigned: readonly string[];
   /** What packages hold, and which properties they assign to; bundles of before do not say. */
   readonly from?: PackageThunks;
   readonly touched?: readonly string[];
+  /** Which properties the app's own modules assign to. */
+  readonly changed?: readonly string[];
 }
 
 /** Whose something is: 0 is the modules', undefined nobody's that is known. */
@@ -280,8 +285,12 @@ export class ModuleState {
     this.#loaded();
     const made = this.#made ?? [];
     this.#made = undefined;
-    if (this.#held === undefined) return [];
-    const { own, packages, builtins = [], assigned } = this.#held;
+    if (this.#held === undefined) {
+      freezeIntrinsics(intrinsics, new Set());
+      return [];
+    }
+    const { own, packages, builtins = [], platform = [], assigned } = this.#held;
+    const { from = [], touched = [], changed = [] } = this.#held;
     // Node's own modules count on properties of their prototypes that are assigned to; objects of theirs are the app's.
     const left = new Set([...intrinsics, ...packagesClasses(builtins, intrinsics)]);
     const walk = new Walk(left, packagesClasses(packages, intrinsics), new Set(assigned));
@@ -324,8 +333,13 @@ export class ModuleState {
     recognizeModules(new HeldByName([...walk.frozen, ...putBack, ...views]));
     this.#stackTraceLimit = Error.stackTraceLimit;
     this.#prepare = prepareOf();
-    freezeGlobal();
-    const { from = [], touched = [] } = this.#held;
+    // The prototypes of globals are among them: once they are frozen nothing on them can be made to allow anything.
+    const everywhere = new Set([...touched, ...changed]);
+    freezeIntrinsics(intrinsics, everywhere);
+    freezeGlobal(everywhere);
+    for (const [, value] of values(platform)) {
+      if (typeof value === "function") freezeClass(value, everywhere);
+    }
     const skips = (object: object) =>
       intrinsics.has(object) || object === globalThis || Object.isFrozen(object) || Sealed.has(object);
     this.#unwatched.push(...this.#packages.watch(from, touched, skips));
@@ -741,14 +755,14 @@ function askForProperty(
  * Nothing is added to the globals and to what they hold, and none that holds a value is replaced. What is only loaded
  * when it is used is frozen then.
  */
-function freezeGlobal(): void {
+function freezeGlobal(assigned: ReadonlySet<string>): void {
   for (const name of Reflect.ownKeys(globalThis)) {
     const found = Reflect.getOwnPropertyDescriptor(globalThis, name);
     if (found?.configurable !== true) continue;
     const { get, value } = found;
     if (get === undefined) {
       if (OBJECTS.has(String(name))) Object.freeze(value);
-      if (typeof value === "function") freezeClass(value);
+      if (typeof value === "function") freezeClass(value, assigned);
       if (found.writable === true) Reflect.defineProperty(globalThis, name, { writable: false });
       continue;
     }
@@ -757,7 +771,7 @@ function freezeGlobal(): void {
       get: () => {
         const held: unknown = Reflect.apply(get, globalThis, []);
         return typeof held === "function"
-          ? freezeClass(held)
+          ? freezeClass(held, assigned)
           : OBJECTS.has(String(name))
           ? Object.freeze(held)
           : held;
@@ -777,10 +791,13 @@ function freezeGlobal(): void {
 const OBJECTS: ReadonlySet<string> = new Set(["console", "Deno", "crypto", "performance", "process"]);
 
 /** Programs set Error's own properties as they run. */
-function freezeClass(made: object): object {
+function freezeClass(made: object, assigned: ReadonlySet<string>): object {
   if (made === Error || Object.isFrozen(made)) return made;
   Object.freeze(made);
   const prototype: unknown = Reflect.getOwnPropertyDescriptor(made, "prototype")?.value;
-  if (typeof prototype === "object" && prototype !== null) Object.freeze(prototype);
+  if (typeof prototype === "object" && prototype !== null) {
+    permitOverrides(prototype, assigned);
+    Object.freeze(prototype);
+  }
   return made;
 }

@@ -39,7 +39,7 @@ import { recordedFetch } from "./stateful_fetch.ts";
 import { type ClassPlaces, classPlaces, placeIn } from "./class_places.ts";
 import { BUNDLE_URL, recordImports } from "./stateful_imports.ts";
 import { ModuleState } from "./module_state.ts";
-import { collectIntrinsics, freezeIntrinsics } from "./stateful_intrinsics.ts";
+import { collectIntrinsics } from "./stateful_intrinsics.ts";
 import { recordRealm, tellRejections } from "./stateful_realm.ts";
 import { rehearse } from "./stateful_rehearsal.ts";
 import { FrameSink } from "./stateful_sink.ts";
@@ -125,7 +125,6 @@ export async function serveSessions(paths: IsolatePaths): Promise<void> {
     load: () => modules.load(),
     freeze: async () => {
       const unwatched = await modules.freeze(intrinsics, globals);
-      freezeIntrinsics(intrinsics);
       for (const each of unwatched) {
         sink.log(0, "warn", `all stateful sessions share ${each}, and nobody watches whether they change it`);
       }

@@ -4,8 +4,10 @@
  *
  * IN1  Frozen are the constructors, functions and prototypes that were there before the app: nothing of the app's own.
  * IN2  An object may still have a property of its own that a frozen prototype has too, by assignment as well
- *      (`error.name = …`, `Type.prototype.toString = …`): where programs do that, the prototype's property is an accessor
- *      whose setter defines the own one. Only assignment needs it; class fields and literals define.
+ *      (`error.name = …`, `Type.prototype.toString = …`, `map.set = …`): the prototype's property is an accessor whose setter
+ *      defines the own one. So are all properties of prototypes that programs inherit from; of others, where the language
+ *      reads them faster as they are, those that the bundle assigns to. Only assignment needs it; class fields and literals
+ *      define.
  */
 
 /** Constructors, and what is found beside them. */
@@ -15,28 +17,34 @@ const LEFT: ReadonlySet<unknown> = new Set([Error]);
 
 const asyncGenerator = async function* () {};
 const generator = function* () {};
-const hidden: readonly unknown[] = [
-  Object.getPrototypeOf(async () => {}),
-  Object.getPrototypeOf(generator),
-  Object.getPrototypeOf(asyncGenerator),
-  Object.getPrototypeOf(generator.prototype),
-  Object.getPrototypeOf(asyncGenerator.prototype),
-  ...[[].values(), new Map().values(), new Set().values(), ""[Symbol.iterator](), "".matchAll(/a/g)]
-    .map((iterator) => Object.getPrototypeOf(iterator)),
-  Object.getPrototypeOf(Uint8Array),
+/** One of each kind that no global leads to: what they inherit from is reached by having one. */
+const made: readonly object[] = [
+  ...[[].values(), new Map().values(), new Set().values(), ""[Symbol.iterator](), "".matchAll(/a/g)],
+  ...[[].values().map((each) => each), Iterator.from({ next: () => ({ done: true, value: 0 }) })],
+  ...[generator(), asyncGenerator(), new URLSearchParams().keys()],
+];
+const hidden: readonly object[] = [
+  ...[async () => {}, generator, asyncGenerator, Uint8Array].map((each) => Object.getPrototypeOf(each)),
+  ...made.flatMap((each) => inheritedOf(each)),
 ];
 
-/** IN2: names by prototype; all of Object's, which everything has. */
-const OVERRIDDEN: readonly (readonly [prototype: object, names: readonly string[]])[] = [
-  [Object.prototype, Object.getOwnPropertyNames(Object.prototype)],
-  [Function.prototype, ["constructor", "bind", "toString"]],
-  [Array.prototype, ["constructor", "toString", "concat"]],
-  [Promise.prototype, ["constructor", "then", "catch", "finally"]],
-  [Date.prototype, ["constructor", "toString", "toJSON", "valueOf"]],
-  ...[Error, TypeError, RangeError, SyntaxError, ReferenceError, EvalError, URIError, AggregateError]
-    .map(({ prototype }) => [prototype, ["constructor", "name", "message", "toString"]] as const),
-  ...hidden.map((prototype) => [prototype as object, ["constructor", "next", "toString"]] as const),
-];
+/** What an object inherits from, but for what all do. */
+function inheritedOf(object: object): object[] {
+  const found: object[] = [];
+  for (let of = Object.getPrototypeOf(object); of !== null && of !== Object.prototype;) {
+    found.push(of);
+    of = Object.getPrototypeOf(of);
+  }
+  return found;
+}
+
+/** IN2: what programs make subclasses and objects of, which assign to their methods. */
+const INHERITED: ReadonlySet<unknown> = new Set(
+  [
+    ...[Object, Function, Array, Promise, Date, Map, Set, WeakMap, WeakSet],
+    ...[Error, TypeError, RangeError, SyntaxError, ReferenceError, EvalError, URIError, AggregateError],
+  ].map(({ prototype }): unknown => prototype).concat(hidden),
+);
 
 /** What is to be frozen: taken before any code of an app runs. */
 export function collectIntrinsics(): ReadonlySet<object> {
@@ -62,31 +70,71 @@ export function collectIntrinsics(): ReadonlySet<object> {
   return found;
 }
 
-/** Freezes them (IN1). */
-export function freezeIntrinsics(intrinsics: ReadonlySet<object>): void {
-  for (const [prototype, names] of OVERRIDDEN) for (const name of names) permitOverride(prototype, name);
+/**
+ * Freezes them (IN1).
+ *
+ * @param assigned names of properties that the bundle assigns to anywhere
+ */
+export function freezeIntrinsics(intrinsics: ReadonlySet<object>, assigned: ReadonlySet<string>): void {
+  freezeSegments();
+  for (const each of intrinsics) {
+    if (typeof each !== "function" || each === Function.prototype) permitOverrides(each, assigned);
+  }
   for (const each of intrinsics) if (!LEFT.has(each)) Object.freeze(each);
 }
 
-/** IN2 */
-function permitOverride(prototype: object, name: string): void {
+/** What segmenters give is hidden, too, and the first one takes 20 ms to make: it is frozen where one is used. */
+function freezeSegments(): void {
+  const { prototype } = Intl.Segmenter;
+  const { segment } = prototype;
+  Reflect.defineProperty(prototype, "segment", {
+    writable: true,
+    configurable: true,
+    value: {
+      segment(this: Intl.Segmenter, text: string): Intl.Segments {
+        const segments = Reflect.apply(segment, this, [text]);
+        for (const each of [segments, segments[Symbol.iterator]()]) inheritedOf(each).forEach(Object.freeze);
+        return segments;
+      },
+    }.segment,
+  });
+}
+
+/** IN2, of one prototype. */
+export function permitOverrides(prototype: object, assigned: ReadonlySet<string>): void {
+  const isInherited = INHERITED.has(prototype);
+  for (const name of Reflect.ownKeys(prototype)) {
+    if (isInherited || (typeof name === "string" && assigned.has(name))) permitOverride(prototype, name);
+  }
+}
+
+function permitOverride(prototype: object, name: PropertyKey): void {
   const found = Reflect.getOwnPropertyDescriptor(prototype, name);
   if (found === undefined || !("value" in found) || found.configurable !== true) return;
   const { value, enumerable = false } = found;
+  const get = () => value;
+  // By this libraries that take methods from descriptors know that the property stands for a value (as SES has it).
+  Reflect.defineProperty(get, "originalValue", { value });
   Reflect.defineProperty(prototype, name, {
     enumerable,
     configurable: true,
-    get: () => value,
+    get,
     set(this: object, given: unknown) {
       if (this === prototype) {
-        throw new TypeError(`a stateful session can't change ${name} of a prototype that all sessions share`);
+        throw new TypeError(
+          `a stateful session can't change ${String(name)} of a prototype that all sessions share`,
+        );
       }
-      Reflect.defineProperty(this, name, {
-        value: given,
-        writable: true,
-        enumerable: true,
-        configurable: true,
-      });
+      const isDefined = Reflect.defineProperty(
+        this,
+        name,
+        Object.hasOwn(this, name)
+          ? { value: given }
+          : { value: given, writable: true, enumerable: true, configurable: true },
+      );
+      if (!isDefined) {
+        throw new TypeError(`Cannot add property ${String(name)}, object is not extensible`);
+      }
     },
   });
 }

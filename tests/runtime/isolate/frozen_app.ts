@@ -34,6 +34,13 @@ class Probe extends Session<Env> {
       () => (Promise.prototype as unknown as Open)["then"] = () => {},
       () => (RegExp.prototype as unknown as Open)["exec"] = () => null,
       () => (Symbol as unknown as Open)["left"] = 1,
+      () => (Object.getPrototypeOf([].values().map((each) => each)) as Open)["left"] = 1,
+      () =>
+        (Object.getPrototypeOf(Iterator.from({ next: () => ({ done: true }) } as never)) as Open)["left"] = 1,
+      () => (Object.getPrototypeOf(new Intl.Segmenter().segment("")) as Open)["left"] = 1,
+      () => (Object.getPrototypeOf(new Intl.Segmenter().segment("")[Symbol.iterator]()) as Open)["left"] = 1,
+      () => (Object.getPrototypeOf(new URLSearchParams().keys()) as Open)["left"] = 1,
+      () => (Iterator.prototype as unknown as Open)["left"] = 1,
       () => (Session.prototype as unknown as Open)["left"] = 1,
     ];
     for (const attempt of attempts) {
@@ -85,6 +92,51 @@ class Probe extends Session<Env> {
       `${new Custom()}`,
       { ...plain }["constructor"],
       JSON.stringify(Object.assign({}, { toString: 1 })),
+    ];
+  }
+
+  /** The same of what inherits from collections, iterators and dates. */
+  override(): unknown[] {
+    const frozen = new Map([["a", 1]]);
+    Object.assign(frozen, { set: () => "refused", clear: () => "refused" });
+    const iterator = new Map([["a", 1]]).entries() as unknown as Open & Iterable<unknown>;
+    (iterator as unknown as Record<symbol, unknown>)[Symbol.iterator] = () => ["own"][Symbol.iterator]();
+    class Seen extends Set<number> {}
+    const seen = new Seen();
+    Object.assign(seen, { add: () => "seen" });
+    const date = new Date(0) as unknown as Open & Date;
+    date["toString"] = () => "mine";
+    const promise = Promise.resolve() as unknown as Open;
+    promise["then"] = 1;
+    const call = (() => 1) as unknown as Open;
+    call["call"] = 3;
+    const closed = Object.preventExtensions(new Map()) as unknown as Open;
+    const own = Object.defineProperty(new Error("e"), "name", {
+      value: "E",
+      writable: false,
+    }) as unknown as Open;
+    const tried = (of: Open, name: string): string => {
+      try {
+        of[name] = 1;
+        return "done";
+      } catch (error) {
+        return /not extensible|read only/.exec((error as Error).message)?.[0].replace(
+          "read only",
+          "not writable",
+        ) ?? "a prototype";
+      }
+    };
+    return [
+      `${date}`,
+      frozen.set("a", 2) as unknown,
+      frozen.get("a") === 1 && Object.keys(frozen).join() === "set,clear",
+      promise["then"],
+      [...iterator][0],
+      (seen as unknown as Open & { add(): unknown }).add(),
+      call["call"],
+      tried(closed, "get"),
+      tried(own, "name"),
+      tried(Map.prototype as unknown as Open, "get"),
     ];
   }
 
