@@ -64,7 +64,7 @@ function finish(outcome: Extract<BundleOutcome, { kind: "bundled" }>): BundleRes
   const program = parseModule(bundled, comments);
   if ("message" in program) return { kind: "failed", message: locate(describe(program)) };
   const loader = [...requireCuts(program), ...processCuts(program)];
-  const asking = moduleStateCuts(bundled, program, () => sourcesOf(outcome, bundled));
+  const asking = moduleStateCuts(bundled, program, () => sourcesOf(outcome, bundled, comments));
   const cuts = [...asking, ...loader, ...moduleComments(comments, bundled)];
   const code = splice(bundled, cuts);
   // Parsing a large bundle takes long: once is enough where no import was replaced.

@@ -19,14 +19,14 @@ export function splice(text: string, cuts: readonly Cut[]): string {
   return parts.join("") + text.slice(at);
 }
 
+/** Whether a comment of a bundle is one in which the bundler names the module that follows: it keeps no others there. */
+export const namesModule = ({ type, start, value }: Comment, code: string): boolean =>
+  type === "Line" && (start === 0 || code[start - 1] === "\n") && /^ [^@]/.test(value);
+
 /**
- * Cuts for the comments in which the bundler names its modules: they hold paths of the machine that bundled, so
- * that one app would have another version from each. Lines stay where they are.
+ * Cuts for these comments: they hold paths of the machine that bundled, so that one app would have another version from
+ * each. Lines stay where they are.
  */
-export function moduleComments(comments: readonly Comment[], code: string): Cut[] {
-  return comments
-    .filter(({ type, start, value }) =>
-      type === "Line" && (start === 0 || code[start - 1] === "\n") && /^ \S+\.\w+$/.test(value)
-    )
+export const moduleComments = (comments: readonly Comment[], code: string): Cut[] =>
+  comments.filter((comment) => namesModule(comment, code))
     .map(({ start, end }) => ({ start, end, text: "//" }));
-}

@@ -31,8 +31,8 @@ export type BundleOutcome =
     readonly map: Uint8Array<ArrayBuffer>;
     /** The same map as the bundler wrote it. */
     readonly sourceMap: string;
-    /** What a source of it is called wherever it was bundled. */
-    readonly nameOf: (source: string) => string;
+    /** What a module that its comments name is called wherever it was bundled. */
+    readonly moduleNamed: (path: string) => string;
     /** Both forms of another map of the same sources. */
     readonly placed: (sourceMap: string) => Placed;
   }
@@ -102,9 +102,10 @@ function runOnce(run: BundleRun, signal: AbortSignal): Promise<BundleOutcome> {
       locate: locator(text, folder),
       map: portableMap(text, folder, dirname(run.entry)),
     });
-    const nameOf = (source: string) => portableName(source, folder, dirname(run.entry));
+    const here = dirname(run.entry);
+    const moduleNamed = (path: string) => portableName(path, here, here);
     const code = await Deno.readFile(output);
-    return { kind: "bundled", code, ...placed(sourceMap), sourceMap, nameOf, placed };
+    return { kind: "bundled", code, ...placed(sourceMap), sourceMap, moduleNamed, placed };
   });
 }
 

@@ -10,7 +10,8 @@
  * MS2  A package tells before it changes variables of its modules, or of a function that was called while modules loaded:
  *      they are put back, and what counts is kept with the session. It tells which objects these variables hold, and the
  *      names of properties that it assigns to: those are compared.
- * MS3  An app's own modules tell what variables hold that outlive the function that has them, while modules load.
+ * MS3  An app's own modules tell what variables hold that outlive the function that has them, and what they bind functions
+ *      to, while modules load.
  * MS4  No line of the bundle moves to another: the source map is shifted within lines (shifted_map.ts).
  * MS6  What is imported when it is used (`import()`) is loaded with the rest where sessions share it: later its modules
  *      could not set their variables.
@@ -33,8 +34,8 @@ export type Origin =
 
 /** What a source map tells of a bundle. */
 export interface Sources {
-  /** The origin of what lies between two offsets of the bundle. */
-  originOf(start: number, end: number): Origin;
+  /** The origin of what begins at an offset of the bundle. */
+  originAt(offset: number): Origin;
   /** What a variable was called, where the bundler calls what begins at an offset otherwise. */
   nameAt(offset: number): string | undefined;
 }
@@ -64,6 +65,7 @@ type FunctionNode = Extract<
 type CatchClause = Extract<AnyNode, { type: "CatchClause" }>;
 type TryStatement = Extract<AnyNode, { type: "TryStatement" }>;
 type StaticBlock = Extract<AnyNode, { type: "StaticBlock" }>;
+type CallExpression = Extract<AnyNode, { type: "CallExpression" }>;
 type ScopeNode = AnyNode & { readonly body?: AnyNode | readonly AnyNode[] };
 
 /** The cuts that have a bundle ask; none for an app without stateful sessions. */
@@ -86,8 +88,6 @@ class ModuleState {
   readonly #scopes: readonly Scope[];
   /** Functions that have to know whose they are, by the name of the variable that says so. */
   readonly #owners = new Map<AnyNode, string>();
-  /** Top-level statements, in order. */
-  readonly #origins: { readonly start: number; readonly end: number; readonly origin: Origin }[] = [];
   /** What the bundler put around CommonJS modules, and around those that it loads later. */
   readonly #wrappers: ReadonlySet<unknown>;
   /** What runs these. */
@@ -101,12 +101,17 @@ class ModuleState {
   readonly #changed = new Set<string>();
   /** MS2: where a variable is counted up, and gets no other value. */
   readonly #countedAt = new Set<unknown>();
+  /** MS2: where a property gets its first value. */
+  readonly #begunAt = new Set<unknown>();
+  /** MS2: whether a package only counts a property up, by both names. */
+  readonly #countedProperties = new Map<string, boolean>();
   /** MS2: what functions of packages tell when they are called. */
   readonly #records = new Map<Variable, string>();
   readonly #recordsOf = new Map<AnyNode, string[]>();
   /** MS6: expressions that load modules. */
   readonly #late = new Set<string>();
   readonly #methods = new Set<string>();
+  #binds = false;
   #next = 1;
 
   constructor(code: string, program: Program, sources: Sources) {
@@ -124,14 +129,15 @@ class ModuleState {
   }
 
   cuts(): Cut[] {
-    for (const { start, end } of this.#program.body) {
-      this.#origins.push({ start, end, origin: this.#sources.originOf(start, end) });
-    }
+    this.#noteBegun();
     visit(this.#program, (node) => this.#noteCounted(node));
     visit(this.#program, (node) => this.#ask(node));
     this.#askForPrivates();
     for (const scope of this.#scopes) this.#tell(scope);
-    const prelude = `const ${this.#slot} = ${SLOT} ?? ${NOBODY};`;
+    const bound = this.#binds
+      ? ` const ${this.#slot}_bound = ${this.#slot}.bound ?? ((_, args) => args);`
+      : "";
+    const prelude = `const ${this.#slot} = ${SLOT} ?? ${NOBODY};${bound}`;
     return [
       { start: 0, end: 0, text: prelude + this.#prelude },
       ...insertions(this.#wraps),
@@ -141,19 +147,6 @@ class ModuleState {
         text: `\n${this.#loadsLate()}${this.#slot}.hold(${this.#held()});\n`,
       },
     ];
-  }
-
-  #originAt(at: number): Origin {
-    let [low, high] = [0, this.#origins.length - 1];
-    while (low <= high) {
-      const middle = (low + high) >> 1;
-      const each = this.#origins[middle];
-      if (each === undefined) break;
-      if (at < each.start) high = middle - 1;
-      else if (at >= each.end) low = middle + 1;
-      else return each.origin;
-    }
-    return { kind: "platform" };
   }
 
   // Asking (MS1, MS2)
@@ -175,6 +168,8 @@ class ModuleState {
         return;
       case "ArrowFunctionExpression":
         return this.#noteLate(node);
+      case "CallExpression":
+        return this.#tellBound(node);
       case "CatchClause":
         return this.#tellCaught(node);
       case "TryStatement":
@@ -198,7 +193,7 @@ class ModuleState {
     if (reference === undefined || !variable) return undefined;
     const [home, here] = [functionOf(variable.scope), functionOf(reference.from)];
     if (home === here) return undefined;
-    const origin = this.#originAt(name.start);
+    const origin = this.#sources.originAt(name.start);
     if (origin.kind === "platform") return undefined;
     const what = `${JSON.stringify(this.#named(variable))}, ${JSON.stringify(origin.name)}`;
     const isModules = home.type === "module";
@@ -251,10 +246,12 @@ class ModuleState {
     if (node.type === "UpdateExpression" && node.operator === "++") this.#countedAt.add(node.argument);
     if (node.type !== "AssignmentExpression") return;
     const { left, operator, right } = node;
-    const isSum = operator === "=" && left.type === "Identifier" && right.type === "BinaryExpression" &&
-      right.operator === "+" && right.left.type === "Identifier" && right.left.name === left.name;
+    const isSum = operator === "=" && right.type === "BinaryExpression" && right.operator === "+" &&
+      this.#textOf(left) === this.#textOf(right.left);
     if (isSum || operator === "+=") this.#countedAt.add(left);
   }
+
+  #textOf = ({ start, end }: AnyNode): string => this.#code.slice(start, end);
 
   #isCounted({ references }: Variable): boolean {
     return references.every((each) =>
@@ -272,6 +269,17 @@ class ModuleState {
     let name = this.#owners.get(node);
     if (name === undefined) this.#owners.set(node, name = `${this.#slot}_${this.#next++}`);
     return name;
+  }
+
+  /** MS3: what a function is bound to nobody else can see. */
+  #tellBound({ callee, arguments: given, start }: CallExpression): void {
+    if (callee.type !== "MemberExpression" || callee.computed || nameOf(callee.property) !== "bind") return;
+    const [first, last] = [given.at(0), given.at(-1)];
+    const origin = this.#sources.originAt(start);
+    if (first === undefined || last === undefined || origin.kind !== "own") return;
+    const before = `...${this.#slot}_bound(${JSON.stringify(origin.name)}, [`;
+    this.#wraps.push({ start: first.start, end: last.end, before, after: "])" });
+    this.#binds = true;
   }
 
   /** MS6: `Promise.resolve().then(() => (init_x(), x_exports))`, which an `import()` is made to. */
@@ -324,12 +332,36 @@ class ModuleState {
 
   /** MS2 */
   #noteTouched(target: AnyNode): void {
-    for (const { computed, property, start } of membersIn(target)) {
+    for (const member of membersIn(target)) {
+      const { computed, property, start } = member;
       const name = property.type === "Literal" ? property.value : computed ? undefined : nameOf(property);
       if (typeof name !== "string") continue;
-      const { kind } = this.#originAt(start);
-      if (kind === "package") this.#touched.add(name);
-      else if (kind === "own") this.#changed.add(name);
+      const origin = this.#sources.originAt(start);
+      if (origin.kind === "own") this.#changed.add(name);
+      if (origin.kind !== "package") continue;
+      this.#touched.add(name);
+      if (this.#begunAt.has(member)) continue;
+      const key = JSON.stringify([origin.name, name]);
+      this.#countedProperties.set(
+        key,
+        this.#countedAt.has(member) && this.#countedProperties.get(key) !== false,
+      );
+    }
+  }
+
+  /** MS2: `Body.idCounter = 0;`, where modules load, is no change. */
+  #noteBegun(): void {
+    const bodies: (readonly AnyNode[])[] = [this.#program.body];
+    for (const wrapper of this.#wrappers) {
+      const { body } = wrapper as FunctionNode;
+      if (body?.type === "BlockStatement") bodies.push(body.body);
+    }
+    for (const statement of bodies.flat()) {
+      if (statement.type !== "ExpressionStatement" || statement.expression.type !== "AssignmentExpression") {
+        continue;
+      }
+      const { left, right } = statement.expression;
+      if (right.type === "Literal") this.#begunAt.add(left);
     }
   }
 
@@ -367,7 +399,7 @@ class ModuleState {
     );
     if (members.length === 0) return undefined;
     const names = new Map<string, string>();
-    const origin = this.#originAt(node.start);
+    const origin = this.#sources.originAt(node.start);
     for (const isStatic of [false, true]) {
       const own = members.flatMap((member) =>
         member.type === "PropertyDefinition" && member.static === isStatic &&
@@ -401,7 +433,7 @@ class ModuleState {
   #tell(scope: Scope): void {
     const node = scope.block as ScopeNode;
     if (UNTOLD.has(scope.type)) return;
-    const origin = this.#originAt(node.start);
+    const origin = this.#sources.originAt(node.start);
     if (origin.kind === "package") return this.#tellPackages(scope, origin.name);
     if (origin.kind !== "own") return;
     const outlive = scope.variables.filter((variable: Variable) =>
@@ -491,6 +523,7 @@ class ModuleState {
     const from: string[] = [];
     const builtins: Variable[] = [];
     const platform: Variable[] = [];
+    const declared: Variable[] = [];
     const module = this.#scopes.find(({ type }) => type === "module");
     for (const variable of module?.variables ?? []) {
       const [def] = variable.defs;
@@ -499,7 +532,7 @@ class ModuleState {
         builtins.push(variable);
         continue;
       }
-      const origin = this.#originAt((def.name as unknown as AnyNode).start);
+      const origin = this.#sources.originAt((def.name as unknown as AnyNode).start);
       if (origin.kind === "package") {
         from.push(
           `[${JSON.stringify(origin.name)}, ${
@@ -510,12 +543,15 @@ class ModuleState {
       if (origin.kind === "platform") platform.push(variable);
       const isPackage = origin.kind !== "own" || isInterop(def.node as unknown as AnyNode);
       (isPackage ? packages : own).push(variable);
+      if (origin.kind === "own" && isDeclared(def.node as unknown as AnyNode)) declared.push(variable);
     }
     const assigned = [...this.#assigned].filter((name) => this.#methods.has(name));
-    const held = { own, packages, builtins, platform };
+    const held = { own, packages, builtins, platform, declared };
     const lists = Object.entries(held).map(([name, variables]) => `${name}: ${this.#thunks(variables)}`);
     const names = Object.entries({ assigned, touched: [...this.#touched], changed: [...this.#changed] })
       .map(([name, each]) => `${name}: ${JSON.stringify(each)}`);
+    const counted = [...this.#countedProperties].filter(([, isCounted]) => isCounted).map(([key]) => key);
+    names.push(`counted: [${counted.join(", ")}]`);
     return `{ ${lists.join(", ")}, ${names.join(", ")}, from: [${from.join(", ")}] }`;
   }
 }
@@ -590,6 +626,12 @@ function wrappersOf(program: Program): ReadonlySet<AnyNode> {
 const isInterop = (node: AnyNode): boolean =>
   node.type === "VariableDeclarator" && node.init?.type === "CallExpression" &&
   node.init.callee.type === "Identifier" && /^(__toESM|require_)/.test(node.init.callee.name);
+
+/** A class or a function, also one that the bundler has in a variable. */
+function isDeclared(node: AnyNode): boolean {
+  if (node.type === "ClassDeclaration" || node.type === "FunctionDeclaration") return true;
+  return node.type === "VariableDeclarator" && node.init?.type === "ClassExpression";
+}
 
 /** Behind "use strict" and the like, which count only as a function's first statements. */
 function afterDirectives(statements: readonly AnyNode[], bodyStart: number): number {

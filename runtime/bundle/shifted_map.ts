@@ -1,6 +1,7 @@
 /** The source map of a bundle in which cuts were made, and what it tells about whose code a part of it is. */
 import { decode, encode, type SourceMapSegment } from "@jridgewell/sourcemap-codec";
-import type { Cut } from "./cuts.ts";
+import type { Comment } from "acorn";
+import { type Cut, namesModule } from "./cuts.ts";
 import type { BundleOutcome } from "./deno_bundle.ts";
 import type { Origin, Sources } from "./module_state.ts";
 
@@ -45,34 +46,44 @@ function lineBegins(code: string): number[] {
   return begins;
 }
 
-/** What the source map of a bundle tells of it. */
+/**
+ * What a bundle tells of its parts: whose they are by the names that the bundler writes before each module (a package's own
+ * source maps name files that it was made from, anywhere), what variables were called by its source map.
+ */
 export function sourcesOf(
-  { sourceMap, nameOf }: Extract<BundleOutcome, { kind: "bundled" }>,
+  { sourceMap, moduleNamed }: Pick<
+    Extract<BundleOutcome, { kind: "bundled" }>,
+    "sourceMap" | "moduleNamed"
+  >,
   code: string,
+  comments: readonly Comment[],
 ): Sources {
-  const { sources, names, mappings } = JSON.parse(sourceMap) as RawMap;
-  const origins = sources.map((source): Origin =>
-    source === null ? { kind: "platform" } : originNamed(nameOf(source))
-  );
-  const lines = decode(mappings);
+  const { names, mappings } = JSON.parse(sourceMap) as RawMap;
+  const modules = comments.filter((comment) => namesModule(comment, code))
+    .map(({ start, value }) => ({ start, origin: originNamed(moduleNamed(value.trim())) }));
   const begins = lineBegins(code);
+  let lines: ReturnType<typeof decode> | undefined;
   return {
-    originOf: (start, end) => {
-      for (let line = lineAt(begins, start); line < begins.length && (begins[line] ?? 0) < end; line++) {
-        for (const segment of lines[line] ?? []) {
-          const at = (begins[line] ?? 0) + segment[0];
-          const source = segment[1];
-          if (at >= start && at < end && source !== undefined) return origins[source] ?? { kind: "platform" };
-        }
-      }
-      return { kind: "platform" };
-    },
+    // What comes before the first is the bundler's own.
+    originAt: (offset) => modules[lastBefore(modules, offset)]?.origin ?? { kind: "platform" },
     nameAt: (offset) => {
+      lines ??= decode(mappings);
       const line = lineAt(begins, offset);
       const found = lines[line]?.find(([column]) => (begins[line] ?? 0) + column === offset);
       return found?.length === 5 ? names?.[found[4]] : undefined;
     },
   };
+}
+
+/** The last that begins at or before an offset; -1 before all. */
+function lastBefore(sorted: readonly { readonly start: number }[], at: number): number {
+  let [low, high] = [-1, sorted.length - 1];
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if ((sorted[middle]?.start ?? Infinity) <= at) low = middle;
+    else high = middle - 1;
+  }
+  return low;
 }
 
 function originNamed(name: string): Origin {

@@ -41,8 +41,8 @@ export interface LoopHost {
   owner?(): Program | undefined;
   /** Whose turn begins; undefined: it is over. */
   turnOf?(program: Program | undefined): void;
-  /** What the code that ran has changed of what all sessions share; it is as it was again. */
-  changed?(): Error | undefined;
+  /** Why the turn that ran can not end so: what it has changed of what all sessions share is as it was again. */
+  changed?(program: Program): Error | undefined;
   /** The error as people are told of it. */
   told?(error: unknown): unknown;
   /**
@@ -195,7 +195,7 @@ export class TurnLoop implements SessionIsolate {
       const made: { result?: T } = {};
       this.#enter(program, () => made.result = work());
       this.#host.drain();
-      const changed = this.#host.changed?.();
+      const changed = this.#host.changed?.(program);
       if (changed !== undefined) throw changed;
       return made.result as T;
     } finally {
@@ -234,7 +234,7 @@ export class TurnLoop implements SessionIsolate {
       this.#enter(program, () => program.begin(input, source));
       this.#host.drain();
       // Before it is over: nothing of a turn that changed what is shared leaves.
-      const changed = this.#host.changed?.();
+      const changed = this.#host.changed?.(program);
       if (changed !== undefined) program.refuse(changed);
       return program.finish();
     } finally {

@@ -28,6 +28,8 @@ import { AppError } from "../../../functions/vocabulary/errors.ts";
 import { SESSION_BASE } from "../../../functions/class/session_slot.ts";
 import { type ModuleObjects, recognizeModules } from "../../../functions/tracked/content.ts";
 import type { Program } from "../../../functions/sessions/turn/program.ts";
+import { Guarded, installGuards } from "./guarded.ts";
+import { LateGlobals } from "./late_globals.ts";
 import { PackageState, type PackageThunks, type Slot } from "./package_state.ts";
 import { freezeIntrinsics, permitOverrides } from "./stateful_intrinsics.ts";
 
@@ -42,11 +44,15 @@ interface Held {
   readonly builtins?: Thunks;
   /** What it brings of the platform's own modules. */
   readonly platform?: Thunks;
+  /** Classes and functions that the app's own modules declare. */
+  readonly declared?: Thunks;
   /** Names of methods that are assigned to somewhere. */
   readonly assigned: readonly string[];
   /** What packages hold, and which properties they assign to; bundles of before do not say. */
   readonly from?: PackageThunks;
   readonly touched?: readonly string[];
+  /** Which of these packages only count up. */
+  readonly counted?: readonly (readonly [of: string, name: string])[];
   /** Which properties the app's own modules assign to. */
   readonly changed?: readonly string[];
 }
@@ -75,82 +81,14 @@ const refusal = (what: string): AppError =>
     },
   );
 
-/** Marks an object, whatever it is. */
-const Given = function (object: object) {
-  return object;
-} as unknown as new (object: object) => object;
-
-/** MF1: objects with a state of their own, and where modules have them. */
-class Sealed extends Given {
-  readonly #path: string;
-
-  constructor(object: object, path: string) {
-    super(object);
-    this.#path = path;
-  }
-
-  static has(object: object): boolean {
-    return #path in object;
-  }
-
-  /** Has a method, or a setter, ask first. */
-  static guard(
-    prototype: object,
-    name: PropertyKey,
-    when: (args: readonly unknown[]) => boolean = () => true,
-  ): void {
-    const found = Reflect.getOwnPropertyDescriptor(prototype, name);
-    if (found === undefined || found.configurable !== true) return;
-    const asking = (original: (...args: unknown[]) => unknown): (...args: unknown[]) => unknown => {
-      const asks = function (this: object, ...args: unknown[]) {
-        if (#path in this && when(args)) throw refusal(`${this.#path} by ${String(name)}`);
-        return Reflect.apply(original, this, args);
-      };
-      Reflect.defineProperty(asks, "name", { value: original.name, configurable: true });
-      Reflect.defineProperty(asks, "length", { value: original.length, configurable: true });
-      return asks;
-    };
-    const { value, set } = found;
-    if (typeof value === "function") {
-      Reflect.defineProperty(prototype, name, { ...found, value: asking(value) });
-    } else if (set !== undefined) {
-      Reflect.defineProperty(prototype, name, { ...found, set: asking(set) });
-    }
-  }
+/** MF1: an object with a state of its own that refuses to be changed, by where modules have it. */
+function seal(object: object, path: string): void {
+  if (Guarded.has(object)) return;
+  new Guarded(object, (name) => {
+    throw refusal(`${path} by ${String(name)}`);
+  });
 }
 
-/** What changes each kind of them. */
-const CHANGES: readonly (readonly [prototype: object | undefined, names: readonly string[]])[] = [
-  [Map.prototype, ["set", "delete", "clear"]],
-  [Set.prototype, ["add", "delete", "clear"]],
-  [WeakMap.prototype, ["set", "delete"]],
-  [WeakSet.prototype, ["add", "delete"]],
-  [Date.prototype, Object.getOwnPropertyNames(Date.prototype).filter((name) => name.startsWith("set"))],
-  [EventTarget.prototype, ["addEventListener", "removeEventListener"]],
-  [URLSearchParams.prototype, ["append", "delete", "set", "sort"]],
-  [AbortController.prototype, ["abort"]],
-  [
-    URL.prototype,
-    [
-      ...["href", "protocol", "username", "password", "host", "hostname", "port", "pathname", "search"],
-      "hash",
-    ],
-  ],
-];
-/** What takes a body's bytes away. */
-const READS = ["text", "json", "arrayBuffer", "blob", "bytes", "formData"];
-/** Those that are only loaded when they are used. */
-const LATE_CHANGES: ReadonlyMap<string, readonly PropertyKey[]> = new Map<string, readonly PropertyKey[]>([
-  ["Headers", ["append", "delete", "set"]],
-  ["FormData", ["append", "delete", "set"]],
-  ["Request", READS],
-  ["Response", READS],
-  ["ReadableStream", [
-    ...["getReader", "cancel", "tee", "pipeTo", "pipeThrough", "values"],
-    Symbol.asyncIterator,
-  ]],
-  ["WritableStream", ["getWriter", "abort", "close"]],
-]);
 const STACK_FULL = "Maximum call stack size exceeded";
 
 /** One that MF2 compares. */
@@ -175,6 +113,7 @@ export class ModuleState {
   #stackTraceLimit = 10;
   #prepare: unknown;
   readonly #packages = new PackageState();
+  readonly #late = new LateGlobals();
   /** The global that bundles ask. */
   readonly asked = Object.seal({
     owner: 0 as Owner,
@@ -183,6 +122,10 @@ export class ModuleState {
     made: (file: string, values: Thunks): 0 => {
       if (this.#made !== undefined && this.#made.length < MADE_MAX) this.#made.push({ file, values });
       return 0;
+    },
+    bound: (file: string, args: readonly unknown[]): readonly unknown[] => {
+      this.asked.made(file, args.map((value, i) => [`argument ${i} of a bound function`, () => value]));
+      return args;
     },
     hold: (held: Held): void => void (this.#held ??= held),
     refuse: (of: Owner, name: string, file: string): void => this.#refuse(of, name, file),
@@ -204,27 +147,12 @@ export class ModuleState {
     },
   });
 
-  /** What functions are bound to while modules load, and what settles promises, nobody else can see. */
+  /** The app's modules are about to run. What settles promises that they make meanwhile nobody else can see. */
   load(): void {
+    installGuards();
     const { Promise: Made } = globalThis;
-    const settling = this.#settlingPromise(Made);
-    Reflect.set(globalThis, "Promise", settling);
-    const { bind } = Function.prototype;
-    const watched = (args: unknown[]) => this.#watchBound(args);
-    const define = (value: unknown) =>
-      Reflect.defineProperty(Function.prototype, "bind", { value, writable: true, configurable: true });
-    define(
-      {
-        bind(this: (...args: unknown[]) => unknown, ...args: unknown[]): unknown {
-          watched(args);
-          return Reflect.apply(bind, this, args);
-        },
-      }.bind,
-    );
-    this.#loaded = () => {
-      define(bind);
-      Reflect.set(globalThis, "Promise", Made);
-    };
+    Reflect.set(globalThis, "Promise", this.#settlingPromise(Made));
+    this.#loaded = () => void Reflect.set(globalThis, "Promise", Made);
   }
 
   /** MF5: the class of promises while modules load. */
@@ -249,10 +177,6 @@ export class ModuleState {
       },
     });
     return settling;
-  }
-
-  #watchBound(args: readonly unknown[]): void {
-    this.asked.made("a bound function", args.map((value, i) => [`argument ${i}`, () => value]));
   }
 
   /** Whose turn begins; undefined: it is over. */
@@ -289,18 +213,19 @@ export class ModuleState {
       freezeIntrinsics(intrinsics, new Set());
       return [];
     }
-    const { own, packages, builtins = [], platform = [], assigned } = this.#held;
-    const { from = [], touched = [], changed = [] } = this.#held;
+    const { own, packages, builtins = [], platform = [], declared = [], assigned } = this.#held;
+    const { from = [], touched = [], counted = [], changed = [] } = this.#held;
     // Node's own modules count on properties of their prototypes that are assigned to; objects of theirs are the app's.
-    const left = new Set([...intrinsics, ...packagesClasses(builtins, intrinsics)]);
-    const walk = new Walk(left, packagesClasses(packages, intrinsics), new Set(assigned));
+    const left = new Set([...intrinsics, ...packagesClasses(held(builtins), intrinsics)]);
+    const foreign = packagesClasses(held(packages), intrinsics, this.#packages.values());
+    for (const each of held(declared)) for (const own of [each, Object(each).prototype]) foreign.delete(own);
+    const ofPackages = new Set(touched.filter((name) => !changed.includes(name)));
+    const walk = new Walk(left, foreign, { assigned: new Set(assigned), ofPackages });
     for (const [, value] of values(builtins)) {
       if (typeof value === "object" && value !== null && !types.isModuleNamespaceObject(value)) {
         Object.freeze(value);
       }
     }
-    // Only what a decoder keeps for the next piece is a state. Where the app has one its class is frozen with it.
-    Sealed.guard(TextDecoder.prototype, "decode", ([, options]) => Object(options).stream === true);
     for (const [name, value] of values(own)) walk.visit(value, name);
     for (const each of made) {
       for (const [name, value] of values(each.values)) walk.visit(value, `${name} of ${each.file}`);
@@ -309,7 +234,11 @@ export class ModuleState {
     const packagesOwn = new Set([...values(packages)].map(([, value]) => value));
     for (const name of Reflect.ownKeys(globalThis)) {
       const value: unknown = Reflect.getOwnPropertyDescriptor(globalThis, name)?.value;
-      if (!before.has(name) && !packagesOwn.has(value)) walk.visit(value, `globalThis.${String(name)}`);
+      if (before.has(name) || packagesOwn.has(value)) continue;
+      const path = `globalThis.${String(name)}`;
+      if (typeof name === "string" && ofPackages.has(name)) {
+        walk.changed.push(["a package", path, () => value]);
+      } else walk.visit(value, path);
     }
     // What a promise holds is told later.
     for (let promise = walk.promises.shift(); promise !== undefined; promise = walk.promises.shift()) {
@@ -319,13 +248,6 @@ export class ModuleState {
     }
     if (made.length >= MADE_MAX) {
       walk.unwatched.push("functions that modules called while they loaded, beyond 200,000");
-    }
-    for (const [prototype, names] of CHANGES) {
-      if (prototype !== undefined) { for (const name of names) Sealed.guard(prototype, name); }
-    }
-    for (const [name, names] of LATE_CHANGES) {
-      const prototype = Object(Reflect.get(globalThis, name)).prototype as object | undefined;
-      if (prototype !== undefined) { for (const each of names) Sealed.guard(prototype, each); }
     }
     for (const [path, of] of walk.frozen) this.#frozen.set(of, path);
     const putBack = this.#watch(walk);
@@ -337,12 +259,16 @@ export class ModuleState {
     const everywhere = new Set([...touched, ...changed]);
     freezeIntrinsics(intrinsics, everywhere);
     freezeGlobal(everywhere);
+    this.#late.install();
     for (const [, value] of values(platform)) {
       if (typeof value === "function") freezeClass(value, everywhere);
     }
-    const skips = (object: object) =>
-      intrinsics.has(object) || object === globalThis || Object.isFrozen(object) || Sealed.has(object);
-    this.#unwatched.push(...this.#packages.watch(from, touched, skips));
+    this.#unwatched.push(...this.#packages.watch([...from, ...walk.changed], {
+      touched: new Set(touched),
+      counted,
+      skips: (object) => intrinsics.has(object) || object === globalThis || Guarded.has(object),
+      isMade: (object) => foreign.has(Object.getPrototypeOf(object)),
+    }));
     this.#isFrozen = true;
     this.asked.owner = undefined;
     return this.#unwatched;
@@ -381,6 +307,8 @@ export class ModuleState {
     if (Error.stackTraceLimit !== this.#stackTraceLimit) Error.stackTraceLimit = this.#stackTraceLimit;
     if (prepareOf() !== this.#prepare) Reflect.set(Error, "prepareStackTrace", this.#prepare);
     let found: AppError | undefined;
+    const late = this.#late.left();
+    if (late !== undefined) found = refusal(`globalThis.${late}`);
     for (const each of this.#watched) if (each.changed()) found ??= refusal(each.path);
     if (this.#wasStackFull) {
       this.#wasStackFull = false;
@@ -426,6 +354,10 @@ const stackBelow = ({ stack }: Error): string => {
 };
 
 /** Values that can be had: not those of variables that were not reached. */
+function* held(thunks: Thunks): Generator<unknown> {
+  for (const [, value] of values(thunks)) yield value;
+}
+
 function* values(thunks: Thunks): Generator<readonly [name: string, value: unknown]> {
   for (const [name, value] of thunks) {
     try {
@@ -450,7 +382,11 @@ function differing(bytes: Uint8Array, kept: Uint8Array): () => boolean {
 }
 
 /** MF3: the functions of packages, and the prototypes of what they make. */
-function packagesClasses(packages: Thunks, intrinsics: ReadonlySet<object>): ReadonlySet<object> {
+function packagesClasses(
+  held: Iterable<unknown>,
+  intrinsics: ReadonlySet<object>,
+  within: Iterable<unknown> = [],
+): Set<object> {
   const found = new Set<object>();
   const visit = (value: unknown, depth: number): void => {
     if ((typeof value !== "object" && typeof value !== "function") || value === null) return;
@@ -459,7 +395,7 @@ function packagesClasses(packages: Thunks, intrinsics: ReadonlySet<object>): Rea
       found.add(value);
       const prototype: unknown = Reflect.getOwnPropertyDescriptor(value, "prototype")?.value;
       if (typeof prototype === "object" && prototype !== null) found.add(prototype);
-    } else if (!isPlain(value)) return;
+    } else if (!isPlain(value) && !(depth === PACKAGE_DEPTH && isInterop(value))) return;
     if (depth === 0) return;
     for (const name of Reflect.ownKeys(value)) {
       const each = Reflect.getOwnPropertyDescriptor(value, name);
@@ -471,9 +407,14 @@ function packagesClasses(packages: Thunks, intrinsics: ReadonlySet<object>): Rea
       }
     }
   };
-  for (const [, value] of values(packages)) visit(value, PACKAGE_DEPTH);
+  for (const value of held) visit(value, PACKAGE_DEPTH);
+  // What functions hold may be anybody's, but for what is a class or function itself.
+  for (const value of within) if (typeof value === "function") visit(value, 0);
   return found;
 }
+
+/** What a bundler makes of a CommonJS module for those that import it inherits from what the module exports. */
+const isInterop = (value: object): boolean => typeof Object.getPrototypeOf(value) === "function";
 
 function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
@@ -517,12 +458,19 @@ class Walk {
   readonly promises: { readonly path: string; readonly value: Promise<unknown> }[] = [];
   readonly frozen: Named<object>[] = [];
   readonly unwatched: string[] = [];
+  /** What packages have made, and change: each session has it for itself (package_state.ts). */
+  readonly changed: (readonly [of: string, name: string, value: () => unknown])[] = [];
   readonly #seen = new Set<object>();
 
   constructor(
     readonly intrinsics: ReadonlySet<object>,
     readonly foreign: ReadonlySet<object>,
-    readonly assigned: ReadonlySet<string>,
+    readonly names: {
+      /** IN2: of methods that are assigned to somewhere. */
+      readonly assigned: ReadonlySet<string>;
+      /** Of properties that packages assign to, and the app's own modules do not. */
+      readonly ofPackages: ReadonlySet<string>;
+    },
   ) {}
 
   visit(value: unknown, path: string): void {
@@ -551,10 +499,15 @@ class Walk {
       return [[value.buffer, path]];
     }
     if (types.isArrayBuffer(value)) {
+      seal(value, path);
       this.buffers.push([path, value as ArrayBuffer]);
       return [];
     }
     if (types.isModuleNamespaceObject(value)) return [];
+    if (typeof value === "function" && Object.keys(value).some((name) => this.names.ofPackages.has(name))) {
+      this.changed.push(["a package", path, () => value]);
+      return [];
+    }
     return [...this.#within(value, path), ...this.#freeze(value, path)];
   }
 
@@ -567,7 +520,7 @@ class Walk {
   #refuseChanges(value: object, path: string): void {
     const isBuiltin = types.isMap(value) || types.isSet(value) || types.isWeakMap(value) ||
       types.isWeakSet(value);
-    if (isBuiltin && !Sealed.has(value)) new Sealed(value, path);
+    if (isBuiltin) seal(value, path);
     const members = membersOf(value);
     if (!isCollection(members)) return;
     for (const name of CHANGING) {
@@ -591,8 +544,8 @@ class Walk {
       return [];
     }
     if (
-      types.isGeneratorObject(value) ||
-      Symbol.toStringTag in value && / Iterator$/.test(String(value[Symbol.toStringTag]))
+      types.isGeneratorObject(value) || this.intrinsics.has(Object(Reflect.get(value, "next"))) ||
+      Symbol.toStringTag in value && /\biterator$/i.test(String(value[Symbol.toStringTag]))
     ) {
       refuseCalls(value, path, ["next", "return", "throw"]);
       return [];
@@ -602,13 +555,11 @@ class Walk {
     if (isOfCrypto(value)) refuseCalls(value, path, ["update", "digest", "final", "sign", "verify"]);
     if (isTransform(value)) {
       for (const [name, end] of Object.entries({ readable: value.readable, writable: value.writable })) {
-        if (!Sealed.has(end)) new Sealed(end, `${path}.${name}`);
+        seal(end, `${path}.${name}`);
       }
     }
-    if (hasOwnState(value) && !Sealed.has(value)) new Sealed(value, path);
-    if (value instanceof URL && !Sealed.has(value.searchParams)) {
-      new Sealed(value.searchParams, `${path}.searchParams`);
-    }
+    if (hasOwnState(value)) seal(value, path);
+    if (value instanceof URL) seal(value.searchParams, `${path}.searchParams`);
     if (value instanceof Event || value instanceof AbortSignal) {
       return HELD_BY_EVENTS.map((name) => [Reflect.get(value, name, value), `${path}.${name}`] as const);
     }
@@ -642,11 +593,11 @@ class Walk {
       // static field says its name.
       const isField = isFunction && typeof each.value !== "function" && name !== "length" && name !== "name";
       const isHidden = isPrototype(value) && !(SESSION_BASE in value) && name !== "constructor" &&
-        (typeof each.value !== "function" || (typeof name === "string" && this.assigned.has(name)));
+        (typeof each.value !== "function" || (typeof name === "string" && this.names.assigned.has(name)));
       if (isField || isHidden) askForProperty(value, name, each, at);
     }
     if (isPlatformsOwn) return found.slice(1);
-    if (types.isRegExp(value)) Object.preventExtensions(value);
+    if (types.isRegExp(value) && (value.global || value.sticky)) Object.preventExtensions(value);
     else Object.freeze(value);
     this.frozen.push([path, value]);
     return found;
@@ -691,7 +642,8 @@ const hasOwnState = (value: object): boolean =>
   types.isMap(value) || types.isSet(value) || types.isWeakMap(value) || types.isWeakSet(value) ||
   types.isDate(value) ||
   value instanceof EventTarget || value instanceof URLSearchParams || value instanceof AbortController ||
-  value instanceof URL || value instanceof TextDecoder ||
+  value instanceof URL || value instanceof TextDecoder || value instanceof DisposableStack ||
+  value instanceof AsyncDisposableStack ||
   /^\[object (Headers|FormData|Request|Response|ReadableStream|WritableStream)\]$/
     .test(Object.prototype.toString.call(value));
 
@@ -784,7 +736,6 @@ function freezeGlobal(assigned: ReadonlySet<string>): void {
   Object.freeze(Reflect.get(Object(Reflect.get(globalThis, "process")), "env"));
   Object.freeze(crypto.subtle);
   Object.preventExtensions(Error);
-  Object.preventExtensions(globalThis);
 }
 
 /** Globals that are objects, which nobody but the platform has properties on. */

@@ -5,18 +5,22 @@
  *
  * Life: `variable` and `held` while modules load → `watch` when they have → `enter` and `leave` around each turn.
  *
- * PK1  When a turn begins, what packages hold is as it was loaded: no session sees what another has made of it. For a
- *      handler that goes on, it is as that handler left it.
- * PK2  What counts goes on with its session, in its checkpoints (Program.counts): a number or text of a variable that is
- *      only ever counted up, and any number or text where a turn changed nothing of that package but such and flags.
- *      A place in a pool goes with its pool: both begin anew in each turn.
- * PK3  Variables tell before they change (runtime/bundle/module_state.ts), objects are compared at the end of each turn:
- *      plain objects and statics by what is assigned to somewhere, small ones also by their keys; lists, Maps and Sets by
- *      how many they have, short lists and bytes by each. So is not: what a package's class made.
- * PK4  What is not compared because there is too much of it is said when the app loads.
+ * PK1  When a session at rest gets a turn, what packages hold is as it was loaded: no session sees what another has made of
+ *      it. While a session is not at rest (a handler, a call, a closure timer is open) it is as its last turn left it.
+ * PK2  What counts goes on with its session, in its checkpoints (Program.counts): a number or text of a variable or property
+ *      that is only ever counted up, and any number or text where a turn changed nothing near it but such and flags.
+ *      A place in a pool goes with its pool: both begin anew. It is known by its place in the package: other code that has
+ *      something of another kind there leaves it alone.
+ * PK3  Variables tell before they change (runtime/bundle/module_state.ts), and collections (guarded.ts), however many.
+ *      Compared at the end of each turn are plain objects, statics and what a package's class made and the package holds
+ *      by what is assigned to somewhere, small ones also by their keys; lists and bytes by each.
+ * PK4  What is not compared in each turn, because there is too much of it, is said when the app loads.
+ * PK5  A package is put back as a whole: where a variable, an object or a collection of it has changed, what there is too
+ *      much of is compared, too. Half of it would be what it never was.
  */
 import { types } from "node:util";
 import type { Count, Program } from "../../../functions/sessions/turn/program.ts";
+import { Guarded } from "./guarded.ts";
 
 /** Variables by their names, and what they hold; one that was not reached throws. */
 type Thunks = readonly (readonly [name: string, value: () => unknown])[];
@@ -30,34 +34,62 @@ export interface Slot {
   readonly name: string | undefined;
   /** It gets no value but by counting up. */
   readonly isCounted: boolean;
+  /** Where a package would keep a pool, beside what counts in it. */
+  readonly isNear: boolean;
   get(): unknown;
   set(value: unknown): void;
 }
 
+/** Told what differs, and what it was. */
+type Differs = (slot: Slot, loaded: unknown) => void;
+
 /** Something that is compared. */
 interface Watch {
-  /** Tells what differs, and what it was. */
-  compare(differs: (slot: Slot, loaded: unknown) => void): void;
+  compare(differs: Differs): void;
+}
+
+/** How packages' objects are told from others. */
+export interface Rules {
+  /** Names of properties that packages assign to. */
+  readonly touched: ReadonlySet<string>;
+  /** Those that a package only counts up. */
+  readonly counted: readonly (readonly [of: string, name: string])[];
+  /** Whether an object is none of a package's, and leads to none: the language's, or what asks already. */
+  skips(object: object): boolean;
+  /** Whether a package's class made it. */
+  isMade(object: object): boolean;
+}
+
+/** Where an object was found. */
+interface Place {
+  readonly of: string;
+  readonly path: string;
+  readonly depth: number;
+  /** Behind a variable by names of properties alone, and not far. */
+  readonly isNear: boolean;
 }
 
 /** There was no such property. */
 const ABSENT = Symbol("absent");
 /** Between the place of an object and the name of its property. */
 const MEMBER = "\u0000";
-/** Comparisons at the end of each turn, of some 5 ns: 10 µs at most. */
+/** Comparisons of properties at the end of each turn, of some 5 ns: 10 µs at most. */
 const CHECKS_MAX = 2_000;
+/** Comparisons of a list's places, of some 1 ns. Generators of random numbers have 256 to 624. */
+const PLACES_MAX = 8_192;
 /** Bytes are compared by words: 16 KiB take 3 µs. Pools of numbers have 128 to 2,048. */
 const WORD_BYTES = 4;
 const BYTES_MAX = 4 * 1024;
 const ALL_BYTES_MAX = 16 * 1024;
 /** Objects with more keys are tables: new ones are not looked for. */
 const KEYS_MAX = 16;
-/** Lists with more are compared by their length alone. */
-const PLACES_MAX = 32;
 /** Variables of functions that were called while modules loaded: each holds what its function has. */
 const NAMED_MAX = 20_000;
-/** How far is looked behind a variable. */
-const DEPTH = 3;
+/** So far behind a variable a package keeps a pool beside what counts in it. */
+const NEAR = 3;
+/** How far is looked behind a variable, and at how many objects of all packages: some 50 ms of loading at most. */
+const DEPTH = 6;
+const OBJECTS_MAX = 50_000;
 /** Longer texts are no counts. */
 const TEXT_MAX = 1_024;
 
@@ -68,13 +100,20 @@ export class PackageState {
   readonly #objects = new Map<string, ObjectWatch>();
   #held: { readonly of: string; readonly values: Thunks }[] | undefined = [];
   readonly #watches: Watch[] = [];
-  #checks = 0;
-  #bytes = 0;
-  /** What is not compared, by package (PK4). */
+  readonly #counted = new Set<string>();
+  /** Of which there is too much, by package (PK5), and where the first of it is (PK4). */
+  readonly #others = new Map<string, Watch[]>();
   readonly #left = new Map<string, string[]>();
+  /** Packages of which something is never compared. */
+  readonly #unseen = new Set<string>();
+  #checks = 0;
+  #places = 0;
+  #bytes = 0;
+  /** Collections that changed in the turn that runs. */
+  readonly #dirty = new Set<NotedCollection>();
   /** Of the turn that runs, by what they were before. */
   readonly #changes = new Map<Slot, unknown>();
-  /** What handlers that wait have made of it. */
+  /** What sessions that are not at rest have made of it. */
   readonly #waiting = new WeakMap<Program, readonly (readonly [Slot, unknown])[]>();
 
   /** A variable of a package is there. */
@@ -85,7 +124,8 @@ export class PackageState {
     access: { readonly get: () => unknown; readonly set: (value: unknown) => void },
   ): Slot {
     const isLoading = this.#held !== undefined && this.#variables.size < NAMED_MAX;
-    const slot = { of, name: isLoading ? this.#named(`${of}: ${name}`) : undefined, isCounted, ...access };
+    const slotName = isLoading ? this.#named(`${of}: ${name}`) : undefined;
+    const slot = { of, name: slotName, isCounted, isNear: true, ...access };
     if (slot.name !== undefined) this.#variables.set(slot.name, slot);
     return slot;
   }
@@ -95,32 +135,63 @@ export class PackageState {
     if (this.#held !== undefined && this.#held.length < NAMED_MAX) this.#held.push({ of, values });
   }
 
-  /** Modules have run. `skips`: whether an object is none of a package's, or is frozen. What is not watched, by name. */
-  watch(from: PackageThunks, touched: readonly string[], skips: (object: object) => boolean): string[] {
+  /** What functions of packages hold, as it is while modules load. */
+  *values(): Generator<unknown> {
+    for (const { values } of this.#held ?? []) {
+      for (const [, value] of values) {
+        const found = reached(value);
+        if (found !== undefined) yield found;
+      }
+    }
+  }
+
+  /** Modules have run. What is not compared in each turn, by name (PK4). */
+  watch(from: PackageThunks, rules: Rules): string[] {
+    for (const [of, name] of rules.counted) this.#counted.add(`${of}${MEMBER}${name}`);
     const held = this.#held ?? [];
     this.#held = undefined;
     const seen = new Set<object>();
-    const names = new Set(touched);
-    const visit = (value: unknown, of: string, path: string, depth: number): void => {
+    // The nearest first: what is left out is far from where packages keep what they change.
+    let found: (readonly [object: object, place: Place])[] = [];
+    let next: typeof found = [];
+    const objects: typeof found = [];
+    const meet = (value: unknown, place: Place): void => {
       if ((typeof value !== "object" && typeof value !== "function") || value === null) return;
-      if (seen.has(value) || types.isProxy(value) || skips(value)) return;
+      if (seen.has(value) || types.isProxy(value) || rules.skips(value)) return;
       seen.add(value);
-      if (typeof value === "object" && !isPlain(value)) return this.#watchOther(value, of, path);
-      this.#watchObject(value, { of, path, names });
-      if (depth === 0) return;
-      for (const [name, each] of valuesOf(value)) visit(each, of, `${path}.${name}`, depth - 1);
+      if (seen.size <= OBJECTS_MAX) next.push([value, place]);
+      else this.#overlook(place.of, place.path);
     };
-    const had = (of: string, name: string, value: () => unknown, depth: number): void => {
-      let found: unknown;
-      try {
-        found = value();
-      } catch {
-        return; // It was not reached.
+    const begin = { depth: 0, isNear: true };
+    for (const [of, path, value] of from) meet(reached(value), { of, path, ...begin });
+    for (const { of, values } of held) {
+      for (const [path, value] of values) meet(reached(value), { of, path, ...begin });
+    }
+    while (next.length > 0) {
+      [found, next] = [next, []];
+      // The shortest lists first: long ones are mostly tables that nobody changes.
+      const lists: [unknown[], Place][] = [];
+      for (const [object, place] of found) {
+        if (Array.isArray(object)) lists.push([object, place]);
+        else if (
+          types.isMap(object) || types.isSet(object) || types.isWeakMap(object) || types.isWeakSet(object)
+        ) {
+          this.#note(object, place);
+        } else if (ArrayBuffer.isView(object)) {
+          if (types.isArrayBuffer(object.buffer)) this.#watchBytes(object, place);
+        } else if (!Object.isFrozen(object)) objects.push([object, place]);
+        if (place.depth === DEPTH) continue;
+        const depth = place.depth + 1;
+        const isNear = place.isNear && depth <= NEAR && isOpen(object);
+        for (const [name, value] of within(object, rules)) {
+          meet(value, { of: place.of, path: `${place.path}${name}`, depth, isNear });
+        }
       }
-      visit(found, of, name, depth);
-    };
-    for (const [of, name, value] of from) had(of, name, value, DEPTH);
-    for (const { of, values } of held) for (const [name, value] of values) had(of, name, value, DEPTH);
+      for (const [list, place] of lists.sort(([a], [b]) => a.length - b.length)) {
+        if (!Object.isFrozen(list)) this.#watchList(list, place);
+      }
+    }
+    this.#place(objects, rules);
     return [...this.#left].map(([of, [first = "", ...others]]) => {
       const more = others.length === 0 ? "" : ` and ${others.length} more of what it holds`;
       return `${first} of ${of}${more}`;
@@ -131,8 +202,8 @@ export class PackageState {
   enter(program: Program): void {
     for (const [name, value] of program.counts) {
       const slot = this.#slotOf(name);
-      // Other code may hold something else there.
-      if (slot === undefined || isObject(slot.get())) continue;
+      // Other code may hold something else there (PK2).
+      if (slot === undefined || !mayBe(value, slot.get())) continue;
       this.change(slot);
       slot.set(value);
     }
@@ -152,29 +223,39 @@ export class PackageState {
 
   /** Its turn is over: all is as it was loaded (PK1), and what counts is the session's (PK2). */
   leave(program: Program): void {
+    const changes = this.#changes;
     const differs = (slot: Slot, loaded: unknown): void => {
-      if (!this.#changes.has(slot)) this.#changes.set(slot, loaded);
+      if (!changes.has(slot)) changes.set(slot, loaded);
     };
     for (const each of this.#watches) each.compare(differs);
-    if (this.#changes.size === 0) return;
-    const left = [...this.#changes].map(([slot, loaded]) => ({ slot, loaded, value: slot.get() }));
-    this.#changes.clear();
+    // What it was before its last turn is what it tells itself.
+    for (const each of this.#dirty) each.compare((slot, loaded) => changes.set(slot, loaded));
+    if (changes.size === 0) return;
+    // PK5
+    for (const of of new Set([...changes.keys()].map((slot) => slot.of))) {
+      for (const each of this.#others.get(of) ?? []) each.compare(differs);
+    }
+    const left = [...changes].map(([slot, loaded]) => ({ slot, loaded, value: slot.get() }));
+    changes.clear();
     const changed = left.filter(({ value, loaded }) => !Object.is(value, loaded));
     const mixed = new Set(
-      changed.filter(({ value, loaded }) => isObject(value) || isObject(loaded)).map(({ slot }) => slot.of),
+      changed.filter(({ slot, value, loaded }) => slot.isNear && (isObject(value) || isObject(loaded)))
+        .map(({ slot }) => slot.of),
     );
     for (const { slot, loaded, value } of left) {
       const { name, of, isCounted } = slot;
       if (name !== undefined) {
         if (Object.is(value, loaded) || !isCount(value)) program.counts.delete(name);
         else {
-          const isAlone = !mixed.has(of) && !this.#left.has(of);
+          const isAlone = !mixed.has(of) && !this.#unseen.has(of);
           if (isCounted || isAlone || program.counts.has(name)) program.counts.set(name, value);
         }
       }
       if (!Object.is(value, loaded)) slot.set(loaded);
     }
-    if (program.handler !== null && changed.length > 0) {
+    for (const each of this.#dirty) each.settled();
+    this.#dirty.clear();
+    if (!program.isQuiescent && changed.length > 0) {
       this.#waiting.set(program, changed.map(({ slot, value }) => [slot, value]));
     }
   }
@@ -191,14 +272,60 @@ export class PackageState {
     return time === 1 ? name : `${name} (${time})`;
   }
 
-  /** Whether there is room for so many comparisons more. */
-  #hasRoom(of: string, path: string, checks: number): boolean {
-    if (this.#checks + checks > CHECKS_MAX) {
-      this.#leave(of, path);
-      return false;
+  /** Finds places for objects: for what is most likely changed first. */
+  #place(objects: readonly (readonly [object: object, place: Place])[], { touched, isMade }: Rules): void {
+    const open = objects.filter(([object]) => isOpen(object));
+    for (const [object, place] of open) {
+      const isSmall = typeof object !== "function" && Object.keys(object).length <= KEYS_MAX;
+      this.#watchObject(object, place, { names: changingIn(object, touched), isSmall });
     }
-    this.#checks += checks;
-    return true;
+    for (const [object, place] of objects) {
+      if (isOpen(object) || !isMade(object)) continue;
+      this.#watchObject(object, { ...place, isNear: false }, { names: changingIn(object, touched) });
+    }
+    // Nobody is told of these: programs hardly ever put another function there.
+    for (const [object, { of, depth, path }] of open) {
+      const place = { of, depth, path: `methods of ${path}`, isNear: false };
+      this.#watchObject(object, place, { names: changingIn(object, touched, true), isTold: false });
+    }
+  }
+
+  #watchObject(
+    object: object,
+    { of, path, isNear }: Place,
+    { names, isSmall = false, isTold = true }: {
+      readonly names: readonly string[];
+      readonly isSmall?: boolean;
+      readonly isTold?: boolean;
+    },
+  ): void {
+    const checks = names.length + Number(isSmall);
+    if (checks === 0) return;
+    const name = this.#named(`${of}: ${path}`);
+    const watch = new ObjectWatch(object, { of, name, names, isSmall, isNear, counted: this.#counted });
+    this.#objects.set(watch.name, watch);
+    const hasRoom = this.#checks + checks <= CHECKS_MAX;
+    if (hasRoom) this.#checks += checks;
+    else if (isTold) this.#leave(of, path);
+    (hasRoom ? this.#watches : this.#alsoOf(of)).push(watch);
+  }
+
+  #watchList(list: unknown[], { of, path, isNear }: Place): void {
+    const hasRoom = this.#places + list.length <= PLACES_MAX;
+    if (hasRoom) this.#places += list.length + 1;
+    else this.#leave(of, path);
+    (hasRoom ? this.#watches : this.#alsoOf(of)).push(new ListWatch({ of, isNear }, list));
+  }
+
+  #alsoOf(of: string): Watch[] {
+    let others = this.#others.get(of);
+    if (others === undefined) this.#others.set(of, others = []);
+    return others;
+  }
+
+  #overlook(of: string, path: string): void {
+    this.#unseen.add(of);
+    this.#leave(of, path);
   }
 
   #leave(of: string, path: string): void {
@@ -207,51 +334,32 @@ export class PackageState {
     else left.push(path);
   }
 
-  #watchObject(
-    object: object,
-    { of, path, names }: { readonly of: string; readonly path: string; readonly names: ReadonlySet<string> },
-  ): void {
-    if (!Object.isExtensible(object)) return;
-    const isFunction = typeof object === "function";
-    const keys = Object.keys(object);
-    const isSmall = !isFunction && keys.length <= KEYS_MAX;
-    const watched = keys.filter((name) => {
-      const found = Reflect.getOwnPropertyDescriptor(object, name);
-      return names.has(name) && found?.writable === true && typeof found.value !== "function";
-    });
-    if (!isSmall && watched.length === 0) return;
-    if (!this.#hasRoom(of, path, watched.length + Number(isSmall))) return;
-    const watch = new ObjectWatch(object, { of, name: this.#named(`${of}: ${path}`), watched, isSmall });
-    this.#objects.set(watch.name, watch);
-    this.#watches.push(watch);
+  #watchBytes(view: ArrayBufferView, { of, path, isNear }: Place): void {
+    const { byteLength } = view;
+    if (byteLength > BYTES_MAX || this.#bytes + byteLength > ALL_BYTES_MAX) {
+      return this.#overlook(of, `${path}, ${byteLength} bytes,`);
+    }
+    this.#bytes += byteLength;
+    this.#watches.push(new BytesWatch({ of, isNear }, view));
   }
 
-  #watchOther(value: object, of: string, path: string): void {
-    const slot = { of, name: undefined, isCounted: false };
-    if (Array.isArray(value)) {
-      const isShort = value.length <= PLACES_MAX;
-      if (this.#hasRoom(of, path, isShort ? 1 + value.length : 1)) {
-        this.#watches.push(new ListWatch(slot, value));
-      }
-    } else if (types.isMap(value) || types.isSet(value)) {
-      if (this.#hasRoom(of, path, 1)) this.#watches.push(collectionWatch(slot, value));
-    } else if (ArrayBuffer.isView(value) && types.isArrayBuffer(value.buffer)) {
-      const { byteLength } = value;
-      if (byteLength > BYTES_MAX || this.#bytes + byteLength > ALL_BYTES_MAX) {
-        return this.#leave(of, `${path}, ${byteLength} bytes,`);
-      }
-      this.#bytes += byteLength;
-      this.#watches.push(new BytesWatch(slot, value));
-    }
+  #note(object: object, of: Pick<Place, "of" | "isNear">): void {
+    const noted = types.isMap(object) || types.isSet(object)
+      ? new NotedEntries(of, object)
+      : new NotedKeys(of, object as WeakMap<object, unknown> | WeakSet<object>, (it) => this.#dirty.add(it));
+    new Guarded(object, (_, args) => {
+      noted.changes(args);
+      this.#dirty.add(noted);
+    });
   }
 }
 
-type Unnamed = Pick<Slot, "of" | "name" | "isCounted">;
-
-/** A plain object, or a function with its own properties. */
+/** A plain object, a function with its own properties, or what a class made. */
 class ObjectWatch implements Watch {
   readonly name: string;
   readonly #of: string;
+  readonly #isNear: boolean;
+  readonly #counted: ReadonlySet<string>;
   readonly #object: Record<string, unknown>;
   readonly #names: readonly string[];
   readonly #loaded: readonly unknown[];
@@ -261,22 +369,26 @@ class ObjectWatch implements Watch {
 
   constructor(
     object: object,
-    { of, name, watched, isSmall }: {
+    { of, isNear, name, names, isSmall, counted }: {
       readonly of: string;
+      readonly isNear: boolean;
       readonly name: string;
-      readonly watched: readonly string[];
+      readonly names: readonly string[];
       readonly isSmall: boolean;
+      readonly counted: ReadonlySet<string>;
     },
   ) {
     this.name = name;
     this.#of = of;
+    this.#isNear = isNear;
+    this.#counted = counted;
     this.#object = object as Record<string, unknown>;
-    this.#names = watched;
-    this.#loaded = watched.map((each) => this.#object[each]);
-    this.#all = isSmall ? new Map(valuesOf(object, true)) : null;
+    this.#names = names;
+    this.#loaded = names.map((each) => this.#object[each]);
+    this.#all = isSmall ? new Map(propertiesOf(object)) : null;
   }
 
-  compare(differs: (slot: Slot, loaded: unknown) => void): void {
+  compare(differs: Differs): void {
     for (let i = 0; i < this.#names.length; i++) {
       const name = this.#names[i] ?? "";
       const loaded = this.#loaded[i];
@@ -288,7 +400,7 @@ class ObjectWatch implements Watch {
     if (keys !== this.#all.size) this.#compareKeys(this.#all, differs);
   }
 
-  #compareKeys(all: ReadonlyMap<string, unknown>, differs: (slot: Slot, loaded: unknown) => void): void {
+  #compareKeys(all: ReadonlyMap<string, unknown>, differs: Differs): void {
     for (const name of Object.keys(this.#object)) {
       if (!all.has(name)) differs(this.slotOf(name), ABSENT);
     }
@@ -300,10 +412,13 @@ class ObjectWatch implements Watch {
   slotOf(name: string): Slot {
     const known = this.#slots.get(name);
     if (known !== undefined) return known;
+    const isCounted = this.#counted.has(`${this.#of}${MEMBER}${name}`);
+    const isKept = (this.#isNear || isCounted) && !name.includes(MEMBER);
     const slot: Slot = {
       of: this.#of,
-      name: name.includes(MEMBER) ? undefined : `${this.name}${MEMBER}${name}`,
-      isCounted: false,
+      name: isKept ? `${this.name}${MEMBER}${name}` : undefined,
+      isCounted,
+      isNear: this.#isNear,
       get: () => Object.hasOwn(this.#object, name) ? this.#object[name] : ABSENT,
       set: (value) => {
         if (value === ABSENT) Reflect.deleteProperty(this.#object, name);
@@ -315,49 +430,140 @@ class ObjectWatch implements Watch {
   }
 }
 
-/** A list: all of a short one, and how many a long one has. */
+type Whose = Pick<Slot, "of" | "isNear">;
+
+/** A slot of which what it held is told apart by content: what is got is a copy each time. */
+const contentSlot = ({ of, isNear }: Whose, get: () => unknown, set: (value: unknown) => void): Slot => ({
+  ...{ of, isNear, name: undefined, isCounted: false },
+  get,
+  set,
+});
+
+/** A list, by each of its places. */
 class ListWatch implements Watch {
   readonly #list: unknown[];
   readonly #loaded: readonly unknown[];
   readonly #slot: Slot;
 
-  constructor(of: Unnamed, list: unknown[]) {
+  constructor(of: Whose, list: unknown[]) {
     this.#list = list;
-    this.#loaded = [...list];
-    this.#slot = {
-      ...of,
-      get: () => [...list],
-      set: (value) => void list.splice(0, list.length, ...value as unknown[]),
-    };
+    this.#loaded = list.slice();
+    this.#slot = contentSlot(of, () => list.slice(), (value) => {
+      const held = value as unknown[];
+      list.length = held.length;
+      // Not all at once as arguments, of which there may not be that many.
+      for (let i = 0; i < held.length; i++) list[i] = held[i];
+    });
   }
 
-  compare(differs: (slot: Slot, loaded: unknown) => void): void {
-    const { length } = this.#loaded;
-    if (this.#list.length !== length) return differs(this.#slot, this.#loaded);
-    if (length > PLACES_MAX) return;
+  compare(differs: Differs): void {
+    const list = this.#list, loaded = this.#loaded;
+    const { length } = loaded;
+    if (list.length !== length) return differs(this.#slot, loaded);
     for (let i = 0; i < length; i++) {
-      if (!Object.is(this.#list[i], this.#loaded[i])) return differs(this.#slot, this.#loaded);
+      const value = list[i];
+      // NaN is no change.
+      if (value !== loaded[i] && (value === value || loaded[i] === loaded[i])) {
+        return differs(this.#slot, loaded);
+      }
     }
   }
 }
 
-/** A Map or a Set, by how many it has. */
-function collectionWatch(of: Unnamed, held: Map<unknown, unknown> | Set<unknown>): Watch {
-  const loaded = [...held];
-  const slot: Slot = {
-    ...of,
-    get: () => [...held],
-    set: (value) => {
-      held.clear();
-      if (types.isMap(held)) { for (const [key, each] of value as [unknown, unknown][]) held.set(key, each); }
-      else for (const each of value as unknown[]) held.add(each);
-    },
-  };
-  return {
-    compare: (differs) => {
-      if (held.size !== loaded.length) differs(slot, loaded);
-    },
-  };
+/** A collection that tells when it changes. */
+interface NotedCollection extends Watch {
+  /** A method is about to change it. */
+  changes(args: readonly unknown[]): void;
+  /** Its turn is over, and it was put back. */
+  settled(): void;
+}
+
+/** A Map or a Set: all that it had. */
+class NotedEntries implements NotedCollection {
+  readonly #loaded: readonly Entry[];
+  readonly #slot: Slot;
+
+  constructor(of: Whose, held: Map<unknown, unknown> | Set<unknown>) {
+    const entries = (): Entry[] =>
+      types.isMap(held) ? [...mapEntries(held)] : Array.from(setValues(held as never), (key) => [key, key]);
+    const remove = types.isMap(held) ? mapDelete : setDelete;
+    const put = types.isMap(held) ? mapSet : setAdd;
+    this.#loaded = entries();
+    this.#slot = contentSlot(of, entries, (value) => {
+      const wanted = value as readonly Entry[];
+      const found = entries();
+      let same = 0;
+      while (same < found.length && same < wanted.length && Object.is(found[same]?.[0], wanted[same]?.[0])) {
+        same++;
+      }
+      // What stands in its place stays there: somebody who waits may be going through it.
+      for (const [key] of found.slice(same)) remove(held as never, key);
+      for (const [i, [key, each]] of wanted.entries()) {
+        if (i >= same || !Object.is(found[i]?.[1], each)) put(held as never, key, each);
+      }
+    });
+  }
+
+  changes(): void {}
+  settled(): void {}
+
+  compare(differs: Differs): void {
+    differs(this.#slot, this.#loaded);
+  }
+}
+
+type Entry = readonly [key: unknown, value: unknown];
+
+/** A WeakMap or a WeakSet, which shows nobody what it has: what was done to it in this turn. */
+class NotedKeys implements NotedCollection {
+  readonly #held: WeakMap<object, unknown> | WeakSet<object>;
+  readonly #before = new Map<object, unknown>();
+  readonly #slot: Slot;
+
+  constructor(
+    of: Whose,
+    held: WeakMap<object, unknown> | WeakSet<object>,
+    changed: (noted: NotedKeys) => void,
+  ) {
+    this.#held = held;
+    const before = this.#before;
+    this.#slot = contentSlot(
+      of,
+      () => new Map([...before.keys()].map((key) => [key, this.#valueOf(key)])),
+      (value) => {
+        changed(this);
+        for (const [key, each] of value as Map<object, unknown>) {
+          this.changes([key]);
+          this.#put(key, each);
+        }
+      },
+    );
+  }
+
+  changes([key]: readonly unknown[]): void {
+    if ((typeof key !== "object" && typeof key !== "function") || key === null) return;
+    if (!this.#before.has(key)) this.#before.set(key, this.#valueOf(key));
+  }
+
+  settled(): void {
+    this.#before.clear();
+  }
+
+  compare(differs: Differs): void {
+    differs(this.#slot, new Map(this.#before));
+  }
+
+  #valueOf(key: object): unknown {
+    if (!types.isWeakMap(this.#held)) return weakSetHas(this.#held as never, key) ? true : ABSENT;
+    return weakMapHas(this.#held, key) ? weakMapGet(this.#held, key) : ABSENT;
+  }
+
+  #put(key: object, value: unknown): void {
+    const isMap = types.isWeakMap(this.#held);
+    if (value === ABSENT) (isMap ? weakMapDelete : weakSetDelete)(this.#held as never, key);
+    else if (isMap) weakMapSet(this.#held as never, key, value);
+    else weakSetAdd(this.#held as never, key);
+  }
 }
 
 /** Bytes, each of them: by words where they lie so. */
@@ -368,24 +574,18 @@ class BytesWatch implements Watch {
   readonly #loadedWords: Int32Array;
   readonly #slot: Slot;
 
-  constructor(of: Unnamed, view: ArrayBufferView) {
+  constructor(of: Whose, view: ArrayBufferView) {
     const { buffer, byteOffset, byteLength } = view;
     const bytes = this.#bytes = new Uint8Array(buffer, byteOffset, byteLength);
     this.#loaded = bytes.slice();
     const words = byteOffset % WORD_BYTES === 0 ? Math.floor(byteLength / WORD_BYTES) : 0;
     this.#words = new Int32Array(buffer, words === 0 ? 0 : byteOffset, words);
     this.#loadedWords = new Int32Array(this.#loaded.buffer, 0, words);
-    this.#slot = {
-      ...of,
-      get: () => bytes.slice(),
-      set: (value) => {
-        if (bytes.length === this.#loaded.length) bytes.set(value as Uint8Array);
-      },
-    };
+    this.#slot = contentSlot(of, () => bytes.slice(), (value) => bytes.set(value as Uint8Array));
   }
 
-  compare(differs: (slot: Slot, loaded: unknown) => void): void {
-    if (this.#bytes.length === this.#loaded.length && !this.#isSame()) differs(this.#slot, this.#loaded);
+  compare(differs: Differs): void {
+    if (!this.#isSame()) differs(this.#slot, this.#loaded);
   }
 
   #isSame(): boolean {
@@ -398,6 +598,24 @@ class BytesWatch implements Watch {
   }
 }
 
+/** Methods as they are before they ask: what is put back here is nobody's change. */
+const uncurried = <F>(method: unknown): F =>
+  ((of: unknown, ...args: unknown[]) => Reflect.apply(method as never, of, args)) as F;
+type Of<T, R> = (of: T, ...args: unknown[]) => R;
+const mapEntries = uncurried<Of<Map<unknown, unknown>, Iterable<Entry>>>(Map.prototype.entries);
+const mapSet = uncurried<Of<Map<unknown, unknown>, void>>(Map.prototype.set);
+const mapDelete = uncurried<Of<Map<unknown, unknown>, void>>(Map.prototype.delete);
+const setValues = uncurried<Of<Set<unknown>, Iterable<unknown>>>(Set.prototype.values);
+const setAdd = uncurried<Of<Set<unknown>, void>>(Set.prototype.add);
+const setDelete = uncurried<Of<Set<unknown>, void>>(Set.prototype.delete);
+const weakMapHas = uncurried<Of<WeakMap<object, unknown>, boolean>>(WeakMap.prototype.has);
+const weakMapGet = uncurried<Of<WeakMap<object, unknown>, unknown>>(WeakMap.prototype.get);
+const weakMapSet = uncurried<Of<WeakMap<object, unknown>, void>>(WeakMap.prototype.set);
+const weakMapDelete = uncurried<Of<WeakMap<object, unknown>, void>>(WeakMap.prototype.delete);
+const weakSetHas = uncurried<Of<WeakSet<object>, boolean>>(WeakSet.prototype.has);
+const weakSetAdd = uncurried<Of<WeakSet<object>, void>>(WeakSet.prototype.add);
+const weakSetDelete = uncurried<Of<WeakSet<object>, void>>(WeakSet.prototype.delete);
+
 const isObject = (value: unknown): boolean =>
   (typeof value === "object" && value !== null) || typeof value === "function";
 
@@ -405,23 +623,67 @@ const isCount = (value: unknown): value is Count =>
   typeof value === "number" || typeof value === "bigint" ||
   (typeof value === "string" && value.length <= TEXT_MAX);
 
+/** Whether a count may have come from what is there now: nothing yet, or one of its kind. */
+const mayBe = (count: Count, loaded: unknown): boolean =>
+  loaded === undefined || loaded === null || loaded === ABSENT || typeof loaded === typeof count;
+
+/** What has nothing but properties. */
+const isOpen = (value: object): boolean => typeof value === "function" || isPlain(value);
+
 function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === null || prototype === Object.prototype;
 }
 
-/** The values of an object's own properties: also those that a bundler gives a getter, unless only values are asked for. */
-function* valuesOf(object: object, onlyValues = false): Generator<readonly [string, unknown]> {
+/** The properties of an object that packages assign to somewhere: those that hold functions, or all others. */
+const changingIn = (object: object, touched: ReadonlySet<string>, areMethods = false): string[] =>
+  Object.keys(object).filter((name) => {
+    if (!touched.has(name)) return false;
+    const found = Reflect.getOwnPropertyDescriptor(object, name);
+    return found?.writable === true && (typeof found.value === "function") === areMethods;
+  });
+
+/** What a variable holds; undefined where it was not reached. */
+function reached(value: () => unknown): unknown {
+  try {
+    return value();
+  } catch {
+    return undefined;
+  }
+}
+
+/** What lies in an object, by what is added to its path. */
+function* within(object: object, { isMade }: Rules): Generator<readonly [name: string, value: unknown]> {
+  if (Array.isArray(object)) { for (let i = 0; i < object.length; i++) yield [`[${i}]`, object[i]]; }
+  else if (types.isMap(object)) {
+    for (const [key, value] of mapEntries(object)) {
+      yield [".key", key];
+      yield [`.get(${typeof key === "string" ? key : "…"})`, value];
+    }
+  } else if (types.isSet(object)) { for (const value of setValues(object)) yield [".value", value]; }
+  else if (isOpen(object)) {
+    for (const [name, value] of valuesOf(object)) yield [`.${name}`, value];
+  } else if (isMade(object)) {
+    for (const [name, value] of propertiesOf(object)) yield [`.${name}`, value];
+  }
+}
+
+/** The values of an object's own properties, without those that have a getter. */
+function* propertiesOf(object: object): Generator<readonly [string, unknown]> {
+  for (const name of Object.keys(object)) {
+    const found = Reflect.getOwnPropertyDescriptor(object, name);
+    if (found !== undefined) yield [name, found.value];
+  }
+}
+
+/** The same with what a bundler gives a getter. */
+function* valuesOf(object: object): Generator<readonly [string, unknown]> {
   for (const name of Object.keys(object)) {
     const found = Reflect.getOwnPropertyDescriptor(object, name);
     if (found === undefined) continue;
-    if (found.get === undefined || onlyValues) yield [name, found.value];
-    else {
-      try {
-        yield [name, Reflect.apply(found.get, object, [])];
-      } catch {
-        // It has no value yet.
-      }
-    }
+    yield [
+      name,
+      found.get === undefined ? found.value : reached(() => Reflect.apply(found.get as never, object, [])),
+    ];
   }
 }

@@ -40,6 +40,7 @@ import { type ClassPlaces, classPlaces, placeIn } from "./class_places.ts";
 import { BUNDLE_URL, recordImports } from "./stateful_imports.ts";
 import { ModuleState } from "./module_state.ts";
 import { collectIntrinsics } from "./stateful_intrinsics.ts";
+import { Intervals } from "./stateful_intervals.ts";
 import { recordRealm, tellRejections } from "./stateful_realm.ts";
 import { rehearse } from "./stateful_rehearsal.ts";
 import { FrameSink } from "./stateful_sink.ts";
@@ -81,7 +82,7 @@ export async function serveSessions(paths: IsolatePaths): Promise<void> {
   const app = new StatefulApp();
   const sink = new FrameSink(writer), coming = new StatesComing();
   const owners = new AsyncScope<Program>();
-  const modules = new ModuleState();
+  const modules = new ModuleState(), intervals = new Intervals();
   // Not the same in one millisecond for two sessions, nor, but for one chance in 4,096, in two isolates.
   let nextTick = crypto.getRandomValues(new Uint16Array(1))[0] ?? 0;
   const loop = new TurnLoop({
@@ -95,7 +96,7 @@ export async function serveSessions(paths: IsolatePaths): Promise<void> {
     enter: (program, run) => owners.run(program, run),
     owner: () => owners.get(),
     turnOf: (program) => modules.turnOf(program),
-    changed: () => modules.changed(),
+    changed: (program) => modules.changed() ?? intervals.left(program),
     told: (error) => modules.told(error),
     make: (className, program) => app.make(className, program),
     envOf: (program) => app.envOf(program),
@@ -117,7 +118,7 @@ export async function serveSessions(paths: IsolatePaths): Promise<void> {
   });
   recordImports(() => app.source, current);
   const realm = cutRealm(recordedFetch(current));
-  recordRealm(current);
+  recordRealm(current, intervals);
   tellRejections(modules.asked.caught);
   const intrinsics = collectIntrinsics();
   const globals = new Set(Reflect.ownKeys(globalThis));

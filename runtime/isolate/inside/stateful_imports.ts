@@ -69,7 +69,12 @@ const SOURCES: ReadonlyMap<string, string> = new Map([
     "timers/promises",
     `export const setTimeout = (ms, value) => new Promise((resolve) => globalThis.setTimeout(resolve, ms, value));
 export const setImmediate = (value) => new Promise((resolve) => globalThis.setImmediate(resolve, value));
-export const setInterval = () => globalThis.setInterval();
+export async function* setInterval(ms, value) {
+  for (;;) {
+    await setTimeout(ms);
+    yield value;
+  }
+}
 export { self as default };\nconst self = { setTimeout, setImmediate, setInterval };\n`,
   ],
   [

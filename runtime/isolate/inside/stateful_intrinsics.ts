@@ -110,7 +110,7 @@ export function permitOverrides(prototype: object, assigned: ReadonlySet<string>
 
 function permitOverride(prototype: object, name: PropertyKey): void {
   const found = Reflect.getOwnPropertyDescriptor(prototype, name);
-  if (found === undefined || !("value" in found) || found.configurable !== true) return;
+  if (found?.writable !== true || found.configurable !== true) return;
   const { value, enumerable = false } = found;
   const get = () => value;
   // By this libraries that take methods from descriptors know that the property stands for a value (as SES has it).

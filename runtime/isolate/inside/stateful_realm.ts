@@ -8,15 +8,15 @@ import { AsyncResource } from "node:async_hooks";
 import { Buffer } from "node:buffer";
 import { forget } from "../../../functions/tracked/field_walk.ts";
 import { refusingFunction } from "./absent.ts";
+import { installChannels } from "./stateful_channels.ts";
 import type { Current } from "./stateful_current.ts";
 import { BUNDLE_URL } from "./stateful_imports.ts";
+import type { Intervals } from "./stateful_intervals.ts";
 import { installRandom } from "./stateful_random.ts";
 import { installTime } from "./stateful_time.ts";
 
 /** Globals that reach other sessions, or other threads. */
 const ABSENT = [
-  "MessageChannel",
-  "MessagePort",
   "SharedArrayBuffer",
   "PerformanceObserver",
   "PerformanceObserverEntryList",
@@ -32,10 +32,11 @@ const define = (target: object, name: string, value: unknown): boolean =>
   Reflect.defineProperty(target, name, { value, writable: true, configurable: true, enumerable: false });
 
 /** Makes the realm that of stateful sessions; once, after it was cut. */
-export function recordRealm(current: Current): void {
+export function recordRealm(current: Current, intervals: Intervals): void {
   for (const name of ABSENT) Reflect.deleteProperty(globalThis, name);
-  installTime(current, define);
+  installTime(current, intervals, define);
   installRandom(current, define);
+  installChannels(current, define);
   define(
     URL,
     "createObjectURL",

@@ -5,9 +5,9 @@
  * ST2  What JavaScript makes dates of by itself is replaced too: `constructor`, formatting without a date, Temporal,
  *      files, also those that a form makes.
  */
-import { refusingFunction } from "./absent.ts";
 import type { Current } from "./stateful_current.ts";
 import { installForms } from "./stateful_forms.ts";
+import type { Intervals } from "./stateful_intervals.ts";
 
 /** The time of module code: the same wherever it runs. */
 const MODULE_MS = Date.UTC(2025, 0, 1);
@@ -15,7 +15,7 @@ const MODULE_MS = Date.UTC(2025, 0, 1);
 type Define = (target: object, name: string, value: unknown) => unknown;
 
 /** Replaces clocks and timers. */
-export function installTime(current: Current, define: Define): void {
+export function installTime(current: Current, intervals: Intervals, define: Define): void {
   const nowMs = (): number => current()?.now() ?? MODULE_MS;
   const originMs = (): number => current()?.originMs ?? MODULE_MS;
   installDate(nowMs, define);
@@ -24,7 +24,7 @@ export function installTime(current: Current, define: Define): void {
   installPerformance(nowMs, originMs, define);
   installFile(nowMs, define);
   installForms(current, nowMs, define);
-  installTimers(current, define);
+  installTimers(current, intervals, define);
 }
 
 function installDate(nowMs: () => number, define: Define): void {
@@ -148,37 +148,38 @@ function installFile(nowMs: () => number, define: Define): void {
   define(BuiltIn.prototype, "constructor", globalThis.File);
 }
 
-function installTimers(current: Current, define: Define): void {
+function installTimers(current: Current, intervals: Intervals, define: Define): void {
   const programOf = (what: string) => {
     const program = current();
     if (program === undefined) throw new TypeError(`${what} works in a handler, not while a module loads`);
     return program;
   };
-  const set = (callback: unknown, ms: unknown, args: unknown[]): number => {
+  const bound = (callback: unknown, args: unknown[]): () => void => {
     if (typeof callback !== "function") throw new TypeError("a timer takes a function");
-    return programOf("a timer").setLocal(
-      Number(ms ?? 0),
-      () => void Reflect.apply(callback, undefined, args),
-    );
+    return () => void Reflect.apply(callback, undefined, args);
   };
-  const clear = (timer: unknown): void => current()?.clearLocal(Number(timer));
+  const set = (callback: unknown, ms: unknown, args: unknown[]): number => {
+    const run = bound(callback, args);
+    return programOf("a timer").setLocal(Number(ms ?? 0), run);
+  };
+  const clear = (timer: unknown): void => {
+    const program = current();
+    if (program === undefined || intervals.clear(program, Number(timer))) return;
+    program.clearLocal(Number(timer));
+  };
   define(
     globalThis,
     "setTimeout",
     (callback: unknown, ms?: unknown, ...args: unknown[]) => set(callback, ms, args),
   );
   define(globalThis, "setImmediate", (callback: unknown, ...args: unknown[]) => set(callback, 0, args));
-  define(globalThis, "clearTimeout", clear);
-  define(globalThis, "clearImmediate", clear);
-  define(globalThis, "clearInterval", clear);
-  define(
-    globalThis,
-    "setInterval",
-    refusingFunction(
-      "setInterval",
-      "a stateful session with one never rests; this.setTimer(name, ms) and onTimer(name) are part of its state",
-    ),
-  );
+  define(globalThis, "clearTimeout", (timer: unknown) => clear(timer));
+  define(globalThis, "clearImmediate", (timer: unknown) => clear(timer));
+  define(globalThis, "clearInterval", (timer: unknown) => clear(timer));
+  define(globalThis, "setInterval", (callback: unknown, ms?: unknown, ...args: unknown[]) => {
+    const run = bound(callback, args);
+    return intervals.set(programOf("setInterval"), Number(ms ?? 0), run);
+  });
   define(AbortSignal, "timeout", (ms: number): AbortSignal => {
     const controller = new AbortController();
     programOf("AbortSignal.timeout").setLocal(ms, () => {

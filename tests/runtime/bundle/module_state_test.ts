@@ -1,10 +1,11 @@
 /** What is put into a bundle so that it asks before it changes the state of modules changes nothing where nobody listens. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { parse } from "acorn";
+import { type Comment, parse } from "acorn";
 import { splice } from "../../../runtime/bundle/cuts.ts";
 import { bundleApp } from "../../../runtime/bundle/mod.ts";
 import { moduleStateCuts, type Origin } from "../../../runtime/bundle/module_state.ts";
+import { sourcesOf } from "../../../runtime/bundle/shifted_map.ts";
 
 /** Every form in which a variable or a private member is written, and functions of every shape around them. */
 const SHAPES = `
@@ -101,6 +102,46 @@ Deno.test("a bundle that asks before it changes the state of its modules does wh
   assert.equal(await resultOf(asking), await resultOf(plain));
 });
 
+Deno.test("whose a part of a bundle is follows from the module that it is of, whatever a package's own source maps say", () => {
+  const code = [
+    "var helper = 1;",
+    "// ../cache/npm/registry.example/lib/1.2.3/dist/index.js",
+    "var lib = () => 1;",
+    "// app.ts",
+    "var text = `",
+    "// ../cache/npm/registry.example/none/1.0.0/x.js",
+    "`;",
+    "// @license of nobody",
+    "var own = 1;",
+    "// https://example.com/mod.ts",
+    "var far = 1;",
+    "// ../installed/functions/mod.ts",
+    "var ours = 1;",
+  ].join("\n");
+  const comments: Comment[] = [];
+  parse(code, { ecmaVersion: "latest", sourceType: "module", onComment: comments });
+  // What it was made from lies outside of its folder, by its own map.
+  const sourceMap = JSON.stringify({
+    version: 3,
+    sources: ["../../lib/src/index.ts"],
+    mappings: "AAAA;;AAAA",
+  });
+  const moduleNamed = (path: string) =>
+    path.replace(/^.*registry.example\/([^/]+)\/([^/]+)/, "npm:$1@$2").replace("../installed", "sojourn");
+  const { originAt } = sourcesOf({ sourceMap, moduleNamed }, code, comments);
+  assert.deepEqual(
+    ["helper", "lib", "text", "own", "far", "ours"].map((name) => originAt(code.indexOf(`var ${name}`))),
+    [
+      { kind: "platform" },
+      { kind: "package", name: "lib" },
+      { kind: "own", name: "app.ts" },
+      { kind: "own", name: "app.ts" },
+      { kind: "package", name: "https://example.com/mod.ts" },
+      { kind: "platform" },
+    ],
+  );
+});
+
 Deno.test("a name that the bundle has already is not taken", async () => {
   const code = await bundleOf(SHAPES.replace(`text = ""`, `text = "__sojourn_modules"`));
   assert.match(code, /const __sojourn_modules_ = globalThis/);
@@ -143,9 +184,10 @@ export async function run() {
 
 function packaged(): string {
   const program = parse(PACKAGE, { ecmaVersion: "latest", sourceType: "module" });
-  const originOf = (start: number): Origin =>
-    PACKAGE.startsWith("var __commonJS", start) ? { kind: "platform" } : { kind: "package", name: "lib" };
-  const sources = { originOf, nameAt: () => undefined };
+  const helper = PACKAGE.indexOf("var __commonJS"), behind = PACKAGE.indexOf("\n", helper);
+  const originAt = (at: number): Origin =>
+    at >= helper && at < behind ? { kind: "platform" } : { kind: "package", name: "lib" };
+  const sources = { originAt, nameAt: () => undefined };
   return splice(PACKAGE, moduleStateCuts(PACKAGE, program, () => sources));
 }
 

@@ -16,6 +16,12 @@ import { counter, makeCounter, Registry } from "./module_state_parts.ts";
 
 type Env = EnvOf<Record<never, never>, { probe: Probe }>;
 
+/** What newer collections have. */
+interface Upserting {
+  getOrInsert(key: unknown, value: unknown): unknown;
+  getOrInsertComputed(key: unknown, make: () => unknown): unknown;
+}
+
 let counted = 0;
 export let pair = { a: 1, b: 2 };
 let looped = "";
@@ -50,6 +56,13 @@ export const lateNumber = new Promise<number>((resolve) => settle = resolve);
 const ids = (function* () {
   for (let n = 1;; n++) yield n;
 })();
+const helped = [1, 2, 3].values().map((n) => n);
+const lateIds = (async function* () {
+  for (let n = 1;; n++) yield await n;
+})();
+const sized = new ArrayBuffer(4, { maxByteLength: 8 });
+const disposed = new DisposableStack();
+const setOfMaps = Map.prototype.set;
 const hidden = makeCounter();
 const registry = new Registry();
 const settled = Promise.resolve({ n: 0 });
@@ -168,6 +181,30 @@ export class Probe extends Session<Env> {
         return loud.put(this.id);
       case "set":
         return seen.add(this.id);
+      case "map, where it has none":
+        return (rooms as unknown as Upserting).getOrInsert(this.id, 1);
+      case "map, computed":
+        return (rooms as unknown as Upserting).getOrInsertComputed(this.id, () => 1);
+      case "map by a method kept from before":
+        return setOfMaps.call(rooms, this.id, 1);
+      case "weak map, where it has none":
+        return (byObject as unknown as Upserting).getOrInsert(this, 1);
+      case "plain expression":
+        return plainWord.lastIndex = 3;
+      case "bytes that are taken away":
+        return scratch.buffer.transfer().byteLength;
+      case "bytes that go with a clone":
+        return structuredClone(scratch, { transfer: [scratch.buffer] }).length;
+      case "bytes that go with a stream":
+        return new ReadableStream({ type: "bytes", start: (to) => to.enqueue(scratch) }).locked;
+      case "bytes that are resized":
+        return sized.resize(8);
+      case "what is disposed of":
+        return disposed.defer(() => {});
+      case "iterator's helper":
+        return helped.next().value;
+      case "async generator":
+        return lateIds.next() instanceof Promise;
       case "weak map":
         return byObject.set(this, 1);
       case "weak set":

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { Program } from "../../../functions/sessions/turn/program.ts";
 import { bundleApp } from "../../../runtime/bundle/mod.ts";
 import { fromFileUrl } from "../../../runtime/bundle/file_url.ts";
+import { Guarded, installGuards } from "../../../runtime/isolate/inside/guarded.ts";
 import { PackageState, type PackageThunks } from "../../../runtime/isolate/inside/package_state.ts";
 import { StatefulPool } from "../../../runtime/isolate/stateful_pool.ts";
 import { appOf } from "./apps.ts";
@@ -18,6 +19,17 @@ const waiting = (id: string): Program => {
   return made;
 };
 
+const KEYS = [{}, {}] as const;
+const upsert = (map: object) => map as { getOrInsert(key: unknown, value: unknown): unknown };
+
+/** What a package's class makes. */
+class Made {
+  n = 0;
+  held: unknown[] = [];
+}
+const MADE = new Set<object | null>([Made.prototype]);
+installGuards();
+
 /** A state with what packages hold, and turns over it. */
 function stateOf(
   held: Readonly<Record<string, unknown>>,
@@ -25,7 +37,12 @@ function stateOf(
 ): { readonly state: PackageState; readonly notes: string[]; turn(of: Program, run: () => void): void } {
   const state = new PackageState();
   const from: PackageThunks = Object.entries(held).map(([name, value]) => ["lib", name, () => value]);
-  const notes = state.watch(from, touched, (object) => Object.isFrozen(object));
+  const notes = state.watch(from, {
+    touched: new Set(touched),
+    counted: [],
+    skips: (object) => Guarded.has(object),
+    isMade: (object) => MADE.has(Object.getPrototypeOf(object)),
+  });
   return {
     state,
     notes,
@@ -49,13 +66,19 @@ Deno.test("what packages hold is as it was loaded when a turn begins, whatever a
     bytes: Uint8Array.of(1, 2, 3),
     words: new Uint8Array(13),
     odd: new Uint8Array(new ArrayBuffer(16), 1, 9),
+    weak: new WeakMap([[KEYS[0], 1]]),
+    weakSet: new WeakSet([KEYS[0]]),
+    table: new Map([["a", { n: 1 }]]),
+    rows: [{ n: 1 }],
+    single: new Made(),
+    library: { log: (): number => 1 },
     Class: class {
       static made = 0;
       static names: string[] = [];
     },
   });
   const held = make();
-  const { turn, notes } = stateOf(held, ["n", "made", "table", "isMade"]);
+  const { turn, notes } = stateOf(held, ["n", "made", "table", "isMade", "log", "held"]);
   assert.deepEqual(notes, []);
   const rows: readonly (readonly [what: string, change: () => void])[] = [
     ["a new property", () => held.small["x"] = { y: 1 }],
@@ -67,6 +90,20 @@ Deno.test("what packages hold is as it was loaded when a turn begins, whatever a
     ["a long list that shrinks", () => held.long.pop()],
     ["an entry", () => held.map.set("b", 2)],
     ["an entry that is gone", () => held.set.delete("a")],
+    ["a place in the middle of a long list", () => held.long[50] = -1],
+    ["an entry's value", () => held.map.set("a", 2)],
+    ["one entry instead of another", () => (held.map.delete("a"), held.map.set("b", 1))],
+    ["one member instead of another", () => (held.set.delete("a"), held.set.add("b"))],
+    ["an entry where there was none", () => upsert(held.map).getOrInsert("b", 2)],
+    ["an entry of a WeakMap", () => held.weak.set(KEYS[0], 2)],
+    ["a new entry of a WeakMap", () => held.weak.set(KEYS[1], 2)],
+    ["an entry of a WeakMap that is gone", () => held.weak.delete(KEYS[0])],
+    ["a member of a WeakSet", () => held.weakSet.add(KEYS[1])],
+    ["an object in a Map", () => Object.assign(held.table.get("a") ?? {}, { n: 2 })],
+    ["an object in a list", () => Object.assign(held.rows[0] ?? {}, { n: 2 })],
+    ["what a class made", () => held.single.n = 2],
+    ["a list of what a class made", () => held.single.held.push(1)],
+    ["a method", () => held.library.log = () => 2],
     ["bytes", () => held.bytes[2] = 9],
     ["the first of many bytes", () => held.words[0] = 9],
     ["bytes in the middle", () => held.words[5] = 9],
@@ -76,8 +113,12 @@ Deno.test("what packages hold is as it was loaded when a turn begins, whatever a
     ["a static list", () => held.Class.names.push("x")],
   ];
   const seen = () => {
-    const { Class, ...others } = held;
-    return structuredClone({ ...others, made: Class.made, names: Class.names });
+    const { Class, weak, weakSet, single, library, ...others } = held;
+    const more = {
+      ...{ made: Class.made, names: Class.names, n: single.n, held: single.held, said: library.log() },
+      weak: KEYS.map((key) => [weak.get(key), weakSet.has(key)]),
+    };
+    return structuredClone({ ...others, ...more });
   };
   const before = seen();
   for (const [what, change] of rows) {
@@ -90,12 +131,58 @@ Deno.test("what packages hold is as it was loaded when a turn begins, whatever a
   }
 });
 
+Deno.test("what packages hold goes on for as long as a session is not at rest (PK1)", () => {
+  const queue: { jobs: (() => void)[] } = { jobs: [] };
+  const { turn } = stateOf({ queue }, ["jobs"]);
+  const a = program("a");
+  a.locals.arm(1, { ms: 1, run: () => {} }, null);
+  turn(a, () => queue.jobs.push(() => {}));
+  turn(program("b"), () => assert.equal(queue.jobs.length, 0));
+  a.locals.delete(1);
+  turn(a, () => assert.equal(queue.jobs.length, 1, "the closure timer finds what its handler has left"));
+  turn(a, () => assert.equal(queue.jobs.length, 0, "it was at rest"));
+});
+
+Deno.test("who goes through a collection while a handler waits sees once what was there before", () => {
+  const map = new Map([["a", 1]]), set = new Set(["a"]);
+  const { turn } = stateOf({ map, set });
+  const a = waiting("a");
+  const [keys, values] = [map.keys(), set.values()];
+  turn(a, () => {
+    for (const each of ["b", "c"]) [map.set(each, 1), set.add(each)];
+    assert.deepEqual([keys.next().value, values.next().value], ["a", "a"]);
+  });
+  assert.deepEqual([[...map.keys()], [...set]], [["a"], ["a"]]);
+  turn(a, () => {
+    assert.deepEqual([[...keys], [...values]], [["b", "c"], ["b", "c"]]);
+    assert.deepEqual([...map.keys()], ["a", "b", "c"]);
+  });
+});
+
+Deno.test("a package is put back as a whole, where only a part of it is compared in each turn (PK5)", () => {
+  const tables = Array.from({ length: 5_000 }, () => ({ rule: "text" as unknown }));
+  const cache: { compiled: unknown } = { compiled: null };
+  const { turn, notes } = stateOf({ tables, cache }, ["rule", "compiled"]);
+  assert.match(notes.join(), /^tables\[\d+\] of lib and \d+ more of what it holds$/);
+  /** As a package does that compiles its rules in their place, once. */
+  const use = () => {
+    cache.compiled ??= tables.map((table) => {
+      if (typeof table.rule !== "string") throw new TypeError("it is no text");
+      return table.rule = [table.rule];
+    });
+  };
+  for (const id of ["a", "b", "a"]) turn(program(id), use);
+  assert.deepEqual([tables.at(-1)?.rule, cache.compiled], ["text", null]);
+});
+
 Deno.test("what counts goes on with its session, a place in a pool begins anew with its pool (PK2)", () => {
   const ids = { next: 0, last: "" };
   const pool: { bytes: Uint8Array | null; at: number } = { bytes: null, at: 0 };
   const { turn, state } = stateOf({ ids }, ["next", "last"]);
   const other = new PackageState();
-  other.watch([["pool", "pool", () => pool]], ["bytes", "at"], () => false);
+  other.watch([["pool", "pool", () => pool]], {
+    ...{ touched: new Set(["bytes", "at"]), counted: [], skips: () => false, isMade: () => false },
+  });
   const [a, b] = [program("a"), program("b")];
   const next = (of: Program) => {
     let got = 0;
@@ -132,7 +219,7 @@ Deno.test("a variable that is only counted up is kept, whatever else its package
     slot("n", false, () => placed, (value) => placed = Number(value)),
     slot("n", false, () => cache, (value) => cache = value),
   ];
-  state.watch([], [], () => false);
+  state.watch([], { touched: new Set(), counted: [], skips: () => false, isMade: () => false });
   const late = slot("late", true, () => counted, () => {});
   const a = program("a");
   for (let i = 0; i < 3; i++) {
@@ -157,6 +244,10 @@ Deno.test("a count whose place other code has not, or has something else in, is 
   a.counts.set("lib: ids\u0000next", 5).set("lib: gone", 6).set("lib: gone\u0000next", 7);
   turn(a, () => assert.deepEqual(ids["next"], {}));
   assert.deepEqual([...a.counts.values()], [5, 6, 7]);
+  for (const [next, then] of [["a text", "a text"], [true, true], [1, 5], [undefined, 5]]) {
+    const ids: Record<string, unknown> = { next };
+    stateOf({ ids }, ["next"]).turn(a, () => assert.equal(ids["next"], then));
+  }
 });
 
 Deno.test("what is not compared, because there is too much of it, is said (PK4)", () => {

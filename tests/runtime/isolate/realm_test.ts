@@ -1,7 +1,7 @@
 /** What the code of a stateful session can reach, held against the list that says of each member what it is. */
 import assert from "node:assert/strict";
-import { fromFileUrl } from "../../../runtime/bundle/file_url.ts";
-import { runDenoBundle } from "../../../runtime/bundle/deno_bundle.ts";
+import { bundleApp, fromFileUrl } from "../../../runtime/bundle/mod.ts";
+import { guardedMembers, TRANSFERS } from "../../../runtime/isolate/inside/guarded.ts";
 import { ALLOWED_GLOBALS } from "../../../runtime/isolate/inside/globals.ts";
 import { StatefulPool } from "../../../runtime/isolate/stateful_pool.ts";
 import { appOf } from "./apps.ts";
@@ -24,19 +24,25 @@ const OURS = [
   ]
     .map((name) => `${name}.prototype.message`),
 ];
-/**
- * In other words, and the same: accessors in the place of what programs override (stateful_intrinsics.ts), what is told
- * of definitions (stateful_realm.ts), and responses that `fetch` gave (fetched_response.ts).
- */
-const REWORDED = [
-  /^(Object|Array|Function|Promise|Date|Error)\.prototype\./,
-  /^Object\.definePropert(y|ies)$|^Reflect\.defineProperty$|^Error\.captureStackTrace$/,
-  /^Response\.prototype\.(clone|redirected|type|url)$/,
-  /^node:util\.MIMEParams\.prototype\.entries\.prototype\.__proto__\.next$/,
-];
+/** In other words, and the same: what asks first (guarded.ts), and what tells of something. */
+const REWORDED: ReadonlySet<string> = new Set([
+  ...guardedMembers().flatMap(([name, members]) =>
+    members.map((each) => `${name}.prototype.${String(each).replace(/^Symbol\(Symbol\.(.*)\)$/, "@@$1")}`)
+  ),
+  ...TRANSFERS.map(([name, method]) => `${name}.prototype.${method}`),
+  ...["structuredClone", "TextDecoder.prototype.decode", "Intl.Segmenter.prototype.segment"],
+  // Definitions are told (stateful_realm.ts), rejections too; and responses that `fetch` gave (fetched_response.ts).
+  ...[
+    "Object.defineProperty",
+    "Object.defineProperties",
+    "Reflect.defineProperty",
+    "Error.captureStackTrace",
+  ],
+  ...["Object.prototype.__defineGetter__", "Object.prototype.__defineSetter__", "Promise.prototype.then"],
+  ...["clone", "redirected", "type", "url"].map((name) => `Response.prototype.${name}`),
+]);
 /** Of several paths to one function, those that are apart in a session: each is replaced by itself. */
 const APART = [
-  "Array.prototype.toString",
   "node:crypto.createDiffieHellmanGroup",
   "node:timers.promises.setImmediate",
   "node:timers.promises.setInterval",
@@ -63,8 +69,7 @@ async function denoRealm(): Promise<DenoRealm> {
 }
 
 async function withSession(work: (home: TestHome) => Promise<void>): Promise<void> {
-  const config = here("../../../deno.json");
-  const bundled = await runDenoBundle({ entry: here("realm_app.ts"), config, minify: false });
+  const bundled = await bundleApp(here("realm_app.ts"));
   if (bundled.kind === "failed") throw new Error(bundled.message);
   const pool = new StatefulPool({ site: "here", hasSpare: false, log: () => {}, note: () => {} });
   try {
@@ -100,7 +105,7 @@ Deno.test("all that the code of a stateful session reaches is on the list, and i
     const sources = await home.value("sources", deno.paths) as string[];
     const isReplaced = (i: number) => sources[i] !== deno.sources[i];
     const pure = deno.paths.filter((path, i) => kinds.get(path) === "pure" && isReplaced(i));
-    assert.deepEqual(pure.filter((path) => !REWORDED.some((each) => each.test(path))), []);
+    assert.deepEqual(pure.filter((path) => !REWORDED.has(path)), []);
     const kept = deno.paths.filter((path, i) =>
       /recorded|pinned/.test(kinds.get(path) ?? "") && !isReplaced(i)
     );

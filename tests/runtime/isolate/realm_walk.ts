@@ -56,7 +56,7 @@ export function walkRealm(globals: readonly string[], modules: Readonly<Record<s
   return [...paths].toSorted();
 }
 
-/** What a path leads to, and whose member it is. An accessor is the function that reads it. */
+/** What a path leads to, and whose member it is. An accessor is the function that reads it, unless it stands for a value. */
 export function memberAt(
   path: string,
   modules: Readonly<Record<string, unknown>>,
@@ -73,7 +73,10 @@ export function memberAt(
       const key = name.startsWith("@@") ? Reflect.get(Symbol, name.slice(2)) as symbol : name;
       const found = Reflect.getOwnPropertyDescriptor(Object(value), key);
       // Globals are read: the platform makes some of them when they are used first.
-      value = value === globalThis ? Reflect.get(globalThis, key) : found?.get ?? found?.value;
+      if (value === globalThis) value = Reflect.get(globalThis, key);
+      else {value = found?.get === undefined
+          ? found?.value
+          : Reflect.get(found.get, "originalValue") ?? found.get;}
     }
   }
   return { owner, value };

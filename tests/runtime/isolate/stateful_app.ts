@@ -203,7 +203,7 @@ class Probe extends Session<Env> {
   }
 
   absent(): string[] {
-    return ["MessageChannel", "SharedArrayBuffer", "Worker", "BroadcastChannel", "caches"]
+    return ["SharedArrayBuffer", "Worker", "BroadcastChannel", "caches"]
       .filter((name) => name in globalThis);
   }
 
