@@ -4,9 +4,8 @@
  * AT1  A mutant is caught by what a test or a checker says of it, or by a fault that ends its test; never by time: one
  *      that hangs is caught only where another trial says so, or the simulator's own limit of virtual time.
  * AT2  A trial has ten times what it takes when nothing is broken, and some seconds, of the processor's time.
- * AT3  Simulators try many mutants in one process (switched.ts). After some of them each simulator tries what is not
- *      broken. Only then do their results count: where it finds something, one of them has left something behind, and
- *      they are tried again, each in a process of its own.
+ * AT3  Many mutants are tried in one process (switched.ts). One of which that process can't be sure (run_trials.ts RT3),
+ *      or that ends it, is tried again in a process of its own.
  */
 import { runChild } from "./child.ts";
 import { type Mutant, mutated } from "./mutant.ts";
@@ -26,28 +25,27 @@ export interface Attempt {
   readonly cpuMs: number;
 }
 
-/** A mutant with the trials of simulators that it is worth. */
+/** A mutant with the trials that it is worth of those that many make in one process. */
 export interface Planned {
   readonly mutant: Mutant;
   readonly trials: readonly Surveyed[];
 }
 
 /** AT2 */
-const SLACK_MS = 4_000;
+const SLACK_MS = 2_500;
 /** Until the first trial begins: after a change of the tree all of it may have to be compiled. */
 const LOAD_MS = 40_000;
 const TIMES = 10;
 /** After so many trials of a mutant that hang the rest is not tried: each costs seconds, and they are mostly alike. */
 const HANGS_MAX = 2;
 /** Mutants of one process: what they leave in its memory is not to grow. */
-const JOBS_MAX = 60;
-const BETWEEN_CONTROLS = 12;
+const JOBS_MAX = 100;
 const SAYS_CHARS = 300;
 
 const NOTHING: Attempt = { outcome: "survived", by: null, says: "", tried: 0, cpuMs: 0 };
 
-/** Tries mutants of one file on simulators; calls `done` as each is decided. */
-export async function trySimulators(
+/** Tries mutants of one file on what many share a process for; calls `done` as each is decided. */
+export async function tryShared(
   planned: readonly Planned[],
   scratch: Scratch,
   done: (mutant: Mutant, attempt: Attempt) => Promise<void>,
@@ -57,27 +55,37 @@ export async function trySimulators(
   const { file } = first.mutant, text = scratch.text(file), parsed = parse(file, text);
   const changes = new Map(changesOf(parsed).map((change) => [keyOf(change), change]));
   const numbered = new Map<Mutant, Numbered>();
-  const alone: Planned[] = [];
+  const alone: Planned[] = [], together: Planned[] = [];
   for (const each of planned) {
     const change = changes.get(keyOf(each.mutant));
     if (change === undefined) throw new Error(`${file} is not the file that its mutants were made of`);
-    if (isSwitchable(change)) numbered.set(each.mutant, { number: numbered.size + 1, change });
-    else alone.push(each);
+    if (!isSwitchable(change)) alone.push(each);
+    else {
+      numbered.set(each.mutant, { number: numbered.size + 1, change });
+      together.push(each);
+    }
   }
-  const together = planned.filter(({ mutant }) => numbered.has(mutant));
   const address = new URL(`file://${scratch.root}tests/mutants/switch.ts`).href;
-  const numberOf = (mutant: Mutant) => numbered.get(mutant)?.number ?? 0;
   try {
     await scratch.write(file, switched(parsed, [...numbered.values()], address));
     for (let from = 0; from < together.length; from += JOBS_MAX) {
       const part = together.slice(from, from + JOBS_MAX);
-      const { attempts, spoiled } = await inOneProcess(part, numberOf, scratch);
-      for (const each of part) {
-        if (spoiled.has(each.mutant)) alone.push(each);
-        else await done(each.mutant, attempts.get(each.mutant) ?? NOTHING);
-      }
+      const decided = new Set<Mutant>();
+      await inOneProcess(
+        part,
+        (mutant) => numbered.get(mutant)?.number ?? 0,
+        scratch,
+        async (mutant, attempt) => {
+          decided.add(mutant);
+          await done(mutant, attempt);
+        },
+      );
+      alone.push(...part.filter(({ mutant }) => !decided.has(mutant)));
     }
-    for (const each of alone) await done(each.mutant, await byItself(each, scratch));
+    for (const each of alone) {
+      await scratch.write(file, mutated(text, each.mutant));
+      await byItself(each, scratch, done);
+    }
   } finally {
     await scratch.restore(file);
   }
@@ -86,125 +94,93 @@ export async function trySimulators(
 const keyOf = ({ start, end, becomes }: Pick<Mutant, "start" | "end" | "becomes">): string =>
   `${start} ${end} ${becomes}`;
 
-/** A mutant in a process that knows no other. */
-async function byItself(planned: Planned, scratch: Scratch): Promise<Attempt> {
-  const { mutant } = planned;
-  await scratch.write(mutant.file, mutated(scratch.text(mutant.file), mutant));
-  const { attempts } = await inOneProcess([planned], () => 0, scratch);
-  return attempts.get(mutant) ?? NOTHING;
-}
+type Done = (mutant: Mutant, attempt: Attempt) => Promise<void>;
 
-interface Together {
-  readonly attempts: ReadonlyMap<Mutant, Attempt>;
-  /** Mutants whose results don't count, since one of them has left something behind (AT3). */
-  readonly spoiled: ReadonlySet<Mutant>;
-}
-
-/** One job of a process. */
-type Entry =
-  | { readonly kind: "mutant"; readonly planned: Planned }
-  | { readonly kind: "control"; readonly trial: Surveyed };
-
-/** Mutants in one process after the other: a new one begins where the last has hung or died. */
+/** Mutants in one process after the other: a new one begins where the last has hung, died or is spoiled (AT3). */
 async function inOneProcess(
   planned: readonly Planned[],
   numberOf: (mutant: Mutant) => number,
   scratch: Scratch,
-): Promise<Together> {
-  const attempts = new Map<Mutant, Attempt>(), spoiled = new Set<Mutant>();
-  const hung = new Map<Mutant, { readonly attempt: Attempt; readonly count: number }>();
+  done: Done,
+): Promise<void> {
+  const hangs = new Hangs();
   let open = [...planned];
   while (open.length > 0) {
-    const entries = planned.length === 1 ? open.map(entryOf) : controlled(open);
-    const run = await runJobs(entries, numberOf, scratch);
-    const { last } = run, isWhole = run.how === "exited" && run.code === 0;
-    if (planned.length > 1 && !isWhole && last === null && run.ended.length === 0) {
-      throw new Error(`a file with its mutants does not load: ${run.how}: ${run.errors}`);
+    const run = await runJobs(open, numberOf, scratch, []);
+    if (run.how === "exited" && run.code !== 0 && run.last === null && run.ended.length === 0) {
+      throw new Error(`a file with its mutants does not load: ${run.errors}`);
     }
-    /** Since the last control that found nothing. */
-    let suspects: (readonly [Planned, Attempt])[] = [];
-    const decided = new Set<Mutant>();
-    const keep = (hasSpoiled: boolean) => {
-      for (const [{ mutant }, attempt] of suspects) {
-        decided.add(mutant);
-        if (hasSpoiled) spoiled.add(mutant);
-        else attempts.set(mutant, joined(hung.get(mutant)?.attempt, attempt));
+    const rest: Planned[] = [];
+    for (const [job, each] of open.entries()) {
+      const attempt = run.attemptOf(job);
+      if (job === run.spoiledBy) continue;
+      if (attempt !== null) await done(each.mutant, hangs.joined(each.mutant, attempt));
+      else if (job !== run.last?.job) rest.push(each);
+      else if (run.how !== "exited") { // One that ends the process is tried alone.
+        const again = hangs.add(each, run.last.at, run.how);
+        if (again === null) await done(each.mutant, hangs.joined(each.mutant, null));
+        else rest.unshift(again);
       }
-      suspects = [];
-    };
-    for (const [job, entry] of entries.entries()) {
-      const ended = run.ended.filter((each) => each.job === job);
-      const found = run.findings.find((each) => each.job === job);
-      if (entry.kind === "control") {
-        if (found !== undefined) keep(true);
-        else if (ended.length > 0 && entries[job + 1]?.kind !== "control") keep(false);
-        continue;
-      }
-      const { trials } = entry.planned, isOver = found !== undefined || ended.length === trials.length;
-      if (isOver) suspects.push([entry.planned, attemptOf(trials, ended, found)]);
     }
-    if (isWhole) {
-      keep(false); // Without a control only where one is alone.
-      break;
+    if (rest.length === open.length && run.last === null && run.spoiledBy === null) {
+      throw new Error(`trials end without a word: ${run.how}: ${run.errors}`);
     }
-    const stopped = entries[last?.job ?? (planned.length === 1 ? 0 : entries.length)];
-    if (stopped?.kind !== "mutant") {
-      // It died between two, or in a control: what was not kept by then is spoiled.
-      for (const [{ mutant }] of suspects) spoiled.add(mutant);
-      if (suspects.length === 0) throw new Error(`trials end without a word: ${run.how}: ${run.errors}`);
-      open = open.filter(({ mutant }) => !decided.has(mutant) && !spoiled.has(mutant));
-      continue;
-    }
-    const { mutant, trials } = stopped.planned, at = last?.at ?? 0;
-    const by = trials[at] ?? null, before = hung.get(mutant);
-    let rest = trials.slice(at + 1);
-    if (run.how === "exited") {
-      const says = shortened(`fault: ${lastLine(run.errors)}`);
-      attempts.set(
-        mutant,
-        joined(before?.attempt, { ...NOTHING, outcome: "caught", by, says, tried: at + 1 }),
-      );
-      rest = [];
-    } else {
-      const attempt = joined(before?.attempt, {
-        ...NOTHING,
-        outcome: "hung",
-        by,
-        says: run.how,
-        tried: at + 1,
-      });
-      const count = (before?.count ?? 0) + 1;
-      hung.set(mutant, { attempt, count });
-      if (count >= HANGS_MAX) rest = [];
-      if (rest.length === 0) attempts.set(mutant, attempt);
-    }
-    // What was not kept is tried again: nobody knows whether it was spoiled.
-    open = open.flatMap((each) => {
-      if (each.mutant === mutant) return rest.length > 0 ? [{ mutant, trials: rest }] : [];
-      return decided.has(each.mutant) ? [] : [each];
-    });
+    open = rest;
   }
-  return { attempts, spoiled };
 }
 
-const entryOf = (planned: Planned): Entry => ({ kind: "mutant", planned });
-
-/** AT3: after some mutants a trial of each simulator that they were tried on, with nothing broken. */
-function controlled(open: readonly Planned[]): Entry[] {
-  const entries: Entry[] = [];
-  for (let from = 0; from < open.length; from += BETWEEN_CONTROLS) {
-    const part = open.slice(from, from + BETWEEN_CONTROLS);
-    const trials = new Map(part.flatMap((each) => each.trials).map((trial) => [trial.suite, trial]));
-    entries.push(...part.map(entryOf));
-    for (const trial of trials.values()) entries.push({ kind: "control", trial });
+/** A mutant in a process that knows no other: its text is in the tree. */
+async function byItself(planned: Planned, scratch: Scratch, done: Done): Promise<void> {
+  const { mutant } = planned, hangs = new Hangs();
+  let open: Planned | null = planned;
+  while (open !== null) {
+    const { trials }: Planned = open;
+    const run = await runJobs([open], () => 0, scratch, ["--alone"]), attempt = run.attemptOf(0);
+    if (attempt !== null) return await done(mutant, hangs.joined(mutant, attempt));
+    // A test that finds something now and then counts for nothing, the others do.
+    const at = run.last?.at ?? 0;
+    if (run.spoiledBy !== null) open = { mutant, trials: trials.slice(at + 1) };
+    else if (run.how === "exited") {
+      const says = shortened(`fault: ${lastLine(run.errors)}`);
+      const by = trials[at] ?? null;
+      return await done(
+        mutant,
+        hangs.joined(mutant, { ...NOTHING, outcome: "caught", by, says, tried: at + 1 }),
+      );
+    } else open = hangs.add(open, at, run.how);
+    if (open === null || open.trials.length === 0) return await done(mutant, hangs.joined(mutant, null));
   }
-  return entries;
+}
+
+/** What came of trials of mutants that hung. */
+class Hangs {
+  readonly #known = new Map<Mutant, { readonly attempt: Attempt; readonly count: number }>();
+
+  /** The trials that are left after one has hung; null: no more are made (HANGS_MAX). */
+  add({ mutant, trials }: Planned, at: number, says: string): Planned | null {
+    const known = this.#known.get(mutant), by = trials[at] ?? null;
+    const attempt: Attempt = { ...NOTHING, outcome: "hung", by, says, tried: at + 1 };
+    const count = (known?.count ?? 0) + 1;
+    this.#known.set(mutant, {
+      attempt: known === undefined ? attempt : joined(known.attempt, attempt),
+      count,
+    });
+    const rest = trials.slice(at + 1);
+    return count >= HANGS_MAX || rest.length === 0 ? null : { mutant, trials: rest };
+  }
+
+  /** With what came of the trials after them. */
+  joined(mutant: Mutant, after: Attempt | null): Attempt {
+    const known = this.#known.get(mutant)?.attempt;
+    if (after === null) return known ?? NOTHING;
+    return known === undefined ? after : joined(known, after);
+  }
 }
 
 function attemptOf(
   trials: readonly Surveyed[],
   ended: Run["ended"],
-  found: Run["findings"][number] | undefined,
+  found: { readonly at: number; readonly says: string } | undefined,
 ): Attempt {
   const base = { tried: ended.length, cpuMs: ended.reduce((sum, { cpuMs }) => sum + cpuMs, 0) };
   if (found === undefined) return { ...NOTHING, ...base };
@@ -225,31 +201,31 @@ interface Run {
   readonly code: number;
   readonly errors: string;
   readonly ended: readonly { readonly job: number; readonly at: number; readonly cpuMs: number }[];
-  readonly findings: readonly { readonly job: number; readonly at: number; readonly says: string }[];
+  /** What came of a job; null: it did not come to its end. */
+  readonly attemptOf: (job: number) => Attempt | null;
   /** What it had begun last, and not ended. */
   readonly last: { readonly job: number; readonly at: number } | null;
+  /** The job of which it is not sure, whereupon it ended. */
+  readonly spoiledBy: number | null;
 }
 
 async function runJobs(
-  entries: readonly Entry[],
+  planned: readonly Planned[],
   numberOf: (mutant: Mutant) => number,
   scratch: Scratch,
+  flags: readonly string[],
 ): Promise<Run> {
-  const jobs = entries.map((entry): Job =>
-    entry.kind === "control"
-      ? { number: 0, trials: [pair(entry.trial)] }
-      : { number: numberOf(entry.planned.mutant), trials: entry.planned.trials.map(pair) }
-  );
-  const costOf = (job: number, at: number): number => {
-    const entry = entries[job];
-    const trial = entry?.kind === "control" ? entry.trial : entry?.planned.trials[at];
-    return trial?.cpuMs ?? 0;
-  };
+  const jobs = planned.map(({ mutant, trials }): Job => ({
+    number: numberOf(mutant),
+    trials: trials.map(pair),
+  }));
+  const costOf = (job: number, at: number): number => planned[job]?.trials[at]?.costMs ?? 0;
   const file = await scratch.note("jobs.json", JSON.stringify(jobs));
-  const ended: Run["ended"][number][] = [], findings: Run["findings"][number][] = [];
-  let last: Run["last"] = null;
+  const ended: Run["ended"][number][] = [];
+  const findings: { readonly job: number; readonly at: number; readonly says: string }[] = [];
+  let last: Run["last"] = null, spoiledBy: number | null = null;
   const { how, code, errors } = await runChild({
-    args: ["run", "-A", "--no-check", `${scratch.root}tests/mutants/run_trials.ts`, file],
+    args: ["run", "-A", "--no-check", `${scratch.root}tests/mutants/run_trials.ts`, file, ...flags],
     cwd: scratch.root,
     cpuMsMax: LOAD_MS,
     onLine: (line, more) => {
@@ -258,19 +234,25 @@ async function runJobs(
       if (said.kind === "begins") {
         last = { job: said.job, at: said.at };
         more(costOf(said.job, said.at) * TIMES + SLACK_MS);
-      } else if (said.kind === "ended") {
+      } else if (said.kind === "spoiled") spoiledBy = said.job;
+      else if (said.kind === "ended") {
         last = null;
-        const { job, at, cpuMs, finding } = said;
-        ended.push({ job, at, cpuMs });
+        const { job, at, costMs, finding } = said;
+        ended.push({ job, at, cpuMs: costMs });
         if (finding !== null) findings.push({ job, at, says: `${finding.checker}: ${finding.message}` });
       }
     },
   });
-  return { how, code, errors, ended, findings, last };
+  const attempt = (job: number): Attempt | null => {
+    const own = ended.filter((each) => each.job === job), found = findings.find((each) => each.job === job);
+    const trials = planned[job]?.trials ?? [];
+    return found === undefined && own.length < trials.length ? null : attemptOf(trials, own, found);
+  };
+  return { how, code, errors, ended, last, spoiledBy, attemptOf: attempt };
 }
 
-/** Tries a mutant on test files. */
-export async function tryTests(
+/** Tries a mutant on test files as a whole. */
+export async function tryFiles(
   mutant: Mutant,
   trials: readonly Surveyed[],
   scratch: Scratch,
@@ -278,7 +260,7 @@ export async function tryTests(
   if (trials.length === 0) return NOTHING;
   await scratch.write(mutant.file, mutated(scratch.text(mutant.file), mutant));
   try {
-    const expectedMs = trials.reduce((sum, { cpuMs }) => sum + cpuMs, 0);
+    const expectedMs = trials.reduce((sum, { costMs }) => sum + costMs, 0);
     let failed = "", suite = "";
     const ended = await runChild({
       args: [

@@ -26,9 +26,9 @@ export interface Ended {
 }
 
 /** Between two looks at its time. */
-const LOOK_MS = 150;
+const LOOK_MS = 100;
 /** Without any work: what it waits for does not come. */
-const IDLE_MS = 20_000;
+const IDLE_MS = 10_000;
 const HEAP_MB = 1_500;
 const ERRORS_CHARS = 4_000;
 /** Ticks of the kernel in a second, as `/proc` counts them on every machine there is. */

@@ -2,62 +2,75 @@
  * Which trials are made of a mutant, and in which order: of those that pass its place, what is likely to notice it first
  * for what it costs.
  *
- * CO1  Simulators first, since hundreds of mutants share a process there and a seed costs a tenth of a test file; then
- *      test files, those that import the mutant's file before the others, the cheap before the dear.
- * CO2  What is left when the time that one mutant is worth has gone is not tried; but of each simulator at least two
- *      trials are made, and at least two test files, however dear.
+ * CO1  What caught it before comes first; then the tests of files that import the mutant's file, the cheap before the
+ *      dear; then other tests, then simulators; last what needs a process of its own.
+ * CO2  What is left when the time that one mutant is worth has gone is not tried, for each of these by itself; but of
+ *      each simulator at least one trial is made, and of tests at least two, however dear.
  * CO3  A simulator's trials are those of middling cost first: in the cheapest little happens.
  */
 import type { Surveyed } from "./survey.ts";
 
 /** Trials of a mutant, in the order in which they are made. */
 export interface Choice {
-  readonly simulators: readonly Surveyed[];
-  readonly tests: readonly Surveyed[];
+  /** Tests and seeds, which many mutants make in one process. */
+  readonly shared: readonly Surveyed[];
+  /** Whole test files, a process for each mutant. */
+  readonly files: readonly Surveyed[];
 }
 
-/** Of the processor, for each of both. */
+/** Of the processor, for each group. */
 const EACH_MS = 3_000;
-const EACH_MIN = 2;
+const TESTS_MIN = 2;
+const SEEDS_MIN = 1;
 
 /**
  * @param isNear whether a test file imports the mutant's file
+ * @param isFirst whether a trial caught it before
  * @param effort times what a mutant is worth otherwise
  */
 export function choiceOf(
   passing: readonly Surveyed[],
   isNear: (test: string) => boolean,
+  isFirst: (trial: Surveyed) => boolean,
   effort = 1,
 ): Choice {
-  const tests = passing.filter(({ kind }) => kind === "test")
-    .sort((a, b) => Number(isNear(b.suite)) - Number(isNear(a.suite)) || a.cpuMs - b.cpuMs);
-  const simulated = passing.filter(({ kind }) => kind === "simulator");
-  return { simulators: simulatorsFirst(simulated, EACH_MS * effort), tests: upTo(tests, EACH_MS * effort) };
+  const budgetMs = EACH_MS * effort;
+  const cheapFirst = (kind: Surveyed["kind"], near: boolean) =>
+    passing.filter((trial) => trial.kind === kind && isNear(trial.suite) === near)
+      .sort((a, b) => a.costMs - b.costMs);
+  const shared = [
+    ...passing.filter((trial) => trial.kind !== "file" && isFirst(trial)),
+    ...upTo(cheapFirst("test", true), budgetMs),
+    ...upTo(cheapFirst("test", false), budgetMs),
+    ...simulatorsFirst(passing.filter(({ kind }) => kind === "simulator"), budgetMs),
+  ];
+  const files = [...cheapFirst("file", true), ...cheapFirst("file", false)];
+  return { shared: [...new Set(shared)], files: upTo(files, budgetMs) };
 }
 
-function upTo(trials: readonly Surveyed[], cpuMs: number): Surveyed[] {
+function upTo(trials: readonly Surveyed[], budgetMs: number): Surveyed[] {
   const chosen: Surveyed[] = [];
   let sum = 0;
   for (const trial of trials) {
-    if (chosen.length >= EACH_MIN && sum + trial.cpuMs > cpuMs) continue;
-    sum += trial.cpuMs;
+    if (chosen.length >= TESTS_MIN && sum + trial.costMs > budgetMs) continue;
+    sum += trial.costMs;
     chosen.push(trial);
   }
   return chosen;
 }
 
 /** Simulators take turns, the cheapest first. */
-function simulatorsFirst(trials: readonly Surveyed[], cpuMsMax: number): Surveyed[] {
+function simulatorsFirst(trials: readonly Surveyed[], budgetMs: number): Surveyed[] {
   const queues = [...Map.groupBy(trials, ({ suite }) => suite).values()]
-    .map((each) => middleFirst(each.toSorted((a, b) => a.cpuMs - b.cpuMs)))
+    .map((each) => middleFirst(each.toSorted((a, b) => a.costMs - b.costMs)))
     .sort((a, b) => mean(a) - mean(b));
   const chosen: Surveyed[] = [];
   let sum = 0;
   for (let round = 0; queues.some((queue) => queue.length > round); round++) {
     for (const queue of queues) {
       const trial = queue[round];
-      if (trial === undefined || (round >= EACH_MIN && sum + trial.cpuMs > cpuMsMax)) continue;
-      sum += trial.cpuMs;
+      if (trial === undefined || (round >= SEEDS_MIN && sum + trial.costMs > budgetMs)) continue;
+      sum += trial.costMs;
       chosen.push(trial);
     }
   }
@@ -65,7 +78,7 @@ function simulatorsFirst(trials: readonly Surveyed[], cpuMsMax: number): Surveye
 }
 
 const mean = (trials: readonly Surveyed[]): number =>
-  trials.reduce((sum, { cpuMs }) => sum + cpuMs, 0) / Math.max(1, trials.length);
+  trials.reduce((sum, { costMs }) => sum + costMs, 0) / Math.max(1, trials.length);
 
 /** CO3: the middle of a list, then the middles of its halves, and so on. */
 function middleFirst<T>(sorted: readonly T[]): T[] {

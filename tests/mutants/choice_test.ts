@@ -1,27 +1,30 @@
 /** What is tried on a mutant, and which results count. */
 import assert from "node:assert/strict";
 import { choiceOf } from "./choice.ts";
-import { mutantsOf } from "./mutant.ts";
+import { type Mutant, mutantsOf } from "./mutant.ts";
 import { type Result, Results } from "./results.ts";
 import type { Surveyed } from "./survey.ts";
 import { sampled } from "./sample.ts";
 import { parse } from "./syntax.ts";
 
-const test = (suite: string, cpuMs: number): Surveyed => ({
+const test = (suite: string, costMs: number): Surveyed => ({
   kind: "test",
   suite,
   name: "",
-  cpuMs,
+  costMs,
   passes: {},
 });
-const seed = (suite: string, name: string, cpuMs: number): Surveyed => ({
+const seed = (suite: string, name: string, costMs: number): Surveyed => ({
   kind: "simulator",
   suite,
   name,
-  cpuMs,
+  costMs,
   passes: {},
 });
 const namesOf = (trials: readonly Surveyed[]) => trials.map(({ suite, name }) => `${suite} ${name}`.trim());
+
+const file = (suite: string, costMs: number): Surveyed => ({ ...test(suite, costMs), kind: "file" });
+const never = () => false;
 
 Deno.test("tests that import the file come before others, the cheap before the dear, as long as there is time (CO1, CO2)", () => {
   const tests = [
@@ -30,51 +33,59 @@ Deno.test("tests that import the file come before others, the cheap before the d
     test("near", 800),
     test("huge", 9_000),
     test("cheap", 50),
+    file("whole", 10),
   ];
-  const { tests: chosen } = choiceOf(tests, (suite) => suite === "near" || suite === "dear");
-  assert.deepEqual(namesOf(chosen), ["near", "dear"]);
-  assert.deepEqual(namesOf(choiceOf(tests, () => false).tests), ["cheap", "far", "near"]);
-  assert.deepEqual(namesOf(choiceOf(tests.slice(3, 4), () => false).tests), ["huge"]);
+  const { shared, files } = choiceOf(tests, (suite) => suite === "near" || suite === "dear", never);
+  assert.deepEqual(namesOf(shared), ["near", "dear", "cheap", "far"]);
+  assert.deepEqual(namesOf(files), ["whole"]);
+  assert.deepEqual(namesOf(choiceOf(tests, never, never).shared), ["cheap", "far", "near"]);
+  assert.deepEqual(namesOf(choiceOf(tests.slice(3, 4), never, never).shared), ["huge"]);
 });
 
-Deno.test("simulators take turns, each with its middling trials first, and each has two (CO2, CO3)", () => {
+Deno.test("what caught a mutant before comes first, once (CO1)", () => {
+  const tests = [test("near", 800), test("far", 100), seed("quick", "1", 10)];
+  const { shared } = choiceOf(tests, (suite) => suite === "near", ({ name }) => name === "1");
+  assert.deepEqual(namesOf(shared), ["quick 1", "near", "far"]);
+});
+
+Deno.test("simulators take turns, each with its middling trials first, and each has one (CO2, CO3)", () => {
   const trials = [
     ...[10, 20, 30, 40, 50].map((ms) => seed("quick", `${ms}`, ms)),
     ...[2_000, 3_000, 4_000].map((ms) => seed("slow", `${ms}`, ms)),
   ];
-  assert.deepEqual(namesOf(choiceOf(trials, () => false).simulators), [
+  assert.deepEqual(namesOf(choiceOf(trials, never, never).shared), [
     "quick 30",
     "slow 3000",
-    "quick 50",
-    "slow 4000",
   ]);
-  const effort = choiceOf(trials, () => false, 4).simulators;
+  const effort = choiceOf(trials, never, never, 4).shared;
   assert.equal(effort.length, trials.length);
 });
 
-Deno.test("results are kept, the last of a mutant counts, and those of mutants that are gone are dropped (RE2, RE3)", async () => {
+Deno.test("results are kept, the last of a mutant counts, wherever its file lies (RE1, RE2, RE3)", async () => {
   const folder = await Deno.makeTempDir();
   try {
-    const [first, second] = await mutantsOf(parse("store/a.ts", "function f() { if (a) b(); }"), []);
-    assert.ok(first !== undefined && second !== undefined);
-    const result = (id: string, outcome: Result["outcome"]): Result => ({
-      ...{ id, outcome, tried: 1, cpuMs: 1, member: "m", file: "f", tests: "t" },
+    const text = "function f() { if (a) b(); }";
+    const [first, second] = await mutantsOf(parse("store/a.ts", text), []);
+    const [moved] = await mutantsOf(parse("store/rows/b.ts", `let x = 0;\n\n// Moved.\n${text}`), []);
+    const [changed] = await mutantsOf(parse("store/a.ts", "function f() { if (a) c(); }"), []);
+    assert.ok(first !== undefined && second !== undefined && moved !== undefined && changed !== undefined);
+    const result = ({ id, memberHash }: Mutant, outcome: Result["outcome"]): Result => ({
+      ...{ id, outcome, tried: 1, cpuMs: 1, member: memberHash, tests: "t" },
     });
-    const results = new Results(folder, `${folder}/published`);
-    await results.put("store/a.ts", result(first.id, "survived"));
-    await results.put("store/a.ts", result("gone", "caught"));
-    await results.put("store/a.ts", result(first.id, "caught"));
-    const read = new Results(folder, `${folder}/published`);
+    const results = new Results(`${folder}/own.jsonl`, `${folder}/published`);
+    await results.put(result(first, "survived"));
+    await results.put(result(first, "caught"));
+    const read = new Results(`${folder}/own.jsonl`, `${folder}/published`);
     assert.equal((await read.get(first))?.outcome, "caught");
+    assert.equal((await read.get(moved))?.outcome, "caught");
+    assert.equal(await read.get(changed), undefined);
     assert.equal(await read.get(second), undefined);
-    await read.compact("store/a.ts", [first, second]);
-    const last = new Results(folder, `${folder}/published`);
-    assert.deepEqual([...(await last.of("store/a.ts")).keys()], [first.id]);
-    await last.publish("store/a.ts", [result(first.id, "hung"), result(second.id, "survived")]);
-    const elsewhere = new Results(`${folder}/elsewhere`, `${folder}/published`);
-    assert.equal((await elsewhere.get(second))?.outcome, "survived");
-    const here = new Results(folder, `${folder}/published`);
-    assert.equal((await here.get(first))?.outcome, "caught"); // What was found since counts before it.
+    await read.publish([moved, second]);
+    const elsewhere = new Results(`${folder}/elsewhere.jsonl`, `${folder}/published`);
+    assert.equal((await elsewhere.get(first))?.outcome, "caught");
+    await elsewhere.put(result(first, "hung"));
+    const here = new Results(`${folder}/elsewhere.jsonl`, `${folder}/published`);
+    assert.equal((await here.get(first))?.outcome, "hung"); // What was found since counts before it.
   } finally {
     await Deno.remove(folder, { recursive: true });
   }

@@ -20,7 +20,6 @@ list [FILE…]      mutants
 run [FILE…]       tries those that have no result that counts; what is ended is gone on with by the same command
   --minutes N     at most so long
   --effort N      times the trials that a mutant is worth otherwise
-  --strict        only results of files that have not changed at all count
   --again WHAT    those that ended so, too: survived, hung, caught …
   --only WHAT,…   these mutants, or those of these rules: 7894e95363, E2, 'store/session/session.ts E2'
   --each N        of each rule at most N, of different kinds; those of no rule are left out
@@ -36,7 +35,6 @@ const { values, positionals: [command = "", ...rest] } = parseArgs({
   options: {
     minutes: { type: "string", default: "100000" },
     effort: { type: "string", default: "1" },
-    strict: { type: "boolean", default: false },
     again: { type: "string", default: "" },
     only: { type: "string", default: "" },
     each: { type: "string" },
@@ -88,7 +86,6 @@ async function run(workshop: Workshop): Promise<void> {
   const tally = await workshop.run(workshop.files(rest), {
     minutes: Number(values.minutes),
     effort: Number(values.effort),
-    isStrict: values.strict,
     again: listed(values.again),
     only: listed(values.only),
     each: values.each === undefined ? null : Number(values.each),
@@ -104,9 +101,8 @@ const UNCAUGHT: readonly Outcome[] = ["survived", "hung", "not passed"];
 async function show(workshop: Workshop): Promise<void> {
   const verdicts = await readVerdicts(workshop.root);
   for (const file of workshop.files(rest)) {
-    const results = await workshop.results.of(file);
     for (const mutant of await workshop.mutants(file)) {
-      const result = results.get(mutant.id);
+      const result = await workshop.results.get(mutant);
       if (result === undefined) continue;
       const isWanted = values.outcome === undefined
         ? UNCAUGHT.includes(result.outcome) && !verdicts.has(mutant.id)

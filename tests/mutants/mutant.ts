@@ -1,8 +1,9 @@
 /**
  * A mutant: one file of the project with one change.
  *
- * MU1  Its id depends on the member that it changes, on what was there and what is there instead; not on lines, nor on
- *      what stands in other members. Of several equal ones in a member it depends on the place among them.
+ * MU1  Its id depends on the name of the member that it changes, on what was there and what is there instead; not on
+ *      the file's path or lines, nor on what stands in other members. Of several equal ones in a member it depends on
+ *      the place among them.
  * MU2  It belongs to the rules that are cited where it is (rules.ts, RU3). What belongs to none so stands for the rules of
  *      its file that no code cites anywhere: they hold of the file as a whole.
  */
@@ -49,7 +50,7 @@ export async function mutantsOf(
     const memberHash = hashes.get(node) ?? await digest(bareText(parsed, node));
     hashes.set(node, memberHash);
     const was = oneLine(text.slice(change.start, change.end));
-    const what = JSON.stringify([path, member, change.operator, was, oneLine(change.becomes)]);
+    const what = JSON.stringify([member, change.operator, was, oneLine(change.becomes)]);
     const nth = (seen.get(what) ?? 0) + 1;
     seen.set(what, nth);
     mutants.push({

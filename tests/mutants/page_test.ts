@@ -6,14 +6,12 @@ import { Workshop } from "./workshop.ts";
 
 const root = new URL("../../", import.meta.url).pathname;
 
-Deno.test("the page names rules that exist, and published results are of files that do", async () => {
+Deno.test("the page names rules that exist, and each verdict has a reason", async () => {
   const workshop = await Workshop.open(root);
   const named = rulesNamed(await Deno.readTextFile(`${root}docs/mutants.md`));
   assert.ok(named.length > 100, `${named.length} rules`);
   const lost = named.filter((rule) => !workshop.book.rules.has(rule));
   assert.deepEqual(lost, [], "write the page anew: deno task mutants table");
-  const published = await workshop.results.publishedFiles();
-  assert.deepEqual(published.filter((file) => !workshop.scope.files.includes(file)), []);
   for (const { reason } of (await readVerdicts(root)).values()) assert.notEqual(reason, "");
 });
 

@@ -2,31 +2,34 @@
  * What each trial passes of the files that mutants are made of, and what it costs: found once for a tree, by files
  * with probes (instrument.ts) and nothing broken.
  *
- * SU1  A trial that finds something where nothing is broken, or takes too long, is tried on no mutant.
+ * SU1  A trial that finds something where nothing is broken, or takes too long, is tried on no mutant. A test file of
+ *      which a test does so in a process with others is tried as a whole, in processes of its own.
  * SU2  Of a file that has changed since, a trial passes everything or nothing, as it did.
- * SU3  A test file that the survey has not seen, be it newer or left out of a part, is tried on what it imports itself,
- *      once it has been run with nothing broken.
+ * SU3  A test file that the survey has not seen, or that has changed since, is looked at before it is needed: with
+ *      nothing broken, and without probes, so that its tests are tried on whatever the file imports itself.
  */
 import { runChild } from "./child.ts";
 import { instrument, type Instrumented } from "./instrument.ts";
 import { type Job, MARK, type Said } from "./run_trials.ts";
 import type { Scope } from "./scope.ts";
 import type { Scratch } from "./scratch.ts";
+import { SIMULATORS } from "./simulators/mod.ts";
 import { digest, parse } from "./syntax.ts";
 import { PASSES_FOLDER } from "./probes.ts";
 
-/** One thing to try on a mutant: a test file, or a trial of a simulator. */
+/** One thing to try on a mutant: a trial of a simulator, a test of a file, or a test file as a whole. */
 export interface Trial {
-  readonly kind: "test" | "simulator";
-  /** The file, or the simulator. */
+  readonly kind: "simulator" | "test" | "file";
+  /** The simulator, or the test file. */
   readonly suite: string;
-  /** Of a simulator. */
+  /** The seed, or the test; empty of a whole file. */
   readonly name: string;
 }
 
 /** A trial with what it was seen to do. */
 export interface Surveyed extends Trial {
-  readonly cpuMs: number;
+  /** Of the processor; of a test, what it waits for counts as well. */
+  readonly costMs: number;
   /** By file a set of bits, one for each probe, in Base64. */
   readonly passes: Readonly<Record<string, string>>;
 }
@@ -48,11 +51,17 @@ export interface SurveyPart {
   readonly tests: readonly string[];
 }
 
-/** Above this a test file is not tried on mutants: its simulators are, by single seeds. */
-const TEST_CPU_MS_MAX = 8_000;
+/** Above this a test is not tried on mutants: simulators are, by single seeds. */
+const TEST_MS_MAX = 4_000;
+/** A file as a whole, in a process of its own. */
+const FILE_CPU_MS_MAX = 8_000;
 const TRIAL_CPU_MS_MAX = 20_000;
+/** Until a process has loaded what it runs. */
+const LOAD_CPU_MS_MAX = 60_000;
 /** Trials of one process: what one leaves behind is not to slow down hundreds. */
 const CHUNK = 40;
+/** Test files whose tests one process runs. */
+const FILES = 8;
 
 /** Runs all trials. */
 export async function survey(
@@ -69,9 +78,11 @@ export async function survey(
       files[file] = await digest(text);
       await scratch.write(file, instrument(parse(file, text), probes).text);
     }
-    const found = { trials: [] as Surveyed[], wrong: [] as (Trial & { says: string })[] };
+    const found: Found = { trials: [], wrong: [] };
+    const suites = suitesOf(scope, part);
+    for (const suite of suites) files[suite] = await digest(scratch.text(suite));
+    await surveyTests(suites, scratch, found, say);
     await surveySimulators(scratch, part.oneIn, found, say);
-    await surveyTests(suitesOf(scope, part), scratch, found, say);
     return { files, ...found };
   } finally {
     for (const file of scope.files) await scratch.restore(file);
@@ -94,30 +105,90 @@ async function surveySimulators(
   found: Found,
   say: (text: string) => void,
 ): Promise<void> {
-  const listed = (await runTrials(scratch, ["--list"], TRIAL_CPU_MS_MAX, 0)).said;
-  const all = listed.flatMap((each) => each.kind === "listed" ? each.trials : []);
-  const trials = all.filter((_, at) => at % oneIn === 0);
-  if (trials.length === 0) throw new Error("no simulator says what it can try");
+  const all = (await listed(Object.keys(SIMULATORS), scratch, found)).map((trial): Trial => ({
+    kind: "simulator",
+    ...trial,
+  }));
+  if (all.length === 0) throw new Error("no simulator says what it can try");
+  for (const [suite, trials] of Map.groupBy(all.filter((_, at) => at % oneIn === 0), ({ suite }) => suite)) {
+    for (let from = 0; from < trials.length; from += CHUNK) {
+      await runAll(trials.slice(from, from + CHUNK), scratch, found);
+      say(`${suite}: ${Math.min(from + CHUNK, trials.length)} of ${trials.length} trials`);
+    }
+  }
+}
+
+/** Files whose tests don't do in one process what they do alone are looked at as a whole (SU1). */
+async function surveyTests(
+  suites: readonly string[],
+  scratch: Scratch,
+  found: Found,
+  say: (text: string) => void,
+): Promise<void> {
+  for (let from = 0; from < suites.length; from += FILES) {
+    const part = suites.slice(from, from + FILES);
+    const wrong: Found["wrong"] = [], trials: Surveyed[] = [];
+    const tests = (await listed(part, scratch, { trials, wrong })).map((trial): Trial => ({
+      kind: "test",
+      ...trial,
+    }));
+    await runAll(tests, scratch, { trials, wrong });
+    const broken = new Set(wrong.map(({ suite }) => suite));
+    found.trials.push(
+      ...trials.filter(({ suite, costMs, passes }) =>
+        !broken.has(suite) && costMs <= TEST_MS_MAX && Object.keys(passes).length > 0
+      ),
+    );
+    found.wrong.push(
+      ...trials.filter(({ costMs }) => costMs > TEST_MS_MAX).map(({ suite, name, costMs }) => ({
+        ...{ kind: "test" as const, suite, name, says: `takes ${costMs} ms` },
+      })),
+    );
+    for (const suite of broken) {
+      const whole = await surveyFile(suite, scratch);
+      if (whole.trial !== null) found.trials.push(whole.trial);
+      else {
+        const says = `${whole.says}; ${wrong.find((each) => each.suite === suite)?.says}`;
+        found.wrong.push({ kind: "file", suite, name: "", says });
+      }
+    }
+    say(`${Math.min(from + FILES, suites.length)} of ${suites.length} test files`);
+  }
+}
+
+/** What there is to try of suites, by name. */
+async function listed(
+  suites: readonly string[],
+  scratch: Scratch,
+  found: Found,
+): Promise<Pick<Trial, "suite" | "name">[]> {
+  const { said, how } = await runTrials(scratch, ["--list", ...suites], LOAD_CPU_MS_MAX, 0);
+  const loaded = said.flatMap((each) => each.kind === "listed" ? [each] : []);
+  const known = new Set(loaded.map(({ suite }) => suite));
+  for (const suite of suites) {
+    const kind = SIMULATORS[suite] === undefined ? "file" : "simulator";
+    if (!known.has(suite)) found.wrong.push({ kind, suite, name: "", says: `is not loaded: ${how}` });
+  }
+  return loaded.flatMap(({ suite, trials }) => trials.map((name) => ({ suite, name })));
+}
+
+/** Runs trials with nothing broken; after one that ends its process in another. */
+async function runAll(trials: readonly Trial[], scratch: Scratch, found: Found): Promise<void> {
   let rest = [...trials];
   while (rest.length > 0) {
-    const [simulator = ""] = rest[0] ?? [];
-    const other = rest.findIndex(([name]) => name !== simulator);
-    const chunk = rest.slice(0, Math.min(CHUNK, other < 0 ? rest.length : other));
-    const jobs: readonly Job[] = [{ number: 0, trials: chunk }];
+    const jobs: readonly Job[] = [{ number: 0, trials: rest.map(({ suite, name }) => [suite, name]) }];
     const file = await scratch.note("jobs.json", JSON.stringify(jobs));
-    const { said, how } = await runTrials(scratch, [file, "--all"], TRIAL_CPU_MS_MAX, TRIAL_CPU_MS_MAX);
+    const { said, how } = await runTrials(scratch, [file, "--all"], LOAD_CPU_MS_MAX, TRIAL_CPU_MS_MAX);
     const ended = said.filter((each) => each.kind === "ended");
-    for (const { at, finding, cpuMs, passes } of ended) {
-      const trial = { kind: "simulator" as const, suite: simulator, name: chunk[at]?.[1] ?? "" };
+    for (const { at, finding, costMs, passes } of ended) {
+      const trial = rest[at];
+      if (trial === undefined) continue;
       if (finding !== null) found.wrong.push({ ...trial, says: `${finding.checker}: ${finding.message}` });
-      else found.trials.push({ ...trial, cpuMs, passes: encoded(passes) });
+      else found.trials.push({ ...trial, costMs, passes: encoded(passes) });
     }
-    const [, broken] = chunk[ended.length] ?? [];
-    if (broken !== undefined) {
-      found.wrong.push({ kind: "simulator", suite: simulator, name: broken, says: how });
-    }
-    rest = rest.slice(Math.min(chunk.length, ended.length + 1));
-    say(`${simulator}: ${trials.length - rest.length} of ${trials.length} trials`);
+    const broken = rest[ended.length];
+    if (broken !== undefined) found.wrong.push({ ...broken, says: how });
+    rest = rest.slice(ended.length + 1);
   }
 }
 
@@ -136,34 +207,26 @@ async function runTrials(scratch: Scratch, args: readonly string[], firstMs: num
   return { said, how: how === "exited" ? errors.slice(-500) : how };
 }
 
-async function surveyTests(
-  suites: readonly string[],
+/** Runs a test file as a whole, in a process of its own. */
+async function surveyFile(
+  suite: string,
   scratch: Scratch,
-  found: Found,
-  say: (text: string) => void,
-): Promise<void> {
+): Promise<{ readonly trial: Surveyed | null; readonly says: string }> {
   const folder = await Deno.makeTempDir();
-  let done = 0;
   try {
-    for (const suite of suites) {
-      const trial = { kind: "test" as const, suite, name: "" };
-      const lines: string[] = [];
-      const { how, code, cpuMs } = await runChild({
-        args: ["test", "-A", "--no-check", "--reporter=tap", suite],
-        cwd: scratch.root,
-        env: { [PASSES_FOLDER]: folder },
-        cpuMsMax: TEST_CPU_MS_MAX,
-        onLine: (line) => lines.push(line),
-      });
-      const passes = await takeWritten(folder);
-      if (how !== "exited" || code !== 0) {
-        const says = lines.find((line) => line.startsWith("not ok")) ?? how;
-        found.wrong.push({ ...trial, says });
-      } else if (Object.keys(passes).length > 0) {
-        found.trials.push({ ...trial, cpuMs, passes: encoded(passes) });
-      }
-      if (++done % 20 === 0) say(`${done} of ${suites.length} test files`);
+    const lines: string[] = [];
+    const { how, code, cpuMs } = await runChild({
+      args: ["test", "-A", "--no-check", "--reporter=tap", suite],
+      cwd: scratch.root,
+      env: { [PASSES_FOLDER]: folder },
+      cpuMsMax: FILE_CPU_MS_MAX,
+      onLine: (line) => lines.push(line),
+    });
+    const passes = encoded(await takeWritten(folder));
+    if (how === "exited" && code === 0) {
+      return { trial: { kind: "file", suite, name: "", costMs: cpuMs, passes }, says: "" };
     }
+    return { trial: null, says: lines.find((line) => line.startsWith("not ok")) ?? how };
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
@@ -194,15 +257,21 @@ function encoded(passes: Readonly<Record<string, readonly number[]>>): Record<st
   return out;
 }
 
-/** Runs a test file that no survey has seen, with nothing broken; null where it fails, or takes too long (SU3, SU1). */
-export async function surveyTest(suite: string, scratch: Scratch): Promise<Surveyed | null> {
-  const { how, code, cpuMs } = await runChild({
-    args: ["test", "-A", "--no-check", "--reporter=tap", suite],
-    cwd: scratch.root,
-    cpuMsMax: TEST_CPU_MS_MAX,
-    onLine: () => {},
-  });
-  return how === "exited" && code === 0 ? { kind: "test", suite, name: "", cpuMs, passes: {} } : null;
+/** The tests of files that no survey has seen as they are (SU3). */
+export async function surveyUnseen(suites: readonly string[], scratch: Scratch): Promise<Surveyed[]> {
+  const found: Found = { trials: [], wrong: [] };
+  const tests = (await listed(suites, scratch, found)).map((trial): Trial => ({ kind: "test", ...trial }));
+  await runAll(tests, scratch, found);
+  const broken = new Set(found.wrong.map(({ suite }) => suite));
+  const whole: Surveyed[] = [];
+  for (const suite of broken) {
+    const { trial } = await surveyFile(suite, scratch);
+    if (trial !== null) whole.push({ ...trial, passes: {} });
+  }
+  return [
+    ...found.trials.filter(({ suite, costMs }) => !broken.has(suite) && costMs <= TEST_MS_MAX),
+    ...whole,
+  ];
 }
 
 /** A survey that can be asked who passes a place. */
@@ -216,9 +285,9 @@ export class Reach {
     this.#kept = kept;
   }
 
-  /** Whether the survey has looked at a test file, whatever came of it. */
-  hasSeen(suite: string): boolean {
-    return [...this.#kept.trials, ...this.#kept.wrong].some((trial) => trial.suite === suite);
+  /** Whether the survey has looked at a test file with this text, whatever came of it. */
+  async hasSeen(suite: string, text: string): Promise<boolean> {
+    return this.#kept.files[suite] === await digest(text);
   }
 
   /** Trials that pass a place of a file. */

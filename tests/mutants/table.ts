@@ -32,18 +32,17 @@ export async function writeTable(workshop: Workshop): Promise<void> {
   const verdicts = await readVerdicts(workshop.root);
   const files: { file: string; known: Known[] }[] = [];
   for (const file of workshop.scope.files) {
-    const results = await workshop.results.of(file);
-    const known = (await workshop.mutants(file)).map((mutant): Known => {
-      const result = results.get(mutant.id);
-      return {
+    const known: Known[] = [];
+    for (const mutant of await workshop.mutants(file)) {
+      known.push({
         mutant,
-        result: result?.member === mutant.memberHash ? result : undefined,
+        result: await workshop.results.get(mutant),
         verdict: verdicts.get(mutant.id),
-      };
-    });
+      });
+    }
     files.push({ file, known });
-    await workshop.results.publish(file, known.flatMap(({ result }) => result ?? []));
   }
+  await workshop.results.publish(files.flatMap(({ known }) => known.map(({ mutant }) => mutant)));
   const rules = [...workshop.book.rules.values()].filter(({ file }) => isProtocol(file) && !isTestFile(file));
   const path = join(workshop.root, PAGE);
   await Deno.writeTextFile(path, pageOf({ files, rules, citations: workshop.citations() }));

@@ -75,16 +75,9 @@ export const simulator: Simulator = {
 };
 `;
 
-const SIMULATORS = `${imported("type { Simulator }", "./simulator.ts")}
-
-export const SIMULATORS: Readonly<Record<string, { readonly folder: string; readonly file: string }>> = {
-  lamp: { folder: "tests/lamp", file: "lamp.ts" },
-};
-
-export async function loadSimulator(_: string): Promise<Simulator> {
-  return (await import("./${"lamp"}.ts")).simulator;
-}
-`;
+/** The simulators of this tree. */
+const withLamp = (text: string): string =>
+  text.replace(/^ {2}store: [\s\S]*?^\};/m, '  lamp: { folder: "tests/lamp", file: "lamp.ts" },\n};');
 
 /** A tree that has the tool, and nothing else of the repository. */
 async function toyTree(): Promise<string> {
@@ -100,9 +93,9 @@ async function toyTree(): Promise<string> {
     if (!isFile || name.endsWith("_test.ts")) continue;
     await write(`tests/mutants/${name}`, await Deno.readTextFile(`${REPOSITORY}tests/mutants/${name}`));
   }
-  const simulator = "tests/mutants/simulators/simulator.ts";
-  await write(simulator, await Deno.readTextFile(REPOSITORY + simulator));
-  await write("tests/mutants/simulators/mod.ts", SIMULATORS);
+  const simulators = "tests/mutants/simulators/";
+  await write(`${simulators}simulator.ts`, await Deno.readTextFile(`${REPOSITORY}${simulators}simulator.ts`));
+  await write(`${simulators}mod.ts`, withLamp(await Deno.readTextFile(`${REPOSITORY}${simulators}mod.ts`)));
   await write("tests/mutants/simulators/lamp.ts", SIMULATOR);
   await write("store/lamp.ts", LAMP);
   await write("tests/store/lamp_test.ts", LAMP_TEST);
@@ -132,7 +125,7 @@ Deno.test("mutants of a small tree: who catches which, what is kept, and what th
         said.split("\n").some((line) => line.startsWith(outcome) && line.includes(what)),
         `${outcome} ${what}\n${said}`,
       );
-    ended("caught", "truth: this.#isOn → true: tests/store/lamp_test.ts: a lamp is dark");
+    ended("caught", "truth: this.#isOn → true: tests/store/lamp_test.ts a lamp is dark");
     // A test of its own where a simulator sees it, too: it was first.
     ended("caught", "guard never: this.#isOn → false: lamp seed 0: switches: 2 times");
     ended("caught", "guard always: this.told.length > 1 → true: lamp seed 0: unhandled: Error: told twice");

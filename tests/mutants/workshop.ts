@@ -2,10 +2,10 @@
  * All that a command works with: the tree, its rules, its mutants, what is known of them.
  *
  * Stages of a run: the scratch tree is made → of each wanted file the mutants that have no result that counts → of each:
- * is it harmless, has it types, does any trial pass it? → those that are left are tried on simulators together → those
- * that these do not catch on test files, each by itself. Results are kept as they come.
+ * is it harmless, has it types, does any trial pass it? → those that are left are tried together on tests and simulators
+ * → those that these do not catch on test files as a whole, each by itself. Results are kept as they come.
  */
-import { type Attempt, type Planned, trySimulators, tryTests } from "./attempt.ts";
+import { type Attempt, type Planned, tryFiles, tryShared } from "./attempt.ts";
 import { choiceOf } from "./choice.ts";
 import { type Mutant, mutantsOf, mutated, shownMutant } from "./mutant.ts";
 import { type Outcome, type Result, Results } from "./results.ts";
@@ -14,7 +14,7 @@ import { FOLDERS, type Scope, scopeOf } from "./scope.ts";
 import { Scratch } from "./scratch.ts";
 import { SIMULATORS } from "./simulators/mod.ts";
 import { sampled } from "./sample.ts";
-import { type Kept, Reach, survey, type Surveyed, type SurveyPart, surveyTest } from "./survey.ts";
+import { type Kept, Reach, survey, type Surveyed, type SurveyPart, surveyUnseen } from "./survey.ts";
 import { digest, parse, type Parsed } from "./syntax.ts";
 import { TypeCheck } from "./type_check.ts";
 
@@ -22,8 +22,6 @@ import { TypeCheck } from "./type_check.ts";
 export interface RunOptions {
   readonly minutes: number;
   readonly effort: number;
-  /** Only results of files that are as they were count. */
-  readonly isStrict: boolean;
   /** Outcomes that are tried again whatever they are. */
   readonly again: readonly string[];
   /** Only these, by their ids or by rules (`store/session/session.ts E2`, or `E2` of the files that are asked for). */
@@ -50,7 +48,7 @@ interface Tools {
   readonly done: (mutant: Mutant, result: Result) => Promise<void>;
 }
 
-/** What simulators and tests have made of a mutant that simulators did not catch. */
+/** What tests and simulators, and then whole test files have made of a mutant that the first did not catch. */
 function together(before: Attempt | undefined, after: Attempt): Attempt {
   if (before === undefined) return after;
   const decides = after.outcome === "caught" || before.outcome === "survived" ? after : before;
@@ -69,15 +67,15 @@ export class Workshop {
   readonly #mutants = new Map<string, Promise<Mutant[]>>();
   #cited: ReadonlySet<string> | null = null;
   readonly #suites = new Map<string, Promise<string>>();
-  /** Of those that the survey has not seen; null: it fails with nothing broken. */
-  readonly #surveyedTests = new Map<string, Promise<Surveyed | null>>();
+  /** Of test files that the survey has not seen as they are. */
+  readonly #surveyedTests = new Map<string, Promise<Surveyed[]>>();
 
   private constructor(root: string, scope: Scope, parsed: ReadonlyMap<string, Parsed>) {
     this.root = root;
     this.scope = scope;
     this.#parsed = parsed;
     this.book = new RuleBook(parsed.values());
-    this.results = new Results(`${root}.cache/mutants/results`, `${root}tests/mutants/results`);
+    this.results = new Results(`${root}.cache/mutants/results.jsonl`, `${root}tests/mutants/results`);
   }
 
   static async open(root: string): Promise<Workshop> {
@@ -170,7 +168,7 @@ export class Workshop {
           continue;
         }
         const done = async (mutant: Mutant, result: Result) => {
-          await this.results.put(file, result);
+          await this.results.put(result);
           outcomes[result.outcome] = (outcomes[result.outcome] ?? 0) + 1;
           counts.cpuMs += result.cpuMs;
           const by = result.by === undefined ? "" : `: ${result.by}: ${result.says}`;
@@ -178,7 +176,6 @@ export class Workshop {
           say(mutant, result, `${result.outcome} ${mutant.id} ${shownMutant(mutant)}${by}  (${progress})`);
         };
         await this.#tryAll(file, wanted, { reach, types, scratch, effort: options.effort, done });
-        await this.results.compact(file, mutants);
       }
     } finally {
       scratch.close();
@@ -204,12 +201,13 @@ export class Workshop {
 
   /** Mutants of one file. */
   async #tryAll(file: string, mutants: readonly Mutant[], tools: Tools): Promise<void> {
+    if (mutants.length === 0) return;
     const { reach, types, scratch, effort, done } = tools;
-    const text = this.#textOf(file), fileHash = await digest(text);
+    const text = this.#textOf(file);
     const unseen = await this.#unseen(file, reach, scratch);
-    const planned: (Planned & { readonly tests: readonly Surveyed[] })[] = [];
+    const planned: (Planned & { readonly files: readonly Surveyed[] })[] = [];
     const resultOf = (mutant: Mutant, outcome: Outcome, rest: Partial<Result> = {}): Result => ({
-      ...{ id: mutant.id, outcome, tried: 0, cpuMs: 0, member: mutant.memberHash, file: fileHash, tests: "" },
+      ...{ id: mutant.id, member: mutant.memberHash, outcome, tried: 0, cpuMs: 0, tests: "" },
       ...rest,
     });
     for (const mutant of mutants) {
@@ -222,12 +220,12 @@ export class Workshop {
         await done(mutant, resultOf(mutant, "no types", { says: error.slice(0, 300) }));
         continue;
       }
-      const passing = [...await reach.passing(file, text, mutant.start), ...unseen];
-      const isNear = (test: string) =>
-        this.scope.sources.get(test)?.imports.some(({ path }) => path === file) === true;
-      const { simulators, tests } = choiceOf(passing, isNear, effort);
+      const passing = [...await this.#passing(mutant, reach), ...unseen];
+      const before = (await this.results.get(mutant))?.by;
+      const isFirst = (trial: Surveyed) => trialName(trial) === before;
+      const { shared, files } = choiceOf(passing, (test) => this.#isNear(test, file), isFirst, effort);
       if (passing.length === 0) await done(mutant, resultOf(mutant, "not passed"));
-      else planned.push({ mutant, trials: simulators, tests });
+      else planned.push({ mutant, trials: shared, files });
     }
     const ended = async (mutant: Mutant, attempt: Attempt) => {
       const { outcome, by, says, tried, cpuMs } = attempt;
@@ -236,59 +234,53 @@ export class Workshop {
       const found = name === undefined ? {} : { by: name, says };
       await done(mutant, resultOf(mutant, outcome, { tried, cpuMs: Math.round(cpuMs), tests, ...found }));
     };
-    const rest: { readonly mutant: Mutant; readonly attempt: Attempt }[] = [];
-    await trySimulators(
-      planned.filter(({ trials }) => trials.length > 0),
-      scratch,
-      async (mutant, attempt) => {
-        if (attempt.outcome === "caught") await ended(mutant, attempt);
-        else rest.push({ mutant, attempt });
-      },
-    );
-    const before = new Map(rest.map(({ mutant, attempt }) => [mutant, attempt]));
-    for (const { mutant, trials, tests } of planned) {
-      const attempt = before.get(mutant);
-      if (attempt === undefined && trials.length > 0) continue;
-      await ended(mutant, together(attempt, await tryTests(mutant, tests, scratch)));
+    const files = new Map(planned.map((each) => [each.mutant, each.files]));
+    const rest = planned.filter(({ trials }) => trials.length === 0)
+      .map(({ mutant }): readonly [Mutant, Attempt | undefined] => [mutant, undefined]);
+    await tryShared(planned.filter(({ trials }) => trials.length > 0), scratch, async (mutant, attempt) => {
+      if (attempt.outcome === "caught" || files.get(mutant)?.length === 0) await ended(mutant, attempt);
+      else rest.push([mutant, attempt]);
+    });
+    for (const [mutant, before] of rest) {
+      await ended(mutant, together(before, await tryFiles(mutant, files.get(mutant) ?? [], scratch)));
     }
   }
 
-  /** Test files that import a file and that the survey has not seen (survey.ts SU3). */
-  #unseenSuites(file: string, reach: Reach): string[] {
-    return [...this.scope.tests.keys()].filter((suite) =>
-      !reach.hasSeen(suite) &&
-      this.scope.sources.get(suite)?.imports.some(({ path }) => path === file) === true
-    );
+  #isNear(test: string, file: string): boolean {
+    return this.scope.sources.get(test)?.imports.some(({ path }) => path === file) === true;
+  }
+
+  /** Test files that import a file and that the survey has not seen as they are (survey.ts SU3). */
+  async #unseenSuites(file: string, reach: Reach): Promise<string[]> {
+    const unseen: string[] = [];
+    for (const suite of this.scope.tests.keys()) {
+      if (this.#isNear(suite, file) && !await reach.hasSeen(suite, this.#sourceOf(suite))) unseen.push(suite);
+    }
+    return unseen;
   }
 
   /** As trials, each run once with nothing broken. */
   async #unseen(file: string, reach: Reach, scratch: Scratch): Promise<Surveyed[]> {
     const trials: Surveyed[] = [];
-    for (const suite of this.#unseenSuites(file, reach)) {
-      const known = this.#surveyedTests.get(suite) ?? surveyTest(suite, scratch);
+    for (const suite of await this.#unseenSuites(file, reach)) {
+      const known = this.#surveyedTests.get(suite) ?? surveyUnseen([suite], scratch);
       this.#surveyedTests.set(suite, known);
-      const trial = await known;
-      if (trial !== null) trials.push(trial);
+      trials.push(...await known);
     }
     return trials;
   }
 
   /** Whether what is known of a mutant counts (results.ts, RE1). */
-  async isKept(
-    mutant: Mutant,
-    reach: Reach,
-    options: Pick<RunOptions, "isStrict" | "again" | "only">,
-  ): Promise<boolean> {
+  async isKept(mutant: Mutant, reach: Reach, options: Pick<RunOptions, "again" | "only">): Promise<boolean> {
     const result = await this.results.get(mutant);
-    if (result === undefined || result.member !== mutant.memberHash) return false;
+    if (result === undefined) return false;
     if (options.only.includes(mutant.id) || options.again.includes(result.outcome)) return false;
-    if (options.isStrict && result.file !== await this.#fileHash(mutant.file)) return false;
     switch (result.outcome) {
       case "harmless":
       case "no types":
         return true;
       case "not passed":
-        return this.#unseenSuites(mutant.file, reach).length === 0 &&
+        return (await this.#unseenSuites(mutant.file, reach)).length === 0 &&
           (await this.#passing(mutant, reach)).length === 0;
       case "caught":
         return result.tests === await this.#suiteHash(result.by ?? "");
@@ -298,16 +290,23 @@ export class Workshop {
     }
   }
 
-  #passing(mutant: Mutant, reach: Reach): Promise<Surveyed[]> {
-    return reach.passing(mutant.file, this.#textOf(mutant.file), mutant.start);
+  /** Trials that pass a mutant's place; of test files as they were when the survey saw them. */
+  async #passing(mutant: Mutant, reach: Reach): Promise<Surveyed[]> {
+    const passing = await reach.passing(mutant.file, this.#textOf(mutant.file), mutant.start);
+    const suites = new Set(passing.flatMap(({ kind, suite }) => kind === "simulator" ? [] : [suite]));
+    const changed = new Set<string>();
+    for (const suite of suites) {
+      if (!await reach.hasSeen(suite, this.#sourceOf(suite))) changed.add(suite);
+    }
+    return passing.filter(({ suite }) => !changed.has(suite));
+  }
+
+  #sourceOf(path: string): string {
+    return this.scope.sources.get(path)?.text ?? "";
   }
 
   #textOf(file: string): string {
     return this.#parsed.get(file)?.text ?? "";
-  }
-
-  #fileHash(file: string): Promise<string> {
-    return digest(this.#textOf(file));
   }
 
   /** Of the tests that a trial runs: its file, or its simulator's folder. */

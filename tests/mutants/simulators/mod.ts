@@ -1,4 +1,5 @@
-/** The simulators that mutants are tried in, by name, each loaded when it is needed. */
+/** What mutants are tried in, by name, each loaded when it is needed: the simulators, and test files by their paths. */
+import { loadTestFile } from "../test_file.ts";
 import type { Simulator } from "./simulator.ts";
 
 /** Where each lives; its folder's files decide with it whether a result is still one (results.ts). */
@@ -12,8 +13,17 @@ export const SIMULATORS: Readonly<Record<string, { readonly folder: string; read
   sites: { folder: "tests/sites", file: "sites.ts" },
 };
 
-/** @throws Error where there is no such simulator. */
-export async function loadSimulator(name: string): Promise<Simulator> {
+const loaded = new Map<string, Promise<Simulator>>();
+
+/** @throws Error where there is no such simulator, nor a test file of that path. */
+export function loadSuite(name: string): Promise<Simulator> {
+  const known = loaded.get(name) ?? load(name);
+  loaded.set(name, known);
+  return known;
+}
+
+async function load(name: string): Promise<Simulator> {
+  if (isTestFile(name)) return await loadTestFile(name);
   const known = SIMULATORS[name];
   if (known === undefined) {
     throw new Error(`there is no simulator '${name}', but ${Object.keys(SIMULATORS).join(", ")}`);
@@ -23,3 +33,6 @@ export async function loadSimulator(name: string): Promise<Simulator> {
   };
   return simulator;
 }
+
+/** Whether a suite is a test file, and not a simulator. */
+export const isTestFile = (suite: string): boolean => suite.endsWith("_test.ts");
