@@ -386,7 +386,7 @@ export class SiteReplica implements Replica {
     this.#downlinks.prepare();
     const frozen = core.rows.freeze(), recorded = this.#durability.freeze();
     const { rows, drop, records } = frozen.commit;
-    if (rows.length > 0 || drop.length > 0 || records.size > 0) await this.#commit(frozen);
+    if (rows.length > 0 || drop.length > 0 || records.size > 0) await this.#commit(frozen); // Q1
     if (frozen.head > core.rows.committedHead) core.headClock = mark.clock;
     core.rows.settle(frozen);
     core.damage.committed(frozen.changes);

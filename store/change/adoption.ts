@@ -209,7 +209,7 @@ export class Adoptions {
         if (!gathering.arriving.has(site)) gathering.arriving.set(site, newAnswer());
         core.send(site, { kind: "gather", id: gathering.id, replica });
       }
-      if (lacking.length > 0) return;
+      if (lacking.length > 0) return; // gather_sources.ts S1
       gathering.isComplete = round.length === 0;
       this.#close(gathering, round);
     }
@@ -224,7 +224,7 @@ export class Adoptions {
       for (const row of answer.rows) gathering.rows.push(row);
       gathering.need = Math.max(gathering.need, answer.need);
       gathering.asked.add(site);
-      if (!this.#core.path.includes(site)) above.push(answer.above);
+      if (!this.#core.path.includes(site)) above.push(answer.above); // gather_sources.ts S2
     }
     this.#next(gathering, above);
   }
@@ -255,7 +255,7 @@ export class Adoptions {
       gathering.done = true;
       return this.#host.ready();
     }
-    if (!gathering.isComplete || !core.isRoot && (core.down[0] ?? 0) < gathering.need) return;
+    if (!gathering.isComplete || !core.isRoot && (core.down[0] ?? 0) < gathering.need) return; // F2
     gathering.done = true;
     // They may be megabytes, and the child stays for as long as it likes.
     this.#install(gathering.rows.splice(0)).then(() => this.#host.ready()).catch((error) => {
@@ -263,7 +263,7 @@ export class Adoptions {
     });
   }
 
-  /** As this site's own pending rows, all in one step (I1). */
+  /** F2: as this site's own pending rows, all in one step (I1). */
   #install(gathered: readonly WireRow[]): Promise<void> {
     const core = this.#core;
     core.count("gathered_rows", gathered.length);

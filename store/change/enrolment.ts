@@ -100,7 +100,7 @@ export class Enrolment {
     const isRemembered = old === child.replica || topology.incarnation(old)?.from === child.replica;
     // Of one that stood elsewhere no more is known here than that it counted in the root's stable clock.
     const known = this.#known;
-    const stable = isRemembered && child.replica !== 0
+    const stable = isRemembered && child.replica !== 0 // N3
       ? child.stable
       : Math.min(topology.recordedEnd(old) ?? Infinity, topology.ended(old) ?? Infinity, known);
     if (!topology.isOneDisk(old, hello.replica)) return { stable };

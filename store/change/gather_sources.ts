@@ -52,7 +52,7 @@ function standing(core: Core, { site, replica }: GatherSource, hello: ChildHello
   const { topology, path, config } = core, lost = hello.moved?.lost ?? [];
   const root = path[0] ?? config.site;
   for (let length = Infinity;;) {
-    if (site === "" || site === root || site === config.site) return null;
+    if (site === "" || site === root || site === config.site) return null; // S2
     const isLost = topology.succession.heir(replica) === null;
     const isOld = isGivenUp(core, hello) && (isLost || site === hello.moved?.from);
     const living = isOld ? undefined : isLost ? topology.living(site).at(-1) : replica;

@@ -45,8 +45,8 @@ export function openMembers(
     },
     isRemoved: (id) => core.topology.isRemoved(id),
     leave: async (untilMs) => {
-      const position = await write({ untilMs });
-      if (!core.isRoot) await reached(core, position);
+      const position = await write({ untilMs }); // A1
+      if (!core.isRoot) await reached(core, position); // A1
     },
     back: async () => {
       if (core.topology.awayUntilMs(site) !== undefined) await write(null);

@@ -43,12 +43,12 @@ export class Numbers {
   /** A fresh number. */
   async give(claim: Claim): Promise<ReplicaNumber> {
     if (this.#host.above !== null) return await this.#host.above(claim);
-    if (this.#next > REPLICA_NUMBER_MAX) {
+    if (this.#next > REPLICA_NUMBER_MAX) { // N3
       this.#core.ports.note("numbers_exhausted", { child: claim.site, most: REPLICA_NUMBER_MAX });
       return await new Promise(() => {});
     }
     const { rows, topology } = this.#core;
-    if (claim.from !== 0 && topology.incarnation(claim.from) === undefined) {
+    if (claim.from !== 0 && topology.incarnation(claim.from) === undefined) { // N4
       this.#core.refused("number_unknown", claim.site, { number: claim.from });
       return await new Promise(() => {});
     }
@@ -58,7 +58,7 @@ export class Numbers {
       rows.put(this.#core.own(replicaKey(number), encodeJson(claim)));
       return Promise.resolve({ number, position: rows.head });
     });
-    await this.#host.durable(position);
+    await this.#host.durable(position); // N1
     return number;
   }
 }

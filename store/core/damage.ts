@@ -118,7 +118,7 @@ export class Damage implements Healer {
 
   word(key: Key): [string, Uint8Array] {
     const core = this.#core;
-    if (core.isRoot && holds(SYSTEM_RANGE, key)) {
+    if (core.isRoot && holds(SYSTEM_RANGE, key)) { // G4
       throw new StoreUnavailable(
         "disk_failed",
         `the row ${

@@ -48,7 +48,7 @@ export class Inboxes {
   enqueue(site: SiteId, connection: number | null, body: () => Promise<void> | void): void {
     const inbox = this.#of(site);
     inbox.tail = inbox.tail.then(async () => {
-      if (this.#host.isClosed() || (connection !== null && connection !== inbox.connection)) return;
+      if (this.#host.isClosed() || (connection !== null && connection !== inbox.connection)) return; // B1
       await body();
     }).catch((error) => this.#host.fail(error));
   }

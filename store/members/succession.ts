@@ -44,7 +44,7 @@ export class Succession {
   ended(number: ReplicaNumber, next: ReplicaNumber | undefined, isSettled: boolean): void {
     if (next === undefined) return;
     this.#follow(number, this.#kept.get(number)?.by ?? next);
-    if (isSettled) this.#open.delete(number);
+    if (isSettled) this.#open.delete(number); // U1
     else this.#open.add(number);
   }
 

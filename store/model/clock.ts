@@ -25,13 +25,13 @@ export class HybridClock {
 
   /** The next value. */
   tick(): ClockValue {
-    this.#last = Math.max(this.#last + 1, this.wall());
+    this.#last = Math.max(this.#last + 1, this.wall()); // C1
     return this.#last;
   }
 
   /** Moves past a value seen from elsewhere. */
   merge(seen: ClockValue): void {
-    if (seen > this.#last) this.#last = seen;
+    if (seen > this.#last) this.#last = seen; // C1
   }
 
   /** The time that is believed as a clock value, less `ageMs`. */

@@ -209,7 +209,7 @@ export class Wall {
       this.#odd = null;
       return;
     }
-    this.#believedMs += elapsedMs;
+    this.#believedMs += elapsedMs; // B2
     const offsetMs = saysMs - this.#steadyMs;
     if (this.#odd === null || Math.abs(this.#odd.offsetMs - offsetMs) > STAYS_WITHIN_MS) {
       this.#odd = { offsetMs, sinceMs: this.#steadyMs };

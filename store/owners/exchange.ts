@@ -232,7 +232,7 @@ export class TupleExchange {
     // X4
     if (packet.seq !== 0 && packet.seq <= peer.heardSeq) return ports.count("packets_stale");
     peer.heardSeq = Math.max(peer.heardSeq, packet.seq);
-    const isToUs = packet.to === ports.boot;
+    const isToUs = packet.to === ports.boot; // X3
     if (packet.greeting !== 0) peer.answer = { greeting: packet.greeting, ids: null };
     let full = false;
     for (const entry of packet.entries) {
@@ -351,7 +351,7 @@ export class TupleExchange {
       if (tuple === undefined) continue;
       const entry = tuple.entry(withPayload ? tuple.payload : null);
       flyingBytes += entryBytes(entry);
-      (tuple.held || tuple.gone ? known : fresh).push(entry);
+      (tuple.held || tuple.gone ? known : fresh).push(entry); // X2
     }
     for (const entries of cut(fresh)) early.push(this.#packet(peer, { entries }));
     const parts: Body[] = [...cut(known)].map((entries) => ({ entries }));

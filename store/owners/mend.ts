@@ -35,7 +35,7 @@ export function mended(tuple: Tuple, { site, f, isUseless, choose }: MendPorts):
   const kept = others.filter((owner) => !out.includes(owner));
   const { owners, missing } = chosen(kept, { site, f, choose });
   const added = owners.filter((owner) => owner !== site && !kept.includes(owner));
-  const stays = out.slice(0, missing), leaves = out.slice(missing);
+  const stays = out.slice(0, missing), leaves = out.slice(missing); // M1
   const next = [site, ...kept, ...added, ...stays];
   const former = [...tuple.former.filter((one) => !next.includes(one)), ...leaves];
   return { owners: next, former, leaves, missing, isChanged: added.length + leaves.length > 0 };

@@ -57,7 +57,7 @@ export class Shelf {
   /** A tuple with its payload, or what is left of one that is gone. */
   put(tuple: Tuple, payload: Uint8Array | null): void {
     this.#put(keyOf(TUPLES, tuple.id), encodeState(tuple, payload));
-    if (this.#amended.delete(tuple.id)) this.#remove(keyOf(META, tuple.id));
+    if (this.#amended.delete(tuple.id)) this.#remove(keyOf(META, tuple.id)); // H2
     this.#changed.add(tuple.id);
   }
 
@@ -70,7 +70,7 @@ export class Shelf {
 
   drop(id: TupleId): void {
     this.#remove(keyOf(TUPLES, id));
-    if (this.#amended.delete(id)) this.#remove(keyOf(META, id));
+    if (this.#amended.delete(id)) this.#remove(keyOf(META, id)); // H2
     this.#changed.add(id);
   }
 
@@ -91,7 +91,7 @@ export class Shelf {
     this.#drop = new Set();
     this.#changed = new Set();
     try {
-      if (changed.size > 0) await this.#storage.commit(step);
+      if (changed.size > 0) await this.#storage.commit(step); // H1
     } catch (error) {
       throw new StoreUnavailable("disk_failed", `tuples could not be written to the disk: ${error}`);
     }

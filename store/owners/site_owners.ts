@@ -234,7 +234,7 @@ export class SiteOwners {
     const { topology } = this.#core;
     if (!this.#isReady || topology.revision === this.#revision) return;
     this.#revision = topology.revision;
-    const needs = this.#settings.f > 0 || [...this.#uses.values()].some(({ f }) => f() > 0);
+    const needs = this.#settings.f > 0 || [...this.#uses.values()].some(({ f }) => f() > 0); // W1
     const wanted = new Set(needs ? this.#worthMeasuring() : []);
     for (const [site, forget] of this.#candidates) {
       if (wanted.has(site)) continue;

@@ -72,7 +72,7 @@ export function checkOwners(
     );
   }
   const n = 1 + new Set((sites ?? known).filter((id) => id !== self)).size;
-  if (f > n - 1 || f > F_MAX) {
+  if (f > n - 1 || f > F_MAX) { // C4
     throw new OwnersError(
       "owners_too_many",
       `cannot keep tuples of ${self} at f = ${f} other sites: ${

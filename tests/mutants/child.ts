@@ -38,7 +38,7 @@ const TICKS_PER_SECOND = 100;
 export async function runChild({ args, cwd, env = {}, cpuMsMax, onLine }: ChildOptions): Promise<Ended> {
   const [first = "", ...rest] = args;
   const child = new Deno.Command("nice", {
-    args: ["-n", "10", Deno.execPath(), first, `--v8-flags=--max-old-space-size=${HEAP_MB}`, ...rest],
+    args: ["-n", "5", Deno.execPath(), first, `--v8-flags=--max-old-space-size=${HEAP_MB}`, ...rest],
     cwd,
     env: { NO_COLOR: "1", ...env },
     stdin: "null",

@@ -42,7 +42,7 @@ export type Said =
     readonly job: number;
     readonly at: number;
     readonly finding: Finding | null;
-    /** Of the processor, or of the clock, whichever is more. */
+    /** Of the processor. */
     readonly costMs: number;
     readonly passes: Readonly<Record<string, readonly number[]>>;
   };
@@ -76,10 +76,10 @@ async function run(jobs: readonly Job[], flags: readonly string[]): Promise<void
       const once = (mutant: number) => found(mutant, () => suite.run(trial));
       say({ kind: "begins", job, at });
       takePasses();
-      const cpu = process.cpuUsage(), begunMs = performance.now();
+      const before = process.cpuUsage();
       let finding = await once(number);
-      const { user, system } = process.cpuUsage(cpu);
-      const costMs = Math.round(Math.max((user + system) / 1_000, isTest ? performance.now() - begunMs : 0));
+      const { user, system } = process.cpuUsage(before);
+      const costMs = Math.round((user + system) / 1_000);
       const passes = isAll ? takePasses() : {};
       if (isAll && isTest) finding ??= await once(number);
       // RT3; a simulator's seed does the same each time.

@@ -9,22 +9,36 @@ export const FOLDERS: readonly string[] = [
   "runtime/stateful",
 ];
 
-/** Tests that no mutant is tried on, by how their paths begin: they take processes, real time, or test another thing. */
+/**
+ * Tests that no mutant is tried on, by how their paths begin: they take processes, real time, or test another thing; or
+ * they are simulators, of which single seeds are tried.
+ */
 export const LEFT_OUT: readonly string[] = [
   "tests/bench/",
   "tests/compat/",
+  "tests/damage/",
   "tests/docs/",
   "tests/e2e/",
   "tests/examples/",
+  "tests/fuzz/",
   "tests/gate/",
   "tests/mutants/",
+  "tests/owners/",
   "tests/pages/",
   "tests/runtime/bundle/",
   "tests/runtime/cli/",
   "tests/runtime/isolate/",
   "tests/runtime/link/",
   "tests/runtime/origins/",
+  "tests/sim/crash_points_test.ts",
+  "tests/sim/endurance_test.ts",
+  "tests/sim/outside_checker_test.ts",
+  "tests/sim/partition_test.ts",
+  "tests/sim/shrink_test.ts",
+  "tests/sim/simulation_test.ts",
+  "tests/sites_test.ts",
   "tests/soak/",
+  "tests/stateful/",
   "tests/structure/",
   "tests/contract/storage_",
   "tests/contract/replace_file",

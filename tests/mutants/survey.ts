@@ -14,7 +14,7 @@ import { type Job, MARK, type Said } from "./run_trials.ts";
 import type { Scope } from "./scope.ts";
 import type { Scratch } from "./scratch.ts";
 import { SIMULATORS } from "./simulators/mod.ts";
-import { digest, parse } from "./syntax.ts";
+import { bareText, digest, parse } from "./syntax.ts";
 import { PASSES_FOLDER } from "./probes.ts";
 
 /** One thing to try on a mutant: a trial of a simulator, a test of a file, or a test file as a whole. */
@@ -28,7 +28,7 @@ export interface Trial {
 
 /** A trial with what it was seen to do. */
 export interface Surveyed extends Trial {
-  /** Of the processor; of a test, what it waits for counts as well. */
+  /** Of the processor. */
   readonly costMs: number;
   /** By file a set of bits, one for each probe, in Base64. */
   readonly passes: Readonly<Record<string, string>>;
@@ -36,7 +36,7 @@ export interface Surveyed extends Trial {
 
 /** What is kept of a survey. */
 export interface Kept {
-  /** Digests of the texts of files. */
+  /** Digests of the texts of files, without comments. */
   readonly files: Readonly<Record<string, string>>;
   readonly trials: readonly Surveyed[];
   /** SU1, with what they found. */
@@ -75,12 +75,12 @@ export async function survey(
   try {
     for (const file of scope.files) {
       const text = scratch.text(file);
-      files[file] = await digest(text);
+      files[file] = await bareDigest(file, text);
       await scratch.write(file, instrument(parse(file, text), probes).text);
     }
     const found: Found = { trials: [], wrong: [] };
     const suites = suitesOf(scope, part);
-    for (const suite of suites) files[suite] = await digest(scratch.text(suite));
+    for (const suite of suites) files[suite] = await bareDigest(suite, scratch.text(suite));
     await surveyTests(suites, scratch, found, say);
     await surveySimulators(scratch, part.oneIn, found, say);
     return { files, ...found };
@@ -112,7 +112,7 @@ async function surveySimulators(
   if (all.length === 0) throw new Error("no simulator says what it can try");
   for (const [suite, trials] of Map.groupBy(all.filter((_, at) => at % oneIn === 0), ({ suite }) => suite)) {
     for (let from = 0; from < trials.length; from += CHUNK) {
-      await runAll(trials.slice(from, from + CHUNK), scratch, found);
+      await runAll(trials.slice(from, from + CHUNK), scratch, found, TRIAL_CPU_MS_MAX);
       say(`${suite}: ${Math.min(from + CHUNK, trials.length)} of ${trials.length} trials`);
     }
   }
@@ -132,14 +132,15 @@ async function surveyTests(
       kind: "test",
       ...trial,
     }));
-    await runAll(tests, scratch, { trials, wrong });
-    const broken = new Set(wrong.map(({ suite }) => suite));
+    await runAll(tests, scratch, { trials, wrong }, 2 * TEST_MS_MAX);
+    const broken = brokenOf(wrong);
     found.trials.push(
       ...trials.filter(({ suite, costMs, passes }) =>
         !broken.has(suite) && costMs <= TEST_MS_MAX && Object.keys(passes).length > 0
       ),
     );
     found.wrong.push(
+      ...wrong.filter(({ suite }) => !broken.has(suite)),
       ...trials.filter(({ costMs }) => costMs > TEST_MS_MAX).map(({ suite, name, costMs }) => ({
         ...{ kind: "test" as const, suite, name, says: `takes ${costMs} ms` },
       })),
@@ -155,6 +156,10 @@ async function surveyTests(
     say(`${Math.min(from + FILES, suites.length)} of ${suites.length} test files`);
   }
 }
+
+/** Suites of which something fails in a process with others; what takes too long says nothing of the rest. */
+const brokenOf = (wrong: Found["wrong"]): Set<string> =>
+  new Set(wrong.filter(({ says }) => says !== "hung").map(({ suite }) => suite));
 
 /** What there is to try of suites, by name. */
 async function listed(
@@ -173,12 +178,17 @@ async function listed(
 }
 
 /** Runs trials with nothing broken; after one that ends its process in another. */
-async function runAll(trials: readonly Trial[], scratch: Scratch, found: Found): Promise<void> {
+async function runAll(
+  trials: readonly Trial[],
+  scratch: Scratch,
+  found: Found,
+  eachMs: number,
+): Promise<void> {
   let rest = [...trials];
   while (rest.length > 0) {
     const jobs: readonly Job[] = [{ number: 0, trials: rest.map(({ suite, name }) => [suite, name]) }];
     const file = await scratch.note("jobs.json", JSON.stringify(jobs));
-    const { said, how } = await runTrials(scratch, [file, "--all"], LOAD_CPU_MS_MAX, TRIAL_CPU_MS_MAX);
+    const { said, how } = await runTrials(scratch, [file, "--all"], LOAD_CPU_MS_MAX, eachMs);
     const ended = said.filter((each) => each.kind === "ended");
     for (const { at, finding, costMs, passes } of ended) {
       const trial = rest[at];
@@ -261,8 +271,8 @@ function encoded(passes: Readonly<Record<string, readonly number[]>>): Record<st
 export async function surveyUnseen(suites: readonly string[], scratch: Scratch): Promise<Surveyed[]> {
   const found: Found = { trials: [], wrong: [] };
   const tests = (await listed(suites, scratch, found)).map((trial): Trial => ({ kind: "test", ...trial }));
-  await runAll(tests, scratch, found);
-  const broken = new Set(found.wrong.map(({ suite }) => suite));
+  await runAll(tests, scratch, found, 2 * TEST_MS_MAX);
+  const broken = brokenOf(found.wrong);
   const whole: Surveyed[] = [];
   for (const suite of broken) {
     const { trial } = await surveyFile(suite, scratch);
@@ -274,9 +284,29 @@ export async function surveyUnseen(suites: readonly string[], scratch: Scratch):
   ];
 }
 
+/** Comments may change: probes stand where they stood. */
+const bareDigest = async (path: string, text: string): Promise<string> => {
+  const parsed = parse(path, text);
+  return await digest(bareText(parsed, parsed.tree));
+};
+
+/** Digests that are asked for again and again. */
+class Digests {
+  readonly #known = new Map<string, { readonly text: string; readonly digest: Promise<string> }>();
+
+  of(path: string, text: string): Promise<string> {
+    const known = this.#known.get(path);
+    if (known?.text === text) return known.digest;
+    const found = bareDigest(path, text);
+    this.#known.set(path, { text, digest: found });
+    return found;
+  }
+}
+
 /** A survey that can be asked who passes a place. */
 export class Reach {
   readonly #kept: Kept;
+  readonly #digests = new Digests();
   readonly #bits = new Map<Surveyed, Map<string, Uint8Array>>();
   /** By file, as it is now; null: it has changed since. */
   readonly #probes = new Map<string, Instrumented | null>();
@@ -287,13 +317,13 @@ export class Reach {
 
   /** Whether the survey has looked at a test file with this text, whatever came of it. */
   async hasSeen(suite: string, text: string): Promise<boolean> {
-    return this.#kept.files[suite] === await digest(text);
+    return this.#kept.files[suite] === await this.#digests.of(suite, text);
   }
 
   /** Trials that pass a place of a file. */
   async passing(file: string, text: string, position: number): Promise<Surveyed[]> {
     if (!this.#probes.has(file)) {
-      const isSame = this.#kept.files[file] === await digest(text);
+      const isSame = this.#kept.files[file] === await this.#digests.of(file, text);
       this.#probes.set(file, isSame ? instrument(parse(file, text), "") : null); // SU2
     }
     const probe = this.#probes.get(file)?.probeAt(position) ?? null;
