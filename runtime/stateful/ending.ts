@@ -25,7 +25,7 @@ export class Ending {
   ) {
     this.#unheard = new Map(answers.map(({ request, bytes }) => [request, bytes]));
     this.#cancel = clock.after(HEARD_MS_MAX, () => this.now());
-    if (this.#unheard.size === 0) this.now();
+    if (this.#unheard.size === 0) this.now(); // EN1
   }
 
   get over(): Promise<void> {
@@ -38,7 +38,7 @@ export class Ending {
   }
 
   heard(request: string): void {
-    if (this.#unheard.delete(request) && this.#unheard.size === 0) this.now();
+    if (this.#unheard.delete(request) && this.#unheard.size === 0) this.now(); // EN1
   }
 
   now(): void {

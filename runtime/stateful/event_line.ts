@@ -86,7 +86,7 @@ export class EventLine {
 
   /** Gives what may go. */
   advance(): void {
-    while (!this.#isHeld && this.#waiting.length > 0) {
+    while (!this.#isHeld && this.#waiting.length > 0) { // LI1
       if (isCall(this.#waiting[0]) && !this.#run.isIdle()) return; // LI4
       if (this.#single > 0 && !this.#mayGo()) return;
       const event = this.#waiting.shift();

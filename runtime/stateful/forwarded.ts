@@ -65,8 +65,8 @@ export function decodeForwarded(head: Uint8Array, body: Uint8Array | null): Forw
     token: readToken(reader),
     call: readRest(reader, body),
   };
-  if (call.hops > HOPS_MAX) throw new CodecError(`a call takes at most ${HOPS_MAX} links`);
-  if (call.chain.length > CHAIN_MAX) throw new CodecError(`a chain has at most ${CHAIN_MAX} links`);
+  if (call.hops > HOPS_MAX) throw new CodecError(`a call takes at most ${HOPS_MAX} links`); // F2
+  if (call.chain.length > CHAIN_MAX) throw new CodecError(`a chain has at most ${CHAIN_MAX} links`); // F2
   return call;
 }
 

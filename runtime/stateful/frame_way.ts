@@ -160,8 +160,8 @@ export class StreamWay implements FrameWay {
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    this.#writer.close().catch(() => {});
-    if (this.#reader !== null) this.#cancelLate = this.#clock.after(CLOSE_MS, () => this.#leave());
+    this.#writer.close().catch(() => {}); // FW2
+    if (this.#reader !== null) this.#cancelLate = this.#clock.after(CLOSE_MS, () => this.#leave()); // FW2
   }
 
   /** Nothing more is read: what waits for the next frame finds the way ended. */
@@ -180,7 +180,7 @@ export class StreamWay implements FrameWay {
     const head = await this.#take(4);
     if (head === null) return null;
     const length = new DataView(head.buffer).getUint32(0);
-    return length > FORWARDED_FRAME_BYTES_MAX ? null : await this.#take(length);
+    return length > FORWARDED_FRAME_BYTES_MAX ? null : await this.#take(length); // FW1
   }
 
   /** The next so many bytes, each copied once however small the pieces are that they come in; null: they do not come. */
@@ -193,7 +193,7 @@ export class StreamWay implements FrameWay {
       this.#pending = this.#pending.subarray(part.length);
       if (at === length) return bytes;
       const chunk = await this.#reader?.read();
-      if (chunk === undefined || chunk.done) return null;
+      if (chunk === undefined || chunk.done) return null; // FW1
       this.#pending = chunk.value;
     }
   }

@@ -119,7 +119,7 @@ export class Mending {
   ): Promise<Resumed> {
     const { host } = this.#services;
     const look = host.look(name);
-    if (withoutClients ? look?.state === "open" : look?.state !== "parked") {
+    if (withoutClients ? look?.state === "open" : look?.state !== "parked") { // MD1
       throw new Problem(
         "stateful_running",
         `${shownSession(name)} does not stand still: there is nothing to resume`,
@@ -181,7 +181,7 @@ export class Mending {
     const { seen, bytes } = joinPieces(piece, opened.log);
     const told = { ...countOf(checkpoint.at, readEntries(bytes)), why: null, open: [], leftOut: [] };
     const rewritten = wrapPiece({ ...NO_HEAD, seen }, withoutLog(piece.bytes));
-    if (isTrial || told.entries === 0) return told;
+    if (isTrial || told.entries === 0) return told; // MD2
     await this.#replace(opened, { bytes: rewritten, on: checkpoint.at, version: opened.version });
     return told;
   }
@@ -199,7 +199,7 @@ export class Mending {
     );
     const after = readEntries(bytes).slice(through - (checkpoint?.at ?? 0));
     const told = { ...countOf(through, after), why, open, leftOut };
-    if (isTrial) return told;
+    if (isTrial) return told; // MD2
     const isAll = told.entries === 0 && open.length === 0;
     const { effects } = checkpointHead(kept.bytes);
     const head = {

@@ -43,7 +43,7 @@ export class OriginWay {
   }
 
   async #run(): Promise<void> {
-    for (let pauseMs = PAUSE_MS_MIN; !this.#isOver; pauseMs = Math.min(2 * pauseMs, PAUSE_MS_MAX)) {
+    for (let pauseMs = PAUSE_MS_MIN; !this.#isOver; pauseMs = Math.min(2 * pauseMs, PAUSE_MS_MAX)) { // OW1
       const begunMs = this.#clock.nowMs();
       try {
         const way = this.#way = await this.#dial();
@@ -52,7 +52,7 @@ export class OriginWay {
       } catch {
         // The root can't be reached: it is asked again.
       }
-      if (this.#clock.nowMs() - begunMs > PAUSE_MS_MAX) pauseMs = PAUSE_MS_MIN;
+      if (this.#clock.nowMs() - begunMs > PAUSE_MS_MAX) pauseMs = PAUSE_MS_MIN; // OW1
       if (!this.#isOver) await this.#pause(pauseMs);
     }
   }

@@ -136,7 +136,7 @@ export function joinPieces(
   let head = before ?? NO_HEAD;
   for (const piece of pieces) {
     const { bytes, ...own } = openPiece(piece.bytes);
-    head = { ...own, seen: own.seen ?? head.seen };
+    head = { ...own, seen: own.seen ?? head.seen }; // P2
     writer.raw(bytes);
   }
   return { ...head, bytes: writer.done() };

@@ -117,7 +117,7 @@ export class PlainPeer implements MessageSocket {
   static async attach(ports: PlainPeerPorts): Promise<PlainPeer> {
     const peer = new PlainPeer(ports);
     void peer.#look();
-    await peer.#attached.promise;
+    await peer.#attached.promise; // attacher.ts A1
     return peer;
   }
 
@@ -198,7 +198,7 @@ export class PlainPeer implements MessageSocket {
     const [code, message] = why.kind === "refused"
       ? [why.code, why.message]
       : ["superseded_home", `its way was lost: ${why.kind}`];
-    if (this.#isLate(code)) return this.#giveUp(code, message);
+    if (this.#isLate(code)) return this.#giveUp(code, message); // PP1
     void this.#look();
   }
 
@@ -207,7 +207,7 @@ export class PlainPeer implements MessageSocket {
     if (this.#isLooking) return;
     this.#isLooking = true;
     while (!this.#isOver && this.#host.stage === "apart") {
-      if (this.#retryMs > 0) await pauseBy(this.#clock, this.#retryMs);
+      if (this.#retryMs > 0) await pauseBy(this.#clock, this.#retryMs); // PP1
       this.#retryMs = Math.min(RETRY_MS_MAX, Math.max(RETRY_MS, this.#retryMs * 2));
       try {
         const way = await this.#ports.open();

@@ -53,7 +53,7 @@ export class Readiness {
     this.#services = services;
     this.#clock = services.clock ?? SYSTEM_CLOCK;
     this.#lastMs = this.#clock.nowMs();
-    this.#sweepIn(START_MS);
+    this.#sweepIn(START_MS); // RD1
   }
 
   /** A log on this disk is other than before. */

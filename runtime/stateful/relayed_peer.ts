@@ -26,7 +26,7 @@ export class RelayedPeer implements MessageSocket {
   async next(): Promise<SocketEvent> {
     const frame = await this.#way.next();
     if (frame !== null) return { kind: "message", data: frame };
-    return this.#closed ??= { kind: "close", code: CLOSE.broken, reason: "" };
+    return this.#closed ??= { kind: "close", code: CLOSE.broken, reason: "" }; // RP1
   }
 
   async send(data: string | Uint8Array<ArrayBuffer>): Promise<void> {
@@ -36,7 +36,7 @@ export class RelayedPeer implements MessageSocket {
       return this.#end(TOO_BIG, `a frame has at most ${FORWARDED_FRAME_BYTES_MAX} bytes`);
     }
     this.#way.send(data);
-    await this.#way.ready();
+    await this.#way.ready(); // RP2
   }
 
   close(code: number, reason: string): void {

@@ -125,7 +125,7 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
   }
 
   call({ address, call, token, once }: StatefulRequest): Promise<StatefulReply> {
-    const request = once ?? this.#services.draw();
+    const request = once ?? this.#services.draw(); // T1
     return this.ask({ name: address, request, chain: [], token, call }, once !== undefined);
   }
 

@@ -137,7 +137,7 @@ export class RunCheckpoints {
     this.#isAsked = false;
     if (this.#first !== null) return this.#first.resolve(checkpoint);
     const run = this.#run, { releases, version: own, events } = run;
-    releases.afterwards(async () => {
+    releases.afterwards(async () => { // RC1
       this.#isLeaving = this.#next !== null && run.isIdle && run.events === events;
       const version = this.#isLeaving ? this.#next ?? own : own;
       const held = this.#write(checkpoint, wrapPiece(releases.baseHead, checkpoint.bytes), version).then(

@@ -54,7 +54,7 @@ export class Timers {
   set(name: string, dueMs: number | null): void {
     this.#set?.get(name)?.();
     this.#set?.delete(name);
-    if (dueMs !== null && this.#planned?.get(name) === dueMs) this.#wait(name, dueMs);
+    if (dueMs !== null && this.#planned?.get(name) === dueMs) this.#wait(name, dueMs); // T1
   }
 
   close(): void {
@@ -65,9 +65,9 @@ export class Timers {
   #wait(name: string, dueMs: number): void {
     const ms = Math.min(Math.max(0, dueMs - this.#nowMs()), WAIT_MS_MAX);
     const cancel = this.#clock.after(ms, () => {
-      if (this.#nowMs() < dueMs) return this.#wait(name, dueMs);
+      if (this.#nowMs() < dueMs) return this.#wait(name, dueMs); // T2
       this.#set?.delete(name);
-      if (this.#planned?.get(name) === dueMs) this.#due(name, dueMs);
+      if (this.#planned?.get(name) === dueMs) this.#due(name, dueMs); // T1
     });
     (this.#set ??= new Map()).set(name, cancel);
   }

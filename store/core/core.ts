@@ -270,7 +270,7 @@ export class Core {
 
   /** Whether a row is here only to be compared with the parent's (stale.ts). */
   isStale({ key }: Pick<Row, "key">): boolean {
-    return this.pending.get(key) === undefined && !this.coverage.covers(key);
+    return this.pending.get(key) === undefined && !this.coverage.covers(key); // stale.ts T1
   }
 
   /** A range is as the parent has it: this site answers from it. After its rows, in the same step. */

@@ -211,7 +211,7 @@ export class Custody {
       if (from !== tuple.responsible) this.#exchange.ask(tuple.responsible);
       this.consider(tuple);
     } else this.#drop(tuple);
-    if (acting) this.#ports.lost(tuple.id);
+    if (acting) this.#ports.lost(tuple.id); // tuples.ts O3
     return "taken";
   }
 
@@ -364,7 +364,7 @@ export class Custody {
     if (!tuple.owners.includes(site)) return;
     const before = tuple.owners.slice(0, tuple.owners.indexOf(site));
     if (!this.#isFree(tuple, before) || !this.#isSettled(tuple)) return;
-    void this.#allowed(tuple, before, () => {
+    void this.#allowed(tuple, before, () => { // tuples.ts O5
       const others = tuple.owners.filter((owner) => owner !== site);
       const lost = others.filter((owner) => this.isLost(owner));
       tuple.how = "adopted";

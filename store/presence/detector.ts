@@ -147,7 +147,7 @@ export class Detector {
 
   /** Nobody listens where a site is reached, and no link to it is up (F6). */
   refused(site: SiteId): void {
-    if (!this.#ports.isKnown(site)) return;
+    if (!this.#ports.isKnown(site)) return; // F5
     const before = this.presence(site);
     this.#refused.set(site, this.#ports.nowMs());
     if (before !== "suspected" && before !== "dead") this.#tellPresence(site, before);
@@ -195,7 +195,7 @@ export class Detector {
   received(from: SiteId, beat: Beat): void {
     const ports = this.#ports;
     if (!ports.knowsTree()) return;
-    if (!ports.isKnown(from)) {
+    if (!ports.isKnown(from)) { // F5
       ports.count("beat_stranger");
       const before = this.#quiet.admits(from);
       if (before !== null) ports.note("beat_stranger", { from, before });

@@ -89,7 +89,7 @@ export class Coverage {
 
   add(range: Range): void {
     if (isEmpty(range) || this.#ranges.holds(range)) return;
-    for (const old of this.#ranges.overlapping(range)) {
+    for (const old of this.#ranges.overlapping(range)) { // V1
       this.#drop(old);
       if (old.start < range.start) this.#put({ start: old.start, end: range.start, value: old.value });
       if (old.end > range.end) this.#put({ start: range.end, end: old.end, value: { ...old.value } });
@@ -143,6 +143,6 @@ export class Coverage {
 
   #drop(segment: Range): void {
     this.#ranges.remove(segment);
-    this.#record(RECORD + btoa(segment.start), null);
+    this.#record(RECORD + btoa(segment.start), null); // V2
   }
 }

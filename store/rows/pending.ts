@@ -60,7 +60,7 @@ export class Pending {
     { key, position, known, clock, value }: Pick<Row, "key" | "position" | "known" | "clock" | "value">,
   ): void {
     const entry = { key, position, known, clock, bytes: rowBytes({ key, value }) };
-    this.#least = Math.min(this.least, clock);
+    this.#least = Math.min(this.least, clock); // N2
     this.remove(key);
     this.#newest.set(key, entry);
     this.#bytes += entry.bytes + PENDING_ENTRY_BYTES;
@@ -89,6 +89,7 @@ export class Pending {
   *after(position: Position, known: number): Generator<Entry> {
     for (let i = this.#search(position); i < this.#entries.length; i++) {
       const entry = this.#entries[i];
+      // N1
       if (entry !== undefined && entry.known >= known && this.#newest.get(entry.key) === entry) yield entry;
     }
   }

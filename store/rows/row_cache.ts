@@ -36,7 +36,7 @@ export class RowCache {
     }
     this.#recent.set(key, row);
     this.#bytes += bytes + ENTRY_BYTES; // an overwritten one counts twice: the bound holds all the more
-    if (this.#bytes < ROW_CACHE_BYTES / 2) return;
+    if (this.#bytes < ROW_CACHE_BYTES / 2) return; // C2
     this.#older = this.#recent;
     this.#recent = new Map();
     this.#bytes = 0;

@@ -94,7 +94,7 @@ export class Rows {
 
   /** Continues after a restart. */
   resumeAt(head: Position): void {
-    this.#head = this.#committedHead = head;
+    this.#head = this.#committedHead = head; // W1
   }
 
   /** Puts a named record into the next commit. */
@@ -116,7 +116,7 @@ export class Rows {
    */
   apply(old: Row | undefined, incoming: Incoming, source?: SiteId): boolean {
     const found = this.#over(incoming.key, old);
-    const before = found !== undefined && this.#isStale(found) ? undefined : found;
+    const before = found !== undefined && this.#isStale(found) ? undefined : found; // stale.ts T2
     if (found !== before && found !== undefined) this.#gone(found);
     const winner = before === undefined ? incoming : this.#winner(before, incoming);
     this.#clock.merge(incoming.clock);

@@ -59,7 +59,7 @@ export class Scrub {
     this.#next = last === undefined ? WHOLE.end : keyAfter(last.key);
     if (found.length === SCRUB_ROWS || last?.isDamaged === true) {
       const bytes = found.reduce((sum, row) => sum + row.bytes, 0);
-      return Math.max(SCRUB_STEP_MS, bytes / SCRUB_BYTES_PER_MS);
+      return Math.max(SCRUB_STEP_MS, bytes / SCRUB_BYTES_PER_MS); // X1
     }
     this.#next = WHOLE.start;
     this.rounds++;

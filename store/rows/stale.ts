@@ -58,7 +58,7 @@ export class StaleRanges {
     if (this.#ranges.size === 0) return;
     for (const old of this.#ranges.overlapping(range)) {
       this.#ranges.remove(old);
-      this.#record(RECORD + btoa(old.start), null);
+      this.#record(RECORD + btoa(old.start), null); // T3
       for (const rest of partsOutside(old, range)) this.#put(rest);
     }
   }

@@ -130,7 +130,7 @@ export class Subscriptions<T> {
     let at = start;
     for (const segment of this.#segments.overlapping(place)) {
       if (segment.start > at) this.#segments.insert({ start: at, end: segment.start, value: [place] });
-      this.#segments.insert({ ...segment, value: [...segment.value, place] });
+      this.#segments.insert({ ...segment, value: [...segment.value, place] }); // U1
       at = segment.end;
     }
     if (at < end) this.#segments.insert({ start: at, end, value: [place] });

@@ -67,7 +67,7 @@ export class Durability {
   #wait(position: Position, isOutside: boolean): Promise<void> {
     return new Promise((resolve, reject) => {
       const waiter: Waiter = { position, isOutside, resolve, reject, cancel: () => {} };
-      if (isOutside && !this.#source.isIdle) {
+      if (isOutside && !this.#source.isIdle) { // B1
         this.#source.want(position);
         this.#limit(waiter);
       }
@@ -114,7 +114,7 @@ export class Durability {
     const told: Waiter[] = [], waiting: Waiter[] = [];
     for (const waiter of this.#waiting) {
       const { position, isOutside } = waiter;
-      const isTold = isOutside ? this.isSafe(position) : position <= head;
+      const isTold = isOutside ? this.isSafe(position) : position <= head; // B1
       (isTold ? told : waiting).push(waiter);
     }
     this.#waiting = waiting;

@@ -100,7 +100,7 @@ export class Handoff {
     if (token === null) throw sourceLost(core, presented);
     if (token.replica !== core.replica && !core.clock.admits(token.clock)) throw this.#ahead(token);
     core.clock.merge(token.clock);
-    if (token.replica === core.replica) {
+    if (token.replica === core.replica) { // H1
       this.#assertHere(token);
       return { how: "same", rows: 0, bytes: 0, path: token.path };
     }
@@ -280,7 +280,7 @@ export class Handoff {
     };
     const byPosition = position !== null && down >= position && isShared(depth);
     const isKept = this.#isKept(token) && !this.#mayHaveLost(token);
-    const byWord = isKept || isShared(depth) && this.#hasAnnounced(token);
+    const byWord = isKept || isShared(depth) && this.#hasAnnounced(token); // H9
     const isClosed = !token.open || ended.kind === "recovered";
     if (!byWord && (!isClosed || (!byClock && (token.open || !byPosition)))) return null;
     core.count(
@@ -340,11 +340,11 @@ export class Handoff {
       if (asked === token.replica || ended.kind !== "living") return;
       asked = token.replica;
       this.#carry(token, source, trace, isOwn).then(async (carry) => {
-        if (carry?.outcome !== "rows") return;
+        if (carry?.outcome !== "rows") return; // H8
         const isHere = source.depth === core.depth;
         const past = isHere ? this.#past(token, known.path, carry.need) : null;
         if (past !== null) return outcome.reject(past);
-        const need = Math.max(carry.need, token.path[source.depth] ?? 0);
+        const need = Math.max(carry.need, token.path[source.depth] ?? 0); // H6
         const hasNeed = () => isHere || (core.down[source.depth] ?? 0) >= need;
         const isSettled = await this.#until(() => {
           const isShared = this.#sharesAncestor(token, source);
@@ -454,7 +454,7 @@ export class Handoff {
         resolve(carry);
       };
       const around = { depth, trace, refused: refused.promise, isOver: () => isOver };
-      const instead = this.#host.wards.carry(token, around, ask).then(taken);
+      const instead = this.#host.wards.carry(token, around, ask).then(taken); // H11
       Promise.all([asked.then(taken), instead]).then(() => resolve(null));
     });
   }
@@ -588,7 +588,7 @@ export class Handoff {
     return core.rows.lock.run(async () => {
       const floor = core.reach[ask.depth]?.top ?? 0;
       const keys = [...core.pending.after(floor, ask.depth + 1)].map((entry) => entry.key);
-      const need = Math.max(ask.need, core.down[ask.depth] ?? 0);
+      const need = Math.max(ask.need, core.down[ask.depth] ?? 0); // H6
       const byKey = new Map<Key, WireRow>(ask.rows.map((row) => [row.key, row]));
       for (const row of await core.rows.lookup(keys)) {
         if (row === undefined) continue;

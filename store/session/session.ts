@@ -226,7 +226,7 @@ export class StoreSession implements AttachedSession {
     const core = this.#core;
     const removals = core.coverage.removals;
     core.damage.assertKeys(keys);
-    if (!keys.every((key) => core.coverage.has(key))) return null;
+    if (!keys.every((key) => core.coverage.has(key))) return null; // E5
     const rows = keys.length === 1
       ? await core.rows.lookup(keys)
       : await core.rows.lock.run(() => lookUpTo(core, keys, bytesMax));
@@ -339,9 +339,9 @@ export class StoreSession implements AttachedSession {
     this.touches++;
     // The clock at which it was applied here, not its version's: a carried row is newer here than it is old.
     const { rows, headClock, clock } = this.#core;
-    this.#clock = Math.max(this.#clock, row.position <= rows.committedHead ? headClock : clock.last);
-    this.#touched[row.known] = Math.max(this.#touched[row.known] ?? 0, row.position);
-    this.#highest = Math.max(this.#highest, row.position);
+    this.#clock = Math.max(this.#clock, row.position <= rows.committedHead ? headClock : clock.last); // E4
+    this.#touched[row.known] = Math.max(this.#touched[row.known] ?? 0, row.position); // E1
+    this.#highest = Math.max(this.#highest, row.position); // E3
   }
 
   /** E6 */
@@ -541,6 +541,7 @@ export class StoreSession implements AttachedSession {
     let position: Position = 0;
     if (open.length > 0) {
       core.count("written_anew", open.length);
+      // old_writes.ts OL4
       const anew = { mutations: open, version: { clock: core.watermark + 1, replica: core.replica } };
       position = this.#applyAs(anew, await core.rows.lookup(open.map(({ key }) => key)));
     }
@@ -626,7 +627,7 @@ export class StoreSession implements AttachedSession {
       let position = came ?? this.#resolved(depth);
       this.#touched.forEach((own, known) => {
         const bound = core.bound(depth, own, known);
-        position = position === null || bound === null ? null : Math.max(position, bound);
+        position = position === null || bound === null ? null : Math.max(position, bound); // E1
       });
       if (this.#collected && position !== null) position = Math.max(position, core.collected[depth] ?? 0);
       return position;

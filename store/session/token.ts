@@ -160,7 +160,7 @@ export function sealToken(token: TokenState, ring: KeyRing, options: SealOptions
   out.set(key.id, KEY_ID_AT);
   out.writeUIntBE(token.replica, REPLICA_AT, 3);
   out.writeUInt16BE(day, DAY_AT);
-  out.set(random.bytes(BODY_AT - IV_AT), IV_AT);
+  out.set(random.bytes(BODY_AT - IV_AT), IV_AT); // T4
   const derived = derivedKey(key, out);
   keep(key, out, derived);
   const cipher = createCipheriv("aes-256-gcm", derived, out.subarray(IV_AT, BODY_AT));

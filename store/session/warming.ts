@@ -114,7 +114,7 @@ export class Warming {
       if (core.coverage.hasRange(range)) continue;
       const bytes = await core.ports.storage.bytes();
       if (core.closed || bytes > core.capacityBytes * EVICT_TO_SHARE) return;
-      const isFetched = await this.#uplink?.fetch(range, 0, false).then(() => true, () => false);
+      const isFetched = await this.#uplink?.fetch(range, 0, false).then(() => true, () => false); // F1
       if (!isFetched) return;
       core.count("warmed");
     }

@@ -51,7 +51,7 @@ export class Collector {
     const nowMs = core.steady.nowMs();
     if (core.isRoot || bytes <= core.capacityBytes || nowMs < this.#evictAgainMs) return;
     const goal = core.capacityBytes * EVICT_TO_SHARE, ranges = core.coverage.leastRecentlyUsed(WHOLE);
-    for (const range of core.stale.within(WHOLE)) {
+    for (const range of core.stale.within(WHOLE)) { // L3
       if (bytes <= goal) return;
       if (!this.#uplink?.fetches(range)) bytes -= await this.#evictStale(range);
     }
@@ -72,6 +72,7 @@ export class Collector {
   }
 
   #isEvictable(range: Range): boolean {
+    // L1
     return !overlap(range, SYSTEM_RANGE) && !this.#downlinks.uses(range) && !this.#uplink?.fetches(range) &&
       !this.#core.watchers.touches(range) && !this.#core.readers.touches(range);
   }
@@ -87,7 +88,7 @@ export class Collector {
       if (this.#uplink?.connected) core.send(core.config.parent ?? "", { kind: "drop", range });
       let bytes = 0;
       for (const row of seen) {
-        if (core.pending.get(row.key) !== undefined) {
+        if (core.pending.get(row.key) !== undefined) { // L1
           core.uncovered.push({ key: row.key, position: row.position });
           continue;
         }
@@ -169,6 +170,7 @@ export class Collector {
     for (const row of await core.rows.lookup([...new Set(keys)])) {
       if (row === undefined || (row.value !== null && row.expiresAtMs === 0) || core.isStale(row)) continue;
       const expired = row.expiresAtMs !== 0 && row.expiresAtMs + core.horizonMs < nowMs;
+      // L2
       const may = (row.value === null || expired) && row.position <= fedUpTo && core.isCollectable(row) &&
         !core.isPendingToParent(row);
       if (may && this.#noteFloor(row)) {

@@ -434,7 +434,7 @@ export class Downlinks {
       if (row === null) continue;
       const source = frozen.sources.get(key);
       for (const child of this.#subscriptions.at(key)) {
-        if (child.id === source) continue;
+        if (child.id === source) continue; // D3
         child.changed(key);
         this.#due.add(child);
       }

@@ -44,7 +44,7 @@ export class Fetches {
   /** One whose answer will serve for this, too. */
   serving(wanted: Pick<Fetch, "range" | "limit" | "reverse">): Fetching | undefined {
     const { range, limit, reverse } = wanted;
-    const point = isPoint(range) ? this.#points.get(range.start) : undefined;
+    const point = isPoint(range) ? this.#points.get(range.start) : undefined; // F1
     if (point !== undefined) return point;
     for (const f of this.#wide) {
       const inside = f.range.start <= range.start && f.range.end >= range.end;

@@ -32,10 +32,11 @@ export class Relays {
     sinceMs: number,
   ): Promise<void> {
     const key = `${ask.to} ${ask.replica}`;
+    // Y1
     for (let before = this.#underWay.get(key); before !== undefined; before = this.#underWay.get(key)) {
       await before;
     }
-    if (this.#core.steady.nowMs() - sinceMs > WAIT_MS_MAX) return this.#core.count("ask_stale");
+    if (this.#core.steady.nowMs() - sinceMs > WAIT_MS_MAX) return this.#core.count("ask_stale"); // Y2
     const sent = this.#core.send(to, message).finally(() => this.#underWay.delete(key));
     this.#underWay.set(key, sent.catch(() => {}));
     await sent;

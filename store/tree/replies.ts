@@ -98,7 +98,7 @@ export class Replies {
     }
     const [lost] = this.#core.damage.within(result.range);
     if (lost !== undefined) return this.#refused(child, id, lost);
-    this.#host.subscribe(child, result.range);
+    this.#host.subscribe(child, result.range); // downlinks.ts D2
     return result.chunks.map((chunk) => ({
       kind: "fetched",
       id,

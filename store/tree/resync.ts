@@ -180,7 +180,7 @@ export class Resync {
   /** Begins parts, as many as may be under way. */
   #next(): void {
     const connection = this.#connection;
-    while (this.#underWay < COMPARES_MAX) {
+    while (this.#underWay < COMPARES_MAX) { // Y4
       const next = this.#queue.pop();
       if (next === undefined) return;
       const { whole, range } = next;

@@ -160,7 +160,7 @@ export class Uplink {
     else if (!this.#welcomed) this.#core.count("early");
     else if (message.kind === "feed") await this.#feed(message);
     else if (message.kind === "fetched") await this.#fetched(message);
-    else if (message.kind === "compared") await this.#resync.compared(this.#parent, message);
+    else if (message.kind === "compared") await this.#resync.compared(this.#parent, message); // resync.ts Y1
     else if (message.kind === "number") this.#numbers.get(message.id)?.resolve(message.replica);
     else this.#core.refused("unexpected_message", this.#parent, { kind: message.kind });
   }
@@ -200,7 +200,7 @@ export class Uplink {
     this.#isHeld = false;
     this.#sentUpTo = Math.max(welcome.pushed, core.acked);
     this.#dirty.clear();
-    for (const entry of core.pending.after(this.#sentUpTo, core.depth)) this.#dirty.add(entry.key);
+    for (const entry of core.pending.after(this.#sentUpTo, core.depth)) this.#dirty.add(entry.key); // P1
     this.#welcomed = this.#hasHeard = true;
     if (!reborn) this.#dropEvicted(welcome.refused);
     // Who is who comes before anything else that was asked for: it says what may be missing.
@@ -300,7 +300,7 @@ export class Uplink {
   /** Drops coverage of a range. System rows go, but for those pending: who is who is asked for as a whole. */
   async #forget(range: Range): Promise<void> {
     const core = this.#core;
-    core.uncover(range);
+    core.uncover(range); // P5
     const { seen } = await core.rows.list(common(range, SYSTEM_RANGE), 0, false);
     for (const row of seen) if (!core.isPendingToParent(row)) this.#drop(row);
   }
@@ -315,6 +315,7 @@ export class Uplink {
   /** Notes what a commit has made pending. */
   committed(frozen: Frozen): void {
     const { depth } = this.#core;
+    // P1
     for (const [key, row] of frozen.changes) if (row !== null && row.known >= depth) this.#dirty.add(key);
   }
 
@@ -414,14 +415,14 @@ export class Uplink {
     const rows = this.#feeds.add(feed.rows, feed.more);
     if (rows === null) return;
     await core.rows.lock.run(async () => {
-      const mine = rows.filter((row) => core.coverage.covers(row.key));
+      const mine = rows.filter((row) => core.coverage.covers(row.key)); // P2
       const old = await core.rows.lookup(mine.map((row) => row.key));
       mine.forEach((row, i) => {
         // The disk may have lost what it had of it just now.
         if (core.coverage.covers(row.key)) core.rows.apply(old[i], this.#fromAbove(row));
       });
       core.clock.hears(this.#parent, feed.clock);
-      this.#reflect(feed);
+      this.#reflect(feed); // P2, core.ts O2
       core.takes(core.depth - 1, mine);
     });
     core.advanced();
@@ -473,7 +474,7 @@ export class Uplink {
       return new StoreUnavailable("store_unreachable", text);
     };
     const isShared = this.#fetching.serving({ range, limit, reverse }) !== undefined;
-    if (!isShared && this.#fetching.size >= FETCHES_MAX) {
+    if (!isShared && this.#fetching.size >= FETCHES_MAX) { // fetches.ts F3
       throw unreachable(`while ${FETCHES_MAX} others are asked for; ask again`);
     }
     const f = this.#fetchingOf(range, limit, reverse, trace);
@@ -496,7 +497,7 @@ export class Uplink {
   /** The one that will serve for this. */
   #fetchingOf(range: Range, limit: number, reverse: boolean, trace: string): Fetching {
     const known = this.#fetching.serving({ range, limit, reverse });
-    if (known !== undefined) {
+    if (known !== undefined) { // P4
       this.#core.count("fetch_shared");
       return known;
     }
@@ -540,7 +541,7 @@ export class Uplink {
     // First, since the ends of incarnations among them tell which rows may be collected.
     for (const row of rows) core.rows.apply(old.get(row.key), this.#fromAbove(row));
     for (const row of seen) {
-      if (fetched.has(row.key) || (core.isPendingToParent(row) && !core.isCollectable(row))) continue;
+      if (fetched.has(row.key) || (core.isPendingToParent(row) && !core.isCollectable(row))) continue; // P3
       core.topology.apply({ ...row, value: null });
       this.#drop(row);
     }

@@ -68,7 +68,7 @@ export class OwnerLink {
 
   /** A row is pending. */
   note(key: Key): void {
-    if (this.isStreaming) this.#dirty.add(key);
+    if (this.isStreaming) this.#dirty.add(key); // L1
   }
 
   /** @param wanted somebody waits for what was not sent yet. */
@@ -171,6 +171,7 @@ export class OwnerLink {
     this.#waitForNothing();
     this.#sentConfig = 0;
     this.#dirty.clear();
+    // L1
     for (const entry of this.#core.pending.after(position, this.#core.depth)) this.#dirty.add(entry.key);
   }
 

@@ -78,13 +78,13 @@ export class WardRecovery {
       if (causesAt === null) return false;
       const key = recoveredKey(replica, core.config.site);
       const held = [...ward?.rows() ?? []], isOld = (row: Row) => row.clock <= core.watermark;
-      const isWhole = !held.some((row) => isOld(row) && core.mayHaveBeenLost(row));
-      const rows = isWhole ? held.filter((row) => !isOld(row)) : [];
+      const isWhole = !held.some((row) => isOld(row) && core.mayHaveBeenLost(row)); // Y2
+      const rows = isWhole ? held.filter((row) => !isOld(row)) : []; // Y2
       const [old, ...olds] = await core.rows.lookup([key, ...rows.map((row) => row.key)]);
       rows.forEach((row, i) => core.rows.apply(olds[i], { ...row, known: core.depth }));
       if (rows.length > 0) core.takes(causesAt);
       const recovered: RecoveredWard = {
-        position: isWhole ? ward?.position ?? 0 : 0,
+        position: isWhole ? ward?.position ?? 0 : 0, // Y3
         down: ward?.down ?? [],
         config: ward?.settled ?? 0,
         clock: ward?.clock ?? 0,

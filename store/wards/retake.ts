@@ -85,7 +85,7 @@ export class Retake {
       await Promise.all(formers.map((former) => this.#ask(former)));
       const late = formers.filter((former) => !this.#isWhole(former) || !this.#hasCauses(former));
       if (!isHere()) return;
-      if (late.length > 0 && core.steady.nowMs() < untilMs) {
+      if (late.length > 0 && core.steady.nowMs() < untilMs) { // B3
         await new Promise<void>((resolve) => core.ports.clock.after(STAND_IN_AFTER_MS, resolve));
         continue;
       }
@@ -142,7 +142,7 @@ export class Retake {
   async #install({ replica, answers }: Former): Promise<void> {
     const core = this.#core;
     for (const [owner, part] of answers) {
-      const isOld = part.rows.some((row) => core.isCollectable(row) && core.mayHaveBeenLost(row));
+      const isOld = part.rows.some((row) => core.isCollectable(row) && core.mayHaveBeenLost(row)); // B4
       if (part.outcome === "too_large" || isOld) this.#miss(replica, { owner, too: isOld ? "old" : "large" });
       if (part.outcome !== "rows" || isOld || !this.#isBelow(part)) continue;
       const rows = part.rows.filter((row) => !core.isCollectable(row));

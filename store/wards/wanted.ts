@@ -39,8 +39,8 @@ export function wantedOwners(
   }).slice(0, f);
   const { nearMs } = owners.settings;
   const poor = stopgaps(core, owners, kept, NEARER * nearMs);
-  if (kept.length === f && poor.size === 0) return kept;
-  const good = kept.filter((site) => !poor.has(site));
+  if (kept.length === f && poor.size === 0) return kept; // W1
+  const good = kept.filter((site) => !poor.has(site)); // W1
   try {
     const isAbove = (site: SiteId) => core.path.includes(site);
     const weighed = [(site: SiteId) => isAbove(site) || isFull(site), isFull].map((without) =>

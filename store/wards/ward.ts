@@ -64,7 +64,7 @@ export class Ward {
   /** Collects a batch; all of it at its last part, null before that or where a part is missing. */
   stage({ part, rows, more }: WardMessage): readonly Row[] | null {
     if (part === 0) this.unstage();
-    if (part !== this.#stagedParts) return null;
+    if (part !== this.#stagedParts) return null; // A1
     this.#stagedParts++;
     this.#stagedBytes += this.#growth(rows);
     this.#staged.push(...rows);
@@ -113,7 +113,7 @@ export class Ward {
     for (const row of rows) this.#put(row);
     this.config = Math.max(this.config, message.config);
     if (message.settled) this.settled = Math.max(this.settled, message.config);
-    if (message.head >= this.position) {
+    if (message.head >= this.position) { // A1
       this.position = message.head;
       this.clock = Math.max(this.clock, message.clock);
       this.down = message.down;

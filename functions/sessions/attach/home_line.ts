@@ -71,7 +71,7 @@ export class HomeLine<P> implements ChannelReader {
   }
 
   frame(bytes: Uint8Array): void {
-    if (this.#isOver) return;
+    if (this.#isOver) return; // HL1
     let frame: ToHome;
     try {
       frame = decodeToHome(bytes);
@@ -115,9 +115,9 @@ export class HomeLine<P> implements ChannelReader {
   }
 
   sendBytes(bytes: Uint8Array<ArrayBuffer>): void {
-    if (this.#isOver) return;
+    if (this.#isOver) return; // HL1
     const buffered = this.#channel.bufferedBytes?.() ?? 0;
-    if (buffered <= CHANNEL_BYTES_MAX) return this.#channel.send(bytes);
+    if (buffered <= CHANNEL_BYTES_MAX) return this.#channel.send(bytes); // HL2
     this.#channel.close(CLOSE.broken, "");
     this.broken();
   }

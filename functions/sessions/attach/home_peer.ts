@@ -229,7 +229,7 @@ export class HomePeer {
   hand(max = HANDED_MAX): readonly WaitingEvent[] {
     if (this.handed >= Math.min(this.waiting.length, max)) return NONE;
     const now = this.waiting.slice(this.handed, max);
-    this.handed += now.length;
+    this.handed += now.length; // home_side.ts HM2
     return now;
   }
 

@@ -258,7 +258,7 @@ export class HomeSide {
     const settled = logged.received - peer.received;
     const handed = peer.waiting.filter(({ event }) => event.kind === "message").length;
     const missing = outputs.filter(({ sequence }) => sequence > peer.sent);
-    if (settled < 0 || settled > handed || logged.sent - peer.sent !== missing.length) return false;
+    if (settled < 0 || settled > handed || logged.sent - peer.sent !== missing.length) return false; // HM2
     if (missing.some(({ sequence }, i) => sequence !== peer.sent + 1 + i)) return false;
     if (isNew) this.#settle(peer, "attach");
     for (let i = 0; i < settled; i++) this.#settle(peer, "message");

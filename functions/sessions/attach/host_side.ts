@@ -327,7 +327,7 @@ export class HostSide {
 
   /** HS4: whether a record is held; where it is not, the channel is lost. */
   #held(record: Uint8Array): boolean {
-    const taken = this.#options.log?.take(this.#epoch, record) ?? "invalid";
+    const taken = this.#options.log?.take(this.#epoch, record) ?? "invalid"; // host_log.ts HG2
     if (taken === "held") {
       this.#records++;
       this.#cancelTaken ??= this.#options.clock.after(limits.TAKEN_MS, () => this.#tellTaken());

@@ -20,9 +20,9 @@ export class Outrun {
   /** A peer whose key is known has seen a newer home: whether it is to be looked now. */
   told(): boolean {
     const nowMs = this.#nowMs();
-    if (nowMs < this.#nextMs) return false;
+    if (nowMs < this.#nextMs) return false; // OR1
     const isLongAgo = nowMs - this.#nextMs >= OUTRUN_MS_MAX;
-    this.#pauseMs = isLongAgo ? OUTRUN_MS : Math.min(2 * this.#pauseMs, OUTRUN_MS_MAX);
+    this.#pauseMs = isLongAgo ? OUTRUN_MS : Math.min(2 * this.#pauseMs, OUTRUN_MS_MAX); // OR1
     this.#nextMs = nowMs + this.#pauseMs;
     return true;
   }

@@ -57,7 +57,7 @@ export class PeerRoom {
     if (peers < this.#peersMax) return { detach: null };
     if (this.#leaving >= this.#leavingMax) return null; // PR2
     if (peers - this.#leaving < this.#peersMax) return { detach: null };
-    const detach = firstOf(this.#silent) ?? firstOf(this.#apart);
+    const detach = firstOf(this.#silent) ?? firstOf(this.#apart); // PR1
     return detach && { detach };
   }
 }

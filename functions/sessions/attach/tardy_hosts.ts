@@ -47,12 +47,12 @@ export class TardyHosts {
     const isNew = this.#isNew(id);
     this.#since.delete(id);
     this.#count(id);
-    if (isNew) this.#count(NEWCOMERS);
+    if (isNew) this.#count(NEWCOMERS); // TH2
   }
 
   /** For so many milliseconds it is to hold nothing; 0: it may. */
   outMs(id: string): number {
-    const untilMs = Math.max(this.#untilMs(id), this.#isNew(id) ? this.#untilMs(NEWCOMERS) : 0);
+    const untilMs = Math.max(this.#untilMs(id), this.#isNew(id) ? this.#untilMs(NEWCOMERS) : 0); // TH2
     return Math.max(0, untilMs - this.#nowMs());
   }
 

@@ -73,11 +73,11 @@ export class Answers {
           `to ${REQUEST_BYTES_MAX} bytes of UTF-8`,
       );
     }
-    if (this.#past.has(request)) return { kind: "past" };
+    if (this.#past.has(request)) return { kind: "past" }; // R1
     const kept = this.#kept.get(request);
     if (kept !== undefined) return { kind: "known", answer: this.#whenHeld(request, kept) };
     const running = this.#running?.get(request);
-    if (running !== undefined) return { kind: "known", answer: running.promise };
+    if (running !== undefined) return { kind: "known", answer: running.promise }; // R1
     if (!isBegun) this.#room.checkFor(`run the request ${request}`);
     (this.#running ??= new Map()).set(request, quiet());
     return { kind: "new" };

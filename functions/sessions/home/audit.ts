@@ -80,10 +80,10 @@ export class Audit {
     const { keepers, site, count } = this.#ports, disk = this.#ports.disk();
     const row = await this.#row(name);
     if (row === null || this.#isAtHome(name)) return null;
-    const isOwner = row.owners.some((owner) => owner.site === site && owner.disk === disk);
+    const isOwner = row.owners.some((owner) => owner.site === site && owner.disk === disk); // A1
     if (isOwner && !row.ended) return row.movesTo === "" ? row.site : row.movesTo;
     count("audited_away");
-    await keepers.forgetFormer(name, row.ended ? row.epoch + 1 : row.epoch).catch(this.#failed);
+    await keepers.forgetFormer(name, row.ended ? row.epoch + 1 : row.epoch).catch(this.#failed); // A1
     return null;
   }
 

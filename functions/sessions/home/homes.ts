@@ -119,7 +119,7 @@ export class Homes {
       // AB3 (arbitration.ts)
       witness: () => arbitration === null ? this.#keepers.recollection.position : arbitration.position,
       heard: (from, position) => {
-        this.#keepers.recollection.hear(position);
+        this.#keepers.recollection.hear(position); // certainty.ts AW1
         arbitration?.heard(from, position);
       },
       handle: (from, ask) => this.#handle(from, ask),

@@ -333,7 +333,7 @@ export class OpenHome implements Home, HomeListener {
     const outcome = await yieldTo(arbiter, { name, epoch, to: site });
     if (live.overBy !== null) throw live.overBy;
     if (outcome === "granted") {
-      live.supersede(`${site} takes it over`, site); // M2
+      live.supersede(`${site} takes it over`, site); // move.ts M2
       return this.#ports.invite(site, name);
     }
     live.dismissed(site);

@@ -50,7 +50,7 @@ export class SureArbiter {
       const unlisten = [onChange(changed.resolve), certainty.onChange(changed.resolve)];
       const answer = await this.#arbiter.handle(from, ask);
       const leftMs = beganMs + heldMsOf(answer) - nowMs();
-      const isHeld = isUnfound(answer) && leftMs > 0 && !this.#closed;
+      const isHeld = isUnfound(answer) && leftMs > 0 && !this.#closed; // SU1
       if (isHeld) {
         if (answer.kind === "unsettled") {
           void this.#ports.settle(answer.name).then((sites) => {

@@ -72,7 +72,7 @@ async function send(
   const { at, state } = base;
   for (let first = kept.count;;) {
     const parts = first < state.count ? await ports.parts(at, first) : [];
-    if (parts === null) return "again";
+    if (parts === null) return "again"; // BT1
     const isLast = first + parts.length >= state.count;
     const reply = await ports.ask(isLast ? last(parts) : { kind: "upload", at, first, parts });
     if (reply === null) return "over";

@@ -107,7 +107,7 @@ export class GroupCommit {
 
   #wake(): void {
     this.#isWanted = true;
-    if (this.#writing || this.#failure !== null) return;
+    if (this.#writing || this.#failure !== null) return; // G2
     this.#writing = true;
     void this.#write();
   }

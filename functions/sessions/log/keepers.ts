@@ -219,7 +219,7 @@ export class Keepers {
     const after = this.log(ask.name);
     this.#bytes += (after?.bytes ?? 0) - before;
     if (after !== undefined) after.writtenMs = this.#ports.nowMs();
-    await this.#ports.disk.durable();
+    await this.#ports.disk.durable(); // K2
     return reply ?? await this.#read(from, ask);
   }
 
@@ -318,7 +318,7 @@ export class Keepers {
     const appended: LogPiece[] = [];
     for (const piece of pieces) {
       if (piece.first + piece.count - 1 <= log.last) continue; // K3
-      if (piece.first !== log.last + 1) return refused("gap", log);
+      if (piece.first !== log.last + 1) return refused("gap", log); // kept_log.ts L1
       const grown = log.bytes - before + piece.bytes.length;
       if (log.pieceBytes + piece.bytes.length > LOG_BYTES_MAX || !this.#hasRoom(grown, false)) {
         return refused("full", log);

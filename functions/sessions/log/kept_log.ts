@@ -123,7 +123,7 @@ export class KeptLog {
 
   /** The number of the next part. */
   get nextPart(): number {
-    return this.parts.first + this.parts.marks.length + (this.#upload?.marks.length ?? 0);
+    return this.parts.first + this.parts.marks.length + (this.#upload?.marks.length ?? 0); // L3
   }
 
   /** Begins to take parts for a base, or takes none (SP2). */

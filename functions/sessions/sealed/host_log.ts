@@ -95,7 +95,7 @@ export class HostLog {
       bytes: this.#bytes,
       records: this.#records.length,
     };
-    if (before.bytes + record.length > HOST_LOG_BYTES_MAX || before.records >= HOST_RECORDS_MAX) {
+    if (before.bytes + record.length > HOST_LOG_BYTES_MAX || before.records >= HOST_RECORDS_MAX) { // HG4
       return "invalid";
     }
     this.#promised = epoch;

@@ -104,7 +104,7 @@ export class SealedSeries {
   /** @param associated a tag, and the clear bytes that the record begins with. */
   #seal(associated: Uint8Array): Uint8Array<ArrayBuffer> {
     const cipher = createCipheriv("aes-128-gcm", this.#key, this.#nonce, { authTagLength: TAG_BYTES });
-    cipher.setAAD(associated);
+    cipher.setAAD(associated); // SE2
     const sealed = cipher.update(this.#plain.view());
     cipher.final();
     const tag = cipher.getAuthTag(), clear = associated.length - TAG_BYTES;
@@ -112,8 +112,8 @@ export class SealedSeries {
     for (let at = 0; at < clear; at++) record[at] = associated[TAG_BYTES + at] ?? 0;
     record.set(sealed, clear);
     record.set(tag, clear + sealed.length);
-    this.#pieces.set(tag);
-    countUp(this.#nonce);
+    this.#pieces.set(tag); // SE2
+    countUp(this.#nonce); // SE1
     return record;
   }
 }

@@ -84,8 +84,9 @@ export function encodeCheckpoint(program: Program, parts: Kept & Partial<Checkpo
   writer.list([...program.peers.values()], ({ peer, sent, received, isClosed }) => {
     writer.byte(PEERS.indexOf(peer.kind)).text(peer.id).uint(sent).uint(received).flag(isClosed);
   });
+  // CP3
   writer.list(outputs, ({ to, sequence, bytes }) => void writer.text(to).uint(sequence).bytes(bytes));
-  writer.list(effects, (effect) => {
+  writer.list(effects, (effect) => { // CP3
     writer.uint(effect.effect).uint(effect.clock).uint(effect.replica).uint(effect.atMs);
     writer.list(effect.mutations, (mutation) => writeMutation(writer, mutation as never));
   });

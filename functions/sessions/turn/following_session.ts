@@ -55,7 +55,7 @@ export class FollowingSession implements Runnable {
     } catch (error) {
       const { code, message, detail } = parkedError(error);
       this.close();
-      this.#host.sink.parked(this.channel, { code, message, detail });
+      this.#host.sink.parked(this.channel, { code, message, detail }); // FO2
     }
   }
 

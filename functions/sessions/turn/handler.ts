@@ -112,7 +112,7 @@ function begunRequest(object: SessionObject, bytes: Uint8Array, handler: Handler
   const { method, args } = call;
   handler.name = method;
   const own = methodOf(object, method);
-  if (own === undefined) {
+  if (own === undefined) { // HD1
     const answer = errorAnswer("not_available", `this stateful session has no method ${method}`);
     return running.ended(handler, answer);
   }

@@ -36,6 +36,7 @@ export class LiveSource implements TurnSource {
   }
 
   storeClock(last: number): number {
+    // event.ts EV3
     return Math.max(
       last + 1,
       this.#seen,

@@ -209,7 +209,7 @@ export class LoggedProgram {
     const end = this.#host.run(program, input, source);
     this.#turnsMs += this.#host.nowMs() - begunMs;
     if (program.handler === null && program.failure === null) this.#checkState(input);
-    if (program.failure !== null) return false;
+    if (program.failure !== null) return false; // LP2
     this.#log.turn(input, end, beforeMs);
     return true;
   }
@@ -317,11 +317,11 @@ export class LoggedProgram {
     kept: { readonly outputs: readonly Output[]; readonly effects: readonly Effect[] },
   ): Checkpoint {
     this.#turnsMs = 0;
-    if (this.#state !== null) this.#segments.add(this.#state.checkpoint());
+    if (this.#state !== null) this.#segments.add(this.#state.checkpoint()); // LP1
     const isWhole = this.#has === null || this.#segments.isWasteful;
     if (isWhole && this.#segments.length > 1) this.#segments = this.#segments.merged();
     const on = isWhole ? null : this.#has?.at ?? null;
-    const state = this.#segments.all.slice(isWhole ? 0 : this.#has?.segments);
+    const state = this.#segments.all.slice(isWhole ? 0 : this.#has?.segments); // LP1
     const bytes = encodeCheckpoint(this.#program, { ...kept, shape: shapeOf(this.#program.object) });
     this.#log.checkpoint(checkpointDigest(bytes, state));
     this.#log.point();

@@ -52,12 +52,12 @@ export function loadProgramState(
   const { object } = program;
   if (object === null) return null;
   const shape = shapeOf(object), { segments } = written;
-  if (written.shape > shape) throw newer(written, shape);
+  if (written.shape > shape) throw newer(written, shape); // MG3
   if (written.code !== code && written.shape < shape && typeof object.migrate === "function") {
     return { state: migrated(host, program, object, written), isMigrated: true };
   }
   const state = new SessionState(object);
-  if (written.code === code) state.load(...segments);
+  if (written.code === code) state.load(...segments); // MG1
   else loadByName(state, written, shape);
   return { state, isMigrated: false };
 }

@@ -101,7 +101,7 @@ export class Peers {
         );
       }
       this.#givenBytes += bytes.length;
-      this.#ports.give(id, ++state.sent, bytes);
+      this.#ports.give(id, ++state.sent, bytes); // PE1
       return true;
     };
     return Object.freeze({
@@ -122,7 +122,7 @@ export class Peers {
 /** Who is attached, without what is made and has not left: that comes with the commit of the handler that made it. */
 export function openedPeers(peers: Iterable<PeerState>, made: readonly Output[]): OpenedPeer[] {
   return [...peers].map(({ peer, sent, received, isClosed }) => {
-    const unsent = made.filter(({ to }) => to === peer.id);
+    const unsent = made.filter(({ to }) => to === peer.id); // PE1
     const isClosing = unsent.some(({ bytes }) => bytes[0] === FORM.close);
     return { ...peer, sent: sent - unsent.length, received, isClosed: isClosed && !isClosing };
   });

@@ -172,7 +172,7 @@ export class Rerun {
     const reaches = entries.some((entry, i) =>
       entry.kind === "turn" && entry.input.kind === "rejected" && entry.input.voids > i
     );
-    if (reaches && this.#count > 0) return false;
+    if (reaches && this.#count > 0) return false; // RC4
     const [first] = entries;
     if (first?.kind === "checkpoint" && this.#count > 0) this.#checkpointed();
     const before = this.#bytes;

@@ -110,7 +110,7 @@ function agreeing(host: RunHost, open: OpenSession): {
       differs = parkedError(error);
     }
     const { point, program } = rerun.recovered;
-    if (differs === null && point.bytes === entries.length) {
+    if (differs === null && point.bytes === entries.length) { // SV1
       return { entries, through: point.sequence, why };
     }
     why ??= differs?.message ?? `${program.handler?.name ?? "a handler"} is not over`;

@@ -37,7 +37,7 @@ export class ChainedCaller implements SessionCaller {
     const self = chainName(program.className, program.id);
     const chain = [...program.handler?.chain ?? [], self];
     const name = chainName(target.class, target.id);
-    if (chain.includes(name) || chain.length > CHAIN_MAX) {
+    if (chain.includes(name) || chain.length > CHAIN_MAX) { // SC1
       return Promise.resolve({
         kind: "error",
         code: "cycle",

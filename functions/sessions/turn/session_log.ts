@@ -90,7 +90,7 @@ export class SessionLog {
 
   /** SL2. */
   cut(): number {
-    const to = this.#given.sequence > this.#point.sequence ? this.#given : this.#point;
+    const to = this.#given.sequence > this.#point.sequence ? this.#given : this.#point; // SL1
     this.#end = to;
     return to.sequence - this.#point.sequence;
   }

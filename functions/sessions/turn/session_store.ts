@@ -96,7 +96,7 @@ export class ProgramStore implements StoreClient {
   }
 
   async commit(checks: readonly Check[], mutations: readonly Mutation[]): Promise<CommitResult> {
-    if (checks.length > 0) {
+    if (checks.length > 0) { // SS2
       return await this.#call("commit", encodeStoreCommit(checks, mutations), decodeCommitResult, true);
     }
     const written = this.#written;

@@ -228,11 +228,11 @@ export class StatefulSession implements Runnable, WaitingSession {
     if (!this.#isStarted) return this.#start();
     const stop = this.#isStopped ? this.#inbox.take() : undefined;
     if (stop !== undefined) return this.#handle(stop);
-    const delivery = this.#deliveries.shift();
+    const delivery = this.#deliveries.shift(); // event.ts EV1
     if (delivery !== undefined) return this.#deliver(delivery);
-    if (this.program.handler !== null) return;
+    if (this.program.handler !== null) return; // ST1
     if (this.#retry !== null) return this.#tryAgain();
-    if (this.#wantsCheckpoint && this.program.isQuiescent) return this.#commitPoint();
+    if (this.#wantsCheckpoint && this.program.isQuiescent) return this.#commitPoint(); // checkpoint.ts CP1
     const event = this.#isHeld ? undefined : this.#inbox.take();
     if (event !== undefined) this.#handle(event);
   }
@@ -270,12 +270,12 @@ export class StatefulSession implements Runnable, WaitingSession {
   /** Runs a turn and records it; what came of it leaves where it may. */
   #turn(input: TurnInput, storeClock: number): void {
     const { program } = this;
-    if (!this.#logged.record(input, storeClock)) return this.#threw(input, program.failure?.error);
+    if (!this.#logged.record(input, storeClock)) return this.#threw(input, program.failure?.error); // ST4
     this.#collect();
-    if (program.handler === null) return this.#commitPoint();
+    if (program.handler === null) return this.#commitPoint(); // ST2
     if (this.#outbox.hasIntents) this.#give(false);
     if (this.#logged.log.lengthBytes > LOG_BYTES_MAX) return this.#parkFull();
-    if (program.calls.size === 0 && program.locals.size === 0) {
+    if (program.calls.size === 0 && program.locals.size === 0) { // ST5
       this.#park(waitsUnrecorded(program, this.#logged.acts()));
     }
   }
@@ -308,13 +308,13 @@ export class StatefulSession implements Runnable, WaitingSession {
 
   #commitPoint(): void {
     const { program } = this;
-    if (this.#handling !== null) this.#through = this.#handling.number;
+    if (this.#handling !== null) this.#through = this.#handling.number; // event.ts EV2
     this.#handling = null;
     if (this.#held.length > 0) this.#held = [];
     this.#logged.log.point();
     this.#outbox.keep();
     const isDue = this.#wantsCheckpoint || this.#logged.isCheckpointDue;
-    if (!isDue || !this.#isAtRest || program.isEnded) this.#give(true);
+    if (!isDue || !this.#isAtRest || program.isEnded) this.#give(true); // checkpoint.ts CP1
     else if (this.#logged.isLarge && this.#logged.log.hasMore) this.#checkpointLater();
     else this.#takeCheckpoint();
     if (program.isEnded) this.close();

@@ -51,14 +51,15 @@ export function checkpointHead(bytes: Uint8Array): CheckpointHead {
 export function withoutLog(bytes: Uint8Array): Uint8Array {
   const program = blank();
   const parts = decodeCheckpoint(bytes, program);
-  program.nextCall += JUMP;
+  program.nextCall += JUMP; // TB1
   program.nextLocal += JUMP;
   program.nextEffect += JUMP;
-  program.math.position += JUMP;
+  program.math.position += JUMP; // TB1
   const peers = new Set<string>();
   for (const state of [...program.peers.values()]) {
     peers.add(state.peer.id);
-    program.peers.restore({ ...state, sent: state.sent + JUMP, received: state.received + JUMP });
+    program.peers.restore({ ...state, sent: state.sent + JUMP, received: state.received + JUMP }); // TB1
   }
+  // TB2
   return encodeCheckpoint(program, { ...parts, outputs: parts.outputs.filter(({ to }) => !peers.has(to)) });
 }

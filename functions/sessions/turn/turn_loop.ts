@@ -294,7 +294,7 @@ export class TurnLoop implements SessionIsolate {
     } catch (error) {
       session.broke(error);
     }
-    if (session.hasWork) this.wake(session);
+    if (session.hasWork) this.wake(session); // TL3
   }
 
   /** What is left to follow, and the first turn of the new epoch, are one step: who promotes it waits for that. */

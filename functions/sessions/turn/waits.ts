@@ -54,7 +54,7 @@ export class Waits {
   compute(call: number, start: () => Promise<Uint8Array>): void {
     const session = this.#session, { program } = session;
     const came = (input: WaitOutcome) => {
-      if (session.program === program) session.came(input);
+      if (session.program === program) session.came(input); // W1
     };
     start().then(
       (bytes) => came({ kind: "result", call, bytes }),
