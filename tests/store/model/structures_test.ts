@@ -6,6 +6,7 @@ import { Least } from "../../../store/model/least.ts";
 import { Child } from "../../../store/core/child.ts";
 import { DIRTY_KEYS_MAX, PENDING_ENTRY_BYTES } from "../../../store/model/limits.ts";
 import { Pending } from "../../../store/rows/pending.ts";
+import { StaleRanges } from "../../../store/rows/stale.ts";
 import { pointRange, type Range, WHOLE } from "../../../store/model/range.ts";
 import type { Position } from "../../../store/model/row.ts";
 import { Steps } from "../../../store/model/steps.ts";
@@ -13,9 +14,10 @@ import { Subscriptions } from "../../../store/rows/subscriptions.ts";
 
 const LETTERS = "abcdefghij";
 const letter = fc.integer({ min: 0, max: LETTERS.length - 1 });
-const range = fc.tuple(letter, letter).map(([x, y]): Range => ({
+/** Some end where others begin, some between two letters. */
+const range = fc.tuple(letter, letter, fc.boolean()).map(([x, y, isBetween]): Range => ({
   start: LETTERS[Math.min(x, y)] as Key,
-  end: (LETTERS[Math.max(x, y)] + "\x7f") as Key,
+  end: (isBetween ? LETTERS[Math.max(x, y)] + "\x7f" : LETTERS[Math.max(x, y) + 1] ?? "k") as Key,
 }));
 const inside = (r: Range, key: string) => key >= r.start && key < r.end;
 
@@ -40,6 +42,32 @@ Deno.test("coverage: agrees with a set of keys, through overlaps, removals and i
     }
     const all = coverage.all();
     all.slice(1).forEach((r, i) => assert.ok((all[i]?.end ?? "") <= r.start, "ranges are disjoint"));
+  }));
+});
+
+Deno.test("stale ranges: agree with a set of keys, through overlaps, removals and their own records (T3)", () => {
+  const step = fc.record({ add: fc.boolean(), range });
+  fc.assert(fc.property(fc.array(step, { maxLength: 30 }), (steps) => {
+    const records = new Map<string, Uint8Array>();
+    const note = (name: string, value: Uint8Array | null) =>
+      void (value ? records.set(name, value) : records.delete(name));
+    const stale = new StaleRanges(note);
+    const model = new Set<string>();
+    for (const { add, range } of steps) {
+      if (add) stale.add(range);
+      else stale.remove(range);
+      for (const key of LETTERS) if (inside(range, key)) add ? model.add(key) : model.delete(key);
+    }
+    const restored = new StaleRanges(note);
+    for (const [name, value] of [...records]) assert.equal(restored.restore(name, value), true);
+    for (const key of LETTERS) {
+      assert.equal(stale.touches(pointRange(key as Key)), model.has(key));
+      assert.equal(restored.touches(pointRange(key as Key)), model.has(key));
+    }
+    assert.deepEqual(restored.within(WHOLE), stale.within(WHOLE));
+    stale.within(WHOLE).forEach(({ start }, i, all) =>
+      assert.ok(i === 0 || (all[i - 1]?.end ?? "") <= start, "ranges are disjoint")
+    );
   }));
 });
 
@@ -202,6 +230,71 @@ Deno.test("pending: a key that is written again and again leaves no trail, and b
   assert.deepEqual([...pending.after(0, 0)].map((e) => e.position), [100_000]);
   pending.settle(100_000);
   assert.equal(pending.bytes, 0);
+});
+
+Deno.test("pending: agrees with a list of all that was ever added, also when what is over is forgotten (N1, N2, N3)", () => {
+  const step = fc.oneof(
+    {
+      weight: 8,
+      arbitrary: fc.record({ op: fc.constant("add"), key: fc.nat(40), known: fc.nat(3), clock: fc.nat(99) }),
+    },
+    {
+      weight: 2,
+      arbitrary: fc.record({
+        op: fc.constant("remove"),
+        key: fc.nat(40),
+        known: fc.nat(3),
+        clock: fc.nat(99),
+      }),
+    },
+    {
+      weight: 1,
+      arbitrary: fc.record({
+        op: fc.constant("settle"),
+        key: fc.nat(40),
+        known: fc.nat(3),
+        clock: fc.nat(99),
+      }),
+    },
+  );
+  // As many entries as it takes to forget some: of one run of steps, again and again.
+  fc.assert(
+    fc.property(fc.array(step, { minLength: 1, maxLength: 40 }), (steps) => {
+      const pending = new Pending();
+      const model = new Map<Key, { position: number; known: number; clock: number }>();
+      let position = 0;
+      for (let round = 0; round < 100; round++) {
+        for (const { op, key: n, known, clock } of steps) {
+          const key = `${n}` as Key;
+          if (op === "add") {
+            pending.add({ key, position: ++position, known, clock, value: null });
+            model.delete(key);
+            model.set(key, { position, known, clock });
+          } else if (op === "remove") {
+            pending.remove(key);
+            model.delete(key);
+          } else {
+            const upTo = position - n;
+            pending.settle(upTo);
+            for (const [each, entry] of model) if (entry.position <= upTo) model.delete(each);
+          }
+        }
+        assert.equal(pending.size, model.size);
+        assert.ok(pending.remembered >= model.size && pending.remembered <= 2 * 41 + 2_048, "it is bounded");
+        assert.ok(pending.least <= Math.min(Infinity, ...[...model.values()].map(({ clock }) => clock)));
+      }
+      for (const after of [0, position - 20]) {
+        const expected = [...model].filter(([, entry]) => entry.position > after && entry.known >= 1);
+        assert.deepEqual(
+          [...pending.after(after, 1)].map((entry) => [entry.key, entry.position]),
+          expected.map(([key, entry]) => [key, entry.position]),
+        );
+      }
+      pending.findLeast();
+      assert.equal(pending.least, Math.min(Infinity, ...[...model.values()].map(({ clock }) => clock)));
+    }),
+    { numRuns: 60 },
+  );
 });
 
 Deno.test("a child that takes nothing is remembered by a bounded number of keys, and then by the journal", () => {
