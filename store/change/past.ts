@@ -45,23 +45,24 @@ export class Past {
 
   async #take(site: SiteId, numbers: readonly ReplicaNumber[]): Promise<void> {
     const core = this.#core, { rows, topology } = core;
-    const [row] = await rows.lookup([pastKey(site)]);
-    const groups = (decodeJson(row?.value ?? null) ?? []) as PastGroup[];
-    const taken = numbers.reduce((past, number) => withPast(past, number, core), groups);
-    rows.apply(row, core.own(pastKey(site), encodeJson(taken)));
-    for (const number of numbers) {
+    const keys = numbers.flatMap((number) => {
       const owners = [...topology.wards.recovered(number).keys()];
-      const found = await rows.lookup([
+      return [
         replicaKey(number),
         endedKey(number),
         wardsKey(number),
         ...owners.map((owner) => recoveredKey(number, owner)),
-      ]);
-      for (const old of found) {
-        if (old !== undefined && old.value !== null) rows.apply(old, core.own(old.key, null));
-      }
-      core.count("past");
+      ];
+    });
+    const [row, ...found] = await rows.lookup([pastKey(site), ...keys]);
+    const groups = (decodeJson(row?.value ?? null) ?? []) as PastGroup[];
+    const taken = numbers.reduce((past, number) => withPast(past, number, core), groups);
+    // Z2: nothing is waited for from here on.
+    rows.apply(row, core.own(pastKey(site), encodeJson(taken)));
+    for (const old of found) {
+      if (old !== undefined && old.value !== null) rows.apply(old, core.own(old.key, null));
     }
+    core.count("past", numbers.length);
   }
 }
 

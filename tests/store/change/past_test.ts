@@ -1,5 +1,5 @@
 /** What is kept of incarnations that are over: one row for a site, not several for each (store/change/past.ts). */
-import { ok, rejects, strictEqual } from "node:assert/strict";
+import { deepStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
 import { COLLECTIONS_PER_HORIZON, HORIZON_MS } from "../../../store/model/limits.ts";
 import { packKey } from "../../../store/model/key.ts";
 import { prefixRange } from "../../../store/model/range.ts";
@@ -120,4 +120,42 @@ Deno.test("an incarnation keeps its rows until each owner has said what it had o
   await collect(scene);
   strictEqual(await endsAt(scene), 0);
   strictEqual(await scene.read(await scene.attach("root", session.token(false)), 1), 2);
+});
+
+Deno.test("what is kept together, and the rows that it stands for are deleted, in one commit (Z2)", async () => {
+  const scene = new Scene(treeOf(1));
+  await scene.start();
+  for (let time = 0; time < 3; time++) await startBlank(scene, "edge");
+  // Its memory is empty: what it looks up it waits for, and other commits may be made meanwhile.
+  scene.site("root").crash();
+  await scene.site("root").start();
+  await scene.until(() => scene.process("root").ready);
+  const { storage } = scene.process("root"), past = prefixRange(packKey(["s", "past"]));
+  const ended = prefixRange(packKey(["s", "ended"]));
+  const commit = storage.commit.bind(storage), getMany = storage.getMany.bind(storage);
+  storage.getMany = async (keys) => {
+    await new Promise<void>((resolve) => scene.world.after(20, resolve));
+    return await getMany(keys);
+  };
+  const steps: { readonly taken: number; readonly deleted: number }[] = [];
+  storage.commit = (step) => {
+    const isIn = ({ start, end }: typeof past) => step.rows.filter(({ key }) => key >= start && key < end);
+    const taken = isIn(past).length, deleted = isIn(ended).filter(({ value }) => value === null).length;
+    if (taken + deleted > 0) steps.push({ taken, deleted });
+    return commit(step);
+  };
+  const session = await scene.attach("root");
+  const writing = { isOver: false };
+  const written = (async () => {
+    for (let i = 0; !writing.isOver; i++) {
+      await scene.write(session, 0, i);
+      await scene.pass(1);
+    }
+  })();
+  await scene.pass(10);
+  scene.nap(COLLECT_MS);
+  await scene.pass(5_000);
+  writing.isOver = true;
+  await written;
+  deepStrictEqual(steps, [{ taken: 1, deleted: 3 }]);
 });
