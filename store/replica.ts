@@ -98,10 +98,10 @@ export class SiteReplica implements Replica {
     this.#inboxes = new Inboxes({ isClosed: () => core.closed, fail: (error) => this.#fail(error) });
     const { parent } = core.config;
     this.#uplink = parent === null ? null : new Uplink(core, parent, () => this.#downlinks.again());
-    this.#numbers = new Numbers(core, {
-      above: this.#uplink === null ? null : (claim) => (this.#uplink as Uplink).number(claim),
-      durable: (position) => this.#durability.onDisk(position),
-    });
+    this.#numbers = new Numbers(
+      core,
+      this.#uplink === null ? null : (claim) => (this.#uplink as Uplink).number(claim),
+    );
     this.#downlinks = new Downlinks(core, {
       number: (claim) => this.#numbers.give(claim),
       durable: () => this.#durability.onDisk(core.rows.head),

@@ -1,7 +1,8 @@
 /**
  * Replica numbers: the root counts them, and writes down whom it gave each.
  *
- * N1  What is written of a number is on disk at the root before anybody hears the number.
+ * N1  What is written of a number is on disk at the root before anybody hears the number: it goes down behind the feed
+ *     (N2), and a child of the root's is welcomed when its enrolment is on disk (enrolment.ts N1).
  * N2  A number goes down behind the feed that tells of it (downlinks.ts), from each site on the way only when what
  *     came before it there has been committed: so nobody hears of one before all that were given earlier
  *     (enrolment.ts N2). One that is not known of is never ended, and no other parent takes its site.
@@ -11,28 +12,23 @@
  */
 import type { Core } from "../core/core.ts";
 import type { Claim } from "../wire/message.ts";
-import { type Position, REPLICA_NUMBER_MAX, type ReplicaNumber } from "../model/row.ts";
+import { REPLICA_NUMBER_MAX, type ReplicaNumber } from "../model/row.ts";
 import { encodeJson, replicaKey } from "../members/topology.ts";
 
 /** Names the record of the next number on the root's disk. */
 const RECORD = "numbers";
 
-interface Host {
-  /** A number from above; null at the root. */
-  readonly above: ((claim: Claim) => Promise<ReplicaNumber>) | null;
-  durable(position: Position): Promise<void>;
-}
-
 /** Where one site gets numbers for those below it. */
 export class Numbers {
   readonly #core: Core;
-  readonly #host: Host;
+  readonly #above: ((claim: Claim) => Promise<ReplicaNumber>) | null;
   /** The root itself is 1. */
   #next: ReplicaNumber = 2;
 
-  constructor(core: Core, host: Host) {
+  /** @param above a number from above; null at the root. */
+  constructor(core: Core, above: ((claim: Claim) => Promise<ReplicaNumber>) | null) {
     this.#core = core;
-    this.#host = host;
+    this.#above = above;
   }
 
   /** Goes on from what was found on disk. */
@@ -42,7 +38,7 @@ export class Numbers {
 
   /** A fresh number. */
   async give(claim: Claim): Promise<ReplicaNumber> {
-    if (this.#host.above !== null) return await this.#host.above(claim);
+    if (this.#above !== null) return await this.#above(claim);
     if (this.#next > REPLICA_NUMBER_MAX) { // N3
       this.#core.ports.note("numbers_exhausted", { child: claim.site, most: REPLICA_NUMBER_MAX });
       return await new Promise(() => {});
@@ -52,13 +48,11 @@ export class Numbers {
       this.#core.refused("number_unknown", claim.site, { number: claim.from });
       return await new Promise(() => {});
     }
-    const { number, position } = await rows.lock.run(() => {
+    return await rows.lock.run(() => {
       const number = this.#next++;
       rows.record(RECORD, encodeJson(this.#next));
       rows.put(this.#core.own(replicaKey(number), encodeJson(claim)));
-      return Promise.resolve({ number, position: rows.head });
+      return Promise.resolve(number);
     });
-    await this.#host.durable(position); // N1
-    return number;
   }
 }

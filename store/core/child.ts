@@ -153,7 +153,7 @@ export class Child {
 
   /** Numbers that may go behind a feed up to this position. */
   takeNumbers(head: Position): NumberMessage[] {
-    const due = this.numbers.filter(({ behind }) => behind <= head);
+    const due = this.numbers.filter(({ behind }) => behind <= head); // numbers.ts N1, N2
     this.numbers = this.numbers.filter(({ behind }) => behind > head);
     return due.map(({ message }) => message);
   }

@@ -359,8 +359,7 @@ export class Downlinks {
 
   async #number(child: Child, id: number, claim: Claim): Promise<void> {
     const { connection } = child;
-    // None comes where the disk failed, which has ended this replica by then.
-    const replica = await this.#host.number(claim).catch(() => 0);
+    const replica = await this.#host.number(claim);
     if (replica === 0) return;
     // What came before it is applied by then, and goes down no later (numbers.ts N2).
     const behind = await this.#core.rows.lock.run(() => Promise.resolve(this.#core.rows.head));

@@ -25,8 +25,7 @@ async function movedTo(parent: "other" | "far", afterMs: number): Promise<void> 
   scene.network.heal();
   void scene.site("core").start();
   await scene.pass(afterMs);
-  scene.site("one").move(parent, []);
-  await scene.until(() => scene.process("one").replica.status().parent?.connected === true);
+  await scene.move("one", parent);
   await scene.until(() => scene.site("core").process?.ready === true);
   const reader = await scene.attach(parent);
   strictEqual(await scene.read(reader, 0), 1, `moved to ${parent} after ${afterMs} ms`);

@@ -29,7 +29,7 @@ function rootCore(notes: unknown[]): Core {
 
 Deno.test("numbers: the last one is given, and then none, which the log says", async () => {
   const notes: unknown[] = [], core = rootCore(notes);
-  const numbers = new Numbers(core, { above: null, durable: () => Promise.resolve() });
+  const numbers = new Numbers(core, null);
   numbers.restore(REPLICA_NUMBER_MAX);
   const claim = (site: string) => ({ site, path: ["root", site], parent: 1, from: 0 });
   assert.equal(await numbers.give(claim("a")), REPLICA_NUMBER_MAX);
@@ -43,7 +43,7 @@ Deno.test("numbers: the last one is given, and then none, which the log says", a
 
 Deno.test("numbers: none is given to a site that comes with one which was never given (N4)", async () => {
   const notes: unknown[] = [], core = rootCore(notes);
-  const numbers = new Numbers(core, { above: null, durable: () => Promise.resolve() });
+  const numbers = new Numbers(core, null);
   const claim = (from: number) => ({ site: "a", path: ["root", "a"], parent: 1, from });
   assert.equal(await numbers.give(claim(0)), 2);
   assert.equal(await numbers.give(claim(2)), 3);
