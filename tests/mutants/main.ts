@@ -15,7 +15,7 @@ const USAGE =
 rules [FILE…]     rules, with how many places of code, asserts and tests cite each
 survey            finds what each test and each seed of the simulators passes; takes some minutes
   --one-in N      of each simulator's seeds one in N
-  --tests PATH,…  only test files that begin with one of these
+  --tests PATH,…  only test files that begin with one of these; what else the last survey says stays
 list [FILE…]      mutants
 run [FILE…]       tries those that have no result that counts; what is ended is gone on with by the same command
   --minutes N     at most so long

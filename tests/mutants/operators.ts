@@ -380,7 +380,32 @@ function areSwappable(first: ts.Statement, second: ts.Statement): boolean {
   }
   if (!ts.isExpressionStatement(first) || !ts.isExpressionStatement(second)) return false;
   if (isSuperCall(first.expression) || ts.isStringLiteral(first.expression)) return false;
-  return (calls(first) || calls(second)) && first.getText() !== second.getText();
+  const targets = [plainTarget(first), plainTarget(second)];
+  const isApart = ([a, b]: typeof targets) =>
+    a !== null && b !== null && !second.getText().includes(a ?? "") && !first.getText().includes(b ?? "");
+  return (calls(first) || calls(second)) && first.getText() !== second.getText() && !isApart(targets);
+}
+
+const COLLECTS: ReadonlySet<string> = new Set(["push", "set", "add", "delete", "clear"]);
+
+/**
+ * What a statement changes, where it calls nothing but that change: of two which change different things, of which neither
+ * looks at the other's, it does not matter which is first. null: it may do anything.
+ */
+function plainTarget({ expression }: ts.ExpressionStatement): string | null {
+  const isPlain = (node: ts.Node) =>
+    !hasWithin(
+      node,
+      (each) => ts.isCallExpression(each) || ts.isNewExpression(each) || ts.isAwaitExpression(each),
+    );
+  if (ts.isBinaryExpression(expression) && isAssignment(expression)) {
+    const { left, right } = expression;
+    return isPlain(left) && isPlain(right) ? left.getText() : null;
+  }
+  if (!ts.isCallExpression(expression) || !ts.isPropertyAccessExpression(expression.expression)) return null;
+  const { name, expression: receiver } = expression.expression;
+  const isChange = COLLECTS.has(name.text) && isPlain(receiver) && expression.arguments.every(isPlain);
+  return isChange ? receiver.getText() : null;
 }
 
 function hasWithin(node: ts.Node, is: (each: ts.Node) => boolean): boolean {

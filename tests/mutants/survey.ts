@@ -30,14 +30,14 @@ export interface Trial {
 export interface Surveyed extends Trial {
   /** Of the processor. */
   readonly costMs: number;
-  /** By file a set of bits, one for each probe, in Base64. */
+  /** By file, with its digest as it was seen (`passesKey`): a set of bits, one for each probe, in Base64. */
   readonly passes: Readonly<Record<string, string>>;
 }
 
 /** What is kept of a survey. */
 export interface Kept {
-  /** Digests of the texts of files, without comments. */
-  readonly files: Readonly<Record<string, string>>;
+  /** Test files that were looked at: digests of their texts, without comments. */
+  readonly suites: Readonly<Record<string, string>>;
   readonly trials: readonly Surveyed[];
   /** SU1, with what they found. */
   readonly wrong: readonly (Trial & { readonly says: string })[];
@@ -47,7 +47,7 @@ export interface Kept {
 export interface SurveyPart {
   /** Of each simulator one trial in so many. */
   readonly oneIn: number;
-  /** Test files begin with one of these; none: all. */
+  /** Only test files that begin with one of these are looked at, and of all else it stays what it was; none: all. */
   readonly tests: readonly string[];
 }
 
@@ -63,27 +63,37 @@ const CHUNK = 40;
 /** Test files whose tests one process runs. */
 const FILES = 8;
 
-/** Runs all trials. */
+/** Runs all trials, or some. @param before what is kept of the last survey. */
 export async function survey(
   scope: Scope,
   scratch: Scratch,
   part: SurveyPart,
+  before: Kept | null,
   say: (text: string) => void,
 ): Promise<Kept> {
-  const files: Record<string, string> = {};
+  const files = new Map<string, string>();
   const probes = new URL(`file://${scratch.root}tests/mutants/probes.ts`).href;
   try {
     for (const file of scope.files) {
       const text = scratch.text(file);
-      files[file] = await bareDigest(file, text);
+      files.set(file, await bareDigest(file, text));
       await scratch.write(file, instrument(parse(file, text), probes).text);
     }
-    const found: Found = { trials: [], wrong: [] };
-    const suites = suitesOf(scope, part);
-    for (const suite of suites) files[suite] = await bareDigest(suite, scratch.text(suite));
-    await surveyTests(suites, scratch, found, say);
-    await surveySimulators(scratch, part.oneIn, found, say);
-    return { files, ...found };
+    const found: Found = { trials: [], wrong: [], files };
+    const wanted = suitesOf(scope, part), isPart = part.tests.length > 0 && before !== null;
+    const suites: Record<string, string> = {};
+    for (const suite of wanted) suites[suite] = await bareDigest(suite, scratch.text(suite));
+    await surveyTests(wanted, scratch, found, say);
+    if (!isPart) {
+      await surveySimulators(scratch, part.oneIn, found, say);
+      return { suites, trials: found.trials, wrong: found.wrong };
+    }
+    const isOther = ({ suite }: Trial) => suites[suite] === undefined;
+    return {
+      suites: { ...before.suites, ...suites },
+      trials: [...before.trials.filter(isOther), ...found.trials],
+      wrong: [...before.wrong.filter(isOther), ...found.wrong],
+    };
   } finally {
     for (const file of scope.files) await scratch.restore(file);
   }
@@ -92,6 +102,8 @@ export async function survey(
 interface Found {
   readonly trials: Surveyed[];
   readonly wrong: (Trial & { says: string })[];
+  /** Digests of files with probes. */
+  readonly files: ReadonlyMap<string, string>;
 }
 
 const suitesOf = (scope: Scope, { tests }: SurveyPart): string[] =>
@@ -105,7 +117,7 @@ async function surveySimulators(
   found: Found,
   say: (text: string) => void,
 ): Promise<void> {
-  const all = (await listed(Object.keys(SIMULATORS), scratch, found)).map((trial): Trial => ({
+  const all = (await listed(Object.keys(SIMULATORS), scratch, found.wrong)).map((trial): Trial => ({
     kind: "simulator",
     ...trial,
   }));
@@ -128,11 +140,11 @@ async function surveyTests(
   for (let from = 0; from < suites.length; from += FILES) {
     const part = suites.slice(from, from + FILES);
     const wrong: Found["wrong"] = [], trials: Surveyed[] = [];
-    const tests = (await listed(part, scratch, { trials, wrong })).map((trial): Trial => ({
+    const tests = (await listed(part, scratch, wrong)).map((trial): Trial => ({
       kind: "test",
       ...trial,
     }));
-    await runAll(tests, scratch, { trials, wrong }, 2 * TEST_MS_MAX);
+    await runAll(tests, scratch, { ...found, trials, wrong }, 2 * TEST_MS_MAX);
     const broken = brokenOf(wrong);
     found.trials.push(
       ...trials.filter(({ suite, costMs, passes }) =>
@@ -146,7 +158,7 @@ async function surveyTests(
       })),
     );
     for (const suite of broken) {
-      const whole = await surveyFile(suite, scratch);
+      const whole = await surveyFile(suite, scratch, found.files);
       if (whole.trial !== null) found.trials.push(whole.trial);
       else {
         const says = `${whole.says}; ${wrong.find((each) => each.suite === suite)?.says}`;
@@ -165,14 +177,14 @@ const brokenOf = (wrong: Found["wrong"]): Set<string> =>
 async function listed(
   suites: readonly string[],
   scratch: Scratch,
-  found: Found,
+  wrong: Found["wrong"],
 ): Promise<Pick<Trial, "suite" | "name">[]> {
   const { said, how } = await runTrials(scratch, ["--list", ...suites], LOAD_CPU_MS_MAX, 0);
   const loaded = said.flatMap((each) => each.kind === "listed" ? [each] : []);
   const known = new Set(loaded.map(({ suite }) => suite));
   for (const suite of suites) {
     const kind = SIMULATORS[suite] === undefined ? "file" : "simulator";
-    if (!known.has(suite)) found.wrong.push({ kind, suite, name: "", says: `is not loaded: ${how}` });
+    if (!known.has(suite)) wrong.push({ kind, suite, name: "", says: `is not loaded: ${how}` });
   }
   return loaded.flatMap(({ suite, trials }) => trials.map((name) => ({ suite, name })));
 }
@@ -194,7 +206,7 @@ async function runAll(
       const trial = rest[at];
       if (trial === undefined) continue;
       if (finding !== null) found.wrong.push({ ...trial, says: `${finding.checker}: ${finding.message}` });
-      else found.trials.push({ ...trial, costMs, passes: encoded(passes) });
+      else found.trials.push({ ...trial, costMs, passes: encoded(passes, found.files) });
     }
     const broken = rest[ended.length];
     if (broken !== undefined) found.wrong.push({ ...broken, says: how });
@@ -221,6 +233,7 @@ async function runTrials(scratch: Scratch, args: readonly string[], firstMs: num
 async function surveyFile(
   suite: string,
   scratch: Scratch,
+  files: ReadonlyMap<string, string>,
 ): Promise<{ readonly trial: Surveyed | null; readonly says: string }> {
   const folder = await Deno.makeTempDir();
   try {
@@ -232,7 +245,7 @@ async function surveyFile(
       cpuMsMax: FILE_CPU_MS_MAX,
       onLine: (line) => lines.push(line),
     });
-    const passes = encoded(await takeWritten(folder));
+    const passes = encoded(await takeWritten(folder), files);
     if (how === "exited" && code === 0) {
       return { trial: { kind: "file", suite, name: "", costMs: cpuMs, passes }, says: "" };
     }
@@ -257,25 +270,33 @@ async function takeWritten(folder: string): Promise<Record<string, number[]>> {
   return Object.fromEntries(Object.entries(all).map(([file, probes]) => [file, [...probes]]));
 }
 
-function encoded(passes: Readonly<Record<string, readonly number[]>>): Record<string, string> {
+const passesKey = (file: string, digest: string): string => `${file}@${digest}`;
+
+function encoded(
+  passes: Readonly<Record<string, readonly number[]>>,
+  files: ReadonlyMap<string, string>,
+): Record<string, string> {
   const out: Record<string, string> = {};
   for (const [file, probes] of Object.entries(passes)) {
     const bits = new Uint8Array((Math.max(...probes) >> 3) + 1);
     for (const probe of probes) bits[probe >> 3] = (bits[probe >> 3] ?? 0) | (1 << (probe & 7));
-    out[file] = bits.toBase64();
+    out[passesKey(file, files.get(file) ?? "")] = bits.toBase64();
   }
   return out;
 }
 
 /** The tests of files that no survey has seen as they are (SU3). */
 export async function surveyUnseen(suites: readonly string[], scratch: Scratch): Promise<Surveyed[]> {
-  const found: Found = { trials: [], wrong: [] };
-  const tests = (await listed(suites, scratch, found)).map((trial): Trial => ({ kind: "test", ...trial }));
+  const found: Found = { trials: [], wrong: [], files: new Map() };
+  const tests = (await listed(suites, scratch, found.wrong)).map((trial): Trial => ({
+    kind: "test",
+    ...trial,
+  }));
   await runAll(tests, scratch, found, 2 * TEST_MS_MAX);
   const broken = brokenOf(found.wrong);
   const whole: Surveyed[] = [];
   for (const suite of broken) {
-    const { trial } = await surveyFile(suite, scratch);
+    const { trial } = await surveyFile(suite, scratch, found.files);
     if (trial !== null) whole.push({ ...trial, passes: {} });
   }
   return [
@@ -307,9 +328,9 @@ class Digests {
 export class Reach {
   readonly #kept: Kept;
   readonly #digests = new Digests();
-  readonly #bits = new Map<Surveyed, Map<string, Uint8Array>>();
-  /** By file, as it is now; null: it has changed since. */
-  readonly #probes = new Map<string, Instrumented | null>();
+  readonly #bits = new Map<Surveyed, Map<string, Uint8Array | "seen otherwise" | null>>();
+  /** By file, as it is now. */
+  readonly #probes = new Map<string, Instrumented>();
 
   constructor(kept: Kept) {
     this.#kept = kept;
@@ -317,30 +338,46 @@ export class Reach {
 
   /** Whether the survey has looked at a test file with this text, whatever came of it. */
   async hasSeen(suite: string, text: string): Promise<boolean> {
-    return this.#kept.files[suite] === await this.#digests.of(suite, text);
+    return this.#kept.suites[suite] === await this.#digests.of(suite, text);
   }
 
-  /** Trials that pass a place of a file. */
-  async passing(file: string, text: string, position: number): Promise<Surveyed[]> {
-    if (!this.#probes.has(file)) {
-      const isSame = this.#kept.files[file] === await this.#digests.of(file, text);
-      this.#probes.set(file, isSame ? instrument(parse(file, text), "") : null); // SU2
+  /** Trials that pass a place of a file; `maybe`: those that were surveyed when the file was another, and pass it (SU2). */
+  async passing(
+    file: string,
+    text: string,
+    position: number,
+  ): Promise<{ readonly sure: readonly Surveyed[]; readonly maybe: readonly Surveyed[] }> {
+    const digest = await this.#digests.of(file, text);
+    const probe = this.#probesOf(file, text).probeAt(position);
+    const sure: Surveyed[] = [], maybe: Surveyed[] = [];
+    for (const trial of this.#kept.trials) {
+      const bits = this.#bitsOf(trial, file, digest);
+      if (bits === null) continue;
+      if (bits === "seen otherwise") maybe.push(trial);
+      else if (probe === null || ((bits[probe >> 3] ?? 0) & (1 << (probe & 7))) !== 0) sure.push(trial);
     }
-    const probe = this.#probes.get(file)?.probeAt(position) ?? null;
-    return this.#kept.trials.filter((trial) => {
-      const bits = this.#bitsOf(trial, file);
-      if (bits === null || probe === null) return bits !== null;
-      return ((bits[probe >> 3] ?? 0) & (1 << (probe & 7))) !== 0;
-    });
+    return { sure, maybe };
   }
 
-  #bitsOf(trial: Surveyed, file: string): Uint8Array | null {
-    const text = trial.passes[file];
-    if (text === undefined) return null;
-    const files = this.#bits.get(trial) ?? new Map<string, Uint8Array>();
-    this.#bits.set(trial, files);
-    const bits = files.get(file) ?? Uint8Array.fromBase64(text);
-    files.set(file, bits);
-    return bits;
+  #probesOf(file: string, text: string): Instrumented {
+    const known = this.#probes.get(file) ?? instrument(parse(file, text), "");
+    this.#probes.set(file, known);
+    return known;
+  }
+
+  /** null: it passes nothing of the file. */
+  #bitsOf(trial: Surveyed, file: string, digest: string): Uint8Array | "seen otherwise" | null {
+    const bits = this.#bits.get(trial) ?? new Map<string, Uint8Array | "seen otherwise" | null>();
+    this.#bits.set(trial, bits);
+    const known = bits.get(file);
+    if (known !== undefined) return known;
+    const text = trial.passes[passesKey(file, digest)];
+    const found = text !== undefined
+      ? Uint8Array.fromBase64(text)
+      : Object.keys(trial.passes).some((key) => key.startsWith(passesKey(file, "")))
+      ? "seen otherwise"
+      : null;
+    bits.set(file, found);
+    return found;
   }
 }

@@ -132,7 +132,7 @@ export class Workshop {
   async surveyNow(name: string, part: SurveyPart, say: (text: string) => void): Promise<Kept> {
     const scratch = await Scratch.open(this.root, name);
     try {
-      const kept = await survey(this.scope, scratch, part, say);
+      const kept = await survey(this.scope, scratch, part, await this.survey(), say);
       await Deno.mkdir(`${this.root}.cache/mutants`, { recursive: true });
       await Deno.writeTextFile(this.#surveyFile, JSON.stringify(kept));
       return kept;
@@ -220,10 +220,13 @@ export class Workshop {
         await done(mutant, resultOf(mutant, "no types", { says: error.slice(0, 300) }));
         continue;
       }
-      const passing = [...await this.#passing(mutant, reach), ...unseen];
+      const { sure, maybe } = await this.#passing(mutant, reach), passing = [...sure, ...maybe, ...unseen];
       const before = (await this.results.get(mutant))?.by;
       const isFirst = (trial: Surveyed) => trialName(trial) === before;
-      const { shared, files } = choiceOf(passing, (test) => this.#isNear(test, file), isFirst, effort);
+      // Of a file that has changed since the survey nobody knows who passes the place: who was seen since comes first.
+      const seen = new Set(maybe.length === 0 ? [] : sure.map(({ suite }) => suite));
+      const isNear = (suite: string) => seen.has(suite) || this.#isNear(suite, file);
+      const { shared, files } = choiceOf(passing, isNear, isFirst, effort);
       if (passing.length === 0) await done(mutant, resultOf(mutant, "not passed"));
       else planned.push({ mutant, trials: shared, files });
     }
@@ -281,7 +284,7 @@ export class Workshop {
         return true;
       case "not passed":
         return (await this.#unseenSuites(mutant.file, reach)).length === 0 &&
-          (await this.#passing(mutant, reach)).length === 0;
+          await this.#isNotPassed(mutant, reach);
       case "caught":
         return result.tests === await this.#suiteHash(result.by ?? "");
       case "hung":
@@ -290,15 +293,21 @@ export class Workshop {
     }
   }
 
+  async #isNotPassed(mutant: Mutant, reach: Reach): Promise<boolean> {
+    const { sure, maybe } = await this.#passing(mutant, reach);
+    return sure.length + maybe.length === 0;
+  }
+
   /** Trials that pass a mutant's place; of test files as they were when the survey saw them. */
-  async #passing(mutant: Mutant, reach: Reach): Promise<Surveyed[]> {
-    const passing = await reach.passing(mutant.file, this.#textOf(mutant.file), mutant.start);
-    const suites = new Set(passing.flatMap(({ kind, suite }) => kind === "simulator" ? [] : [suite]));
-    const changed = new Set<string>();
-    for (const suite of suites) {
-      if (!await reach.hasSeen(suite, this.#sourceOf(suite))) changed.add(suite);
-    }
-    return passing.filter(({ suite }) => !changed.has(suite));
+  async #passing(mutant: Mutant, reach: Reach): ReturnType<Reach["passing"]> {
+    const { sure, maybe } = await reach.passing(mutant.file, this.#textOf(mutant.file), mutant.start);
+    const isSame = async ({ kind, suite }: Surveyed) =>
+      kind === "simulator" || await reach.hasSeen(suite, this.#sourceOf(suite));
+    const same = async (trials: readonly Surveyed[]) => {
+      const are = await Promise.all(trials.map(isSame));
+      return trials.filter((_, at) => are[at]);
+    };
+    return { sure: await same(sure), maybe: await same(maybe) };
   }
 
   #sourceOf(path: string): string {
