@@ -208,3 +208,62 @@ Deno.test("nobody is told of a loss by a site that was drained and removed, what
     }
   }
 });
+
+Deno.test("a hello is refused by what is known of the site, of its disk and of who stands where (R3, R5 to R8)", () => {
+  const told: unknown[] = [];
+  const core = coreOf({ ms: 1 }, (detail) => told.push(detail?.why));
+  const removals = new Removals(core, { all: () => [], among: () => [], dismiss: () => {} });
+  const write = (key: Key, value: unknown) => core.rows.put(core.own(key, encodeJson(value)));
+  const stands = (number: number, site: string, parent: string, above: number) =>
+    write(replicaKey(number), { site, path: ["root", parent, site], parent: above, from: 0 });
+  core.setPath(["root", "b"]);
+  core.replica = 9;
+  core.found = { head: 100, clock: 1 };
+  write(removedKey("gone"), { atMs: 1 });
+  stands(20, "back", "b", 3);
+  write(endedKey(20), { stable: 1, removed: true });
+  stands(21, "other", "b", 3);
+  stands(22, "far", "d", 4);
+  stands(23, "orphan", "gone", 5);
+  stands(24, "mine", "c", 9);
+  core.tells("mine", 120);
+  const hello = { replica: 0, parentReplica: 0, cursor: 0 };
+  const moved = { floor: 0, from: "d", siblings: [], lost: ["d"] };
+  const rows: readonly (readonly [string, string, Parameters<Removals["refuses"]>[1], string | null])[] = [
+    ["a new site", "new", hello, null],
+    ["one that was removed", "gone", hello, "removed"],
+    ["a disk of a removed site that was let in again", "back", { ...hello, replica: 20 }, "old_disk"],
+    ["a blank disk of that site", "back", hello, null],
+    ["another site's disk", "new", { ...hello, replica: 21 }, "other_disk"],
+    ["a site above this one", "b", hello, "above"],
+    ["the root", "root", hello, "above"],
+    ["this site itself", "c", hello, "above"],
+    ["a blank disk of a site that lives elsewhere", "far", hello, "elsewhere"],
+    ["its living disk", "far", { ...hello, replica: 22 }, null],
+    ["a blank one, where its parent was given up", "far", { ...hello, moved }, null],
+    ["a blank one, where its parent was removed", "orphan", hello, null],
+    ["a blank disk of a site that lived here", "mine", hello, null],
+    ["one that has had what it was told", "mine", { replica: 24, parentReplica: 9, cursor: 120 }, null],
+    ["one that has had more than that", "mine", { replica: 24, parentReplica: 9, cursor: 121 }, "ahead"],
+    ["as much of another disk of this site", "mine", { replica: 24, parentReplica: 8, cursor: 121 }, null],
+    ["a number that the root has not told of", "new", { ...hello, replica: 30 }, null],
+  ];
+  for (const [says, id, said, why] of rows) {
+    told.length = 0;
+    assert.equal(removals.refuses(id, said), why !== null, says);
+    assert.deepEqual(told, why === null ? [] : [why], says);
+  }
+});
+
+Deno.test("the root refuses a site that comes with a number which it never gave (R8)", () => {
+  const core = new Core(
+    { site: "root", parent: null, tier: "root", url: "", linkAddress: "", capacityBytes: 1e9 },
+    coreOf().ports,
+  );
+  const removals = new Removals(core, { all: () => [], among: () => [], dismiss: () => {} });
+  core.rows.put(
+    core.own(replicaKey(4), encodeJson({ site: "e", path: ["root", "e"], parent: 1, from: 0 })),
+  );
+  const isRefused = (replica: number) => removals.refuses("e", { replica, parentReplica: 0, cursor: 0 });
+  assert.deepEqual([0, 4, 5].map(isRefused), [false, false, true]);
+});

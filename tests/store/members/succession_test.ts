@@ -57,6 +57,11 @@ Deno.test("a succession goes on with the number that a site kept when it says th
   succession.unused(6);
   assert.deepEqual([succession.heir(3), succession.last(3)], [3, 3]);
   assert.deepEqual([succession.isUnused(6), succession.isUnsettled(3)], [true, true]);
+  assert.deepEqual(
+    [succession.isOver(6), succession.isOver(3)],
+    [true, false],
+    "nobody brings more of it (U2)",
+  );
   succession.kept(3, word(7, 40));
   assert.deepEqual([succession.heir(3), succession.last(3)], [7, 7]);
 });

@@ -184,6 +184,7 @@ Deno.test("a start goes on from the disk, and takes from the parent what its own
   blank.wall.meets(blank.rightMs);
   strictEqual(blank.wall.agrees(blank.rightMs), true, "its clock was set back since it started");
   strictEqual(blank.offMs, 0);
+  strictEqual(blank.wall.isTooFar(blank.rightMs + HOUR_MS), true, "where its clock was counts no more");
   const late = machine(-HOUR_MS);
   late.wall.resume(0);
   late.wall.meets(late.rightMs);
