@@ -36,8 +36,8 @@ const SLACK_MS = 2_500;
 /** Until the first trial begins: after a change of the tree all of it may have to be compiled. */
 const LOAD_MS = 40_000;
 const TIMES = 10;
-/** After so many trials of a mutant that hang the rest is not tried: each costs seconds, and they are mostly alike. */
-const HANGS_MAX = 2;
+/** After so many suites in which a mutant hangs the rest is not tried: each costs seconds. Those of one are mostly alike. */
+const HANGS_MAX = 3;
 /** Mutants of one process: what they leave in its memory is not to grow. */
 const JOBS_MAX = 100;
 const SAYS_CHARS = 300;
@@ -165,7 +165,7 @@ class Hangs {
       attempt: known === undefined ? attempt : joined(known.attempt, attempt),
       count,
     });
-    const rest = trials.slice(at + 1);
+    const rest = trials.slice(at + 1).filter(({ suite }) => suite !== by?.suite);
     return count >= HANGS_MAX || rest.length === 0 ? null : { mutant, trials: rest };
   }
 

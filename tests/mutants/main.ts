@@ -6,7 +6,7 @@ import { parseArgs } from "node:util";
 import { shownMutant } from "./mutant.ts";
 import { type Outcome } from "./results.ts";
 import { writeTable } from "./table.ts";
-import { readVerdicts, type Verdict, writeVerdicts } from "./verdicts.ts";
+import { readVerdicts, type Verdict, writeRuleVerdicts, writeVerdicts } from "./verdicts.ts";
 import { Workshop } from "./workshop.ts";
 
 const USAGE =
@@ -26,7 +26,8 @@ run [FILE…]       tries those that have no result that counts; what is ended i
   --scratch NAME  another scratch tree, so that two runs can go on at once
 show [FILE…]      those that nothing caught and nobody has judged; --outcome WHAT: those that ended so
 judge WORD ID…    keeps a verdict, equivalent, slower or open, with --reason TEXT
-table             writes docs/mutants.md, and tests/mutants/results beside it
+judge rule KEY…   keeps why rules ('store/model/ports.ts S1') have no mutant that could be caught, with --reason TEXT
+table             writes docs/mutants.md, tests/mutants/rules.json, and tests/mutants/results beside it
 
 --json: rules, list, run and show write a line of JSON for each thing`;
 
@@ -119,6 +120,7 @@ async function show(workshop: Workshop): Promise<void> {
 
 async function judge(workshop: Workshop): Promise<number> {
   const [word = "", ...ids] = rest, { reason } = values;
+  if (word === "rule" && reason !== undefined) return await judgeRules(workshop, ids, reason);
   if ((word !== "equivalent" && word !== "slower" && word !== "open") || reason === undefined) {
     console.error(USAGE);
     return 2;
@@ -138,6 +140,14 @@ async function judge(workshop: Workshop): Promise<number> {
   }
   for (const id of wanted) console.error(`there is no mutant ${id}`);
   return wanted.size === 0 ? 0 : 1;
+}
+
+async function judgeRules(workshop: Workshop, keys: readonly string[], reason: string): Promise<number> {
+  const unknown = keys.filter((key) => !workshop.book.rules.has(key));
+  for (const key of unknown) console.error(`there is no rule ${key}`);
+  if (unknown.length > 0) return 1;
+  await writeRuleVerdicts(workshop.root, new Map(keys.map((key) => [key, reason])));
+  return 0;
 }
 
 if (values.help) {

@@ -1,22 +1,27 @@
-/** The page of mutants, as it is kept: it names no rule, no mutant and no file that there isn't. */
+/** The page of mutants, as it is kept: it names no rule that there isn't. */
 import assert from "node:assert/strict";
-import { rulesNamed } from "./table.ts";
-import { readVerdicts } from "./verdicts.ts";
+import { type RuleLine, RULES, rulesNamed } from "./table.ts";
+import { readRuleVerdicts, readVerdicts } from "./verdicts.ts";
 import { Workshop } from "./workshop.ts";
 
 const root = new URL("../../", import.meta.url).pathname;
 
-Deno.test("the page names rules that exist, and each verdict has a reason", async () => {
-  const workshop = await Workshop.open(root);
+Deno.test("the page and the rules beside it name rules that exist, and what nothing catches has a reason", async () => {
+  const { book } = await Workshop.open(root);
   const named = rulesNamed(await Deno.readTextFile(`${root}docs/mutants.md`));
-  assert.ok(named.length > 100, `${named.length} rules`);
-  const lost = named.filter((rule) => !workshop.book.rules.has(rule));
+  const lines = JSON.parse(await Deno.readTextFile(`${root}${RULES}`)) as RuleLine[];
+  const reasons = await readRuleVerdicts(root);
+  assert.ok(lines.length > 100, `${lines.length} rules`);
+  const lost = [...named, ...reasons.keys(), ...lines.map(({ rule }) => rule)].filter((rule) =>
+    !book.rules.has(rule)
+  );
   assert.deepEqual(lost, [], "write the page anew: deno task mutants table");
+  for (const reason of reasons.values()) assert.notEqual(reason, "");
   for (const { reason } of (await readVerdicts(root)).values()) assert.notEqual(reason, "");
 });
 
 Deno.test("rules are read from a page by the files that they stand below", () => {
-  const page = "## Rules\n\n### store/a.ts\n\n| rule | says |\n| --- | --- |\n| A1 | one |\n" +
-    "### store/b.ts\n\n| B12 | two |\n\n## What nothing catches\n\n### store/c.ts\n\n| C1 | three |\n";
+  const page = "## Rules without a mutant\n\n### store/a.ts\n\n- **A1** one _why_\n\n" +
+    "### store/b.ts\n\n- **B12** two\n\n## Open\n\n### store/c.ts\n\n- **C1** three\n";
   assert.deepEqual(rulesNamed(page), ["store/a.ts A1", "store/b.ts B12"]);
 });

@@ -1,6 +1,6 @@
 /**
- * What people have found of mutants that nothing catches: a file of JSON for each folder of the project in `verdicts/`,
- * by mutant. A verdict goes with the mutant's member: where that has changed it is to be looked at again.
+ * What people have found of mutants that nothing catches, and of rules that can have none: files of JSON in `verdicts/`. A
+ * verdict of a mutant goes with its member: where that has changed it is to be looked at again.
  */
 
 /** Why nothing has to catch a mutant. */
@@ -17,6 +17,8 @@ export interface Verdict {
 
 const folder = (root: string): string => `${root}tests/mutants/verdicts`;
 
+const RULES = "rules.json";
+
 const fileOf = (root: string, file: string): string =>
   `${folder(root)}/${file.replace(/\/[^/]*$/, "").replaceAll("/", "_")}.json`;
 
@@ -25,6 +27,7 @@ export async function readVerdicts(root: string): Promise<Map<string, Verdict>> 
   const found = new Map<string, Verdict>();
   const entries = await Array.fromAsync(Deno.readDir(folder(root))).catch(() => []);
   for (const { name } of entries) {
+    if (name === RULES) continue;
     const list = JSON.parse(await Deno.readTextFile(`${folder(root)}/${name}`)) as Verdict[];
     for (const verdict of list) found.set(verdict.id, verdict);
   }
@@ -39,4 +42,20 @@ export async function writeVerdicts(root: string, file: string, verdicts: readon
   const sorted = [...all.values()].sort((a, b) => a.what < b.what ? -1 : 1);
   await Deno.mkdir(folder(root), { recursive: true });
   await Deno.writeTextFile(path, `${JSON.stringify(sorted, null, 2)}\n`);
+}
+
+/** Why rules have no mutant that could be caught, by their keys. */
+export async function readRuleVerdicts(root: string): Promise<Map<string, string>> {
+  const text = await Deno.readTextFile(`${folder(root)}/${RULES}`).catch(() => "{}");
+  return new Map(Object.entries(JSON.parse(text) as Record<string, string>));
+}
+
+/** Adds such reasons, or replaces them. */
+export async function writeRuleVerdicts(root: string, reasons: ReadonlyMap<string, string>): Promise<void> {
+  const all = [...new Map([...await readRuleVerdicts(root), ...reasons])].sort(([a], [b]) => a < b ? -1 : 1);
+  await Deno.mkdir(folder(root), { recursive: true });
+  await Deno.writeTextFile(
+    `${folder(root)}/${RULES}`,
+    `${JSON.stringify(Object.fromEntries(all), null, 2)}\n`,
+  );
 }
