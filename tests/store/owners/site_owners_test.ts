@@ -63,6 +63,45 @@ Deno.test("settings change while a site runs; what cannot be met changes nothing
   assert.deepEqual(e1.owners.choose().owners.toSorted(), ["e1", "e2", "root"]);
 });
 
+Deno.test("with f = 0 nobody is measured; with a use that has others somebody is, and with other settings (W1)", async () => {
+  const all = new Tree(), replicas: SiteReplica[] = [];
+  for (const site of ["root", "e1", "e2"]) replicas.push(await all.start(site, "x", 0, 0));
+  await all.pass(2_000);
+  const [root, e1, e2] = replicas as [SiteReplica, SiteReplica, SiteReplica];
+  const watched = (replica: SiteReplica) => replica.status().watched.map(({ site }) => site).toSorted();
+  assert.deepEqual(replicas.map(watched), [[], [], []]);
+  const opened = (f: number) => ({
+    storage: new MemoryStorage(),
+    user: { mine: () => {}, lost: () => {} },
+    f: () => f,
+  });
+  await e1.owners.open("none", opened(0));
+  assert.deepEqual(watched(e1), []);
+  await e1.owners.open("one", opened(1));
+  assert.deepEqual(watched(e1), ["e2", "root"]);
+  const configured = e2.owners.configure({ ...e2.owners.settings, f: 1, area: "z" });
+  assert.deepEqual(watched(e2), ["e1", "root"], "at once");
+  await all.pass(200);
+  await configured;
+  await all.pass(200);
+  assert.deepEqual(watched(root), []);
+  // The others know its area.
+  const choice = (last: string | null) => e1.owners.choose(1, [], () => false, last).owners;
+  assert.deepEqual(choice(null), ["e1", "e2"], "the root is of its own area");
+  assert.throws(() => e1.owners.choose(3), { code: "owners_too_many" });
+});
+
+Deno.test("a site whose loss costs most is chosen where there is no other (C5)", async () => {
+  const all = new Tree(), sites = ["root", "e1", "e2"] as const;
+  for (const site of sites) await all.start(site, null);
+  await all.pass(2_000);
+  const { owners } = all.replicas.get("e1") ?? assert.fail();
+  for (const [last, other] of [["root", "e2"], ["e2", "root"]] as const) {
+    assert.deepEqual(owners.choose(1, [], () => false, last).owners, ["e1", other]);
+    assert.deepEqual(owners.choose(1, [], (site) => site === other, last).owners, ["e1", last]);
+  }
+});
+
 Deno.test("tuples of a use are held by sites of the tree, and adopted when their site is gone", async () => {
   const { tree: all, root, e1, e2 } = await tree();
   const mine: string[] = [];

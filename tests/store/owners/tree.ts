@@ -37,11 +37,11 @@ export class Tree {
     });
   }
 
-  async start(site: SiteId, area: string | null, nearMs = 0): Promise<SiteReplica> {
+  async start(site: SiteId, area: string | null, nearMs = 0, f = 1): Promise<SiteReplica> {
     const clock = new ProcessClock(this.world, { skewMs: 0, drift: 0 });
     const random = this.draws.fork(site);
     const holder: { endpoint: Endpoint | null } = { endpoint: null };
-    const owners = { ...NO_OWNERS, ...TIMES, f: 1, nearMs, area };
+    const owners = { ...NO_OWNERS, ...TIMES, f, nearMs, area };
     const replica = new SiteReplica(
       new Core({
         site,
