@@ -107,6 +107,23 @@ Deno.test("detector: the round trip is that of the link, falls at once and rises
   assert.equal(rtt(), 20);
 });
 
+Deno.test("detector: another site's beat is no answer to one of this site's, be it of the same moment (F4)", async () => {
+  const { sites, a } = two(), sent: Beat[] = [], say = sites.say.bind(sites);
+  sites.delayMs = 0.8 * TIMES.beatMs;
+  sites.say = (from, to, beat) => {
+    if (from === "a" && beat?.isAnswer === false) sent.push(beat);
+    say(from, to, beat);
+  };
+  for (let ms = 0; sent.length === 0; ms++) {
+    assert.ok(ms < 1_000);
+    await sites.pass(1);
+  }
+  for (const beat of sent) a.received("b", beat);
+  assert.equal(a.list()[0]?.rttMs ?? null, null);
+  await sites.pass(5 * TIMES.beatMs);
+  assert.equal(a.list()[0]?.rttMs, 2 * sites.delayMs);
+});
+
 Deno.test("detector: a site farther away than a beat is measured, and as far as it is (F4)", async () => {
   const { sites, a } = two();
   sites.delayMs = 1.8 * TIMES.beatMs;
