@@ -278,11 +278,12 @@ export class Handoff {
       const mine = j === core.depth ? core.replica : topology.above(core.replica, j);
       return mine !== undefined && mine === topology.above(token.replica, j);
     };
-    const byPosition = position !== null && down >= position && isShared(depth);
+    // What an open token's session has seen since stands behind its position.
+    const byPosition = !token.open && position !== null && down >= position && isShared(depth);
     const isKept = this.#isKept(token) && !this.#mayHaveLost(token);
     const byWord = isKept || isShared(depth) && this.#hasAnnounced(token); // H9
     const isClosed = !token.open || ended.kind === "recovered";
-    if (!byWord && (!isClosed || (!byClock && (token.open || !byPosition)))) return null;
+    if (!byWord && (!isClosed || (!byClock && !byPosition))) return null;
     core.count(
       byClock
         ? "nothing_by_clock"

@@ -17,7 +17,7 @@ const calleeOf = (node: ts.Node): string =>
   ts.isCallExpression(node) ? node.expression.getText().replaceAll(/\s/g, "") : "";
 
 const COUNTS = /(?:^|\.)#?(?:core|ports|services|subscriptions)\??\.count(?:\?\.)?$|(?:^|\.)#count$/;
-const NOTES = /(?:^|\.)#?(?:ports|services)\.note$|^note$/;
+const NOTES = /(?:^|\.)#?(?:ports|services)\.note$|^note$|(?:^|\.)#?core\.refused$/;
 const LOGS = /(?:^|\.)#?(?:services|sink|site|listener|ports)\.log$|(?:^|\.)#log$|^console\.\w+$/;
 const ERROR = /(?:Error|Unavailable|Failed|Lost)$|^sourceLost$/;
 
@@ -30,7 +30,9 @@ export const KINDS: readonly Kind[] = [
   },
   {
     name: "note",
-    reason: "notes are for operators, and written at most once in a while; no decision follows from one",
+    reason:
+      "notes are for operators, and written at most once in a while; no decision follows from one, nor from what " +
+      "is counted with it (Core.refused)",
     is: (node) => NOTES.test(calleeOf(node)) && node.parent !== undefined && isStatement(node),
   },
   {

@@ -1,0 +1,365 @@
+/** What becomes of a token, decided at once from what a site has (store/session/handoff.ts). */
+import assert from "node:assert/strict";
+import { MemoryStorage } from "../../../runtime/storage/memory.ts";
+import { StoreUnavailable, type TokenState } from "../../../store/api/api.ts";
+import { Core } from "../../../store/core/core.ts";
+import { OlderDisk } from "../../../store/core/lost.ts";
+import {
+  awayKey,
+  encodeJson,
+  endedKey,
+  keptKey,
+  removedKey,
+  replicaKey,
+} from "../../../store/members/topology.ts";
+import type { Key } from "../../../store/model/key.ts";
+import type { Position } from "../../../store/model/row.ts";
+import { Handoff } from "../../../store/session/handoff.ts";
+import type { Wards } from "../../../store/wards/wards.ts";
+import { START_MS, World } from "../../sim/world.ts";
+
+/** Incarnations, and clocks, of a tree: b with d and s below it, c with far below it. */
+const ROOT = 1, B = 10, C = 11, HERE = 20, S = 30, FAR = 40, NEXT = 50;
+/** Of d: how far the journals of the root and of b have come here, their stable clocks, and where its own ends. */
+const ROOT_DOWN = 100,
+  DOWN = [ROOT_DOWN, 200],
+  STABLE = [5_000, 6_000],
+  HEAD = 300,
+  FOUND = { head: 250, clock: 900 };
+const OWN_STABLE = 7_000;
+
+type At = "d" | "root";
+
+function arriving(at: At = "d") {
+  const world = new World(), failures: unknown[] = [], noted: string[] = [];
+  const core = new Core(
+    { site: at, parent: at === "root" ? null : "b", tier: "", url: "", linkAddress: "", capacityBytes: 1e9 },
+    {
+      clock: {
+        nowMs: () => START_MS + world.nowMs,
+        steadyMs: () => world.nowMs,
+        after: (ms, callback) => world.after(ms, callback),
+        turn: () => world.sleep(0),
+      },
+      random: { bytes: (length) => new Uint8Array(length) },
+      storage: new MemoryStorage(),
+      network: { send: () => Promise.resolve() },
+      fatal: (error) => void failures.push(error),
+      note: (event) => void noted.push(event),
+    },
+  );
+  const write = (key: Key, value: unknown, by: { clock?: number; replica?: number } = {}) =>
+    core.rows.put({ ...core.own(key, encodeJson(value)), ...by });
+  const stands = (number: number, path: readonly string[], parent: number, from = 0) =>
+    write(replicaKey(number), { site: path.at(-1), path, parent, from });
+  stands(ROOT, ["root"], 0);
+  stands(B, ["root", "b"], ROOT);
+  stands(C, ["root", "c"], ROOT);
+  stands(HERE, ["root", "b", "d"], B);
+  stands(S, ["root", "b", "s"], B);
+  stands(FAR, ["root", "c", "far"], C);
+  core.replica = at === "root" ? ROOT : HERE;
+  core.setPath(at === "root" ? [] : ["root", "b"]);
+  if (at === "d") {
+    core.down = DOWN;
+    core.stable = STABLE;
+  }
+  core.rows.resumeAt(HEAD);
+  core.found = FOUND;
+  const handoff = new Handoff(core, { stableOwn: () => OWN_STABLE, eager: () => {}, wards: {} as Wards });
+  return { core, handoff, failures, noted, write, stands };
+}
+
+type Arriving = ReturnType<typeof arriving>;
+
+const tokenOf = (token: Partial<TokenState>): TokenState => ({
+  ...{ session: new Uint8Array(16), sequence: 3, replica: S, clock: 9_000, path: [90, 190, 77], open: false },
+  ...token,
+});
+
+/** What it says at once, and the session's path here. */
+async function outcome({ handoff }: Arriving, token: TokenState): Promise<readonly unknown[]> {
+  try {
+    const arrival = handoff.arrive(token, "");
+    if (!(arrival instanceof Promise)) return [arrival.how, arrival.path];
+    arrival.catch(() => {}); // nobody answers
+    await Promise.resolve();
+    return ["asks"];
+  } catch (error) {
+    assert.ok(error instanceof StoreUnavailable);
+    return [error.code];
+  }
+}
+
+interface Case {
+  readonly says: string;
+  readonly token: Partial<TokenState>;
+  readonly at?: At;
+  readonly given?: (all: Arriving) => void;
+  readonly expect: readonly [string, (readonly (Position | null)[])?];
+}
+
+const ended = (number: number, more: Record<string, unknown> = {}, stable = 4_000) => ({ write }: Arriving) =>
+  write(endedKey(number), { stable, ...more });
+/** It goes on as NEXT, and says up to where of the root's journal all that it had is. */
+const keptBy = (floor: number, more: Record<string, unknown> = {}) => (all: Arriving) => {
+  all.stands(NEXT, ["root", "c", "s"], C, S);
+  ended(S, { next: NEXT, settled: true, ...more })(all);
+  all.write(keptKey(S), { floor, known: 0, whole: false }, { replica: NEXT });
+};
+const announced = (clock: number, replica = S) => ({ write }: Arriving) =>
+  write(awayKey("s"), { untilMs: 1 }, { clock, replica });
+const both = (...all: readonly ((around: Arriving) => void)[]) => (around: Arriving) =>
+  all.forEach((each) => each(around));
+
+/** The site's own positions: what it has of each journal, and where its own ends. */
+const here = (first: Position | null, second: Position | null): (Position | null)[] => [first, second, HEAD];
+
+const CASES: readonly Case[] = [
+  // H1, H13
+  { says: "from here", token: { replica: HERE, path: [1, 2, 250] }, expect: ["same", [1, 2, 250]] },
+  {
+    says: "from here, of this process",
+    token: { replica: HERE, path: [1, 2, 260] },
+    expect: ["same", [1, 2, 260]],
+  },
+  {
+    says: "from here, past what was found, and older than that",
+    token: { replica: HERE, path: [1, 2, 260], clock: 800 },
+    expect: ["source_lost"],
+  },
+  { says: "from here, past the head", token: { replica: HERE, path: [1, 2, 301] }, expect: ["source_lost"] },
+  // H3, H4
+  {
+    says: "its clock is past what is stable, what it saw is not here",
+    token: { path: [90, 201, 77] },
+    expect: ["asks"],
+  },
+  { says: "something is pending", token: { path: [90, null, 77] }, expect: ["asks"] },
+  { says: "what it saw is here", token: { path: [90, 200, 77] }, expect: ["nothing", here(90, 200)] },
+  {
+    says: "its clock is stable",
+    token: { clock: 6_000, path: [90, null, 77] },
+    expect: ["nothing", here(90, 200)],
+  },
+  { says: "its clock is not quite", token: { clock: 6_001, path: [90, null, 77] }, expect: ["asks"] },
+  {
+    says: "from below the root only, where the root's journal counts",
+    token: { replica: FAR, path: [100, 999, 77] },
+    expect: ["nothing", here(100, 200)],
+  },
+  { says: "the root's journal is behind", token: { replica: FAR, path: [101, 5, 77] }, expect: ["asks"] },
+  {
+    says: "from the site above",
+    token: { replica: B, path: [90, 200] },
+    expect: ["nothing", here(90, 200)],
+  },
+  {
+    says: "below the common ancestor's other disk its positions mean nothing",
+    token: { path: [90, 150, 77] },
+    given: ({ stands }) => {
+      stands(5, ["root", "b"], ROOT);
+      stands(S, ["root", "b", "s"], 5);
+    },
+    expect: ["asks"],
+  },
+  {
+    says: "nor do those above it, where they are another disk's",
+    token: { replica: S, clock: 6_000, path: [90, 150, 77] },
+    given: ({ stands }) => {
+      stands(2, ["root"], 0);
+      stands(5, ["root", "b"], 2);
+      stands(S, ["root", "b", "s"], 5);
+    },
+    expect: ["nothing", here(null, 200)],
+  },
+  {
+    says: "an incarnation that nobody here knows",
+    token: { replica: 99, clock: 1, path: [1, 1, 1] },
+    expect: ["asks"],
+  },
+  // H5, H9
+  { says: "open", token: { open: true, clock: 10, path: [1, 1, 1] }, expect: ["asks"] },
+  {
+    says: "open, of a site that announced its stop since",
+    token: { open: true, path: [90, 190, 77] },
+    given: announced(9_000),
+    expect: ["nothing", here(null, 200)],
+  },
+  {
+    says: "open, and told later than that",
+    token: { open: true },
+    given: announced(8_999),
+    expect: ["asks"],
+  },
+  {
+    says: "pending, of a site that announced its stop since",
+    token: { path: [90, null, 77] },
+    given: announced(9_000),
+    expect: ["nothing", here(90, 200)],
+  },
+  {
+    says: "another incarnation's announcement",
+    token: { path: [90, null, 77] },
+    given: announced(9_000, 29),
+    expect: ["asks"],
+  },
+  {
+    says: "an announcement that came below another disk of the ancestor",
+    token: { path: [90, null, 77] },
+    given: both(announced(9_000), ({ stands }) => {
+      stands(5, ["root", "b"], ROOT);
+      stands(S, ["root", "b", "s"], 5);
+    }),
+    expect: ["asks"],
+  },
+  {
+    says: "the announcement of one that has ended since",
+    token: { clock: 8_000, path: [90, null, 77] },
+    given: both(announced(9_000), keptBy(ROOT_DOWN + 1)),
+    expect: ["asks"],
+  },
+  // H2
+  {
+    says: "over, and within what was stable",
+    token: { clock: 4_000 },
+    given: ended(S),
+    expect: ["nothing", here(90, 190)],
+  },
+  { says: "over, and past it", token: { clock: 4_001 }, given: ended(S), expect: ["source_lost"] },
+  { says: "over, and open", token: { clock: 10, open: true }, given: ended(S), expect: ["source_lost"] },
+  {
+    says: "it lives, the disk above it is lost, and what it saw was further up",
+    token: { replica: FAR, path: [90, 190, 77] },
+    given: ended(C),
+    expect: ["nothing", here(90, 200)],
+  },
+  {
+    says: "it lives, the disk above it is lost, and what it saw was not further up",
+    token: { replica: FAR, path: [null, 190, 77] },
+    given: ended(C),
+    expect: ["asks"],
+  },
+  {
+    says: "both it and the disk above it are lost, and what it saw was in that one's journal only",
+    token: { replica: FAR, clock: 3_500, path: [null, 190, 77] },
+    given: both(ended(FAR), ended(C, {}, 3_000)),
+    expect: ["source_lost"],
+  },
+  // H12
+  {
+    says: "it goes on, and all it had is here",
+    token: { path: [90, null, 77] },
+    given: keptBy(ROOT_DOWN),
+    expect: ["nothing", here(null, 200)],
+  },
+  {
+    says: "it goes on, and what it had is on its way",
+    token: { path: [90, null, 77] },
+    given: keptBy(ROOT_DOWN + 1),
+    expect: ["asks"],
+  },
+  {
+    says: "it goes on, and may have seen what was lost with its parent",
+    token: { path: [null, null, 77] },
+    given: keptBy(ROOT_DOWN, { gap: 8_000 }),
+    expect: ["source_lost"],
+  },
+  {
+    says: "it goes on, and is older than what was lost",
+    token: { path: [null, null, 77] },
+    given: keptBy(ROOT_DOWN, { gap: 9_000 }),
+    expect: ["nothing", here(null, 200)],
+  },
+  {
+    says: "open, it goes on, and may have seen what was lost, however old",
+    token: { open: true, clock: 10, path: [null, null, 77] },
+    given: keptBy(ROOT_DOWN, { gap: 8_000 }),
+    expect: ["source_lost"],
+  },
+  {
+    says: "open, of what this site was before",
+    token: { replica: 15, open: true, path: [90, 190, 240] },
+    given: ({ stands, write }) => {
+      stands(15, ["root", "c", "d"], C);
+      stands(HERE, ["root", "b", "d"], B, 15);
+      write(endedKey(15), { stable: 4_000, next: HERE });
+      write(keptKey(15), { floor: 0, known: 0, whole: true }, { replica: HERE });
+    },
+    expect: ["same", [null, null, 240]],
+  },
+  {
+    says: "removed, and all it told is stable",
+    token: { clock: 3_999 },
+    given: both(ended(S, { removed: true }), ({ write }) => write(removedKey("s"), { atMs: 1 })),
+    expect: ["nothing", here(90, 190)],
+  },
+  // At the root
+  {
+    at: "root",
+    says: "what it saw is in the root's journal",
+    token: { path: [300, null, 1] },
+    expect: ["nothing", [300]],
+  },
+  { at: "root", says: "the root is older than that", token: { path: [301, 1, 1] }, expect: ["source_lost"] },
+  {
+    at: "root",
+    says: "stable at the root",
+    token: { clock: OWN_STABLE, path: [null, null, 1] },
+    expect: ["nothing", [HEAD]],
+  },
+  {
+    at: "root",
+    says: "not stable at the root",
+    token: { clock: OWN_STABLE + 1, path: [null, null, 1] },
+    expect: ["asks"],
+  },
+  {
+    at: "root",
+    says: "it goes on, and all it had is at the root",
+    token: { path: [null, null, 77] },
+    given: keptBy(HEAD),
+    expect: ["nothing", [HEAD]],
+  },
+  {
+    at: "root",
+    says: "it goes on, and what it had is on its way",
+    token: { path: [null, null, 77] },
+    given: keptBy(HEAD + 50),
+    expect: ["asks"],
+  },
+];
+
+Deno.test("what becomes of a token, by what is known of its incarnation and of what has arrived (H1 to H5, H9, H12, H13)", async () => {
+  for (const { says, token, at, given, expect } of CASES) {
+    const all = arriving(at);
+    given?.(all);
+    all.core.rows.resumeAt(HEAD);
+    all.core.found = FOUND;
+    if (at === "root") all.core.tells("b", 300);
+    assert.deepEqual(await outcome(all, tokenOf(token)), expect, says);
+  }
+});
+
+Deno.test("a site below the root stops where a session has had more of its journal than there is (H13)", async () => {
+  for (const [position, stops] of [[HEAD, false], [HEAD + 1, true]] as const) {
+    const all = arriving();
+    await outcome(all, tokenOf({ replica: HERE, path: [1, 2, position], clock: 800 }));
+    assert.deepEqual(all.failures.map((error) => error instanceof OlderDisk), stops ? [true] : []);
+    assert.deepEqual(all.noted, ["disk_went_back"]);
+  }
+  const root = arriving("root");
+  assert.deepEqual(await outcome(root, tokenOf({ replica: ROOT, path: [HEAD + 1] })), ["source_lost"]);
+  assert.deepEqual(root.failures, [], "the root has what all others have");
+});
+
+Deno.test("a token from the far future is refused, and moves no clock", async () => {
+  const all = arriving(), before = all.core.clock.last;
+  assert.deepEqual(await outcome(all, tokenOf({ clock: 2 ** 52 })), ["source_unreachable"]);
+  assert.equal(all.core.clock.last, before);
+  assert.deepEqual(await outcome(all, tokenOf({ replica: HERE, path: [1, 2, 3], clock: 2 ** 52 })), ["same", [
+    1,
+    2,
+    3,
+  ]]);
+});
