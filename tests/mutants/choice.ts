@@ -2,8 +2,9 @@
  * Which trials are made of a mutant, and in which order: of those that pass its place, what is likely to notice it first
  * for what it costs.
  *
- * CO1  What caught it before comes first; then the tests of files that import the mutant's file, the cheap before the
- *      dear; then other tests, then simulators; last what needs a process of its own.
+ * CO1  What caught it before comes first; then tests that name a rule of the mutant's, and those of files that import
+ *      its file, the cheap before the dear; then tests of its folder, other tests, simulators; last what needs a process
+ *      of its own.
  * CO2  What is left when the time that one mutant is worth has gone is not tried, for each of these by itself; but of
  *      each simulator at least one trial is made, and of tests at least two, however dear.
  * CO3  A simulator's trials are those of middling cost first: in the cheapest little happens.
@@ -23,30 +24,37 @@ const EACH_MS = 3_000;
 const TESTS_MIN = 2;
 const SEEDS_MIN = 1;
 
+/** How much a test has to do with a mutant. */
+export type Kinship = "near" | "folder" | "far";
+
 /**
- * @param isNear whether a test file imports the mutant's file
+ * @param kinshipOf of a test or test file
  * @param isFirst whether a trial caught it before
  * @param effort times what a mutant is worth otherwise
  */
 export function choiceOf(
   passing: readonly Surveyed[],
-  isNear: (test: string) => boolean,
+  kinshipOf: (trial: Surveyed) => Kinship,
   isFirst: (trial: Surveyed) => boolean,
   effort = 1,
 ): Choice {
   const budgetMs = EACH_MS * effort;
-  const cheapFirst = (kind: Surveyed["kind"], near: boolean) =>
-    passing.filter((trial) => trial.kind === kind && isNear(trial.suite) === near)
-      .sort((a, b) => a.costMs - b.costMs);
+  const groups = Map.groupBy(passing, (trial) => trial.kind === "simulator" ? trial.kind : kinshipOf(trial));
+  const cheapFirst = (kind: Surveyed["kind"], kinship: Kinship) =>
+    (groups.get(kinship) ?? []).filter((trial) => trial.kind === kind).sort((a, b) => a.costMs - b.costMs);
+  const tests = (["near", "folder", "far"] as const).map((kinship) => cheapFirst("test", kinship));
+  const files = (["near", "folder", "far"] as const).flatMap((kinship) => cheapFirst("file", kinship));
   const shared = [
     ...passing.filter((trial) => trial.kind !== "file" && isFirst(trial)),
-    ...upTo(cheapFirst("test", true), budgetMs),
-    ...upTo(cheapFirst("test", false), budgetMs),
-    ...simulatorsFirst(passing.filter(({ kind }) => kind === "simulator"), budgetMs),
+    ...tests.flatMap((each) => upTo(each, budgetMs)),
+    ...simulatorsFirst(groups.get("simulator") ?? [], budgetMs),
   ];
-  const files = [...cheapFirst("file", true), ...cheapFirst("file", false)];
   return { shared: [...new Set(shared)], files: upTo(files, budgetMs) };
 }
+
+/** Whether a text names one of these rules. */
+export const namesRule = (text: string, rules: readonly string[]): boolean =>
+  rules.some((rule) => new RegExp(`\\b${rule.split(" ")[1]}\\b`).test(text));
 
 function upTo(trials: readonly Surveyed[], budgetMs: number): Surveyed[] {
   const chosen: Surveyed[] = [];

@@ -1,6 +1,6 @@
 /** What is tried on a mutant, and which results count. */
 import assert from "node:assert/strict";
-import { choiceOf } from "./choice.ts";
+import { choiceOf, type Kinship, namesRule } from "./choice.ts";
 import { type Mutant, mutantsOf } from "./mutant.ts";
 import { type Result, Results } from "./results.ts";
 import type { Surveyed } from "./survey.ts";
@@ -25,26 +25,39 @@ const namesOf = (trials: readonly Surveyed[]) => trials.map(({ suite, name }) =>
 
 const file = (suite: string, costMs: number): Surveyed => ({ ...test(suite, costMs), kind: "file" });
 const never = () => false;
+const far = (): Kinship => "far";
 
-Deno.test("tests that import the file come before others, the cheap before the dear, as long as there is time (CO1, CO2)", () => {
+Deno.test("tests of the rule and of the file come before those of its folder and others, the cheap before the dear (CO1, CO2)", () => {
+  const kin = new Map<string, Kinship>([["near", "near"], ["dear", "near"], ["folder", "folder"]]);
+  const kinshipOf = ({ suite }: Surveyed) => kin.get(suite) ?? "far";
   const tests = [
     test("far", 100),
     test("dear", 2_900),
     test("near", 800),
     test("huge", 9_000),
     test("cheap", 50),
+    test("folder", 2_000),
     file("whole", 10),
   ];
-  const { shared, files } = choiceOf(tests, (suite) => suite === "near" || suite === "dear", never);
-  assert.deepEqual(namesOf(shared), ["near", "dear", "cheap", "far"]);
+  const { shared, files } = choiceOf(tests, kinshipOf, never);
+  assert.deepEqual(namesOf(shared), ["near", "dear", "folder", "cheap", "far"]);
   assert.deepEqual(namesOf(files), ["whole"]);
-  assert.deepEqual(namesOf(choiceOf(tests, never, never).shared), ["cheap", "far", "near"]);
-  assert.deepEqual(namesOf(choiceOf(tests.slice(3, 4), never, never).shared), ["huge"]);
+  assert.deepEqual(namesOf(choiceOf(tests.slice(0, 5), far, never).shared), ["cheap", "far", "near"]);
+  assert.deepEqual(namesOf(choiceOf(tests.slice(3, 4), far, never).shared), ["huge"]);
+});
+
+Deno.test("a test names a rule by its id, as a word", () => {
+  const rules = ["store/session/session.ts E2"];
+  assert.deepEqual(
+    ["is collected (E2)", "(E1, E2)", "E2E", "(E21)", "none"].map((name) => namesRule(name, rules)),
+    [true, true, false, false, false],
+  );
 });
 
 Deno.test("what caught a mutant before comes first, once (CO1)", () => {
   const tests = [test("near", 800), test("far", 100), seed("quick", "1", 10)];
-  const { shared } = choiceOf(tests, (suite) => suite === "near", ({ name }) => name === "1");
+  const kinshipOf = ({ suite }: Surveyed) => suite === "near" ? "near" : "far";
+  const { shared } = choiceOf(tests, kinshipOf, ({ name }) => name === "1");
   assert.deepEqual(namesOf(shared), ["quick 1", "near", "far"]);
 });
 
@@ -53,11 +66,11 @@ Deno.test("simulators take turns, each with its middling trials first, and each 
     ...[10, 20, 30, 40, 50].map((ms) => seed("quick", `${ms}`, ms)),
     ...[2_000, 3_000, 4_000].map((ms) => seed("slow", `${ms}`, ms)),
   ];
-  assert.deepEqual(namesOf(choiceOf(trials, never, never).shared), [
+  assert.deepEqual(namesOf(choiceOf(trials, far, never).shared), [
     "quick 30",
     "slow 3000",
   ]);
-  const effort = choiceOf(trials, never, never, 4).shared;
+  const effort = choiceOf(trials, far, never, 4).shared;
   assert.equal(effort.length, trials.length);
 });
 

@@ -6,7 +6,7 @@
  * → those that these do not catch on test files as a whole, each by itself. Results are kept as they come.
  */
 import { type Attempt, type Planned, tryFiles, tryShared } from "./attempt.ts";
-import { choiceOf } from "./choice.ts";
+import { choiceOf, type Kinship, namesRule } from "./choice.ts";
 import { type Mutant, mutantsOf, mutated, shownMutant } from "./mutant.ts";
 import { type Outcome, type Result, Results } from "./results.ts";
 import { type Citation, isTestFile, RuleBook } from "./rules.ts";
@@ -225,8 +225,13 @@ export class Workshop {
       const isFirst = (trial: Surveyed) => trialName(trial) === before;
       // Of a file that has changed since the survey nobody knows who passes the place: who was seen since comes first.
       const seen = new Set(maybe.length === 0 ? [] : sure.map(({ suite }) => suite));
-      const isNear = (suite: string) => seen.has(suite) || this.#isNear(suite, file);
-      const { shared, files } = choiceOf(passing, isNear, isFirst, effort);
+      const kinshipOf = ({ suite, name }: Surveyed): Kinship =>
+        seen.has(suite) || this.#isNear(suite, file) || this.#namesRule(suite, name, mutant)
+          ? "near"
+          : isOfFolder(suite, file)
+          ? "folder"
+          : "far";
+      const { shared, files } = choiceOf(passing, kinshipOf, isFirst, effort);
       if (passing.length === 0) await done(mutant, resultOf(mutant, "not passed"));
       else planned.push({ mutant, trials: shared, files });
     }
@@ -247,6 +252,13 @@ export class Workshop {
     for (const [mutant, before] of rest) {
       await ended(mutant, together(before, await tryFiles(mutant, files.get(mutant) ?? [], scratch)));
     }
+  }
+
+  /** Whether a test is about a rule of a mutant's. */
+  #namesRule(suite: string, name: string, { rules }: Mutant): boolean {
+    const cited = this.citationsIn(suite).map(({ rule }) => rule);
+    return namesRule(name, rules.filter((rule) => cited.includes(rule))) ||
+      namesRule(name, rules) && rules.some((rule) => isOfFolder(suite, rule.split(" ")[0] ?? ""));
   }
 
   #isNear(test: string, file: string): boolean {
@@ -337,6 +349,12 @@ export class Workshop {
   get #surveyFile(): string {
     return `${this.root}.cache/mutants/survey.json`;
   }
+}
+
+/** Whether a test file lies where those of a file's folder do. */
+function isOfFolder(suite: string, file: string): boolean {
+  const folder = file.replace(/[^/]*$/, "");
+  return suite.startsWith(folder) || suite.startsWith(`tests/${folder}`);
 }
 
 /** `homes seed 12`, `tests/store/rows/rows_test.ts`. */
