@@ -1,8 +1,8 @@
 /**
  * Mutants, tried: made in the scratch tree, run against trials until one finds something, and taken out again.
  *
- * AT1  A mutant is caught by what a test or a checker says of it, or by a fault that ends its test; never by time: one
- *      that hangs is caught only where another trial says so, or the simulator's own limit of virtual time.
+ * AT1  A mutant is caught by what a test or a checker says of it, or by a fault that ends its test. Where a trial hangs
+ *      the others are made: only where none of them says a thing the mutant is one that hangs.
  * AT2  A trial has ten times what it takes when nothing is broken, and some seconds, of the processor's time.
  * AT3  Many mutants are tried in one process (switched.ts). One of which that process can't be sure (run_trials.ts RT3),
  *      or that ends it, is tried again in a process of its own.

@@ -85,13 +85,22 @@ const verdictOf = (verdict: Verdict | undefined, { memberHash }: Mutant): Verdic
   verdict?.member === memberHash ? verdict : undefined;
 
 /** How a mutant stands, in the words of the page. */
-type Standing = "caught" | "refused" | "harmless" | "equivalent" | "slower" | "open" | "not tried";
+type Standing =
+  | "caught"
+  /** What it was tried on never ends: the gate stops that at its limit (tests/gate/run.ts R1). */
+  | "hangs"
+  | "refused"
+  | "harmless"
+  | "equivalent"
+  | "slower"
+  | "open"
+  | "not tried";
 
 function standingOf({ result, verdict }: Known): Standing {
   if (result === undefined) return "not tried";
   if (result.outcome === "no types") return "refused";
   if (result.outcome === "caught" || result.outcome === "harmless") return result.outcome;
-  return verdict?.verdict ?? "open";
+  return verdict?.verdict ?? (result.outcome === "hung" ? "hangs" : "open");
 }
 
 /** What is known of each rule, in the order of files. */
@@ -110,7 +119,7 @@ export function linesOf({ known, rules, citations, reasons }: Page): RuleLine[] 
     const own = byRule.get(key) ?? [], counts = countsOf(own), reason = reasons.get(key);
     const { code, assert, test } = cited.get(key) ?? { code: 0, assert: 0, test: 0 };
     const judged = (counts.get("equivalent") ?? 0) + (counts.get("slower") ?? 0);
-    const caught = counts.get("caught") ?? 0, open = counts.get("open") ?? 0;
+    const caught = (counts.get("caught") ?? 0) + (counts.get("hangs") ?? 0), open = counts.get("open") ?? 0;
     const standing = caught > 0
       ? "caught"
       : reason !== undefined || (judged > 0 && open === 0)
@@ -178,6 +187,7 @@ function countsIn(tried: readonly Known[]): string {
   const counts = countsOf(tried);
   const words: readonly (readonly [Standing, string])[] = [
     ["caught", "are caught"],
+    ["hangs", "never end, so that the gate stops them at its limit"],
     ["refused", "are refused by the compiler"],
     ["harmless", "are of counters, notes, logs or texts of errors"],
     ["equivalent", "are equivalent to what is there"],
@@ -212,7 +222,7 @@ function foldersTable({ known }: Page, lines: readonly RuleLine[]): string {
       n(standings, "judged"),
       n(standings, "open"),
       n(standings, "not tried"),
-      n<Standing>(counts, "caught"),
+      n<Standing>(counts, "caught", "hangs"),
       n<Standing>(counts, "equivalent", "slower"),
       n<Standing>(counts, "open"),
     ];
@@ -245,7 +255,8 @@ function catchersTable(tried: readonly Known[]): string {
 
 /** A simulator with its checker, or a test file; null: it is not caught. */
 function catcherOf({ result }: Known): string | null {
-  if (result?.outcome !== "caught" || result.by === undefined) return null;
+  const isNoticed = result?.outcome === "caught" || result?.outcome === "hung";
+  if (!isNoticed || result?.by === undefined) return null;
   const [suite = ""] = result.by.split(" ");
   return suite.endsWith(".ts") ? suite : `${suite}: ${(result.says ?? "").split(":")[0]}`;
 }
