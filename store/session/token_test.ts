@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { Buffer } from "node:buffer";
 import type { TokenState } from "../api/api.ts";
 import type { Random } from "../model/ports.ts";
+import { CLOCK_EPOCH_MS } from "../model/row.ts";
 import {
   deriveKeyRing,
   type OpenedToken,
@@ -75,6 +76,11 @@ Deno.test("two seals of one state differ, and neither shows the session (T4)", (
   assert.ok(!Buffer.from(sealed, "base64url").includes(Buffer.alloc(8, 9)));
 });
 
+Deno.test("a text as long as a token may be is looked at, a longer one is not", () => {
+  assert.equal(code(openToken("A".repeat(TOKEN_CHARS_MAX), ring, NOW_MS)), "token_malformed");
+  assert.equal(code(openToken("A".repeat(TOKEN_CHARS_MAX + 1), ring, NOW_MS)), "token_oversized");
+});
+
 Deno.test("openToken refuses by code", () => {
   const foreign = deriveKeyRing([secret(2)]);
   const bytes = Buffer.from(sealed, "base64url");
@@ -125,6 +131,14 @@ Deno.test("a token expires after its lifetime, counted in whole seconds", () => 
   const short = sealToken(state(), ring, { ...options, lifetimeMs: 1500 });
   assert.equal(code(openToken(short, ring, issuedMs + 1999)), "ok");
   assert.equal(code(openToken(short, ring, issuedMs + 2000)), "token_expired");
+});
+
+Deno.test("a token expires as long after its issue on any day, and at any time of it", () => {
+  for (const issuedMs of [0, 1, 500, 5_000].map((days) => CLOCK_EPOCH_MS + days * 86_400_000 + 43_210_000)) {
+    const text = sealToken(state(), ring, { ...options, nowMs: issuedMs });
+    assert.equal(code(openToken(text, ring, issuedMs + TOKEN_LIFETIME_MS - 1)), "ok");
+    assert.equal(code(openToken(text, ring, issuedMs + TOKEN_LIFETIME_MS)), "token_expired");
+  }
 });
 
 Deno.test("rotation: old tokens open until their secret is removed, new ones are sealed under the new secret", () => {
