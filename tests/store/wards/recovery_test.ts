@@ -115,6 +115,63 @@ Deno.test("an owner takes nothing of a ward of which a part is too old: no effec
   assert.equal(core.topology.wards.recovered(SOURCE).get("o")?.position, 0);
 });
 
+Deno.test("an owner takes the rest of a ward of which the root has what is too old (Y2)", async () => {
+  const { core, recovery } = await holding({ stable: 100 });
+  core.watermark = 100;
+  await recovery.sweep();
+  const rows = await core.rows.lookup([cause, effect]);
+  assert.deepEqual(rows.map((row) => row?.clock), [undefined, 200]);
+  assert.equal(core.topology.wards.recovered(SOURCE).get("o")?.position, 200);
+});
+
+Deno.test("an owner says for whom it stands in, under which configuration that is known to be in effect, and how far", async () => {
+  const { keeper, ward } = await holding(null);
+  const said = (replica: number, position = 0) => {
+    const { outcome, config, position: reached, rows } = keeper.standIn({
+      ...{ kind: "standIn", id: 1, replica, depth: 0, position },
+    });
+    return [outcome, config, reached, rows.length];
+  };
+  assert.deepEqual(said(SOURCE, 200), ["rows", 1, 200, 2]);
+  assert.deepEqual(said(SOURCE, 201), ["behind", 1, 200, 0]);
+  assert.deepEqual(said(SOURCE + 1), ["behind", 0, 0, 0]);
+  const next = { ...ward, config: 2, after: 200, head: 300, rows: [] };
+  await keeper.receive("s", { ...next, settled: false });
+  assert.deepEqual(said(SOURCE, 300), ["rows", 1, 300, 2], "it may not be in effect");
+  await keeper.receive("s", { ...next, after: 300, reach: [100] });
+  assert.deepEqual(said(SOURCE, 300), ["rows", 2, 300, 1], "the root has the first");
+  await keeper.receive("s", { ...next, after: 250, head: 260 });
+  assert.deepEqual(said(SOURCE, 300)[2], 300, "what is sent again takes it no further back");
+});
+
+Deno.test("an owner has room for what a batch adds, what waits of it counted, and no more (A3, K3)", async () => {
+  for (const room of [2, 3, 4]) {
+    const { keeper, ward, core } = await holding(null);
+    const bytes = keeper.bytes / 2; // of a row
+    const limited = new Keeper(core, () => Promise.resolve(), room * bytes);
+    const part = (n: number, key: Key, more: boolean): WardMessage => ({
+      ...{ ...ward, part: n, more },
+      rows: [{ ...ward.rows[0], key, position: 201 + n } as Row],
+    });
+    // Of the same length as those that it holds.
+    const keys = ["three", "fours"].map((name) => packKey([name]));
+    await limited.receive("s", ward);
+    await limited.receive("s", { ...part(0, keys[0] as Key, true), after: 200, head: 300 });
+    await limited.receive("s", { ...part(1, keys[1] as Key, false), after: 200, head: 300 });
+    assert.deepEqual([...limited.all()].map(({ position, size }) => [position, size]), [
+      room === 4 ? [300, 4] : [200, 2],
+    ], `${room}`);
+    // What takes the place of what is there adds nothing.
+    await limited.receive("s", {
+      ...ward,
+      after: 200,
+      head: 400,
+      rows: ward.rows.map((row) => ({ ...row, position: 400 })),
+    });
+    assert.equal([...limited.all()][0]?.position, 400, `${room}`);
+  }
+});
+
 Deno.test("an owner leaves a ward alone while its site brings what it has to another parent", async () => {
   const { core, write, recovery } = await holding({ stable: 50, next: 8 });
   await recovery.sweep();
