@@ -33,12 +33,14 @@ async function readThenLost(isAtRoot: boolean) {
 
 Deno.test("a session is told that what it read was lost above its site, and answers nothing after that (E6)", async () => {
   const { scene, reader } = await readThenLost(false);
+  await rejects(scene.done(reader.durable()), { code: "source_lost" });
   await rejects(scene.read(reader, 2), { code: "source_lost" });
   await rejects(scene.read(reader, 0), { code: "source_lost" });
 });
 
 Deno.test("a session goes on where what it read had come further than the disk that was lost (E6)", async () => {
   const { scene, reader } = await readThenLost(true);
+  await scene.done(reader.durable());
   strictEqual(await scene.read(reader, 0), 7);
   strictEqual(await scene.read(reader, 2), null);
 });

@@ -57,3 +57,24 @@ Deno.test("what is not there counts as the deletion that left it so, also when t
   const elsewhere = await scene.done(Promise.resolve(attached));
   equal(await scene.read(elsewhere, 0), null, "it does not live again");
 });
+
+Deno.test("whatever a session sees, absences and lists too, makes another token of its (E1, E2)", async () => {
+  const scene = new Scene(TREE);
+  await scene.start();
+  const session = await scene.attach("e1");
+  const key = scene.keyspace.key(0), [group] = scene.keyspace.groups;
+  ok(group);
+  const steps: readonly (readonly [string, () => Promise<unknown>])[] = [
+    ["a read of what is not there", () => session.get([key])],
+    ["a write", () => session.write([{ kind: "set", key, value: Uint8Array.of(1) }])],
+    ["a read", () => session.get([key])],
+    ["a list", () => session.list(group.range)],
+    ["an empty list", () => session.list({ start: key, end: (key + "\0") as typeof key })],
+    ["a check", () => session.write([], [{ key, version: null }])],
+  ];
+  for (const [says, step] of steps) {
+    const before = session.touches;
+    await scene.done(step());
+    ok(session.touches > before, says);
+  }
+});
