@@ -35,7 +35,7 @@ function site(
   { isRoot = false, pending = new Map(), acked = 0, changed = new Map(), remembered }: Around = {},
 ) {
   const records = new Map<string, Uint8Array>();
-  const uncovered: Range[] = [], told: (readonly Key[])[] = [];
+  const uncovered: Range[] = [], told: (readonly Key[])[] = [], gone: number[] = [];
   let asks = 0;
   const core: DamagedSite = {
     config: { site: "e" },
@@ -58,10 +58,11 @@ function site(
     acked,
     count: () => {},
     uncover: (range) => void uncovered.push(range),
+    gone: ({ clock }) => void gone.push(clock),
   };
   const damage = new Damage(core);
   damage.serve({ uncovered: (keys) => void told.push(keys), lost: () => void asks++ });
-  return { core, damage, records, uncovered, told, asks: () => asks };
+  return { core, damage, records, uncovered, told, gone, asks: () => asks };
 }
 
 /** A row of it was dropped. */
@@ -120,6 +121,11 @@ Deno.test("while the journal's end is not read nobody is known to have anything"
   damage.healed([], [KEY]);
   assert.equal(isRefused(damage), true);
   assert.deepEqual(uncovered, []);
+});
+
+Deno.test("a row that was dropped may have been seen, at the latest as of when the word was written (E8)", () => {
+  const { gone } = dropped({});
+  assert.deepEqual(gone, [CLOCK]);
 });
 
 Deno.test("a newer row stands for what was lost, no older one, and none that it would be merged with (G3)", () => {
