@@ -87,6 +87,7 @@ function enrolling() {
     replica: 4,
     parentReplica: 3,
     cursor: 0,
+    attempt: 1,
     clock: ++clock,
     tier: "edge",
     url: "",
