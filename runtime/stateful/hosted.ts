@@ -270,7 +270,7 @@ export class Hosted implements RunListener, PeersSession {
     if (run === null && this.#aside !== null) return this.#follows(this.#aside, null);
     if (run?.isOver) return this.#follows(run.finished, run);
     if (run !== null) return Promise.resolve(run);
-    return this.#opening ??= this.#start().finally(() => this.#opening = null);
+    return this.#opening ??= this.#start().finally(() => this.#opening = null); // session_host.ts S1
   }
 
   async #follows(before: Promise<void>, run: SessionRun | null): Promise<SessionRun> {

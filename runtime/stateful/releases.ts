@@ -193,7 +193,7 @@ export class Releases {
   /** R1: the commit is at all owners. @param entry its last one. @param handler whose calls they are (open_calls.ts). */
   async release(commit: Commit, entry: number, handler: number): Promise<void> {
     const { listener, undone, timers, calls, home } = this.#run;
-    const token = await this.#applyAll(commit.effects, false);
+    const token = await this.#applyAll(commit.effects, false); // commit.ts CM1
     if (this.#run.isOver) return;
     if ((this.#unapplied[0]?.effect ?? Infinity) <= (commit.effects.at(-1)?.effect ?? 0)) {
       throw new Error("what a commit wrote is not applied, and it was to leave (RL2)");

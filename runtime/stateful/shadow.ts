@@ -186,7 +186,7 @@ class Shadow implements ChannelSink {
     this.#did = [];
     this.#queue.push(waiting);
     this.#wants(waiting);
-    this.checkpointNow?.();
+    this.checkpointNow?.(); // SH2
   }
 
   call = (call: Call): void => {

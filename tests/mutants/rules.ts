@@ -146,12 +146,12 @@ export class RuleBook {
   #resolve({ path, tree }: Parsed, before: string, id: string): Rule | null {
     if (/PROTOCOL(?:'s)?\s$/.test(before)) return null;
     const named = /([\w/]+\.ts)(?:,|:)?\s(?:[A-Z]{1,3}\d+[a-z]?(?:, | and | to ))*$/.exec(before)?.[1];
-    if (named !== undefined) return this.#of(this.#file(path, named), id);
+    if (named !== undefined) return this.#of(this.#file(path, named, id), id);
     const own = this.#of(path, id);
     if (own !== null) return own;
     const header = /(?:rules|numbers) are those of ([\w/]+\.ts)/.exec(tree.text)?.[1];
     if (header !== undefined) {
-      const rule = this.#of(this.#file(path, header), id);
+      const rule = this.#of(this.#file(path, header, id), id);
       if (rule !== null) return rule;
     }
     const imported = new Set(importsOf(path, tree).flatMap((file) => this.#of(file, id) ?? []));
@@ -163,8 +163,8 @@ export class RuleBook {
     return file === null ? null : this.#byFile.get(file)?.get(id) ?? null;
   }
 
-  /** The file that a comment means by a name: of its own folder, an imported one, or the only one of that name. */
-  #file(from: string, name: string): string | null {
+  /** The file that a comment means by a name: of its own folder, an imported one, or the only one that has the rule. */
+  #file(from: string, name: string, id: string): string | null {
     const near = from.slice(0, from.lastIndexOf("/") + 1) + name;
     if (this.#files.has(near)) return near;
     const tree = this.#files.get(from)?.tree;
@@ -172,7 +172,9 @@ export class RuleBook {
       ? undefined
       : importsOf(from, tree).find((file) => file.endsWith(`/${name}`));
     if (imported !== undefined) return imported;
-    const all = [...this.#files.keys()].filter((file) => file === name || file.endsWith(`/${name}`));
+    const all = [...this.#files.keys()].filter((file) =>
+      (file === name || file.endsWith(`/${name}`)) && this.#of(file, id) !== null
+    );
     return all.length === 1 ? all[0] ?? null : null;
   }
 }

@@ -3,7 +3,8 @@
  * catches its mutants.
  *
  * TA1  Both are made of results that count for the tree as it is; what has none is counted as not tried.
- * TA2  A rule stands for itself where a mutant of it is caught; else its verdict, or those of its mutants, say why not.
+ * TA2  A rule stands for itself where a mutant of it is caught; else the verdicts of its mutants say why not. One that has a
+ *      verdict itself has no place of code that could be broken: what is caught near it is caught of something else.
  */
 import { join } from "node:path";
 import { type Mutant, shownMutant } from "./mutant.ts";
@@ -120,9 +121,11 @@ export function linesOf({ known, rules, citations, reasons }: Page): RuleLine[] 
     const { code, assert, test } = cited.get(key) ?? { code: 0, assert: 0, test: 0 };
     const judged = (counts.get("equivalent") ?? 0) + (counts.get("slower") ?? 0);
     const caught = (counts.get("caught") ?? 0) + (counts.get("hangs") ?? 0), open = counts.get("open") ?? 0;
-    const standing = caught > 0
+    const standing = reason !== undefined
+      ? "judged"
+      : caught > 0
       ? "caught"
-      : reason !== undefined || (judged > 0 && open === 0)
+      : judged > 0 && open === 0
       ? "judged"
       : open > 0
       ? "open"

@@ -49,7 +49,7 @@ export class Reach {
   begin(ahead: LoggedPeers["ahead"]): void {
     if (ahead === undefined) return this.#end();
     this.#feeds = ahead.feeds;
-    this.#released = Math.max(this.#released, ahead.released);
+    this.#released = Math.max(this.#released, ahead.released); // PR3
   }
 
   /** Those that waited were greeted: who was asked and is not there is no host for now. */

@@ -352,8 +352,8 @@ export class Arbiter {
     }
     // That this site's own disk of logs is another one is on that before it is on record that both went back.
     if (table.changed.has(BEHIND_KEY)) await witness(position);
-    // AB4: a process that died may have left a step there that the disk of logs has not.
-    else if (!this.#hasBegun) await witness(found);
+    // A process that died may have left a step there that the disk of logs has not.
+    else if (!this.#hasBegun) await witness(found); // arbitration.ts AB4
     const committed = storage.commit({ rows, drop, records: new Map() });
     // Where the disk of logs had the first step, and this one had not, it would seem to have gone back.
     if (isFirst) await committed;

@@ -120,7 +120,7 @@ export class HostFeeds {
     this.#home = home;
     this.#ports = ports;
     for (const [host, end] of ends) {
-      this.#ends.set(host, [end]);
+      this.#ends.set(host, [end]); // host_logs.ts HL1
       this.#furthest.set(host, end.through);
     }
   }

@@ -49,7 +49,7 @@ export class FollowingSession implements Runnable {
     try {
       if (!this.#isStarted) this.#start();
       else {
-        const piece = this.#pieces.shift();
+        const piece = this.#pieces.shift(); // FO3
         if (piece !== undefined) this.#logged.piece(piece);
       }
     } catch (error) {

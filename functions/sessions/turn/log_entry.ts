@@ -247,7 +247,7 @@ function readEntry(reader: Reader): ReadEntry {
       return { kind, digest: reader.uint(), end: reader.position };
     default: {
       const input = readInput(reader, kind);
-      const check = isWhole ? readCheckMark(reader) : reader.byte();
+      const check = isWhole ? readCheckMark(reader) : reader.byte(); // LE3
       return { kind: "turn", input, dt, check, end: reader.position };
     }
   }

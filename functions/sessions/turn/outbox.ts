@@ -124,7 +124,7 @@ export class Outbox {
 
   /** What is about to leave is kept (OB2). */
   keep(): void {
-    this.keepAll(this.#outputs, this.#effects);
+    this.keepAll(this.#outputs, this.#effects); // commit.ts CM4
     for (const peer of this.#left) this.#toPeers?.delete(peer);
     this.#left = NONE;
   }

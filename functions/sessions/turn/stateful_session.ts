@@ -507,7 +507,7 @@ export class StatefulSession implements Runnable, WaitingSession {
 
   #park(parked: Parked): void {
     if (this.#isOver) return;
-    this.close();
+    this.close(); // program.ts PG3
     this.#host.sink.parked(this.channel, parked);
   }
 }
