@@ -289,10 +289,33 @@ const CASES: readonly Case[] = [
     expect: ["same", [null, null, 240]],
   },
   {
+    says: "open, of what this site was before, and it may have seen what was lost above that",
+    token: { replica: 15, open: true, path: [null, null, 240] },
+    given: ({ stands, write }) => {
+      stands(15, ["root", "c", "d"], C);
+      stands(HERE, ["root", "b", "d"], B, 15);
+      write(endedKey(15), { stable: 4_000, next: HERE, gap: 8_000 });
+      write(keptKey(15), { floor: 0, known: 0, whole: false }, { replica: HERE });
+    },
+    expect: ["source_lost"],
+  },
+  {
     says: "removed, and all it told is stable",
     token: { clock: 3_999 },
     given: both(ended(S, { removed: true }), ({ write }) => write(removedKey("s"), { atMs: 1 })),
     expect: ["nothing", here(90, 190)],
+  },
+  {
+    says: "removed, and it announced its stop before",
+    token: { path: [90, null, 77] },
+    given: both(announced(9_000), ended(S, { removed: true })),
+    expect: ["nothing", here(90, 200)],
+  },
+  {
+    says: "open, removed, and it announced its stop before",
+    token: { open: true, path: [90, 190, 77] },
+    given: both(announced(9_000), ended(S, { removed: true })),
+    expect: ["nothing", here(null, 200)],
   },
   // At the root
   {
@@ -351,6 +374,22 @@ Deno.test("a site below the root stops where a session has had more of its journ
   const root = arriving("root");
   assert.deepEqual(await outcome(root, tokenOf({ replica: ROOT, path: [HEAD + 1] })), ["source_lost"]);
   assert.deepEqual(root.failures, [], "the root has what all others have");
+});
+
+Deno.test("what one that is over wrote is neither stopped nor asked for: what is left of it comes by itself (H14, H15)", async () => {
+  const stopped: string[] = [], stop = (site: string) => Promise.resolve(void stopped.push(site));
+  const over = arriving();
+  ended(S)(over);
+  // Nobody may say more of what a removed site had told its parent.
+  const removed = arriving();
+  ended(S, { removed: true })(removed);
+  void over.handoff.whole(tokenOf({}), stop).catch(() => {});
+  assert.equal(await removed.handoff.whole(tokenOf({}), stop), null);
+  assert.deepEqual(stopped, []);
+  const living = arriving();
+  void living.handoff.whole(tokenOf({}), stop).catch(() => {});
+  await Promise.resolve();
+  assert.deepEqual(stopped, ["s"]);
 });
 
 Deno.test("a token from the far future is refused, and moves no clock", async () => {
