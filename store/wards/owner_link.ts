@@ -72,7 +72,7 @@ export class OwnerLink {
   }
 
   /** @param wanted somebody waits for what was not sent yet. */
-  isDue(mark: Mark, under: { config: number; settled: boolean }, wanted: boolean): boolean {
+  isDue(mark: Pick<Mark, "head">, under: { config: number; settled: boolean }, wanted: boolean): boolean {
     const now = this.#core.steady.nowMs();
     if (this.#isSending) return false;
     if (this.isStreaming && now - this.#waitingMs > this.#patienceMs) this.broken();
