@@ -181,7 +181,8 @@ Deno.test("a full owner is left alone, for longer each time, and while more is p
   core.pending.measure = measure;
   await pass(WARD_FULL_MS_MAX);
   assert.equal(isDue(1), true);
-  // What took something has room.
+  // What takes something of what it is sent has room.
+  hears({ position: 0 });
   hears({ position: 1 });
   hears({ refused: "full" });
   await pass(2 * WARD_FULL_MS);
