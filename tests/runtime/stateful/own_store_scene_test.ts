@@ -27,8 +27,9 @@ function ownStore(
   scene: Scene,
   site: string,
   token: TokenState | null = null,
-  { marks = false, said = [], stop = () => Promise.resolve() }: {
+  { marks = false, isWhole = true, said = [], stop = () => Promise.resolve() }: {
     marks?: boolean;
+    isWhole?: boolean;
     said?: string[];
     stop?: (site: string) => Promise<void>;
   } = {},
@@ -37,7 +38,7 @@ function ownStore(
   const nowMs = () => scene.world.nowMs;
   const leftOut = (_: unknown, text: string) => void said.push(text);
   const services = { replica, limits: LIMITS, space: SPACE, writes: undefined, nowMs, leftOut };
-  const seen = token && { token, applied: 0, isWhole: true };
+  const seen = token && { token, applied: 0, isWhole };
   return scene.done(OwnStore.open(services, NAME, { ...NO_HEAD, seen, marks }, stop));
 }
 
@@ -88,6 +89,25 @@ for (const what of ["effects that are applied", "writes with checks"] as const) 
     assert.equal(await scene.done(read(elsewhere)), `${last}`, "who is told of it sees it");
   });
 }
+
+Deno.test("what a home has told since the token of its log, where that is of the form before, is seen by the next (P4)", async () => {
+  const scene = new Scene(SLOW_TREE, { peerMs: 100 });
+  await scene.start();
+  const own = await ownStore(scene, "e1"), { replica } = scene.process("e1").replica.status();
+  await scene.done(read(await scene.attach("e2"))); // held there from now on
+  const tell = async (effect: number) => {
+    const clock = own.tick();
+    await scene.done(own.apply({ effect, clock, replica, atMs: 1, mutations: setTo(`${effect}`) }));
+    await scene.done(own.settle());
+    return await scene.done(own.token());
+  };
+  const logged = await tell(1);
+  await scene.pass(500); // that far it has arrived everywhere
+  await tell(2);
+  const next = await ownStore(scene, "e2", logged, { isWhole: false });
+  const [row] = await scene.done(next.get([key], "session"));
+  assert.equal(row && new TextDecoder().decode(row.value), "2");
+});
 
 Deno.test("a session that takes in a token after its site got another parent is one that has seen what stands there", async () => {
   const tree = {
