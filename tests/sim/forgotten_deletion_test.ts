@@ -154,10 +154,10 @@ async function look(open: OpenReplica): Promise<{ readonly checkers: string[]; r
   return { checkers: [...new Set(found.map(({ checker }) => checker))], isShown };
 }
 
-Deno.test("a deletion that was forgotten where it was seen shows nothing again where it has not arrived", async () => {
+Deno.test("a deletion that was forgotten where it was seen shows nothing again where it has not arrived (E2)", async () => {
   assert.deepEqual(await look(openReplica), { checkers: [], isShown: false });
 });
 
-Deno.test("a token for which what is absent counts for nothing is seen by the checker of sessions", async () => {
+Deno.test("a token for which what is absent counts for nothing is seen by the checker of sessions (E2)", async () => {
   assert.deepEqual(await look(forgetful), { checkers: ["monotonic reads"], isShown: true });
 });
