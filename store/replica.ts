@@ -43,6 +43,7 @@ import { openMembers } from "./change/members.ts";
 import { SiteOwners } from "./owners/site_owners.ts";
 import { replicaStatus } from "./status.ts";
 import { mergedArrival } from "./session/merged_arrival.ts";
+import { assertRooted } from "./core/lost.ts";
 import { loadState, saveState } from "./core/state.ts";
 import { isTalk, siteMessageOf } from "./talk.ts";
 import { Timekeeper } from "./tree/timekeeper.ts";
@@ -185,8 +186,9 @@ export class SiteReplica implements Replica {
         (name, value) => this.#downlinks.restore(name, value) || this.#wards.restore(name, value),
       ),
     );
-    core.found = { head: core.rows.head, clock: core.clock.tick() };
+    assertRooted(core);
     this.#wards.loaded();
+    core.jump();
     core.wardsLeast = this.#wards.least;
     core.resyncing = !core.isRoot && (core.replica === 0 || records.has(RESYNC));
     if (core.resyncing) core.rows.record(RESYNC, new Uint8Array());

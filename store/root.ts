@@ -1,7 +1,7 @@
 /** What the root writes of itself at each start: it is enrolled by nobody. */
 import type { SiteRecord } from "./api/api.ts";
 import type { Core } from "./core/core.ts";
-import { encodeJson, replicaKey, siteKey } from "./members/topology.ts";
+import { encodeJson, GAPS_KEY, replicaKey, siteKey } from "./members/topology.ts";
 
 /** Writes its system rows. */
 export async function introduceRoot(core: Core): Promise<void> {
@@ -11,6 +11,7 @@ export async function introduceRoot(core: Core): Promise<void> {
   await core.rows.lock.run(() => {
     core.rows.put(core.own(replicaKey(core.replica), encodeJson(incarnation)));
     core.rows.put(core.own(siteKey(id), encodeJson(record)));
+    core.rows.put(core.own(GAPS_KEY, encodeJson(core.gaps.all)));
     return Promise.resolve();
   });
 }

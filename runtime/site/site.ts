@@ -13,7 +13,7 @@
  *     is on disk. Whoever started the process is told by its exit code to start it anew (command.ts).
  */
 import { OwnersError } from "../../store/presence/choose.ts";
-import { OlderDisk } from "../../store/core/lost.ts";
+import { OlderDisk, OlderRoot } from "../../store/core/lost.ts";
 import { openReplica } from "../../store/replica.ts";
 import { type Replica, StoreUnavailable } from "../../store/api/api.ts";
 import type { Drained } from "../admin/services.ts";
@@ -494,6 +494,7 @@ export class Site {
     });
     this.#hub?.close().catch((error) => this.faults.unexpected(error));
     if (error instanceof OlderDisk) return this.#older(error);
+    if (error instanceof OlderRoot) return; // no start would find it otherwise
     if (
       !(error instanceof StoreUnavailable) || error.code !== "disk_failed" || this.#chaos?.isDiskOk === false
     ) {

@@ -102,7 +102,7 @@ export type WriteResult = { readonly ok: true; readonly version: Version } | { r
 
 /** A failure of the store that a client can be told (docs/http.md). */
 export class StoreUnavailable extends Error {
-  override readonly name = "StoreUnavailable";
+  override readonly name: string = "StoreUnavailable";
   constructor(
     readonly code:
       | "store_unreachable"

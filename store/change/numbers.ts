@@ -8,9 +8,12 @@
  *     (enrolment.ts N2). One that is not known of is never ended, and no other parent takes its site.
  * N3  No number beyond the last that a version can name: who asks then waits, and the root's log says why.
  * N4  None for a site that comes with one which was never given: this disk is an older copy of itself (removal.ts R8),
- *     and would give that number to another.
+ *     and would give that number to another. Those who had it may be gone, and their tokens not: so the first number that
+ *     a process gives is beyond one that it draws (gaps.ts).
  */
 import type { Core } from "../core/core.ts";
+import { drawn } from "../model/gaps.ts";
+import { NUMBER_JUMP_SHARE } from "../model/limits.ts";
 import type { Claim } from "../wire/message.ts";
 import { REPLICA_NUMBER_MAX, type ReplicaNumber } from "../model/row.ts";
 import { encodeJson, replicaKey } from "../members/topology.ts";
@@ -24,6 +27,7 @@ export class Numbers {
   readonly #above: ((claim: Claim) => Promise<ReplicaNumber>) | null;
   /** The root itself is 1. */
   #next: ReplicaNumber = 2;
+  #hasJumped = false;
 
   /** @param above a number from above; null at the root. */
   constructor(core: Core, above: ((claim: Claim) => Promise<ReplicaNumber>) | null) {
@@ -48,11 +52,19 @@ export class Numbers {
       this.#core.refused("number_unknown", claim.site, { number: claim.from });
       return await new Promise(() => {});
     }
+    if (!this.#hasJumped) this.#jump();
     return await rows.lock.run(() => {
       const number = this.#next++;
       rows.record(RECORD, encodeJson(this.#next));
       rows.put(this.#core.own(replicaKey(number), encodeJson(claim)));
       return Promise.resolve(number);
     });
+  }
+
+  /** N4 */
+  #jump(): void {
+    const most = (REPLICA_NUMBER_MAX - this.#next) * NUMBER_JUMP_SHARE;
+    this.#next += Math.floor(drawn(this.#core.ports.random) * most);
+    this.#hasJumped = true;
   }
 }

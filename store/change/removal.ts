@@ -19,8 +19,9 @@
  *     end here.
  * R7  The host hears of each hello that is not answered, since it ends the link; the log once per site, reason and
  *     minute (quiet.ts).
- * R8  Nor is a site that has had more of this one's journal than this disk had, or this process told it, or a number that the root never gave: this
- *     disk is an older copy of itself (a backup that was put back), and positions and numbers would mean two things.
+ * R8  Nor is a site that has had a position of this one's journal, or of the root's, which that never had (gaps.ts), or a
+ *     number that the root never gave: that disk is an older copy of itself (a backup that was put back), and positions
+ *     and numbers would mean two things.
  * R4  A site with children is not removed: their ends would follow from no clock that the root has. One that moved
  *     counts until it has brought all that it had (adoption.ts). One that came back before it heard its number is no
  *     child: it says so itself (moving.ts), since whoever gave the number may be what is removed.
@@ -109,7 +110,8 @@ export class Removals {
     const { topology, ports, path, config } = this.#core;
     const isNew = replica !== 0 && this.#core.isRoot && topology.incarnation(replica) === undefined;
     const isAhead = parentReplica !== 0 && parentReplica === this.#core.replica &&
-      this.#core.isUntold(id, cursor);
+        !this.#core.hasHad(cursor) ||
+      topology.rootGaps.around(moved?.floor ?? 0) !== undefined;
     const elsewhere = this.#livesBelow(id, replica, moved?.lost ?? []);
     const isRemoved = topology.isRemoved(id);
     const why = isRemoved

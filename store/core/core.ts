@@ -13,6 +13,7 @@ import { HybridClock } from "../model/clock.ts";
 import { ClockGuard } from "./clock_guard.ts";
 import { Coverage } from "../rows/coverage.ts";
 import { Damage } from "./damage.ts";
+import { Gaps, jumpedFrom } from "../model/gaps.ts";
 import { HealingStorage } from "../rows/healing_storage.ts";
 import type { Key } from "../model/key.ts";
 import { encodeMessage, type Message } from "../wire/message.ts";
@@ -35,6 +36,9 @@ import { Steps } from "../model/steps.ts";
 import { Subscriptions } from "../rows/subscriptions.ts";
 import { SYSTEM_RANGE, Topology } from "../members/topology.ts";
 import { Wall } from "../model/wall.ts";
+
+/** Named record. */
+export const GAPS_RECORD = "gaps";
 
 /** What a frozen commit's messages say of the site (PROTOCOL I2): true as of its head. */
 export interface Mark {
@@ -107,9 +111,8 @@ export class Core {
   rootedTo: Position = 0;
   /** What was pending then stands again up to here, in this process. */
   replantedTo: Position = 0;
-  /** The head that this process has found on its disk, and a clock that is past all that was said before it. */
-  found: { readonly head: Position; readonly clock: ClockValue } = { head: 0, clock: 0 };
-  readonly #told = new Map<SiteId, Position>();
+  /** Of this journal (gaps.ts). */
+  gaps = new Gaps();
   /** Sites that an operator gave up when it moved this one (adoption.ts). */
   lost: readonly SiteId[] = [];
   /** Rows that can be fetched again are given back above this; at most what the configuration says. */
@@ -123,6 +126,8 @@ export class Core {
    * that only others have, so nothing is told to anyone.
    */
   resyncing = false;
+  /** The parent has met this process: it has had no more of this disk than there is (handoff.ts H17). */
+  hasMet: boolean;
   closed = false;
   /** Tombstones and expiring rows applied since the last collection. */
   readonly mortal: { key: Key; position: Position }[] = [];
@@ -139,6 +144,7 @@ export class Core {
 
   constructor(config: ReplicaConfig, ports: ReplicaPorts) {
     this.config = config;
+    this.hasMet = config.parent === null;
     this.capacityBytes = config.capacityBytes;
     this.lost = config.lost ?? [];
     this.ports = { ...ports, storage: new HealingStorage(ports.storage, this.damage) };
@@ -355,17 +361,17 @@ export class Core {
     return Math.max(0, Math.min(oldest, least - 1));
   }
 
-  /** A child or an owner is told of this journal up to here. */
-  tells(site: SiteId, head: Position): void {
-    this.#told.set(site, Math.max(head, this.#told.get(site) ?? 0));
+  /** A process begins over what it has found on its disk (gaps.ts). */
+  jump(): void {
+    const { rows } = this, from = rows.head;
+    rows.jumpTo(jumpedFrom(from, this.ports.random));
+    this.gaps = this.gaps.and({ from, to: rows.head, clock: this.clock.tick() });
+    rows.record(GAPS_RECORD, this.gaps.encode());
   }
 
-  /**
-   * Whether a child or an owner, or somebody who has it from there, has had more of this journal than this disk, or than
-   * this process told it: the disk went back (handoff.ts H13).
-   */
-  isUntold(site: SiteId, position: Position): boolean {
-    return position > Math.max(this.found.head, this.#told.get(site) ?? 0);
+  /** Whether this disk has had a position; where somebody names another one, it went back (handoff.ts H13). */
+  hasHad(position: Position): boolean {
+    return position <= this.rows.head && this.gaps.around(position) === undefined;
   }
 
   /** Whether a row may have been lost with its writer's disk on its way to the root. */

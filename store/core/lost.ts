@@ -1,6 +1,8 @@
 /** What is said where something is lost: to a client whose session saw it, and of a disk that has gone back. */
 import { StoreUnavailable, type TokenState } from "../api/api.ts";
 import type { Core } from "./core.ts";
+import type { Gap } from "../model/gaps.ts";
+import type { SiteId } from "../model/ports.ts";
 import { type Position, unixMs } from "../model/row.ts";
 
 /** The problem `source_lost` of a token. */
@@ -18,26 +20,58 @@ export function sourceLost(
   });
 }
 
-/** The same, of a token that has seen what this site's own disk has had and has no more. */
+/** The same, of a token that has seen what a disk has had and has no more: beyond its journal, or in a gap of it. */
 export function wentBack(
-  core: Core,
+  site: SiteId,
   { replica, clock }: Pick<TokenState, "replica" | "clock">,
+  gap: Gap | undefined,
 ): StoreUnavailable {
-  const { config: { site } } = core;
   const why = `the disk of site ${site} went back: some of what this session saw is not there any more`;
   return new StoreUnavailable("source_lost", why, {
-    mayBeLost: { site, incarnation: replica, from: unixMs(core.found.clock), to: unixMs(clock) },
+    mayBeLost: { site, incarnation: replica, from: unixMs(gap?.clock ?? 0), to: unixMs(clock) },
   });
 }
 
+/**
+ * The root's disk went back, and this site, which came below another parent or a blank one since, has had more of its
+ * journal: sessions here have seen what is not in the tree any more, and their tokens need not say so.
+ *
+ * @throws OlderRoot
+ */
+export function assertRooted({ config: { site }, topology, rootFloor, path }: Core): void {
+  const gap = topology.rootGaps.around(rootFloor);
+  if (gap !== undefined) throw new OlderRoot(site, path[0] ?? "", { position: rootFloor, gap });
+}
+
+/** See {@link assertRooted}. */
+export class OlderRoot extends StoreUnavailable {
+  override readonly name = "OlderRoot";
+
+  constructor(
+    site: SiteId,
+    root: SiteId,
+    { position, gap }: { readonly position: Position; readonly gap: Gap },
+  ) {
+    super(
+      "disk_failed",
+      `the disk of site ${root} was found ending at position ${gap.from}, and site ${site} has had its journal up to ` +
+        `${position}: it is an older copy; restore the tree, or start site ${site} with an empty data folder`,
+    );
+  }
+}
+
 /** A backup was put back: positions would be given out again, and what is written at them taken for known elsewhere. */
-export class OlderDisk extends Error {
+export class OlderDisk extends StoreUnavailable {
   override readonly name = "OlderDisk";
 
   /** @param witness who has had more: a neighbour, or a session. */
-  constructor({ config: { site }, found }: Core, witness: string, position: Position) {
+  constructor({ config: { site }, gaps }: Core, witness: string, position: Position) {
+    const gap = gaps.around(position) ?? gaps.last;
     super(
-      `the disk of site ${site} was found ending at position ${found.head}, and ${witness} has had its journal up to ` +
+      "disk_failed",
+      `the disk of site ${site} was found ending at position ${
+        gap?.from ?? 0
+      }, and ${witness} has had its journal up to ` +
         `${position}: it is an older copy; start the site with an empty data folder`,
     );
   }

@@ -3,7 +3,8 @@
  * are always of one moment.
  */
 import { Reader, Writer } from "../model/codec.ts";
-import type { Core } from "./core.ts";
+import { type Core, GAPS_RECORD } from "./core.ts";
+import { Gaps } from "../model/gaps.ts";
 import { CLOCK_TICKS_PER_MS, unixMs } from "../model/row.ts";
 import { decodeJson, SYSTEM_RANGE } from "../members/topology.ts";
 
@@ -36,7 +37,8 @@ export async function loadState(
   records: ReadonlyMap<string, Uint8Array>,
   other: (name: string, value: Uint8Array) => boolean,
 ): Promise<number> {
-  const state = records.get(RECORD);
+  const state = records.get(RECORD), gaps = records.get(GAPS_RECORD);
+  if (gaps !== undefined) core.gaps = Gaps.decode(gaps);
   core.seenClock = core.clock.last;
   if (state === undefined) {
     // What time it is a blank site learns as it joins; the root has nobody to learn it from.

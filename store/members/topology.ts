@@ -14,11 +14,13 @@
  *   ["s", "away", id]        {untilMs}: the site stopped as planned (members.ts), written by itself
  *   ["s", "removed", id]     {atMs}: the site was taken off the tree (removal.ts) and is not let in
  *   ["s", "area", id]        {area}: what fails together with the site (owners/choose.ts), written by itself
+ *   ["s", "gaps"]            Gap[]: what the root's journal has left out, written by the root at each start
  *   ["s", "past", id]        PastGroup[]: incarnations that are over, in the place of their rows (past.ts)
  *   ["s", "wards" and "recovered", number, …]  who holds what an incarnation has pending (wards/configuration.ts)
  */
 import { SYSTEM } from "../api/api.ts";
 import type { SiteRecord } from "../api/api.ts";
+import { type Gap, Gaps } from "../model/gaps.ts";
 import { type Key, packKey, unpackKey } from "../model/key.ts";
 import type { SiteId } from "../model/ports.ts";
 import { holds, prefixRange, type Range } from "../model/range.ts";
@@ -38,6 +40,7 @@ export const keptKey = (number: ReplicaNumber): Key => packKey([SYSTEM, "kept", 
 export const awayKey = (id: SiteId): Key => packKey([SYSTEM, "away", id]);
 export const areaKey = (id: SiteId): Key => packKey([SYSTEM, "area", id]);
 export const pastKey = (id: SiteId): Key => packKey([SYSTEM, "past", id]);
+export const GAPS_KEY: Key = packKey([SYSTEM, "gaps"]);
 export const removedKey = (id: SiteId): Key => packKey([SYSTEM, "removed", id]);
 
 interface Incarnation {
@@ -131,6 +134,8 @@ export class Topology {
   /** Counts the system rows that were taken in. */
   revision = 0;
   readonly wards = new WardRows();
+  /** Of the root's journal. */
+  rootGaps = new Gaps();
 
   /** Takes a row in; true where it was one of ours. System rows are written by sites only, so they are trusted. */
   apply(row: Row): boolean {
@@ -147,6 +152,7 @@ export class Topology {
     const value = decodeJson(row.value);
     if (space === "area" && typeof name === "string") return this.#place(name, value);
     if (value === undefined) return false;
+    if (space === "gaps") return this.#leaveOut(value as Gap[]);
     if (space === "past") return this.#recall(value as PastGroup[], row.clock);
     if (space === "site" && typeof name === "string") {
       this.#stand(name, value as SiteRecord);
@@ -168,6 +174,11 @@ export class Topology {
       this.succession.kept(name, { ...word, clock: row.clock, by: row.replica });
       this.#depart(name);
     } else return this.wards.apply(space, name, owner, value);
+    return true;
+  }
+
+  #leaveOut(gaps: readonly Gap[]): true {
+    this.rootGaps = new Gaps(gaps);
     return true;
   }
 

@@ -54,6 +54,20 @@ export const HORIZON_MS = 10 * 60_000;
 export const COLLECTIONS_PER_HORIZON = 20;
 
 /**
+ * A journal jumps at each start (gaps.ts), by between one and two of so many parts of the positions that are left: at
+ * first by more than 2^36, which no site writes between a copy of its disk and the day that it is put back. A site that
+ * was started every five seconds for a month still jumps by 2^27.
+ */
+export const JUMP_SHARE = 2 ** -17;
+/**
+ * So do the numbers of sites (numbers.ts), by up to so much of those that are left: at first by 2,048 of 2^24, which is
+ * many more than are given in a day. After ten thousand starts in which some were given half of them are left.
+ */
+export const NUMBER_JUMP_SHARE = 2 ** -13;
+/** Of as many starts it is remembered what was left out: three years of a start a day, in 20 KB. */
+export const GAPS_MAX = 1_000;
+
+/**
  * Rows that the root does not have, with their keys: hours of writing on a phone's line, and little enough to be read
  * at once when the line is back (a push is of one head, PROTOCOL I1).
  */

@@ -5,8 +5,8 @@
  * was applied meanwhile, then *committed* (on disk). Only committed state leaves the site; a session's answer
  * waits for it (`durable`).
  *
- * W1  Positions rise by one with each applied row, and a restart continues above the last committed one: a
- *     position that left the site is never used again.
+ * W1  Positions rise by one with each applied row, and a restart continues above the last committed one, by a jump
+ *     (gaps.ts): a position that left the site is never used again.
  * W2  Everything that changes rows runs under `lock`, and what it changes together it changes without an await
  *     in between, so that a freeze, which takes no lock, finds only heads (PROTOCOL I1).
  * W3  A read of several rows runs under `lock`: no change comes between its parts.
@@ -95,6 +95,11 @@ export class Rows {
   /** Continues after a restart. */
   resumeAt(head: Position): void {
     this.#head = this.#committedHead = head; // W1
+  }
+
+  /** The next row comes after a position that nothing has; what depends on it waits for a commit. */
+  jumpTo(head: Position): void {
+    this.#head = head;
   }
 
   /** Puts a named record into the next commit. */

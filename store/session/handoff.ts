@@ -19,12 +19,15 @@
  * H12 An incarnation that ended and goes on (succession.ts) is not lost: its successor's word, with the root's
  *     journal up to the floor that it names, counts like H9. Nothing else of what that site said before does.
  * H8  An answer is taken in whole or not at all, and a source of another incarnation refuses.
- * H13 A token of this very incarnation names no position that this disk has not had: one past what this process found,
- *     and past its head or older than its first clock, saw what is gone. The disk went back; below the root one past the
- *     head ends this site, as where a neighbour has had more (lost.ts). It did, too, where a token from below, or an
- *     answer for it, names a position past what was found and past what the child on its way was told.
+ * H13 A token of this very incarnation, or one from below, or an answer for it, names no position of this journal that
+ *     this disk has not had: one past its head or in a gap (gaps.ts) saw what is gone. The disk went back; below the root
+ *     a site ends over a token of its own, as where a neighbour has had more (lost.ts). Of the root's journal each site
+ *     knows the gaps: a session that has seen what went with them is told so wherever it comes.
  * H10 `need` is a position in a's journal under the incarnation that the token's incarnation had above it. Where a
  *     has lost its disk since, this site's `down[a]` counts in another journal, and the answer is void.
+ * H17 A site that starts over an older copy of its disk may date what it writes before what that disk has pushed since,
+ *     since its clock went back with it. Until its parent has met it its tokens are `open`, so that no clock is taken
+ *     for proof that what their sessions saw is elsewhere.
  * H14 What a site wrote and told nobody of is on its disk alone: its owners need not have it. Whoever has to know whether it
  *     was written asks that site itself while it lives. What is left of an incarnation that is over, and that none goes on as, is in the journal above it before the word of
  *     its end, with an owner that says so, or was carried away before. Once the stable clocks of the root and of the
@@ -100,6 +103,8 @@ export class Handoff {
     if (token === null) throw sourceLost(core, presented);
     if (token.replica !== core.replica && !core.clock.admits(token.clock)) throw this.#ahead(token);
     core.clock.merge(token.clock);
+    const unrooted = this.#unrooted(token);
+    if (unrooted !== null) throw unrooted;
     if (token.replica === core.replica) { // H1
       this.#assertHere(token);
       return { how: "same", rows: 0, bytes: 0, path: token.path };
@@ -109,7 +114,7 @@ export class Handoff {
       const source = this.#source(known.path);
       const ended = this.#ended(token);
       if (ended.kind === "lost") throw sourceLost(core, token);
-      const past = this.#past(token, known.path, token.path[core.depth] ?? 0);
+      const past = this.#past(token, token.path[core.depth] ?? 0);
       if (past !== null) throw past;
       const path = this.#nothing(token, source, ended);
       if (path !== null) return { how: "nothing", rows: 0, bytes: 0, path };
@@ -119,21 +124,42 @@ export class Handoff {
 
   /** H13 @throws StoreUnavailable `source_lost` */
   #assertHere(token: TokenState): void {
-    const core = this.#core, { found, rows } = core;
-    const position = token.path[core.depth] ?? 0;
-    if (position <= found.head || (position <= rows.head && token.clock >= found.clock)) return;
-    core.refused("disk_went_back", core.config.site, { position, found: found.head });
-    if (!core.isRoot && position > rows.head) core.ports.fatal(new OlderDisk(core, "a session", position));
-    throw wentBack(core, token);
+    const core = this.#core, position = token.path[core.depth] ?? 0;
+    if (core.hasHad(position)) return;
+    if (!core.isRoot) core.ports.fatal(new OlderDisk(core, "a session", position));
+    throw this.#wentBack(token, position);
   }
 
-  /** H13, of a position in this journal that a site below knows, at that path: `source_lost`, or null. */
-  #past(token: TokenState, path: readonly SiteId[], position: Position): StoreUnavailable | null {
-    const core = this.#core, child = path[core.depth + 1];
+  /**
+   * H13, of positions in the root's journal: what the token names, and up to where its site had it as it took another
+   * number.
+   *
+   * @param need what the answer of its source depends on.
+   */
+  #unrooted(token: TokenState, need: Position = 0): StoreUnavailable | null {
+    const core = this.#core, { rootGaps, succession } = core.topology;
+    const named = [token.path[0] ?? 0, succession.keptOf(token.replica)?.floor ?? 0, need];
+    for (const position of named) {
+      const gap = rootGaps.around(position);
+      if (gap === undefined) continue;
+      const root = core.path[0] ?? core.config.site;
+      core.refused("disk_went_back", root, { position, found: gap.from });
+      return wentBack(root, token, gap);
+    }
+    return null;
+  }
+
+  /** H13, of a position in this journal that a site below knows: `source_lost`, or null. */
+  #past(token: TokenState, position: Position): StoreUnavailable | null {
+    const core = this.#core;
     const isOther = core.topology.above(token.replica, core.depth) !== core.replica;
-    if (child === undefined || isOther || !core.isUntold(child, position)) return null;
-    core.refused("disk_went_back", core.config.site, { position, found: core.found.head, child });
-    return wentBack(core, token);
+    return isOther || core.hasHad(position) ? null : this.#wentBack(token, position);
+  }
+
+  #wentBack(token: TokenState, position: Position): StoreUnavailable {
+    const { gaps, config: { site } } = this.#core, gap = gaps.around(position) ?? gaps.last;
+    this.#core.refused("disk_went_back", site, { position, found: gap?.from });
+    return wentBack(site, token, gap);
   }
 
   /** H5: an open token as one of the incarnation that its session may have gone on under; null: it saw what is lost. */
@@ -334,7 +360,7 @@ export class Handoff {
       const ended = this.#ended(token);
       const isOver = isOwn && core.topology.ended(token.replica) !== undefined;
       if (ended.kind === "lost" || isOver) return outcome.reject(sourceLost(core, token));
-      const past = this.#past(token, known.path, token.path[core.depth] ?? 0);
+      const past = this.#unrooted(token) ?? this.#past(token, token.path[core.depth] ?? 0);
       if (past !== null) return outcome.reject(past);
       const path = this.#nothing(token, source, ended);
       if (path !== null) return outcome.resolve({ how: "wait", rows: 0, bytes: 0, path });
@@ -343,8 +369,9 @@ export class Handoff {
       this.#carry(token, source, trace, isOwn).then(async (carry) => {
         if (carry?.outcome !== "rows") return; // H8
         const isHere = source.depth === core.depth;
-        const past = isHere ? this.#past(token, known.path, carry.need) : null;
-        if (past !== null) return outcome.reject(past);
+        const past = isHere ? this.#past(token, carry.need) : null;
+        const lost = past ?? (source.depth === 0 ? this.#unrooted(token, carry.need) : null);
+        if (lost !== null) return outcome.reject(lost);
         const need = Math.max(carry.need, token.path[source.depth] ?? 0); // H6
         const hasNeed = () => isHere || (core.down[source.depth] ?? 0) >= need;
         const isSettled = await this.#until(() => {

@@ -639,7 +639,7 @@ export class StoreSession implements AttachedSession {
       replica: this.#replica,
       clock: this.#clock,
       path,
-      open,
+      open: open || !core.hasMet,
     };
   }
 

@@ -507,7 +507,6 @@ export class Downlinks {
   }
 
   #marked(child: Child, mark: Mark): void {
-    this.#core.tells(child.id, mark.head);
     child.cursor = mark.head;
     child.markedAtMs = this.#nowMs();
     child.markedHead = mark.head;

@@ -37,7 +37,7 @@ import {
   type Welcome,
   type WireRow,
 } from "../wire/message.ts";
-import { OlderDisk } from "../core/lost.ts";
+import { assertRooted, OlderDisk } from "../core/lost.ts";
 import type { SiteId } from "../model/ports.ts";
 import { common, overlap, pointRange, type Range, WHOLE } from "../model/range.ts";
 import { Resync } from "./resync.ts";
@@ -70,8 +70,6 @@ export class Uplink {
   /** The parent takes no pushes for now. */
   #isHeld = false;
   #sentUpTo: Position = 0;
-  /** The highest head that this process has pushed to anybody. */
-  #pushedTo: Position = 0;
   #sentStable: ClockValue = 0;
   #sentAtMs = -Infinity;
   /** A feed has come since the last push: a parent of so many children that it says little is told as little. */
@@ -187,8 +185,7 @@ export class Uplink {
     core.wall.meets(unixMs(welcome.clock));
     if (this.#refuses(welcome.clock)) return;
     const reborn = welcome.replica !== core.replica || welcome.parentReplica !== core.parentReplica;
-    const hadMost = Math.max(core.found.head, this.#pushedTo);
-    if (!reborn && welcome.pushed > hadMost) throw new OlderDisk(core, this.#parent, welcome.pushed);
+    if (!reborn && !core.hasHad(welcome.pushed)) throw new OlderDisk(core, this.#parent, welcome.pushed);
     const connection = this.#connection;
     await core.rows.lock.run(async () => {
       core.clock.hears(this.#parent, welcome.clock);
@@ -197,6 +194,7 @@ export class Uplink {
     });
     // It was moved again meanwhile, or says another hello first.
     if (connection !== this.#connection) return;
+    core.hasMet = true;
     this.#isHeld = false;
     this.#sentUpTo = Math.max(welcome.pushed, core.acked);
     this.#dirty.clear();
@@ -335,7 +333,7 @@ export class Uplink {
       for (const key of keys) this.#dirty.add(key);
       return MARK_IDLE_MS;
     }
-    this.#sentUpTo = this.#pushedTo = mark.head;
+    this.#sentUpTo = mark.head;
     this.#sentStable = stable;
     this.#sentAtMs = this.#core.steady.nowMs();
     this.#hasHeard = false;
@@ -529,6 +527,7 @@ export class Uplink {
       return;
     }
     await core.rows.lock.run(() => this.#replace(fetched.range, rows));
+    assertRooted(core);
     f.done.resolve();
     core.wake();
   }

@@ -120,7 +120,6 @@ export class OwnerLink {
     this.#sentSettled = first.settled;
     if (this.isStreaming) {
       this.sentUpTo = first.head;
-      this.#core.tells(this.site, first.head);
       this.#isSending = true;
     }
     for (const message of messages) {

@@ -351,8 +351,9 @@ export class WardSource {
     }
     const link = this.#links.get(from);
     // Only what was on this disk was sent (G2).
-    const isAhead = link !== undefined && this.#core.isUntold(from, message.position);
-    if (isAhead) return this.#host.fail(new OlderDisk(this.#core, from, message.position));
+    if (link !== undefined && !this.#core.hasHad(message.position)) {
+      return this.#host.fail(new OlderDisk(this.#core, from, message.position));
+    }
     if (link !== undefined) this.#noteRoom(from, message.refused);
     if (link?.heard(message) !== true) return;
     if (this.#isAlone && this.reached >= Math.max(this.#told, this.#core.rows.committedHead)) {

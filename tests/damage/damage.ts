@@ -23,9 +23,9 @@ const KINDS = {
   /** A database and its log, older than what is beside them. */
   olderDatabase: 3,
   /** All of a folder, as after `cp -r` of an old backup. */
-  olderFolder: 1,
+  olderFolder: 2,
   /** All that the site has. */
-  olderSite: 1,
+  olderSite: 3,
 } as const;
 const FLIPS_MAX = 25, PAGE_BYTES = 4_096;
 

@@ -1,6 +1,6 @@
 /**
  * One damage after another: the folders of a past are copied, one site's files are damaged, all sites are started
- * and asked.
+ * and asked. Some of them may have run before the others by then, one or more times, and have written.
  *
  * What must hold, for each:
  * DA1  Whoever presents a token is answered with what it had seen, or later; or told by a code. Nobody is answered with what
@@ -60,6 +60,7 @@ export interface SuiteOptions {
 /** A past costs as much as some ten damages. */
 const DAMAGES_PER_PAST = 20;
 const AFTER_MS = 12_000, OPEN_MS = 16_000;
+const ALONE_CHANCE = 0.5, WRITES_ALONE_MAX = 12;
 /** The restarts that whoever runs a site gives it in the time of a damage. */
 const STARTS_MAX = 3;
 
@@ -134,7 +135,7 @@ class One {
   readonly refusals: string[] = [];
   readonly #past: Past;
   readonly #model: Model;
-  readonly #clients: readonly Client[];
+  readonly #clients: Client[];
   readonly #draws: Draws;
   readonly #folder: string;
   readonly #wrong: string[] = [];
@@ -158,6 +159,7 @@ class One {
     const tree = new Tree({ ...options, folder: this.#folder, seed: `${options.seed} again` });
     const says = `f = ${options.f}, ${options.rootEngine} at the root, ${how}: ${done.says}`;
     try {
+      await this.#alone(tree);
       await this.#start(tree);
       await this.#ask(tree);
       await this.#sessions(tree, done);
@@ -183,6 +185,30 @@ class One {
       isCausal: !(site === "core" && f === 0),
       isForgotten: (key) => isAlone && (key === null || model.last(key) > (atRoot.get(key) ?? -1)),
     };
+  }
+
+  /** Some sites are there before others, for some starts, and somebody who has seen nothing writes there. */
+  async #alone(tree: Tree): Promise<void> {
+    const draws = this.#draws;
+    if (!draws.chance(ALONE_CHANCE)) return;
+    const first = SITES.filter(() => draws.chance(0.5)), starts = draws.integer(1, 2);
+    for (let start = 0; start < starts; start++) {
+      for (const { id } of first) await tree.start(id);
+      await tree.settled(3_000);
+      this.#explained(tree);
+      for (const site of tree.up) {
+        const client = new Client(`alone-${site}-${start}`);
+        this.#clients.push(client);
+        for (let i = draws.integer(0, WRITES_ALONE_MAX); i > 0; i--) {
+          const key = `alone-${site}-${start}-${i}`;
+          this.#count(
+            "write, alone",
+            await write(tree, site, { model: this.#model, client, key, padding: 20 }),
+          );
+        }
+      }
+      await tree.killAll();
+    }
   }
 
   async #start(tree: Tree): Promise<void> {
@@ -294,12 +320,14 @@ class One {
         const entries = entriesOf(opened.value);
         const isWhole = released.every((text, i) => entries[i] === text);
         const isTrue = entries.every((text) => begun.includes(text));
-        // docs/faults.md: an older copy of the root's disk forks stateful sessions.
-        const isKnown = isCopy && damaged === "cloud" && path === "";
+        // docs/faults.md: one that only the root kept is as in the copy of all that the root has.
+        const isKnown = isCopy && damaged === "cloud" && path === "" && site === "cloud" &&
+          this.#past.options.f === 0;
         if (!isWhole && this.#known.isForgotten(null)) {
           this.#count("session, forgotten by an older copy", opened);
-        } else if (isKnown) this.#count("session, arbiter older", { code: isWhole ? "whole" : "forked" });
-        else if (!isWhole || !isTrue) {
+        } else if (!isWhole && isTrue && isKnown) {
+          this.#count("session, as in the root's copy", opened);
+        } else if (!isWhole || !isTrue) {
           this.#wrong.push(
             `${site} opens ${id} with ${entries.length} entries; ${released.length} were released` +
               (isTrue ? "" : ", and some of them nobody wrote"),

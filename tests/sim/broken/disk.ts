@@ -1,7 +1,10 @@
 /** Variants of what is on disk and covered when a site answers. */
-import type { Replica } from "../../../store/api/api.ts";
+import type { OpenReplica, Replica } from "../../../store/api/api.ts";
 import type { Key } from "../../../store/model/key.ts";
 import { DamagedRows, type DiskCommit, type SiteId, type Storage } from "../../../store/model/ports.ts";
+import { GAPS_RECORD } from "../../../store/core/core.ts";
+import { Gaps } from "../../../store/model/gaps.ts";
+import type { Position } from "../../../store/model/row.ts";
 import { hooked, slowDisks, type Variant, withFaults } from "./hooks.ts";
 import { besieged } from "./wards.ts";
 
@@ -45,30 +48,73 @@ export const losesLastCommit: Variant = {
   from: 45,
 };
 
+/** The same storage, whose reads of records and commits are seen. */
+const watched = (
+  storage: Storage,
+  { loaded, committed }: {
+    readonly loaded: (records: Map<string, Uint8Array>) => void;
+    readonly committed: (commit: DiskCommit) => void;
+  },
+): Storage => ({
+  load: async () => {
+    const records = await storage.load();
+    loaded(records);
+    return records;
+  },
+  get: (key) => storage.get(key),
+  getMany: (keys) => storage.getMany(keys),
+  scan: (range, options) => storage.scan(range, options),
+  journal: (after, upTo, limit) => storage.journal(after, upTo, limit),
+  bytes: () => storage.bytes(),
+  close: () => storage.close(),
+  commit: (commit) => {
+    committed(commit);
+    return storage.commit(commit);
+  },
+});
+
 export const goesOnFromOlder: Variant = {
   name: "a disk that went back is gone on from",
   rule:
     "H13: what neighbours, owners and tokens have had of a site's journal is on its disk, or that is an older copy",
   make: () =>
-    hooked(() => ({
-      receives: (_, message, replica) => {
-        const { position: head } = replica.status();
-        if (message.kind === "welcome") return [{ ...message, pushed: Math.min(message.pushed, head) }];
-        if (message.kind === "warded") return [{ ...message, position: Math.min(message.position, head) }];
-        return [message];
-      },
-      presents: (token, replica) => {
-        const { replica: number, position: head } = replica.status();
-        if (token.replica !== number) return token;
-        const path = token.path.map((position, depth, { length }) =>
-          depth + 1 === length && position !== null ? Math.min(position, head) : position
-        );
-        return { ...token, path };
-      },
-    })),
+    hooked(() => {
+      let gaps = new Gaps();
+      const known = (value: Uint8Array | null | undefined) => {
+        if (value) gaps = Gaps.decode(value);
+      };
+      const had = (position: Position, replica: Replica): Position =>
+        gaps.around(position)?.from ?? Math.min(position, replica.status().position);
+      return {
+        storage: (storage) =>
+          watched(storage, {
+            loaded: (records) => known(records.get(GAPS_RECORD)),
+            committed: ({ records }) => known(records.get(GAPS_RECORD)),
+          }),
+        receives: (_, message, replica) => {
+          if (message.kind === "welcome") return [{ ...message, pushed: had(message.pushed, replica) }];
+          if (message.kind === "warded") return [{ ...message, position: had(message.position, replica) }];
+          return [message];
+        },
+        presents: (token, replica) => {
+          if (token.replica !== replica.status().replica) return token;
+          const path = token.path.map((position, depth, { length }) =>
+            depth + 1 === length && position !== null ? had(position, replica) : position
+          );
+          return { ...token, path };
+        },
+      };
+    }),
   change: besieged({ back: 1, crash: 2 }, { peerMs: [2, 4], edgeMs: [60, 10, 20, 5] }),
   from: 10,
 };
+
+/** Each start knows of what it has left out itself only (JG1): for scenes, since seeds start hardly one copy twice. */
+export const forgetsGaps = (): OpenReplica =>
+  hooked(() => ({
+    storage: (storage) =>
+      watched(storage, { loaded: (records) => void records.delete(GAPS_RECORD), committed: () => {} }),
+  }));
 
 /** The commit that would take a commit back. */
 async function undoOf(storage: Storage, commit: DiskCommit): Promise<DiskCommit> {

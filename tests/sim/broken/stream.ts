@@ -179,7 +179,7 @@ export const skipsFeed: Variant = {
         },
         receives: (_, message) =>
           message.kind === "hello" && message.cursor > 0
-            ? [{ ...message, cursor: Math.max(message.cursor, Math.min(message.cursor + 2, told)) }]
+            ? [{ ...message, cursor: Math.max(message.cursor, told) }]
             : [message],
       };
     }),

@@ -2,12 +2,14 @@
 import { strict as assert } from "node:assert";
 import { MemoryStorage } from "../../../runtime/storage/memory.ts";
 import { Core } from "../../../store/core/core.ts";
+import { Gaps } from "../../../store/model/gaps.ts";
 import type { Key } from "../../../store/model/key.ts";
 import { QUIET_MS } from "../../../store/model/limits.ts";
 import { Removals } from "../../../store/change/removal.ts";
 import {
   encodeJson,
   endedKey,
+  GAPS_KEY,
   keptKey,
   removedKey,
   replicaKey,
@@ -218,7 +220,7 @@ Deno.test("a hello is refused by what is known of the site, of its disk and of w
     write(replicaKey(number), { site, path: ["root", parent, site], parent: above, from: 0 });
   core.setPath(["root", "b"]);
   core.replica = 9;
-  core.found = { head: 100, clock: 1 };
+  core.gaps = new Gaps([{ from: 100, to: 120, clock: 1 }]);
   write(removedKey("gone"), { atMs: 1 });
   stands(20, "back", "b", 3);
   write(endedKey(20), { stable: 1, removed: true });
@@ -226,7 +228,8 @@ Deno.test("a hello is refused by what is known of the site, of its disk and of w
   stands(22, "far", "d", 4);
   stands(23, "orphan", "gone", 5);
   stands(24, "mine", "c", 9);
-  core.tells("mine", 120);
+  write(GAPS_KEY, [{ from: 500, to: 600, clock: 1 }]);
+  core.rows.jumpTo(130);
   const hello = { replica: 0, parentReplica: 0, cursor: 0 };
   const moved = { floor: 0, from: "d", siblings: [], lost: ["d"] };
   const rows: readonly (readonly [string, string, Parameters<Removals["refuses"]>[1], string | null])[] = [
@@ -243,9 +246,18 @@ Deno.test("a hello is refused by what is known of the site, of its disk and of w
     ["a blank one, where its parent was given up", "far", { ...hello, moved }, null],
     ["a blank one, where its parent was removed", "orphan", hello, null],
     ["a blank disk of a site that lived here", "mine", hello, null],
-    ["one that has had what it was told", "mine", { replica: 24, parentReplica: 9, cursor: 120 }, null],
-    ["one that has had more than that", "mine", { replica: 24, parentReplica: 9, cursor: 121 }, "ahead"],
-    ["as much of another disk of this site", "mine", { replica: 24, parentReplica: 8, cursor: 121 }, null],
+    ["one that has had all of it", "mine", { replica: 24, parentReplica: 9, cursor: 130 }, null],
+    ["one that has had more than that", "mine", { replica: 24, parentReplica: 9, cursor: 131 }, "ahead"],
+    ["one that has had what was left out", "mine", { replica: 24, parentReplica: 9, cursor: 119 }, "ahead"],
+    ["what came before and after that", "mine", { replica: 24, parentReplica: 9, cursor: 120 }, null],
+    ["as much of another disk of this site", "mine", { replica: 24, parentReplica: 8, cursor: 131 }, null],
+    [
+      "one that moved, with what the root has had",
+      "far",
+      { ...hello, moved: { ...moved, floor: 600 } },
+      null,
+    ],
+    ["with what the root has left out", "far", { ...hello, moved: { ...moved, floor: 501 } }, "ahead"],
     ["a number that the root has not told of", "new", { ...hello, replica: 30 }, null],
   ];
   for (const [says, id, said, why] of rows) {

@@ -193,7 +193,7 @@ Deno.test("a child that says it covers what only the root may have is told that 
       replica: e1.status().replica,
       parentReplica: root.status().replica,
     } as const,
-    ...{ cursor: 0, clock: 1, tier: "edge", url: "", linkAddress: "" },
+    ...{ cursor: root.status().position, clock: 1, tier: "edge", url: "", linkAddress: "" },
   };
   const fed = new Set<Key>();
   const refused: Range[] = [];

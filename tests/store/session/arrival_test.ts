@@ -8,10 +8,12 @@ import {
   awayKey,
   encodeJson,
   endedKey,
+  GAPS_KEY,
   keptKey,
   removedKey,
   replicaKey,
 } from "../../../store/members/topology.ts";
+import { Gaps } from "../../../store/model/gaps.ts";
 import type { Key } from "../../../store/model/key.ts";
 import type { Position } from "../../../store/model/row.ts";
 import { Handoff } from "../../../store/session/handoff.ts";
@@ -24,8 +26,10 @@ const ROOT = 1, B = 10, C = 11, HERE = 20, S = 30, FAR = 40, NEXT = 50;
 const ROOT_DOWN = 100,
   DOWN = [ROOT_DOWN, 200],
   STABLE = [5_000, 6_000],
-  HEAD = 300,
-  FOUND = { head: 250, clock: 900 };
+  HEAD = 300;
+/** What the site's own journal, and the root's, have left out. */
+const OWN_GAP = { from: 250, to: 270, clock: 900 },
+  ROOT_GAP = { from: 60, to: 80, clock: 700 };
 const OWN_STABLE = 7_000;
 
 type At = "d" | "root";
@@ -64,8 +68,9 @@ function arriving(at: At = "d") {
     core.down = DOWN;
     core.stable = STABLE;
   }
+  write(GAPS_KEY, [ROOT_GAP]);
+  core.gaps = new Gaps([at === "root" ? ROOT_GAP : OWN_GAP]);
   core.rows.resumeAt(HEAD);
-  core.found = FOUND;
   const handoff = new Handoff(core, { stableOwn: () => OWN_STABLE, eager: () => {}, wards: {} as Wards });
   return { core, handoff, failures, noted, write, stands };
 }
@@ -120,15 +125,51 @@ const CASES: readonly Case[] = [
   { says: "from here", token: { replica: HERE, path: [1, 2, 250] }, expect: ["same", [1, 2, 250]] },
   {
     says: "from here, of this process",
-    token: { replica: HERE, path: [1, 2, 260] },
-    expect: ["same", [1, 2, 260]],
+    token: { replica: HERE, path: [1, 2, 270] },
+    expect: ["same", [1, 2, 270]],
   },
   {
-    says: "from here, past what was found, and older than that",
-    token: { replica: HERE, path: [1, 2, 260], clock: 800 },
+    says: "from here, in what was left out",
+    token: { replica: HERE, path: [1, 2, 251] },
+    expect: ["source_lost"],
+  },
+  {
+    says: "from here, at the end of what was left out",
+    token: { replica: HERE, path: [1, 2, 269] },
     expect: ["source_lost"],
   },
   { says: "from here, past the head", token: { replica: HERE, path: [1, 2, 301] }, expect: ["source_lost"] },
+  {
+    says: "from here, in what the root has left out",
+    token: { replica: HERE, path: [61, 2, 250] },
+    expect: ["source_lost"],
+  },
+  {
+    says: "from elsewhere, in what the root has left out",
+    token: { clock: 10, path: [79, 190, 77] },
+    expect: ["source_lost"],
+  },
+  {
+    says: "before what the root has left out",
+    token: { path: [60, 190, 77] },
+    expect: ["nothing", here(60, 190)],
+  },
+  {
+    says: "after what the root has left out",
+    token: { path: [80, 190, 77] },
+    expect: ["nothing", here(80, 190)],
+  },
+  {
+    says: "another site's own position, in what this one has left out",
+    token: { path: [90, 190, 260] },
+    expect: ["nothing", here(90, 190)],
+  },
+  {
+    says: "it goes on, and has had what the root has left out",
+    token: { path: [null, null, 77] },
+    given: keptBy(70),
+    expect: ["source_lost"],
+  },
   // H3, H4
   {
     says: "its clock is past what is stable, what it saw is not here",
@@ -325,6 +366,7 @@ const CASES: readonly Case[] = [
     expect: ["nothing", [300]],
   },
   { at: "root", says: "the root is older than that", token: { path: [301, 1, 1] }, expect: ["source_lost"] },
+  { at: "root", says: "the root has left that out", token: { path: [70, 1, 1] }, expect: ["source_lost"] },
   {
     at: "root",
     says: "stable at the root",
@@ -358,18 +400,17 @@ Deno.test("what becomes of a token, by what is known of its incarnation and of w
     const all = arriving(at);
     given?.(all);
     all.core.rows.resumeAt(HEAD);
-    all.core.found = FOUND;
-    if (at === "root") all.core.tells("b", 300);
     assert.deepEqual(await outcome(all, tokenOf(token)), expect, says);
   }
 });
 
-Deno.test("a site below the root stops where a session has had more of its journal than there is (H13)", async () => {
-  for (const [position, stops] of [[HEAD, false], [HEAD + 1, true]] as const) {
+Deno.test("a site below the root stops where a session has had of its journal what there is not (H13)", async () => {
+  for (const [position, stops] of [[HEAD, false], [260, true], [HEAD + 1, true]] as const) {
     const all = arriving();
-    await outcome(all, tokenOf({ replica: HERE, path: [1, 2, position], clock: 800 }));
+    const [how] = await outcome(all, tokenOf({ replica: HERE, path: [1, 2, position] }));
+    assert.equal(how, stops ? "source_lost" : "same");
     assert.deepEqual(all.failures.map((error) => error instanceof OlderDisk), stops ? [true] : []);
-    assert.deepEqual(all.noted, ["disk_went_back"]);
+    assert.deepEqual(all.noted, stops ? ["disk_went_back"] : []);
   }
   const root = arriving("root");
   assert.deepEqual(await outcome(root, tokenOf({ replica: ROOT, path: [HEAD + 1] })), ["source_lost"]);

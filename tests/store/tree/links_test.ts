@@ -69,7 +69,8 @@ Deno.test("a blank site is not told the number of the one before it, whose link 
   replica.connected("e", "child");
   says();
   await world.run(200);
-  assert.deepEqual(core.topology.living("e"), [2], "it has a number, which is not on disk yet");
+  const [first = 0, ...more] = core.topology.living("e");
+  assert.ok(first > 1 && more.length === 0, "it has a number, which is not on disk yet");
   replica.disconnected("e");
   replica.connected("e", "child");
   storage.held.resolve();
@@ -78,12 +79,12 @@ Deno.test("a blank site is not told the number of the one before it, whose link 
   assert.deepEqual(welcomes(), [], "nobody has said hello on this link");
   says();
   await world.run(500);
-  assert.deepEqual(welcomes(), [3]);
-  assert.ok(core.topology.recordedEnd(2) !== undefined, "the number that nobody has heard is over");
+  assert.deepEqual(welcomes(), [first + 1]);
+  assert.ok(core.topology.recordedEnd(first) !== undefined, "the number that nobody has heard is over");
 });
 
 Deno.test("a site whose link holds is told its number as soon as that is on disk", async () => {
-  const { world, storage, replica, says, welcomes } = await root();
+  const { world, storage, core, replica, says, welcomes } = await root();
   storage.held = Promise.withResolvers();
   replica.connected("e", "child");
   says();
@@ -92,5 +93,6 @@ Deno.test("a site whose link holds is told its number as soon as that is on disk
   storage.held.resolve();
   storage.held = null;
   await world.run(300);
-  assert.deepEqual(welcomes(), [2]);
+  assert.equal(welcomes().length, 1);
+  assert.deepEqual(core.topology.living("e"), welcomes());
 });
