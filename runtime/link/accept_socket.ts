@@ -4,13 +4,15 @@
  * process ends. So it is looked for the client first; `accept_socket_test.ts` says whether that is still needed.
  */
 
+import { setImmediate } from "node:timers";
+
 /** Takes the connection of a request; null where its client has gone. @throws TypeError for what is no handshake. */
 export async function acceptSocket(
   request: Request,
   options: Deno.UpgradeWebSocketOptions = {},
 ): Promise<Deno.WebSocketUpgrade | null> {
   const { signal } = request;
-  await new Promise((resolve) => setTimeout(resolve)); // a signal that nobody has looked at tells a little later
+  await new Promise((resolve) => setImmediate(resolve)); // a signal that nobody has looked at tells a little later
   return signal.aborted ? null : Deno.upgradeWebSocket(request, options);
 }
 

@@ -6,6 +6,7 @@ import { durable } from "./session/durable.ts";
 import { headers } from "./session/headers.ts";
 import { many } from "./session/many.ts";
 import { moves } from "./session/moves.ts";
+import { openings } from "./session/openings.ts";
 import { peers } from "./session/peers.ts";
 import { lastLinesOf, startSites } from "./session/real_sites.ts";
 import { recoveries } from "./session/recoveries.ts";
@@ -23,6 +24,7 @@ const CASES: Readonly<
   durable,
   recoveries,
   many,
+  openings,
   peers,
 };
 

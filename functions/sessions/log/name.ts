@@ -31,9 +31,16 @@ export function checkName(name: StatefulName): void {
   );
 }
 
+/** What was asked for last: whatever is done for a session looks it up again and again. */
+const last: { name: StatefulName | null; key: Key } = { name: null, key: packKey([""]) };
+
 /** One text for a name: a key of maps, and of rows under a space. */
-export const keyOf = (space: string, name: StatefulName): Key =>
-  packKey([space, name.app, name.class, name.id]);
+export function keyOf(space: string, name: StatefulName): Key {
+  if (space === "" && name === last.name) return last.key;
+  const key = packKey([space, name.app, name.class, name.id]);
+  if (space === "") [last.name, last.key] = [name, key];
+  return key;
+}
 
 /** The name in a row's key. */
 export function sessionNameOf(key: Key): StatefulName {
