@@ -15,8 +15,9 @@
  *     once.
  * T6  A call that nobody waits for any more is not begun, where it was not: its home is told by the end of the request on
  *     the link. That is so for calls of stateful sessions; what a client asked for may be run when it has gone.
- * T7  A stateful session is never told that a site stops: whom it asked may have run the call, and closed before it, and
- *     what a session is told is in its log for good. It waits until it is closed itself; its next home asks anew.
+ * T7  A stateful session is never told what passes: that a site stops, or that the store waits in vain for a disk, for
+ *     owners, or for what somebody has seen. Whom it asked may have run the call before that, and what a session is told is
+ *     in its log for good. It asks anew, at its next home as well.
  */
 import { HomeError, type Homes, type StatefulName } from "../../functions/sessions/home/mod.ts";
 import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
@@ -87,7 +88,15 @@ const WAITS_MS_MAX = 500;
 /** How often a call is sent on to where its stateful session is said to be, before it is begun anew. */
 const TURNS_MAX = 4;
 /** A home that was lost is taken over within this, where that is possible; then its callers are told. */
-const REACH_MS_MAX = 15_000;
+export const REACH_MS_MAX = 15_000;
+/** T7 */
+export const PASSING_CODES: ReadonlySet<string> = new Set([
+  "draining",
+  "source_unreachable",
+  "store_unreachable",
+  "owners_unreachable",
+  "disk_failed",
+]);
 /** What says that nobody can take it over is believed when it was said for so long. */
 const UNREACHABLE_MS_MAX = 3_000;
 /** T4: it is told at once for as long as calls come this often. */
@@ -175,8 +184,8 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
         }
         if (reply.kind === "problem") {
           // T7
-          const isPassing = reply.code === "draining" && asked.chain.length > 0;
-          const told = isPassing ? { ...reply, code: "superseded_home" } : reply;
+          const isAnew = asked.chain.length > 0 && PASSING_CODES.has(reply.code);
+          const told = isAnew ? { ...reply, code: "superseded_home" } : reply;
           this.#giveUp(asked.name, told, this.#clock.nowMs() - begunMs, late.signal);
         }
         this.#services.count("retried");

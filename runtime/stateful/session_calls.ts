@@ -1,12 +1,24 @@
-/** Who makes the calls of one stateful session at its home (made_calls.ts): in its name, and with what it has seen. */
+/**
+ * Who makes the calls of one stateful session at its home (made_calls.ts): in its name, and with what it has seen.
+ *
+ * XS1  What was answered was run. That what the other session had seen has not come here yet is not told in place of the
+ *      answer (router.ts T7): it is waited for, as a home that is out of reach is.
+ */
 import { createHash } from "node:crypto";
 import type { StatefulName } from "../../functions/sessions/home/mod.ts";
 import type { CallToSession } from "../../functions/sessions/turn/mod.ts";
+import { StoreUnavailable, type TokenState } from "../../store/api/api.ts";
+import { Problem } from "../gateway/problem.ts";
 import type { KeptReply } from "../gateway/stateful_calls.ts";
 import type { EgressRules } from "../isolate/egress_rules.ts";
+import { pauseBy, SYSTEM_CLOCK } from "./clock.ts";
 import type { HostServices } from "./host_services.ts";
 import type { CallMaker, HttpOrigin } from "./made_calls.ts";
 import type { OwnStore } from "./own_store.ts";
+import { PASSING_CODES, REACH_MS_MAX } from "./router.ts";
+
+/** Each try has waited for some seconds by itself, but for a clock that is wrong. */
+const SEE_AGAIN_MS = 100;
 
 /** Whose they are. */
 export interface Caller {
@@ -24,9 +36,9 @@ export class SessionCalls implements CallMaker {
   readonly origin: HttpOrigin | null;
   readonly #name: StatefulName;
   readonly #seed: Uint8Array;
-  readonly #services: Pick<HostServices, "call">;
+  readonly #services: Pick<HostServices, "call" | "clock">;
 
-  constructor(services: Pick<HostServices, "call">, { name, seed, store, egress, origin }: Caller) {
+  constructor(services: Pick<HostServices, "call" | "clock">, { name, seed, store, egress, origin }: Caller) {
     this.#services = services;
     this.#name = name;
     this.#seed = seed;
@@ -43,7 +55,23 @@ export class SessionCalls implements CallMaker {
   async callSession(call: CallToSession, request: string, signal: AbortSignal): Promise<KeptReply> {
     const seen = await this.store.token();
     const reply = await this.#services.call(this.#name, call, request, seen, signal);
-    if (reply.token !== null) await this.store.see(reply.token);
+    if (reply.token !== null) await this.#see(reply.token, signal);
     return reply;
+  }
+
+  /** XS1 */
+  async #see(token: TokenState, signal: AbortSignal): Promise<void> {
+    const { clock = SYSTEM_CLOCK } = this.#services, untilMs = clock.nowMs() + REACH_MS_MAX;
+    for (;;) {
+      try {
+        return await this.store.see(token);
+      } catch (error) {
+        if (!(error instanceof StoreUnavailable) || !PASSING_CODES.has(error.code)) throw error;
+        if (signal.aborted || clock.nowMs() >= untilMs) {
+          throw new Problem("stateful_unreachable", error.message, error.detail);
+        }
+      }
+      await pauseBy(clock, SEE_AGAIN_MS);
+    }
   }
 }

@@ -109,20 +109,32 @@ export function drawSitesPlan(seed: number, alone = true): SitesPlan {
 
 /**
  * Some runs have one of what else plans of hard.ts want more of (hard.ts): minutes that pass at once, a clock that leaps,
- * sites that move, a disk that is lost where owners make up for it. Drawn apart: all else stays as it is.
+ * sites that move, a disk that is lost where owners make up for it; some, disks that rot or go back, or both clocks of a
+ * site that are wrong by the same. Drawn apart: all else stays as it is.
  */
 function rarely(plan: SitesPlan, draws: Draws): SitesPlan {
   if (draws.fork("early").chance(0.3)) plan = { ...plan, earlyChance: 0.5 };
-  if (!draws.chance(0.25)) return plan;
-  const { store, f } = plan;
+  const { f } = plan, disks = draws.fork("disks");
   const rare: readonly Partial<FaultPlan>[] = [
     { nap: 2 },
     { leap: 1 },
     { move: 3 },
     ...(f > 0 ? [{ wipe: 1 }] : []),
   ];
-  return { ...plan, store: { ...store, faults: { ...store.faults, ...draws.pick(rare) } } };
+  const spoiled: readonly Partial<FaultPlan>[] = [
+    { rot: 3 },
+    { warp: 1, leap: 0 },
+    // No more disks than a site has owners, and what these have of it is remembered (tests/sim/topology.ts).
+    ...(f > 0 ? [{ back: 1, wipe: 0, nap: 0 }] : []),
+  ];
+  if (draws.chance(0.25)) plan = withFaults(plan, draws.pick(rare));
+  return disks.chance(0.15) ? withFaults(plan, disks.pick(spoiled)) : plan;
 }
+
+const withFaults = ({ store, ...plan }: SitesPlan, faults: Partial<FaultPlan>): SitesPlan => ({
+  ...plan,
+  store: { ...store, faults: { ...store.faults, ...faults } },
+});
 
 /** The tree and the faults: a short run, with the faults of the store that few runs have. */
 function drawStore(seed: number, n: number, draws: Draws): Plan {

@@ -5,7 +5,10 @@ import type { LinkReply, LinkRequest } from "../../../runtime/gateway/link_reque
 import { Problem } from "../../../runtime/gateway/problem.ts";
 import { LinkError } from "../../../runtime/link/mod.ts";
 import type { HostedRequest } from "../../../runtime/stateful/hosted_site.ts";
+import type { OwnStore } from "../../../runtime/stateful/own_store.ts";
+import { SessionCalls } from "../../../runtime/stateful/session_calls.ts";
 import { NO_WAITS } from "../../../runtime/stateful/waits.ts";
+import { StoreUnavailable, type TokenState } from "../../../store/api/api.ts";
 import { type RouterServices, StatefulRouter } from "../../../runtime/stateful/router.ts";
 
 const NAME = { app: "shop", class: "cart", id: "ann" };
@@ -234,6 +237,47 @@ Deno.test("a stateful session is not told that a site stops: its call may have b
   assert.equal(await sites.ask("edge-1", "r2", ["cart/bob"]), "hi from edge-1");
   assert.deepEqual([closed, edge.ran], [-1, ["r2"]]);
   sites.close();
+});
+
+Deno.test("a stateful session is not told that the store waits in vain: its call may have been run (T7)", async () => {
+  for (const code of ["owners_unreachable", "source_unreachable", "disk_failed"] as const) {
+    const sites = new Sites(), edge = sites.at("edge-1");
+    let failing = 2;
+    edge.open = () => {
+      if (failing-- > 0) throw new StoreUnavailable(code, "in vain");
+      return "edge-1";
+    };
+    await assert.rejects(sites.ask("edge-1", "r1"), { code }, "a client decides itself");
+    assert.equal(await sites.ask("edge-1", "r2", ["cart/bob"]), "hi from edge-1");
+    assert.deepEqual(edge.ran, ["r2"]);
+    sites.close();
+  }
+});
+
+Deno.test("a stateful session that was answered is not told that what the other one saw has not come yet (XS1)", async () => {
+  const failures = [new StoreUnavailable("source_unreachable", "a clock is wrong"), null];
+  const seen: TokenState[] = [], token = { clock: 1 } as TokenState, answer = bytes("done");
+  const store = {
+    token: () => Promise.resolve(token),
+    see: (named: TokenState) => {
+      seen.push(named);
+      const failure = failures.shift() ?? null;
+      return failure === null ? Promise.resolve() : Promise.reject(failure);
+    },
+  } as unknown as OwnStore;
+  const caller = { name: NAME, seed: bytes("seed"), store, egress: null as never, origin: null };
+  const calls = new SessionCalls(
+    { call: () => Promise.resolve({ answer, token, heard: () => {} }) },
+    caller,
+  );
+  const call = { class: "cart", id: "bob", call: bytes("hi") } as never;
+  const ask = (signal = new AbortController().signal) => calls.callSession(call, "r1", signal);
+  assert.equal((await ask()).answer, answer);
+  assert.deepEqual(seen, [token, token]);
+  failures.push(new StoreUnavailable("source_lost", "gone"));
+  await assert.rejects(ask(), { code: "source_lost" }, "what is gone does not come");
+  failures.push(new StoreUnavailable("source_unreachable", "a clock is wrong"));
+  await assert.rejects(ask(AbortSignal.abort()), { code: "stateful_unreachable" }, "nor for ever");
 });
 
 Deno.test("a home hears that its answers have arrived, straight or over a link", async () => {
