@@ -410,9 +410,6 @@ export class SimSite {
     record({ kind: "lost", atMs: world.nowMs, site: this.plan.id, isForGood: false, isAside: true });
     this.#kill();
     this.#disk = this.#disk.wipe();
-    // What was written since to a disk that went back goes with it: nobody was told of it where there are owners.
-    const { world, record } = this.#around;
-    record({ kind: "lost", atMs: world.nowMs, site: this.plan.id, isForGood: false });
     [this.#blank, this.#number] = [true, 0];
     this.#above?.ended(false);
     this.#older?.();

@@ -71,6 +71,7 @@ export class EdgeDouble implements Receiver {
     this.live = false;
     this.#send({
       kind: "hello",
+      attempt: this.#connection,
       replica: this.#replica,
       parentReplica: this.#parentReplica,
       cursor: this.#cursor,

@@ -85,6 +85,7 @@ class StubChild {
   hello(): Message {
     return {
       kind: "hello",
+      attempt: 1,
       replica: 0,
       parentReplica: 0,
       cursor: 0,
