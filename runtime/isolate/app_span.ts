@@ -24,6 +24,9 @@ const appSpan = z.strictObject({
   ])).max(64),
 });
 
+/** Of a span whose every text is as long as it may be, in JSON: what is longer is none, and is not even read. */
+export const APP_SPAN_BYTES_MAX = 512 * 1024;
+
 /**
  * Takes in a span of an app, below its request's call.
  *

@@ -17,7 +17,7 @@ import type { Payload } from "./frame_reader.ts";
 import type { FrameWriter } from "./frame_writer.ts";
 import { beginFetch, endFetch } from "./fetch_span.ts";
 import { FrameError, ISOLATE_FRAME } from "./frames.ts";
-import { BODY, headerPairs, readRequestHead, writeResponseHead } from "./heads.ts";
+import { BODY, HEAD_BYTES_MAX, headerPairs, readRequestHead, writeResponseHead } from "./heads.ts";
 import type { HostExchange } from "./host_exchange.ts";
 import {
   FetchRefused,
@@ -75,7 +75,7 @@ export class HostEgress implements Egress {
     owner: HostExchange | undefined,
     queues: AppQueues,
   ): void {
-    const { fields, body } = readRequestHead(payload);
+    const { fields, body } = readRequestHead(payload, HEAD_BYTES_MAX);
     const [redirect = "", method = "", url = ""] = fields;
     if (!REDIRECTS.has(redirect) || fields.length % 2 === 0 || (body !== BODY.none && body !== BODY.stream)) {
       throw new FrameError("the head of a fetch is none");

@@ -10,6 +10,9 @@ const JSON_CHARS_MAX = 1024 * 1024;
 /** No manifest or report is half as deep. Some thousand end what walks through it by calling itself. */
 export const JSON_DEPTH_MAX = 64;
 
+/** Of a UTF-16 unit. */
+const UTF8_BYTES_MAX = 3;
+
 /** Of names and codes. */
 const WORD_CHARS_MAX = 1024;
 /** Of what an error says: what a person reads of it. An app may throw 8 MiB of text. */
@@ -22,7 +25,7 @@ const LEVELS: ReadonlySet<string> = new Set(["debug", "info", "warn", "error"]);
 
 /** JSON of bounded length and depth. @throws FrameError */
 export function readJson(payload: Payload, charsMax = JSON_CHARS_MAX): unknown {
-  const text = payload.text();
+  const text = payload.text(charsMax * UTF8_BYTES_MAX);
   if (text.length > charsMax) throw new FrameError(`${text.length} characters of JSON, of ${charsMax}`);
   if (!isShallow(text)) throw new FrameError(`JSON is nested more than ${JSON_DEPTH_MAX} times`);
   try {
@@ -60,7 +63,7 @@ export function readNumber(payload: Payload): number {
 
 /** A name, a code, a subprotocol. @throws FrameError */
 export function readWord(payload: Payload): string {
-  const text = payload.text();
+  const text = payload.text(WORD_CHARS_MAX * UTF8_BYTES_MAX);
   if (text.length > WORD_CHARS_MAX) {
     throw new FrameError(`a name of ${text.length} characters, of ${WORD_CHARS_MAX}`);
   }
@@ -80,7 +83,7 @@ function cut(payload: Payload, bytesMax: number): string {
 
 /** A line of the console: what is longer is cut. @throws FrameError */
 export function readLogLine(payload: Payload): { readonly level: string; readonly text: string } {
-  const level = payload.text();
+  const level = readWord(payload);
   if (!LEVELS.has(level)) throw new FrameError("a log line has a level that no console has");
   return { level, text: cut(payload, CONSOLE_LINE_BYTES_MAX) };
 }

@@ -1,5 +1,12 @@
 /** The receiving end of a connection: cuts what arrives into frames, and reads their payloads. */
-import { BUFFER_BYTES, BUFFER_KEEP_MAX, FrameError, HEADER_BYTES, type IsolateConnection } from "./frames.ts";
+import {
+  BUFFER_BYTES,
+  BUFFER_KEEP_MAX,
+  FRAME_THINGS_MAX,
+  FrameError,
+  HEADER_BYTES,
+  type IsolateConnection,
+} from "./frames.ts";
 
 /** How many frames, or bytes of them, are handled without a look at whose turn it is. */
 const LOOK_FRAMES = 32;
@@ -17,6 +24,8 @@ export class Payload {
   #view: DataView;
   #at = 0;
   #end = 0;
+  /** Things that it has named. */
+  #things = 0;
 
   constructor(bytes: Uint8Array) {
     this.#bytes = bytes;
@@ -32,6 +41,7 @@ export class Payload {
     }
     this.#at = at;
     this.#end = end;
+    this.#things = 0;
   }
 
   get left(): number {
@@ -101,10 +111,30 @@ export class Payload {
     return this.#bytes.slice(at, at + length) as Uint8Array<ArrayBuffer>;
   }
 
-  text(): string {
-    const length = this.u32();
+  /** @param bytesMax a longer one is none (F5). */
+  text(bytesMax = Infinity): string {
+    const length = this.#upTo(bytesMax);
     const at = this.#take(length);
     return utf8Decoder.decode(this.#bytes.subarray(at, at + length));
+  }
+
+  /** How many things follow, each of so many bytes at least: no more than that (F5), and than there is room for. */
+  count(max: number, bytesEach: number): number {
+    const count = this.u32();
+    this.#things += count;
+    if (count > max || this.#things > FRAME_THINGS_MAX) {
+      throw new FrameError(`a frame names ${count} things where ${Math.min(max, FRAME_THINGS_MAX)} may be`);
+    }
+    if (count * bytesEach > this.left) {
+      throw new FrameError(`a frame names ${count} things and has room for fewer`);
+    }
+    return count;
+  }
+
+  #upTo(bytesMax: number): number {
+    const length = this.u32();
+    if (length > bytesMax) throw new FrameError(`a field has ${length} bytes where ${bytesMax} may be`);
+    return length;
   }
 
   /**
@@ -122,8 +152,9 @@ export class Payload {
     return { text, cutBytes: length };
   }
 
-  byteString(): string {
-    const length = this.u32();
+  /** @param bytesMax a longer one is none (F5). */
+  byteString(bytesMax = Infinity): string {
+    const length = this.#upTo(bytesMax);
     const at = this.#take(length);
     let out = "";
     for (let i = at; i < at + length; i += 4096) {

@@ -14,7 +14,12 @@
  * F4  An app can have its isolate send anything. The site reads a frame whole, each field as a value of its type within
  *     its bounds (frame_fields.ts), before it does anything with it; one that can't be read so ends its isolate. What is
  *     of no channel that is open, or means nothing there any more, is ignored.
+ * F5  So many bytes can name a million things, each of which costs the site more than its bytes do. How many, and how
+ *     long a text is, is bounded for each field before it is read: by what the app's own library lets it ask for, so that
+ *     only a forger is beyond.
  */
+
+import { KEY_BYTES_MAX } from "../../functions/vocabulary/limits.ts";
 
 /** What a frame means. */
 export const ISOLATE_FRAME = {
@@ -85,6 +90,12 @@ export const ISOLATE_FRAME = {
   socketTaken: 59,
 } as const;
 
+/**
+ * A key in a frame (F5): as long as the app's library lets it be, and what comes before the app's own part. A site's limit,
+ * which may be smaller, is told to the app.
+ */
+export const FRAME_KEY_BYTES_MAX = 2 * KEY_BYTES_MAX;
+
 /** Channel ids from here on are outgoing fetches. */
 export const FETCH_ID_BASE = 0x80000000;
 /** A body chunk on the wire: larger ones are cut. Transfer costs flatten out above 16–32 KiB. */
@@ -93,6 +104,11 @@ export const CHUNK_BYTES_MAX = 64 * 1024;
 export const FRAME_TO_ISOLATE_BYTES_MAX = 48 * 1024 * 1024;
 /** From an isolate: an atomic (4 MiB of values, 2 KiB of key for each of 1,000 mutations) is the largest. */
 export const ISOLATE_FRAME_BYTES_MAX = 8 * 1024 * 1024;
+/**
+ * What one frame names of anything (F5). The most is a commit of a stateful session in which a handler has sent all that it
+ * may (functions/sessions/turn/peers.ts) and written beside it.
+ */
+export const FRAME_THINGS_MAX = 128 * 1024;
 
 /**
  * What may wait for an isolate to read it. Its reads of the store alone, 64 at a time with up to 2 MiB each, may

@@ -19,6 +19,9 @@ export const SESSION_NAMED = 0x40;
 /** Bodies up to this size travel with their head: one frame, no credit. Above, copying twice begins to show. */
 export const INLINE_BYTES_MAX = 64 * 1024;
 
+/** Of a head that an app makes, statuses, names and values: half of what a browser takes. It is more than any needs. */
+export const HEAD_BYTES_MAX = 128 * 1024;
+
 const SEPARATOR = "\0";
 
 /** The head of a request, or of an outgoing fetch. */
@@ -65,10 +68,24 @@ export function writeRequestHead(
   writer.u8(body).text(joinHeaders(fields, head.headers));
 }
 
-/** A request head's fields: the caller's own, then method, URL and header pairs. */
-export function readRequestHead(payload: Payload): { fields: string[]; body: number } {
+/**
+ * A request head's fields: the caller's own, then method, URL and header pairs.
+ *
+ * @param bytesMax where it may be a forger's (frames.ts, F5).
+ */
+export function readRequestHead(payload: Payload, bytesMax = Infinity): { fields: string[]; body: number } {
   const body = payload.u8();
-  return { fields: payload.text().split(SEPARATOR), body };
+  return { fields: payload.text(bytesMax).split(SEPARATOR), body };
+}
+
+/** @throws TypeError for a head of an app that is longer than one may be; nothing of its frame is sent then. */
+export function assertHead(writer: FrameWriter): void {
+  const bytes = writer.payloadBytes;
+  if (bytes > HEAD_BYTES_MAX) {
+    throw new TypeError(
+      `status, address and headers have ${bytes} bytes together; at most ${HEAD_BYTES_MAX} are accepted`,
+    );
+  }
 }
 
 /** Writes a response head; the body, if inline, follows as the rest of the payload. */
@@ -97,7 +114,7 @@ const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 /** Reads the head of an app's response: one that a `Response` can have (frames.ts, F4). @throws FrameError */
 export function readAppHead(payload: Payload): ReadHead {
-  const read = readResponseHead(payload), { head, body } = read;
+  const read = readResponseHead(payload, HEAD_BYTES_MAX), { head, body } = read;
   if (!VALUE.test(head.statusText)) throw new FrameError("a status text has characters that none may have");
   for (const [name, value] of head.headers) {
     if (!NAME.test(name) || !VALUE.test(value)) {
@@ -117,10 +134,10 @@ export function readProtocol(payload: Payload): string {
 }
 
 /** Reads what {@link writeResponseHead} wrote, up to the body. */
-export function readResponseHead(payload: Payload): ReadHead {
+export function readResponseHead(payload: Payload, bytesMax = Infinity): ReadHead {
   const status = payload.u16();
   const kind = payload.u8();
-  const fields = payload.text().split(SEPARATOR);
+  const fields = payload.text(bytesMax).split(SEPARATOR);
   const headers = headerPairs(fields, 1);
   // A frame that the app has bent may not have them so, and who looks for a name looks for it in lower case.
   for (const pair of headers) pair[0] = pair[0].toLowerCase();

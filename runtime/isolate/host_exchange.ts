@@ -10,7 +10,7 @@
 import type { SessionTarget } from "../../functions/calls/stub.ts";
 import { formatTraceparent } from "../telemetry/mod.ts";
 import type { AppQueues, QueueHold } from "./app_queues.ts";
-import { takeAppSpan } from "./app_span.ts";
+import { APP_SPAN_BYTES_MAX, takeAppSpan } from "./app_span.ts";
 import { BodyReceiver, BodySender, BodyTooLarge, messageOf } from "./bodies.ts";
 import { type AnswerBody, ResponseAnswer, wholeBody } from "./answer.ts";
 import type { PendingCall } from "./call.ts";
@@ -162,7 +162,7 @@ export class HostExchange {
       case ISOLATE_FRAME.noRetry:
         return this.pending.call.scheduled?.noRetry();
       case ISOLATE_FRAME.span:
-        return this.#span(payload.text());
+        return this.#span(payload.textUpTo(APP_SPAN_BYTES_MAX));
       case ISOLATE_FRAME.settled:
         this.#insideSettled = true;
         return this.#finish();
@@ -201,9 +201,11 @@ export class HostExchange {
     this.#socket?.fromApp(data, bytes);
   }
 
-  #span(text: string): void {
+  #span({ text, cutBytes }: ReturnType<Payload["textUpTo"]>): void {
     const { call } = this.pending;
-    if (call.span !== undefined) takeAppSpan(call.span, text, (told) => call.redact?.(told) ?? told);
+    if (call.span !== undefined && cutBytes === null) {
+      takeAppSpan(call.span, text, (told) => call.redact?.(told) ?? told);
+    }
   }
 
   #storeCall(payload: Payload): void {

@@ -34,7 +34,7 @@ import type {
 import { isShallow, readJson, readMessage, readNumber } from "./frame_fields.ts";
 import type { Payload } from "./frame_reader.ts";
 import type { FrameWriter } from "./frame_writer.ts";
-import { FrameError } from "./frames.ts";
+import { FRAME_KEY_BYTES_MAX, FrameError } from "./frames.ts";
 
 const EVENTS = ["request", "attach", "message", "detach", "timer", "reject", "result"] as const;
 const PEERS = ["client", "origin"] as const;
@@ -54,13 +54,8 @@ function writeList<T>(writer: FrameWriter, values: readonly T[], write: (value: 
   for (const value of values) write(value);
 }
 
-/** Refuses counts that the payload cannot hold, before anything is allocated for them. */
 function readList<T>(payload: Payload, bytesEach: number, read: () => T): T[] {
-  const length = payload.u32();
-  if (length * bytesEach > payload.left) {
-    throw new FrameError(`a frame names ${length} items and has room for fewer`);
-  }
-  return Array.from({ length }, read);
+  return Array.from({ length: payload.count(Infinity, bytesEach) }, read);
 }
 
 function readFlag(payload: Payload): boolean {
@@ -255,7 +250,7 @@ const readEffects = (payload: Payload): Effect[] =>
 
 function readMutation(payload: Payload): EffectMutation {
   const kind = pick(MUTATIONS, payload.u8(), "mutation");
-  const key = payload.byteString();
+  const key = payload.byteString(FRAME_KEY_BYTES_MAX);
   if (kind === "delete") return { kind, key };
   const value = payload.bytes();
   if (kind !== "set") return { kind, key, value };

@@ -13,11 +13,17 @@ import type {
   RowPage,
   StoredRow,
 } from "../../functions/vocabulary/store_client.ts";
+import {
+  ATOMIC_CHECKS_MAX,
+  ATOMIC_MUTATIONS_MAX,
+  GET_MANY_MAX,
+  WATCH_KEYS_MAX,
+} from "../../functions/vocabulary/limits.ts";
 import type { Key } from "../../store/model/key.ts";
 import type { Payload } from "./frame_reader.ts";
 import type { FrameWriter } from "./frame_writer.ts";
 import { readEnd, readMessage, readStack, readWord } from "./frame_fields.ts";
-import { FrameError } from "./frames.ts";
+import { FRAME_KEY_BYTES_MAX, FrameError } from "./frames.ts";
 
 export const OPERATION = { get: 1, list: 2, commit: 3, watch: 4 } as const;
 export const REPLY = { done: 0, failed: 1, changed: 2 } as const;
@@ -38,12 +44,7 @@ function pick<T>(table: readonly T[], index: number, what: string): T {
   return value;
 }
 
-/** Refuses counts that the payload cannot hold, before anything is allocated for them. */
-function count(payload: Payload, bytesEach: number): number {
-  const n = payload.u32();
-  if (n * bytesEach > payload.left) throw new FrameError(`a frame names ${n} items and has room for fewer`);
-  return n;
-}
+const readKey = (payload: Payload): Key => payload.byteString(FRAME_KEY_BYTES_MAX) as Key;
 
 export function writeGet(writer: FrameWriter, keys: readonly Key[], level: ReadLevel): void {
   writer.u8(OPERATION.get).u8(LEVELS.indexOf(level)).u32(keys.length);
@@ -52,7 +53,7 @@ export function writeGet(writer: FrameWriter, keys: readonly Key[], level: ReadL
 
 export function readGet(payload: Payload): { keys: Key[]; level: ReadLevel } {
   const level = pick(LEVELS, payload.u8(), "read level");
-  const keys = Array.from({ length: count(payload, 4) }, () => payload.byteString() as Key);
+  const keys = Array.from({ length: payload.count(GET_MANY_MAX, 4) }, () => readKey(payload));
   return { keys, level };
 }
 
@@ -66,8 +67,8 @@ export function readList(payload: Payload): ListRequest {
   const level = pick(LEVELS, payload.u8(), "read level");
   const reverse = payload.u8() === 1;
   const limit = payload.u32();
-  const start = payload.byteString() as Key;
-  const end = payload.byteString() as Key;
+  const start = readKey(payload);
+  const end = readKey(payload);
   return { start, end, limit: limit === UNLIMITED ? Infinity : limit, reverse, level };
 }
 
@@ -88,14 +89,14 @@ export function writeAtomic(
 }
 
 export function readAtomic(payload: Payload): { checks: Check[]; mutations: Mutation[] } {
-  const checks = Array.from({ length: count(payload, 8) }, (): Check => {
-    const key = payload.byteString() as Key;
-    const versionstamp = payload.byteString();
+  const checks = Array.from({ length: payload.count(ATOMIC_CHECKS_MAX, 8) }, (): Check => {
+    const key = readKey(payload);
+    const versionstamp = payload.byteString(FRAME_KEY_BYTES_MAX);
     return { key, versionstamp: versionstamp === "" ? null : versionstamp };
   });
-  const mutations = Array.from({ length: count(payload, 5) }, (): Mutation => {
+  const mutations = Array.from({ length: payload.count(ATOMIC_MUTATIONS_MAX, 5) }, (): Mutation => {
     const kind = pick(KINDS, payload.u8(), "mutation");
-    const key = payload.byteString() as Key;
+    const key = readKey(payload);
     if (kind === "delete") return { kind, key };
     const value = payload.bytes();
     if (kind !== "set") return { kind, key, value };
@@ -111,9 +112,9 @@ export function writeWatch(writer: FrameWriter, ranges: readonly KeyRange[]): vo
 }
 
 export function readWatch(payload: Payload): KeyRange[] {
-  return Array.from({ length: count(payload, 8) }, () => ({
-    start: payload.byteString() as Key,
-    end: payload.byteString() as Key,
+  return Array.from({ length: payload.count(WATCH_KEYS_MAX, 8) }, () => ({
+    start: readKey(payload),
+    end: readKey(payload),
   }));
 }
 
@@ -136,7 +137,7 @@ export function readRowPage(payload: Payload): RowPage {
 }
 
 export function readStoredRows(payload: Payload): (StoredRow | null)[] {
-  return Array.from({ length: count(payload, 1) }, () => {
+  return Array.from({ length: payload.count(Infinity, 1) }, () => {
     if (payload.u8() === 0) return null;
     const key = payload.byteString() as Key;
     const versionstamp = payload.byteString();

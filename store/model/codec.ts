@@ -227,8 +227,10 @@ export class Reader {
     }
   }
 
-  list<T>(read: () => T): T[] {
+  /** @param max more are none. */
+  list<T>(read: () => T, max = Infinity): T[] {
     const length = this.uint();
+    if (length > max) throw new CodecError(`a list of ${length}, where ${max} may be`);
     // Each element takes at least a byte: a forged length can't make us allocate.
     if (length > this.#bytes.length - this.#at) throw new CodecError("a list is longer than the message");
     return Array.from({ length }, read);

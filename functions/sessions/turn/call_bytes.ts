@@ -14,6 +14,7 @@
 import { CodecError, Reader, Writer } from "../../../store/model/codec.ts";
 import type { Key } from "../../../store/model/key.ts";
 import type { SessionTarget } from "../../calls/stub.ts";
+import { ATOMIC_CHECKS_MAX, ATOMIC_MUTATIONS_MAX, GET_MANY_MAX } from "../../vocabulary/limits.ts";
 import type {
   Check,
   CommitResult,
@@ -46,7 +47,7 @@ export function encodeGet(keys: readonly Key[], level: ReadLevel): Uint8Array<Ar
 export function decodeGet(bytes: Uint8Array): { keys: Key[]; level: ReadLevel } {
   const reader = new Reader(bytes);
   const level = pick(LEVELS, reader.byte(), "read level");
-  return ended(reader, { level, keys: reader.list(() => reader.key()) });
+  return ended(reader, { level, keys: reader.list(() => reader.key(), GET_MANY_MAX) });
 }
 
 /** A list without a limit has the limit 0 on the wire: one of none is never asked for. */
@@ -82,8 +83,8 @@ export function decodeStoreCommit(bytes: Uint8Array): { checks: Check[]; mutatio
     const key = reader.key();
     const versionstamp = reader.key();
     return { key, versionstamp: versionstamp === "" ? null : versionstamp };
-  });
-  return ended(reader, { checks, mutations: reader.list(() => readMutation(reader)) });
+  }, ATOMIC_CHECKS_MAX);
+  return ended(reader, { checks, mutations: reader.list(() => readMutation(reader), ATOMIC_MUTATIONS_MAX) });
 }
 
 /** One mutation. */

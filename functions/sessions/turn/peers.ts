@@ -37,6 +37,7 @@ export class Peers {
   readonly #states = new Map<string, PeerState>();
   /** Given out since the last commit point: that leaves together. */
   #givenBytes = 0;
+  #given = 0;
 
   constructor(ports: PeersPorts) {
     this.#ports = ports;
@@ -75,6 +76,7 @@ export class Peers {
   /** What was given out leaves. */
   commit(): void {
     this.#givenBytes = 0;
+    this.#given = 0;
   }
 
   detach(id: string): void {
@@ -94,13 +96,15 @@ export class Peers {
     const give = (bytes: Uint8Array): boolean => {
       // PE2
       if (state === undefined || state.isClosed || this.#states.get(id) !== state) return false;
-      if (this.#givenBytes + bytes.length > COMMIT_BYTES_MAX) {
+      if (this.#givenBytes + bytes.length > COMMIT_BYTES_MAX || this.#given >= COMMIT_MESSAGES_MAX) {
         throw new AppError(
           "limit_value",
-          `a handler sends at most ${COMMIT_BYTES_MAX} bytes, to all clients together`,
+          `a handler sends at most ${COMMIT_BYTES_MAX} bytes, in ${COMMIT_MESSAGES_MAX} messages, to all clients ` +
+            "together",
         );
       }
       this.#givenBytes += bytes.length;
+      this.#given++;
       this.#ports.give(id, ++state.sent, bytes); // PE1
       return true;
     };
@@ -138,6 +142,8 @@ const FORM = { text: 0, bytes: 1, close: 2 } as const;
 const MESSAGE_BYTES_MAX = 4 * 1024 * 1024;
 /** What a handler sends leaves in one such frame; a broadcast counts once for each who gets it. */
 const COMMIT_BYTES_MAX = 24 * 1024 * 1024;
+/** Half of what one frame may name (runtime/isolate/frames.ts, FRAME_THINGS_MAX): its site reads it at one go. */
+const COMMIT_MESSAGES_MAX = 64 * 1024;
 /** As WebSockets have it. */
 const REASON_BYTES_MAX = 123;
 

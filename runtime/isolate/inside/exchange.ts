@@ -11,7 +11,7 @@ import { BodyReceiver, BodySender, WINDOW_BYTES } from "../bodies.ts";
 import type { Payload } from "../frame_reader.ts";
 import type { FrameWriter } from "../frame_writer.ts";
 import { ISOLATE_FRAME } from "../frames.ts";
-import { BODY, readRequestHead, SESSION_NAMED, SETTLED, writeResponseHead } from "../heads.ts";
+import { assertHead, BODY, readRequestHead, SESSION_NAMED, SETTLED, writeResponseHead } from "../heads.ts";
 import { wireError, writeError } from "../store_frames.ts";
 import { incomingRequest, type RequestSource } from "./incoming_request.ts";
 import { type Attachment, attachmentOf, inlineBody, plainBody, webSocketOf } from "./response.ts";
@@ -296,10 +296,11 @@ export class IsolateExchange {
   }
 
   #head(response: Response, body: number): void {
-    this.#responded = true;
     this.#writer.begin(ISOLATE_FRAME.response, this.id);
     const kind = body | (this.isSessionNamed ? SESSION_NAMED : 0);
     writeResponseHead(this.#writer, response.status, response.statusText, response.headers, kind);
+    assertHead(this.#writer);
+    this.#responded = true;
   }
 
   #upgrade(response: Response, socket: object): void {

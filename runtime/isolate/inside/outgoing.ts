@@ -12,7 +12,7 @@ import { BodyReceiver, BodySender } from "../bodies.ts";
 import type { Payload } from "../frame_reader.ts";
 import type { FrameWriter } from "../frame_writer.ts";
 import { FETCH_ID_BASE, ISOLATE_FRAME } from "../frames.ts";
-import { BODY, readResponseHead, writeRequestHead } from "../heads.ts";
+import { assertHead, BODY, readResponseHead, writeRequestHead } from "../heads.ts";
 import { droppedHeaders, isRedirect, REDIRECTS_MAX, turnsToGet } from "../redirect.ts";
 import { readError } from "../store_frames.ts";
 import { fetchedResponse } from "./fetched_response.ts";
@@ -117,10 +117,11 @@ export class OutgoingFetches {
     const body = request.body;
     return new Promise<Response>((resolve, reject) => {
       const open: OpenFetch = { url: request.url, resolve, reject, isFollowed: how.isFollowed };
-      this.#open.set(id, open);
       this.#writer.begin(ISOLATE_FRAME.fetchStart, id).u32(owner);
       const redirect = how.replays ? "replay" : request.redirect;
       writeRequestHead(this.#writer, [redirect], request, body ? BODY.stream : BODY.none);
+      assertHead(this.#writer);
+      this.#open.set(id, open);
       this.#writer.end();
       if (body) {
         open.sender = new BodySender(this.#writer, id, { credit: 0 });

@@ -190,6 +190,36 @@ Deno.test("a body over the limit is refused, whether it says so or not", async (
   });
 });
 
+Deno.test("headers beyond what one head may have are that response's error, or that fetch's, and no more", async () => {
+  await withPool(async (pool) => {
+    const app = appOf(
+      `let count = 0;
+      export default { async fetch(request) {
+        const headers = { "x-long": "a".repeat(140 * 1024) };
+        const { pathname } = new URL(request.url);
+        if (pathname === "/response") return new Response("", { headers });
+        if (pathname === "/stream") return new Response(new ReadableStream(), { headers });
+        if (pathname === "/fetch") {
+          return await fetch("http://a.example/", { headers }).then(() => new Response(), (error) => new Response(error.message));
+        }
+        return new Response(String(++count));
+      } };`,
+    );
+    const ask = (path: string) => pool.call(app, callOf(new Request(`http://localhost${path}`)));
+    assert.equal(await responseOf(await ask("/")).text(), "1");
+    for (const path of ["/response", "/stream"]) {
+      const answer = await ask(path);
+      assert.ok(
+        answer.kind === "error" && /143\d{3} bytes together; at most 131072/.test(answer.message),
+        path,
+      );
+      assert.equal(answer.code, "app_error");
+    }
+    assert.match(await responseOf(await ask("/fetch")).text(), /143\d{3} bytes together/);
+    assert.equal(await responseOf(await ask("/")).text(), "2");
+  });
+});
+
 Deno.test("nothing leaves before the gate opens", async () => {
   await withPool(async (pool) => {
     const app = appOf(`export default { fetch: () => new Response("out") };`);

@@ -20,7 +20,7 @@ export interface Form {
 
 const utf8 = new TextEncoder();
 /** A byte string, as keys are. */
-const keyOf = (...parts: string[]): Uint8Array =>
+export const keyOf = (...parts: string[]): Uint8Array =>
   Uint8Array.from(packKey(parts), (character) => character.charCodeAt(0));
 const ROW = Uint8Array.from([1, 0x61]);
 const CALL = encodeCallToSession({ target: { class: "cart", id: "b" }, chain: [], call: ROW });
