@@ -34,16 +34,16 @@ export class FaultStorage implements Storage {
     return this.#read(() => this.#inner.get(key));
   }
 
-  getMany(keys: readonly Key[]): Promise<(Row | undefined)[]> {
-    return this.#read(() => this.#inner.getMany(keys));
+  getMany(keys: readonly Key[], bytesMax?: number): Promise<(Row | undefined)[]> {
+    return this.#read(() => this.#inner.getMany(keys, bytesMax));
   }
 
   scan(range: Range, options?: ScanOptions): Promise<Row[]> {
     return this.#read(() => this.#inner.scan(range, options));
   }
 
-  journal(after: Position, upTo: Position, limit: number): Promise<Row[]> {
-    return this.#read(() => this.#inner.journal(after, upTo, limit));
+  journal(after: Position, upTo: Position, limit: number, bytesMax?: number): Promise<Row[]> {
+    return this.#read(() => this.#inner.journal(after, upTo, limit, bytesMax));
   }
 
   bytes(): Promise<number> {

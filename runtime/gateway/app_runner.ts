@@ -14,6 +14,7 @@
  */
 import type { StoreClient } from "../../functions/vocabulary/store_client.ts";
 import type { AttachedSession, Replica } from "../../store/api/api.ts";
+import type { Lane } from "../../store/model/lock.ts";
 import type { Position } from "../../store/model/row.ts";
 import type { LiveVersion } from "../deploy/app_table.ts";
 import type { Traffic } from "../observe/traffic.ts";
@@ -46,6 +47,8 @@ export interface RunnerServices {
   readonly limits: StoreLimits;
   /** Reaches stateful sessions. */
   readonly stateful?: StatefulCaller;
+  /** Whose turn it is at the store's one thread, by app. */
+  readonly laneOf?: (app: string) => Lane;
   /** An app version with this site's limits. */
   readonly isolateApp: (version: LiveVersion) => IsolateApp;
   /** What functions write goes through here. */
@@ -121,6 +124,8 @@ const HIDDEN: ReadonlySet<ProblemCode> = new Set(["app_error", "not_available"])
 export interface Prepared {
   readonly app: IsolateApp;
   readonly space: AppSpace;
+  /** Of its app, now. */
+  readonly lane: () => Lane | null;
   readonly writes: VersionWrites | undefined;
   readonly strayLog: (entry: { level: string; text: string }) => void;
   /** The highest position that any request of this version wrote or read: its isolates may remember it (R4). */
@@ -161,6 +166,7 @@ export class AppRunner {
     const span = beginInvoke(arrival.span, version);
     if (span !== undefined) session.trace = formatTraceparent(span);
     const prepared = this.prepared(version);
+    session.lane = prepared.lane();
     const run = new Run(this.#services, prepared, {
       arrival,
       session,
@@ -234,11 +240,12 @@ export class AppRunner {
   prepared(version: LiveVersion): Prepared {
     const known = this.#prepared.get(version);
     if (known !== undefined) return known;
-    const { appLog, redact, isolateApp } = this.#services;
+    const { appLog, redact, isolateApp, laneOf } = this.#services;
     const { app, version: id } = version;
     const prepared: Prepared = {
       app: isolateApp(version),
       space: appSpace(app),
+      lane: () => laneOf?.(app) ?? null,
       writes: this.#services.writes?.of(version),
       strayLog: ({ level, text }) =>
         appLog({ app, version: id, level, text: redact(app, text), traceId: newTraceId() }),

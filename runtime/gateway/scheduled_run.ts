@@ -61,6 +61,7 @@ export async function runScheduled(
     if (!(error instanceof StoreUnavailable)) throw error;
     return { ok: false, code: error.code, message: error.message, retry: true };
   }
+  session.lane = prepared.lane();
   const begunMs = performance.now();
   const span = services.telemetry.timed(version, event);
   if (span !== undefined) session.trace = formatTraceparent(span);

@@ -21,7 +21,12 @@ import type {
   StoreClient,
   StoredRow,
 } from "../../functions/vocabulary/store_client.ts";
-import type { AttachedSession, StoreCheck, StoreMutation } from "../../store/api/api.ts";
+import {
+  type AttachedSession,
+  type StoreCheck,
+  type StoreMutation,
+  WriteTooLarge,
+} from "../../store/api/api.ts";
 import { type Key, KeyError, packKey, unpackKey } from "../../store/model/key.ts";
 import { MergeError, resolve } from "../../store/model/merge.ts";
 import type { Range } from "../../store/model/range.ts";
@@ -177,6 +182,7 @@ export class RequestStore implements StoreClient {
       return await call;
     } catch (error) {
       if (error instanceof MergeError) throw new Problem("row_invalid", error.message);
+      if (error instanceof WriteTooLarge) throw new Problem("limit_atomic", error.message);
       throw error;
     } finally {
       this.#use.step();

@@ -14,8 +14,11 @@
  *      ended (watchdog.ts).
  * AT4  Over a while an app commits COMMIT_BYTES_PER_MS: beyond that, and COMMIT_BURST_BYTES at once, no frame of it is handled
  *      until time has paid for it. What is written once is written again at neighbours, and read for them.
+ * AT5  What reading and changing rows takes is taken off the same credit, as the store's lock has it (TL2): it is a lane of
+ *      that.
  */
 import { strict as assert } from "node:assert";
+import type { Lane } from "../../store/model/lock.ts";
 import type { Pace } from "./frame_reader.ts";
 
 /** A neighbour's request takes some eight turns of the loop: with each of them as much later it has not become slow. */
@@ -30,7 +33,7 @@ export const COMMIT_BURST_BYTES = 4 * 1024 * 1024;
 export const HELD_BYTES_MAX = 256 * 1024;
 
 /** The turns of one app at one site, of all its isolates. */
-export class AppTurns {
+export class AppTurns implements Lane {
   #creditMs = QUANTUM_MS;
   #heldBytes = 0;
   #isTurning = false;
@@ -38,6 +41,8 @@ export class AppTurns {
   #commitBytes = COMMIT_BURST_BYTES;
   #earnedMs = performance.now();
   #waiting: (() => void)[] = [];
+  /** Those who wait for a turn only, whatever the app commits. */
+  #holders: (() => void)[] = [];
   /** Runs while somebody waits for what time pays. */
   #timer: ReturnType<typeof setTimeout> | undefined;
 
@@ -55,6 +60,20 @@ export class AppTurns {
   /** Handling its frames took so long (AT1). */
   spend(ms: number): void {
     this.#creditMs -= ms;
+    this.#turn();
+  }
+
+  /** AT5 */
+  get mayHold(): boolean {
+    return this.#creditMs > 0;
+  }
+
+  held(ms: number): void {
+    this.spend(ms);
+  }
+
+  whenMayHold(go: () => void): void {
+    this.#holders.push(go);
     this.#turn();
   }
 
@@ -116,6 +135,11 @@ export class AppTurns {
   }
 
   #wake(): void {
+    if (this.#holders.length > 0 && this.mayHold) {
+      const holders = this.#holders;
+      this.#holders = [];
+      for (const go of holders) go();
+    }
     if (this.#waiting.length === 0) return;
     if (!this.mayGo) return this.#arm();
     this.#disarm();

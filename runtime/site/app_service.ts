@@ -185,6 +185,7 @@ export async function startApps(
     answerHeaders,
     limits: config.limits,
     isolateApp: appOf,
+    laneOf: (app) => queues.of(app).turns,
     traffic,
     appLog: (line) => lines.line(line),
     mapStack: (version, text) => stacks.mapped(version, text),

@@ -79,9 +79,9 @@ export class DiskDamage {
     return {
       load: () => storage.load(),
       get: (key) => read(storage.get(key)),
-      getMany: (keys) => read(storage.getMany(keys)),
+      getMany: (keys, bytesMax) => read(storage.getMany(keys, bytesMax)),
       scan: (range, options) => read(storage.scan(range, options)),
-      journal: (after, upTo, limit) => read(storage.journal(after, upTo, limit)),
+      journal: (after, upTo, limit, bytesMax) => read(storage.journal(after, upTo, limit, bytesMax)),
       bytes: () => storage.bytes(),
       close: () => storage.close(),
       commit: (commit) => storage.commit(commit),

@@ -47,6 +47,7 @@ import {
   type TokenState,
 } from "../../store/api/api.ts";
 import { type Key, packKey } from "../../store/model/key.ts";
+import type { Lane } from "../../store/model/lock.ts";
 import { prefixRange } from "../../store/model/range.ts";
 import { unixMs, type Version } from "../../store/model/row.ts";
 import { decodeSystem, encodeSystem } from "../deploy/records.ts";
@@ -60,6 +61,8 @@ export interface OwnStoreServices {
   readonly limits: StoreLimits;
   readonly space: AppSpace;
   readonly writes: VersionWrites | undefined;
+  /** Of its app, now; left out: none. */
+  readonly lane?: () => Lane | null;
   readonly nowMs: () => number;
   /** O4: what is gone on without; left out: nothing is. */
   readonly missed?: ((error: StoreUnavailable) => void) | undefined;
@@ -121,6 +124,7 @@ export class OwnStore {
     this.#services = services;
     this.#lead = ["e", name.class, name.id, name.birth];
     this.#session = session;
+    session.lane = services.lane?.() ?? null;
   }
 
   /**

@@ -77,10 +77,10 @@ export class VersionParts {
     const known = this.#made.get(version);
     if (known !== undefined) return known;
     const { replica, limits, nowMs, egressOf, prepared } = this.#services;
-    const { space, writes } = prepared(version);
+    const { space, writes, lane } = prepared(version);
     const { app } = version;
     const stores = {
-      ...{ replica, limits, nowMs, space, writes },
+      ...{ replica, limits, nowMs, space, writes, lane },
       leftOut: (name: Omit<StatefulName, "app">, text: string) => this.#leftOut({ app, ...name }, text),
     };
     const made = { egress: egressOf(version), stores };

@@ -182,16 +182,16 @@ export class DenoKvStorage implements Storage {
     return this.#read(async () => (await this.#reader.rows([key]))[0]);
   }
 
-  getMany(keys: readonly Key[]): Promise<(Row | undefined)[]> {
-    return this.#read(() => this.#reader.rows(keys));
+  getMany(keys: readonly Key[], bytesMax?: number): Promise<(Row | undefined)[]> {
+    return this.#read(() => this.#reader.rows(keys, bytesMax));
   }
 
   scan(range: Range, options?: ScanOptions): Promise<Row[]> {
     return this.#read(() => this.#reader.scan(range, options));
   }
 
-  journal(after: Position, upTo: Position, limit: number): Promise<Row[]> {
-    return this.#read(() => this.#reader.journal(after, upTo, limit));
+  journal(after: Position, upTo: Position, limit: number, bytesMax?: number): Promise<Row[]> {
+    return this.#read(() => this.#reader.journal(after, upTo, limit, bytesMax));
   }
 
   bytes(): Promise<number> {

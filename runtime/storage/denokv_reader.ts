@@ -8,7 +8,7 @@
 import type { Key } from "../../store/model/key.ts";
 import { DamagedRows, type ScanOptions } from "../../store/model/ports.ts";
 import type { Range } from "../../store/model/range.ts";
-import type { Position, Row } from "../../store/model/row.ts";
+import { type Position, type Row, rowBytes } from "../../store/model/row.ts";
 import { bytesSum } from "./checksum.ts";
 import * as layout from "./denokv_layout.ts";
 import type { DamagedRow, DenoKvRow, RowHead } from "./denokv_layout.ts";
@@ -29,6 +29,8 @@ const GET_MANY_MAX = 10;
 const GET_AT_ONCE = 16 * GET_MANY_MAX;
 /** What `Deno.Kv.list` takes as a batch. */
 const LIST_BATCH_MAX = 500;
+/** How many values are put together at once where their bytes are bounded: so many large ones lie in memory beyond that. */
+const WHOLE_AT_ONCE = 4;
 /** A row that is overwritten while its pieces are read is read again; a writer this fast does not exist. */
 const PIECE_TRIES = 20;
 
@@ -41,15 +43,32 @@ export class DenoKvReader {
   }
 
   /** Rows in a range by key. */
-  async scan(range: Range, { limit = Infinity, reverse = false }: ScanOptions = {}): Promise<Row[]> {
+  async scan(
+    range: Range,
+    { limit = Infinity, bytesMax = Infinity, reverse = false }: ScanOptions = {},
+  ): Promise<Row[]> {
     if (limit <= 0 || range.start >= range.end) return [];
     const found = await this.#scanStored(range, limit, reverse);
-    const rows = await this.#allWhole(found);
+    const rows = await this.#allWhole(found, bytesMax);
     return rows.filter((row) => row !== undefined);
   }
 
   /** @throws DamagedRows */
-  async #allWhole(found: readonly (Stored | undefined)[]): Promise<(Row | undefined)[]> {
+  async #allWhole(found: readonly (Stored | undefined)[], bytesMax: number): Promise<(Row | undefined)[]> {
+    if (bytesMax === Infinity) return await this.#wholeOf(found);
+    const rows: (Row | undefined)[] = [];
+    for (let bytes = 0; rows.length < found.length && bytes < bytesMax;) {
+      const next = await this.#wholeOf(found.slice(rows.length, rows.length + WHOLE_AT_ONCE));
+      while (next.length > 0 && bytes < bytesMax) {
+        const row = next.shift();
+        if (row !== undefined) bytes += rowBytes(row);
+        rows.push(row);
+      }
+    }
+    return rows;
+  }
+
+  async #wholeOf(found: readonly (Stored | undefined)[]): Promise<(Row | undefined)[]> {
     const rows = await Promise.all(found.map((one) => one === undefined ? undefined : this.#whole(one)));
     const damaged = rows.flatMap((row) => row !== undefined && "damaged" in row ? [row.damaged] : []);
     if (damaged.length > 0) throw new DamagedRows(damaged);
@@ -57,19 +76,21 @@ export class DenoKvReader {
   }
 
   /** Rows with after < position ≤ upTo. */
-  async journal(after: Position, upTo: Position, limit: number): Promise<Row[]> {
+  async journal(after: Position, upTo: Position, limit: number, bytesMax = Infinity): Promise<Row[]> {
     const out: Row[] = [];
+    let bytes = 0;
     // A row that moves on while this reads leaves a gap: go on until the limit or the end is reached.
-    for (let from = after; from < upTo && out.length < limit;) {
+    for (let from = after; from < upTo && out.length < limit && bytes < bytesMax;) {
       const wanted = Math.min(limit - out.length, LIST_BATCH_MAX);
       const entries = await this.#entries(from, upTo, wanted);
-      const rows = await this.rows(entries.map((entry) => entry.key));
-      entries.forEach(({ position }, i) => {
-        const row = rows[i];
-        if (row !== undefined && row.position === position) out.push(row);
-      });
-      const last = entries.at(-1);
-      if (last === undefined || entries.length < wanted) break;
+      const rows = await this.rows(entries.map((entry) => entry.key), bytesMax - bytes);
+      for (const [i, row] of rows.entries()) {
+        if (row === undefined || row.position !== entries[i]?.position) continue;
+        out.push(row);
+        bytes += rowBytes(row);
+      }
+      const last = entries[rows.length - 1];
+      if (last === undefined || (rows.length === entries.length && entries.length < wanted)) break;
       from = last.position;
     }
     return out;
@@ -99,8 +120,8 @@ export class DenoKvReader {
   }
 
   /** Whole rows, in the order asked. */
-  async rows(keys: readonly Key[]): Promise<(Row | undefined)[]> {
-    return await this.#allWhole(await this.stored(keys));
+  async rows(keys: readonly Key[], bytesMax = Infinity): Promise<(Row | undefined)[]> {
+    return await this.#allWhole(await this.stored(keys), bytesMax);
   }
 
   /** The row with its value; undefined where it was dropped while its pieces were read. */

@@ -8,7 +8,7 @@ import sortedBtree from "sorted-btree";
 import type { Key } from "../../store/model/key.ts";
 import type { DiskCommit, ScanOptions, Storage } from "../../store/model/ports.ts";
 import type { Range } from "../../store/model/range.ts";
-import type { Position, Row } from "../../store/model/row.ts";
+import { type Position, type Row, rowBytes } from "../../store/model/row.ts";
 
 /** The package is CommonJS, hence the second `default`. */
 const BTree = sortedBtree.default;
@@ -59,31 +59,50 @@ export class MemoryRows {
   }
 
   /** Rows in a range by key. */
-  scan(range: Range, { limit = Infinity, reverse = false }: ScanOptions = {}): Row[] {
+  scan(
+    range: Range,
+    { limit = Infinity, bytesMax = Infinity, reverse = false }: ScanOptions = {},
+  ): Row[] {
     const { start, end } = range;
     const out: Row[] = [];
+    let bytes = 0;
     if (limit <= 0 || start >= end) return out;
     if (!reverse) {
       this.#order.forRange(start, end, false, (_, row) => {
         out.push(row);
-        return out.length < limit ? undefined : STOP;
+        bytes += rowBytes(row);
+        return out.length < limit && bytes < bytesMax ? undefined : STOP;
       });
       return out;
     }
     for (const [key, row] of this.#order.entriesReversed(end, undefined, true)) {
-      if (key < start || out.length >= limit) break;
+      if (key < start || out.length >= limit || bytes >= bytesMax) break;
+      out.push(row);
+      bytes += rowBytes(row);
+    }
+    return out;
+  }
+
+  /** Rows of the first keys. */
+  getMany(keys: readonly Key[], bytesMax = Infinity): (Row | undefined)[] {
+    const out: (Row | undefined)[] = [];
+    for (let bytes = 0; out.length < keys.length && bytes < bytesMax;) {
+      const row = this.#rows.get(keys[out.length] as Key);
+      if (row !== undefined) bytes += rowBytes(row);
       out.push(row);
     }
     return out;
   }
 
   /** Rows with after < position ≤ upTo. */
-  journal(after: Position, upTo: Position, limit: number): Row[] {
+  journal(after: Position, upTo: Position, limit: number, bytesMax = Infinity): Row[] {
     const out: Row[] = [];
+    let bytes = 0;
     if (limit <= 0 || after >= upTo) return out;
     this.#journal.forRange(after + 1, upTo, true, (_, row) => {
       out.push(row);
-      return out.length < limit ? undefined : STOP;
+      bytes += rowBytes(row);
+      return out.length < limit && bytes < bytesMax ? undefined : STOP;
     });
     return out;
   }
@@ -145,16 +164,16 @@ export class MemoryStorage implements Storage {
     return Promise.resolve(this.#rows.get(key));
   }
 
-  getMany(keys: readonly Key[]): Promise<(Row | undefined)[]> {
-    return Promise.resolve(keys.map((key) => this.#rows.get(key)));
+  getMany(keys: readonly Key[], bytesMax?: number): Promise<(Row | undefined)[]> {
+    return Promise.resolve(this.#rows.getMany(keys, bytesMax));
   }
 
   scan(range: Range, options?: ScanOptions): Promise<Row[]> {
     return Promise.resolve(this.#rows.scan(range, options));
   }
 
-  journal(after: Position, upTo: Position, limit: number): Promise<Row[]> {
-    return Promise.resolve(this.#rows.journal(after, upTo, limit));
+  journal(after: Position, upTo: Position, limit: number, bytesMax?: number): Promise<Row[]> {
+    return Promise.resolve(this.#rows.journal(after, upTo, limit, bytesMax));
   }
 
   // deno-lint-ignore require-await -- async, so that a broken invariant rejects instead of throwing

@@ -26,7 +26,7 @@ import { StoreUnavailable } from "../../store/api/api.ts";
 import type { Key } from "../../store/model/key.ts";
 import { DamagedRows, type DiskCommit, type ScanOptions, type Storage } from "../../store/model/ports.ts";
 import type { Range } from "../../store/model/range.ts";
-import type { Position, Row } from "../../store/model/row.ts";
+import { type Position, type Row, rowBytes } from "../../store/model/row.ts";
 import { mixed, recordSum, rowFits, rowSum } from "./checksum.ts";
 import { CommitCount } from "./commit_count.ts";
 import { CHECK_AT_OPEN_BYTES, type DiskReport, openFailure, Spoiled } from "./disk_report.ts";
@@ -81,6 +81,17 @@ const READ_COLUMNS =
   "CAST(key AS BLOB), position, CAST(clock AS REAL), CAST(replica AS REAL), CAST(known AS REAL), " +
   "CAST(expires AS REAL), CAST(value AS BLOB), sum";
 const RECORD_COLUMNS = "CAST(name AS TEXT), CAST(value AS BLOB), sum";
+/**
+ * Of a page whose bytes are bounded: the value is left out where it is long, and its length stands behind the others. So is the
+ * sum, which lies behind the value: all pages of that would be walked for it.
+ */
+const PAGE_COLUMNS =
+  "CAST(key AS BLOB), position, CAST(clock AS REAL), CAST(replica AS REAL), CAST(known AS REAL), " +
+  "CAST(expires AS REAL), iif(length(value) > ?1, NULL, CAST(value AS BLOB)), " +
+  "iif(length(value) > ?1, NULL, sum), length(value)";
+/** As long as a page of them, the longest that an app asks for (256 rows), is a MiB. */
+const INLINE_VALUE_BYTES = 4 * 1024;
+type LongColumns = [...Columns, number | null];
 type Columns = [Uint8Array, number, number, number, number, number, Uint8Array | null, number];
 
 /**
@@ -175,23 +186,41 @@ export class SqliteStorage implements Storage {
     return this.#read(() => whole([this.#get(key)])[0]);
   }
 
-  getMany(keys: readonly Key[]): Promise<(Row | undefined)[]> {
-    return this.#read(() => whole(keys.map((key) => this.#get(key))));
+  getMany(keys: readonly Key[], bytesMax = Infinity): Promise<(Row | undefined)[]> {
+    return this.#read(() => whole(upTo(keys, (key) => this.#get(key), bytesMax)));
   }
 
-  scan(range: Range, { limit = Infinity, reverse = false }: ScanOptions = {}): Promise<Row[]> {
+  scan(
+    range: Range,
+    { limit = Infinity, bytesMax = Infinity, reverse = false }: ScanOptions = {},
+  ): Promise<Row[]> {
     const statement = reverse ? this.#statements.scanDown : this.#statements.scanUp;
     return this.#read(() => {
-      const found = statement.all(blobOf(range.start), blobOf(range.end), sqlLimit(limit));
-      return whole((found as unknown as Columns[]).map(rowOf));
+      const found = statement.all(
+        inlineOf(bytesMax),
+        blobOf(range.start),
+        blobOf(range.end),
+        sqlLimit(limit),
+      );
+      return this.#rowsOf(found, bytesMax);
     });
   }
 
-  journal(after: Position, upTo: Position, limit: number): Promise<Row[]> {
+  journal(after: Position, upTo: Position, limit: number, bytesMax = Infinity): Promise<Row[]> {
     return this.#read(() => {
-      const found = this.#statements.journal.all(after, upTo, sqlLimit(limit));
-      return whole((found as unknown as Columns[]).map(rowOf));
+      const found = this.#statements.journal.all(inlineOf(bytesMax), after, upTo, sqlLimit(limit));
+      return this.#rowsOf(found, bytesMax);
     });
+  }
+
+  /** Rows as far as their bytes are wanted: long values are read one by one, where they are. */
+  #rowsOf(found: unknown, bytesMax: number): Row[] {
+    const rows = upTo(found as LongColumns[], (columns) => {
+      const [bytes, , , , , , value, , length] = columns;
+      const isLong = value === null && length !== null;
+      return isLong ? this.#get(keyText(bytes) as Key) : rowOf(columns as unknown as Columns);
+    }, bytesMax);
+    return whole(rows.filter((row) => row !== undefined));
   }
 
   bytes(): Promise<number> {
@@ -370,16 +399,16 @@ function prepare(db: DatabaseSync) {
     (statement as StatementSync & ReturnsArrays).setReturnArrays(true);
     return statement;
   };
-  const scan = `SELECT ${READ_COLUMNS} FROM rows WHERE key >= ? AND key < ?`;
+  const scan = `SELECT ${PAGE_COLUMNS} FROM rows WHERE key >= ?2 AND key < ?3`;
   return {
     begin: db.prepare("BEGIN IMMEDIATE"),
     end: db.prepare("COMMIT"),
     rollback: db.prepare("ROLLBACK"),
     get: rows(`SELECT ${READ_COLUMNS} FROM rows WHERE key = ?`),
-    scanUp: rows(`${scan} ORDER BY key LIMIT ?`),
-    scanDown: rows(`${scan} ORDER BY key DESC LIMIT ?`),
+    scanUp: rows(`${scan} ORDER BY key LIMIT ?4`),
+    scanDown: rows(`${scan} ORDER BY key DESC LIMIT ?4`),
     journal: rows(
-      `SELECT ${READ_COLUMNS} FROM rows WHERE position > ? AND position <= ? ORDER BY position LIMIT ?`,
+      `SELECT ${PAGE_COLUMNS} FROM rows WHERE position > ?2 AND position <= ?3 ORDER BY position LIMIT ?4`,
     ),
     size: rows("SELECT ifnull(length(value), 0), position FROM rows WHERE key = ?"),
     put: db.prepare(
@@ -398,6 +427,25 @@ function prepare(db: DatabaseSync) {
 }
 
 const blobOf = (key: Key): Uint8Array => Buffer.from(key, "latin1");
+/** How long a value of a page may be to come with it. */
+const inlineOf = (bytesMax: number): number =>
+  bytesMax === Infinity ? Number.MAX_SAFE_INTEGER : INLINE_VALUE_BYTES;
+
+/** What is found of each, up to the row that brings their bytes to a bound. */
+function upTo<T>(
+  all: readonly T[],
+  find: (one: T) => Row | Damaged | undefined,
+  bytesMax: number,
+): (Row | Damaged | undefined)[] {
+  const rows: (Row | Damaged | undefined)[] = [];
+  for (let bytes = 0; rows.length < all.length && bytes < bytesMax;) {
+    const row = find(all[rows.length] as T);
+    if (row !== undefined && !(row instanceof Damaged)) bytes += rowBytes(row);
+    rows.push(row);
+  }
+  return rows;
+}
+
 const sqlLimit = (limit: number): number => Number.isFinite(limit) ? limit : -1;
 
 /** A row whose bytes do not fit its checksum. */

@@ -6,6 +6,7 @@
  * writes → `durable()` → `token()` leaves with the answer. One attached session serves one request.
  */
 import type { Key } from "../model/key.ts";
+import type { Lane } from "../model/lock.ts";
 import type { Choice, OwnersSettings } from "../presence/choose.ts";
 import type { Detector, WatchedSite } from "../presence/detector.ts";
 import type { Clock, Network, Random, SiteId, Storage } from "../model/ports.ts";
@@ -48,6 +49,8 @@ export interface ReplicaConfig {
   readonly pendingBytesMax?: number;
   /** So little of a range is sent to a child as rows, not as digests of its parts (limits.ts COMPARE_ROWS_BYTES). */
   readonly compareRowsBytes?: number;
+  /** So many rows a list looks at before others have the lock (limits.ts STEP_ROWS). */
+  readonly stepRows?: number;
   /** By whom what must survive the site's loss is held beside it; by nobody where this is left out. */
   readonly owners?: OwnersSettings;
 }
@@ -119,6 +122,12 @@ export class StoreUnavailable extends Error {
   ) {
     super(message);
   }
+}
+
+/** A write looks at more than it may: it is not made. */
+export class WriteTooLarge extends Error {
+  override readonly name = "WriteTooLarge";
+  readonly code = "limit_atomic";
 }
 
 /** Rows, and the version that was drawn for them. */
@@ -198,6 +207,8 @@ export interface AttachedSession {
   readonly isDurable: boolean;
   /** Given to `traced` at the sites that are asked for what this session misses here. */
   trace?: string;
+  /** On whose behalf it reads and writes; left out: the site's own. */
+  lane?: Lane | null;
   /** The highest position of this site's journal that this session wrote or read. */
   readonly highest: Position;
   /** The token to leave with. `open`: the session can still write here after this (stream, socket, waitUntil). */

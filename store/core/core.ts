@@ -17,7 +17,7 @@ import { Gaps, jumpedFrom } from "../model/gaps.ts";
 import { HealingStorage } from "../rows/healing_storage.ts";
 import type { Key } from "../model/key.ts";
 import { encodeMessage, type Message } from "../wire/message.ts";
-import { COMPARE_ROWS_BYTES, HORIZON_MS, PENDING_BYTES_MAX } from "../model/limits.ts";
+import { COMPARE_ROWS_BYTES, HORIZON_MS, PENDING_BYTES_MAX, STEP_ROWS } from "../model/limits.ts";
 import { Owed } from "./owed.ts";
 import { Pending } from "../rows/pending.ts";
 import type { SiteId } from "../model/ports.ts";
@@ -130,14 +130,14 @@ export class Core {
   hasMet: boolean;
   closed = false;
   /** Tombstones and expiring rows applied since the last collection. */
-  readonly mortal: { key: Key; position: Position }[] = [];
+  readonly mortal: { key: Key; position: Position; clock: ClockValue }[] = [];
   /**
    * No session that is served here has seen anything newer, but what stands here (E8): the highest clock that any brought
    * from elsewhere, or that a row had which stood here and went; and at first that at which this process found the disk.
    */
   seenClock: ClockValue = Infinity;
   /** Rows that stand here outside coverage, in journal order: dropped once the root has them. */
-  readonly uncovered: { key: Key; position: Position }[] = [];
+  readonly uncovered: { key: Key; position: Position; clock: ClockValue }[] = [];
   readonly #advanced = new Set<() => void>();
   readonly #quiet = new Quiet(() => this.steady.nowMs());
   #wake: () => void = () => {};
@@ -155,6 +155,7 @@ export class Core {
     this.rows = new Rows({
       storage: this.ports.storage,
       clock: this.clock,
+      turns: this.ports.clock,
       nowMs: () => this.wall.nowMs(),
       applied: (row) => this.#applied(row),
       isStale: (row) => this.isStale(row),
@@ -189,6 +190,10 @@ export class Core {
     // One that resyncs has no stable clock: the end of a child that it had may be below this site.
     const isWaitedFor = this.stable.includes(0, 1) || this.topology.succession.unsettled().length > 0;
     return this.isPendingFull && !isWaitedFor;
+  }
+
+  get stepRows(): number {
+    return this.config.stepRows ?? STEP_ROWS;
   }
 
   get compareRowsBytes(): number {
@@ -239,7 +244,7 @@ export class Core {
     if (row.known > 0) this.pending.add(row);
     else this.pending.remove(row.key);
     if (row.value === null || row.expiresAtMs !== 0) {
-      this.mortal.push({ key: row.key, position: row.position });
+      this.mortal.push({ key: row.key, position: row.position, clock: row.clock });
     }
     this.damage.applied(row);
     this.topology.apply(row);

@@ -7,6 +7,7 @@ import { type Core, GAPS_RECORD } from "./core.ts";
 import { Gaps } from "../model/gaps.ts";
 import { CLOCK_TICKS_PER_MS, unixMs } from "../model/row.ts";
 import { decodeJson, SYSTEM_RANGE } from "../members/topology.ts";
+import { JOURNAL_BYTES } from "../model/limits.ts";
 
 const RECORD = "state";
 /** Rows read at once while the part of the journal not known at the root is put back into memory. */
@@ -93,15 +94,15 @@ async function loadPending(core: Core): Promise<void> {
   const { storage } = core.ports, head = core.rows.head;
   core.damage.isUnread = true;
   for (let after = Math.max(core.reach[0]?.top ?? 0, core.rootedTo);;) {
-    const page = await storage.journal(after, head, LOAD_ROWS);
+    const page = await storage.journal(after, head, LOAD_ROWS, JOURNAL_BYTES);
     for (const row of page) {
       if (row.known > 0) core.pending.add(row);
       if (row.known > 0 && !core.coverage.covers(row.key)) {
-        core.uncovered.push({ key: row.key, position: row.position });
+        core.uncovered.push({ key: row.key, position: row.position, clock: row.clock });
       }
     }
     const last = page.at(-1);
-    if (last === undefined || page.length < LOAD_ROWS) break;
+    if (last === undefined) break;
     after = last.position;
   }
   core.damage.isUnread = false;

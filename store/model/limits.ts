@@ -81,11 +81,20 @@ export const DIRTY_KEYS_MAX = 50_000;
 /** A carry above this many bytes is refused by the source and the session waits instead. */
 export const CARRY_BYTES_MAX = 16 << 20;
 
+/** Read of the disk between two turns of everything else: some milliseconds, most of them for checksums. */
+export const STEP_BYTES = 1 << 20;
+/** Rows looked at between two turns, by a list that passes many that were deleted: a millisecond or two. */
+export const STEP_ROWS = 512;
+/** How often a list begins anew where what it has passed changes meanwhile, before it is given up. */
+export const LIST_TRIES = 8;
 /**
- * Rows read at a time where their bytes are bounded: a page of small rows takes one or two reads of the disk, and
- * of the largest rows (1 MiB) no more than this many lie in memory beyond the bound.
+ * Of the rows that the checks and merges of one write look at: they are read while no other write of the site is made. Deno
+ * KV's 100 checks of its largest values are 6 MiB.
  */
-export const BOUNDED_ROWS = 32;
+export const LOOKED_AT_BYTES_MAX = 8 << 20;
+
+/** Read of the journal at once, where it is walked: of the largest rows (1 MiB) no more than some lie in memory. */
+export const JOURNAL_BYTES = 1 << 20;
 
 /** Rows kept in memory as the disk has them (row_cache.ts): tens of thousands of small ones. */
 export const ROW_CACHE_BYTES = 16 << 20;

@@ -59,6 +59,8 @@ export interface DiskCommit {
 export interface ScanOptions {
   /** At most so many rows. */
   readonly limit?: number;
+  /** It ends with the row that brings keys and values to so many bytes (`rowBytes`). */
+  readonly bytesMax?: number;
   /** From the end of the range downwards. */
   readonly reverse?: boolean;
 }
@@ -79,11 +81,12 @@ export interface Storage {
   /** The named records as of the last commit; empty for a blank disk. */
   load(): Promise<Map<string, Uint8Array>>;
   get(key: Key): Promise<Row | undefined>;
-  getMany(keys: readonly Key[]): Promise<(Row | undefined)[]>;
+  /** Rows of the first keys, up to the one that brings them to `bytesMax` (`rowBytes`): of all of them without it. */
+  getMany(keys: readonly Key[], bytesMax?: number): Promise<(Row | undefined)[]>;
   /** Rows in a range by key, tombstones included. */
   scan(range: Range, options?: ScanOptions): Promise<Row[]>;
-  /** Rows with after < position ≤ upTo by position, at most `limit`. */
-  journal(after: Position, upTo: Position, limit: number): Promise<Row[]>;
+  /** Rows with after < position ≤ upTo by position, at most `limit`, and at most as `bytesMax` has it for a scan. */
+  journal(after: Position, upTo: Position, limit: number, bytesMax?: number): Promise<Row[]>;
   commit(commit: DiskCommit): Promise<void>;
   /** Bytes of all keys and values held. */
   bytes(): Promise<number>;

@@ -13,10 +13,10 @@
  */
 import type { HybridClock } from "../model/clock.ts";
 import type { Key } from "../model/key.ts";
-import { BOUNDED_ROWS } from "../model/limits.ts";
 import { Lock } from "../model/lock.ts";
 import { isMerge, joinRows, resolve } from "../model/merge.ts";
 import type { DiskCommit, SiteId, Storage } from "../model/ports.ts";
+import { STEP_BYTES } from "../model/limits.ts";
 import { holds, keyAfter, type Range } from "../model/range.ts";
 import { RowCache } from "./row_cache.ts";
 import { compareVersions, type Position, type Row, rowBytes } from "../model/row.ts";
@@ -42,13 +42,16 @@ export interface ListResult {
   readonly range: Range;
   /** It ended at a bound, and the interval may hold more. */
   readonly full: boolean;
+  /** It ended since it had looked at `lookMax` rows. */
+  readonly isCut: boolean;
 }
 
 export class Rows {
-  readonly lock = new Lock();
+  readonly lock: Lock;
   readonly #storage: Storage;
   readonly #clock: HybridClock;
   readonly #nowMs: () => number;
+  readonly #turn: () => Promise<void>;
   readonly #applied: (row: Row) => void;
   readonly #isStale: (row: Row) => boolean;
   readonly #gone: (row: Pick<Row, "clock">) => void;
@@ -68,6 +71,7 @@ export class Rows {
     o: {
       storage: Storage;
       clock: HybridClock;
+      turns: ConstructorParameters<typeof Lock>[0];
       nowMs: () => number;
       applied: (row: Row) => void;
       /** Whether a row counts for nothing (stale.ts). */
@@ -78,6 +82,8 @@ export class Rows {
   ) {
     this.#storage = o.storage;
     this.#clock = o.clock;
+    this.lock = new Lock(o.turns);
+    this.#turn = () => o.turns.turn();
     this.#nowMs = o.nowMs;
     this.#applied = o.applied;
     this.#isStale = o.isStale ?? (() => false);
@@ -198,19 +204,35 @@ export class Rows {
 
   // ── Reads ──
 
-  /** The newest rows, applied ones included; values as stored. At once where none is read from the disk. */
-  lookup(keys: readonly Key[]): (Row | undefined)[] | Promise<(Row | undefined)[]> {
+  /**
+   * The newest rows, applied ones included; values as stored. At once where none is read from the disk.
+   *
+   * @param bytesMax of the first keys only, up to about the row that brings them to so many bytes.
+   */
+  lookup(
+    keys: readonly Key[],
+    bytesMax = Infinity,
+  ): (Row | undefined)[] | Promise<(Row | undefined)[]> {
     const found: (Row | undefined)[] = [];
     const missing: Key[] = [], places: number[] = [];
-    for (let i = 0; i < keys.length; i++) {
+    for (let i = 0, bytes = 0; i < keys.length && bytes < bytesMax; i++) {
       const key = keys[i] as Key;
       const row = this.#known(key);
       found.push(row ?? undefined);
-      if (row !== undefined) continue;
+      if (row !== undefined) {
+        if (row !== null) bytes += rowBytes(row);
+        continue;
+      }
       missing.push(key);
       places.push(i);
     }
-    return missing.length === 0 ? found : this.#fill(found, missing, places);
+    return missing.length === 0 ? found : this.#fill(found, missing, places, bytesMax);
+  }
+
+  /** As {@link lookup}, of one key; undefined where only the disk can tell. */
+  inMemory(key: Key): [Row | undefined] | undefined {
+    const row = this.#known(key);
+    return row === undefined ? undefined : [row ?? undefined];
   }
 
   /** What is known of a key without a look at the disk; null: it has no row. */
@@ -227,15 +249,37 @@ export class Rows {
     found: (Row | undefined)[],
     missing: readonly Key[],
     places: readonly number[],
+    bytesMax: number,
   ): Promise<(Row | undefined)[]> {
     const settled = this.#settled, heals = this.#heals;
-    const stored = await this.#storage.getMany(missing);
-    for (let i = 0; i < missing.length; i++) {
+    const stored = await this.#storage.getMany(missing, bytesMax);
+    // What stands behind the first that was not read is no part of the answer.
+    if (stored.length < missing.length) found.length = places[stored.length] ?? 0;
+    for (let i = 0; i < stored.length; i++) {
       // What was applied while a row went stands for it: neither was there for a moment.
       const known = heals === this.#heals ? undefined : this.#known(missing[i] as Key);
       const row = known === undefined ? stored[i] : known ?? undefined;
       found[places[i] ?? 0] = row;
       if (settled === this.#settled && known === undefined) this.#cache.put(missing[i] as Key, row ?? null);
+    }
+    return found;
+  }
+
+  /**
+   * As {@link lookup}, for who asks for versions and for what merges: of a long value that does not, its first byte is left.
+   * It is read in steps, between which everything else that is ready is handled.
+   *
+   * @param bytesMax of the first keys only, up to about the row that brings what was read to so many bytes.
+   */
+  async heads(keys: readonly Key[], bytesMax = Infinity): Promise<(Row | undefined)[]> {
+    const found: (Row | undefined)[] = [];
+    for (let bytes = 0; found.length < keys.length && bytes < bytesMax;) {
+      if (bytes > 0) await this.#turn();
+      const rest = found.length === 0 ? keys : keys.slice(found.length);
+      for (const row of await this.lookup(rest, Math.min(bytesMax - bytes, STEP_BYTES))) {
+        if (row !== undefined) bytes += rowBytes(row);
+        found.push(row === undefined ? undefined : headOf(row));
+      }
     }
     return found;
   }
@@ -261,10 +305,18 @@ export class Rows {
   /**
    * Up to `limit` live rows of a range (0: all), applied ones included; under the lock (W3). With a limit it also
    * ends at the row that brings the bytes to `bytesMax`.
+   *
+   * @param lookMax about so many rows, dead ones included, are looked at.
    */
-  list(range: Range, limit: number, reverse: boolean, bytesMax = Infinity): Promise<ListResult> {
+  list(
+    range: Range,
+    limit: number,
+    reverse: boolean,
+    bytesMax = Infinity,
+    lookMax = Infinity,
+  ): Promise<ListResult> {
     const over = [...this.#committing, ...this.#active].filter(([key]) => holds(range, key));
-    return this.#scanLive(range, limit, reverse, over, bytesMax);
+    return this.#scanLive(range, limit, reverse, over, bytesMax, lookMax);
   }
 
   async #scanLive(
@@ -273,6 +325,7 @@ export class Rows {
     reverse: boolean,
     over: readonly (readonly [Key, Row | null])[],
     bytesMax = Infinity,
+    lookMax = Infinity,
   ): Promise<ListResult> {
     const overlay = new Map(over);
     const overKeys = [...overlay.keys()].sort();
@@ -280,16 +333,21 @@ export class Rows {
     let rest = range;
     let bytes = 0;
     while (rest.start < rest.end) {
-      const want = limit === 0 ? 0 : rowsToRead(limit - rows.length + 16, seen.length, bytes, bytesMax);
-      const stored = await this.#storage.scan(rest, limit === 0 ? { reverse } : { limit: want, reverse });
-      const complete = limit === 0 || stored.length < want;
+      const wanted = limit === 0 ? Infinity : limit - rows.length + 16;
+      const want = Math.min(wanted, lookMax - seen.length), bytesLeft = bytesMax - bytes;
+      const stored = await this.#storage.scan(
+        rest,
+        want === Infinity ? { reverse } : { limit: want, bytesMax: bytesLeft, reverse },
+      );
+      const read = stored.reduce((sum, row) => sum + rowBytes(row), 0);
+      const complete = stored.length < want && read < bytesLeft;
       const last = stored.at(-1);
-      const read = complete || last === undefined
+      const part = complete || last === undefined
         ? rest
         : reverse
         ? { start: last.key, end: rest.end }
         : { start: rest.start, end: keyAfter(last.key) };
-      for (const row of merged(stored, overlay, overKeys, read, reverse)) {
+      for (const row of merged(stored, overlay, overKeys, part, reverse)) {
         seen.push(row);
         const live = this.liveRow(row);
         if (live === undefined) continue;
@@ -297,12 +355,15 @@ export class Rows {
         bytes += rowBytes(live);
         if (limit > 0 && (rows.length === limit || bytes >= bytesMax)) {
           const range2 = reverse ? { ...range, start: row.key } : { ...range, end: keyAfter(row.key) };
-          return { rows, seen, range: range2, full: true };
+          return { rows, seen, range: range2, full: true, isCut: false };
         }
       }
-      rest = reverse ? { start: rest.start, end: read.start } : { start: read.end, end: rest.end };
+      rest = reverse ? { start: rest.start, end: part.start } : { start: part.end, end: rest.end };
+      if (seen.length < lookMax || rest.start >= rest.end) continue;
+      const looked = reverse ? { ...range, start: rest.end } : { ...range, end: rest.start };
+      return { rows, seen, range: looked, full: false, isCut: true };
     }
-    return { rows, seen, range, full: false };
+    return { rows, seen, range, full: false, isCut: false };
   }
 
   /** The row with its value resolved, if it reads as present. */
@@ -340,12 +401,14 @@ export class Rows {
   }
 }
 
-/** How many rows to read next, so that few are read beyond `bytesMax`: guessed from those that were read. */
-function rowsToRead(wanted: number, read: number, bytes: number, bytesMax: number): number {
-  if (bytesMax === Infinity) return wanted;
-  // Where there were only tombstones, some more: they are small, and say nothing of what follows.
-  const fit = bytes === 0 ? Math.min(read, 8 * BOUNDED_ROWS) : Math.ceil((bytesMax - bytes) * read / bytes);
-  return Math.min(wanted, Math.max(fit, BOUNDED_ROWS));
+/** A value that is longer is not kept where only its row's version is asked for. */
+const HEAD_VALUE_BYTES = 4 * 1024;
+
+function headOf(row: Row): Row {
+  const { value } = row;
+  if (value === null || value.length <= HEAD_VALUE_BYTES) return row;
+  const merges: boolean = isMerge(value);
+  return merges ? row : { ...row, value: value.slice(0, 1) };
 }
 
 const sameContent = (a: Incoming, b: Incoming): boolean =>

@@ -18,6 +18,7 @@
  * E8  Where nobody above can be asked, a read by key is answered with what was written here or below, if that is newer
  *     than whatever sessions have brought from elsewhere, and than whatever stood here and went (core.seenClock): none of
  *     them has seen a newer one. A sum may lack what was seen of it, however new it is: it is no such answer.
+ * E9  A list shows one moment. One that is read in steps shows that of its last: nothing that it passed has changed by then.
  */
 import {
   type AttachedSession,
@@ -31,12 +32,14 @@ import {
   StoreUnavailable,
   type TokenState,
   type WriteResult,
+  WriteTooLarge,
 } from "../api/api.ts";
 import type { Core } from "../core/core.ts";
 import type { ArrivingSession } from "./handoff.ts";
 import { sourceLost } from "../core/lost.ts";
 import type { Key } from "../model/key.ts";
-import { BOUNDED_ROWS, CLOCK_AHEAD_MS_MAX, WAIT_MS_MAX } from "../model/limits.ts";
+import type { Lane } from "../model/lock.ts";
+import { CLOCK_AHEAD_MS_MAX, LIST_TRIES, LOOKED_AT_BYTES_MAX, WAIT_MS_MAX } from "../model/limits.ts";
 import { contribute, isMerge } from "../model/merge.ts";
 import { judgeOld } from "./old_writes.ts";
 import type { WrittenAt } from "../core/owed.ts";
@@ -47,8 +50,10 @@ import {
   type Position,
   type ReplicaNumber,
   type Row,
+  rowBytes,
   type Version,
 } from "../model/row.ts";
+import type { ListResult } from "../rows/rows.ts";
 import type { Uplink } from "../tree/uplink.ts";
 import type { Footprint, Warming } from "./warming.ts";
 
@@ -97,6 +102,7 @@ export class StoreSession implements AttachedSession {
   touches = 0;
   #isClosed = false;
   trace = "";
+  lane: Lane | null = null;
   /** Highest own position read or written: what the answer waits for. */
   #highest: Position = 0;
 
@@ -210,7 +216,7 @@ export class StoreSession implements AttachedSession {
   /** E8: where nobody above can be asked; null: some of them this site can't answer for. */
   async #getWritten(keys: readonly Key[], bytesMax: number): Promise<(Row | undefined)[] | null> {
     const core = this.#core;
-    const rows = await core.rows.lock.run(() => lookUpTo(core, keys, bytesMax));
+    const rows = await core.rows.lock.run(() => lookUpTo(core, keys, bytesMax), this.lane);
     const isKnown = (row: Row | undefined, i: number) =>
       core.coverage.has(keys[i] as Key) ||
       (row !== undefined && row.known >= core.depth && row.clock > core.seenClock && !isMerge(row.value));
@@ -228,8 +234,9 @@ export class StoreSession implements AttachedSession {
     core.damage.assertKeys(keys);
     if (!keys.every((key) => core.coverage.has(key))) return null; // E5
     const rows = keys.length === 1
-      ? await core.rows.lookup(keys)
-      : await core.rows.lock.run(() => lookUpTo(core, keys, bytesMax));
+      ? await (core.rows.inMemory(keys[0] as Key) ??
+        core.rows.lock.read(async () => await core.rows.lookup(keys), this.lane))
+      : await core.rows.lock.run(() => lookUpTo(core, keys, bytesMax), this.lane);
     core.damage.assertKeys(keys);
     // An eviction that came between, or the end of a damaged row, took rows away that were there.
     if (removals !== core.coverage.removals && !keys.every((key) => core.coverage.has(key))) return null;
@@ -264,22 +271,46 @@ export class StoreSession implements AttachedSession {
     bytesMax: number,
   ): Promise<Row[] | null> {
     const core = this.#core;
-    const result = await core.rows.lock.run(async () => {
-      const part = core.coverage.coveredPart(range, reverse);
-      if (part.start >= part.end) return null;
-      const removals = core.coverage.removals;
-      const found = await core.rows.list(part, limit, reverse, bytesMax);
-      core.damage.assertRange(found.range);
-      return removals === core.coverage.removals ? { ...found, part } : null;
-    });
-    const whole = result !== null && result.part.start <= range.start && result.part.end >= range.end;
-    if (result === null || !(whole || result.full)) return null;
+    const result = await this.#listSteady(range, { limit, reverse, bytesMax });
+    if (result === null || !(result.isWhole || result.full)) return null;
     this.#assertNotLost();
     for (const row of result.seen) this.#touch(row);
     this.#touchCollected();
     core.count("reads_local");
     this.#notes?.note(result.range);
     return result.rows;
+  }
+
+  /**
+   * Reads a list under the lock; one that passes many deleted rows in steps, between which others have the lock. What it has
+   * passed is watched, and where that changes it begins anew (E9).
+   *
+   * @returns what was read, and whether that is all of the range that it was asked for; null: nothing of it is covered.
+   * @throws StoreUnavailable where it changes again and again.
+   */
+  async #listSteady(
+    asked: Range,
+    options: { readonly limit: number; readonly reverse: boolean; readonly bytesMax: number },
+  ): Promise<ListResult & { readonly isWhole: boolean } | null> {
+    const core = this.#core;
+    for (let tries = 0; tries < LIST_TRIES; tries++) {
+      const passed = new Passed(core, options.reverse);
+      try {
+        for (;;) {
+          const step = await core.rows.lock.run(() => passed.step(asked, options), this.lane);
+          if (step === "changed") break;
+          if (step !== "cut") return step;
+          core.count("list_steps");
+        }
+      } finally {
+        passed.end();
+      }
+      core.count("lists_anew");
+    }
+    throw new StoreUnavailable(
+      "store_unreachable",
+      `a list passed many deleted rows, and they changed while it did, ${LIST_TRIES} times; ask again`,
+    );
   }
 
   /** Nothing in these ranges is evicted until `body` has ended, so that a small site still serves (PROTOCOL I3). */
@@ -369,7 +400,7 @@ export class StoreSession implements AttachedSession {
     const merges = mutations.filter((m) => m.kind !== "set" && m.kind !== "delete").map((m) => m.key);
     // What a check or a merge looks at must be here.
     const wanted = [...checks.map((check) => check.key), ...merges];
-    const attempt = () => core.rows.lock.run(() => this.#writeLocked(mutations, checks, wanted));
+    const attempt = () => core.rows.lock.run(() => this.#writeLocked(mutations, checks, wanted), this.lane);
     const result = await attempt() ?? await this.#holding(wanted.map(pointRange), async () => {
       for (;;) {
         await this.#coverKeys(wanted);
@@ -402,8 +433,8 @@ export class StoreSession implements AttachedSession {
   ): Promise<WriteResult | null> {
     const core = this.#core;
     if (!wanted.every((key) => core.coverage.covers(key))) return null;
-    const keys = [...wanted, ...mutations.map((m) => m.key)];
-    const found = wanted.length > 0 ? await core.rows.lookup(keys) : [];
+    const found = wanted.length > 0 ? await core.rows.heads(wanted, LOOKED_AT_BYTES_MAX) : [];
+    if (found.length < wanted.length) throw tooMuchToLookAt(found.length, wanted.length);
     core.damage.assertKeys(wanted);
     // The disk may have lost one of them just now.
     if (!wanted.every((key) => core.coverage.covers(key))) return null;
@@ -427,7 +458,9 @@ export class StoreSession implements AttachedSession {
       const value = values[i] ?? null;
       // A write of this site's is newer than all it has seen, so that it wins without a look at the old row.
       core.rows.put({ key: m.key, value, ...version, known: core.depth, expiresAtMs });
-      if (!core.coverage.covers(m.key)) core.uncovered.push({ key: m.key, position: core.rows.head });
+      if (!core.coverage.covers(m.key)) {
+        core.uncovered.push({ key: m.key, position: core.rows.head, clock: version.clock });
+      }
     });
     this.#touch({ position: core.rows.head, known: core.depth });
     const notes = this.#notes;
@@ -439,12 +472,12 @@ export class StoreSession implements AttachedSession {
     const core = this.#core;
     this.#assertTakes([{ mutations, version }]);
     const isWritten = await core.rows.lock.run(async () => {
-      const found = await core.rows.lookup(mutations.map((m) => m.key));
+      const found = await core.rows.heads(mutations.map((m) => m.key));
       this.#assertNotLost();
       if (this.isOld(version)) return false;
       this.#applyAs({ mutations, version }, found);
       return true;
-    });
+    }, this.lane);
     if (isWritten) core.wake();
     return isWritten;
   }
@@ -463,7 +496,7 @@ export class StoreSession implements AttachedSession {
       await core.owed.pinned();
       const below = writes.filter(({ version }) => core.isCollectable(version));
       const keys = [...new Set(below.flatMap(({ mutations }) => mutations.map(({ key }) => key)))];
-      const attempt = () => core.rows.lock.run(() => this.#writeOldLocked(writes, keys));
+      const attempt = () => core.rows.lock.run(() => this.#writeOldLocked(writes, keys), this.lane);
       const { left, written } = await attempt() ?? await this.#holding(keys.map(pointRange), async () => {
         for (;;) {
           await this.#coverKeys(keys);
@@ -508,7 +541,7 @@ export class StoreSession implements AttachedSession {
         expiresAtMs,
       });
       if (isNew && !core.coverage.covers(m.key)) {
-        core.uncovered.push({ key: m.key, position: core.rows.head });
+        core.uncovered.push({ key: m.key, position: core.rows.head, clock: version.clock });
       }
       const row = core.rows.newest(m.key, found[i]);
       if (row === undefined) return;
@@ -543,11 +576,11 @@ export class StoreSession implements AttachedSession {
       core.count("written_anew", open.length);
       // old_writes.ts OL4
       const anew = { mutations: open, version: { clock: core.watermark + 1, replica: core.replica } };
-      position = this.#applyAs(anew, await core.rows.lookup(open.map(({ key }) => key)));
+      position = this.#applyAs(anew, await core.rows.heads(open.map(({ key }) => key)));
     }
     for (const write of writes) {
       if (core.isCollectable(write.version)) continue;
-      const found = await core.rows.lookup(write.mutations.map(({ key }) => key));
+      const found = await core.rows.heads(write.mutations.map(({ key }) => key));
       position = Math.max(position, this.#applyAs(write, found));
     }
     return { left, written: { position, replica: core.replica } };
@@ -670,18 +703,83 @@ function waitFor(core: Core, condition: () => boolean): Promise<void> {
   });
 }
 
+const tooMuchToLookAt = (found: number, wanted: number): WriteTooLarge =>
+  new WriteTooLarge(
+    `what its checks and merges look at has more than ${LOOKED_AT_BYTES_MAX} bytes, of which ${found} of ${wanted} ` +
+      "rows have been read",
+  );
+
 const sameVersion = (row: Row | undefined, version: Version | null): boolean =>
   row === undefined || version === null
     ? row === undefined && version === null
     : compareVersions(row, version) === 0;
 
+/** What a list has read so far, where it reads in steps (E9). */
+class Passed {
+  readonly #core: Core;
+  readonly #reverse: boolean;
+  readonly #removals: number;
+  readonly #changed = () => void (this.#hasChanged = true);
+  readonly #rows: Row[] = [];
+  /** Of the rows that it looked at, the last in the journal of each depth that they are known at: that is what it touched. */
+  readonly #seen: Row[] = [];
+  #bytes = 0;
+  #hasChanged = false;
+  /** Of what was asked for, what is left. */
+  #rest: Range | null = null;
+
+  constructor(core: Core, reverse: boolean) {
+    this.#core = core;
+    this.#reverse = reverse;
+    this.#removals = core.coverage.removals;
+  }
+
+  /** Under the lock. "cut": it goes on with the next; "changed": what was passed is no state any more. */
+  async step(
+    asked: Range,
+    { limit, bytesMax }: { readonly limit: number; readonly bytesMax: number },
+  ): Promise<ListResult & { readonly isWhole: boolean } | "cut" | "changed" | null> {
+    const core = this.#core, reverse = this.#reverse;
+    const rest = this.#rest ?? asked;
+    if (this.#hasChanged || (this.#rest !== null && this.#removals !== core.coverage.removals)) {
+      return "changed";
+    }
+    const part = core.coverage.coveredPart(rest, reverse);
+    if (part.start >= part.end && this.#rest === null) return null;
+    const removals = core.coverage.removals;
+    const left = limit === 0 ? 0 : limit - this.#rows.length;
+    const found = await core.rows.list(part, left, reverse, bytesMax - this.#bytes, core.stepRows);
+    core.damage.assertRange(found.range);
+    if (removals !== core.coverage.removals) return this.#rest === null ? null : "changed";
+    this.#rows.push(...found.rows);
+    for (const row of found.seen) {
+      if ((this.#seen[row.known]?.position ?? 0) < row.position) this.#seen[row.known] = row;
+    }
+    for (const row of found.rows) this.#bytes += rowBytes(row);
+    const range = reverse
+      ? { start: found.range.start, end: asked.end }
+      : { start: asked.start, end: found.range.end };
+    if (found.isCut) {
+      core.watchers.add(this.#changed, found.range);
+      this.#rest = reverse ? { start: rest.start, end: range.start } : { start: range.end, end: rest.end };
+      return "cut";
+    }
+    const isWhole = part.start <= rest.start && part.end >= rest.end;
+    return { ...found, rows: this.#rows, seen: Object.values(this.#seen), range, isWhole };
+  }
+
+  end(): void {
+    this.#core.watchers.removeAll(this.#changed);
+  }
+}
+
 /** Rows of the first keys, all of them where their values stay below `bytesMax`; under the lock. */
 async function lookUpTo(core: Core, keys: readonly Key[], bytesMax: number): Promise<(Row | undefined)[]> {
-  if (bytesMax === Infinity || keys.length <= BOUNDED_ROWS) return await core.rows.lookup(keys);
   const rows: (Row | undefined)[] = [];
   for (let bytes = 0; rows.length < keys.length && bytes < bytesMax;) {
-    const next = await core.rows.lookup(keys.slice(rows.length, rows.length + BOUNDED_ROWS));
-    for (const row of next) bytes += row?.value?.length ?? 0;
+    const next = await core.rows.lookup(rows.length === 0 ? keys : keys.slice(rows.length), bytesMax - bytes);
+    if (rows.length === 0 && next.length === keys.length) return next;
+    for (const row of next) if (row !== undefined) bytes += rowBytes(row);
     rows.push(...next);
   }
   return rows;

@@ -11,14 +11,16 @@
 import type { Core } from "../core/core.ts";
 import type { Downlinks } from "./downlinks.ts";
 import type { Key } from "../model/key.ts";
-import { EVICT_AGAIN_MS_PER_RANGE, EVICT_TO_SHARE } from "../model/limits.ts";
+import { EVICT_AGAIN_MS_PER_RANGE, EVICT_TO_SHARE, JOURNAL_BYTES } from "../model/limits.ts";
 import { overlap, type Range, WHOLE } from "../model/range.ts";
 import { type Position, type Row, rowBytes } from "../model/row.ts";
 import { SYSTEM_RANGE } from "../members/topology.ts";
 import type { Uplink } from "./uplink.ts";
 
-/** Rows looked at in one go, so that a sweep never holds the lock for long. */
+/** Rows of the journal that a collection looks at, where it sweeps. */
 const SWEEP_ROWS = 1_000;
+/** Rows looked at in one go, so that a collection never holds the lock for long. */
+const LOOK_ROWS = 256;
 
 export class Collector {
   readonly #core: Core;
@@ -89,7 +91,7 @@ export class Collector {
       let bytes = 0;
       for (const row of seen) {
         if (core.pending.get(row.key) !== undefined) { // L1
-          core.uncovered.push({ key: row.key, position: row.position });
+          core.uncovered.push({ key: row.key, position: row.position, clock: row.clock });
           continue;
         }
         bytes += row.key.length + (row.value?.length ?? 0);
@@ -116,7 +118,7 @@ export class Collector {
     });
   }
 
-  #drop(row: Row): void {
+  #drop(row: Pick<Row, "key" | "clock">): void {
     this.#core.rows.drop(row);
     this.#core.pending.remove(row.key);
   }
@@ -130,12 +132,11 @@ export class Collector {
     const end = core.uncovered.findIndex((entry) => entry.position > included);
     const settled = core.uncovered.splice(0, end < 0 ? core.uncovered.length : end);
     if (settled.length === 0) return;
-    await core.rows.lock.run(async () => {
-      const rows = await core.rows.lookup(settled.map((entry) => entry.key));
-      for (const row of rows) {
-        if (row === undefined || core.coverage.covers(row.key)) continue;
-        if (core.pending.get(row.key) === undefined) this.#drop(row);
+    await core.rows.lock.run(() => {
+      for (const entry of settled) {
+        if (!core.coverage.covers(entry.key) && core.pending.get(entry.key) === undefined) this.#drop(entry);
       }
+      return Promise.resolve();
     });
   }
 
@@ -146,17 +147,26 @@ export class Collector {
     const fedUpTo = this.#downlinks.fedUpTo();
     const later: typeof core.mortal = [];
     const due = core.mortal.splice(0).filter((entry) => {
-      if (entry.position <= fedUpTo) return true;
+      if (entry.position <= fedUpTo && core.isCollectable(entry)) return true;
       later.push(entry);
       return false;
     });
     const keys = due.map((entry) => entry.key);
     if (this.#sweptUpTo < this.#sweepEnd) {
-      const page = await core.ports.storage.journal(this.#sweptUpTo, this.#sweepEnd, SWEEP_ROWS);
-      this.#sweptUpTo = page.length < SWEEP_ROWS ? this.#sweepEnd : page.at(-1)?.position ?? this.#sweepEnd;
+      const page = await core.ports.storage.journal(
+        this.#sweptUpTo,
+        this.#sweepEnd,
+        SWEEP_ROWS,
+        JOURNAL_BYTES,
+      );
+      this.#sweptUpTo = page.at(-1)?.position ?? this.#sweepEnd;
       for (const row of page) if (row.value === null || row.expiresAtMs !== 0) keys.push(row.key);
     }
-    if (keys.length > 0) await core.rows.lock.run(() => this.#collectKeys(keys, fedUpTo, nowMs, later));
+    const all = [...new Set(keys)];
+    for (let at = 0; at < all.length; at += LOOK_ROWS) {
+      const some = all.slice(at, at + LOOK_ROWS);
+      await core.rows.lock.run(() => this.#collectKeys(some, fedUpTo, nowMs, later));
+    }
     core.mortal.push(...later);
   }
 
@@ -167,7 +177,7 @@ export class Collector {
     later: Core["mortal"],
   ): Promise<void> {
     const core = this.#core;
-    for (const row of await core.rows.lookup([...new Set(keys)])) {
+    for (const row of await core.rows.lookup(keys)) {
       if (row === undefined || (row.value !== null && row.expiresAtMs === 0) || core.isStale(row)) continue;
       const expired = row.expiresAtMs !== 0 && row.expiresAtMs + core.horizonMs < nowMs;
       // L2
@@ -177,7 +187,7 @@ export class Collector {
         this.#drop(row);
         core.collectedTo = Math.max(core.collectedTo, row.position);
         core.count("collected");
-      } else later.push({ key: row.key, position: row.position });
+      } else later.push({ key: row.key, position: row.position, clock: row.clock });
     }
     core.wake();
   }

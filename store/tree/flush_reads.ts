@@ -12,6 +12,7 @@ import type { Key } from "../model/key.ts";
 import { type RangeDigest, RangeDigester } from "../model/digest.ts";
 import {
   DIGEST_ROWS,
+  JOURNAL_BYTES,
   LOOK_BACK_BYTES_MAX,
   MESSAGE_BYTES_TARGET,
   SHARED_RANGES_MAX,
@@ -107,10 +108,10 @@ export class FlushReads {
 
   async *#journal(after: Position): AsyncGenerator<readonly Row[]> {
     for (;;) {
-      const page = await this.#core.ports.storage.journal(after, this.mark.head, SCAN_ROWS);
+      const page = await this.#core.ports.storage.journal(after, this.mark.head, SCAN_ROWS, JOURNAL_BYTES);
       yield page;
       const last = page.at(-1);
-      if (last === undefined || page.length < SCAN_ROWS) return;
+      if (last === undefined) return;
       after = last.position;
     }
   }

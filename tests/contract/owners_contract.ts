@@ -157,9 +157,9 @@ class Site {
     return {
       load: () => storage.load(),
       get: (key) => storage.get(key),
-      getMany: (keys) => storage.getMany(keys),
+      getMany: (keys, bytesMax) => storage.getMany(keys, bytesMax),
       scan: (range, options) => storage.scan(range, options),
-      journal: (after, upTo, limit) => storage.journal(after, upTo, limit),
+      journal: (after, upTo, limit, bytesMax) => storage.journal(after, upTo, limit, bytesMax),
       bytes: () => storage.bytes(),
       close: () => storage.close(),
       commit: (commit) =>

@@ -8,7 +8,7 @@ import assert from "node:assert/strict";
 import { type Key, packKey } from "../../store/model/key.ts";
 import type { DiskCommit, Storage } from "../../store/model/ports.ts";
 import { pointRange, prefixRange, type Range, WHOLE } from "../../store/model/range.ts";
-import type { Row } from "../../store/model/row.ts";
+import { type Row, rowBytes } from "../../store/model/row.ts";
 
 /** One disk under test. */
 export interface StorageSubject {
@@ -110,6 +110,26 @@ function readsAndWrites(test: Declare): void {
     assert.deepEqual(await storage.getMany([]), []);
   });
 
+  test("getMany ends with the row that brings it to a number of bytes", async ({ storage }) => {
+    const rows = Array.from(
+      { length: 9 },
+      (_, i) => row(key("m", i), i + 1, "v".repeat(i === 4 ? 9_000 : 10)),
+    );
+    await storage.commit(step(rows));
+    const asked = [...rows.map(({ key }) => key).toSpliced(2, 0, key("none"))];
+    const small = key("m", 0).length + 10;
+    for (
+      const [bytesMax, count] of [[1, 1], [2 * small, 2], [2 * small + 1, 4], [5 * small, 6], [
+        1e6,
+        10,
+      ]] as const
+    ) {
+      const got = await storage.getMany(asked, bytesMax);
+      assert.equal(got.length, count, `${bytesMax} bytes`);
+      same(got.at(-1), (await storage.getMany(asked))[count - 1]);
+    }
+  });
+
   test("drops leave no trace, and come before rows", async ({ storage }) => {
     await storage.commit(step([row(key("a"), 1, "a"), row(key("b"), 2, "b")]));
     await storage.commit(step([row(key("b"), 3, "b2")], [key("a"), key("b"), key("never")]));
@@ -144,6 +164,31 @@ function readsAndWrites(test: Declare): void {
 }
 
 function scans(test: Declare): void {
+  test("a scan and the journal end with the row that brings them to a number of bytes", async ({ storage }) => {
+    const long = "v".repeat(70_000); // in pieces, where the engine has such
+    const rows = Array.from(
+      { length: 8 },
+      (_, i) => row(key("b", i), i + 1, [null, "", "short", long][i % 4] ?? null),
+    );
+    await storage.commit(step(rows));
+    for (const bytesMax of [1, 20, 60, 70_000, 70_050, 140_000, 150_000, Infinity]) {
+      const upTo = (all: readonly Row[]) => {
+        let bytes = 0;
+        return all.filter((one) => bytes < bytesMax && ((bytes += rowBytes(one)), true));
+      };
+      for (const reverse of [false, true]) {
+        for (const limit of [3, 100]) {
+          const got = await storage.scan(WHOLE, { reverse, limit, bytesMax });
+          const expected = upTo(reverse ? rows.toReversed() : rows).slice(0, limit);
+          assert.equal(got.length, expected.length, `${bytesMax} bytes`);
+          got.forEach((one, i) => same(one, expected[i]));
+        }
+      }
+      const journal = await storage.journal(2, 100, 100, bytesMax);
+      assert.deepEqual(positions(journal), positions(upTo(rows.slice(2))), `${bytesMax} bytes`);
+    }
+  });
+
   test("scan respects bounds, limit and direction, tombstones included", async ({ storage }) => {
     const rows = Array.from({ length: 30 }, (_, i) => row(key("t", i), i + 1, i % 3 === 0 ? null : `v${i}`));
     await storage.commit(

@@ -105,6 +105,7 @@ export class Cluster {
       horizonMs: plan.horizonMs,
       pendingBytesMax: plan.pendingBytesMax,
       compareRowsBytes: plan.compareRowsBytes,
+      stepRows: plan.stepRows,
       serving: (site: SiteId, process: SiteProcess) => {
         if (plan.watch?.site === site) watchGroup(site, process, plan.watch.group, around);
       },

@@ -139,16 +139,16 @@ export class SimDisk implements Storage {
     return this.#read(() => this.#whole([this.#rows.get(key)])[0]);
   }
 
-  getMany(keys: readonly Key[]): Promise<(Row | undefined)[]> {
-    return this.#read(() => this.#whole(keys.map((key) => this.#rows.get(key))));
+  getMany(keys: readonly Key[], bytesMax?: number): Promise<(Row | undefined)[]> {
+    return this.#read(() => this.#whole(this.#rows.getMany(keys, bytesMax)));
   }
 
   scan(range: Range, options?: ScanOptions): Promise<Row[]> {
     return this.#read(() => this.#whole(this.#rows.scan(range, options)));
   }
 
-  journal(after: Position, upTo: Position, limit: number): Promise<Row[]> {
-    return this.#read(() => this.#whole(this.#rows.journal(after, upTo, limit)));
+  journal(after: Position, upTo: Position, limit: number, bytesMax?: number): Promise<Row[]> {
+    return this.#read(() => this.#whole(this.#rows.journal(after, upTo, limit, bytesMax)));
   }
 
   bytes(): Promise<number> {

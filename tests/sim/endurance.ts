@@ -10,7 +10,7 @@
  * E2  The heap's least size within an hour does not grow.
  * E3  In the end all sites show what the root shows, and nothing is pending.
  */
-import { COMPARE_ROWS_BYTES, HORIZON_MS, PENDING_BYTES_MAX } from "../../store/model/limits.ts";
+import { COMPARE_ROWS_BYTES, HORIZON_MS, PENDING_BYTES_MAX, STEP_ROWS } from "../../store/model/limits.ts";
 import { NO_OWNERS } from "../../store/owners/site_owners.ts";
 import type { SiteId } from "../../store/model/ports.ts";
 import { openReplica } from "../../store/replica.ts";
@@ -141,6 +141,7 @@ class Endurance {
       horizonMs: HORIZON_MS,
       pendingBytesMax: PENDING_BYTES_MAX,
       compareRowsBytes: COMPARE_ROWS_BYTES,
+      stepRows: STEP_ROWS,
       sites: this.#sites,
       counters: { requests: 0, issues: 0, writes: 0 },
       // A history of a day would be the largest thing in memory.

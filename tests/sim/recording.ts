@@ -55,9 +55,9 @@ export function heardBy(storage: Storage, clock: ProcessClock): Storage {
   return {
     load: () => heard(storage.load()),
     get: (key) => heard(storage.get(key)),
-    getMany: (keys) => heard(storage.getMany(keys)),
+    getMany: (keys, bytesMax) => heard(storage.getMany(keys, bytesMax)),
     scan: (range, options) => heard(storage.scan(range, options)),
-    journal: (after, upTo, limit) => heard(storage.journal(after, upTo, limit)),
+    journal: (after, upTo, limit, bytesMax) => heard(storage.journal(after, upTo, limit, bytesMax)),
     bytes: () => heard(storage.bytes()),
     close: () => storage.close(),
     commit: (commit) => heard(storage.commit(commit)),
@@ -125,16 +125,16 @@ export class RecordingStorage implements Storage {
     return this.#read(() => this.#disk.get(key));
   }
 
-  getMany(keys: readonly Key[]): Promise<(Row | undefined)[]> {
-    return this.#read(() => this.#disk.getMany(keys));
+  getMany(keys: readonly Key[], bytesMax?: number): Promise<(Row | undefined)[]> {
+    return this.#read(() => this.#disk.getMany(keys, bytesMax));
   }
 
   scan(range: Range, options?: ScanOptions): Promise<Row[]> {
     return this.#read(() => this.#disk.scan(range, options));
   }
 
-  journal(after: Position, upTo: Position, limit: number): Promise<Row[]> {
-    return this.#read(() => this.#disk.journal(after, upTo, limit));
+  journal(after: Position, upTo: Position, limit: number, bytesMax?: number): Promise<Row[]> {
+    return this.#read(() => this.#disk.journal(after, upTo, limit, bytesMax));
   }
 
   bytes(): Promise<number> {

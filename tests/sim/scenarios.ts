@@ -2,7 +2,7 @@
  * Small runs, each about one thing that sites do with each other: short enough to be run again for every crossing
  * at which somebody could crash (crash_survey.ts).
  */
-import { HORIZON_MS, PENDING_BYTES_MAX } from "../../store/model/limits.ts";
+import { HORIZON_MS, PENDING_BYTES_MAX, STEP_ROWS } from "../../store/model/limits.ts";
 import { NO_OWNERS } from "../../store/owners/site_owners.ts";
 import { type FaultPlan, NO_FAULTS, type Plan, type SitePlan } from "./topology.ts";
 
@@ -82,6 +82,7 @@ const PLAN: Omit<Plan, "sites"> = {
   horizonMs: HORIZON_MS,
   pendingBytesMax: PENDING_BYTES_MAX,
   compareRowsBytes: 0,
+  stepRows: STEP_ROWS,
   crashes: [],
 };
 

@@ -86,6 +86,7 @@ export class Scene {
         horizonMs: plan.horizonMs,
         pendingBytesMax: plan.pendingBytesMax,
         compareRowsBytes: plan.compareRowsBytes,
+        stepRows: plan.stepRows,
         record: (event: HistoryEvent) => void this.events.push(event),
         passed: () => {},
         serving: () => {},

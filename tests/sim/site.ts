@@ -64,6 +64,7 @@ export interface Surroundings {
   readonly horizonMs: number;
   readonly pendingBytesMax: number;
   readonly compareRowsBytes: number;
+  readonly stepRows: number;
   readonly record: (event: HistoryEvent) => void;
   /** Something happened at a site that a crash may be waiting for. */
   readonly passed: (site: SiteId, point: string) => void;
@@ -256,8 +257,8 @@ export class SimSite {
       owners,
       lost: this.#lost,
     };
-    const { horizonMs, pendingBytesMax, compareRowsBytes } = this.#around;
-    const config: ReplicaConfig = { ...place, horizonMs, pendingBytesMax, compareRowsBytes };
+    const { horizonMs, pendingBytesMax, compareRowsBytes, stepRows } = this.#around;
+    const config: ReplicaConfig = { ...place, horizonMs, pendingBytesMax, compareRowsBytes, stepRows };
     const said = (text: string) => record({ kind: "fault", atMs: world.nowMs, text: `${id}: ${text}` });
     const fatal = (error: Error) => {
       if (attempt !== this.#starting) return;

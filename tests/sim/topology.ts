@@ -4,7 +4,7 @@
  */
 import type { OwnersSettings } from "../../store/presence/choose.ts";
 import { NO_OWNERS } from "../../store/owners/site_owners.ts";
-import { COMPARE_ROWS_BYTES, HORIZON_MS, PENDING_BYTES_MAX } from "../../store/model/limits.ts";
+import { COMPARE_ROWS_BYTES, HORIZON_MS, PENDING_BYTES_MAX, STEP_ROWS } from "../../store/model/limits.ts";
 import type { SiteId } from "../../store/model/ports.ts";
 import type { WantedCrash } from "./crash_points.ts";
 import { Draws } from "./random.ts";
@@ -160,6 +160,8 @@ export interface Plan {
   readonly pendingBytesMax: number;
   /** So little of a range is answered by rows, not digests; a run's ranges are small, so mostly nothing is. */
   readonly compareRowsBytes: number;
+  /** So many rows a list looks at before others have the lock: in half of the runs few, so that they change meanwhile. */
+  readonly stepRows: number;
   /** Of the requests and faults that the seed draws, only these (`tests/sim/shrink.ts`). */
   readonly only?: { readonly requests?: readonly number[]; readonly faults?: readonly string[] };
 }
@@ -412,6 +414,7 @@ function drawMixed(draws: Draws, count?: number): Plan {
     crashes: [],
     horizonMs: HORIZON_MS,
     pendingBytesMax: draws.fork("pending").chance(0.15) ? PENDING_BYTES_SMALL : PENDING_BYTES_MAX,
+    stepRows: draws.fork("steps").chance(0.5) ? draws.fork("step").integer(1, 4) : STEP_ROWS,
     compareRowsBytes: draws.fork("compare").chance(0.7) ? 0 : COMPARE_ROWS_BYTES,
   };
 }

@@ -60,7 +60,7 @@ const WALL_MS = 20_000;
 const SECRETS = [Uint8Array.from({ length: 32 }, (_, i) => i + 1)] as const;
 const LIMITS = { keyBytes: 2048, valueBytes: 1 << 20, atomicMutations: 1000, atomicBytes: 4 << 20 };
 const prepared = (live: LiveVersion) => ({
-  ...{ space: appSpace(APP), writes: undefined, strayLog: () => {}, highest: 0 },
+  ...{ space: appSpace(APP), lane: () => null, writes: undefined, strayLog: () => {}, highest: 0 },
   app: { ...live, limits: DEFAULT_ISOLATE_LIMITS, vars: {}, fetchHosts: [] },
 });
 

@@ -133,7 +133,7 @@ export class SiteProcess {
         },
       },
       prepared: (version) => ({
-        ...{ space: appSpace(NAME.app), writes: undefined, strayLog: () => {}, highest: 0 },
+        ...{ space: appSpace(NAME.app), lane: () => null, writes: undefined, strayLog: () => {}, highest: 0 },
         app: { ...version, limits: DEFAULT_ISOLATE_LIMITS, vars: {}, fetchHosts: [] },
       }),
       parked: {

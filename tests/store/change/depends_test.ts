@@ -139,13 +139,13 @@ class Gate {
     const gated: Storage = {
       load: () => storage.load(),
       get: (key) => storage.get(key),
-      getMany: (keys) => storage.getMany(keys),
+      getMany: (keys, bytesMax) => storage.getMany(keys, bytesMax),
       scan: async (range, options) => {
         this.isWaitedAt = this.#opened !== null;
         await this.#opened?.promise;
         return await storage.scan(range, options);
       },
-      journal: (after, upTo, limit) => storage.journal(after, upTo, limit),
+      journal: (after, upTo, limit, bytesMax) => storage.journal(after, upTo, limit, bytesMax),
       commit: (commit) => storage.commit(commit),
       bytes: () => storage.bytes(),
       close: () => storage.close(),

@@ -22,10 +22,9 @@ class CountingStorage extends MemoryStorage {
 
 Deno.test("a list ends with the row that brings it to its bytes, and reads few beyond it", async () => {
   const storage = new CountingStorage();
-  const clock = new HybridClock(
-    new Wall({ nowMs: () => 1, steadyMs: () => 1, after: () => () => {}, turn: () => Promise.resolve() }),
-  );
-  const rows = new Rows({ storage, clock, nowMs: () => 1, applied: () => {} });
+  const turns = { nowMs: () => 1, steadyMs: () => 1, after: () => () => {}, turn: () => Promise.resolve() };
+  const clock = new HybridClock(new Wall(turns));
+  const rows = new Rows({ storage, clock, turns, nowMs: () => 1, applied: () => {} });
   for (let i = 0; i < 1_000; i++) {
     const key = packKey(["big", i]);
     rows.put({ key, value: new Uint8Array(1_000), clock: 1, replica: 1, known: 0, expiresAtMs: 0 });
