@@ -96,7 +96,11 @@ export class SiteReplica implements Replica {
     this.site = core.config.site;
     this.ready = this.#ready.promise;
     this.ready.catch(() => {});
-    this.#inboxes = new Inboxes({ isClosed: () => core.closed, fail: (error) => this.#fail(error) });
+    this.#inboxes = new Inboxes({
+      clock: core.ports.clock,
+      isClosed: () => core.closed,
+      fail: (error) => this.#fail(error),
+    });
     const { parent } = core.config;
     this.#uplink = parent === null ? null : new Uplink(core, parent, () => this.#downlinks.again());
     this.#numbers = new Numbers(

@@ -14,7 +14,8 @@
  *      ended (watchdog.ts).
  * AT4  Over a while an app commits COMMIT_BYTES_PER_MS: beyond that, and COMMIT_BURST_BYTES at once, no frame of it is handled
  *      until time has paid for it. What is written once is written again at neighbours, and read for them.
- * AT5  What reading and changing rows takes is taken off the same credit, as the store's lock has it (TL2): it is a lane of
+ * AT5  What is to be done for it later, such as telling a watch, is paid for before it is done, one thing after the other.
+ * AT6  What reading and changing rows takes is taken off the same credit, as the store's lock has it (TL2): it is a lane of
  *      that.
  */
 import { strict as assert } from "node:assert";
@@ -43,13 +44,14 @@ export class AppTurns implements Lane {
   #waiting: (() => void)[] = [];
   /** Those who wait for a turn only, whatever the app commits. */
   #holders: (() => void)[] = [];
+  #taking: { readonly ms: number; readonly go: () => void }[] = [];
   /** Runs while somebody waits for what time pays. */
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   /** A frame of it may be handled now. */
   get mayGo(): boolean {
     if (this.#commitBytes <= 0) this.#earn();
-    return this.#creditMs > 0 && this.#heldBytes <= HELD_BYTES_MAX && this.#commitBytes > 0;
+    return !this.isSpent && this.#heldBytes <= HELD_BYTES_MAX && this.#commitBytes > 0;
   }
 
   /** What its commits hold that are not over. */
@@ -63,9 +65,26 @@ export class AppTurns implements Lane {
     this.#turn();
   }
 
-  /** AT5 */
+  /** Nothing is left of this turn. */
+  get isSpent(): boolean {
+    return this.#creditMs <= 0;
+  }
+
+  /** So much is to be done for it: null where it may be at once, otherwise when it may be (AT5). */
+  take(ms: number): Promise<void> | null {
+    if (this.#taking.length === 0 && !this.isSpent) {
+      this.spend(ms);
+      return null;
+    }
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#taking.push({ ms, go: resolve });
+    this.#turn();
+    return promise;
+  }
+
+  /** AT6 */
   get mayHold(): boolean {
-    return this.#creditMs > 0;
+    return !this.isSpent;
   }
 
   held(ms: number): void {
@@ -134,7 +153,18 @@ export class AppTurns implements Lane {
     });
   }
 
+  #giveTaking(): void {
+    let given = 0;
+    for (; given < this.#taking.length && !this.isSpent; given++) {
+      const { ms, go } = this.#taking[given] ?? { ms: 0, go: () => {} };
+      this.#creditMs -= ms;
+      go();
+    }
+    if (given > 0) this.#taking.splice(0, given);
+  }
+
   #wake(): void {
+    this.#giveTaking();
     if (this.#holders.length > 0 && this.mayHold) {
       const holders = this.#holders;
       this.#holders = [];
@@ -165,6 +195,10 @@ export class ReadPace implements Pace {
 
   begin(): void {
     this.#beganMs = performance.now();
+  }
+
+  get isSpent(): boolean {
+    return this.turns?.isSpent === true && !this.#isOver;
   }
 
   look(frames: number): Promise<void> | null {

@@ -132,12 +132,55 @@ Deno.test("ten thousand frames that wait to be read leave others their turns, an
   await turn();
 });
 
+Deno.test("frames that cost more than a turn are looked at one by one (AT1)", async () => {
+  const bytes = await framesOf(200, 20);
+  const pace = new ReadPace(), turns = pace.turns = new AppTurns();
+  let turned = 0, isOver = false;
+  const other = () => void (isOver || (turned++, setImmediate(other)));
+  setImmediate(other);
+  await readFrames(new Full(bytes), FRAME_TO_ISOLATE_BYTES_MAX, () => turns.spend(QUANTUM_MS / 2), pace);
+  isOver = true;
+  assert.ok(turned >= 95, `others had ${turned} turns`);
+  await turn();
+});
+
+Deno.test("what is to be done for an app later waits for its turns, one after the other, and costs what it said (AT5)", async () => {
+  const turns = new AppTurns(), order: number[] = [];
+  const take = async (number: number, ms: number) => {
+    await turns.take(ms);
+    order.push(number);
+  };
+  assert.equal(turns.take(QUANTUM_MS / 4), null);
+  const all = Array.from({ length: 12 }, (_, i) => take(i, QUANTUM_MS / 2));
+  await Promise.resolve();
+  assert.deepEqual(order, [0, 1], "what is left of a turn lets one begin that takes longer");
+  let turned = 0;
+  for (; order.length < 12; turned++) await turn();
+  assert.deepEqual(order, Array.from({ length: 12 }, (_, i) => i));
+  assert.ok(turned >= 5 && turned <= 7, `${turned} turns`);
+  await Promise.all(all);
+});
+
+Deno.test("who holds the store's lock pays by the same turns, whatever the app commits (AT6)", async () => {
+  const turns = new AppTurns();
+  turns.commitBegins(HELD_BYTES_MAX + 1);
+  assert.deepEqual([turns.mayGo, turns.mayHold], [false, true], "its commit waits for the lock");
+  turns.held(3.5 * QUANTUM_MS);
+  let gone = 0;
+  turns.whenMayHold(() => gone++);
+  let turned = 0;
+  for (; gone === 0; turned++) await turn();
+  assert.ok(turned >= 3 && turned <= 4 && turns.mayHold, `${turned} turns`);
+  await turn();
+});
+
 Deno.test("a reader stops where its pace says so, behind the frame that it was at", async () => {
   const bytes = await framesOf(200, 10_000);
   const gates: PromiseWithResolvers<void>[] = [];
   let handled = 0;
   const stoppedAt: number[] = [];
   const pace: Pace = {
+    isSpent: false,
     begin: () => {},
     look: () => {
       stoppedAt.push(handled);

@@ -174,6 +174,8 @@ export type FrameHandler = (type: number, id: number, payload: Payload) => void;
 export interface Pace {
   /** Frames are about to be handled. */
   begin(): void;
+  /** What was handled has taken all that there was for this turn: it is to be looked at now. */
+  readonly isSpent: boolean;
   /** So many were handled since the last look or `begin`. null: go on; otherwise when it resolves, which begins anew. */
   look(frames: number): Promise<void> | null;
 }
@@ -212,7 +214,8 @@ export async function readFrames(
       handler(view.getUint8(from + 4), view.getUint32(from + 5, true), payload);
       from += need;
       need = HEADER_BYTES;
-      if (pace === undefined || (++frames < LOOK_FRAMES && from - lookedAt < LOOK_BYTES)) continue;
+      if (pace === undefined) continue;
+      if (++frames < LOOK_FRAMES && from - lookedAt < LOOK_BYTES && !pace.isSpent) continue;
       const turn = pace.look(frames);
       frames = 0;
       lookedAt = from;

@@ -26,20 +26,29 @@ import {
  * share the socket that tells them, and one watch.
  */
 export const WATCHES_MAX = 1_024;
+/** Ranges of all of them together: pages that follow some rows, or a list and its index. */
+export const WATCHED_RANGES_MAX = 4 * WATCHES_MAX;
 /** What a watch takes beside its ranges, roughly: its place in the store, its promises, its signal. */
 const WATCH_BYTES = 2 * 1024;
 
 /**
- * What one costs the site from its beginning to its end, as measured: it is covered here, for which its ranges are asked for
- * at the parent, and replaced in the store.
+ * What a range costs the site from its beginning to its end, as measured: it is covered here, for which it is asked for at the
+ * parent, and replaced in the store.
  */
 const WATCH_MS = 0.5;
-/** Of those that end together, as many as take no longer than a turn of the app. */
-const ENDED_AT_ONCE = 16;
+/** To tell a watch that something has changed, as measured, and to end one. */
+const TELL_MS = 0.02;
+const END_MS = 0.05;
 /** Nobody reads it; one for each would take longer than all else of the end of a watch. */
 const ENDED = new Error("nobody waits for the watch any more");
 
-const watchesOf = new WeakMap<FrameWriter, { open: number }>();
+const watchesOf = new WeakMap<FrameWriter, OpenWatches>();
+
+/** Of an isolate. */
+interface OpenWatches {
+  open: number;
+  ranges: number;
+}
 
 /** Store calls of one request. */
 export class StoreCalls {
@@ -113,7 +122,7 @@ export class StoreCalls {
 
   end(): void {
     this.#ended = true;
-    if (this.#watches !== undefined) void endAll(this.#watches.values().toArray());
+    if (this.#watches !== undefined) void this.#endAll(this.#watches.values().toArray());
   }
 
   #enter<T>(
@@ -155,17 +164,22 @@ export class StoreCalls {
   /** Never rejects, as {@link StoreCalls.#answer}. */
   async #watch(call: number, ranges: readonly KeyRange[], bytes: number): Promise<void> {
     const watches = this.#openWatches();
-    if (watches.open >= WATCHES_MAX) {
-      const message = `${WATCHES_MAX} watches of this isolate are open already`;
+    if (watches.open >= WATCHES_MAX || watches.ranges + ranges.length > WATCHED_RANGES_MAX) {
+      const message =
+        `${watches.open} watches of this isolate, of ${watches.ranges} ranges, are open already`;
       return this.#failed(call, { code: "overloaded", message });
     }
+    const { turns } = this.#hold.queues;
     watches.open++;
-    this.#hold.queues.turns.spend(WATCH_MS);
+    watches.ranges += ranges.length;
+    turns.spend(WATCH_MS * ranges.length);
     this.#hold.add(bytes);
     const abort = new AbortController();
     (this.#watches ??= new Map()).set(call, abort);
     try {
       for await (const _ of this.#store.watch(ranges, abort.signal)) {
+        const turn = turns.take(TELL_MS);
+        if (turn !== null) await turn;
         if (abort.signal.aborted) break;
         this.#reply(call, REPLY.changed);
         this.#writer.end();
@@ -178,17 +192,27 @@ export class StoreCalls {
     } finally {
       this.#watches.delete(call);
       watches.open--;
+      watches.ranges -= ranges.length;
       this.#hold.add(-bytes);
     }
   }
 
   /** Of the isolate behind the connection. */
-  #openWatches(): { open: number } {
+  #openWatches(): OpenWatches {
     const known = watchesOf.get(this.#writer);
     if (known !== undefined) return known;
-    const watches = { open: 0 };
+    const watches = { open: 0, ranges: 0 };
     watchesOf.set(this.#writer, watches);
     return watches;
+  }
+
+  /** There may be a thousand of them, and other apps do not wait for that. */
+  async #endAll(watches: readonly AbortController[]): Promise<void> {
+    for (const watch of watches) {
+      const turn = this.#hold.queues.turns.take(END_MS);
+      if (turn !== null) await turn;
+      watch.abort(ENDED);
+    }
   }
 
   #failed(call: number, error: unknown): void {
@@ -199,13 +223,5 @@ export class StoreCalls {
 
   #reply(call: number, status: number): FrameWriter {
     return this.#writer.begin(ISOLATE_FRAME.storeReply, this.#id).u32(call).u8(status);
-  }
-}
-
-/** There may be a thousand of them, and other apps do not wait for that. */
-async function endAll(watches: readonly AbortController[]): Promise<void> {
-  for (const [i, watch] of watches.entries()) {
-    if (i % ENDED_AT_ONCE === ENDED_AT_ONCE - 1) await new Promise((resolve) => setImmediate(resolve));
-    watch.abort(ENDED);
   }
 }

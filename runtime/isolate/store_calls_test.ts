@@ -6,7 +6,7 @@ import { CALLS_MAX } from "./call_slots.ts";
 import { Payload } from "./frame_reader.ts";
 import { FrameWriter } from "./frame_writer.ts";
 import { HEADER_BYTES, type IsolateConnection } from "./frames.ts";
-import { StoreCalls, WATCHES_MAX } from "./store_calls.ts";
+import { StoreCalls, WATCHED_RANGES_MAX, WATCHES_MAX } from "./store_calls.ts";
 import { REPLY, writeAtomic, writeGet, writeWatch } from "./store_frames.ts";
 
 /** The payload of one frame. */
@@ -124,4 +124,53 @@ Deno.test("store calls: of an isolate's watches so many are open, whatever reque
   await writer.drained();
   assert.deepEqual(statuses, []);
   next.end();
+});
+
+Deno.test("store calls: a thousand watches of what changes are told in turns, and their ranges are bounded, too", async () => {
+  let changed = Promise.withResolvers<void>();
+  const store = {
+    async *watch(_ranges: unknown, signal: AbortSignal) {
+      while (!signal.aborted) {
+        await changed.promise;
+        yield;
+      }
+    },
+  } as unknown as StoreClient;
+  const statuses: number[] = [];
+  const connection: IsolateConnection = {
+    read: () => Promise.resolve(null),
+    write: (bytes) => {
+      for (let at = 0; at < bytes.length;) {
+        const view = new DataView(bytes.buffer, bytes.byteOffset + at);
+        statuses.push(view.getUint8(HEADER_BYTES + 4));
+        at += 4 + view.getUint32(0, true);
+      }
+      return Promise.resolve(bytes.length);
+    },
+  };
+  const turn = () => new Promise((resolve) => setImmediate(resolve));
+  const writer = new FrameWriter(connection, () => {}), queues = new AppQueues();
+  const calls = new StoreCalls(writer, 1, store, () => {}, queues.hold("isolate", () => {}));
+  const ranges = Array.from({ length: 5 }, (_, i) => ({ start: packKey(["a", i]), end: packKey(["b", i]) }));
+  const count = Math.floor(WATCHED_RANGES_MAX / 5);
+  for (let call = 0; call < count + 2; call++) {
+    calls.start(await payloadOf((frame) => writeWatch(frame.u32(call), ranges)));
+  }
+  await writer.drained();
+  assert.deepEqual(statuses.splice(0), [REPLY.failed, REPLY.failed], "those beyond the ranges there may be");
+  while (queues.turns.isSpent) await turn(); // they are paid for
+  const first = changed;
+  changed = Promise.withResolvers();
+  first.resolve();
+  let most = 0, told = 0;
+  for (let turns = 0; told < count && turns < 10 * count; turns++) {
+    await turn();
+    most = Math.max(most, statuses.length);
+    told += statuses.splice(0).length;
+  }
+  assert.deepEqual([told, statuses], [count, []]);
+  assert.ok(most <= 120, `${most} were told in one turn`);
+  calls.end();
+  changed.resolve();
+  await turn();
 });

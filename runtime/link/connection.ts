@@ -8,6 +8,7 @@
  * C2  Whatever the other side sends, this side's memory stays within the limits; what breaks the protocol closes
  *     the connection and nothing else.
  * C3  `run` resolves exactly once, and nothing is delivered after it has.
+ * C4  What has come in one piece is handled in slices: after SLICE_MS of it everything else that is ready has its turn.
  */
 import { clearTimeout, setImmediate, setTimeout } from "node:timers";
 import type { LinkCounters } from "./counters.ts";
@@ -30,6 +31,8 @@ import type { Wire } from "./wire.ts";
 
 /** A goodbye waits so long for what is queued to go out and for the other side to close. */
 const FAREWELL_MS = 1_000;
+/** C4, as the store's own slices (store/model/lock.ts). */
+const SLICE_MS = 1;
 
 /** Why a connection ended. */
 export interface ConnectionEnd {
@@ -158,8 +161,12 @@ export class Connection {
     this.#sendPing();
     try {
       do {
+        let sinceMs = this.#nowMs();
         for (let payload = this.#reader.take(); payload; payload = this.#reader.take()) {
           this.#dispatch(payload);
+          if (this.#nowMs() - sinceMs < SLICE_MS) continue;
+          await new Promise((resolve) => setImmediate(resolve));
+          sinceMs = this.#nowMs();
         }
       } while (this.#ending === null && await this.#fill());
       this.#end({ planned: this.#leaving, violation: false, reason: "the other side closed" });

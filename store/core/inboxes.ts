@@ -4,8 +4,11 @@
  *
  * B1  What was queued on a connection that has ended meanwhile is not handled at all. What has begun by then goes on:
  *     whoever waits for something looks afterwards whether its connection is still the one (downlinks.ts linkEnded).
+ * B2  After SLICE_MS of messages, of all neighbours together, everything else that is ready is handled before the next: a
+ *     parent may answer hundreds of questions in one piece.
  */
-import type { SiteId } from "../model/ports.ts";
+import { SLICE_MS } from "../model/lock.ts";
+import type { Clock, SiteId } from "../model/ports.ts";
 
 interface Inbox {
   connection: number;
@@ -13,6 +16,7 @@ interface Inbox {
 }
 
 interface Host {
+  readonly clock: Pick<Clock, "steadyMs" | "turn">;
   isClosed(): boolean;
   fail(error: unknown): void;
 }
@@ -20,6 +24,7 @@ interface Host {
 export class Inboxes {
   readonly #host: Host;
   readonly #inboxes = new Map<SiteId, Inbox>();
+  #busyMs = 0;
 
   constructor(host: Host) {
     this.#host = host;
@@ -48,8 +53,17 @@ export class Inboxes {
   enqueue(site: SiteId, connection: number | null, body: () => Promise<void> | void): void {
     const inbox = this.#of(site);
     inbox.tail = inbox.tail.then(async () => {
+      while (this.#busyMs >= SLICE_MS) {
+        this.#busyMs = 0;
+        await this.#host.clock.turn();
+      }
       if (this.#host.isClosed() || (connection !== null && connection !== inbox.connection)) return; // B1
-      await body();
+      const { clock } = this.#host, begunMs = clock.steadyMs();
+      try {
+        await body();
+      } finally {
+        this.#busyMs += clock.steadyMs() - begunMs;
+      }
     }).catch((error) => this.#host.fail(error));
   }
 }

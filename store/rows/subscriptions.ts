@@ -3,34 +3,34 @@
  * follows the number of interested subscribers, not of all.
  *
  * A *place* is a range as it was subscribed to, with all who have just that one: thousands of children that cover
- * the system rows are one place. Points, which most places are, lie in one map by key. The key space of the wider
- * ones is cut into segments at their ends; a segment lists the places that hold it: few, since ranges nest.
+ * the system rows are one place. Points, which most places are, lie in one map by key, the wider ones in a tree.
  *
  * Coming and going cost a subscriber what its own ranges are, however many others there are.
  *
- * U1  A place has subscribers, and a segment has places, in the order in which they came to be.
+ * U1  A place has subscribers, and a key places, in the order in which they came to be.
  * U2  The ranges of one subscriber are disjoint: a new one trims those that it overlaps, as coverage.ts does. So a
  *     key finds each of its subscribers once.
  */
 import type { Key } from "../model/key.ts";
 import { isEmpty, isPoint, type Range } from "../model/range.ts";
 import { RangeMap, type RangeSegment } from "../model/range_map.ts";
+import { RangeTree } from "../model/range_tree.ts";
 
 type Place<T> = RangeSegment<Set<T>>;
 
 export class Subscriptions<T> {
   readonly #points = new RangeMap<Set<T>>();
-  readonly #segments = new RangeMap<readonly Place<T>[]>();
+  readonly #wide = new RangeTree<Place<T>>();
   /** The places of each subscriber. */
   readonly #of = new Map<T, RangeMap<Set<T>>>();
 
   /** The subscribers of a key, as of now. */
   at(key: Key): readonly T[] {
-    const point = this.#points.at(key), segment = this.#segments.at(key);
-    if (segment === undefined) return point === undefined ? [] : [...point.value];
-    const [first, second] = segment.value;
-    if (first !== undefined && second === undefined && point === undefined) return [...first.value];
-    const all = segment.value.flatMap((place) => [...place.value]);
+    const point = this.#points.at(key), wide = this.#wide.at(key);
+    const [first, second] = wide;
+    if (first === undefined) return point === undefined ? [] : [...point.value];
+    if (second === undefined && point === undefined) return [...first.value];
+    const all = wide.flatMap((place) => [...place.value]);
     return point === undefined ? all : all.concat([...point.value]);
   }
 
@@ -41,13 +41,13 @@ export class Subscriptions<T> {
 
   /** Whether anyone subscribes to any key of a range. */
   touches(range: Range): boolean {
-    return this.#points.touches(range) || this.#segments.touches(range);
+    return this.#points.touches(range) || this.#wide.overlapping(range).length > 0;
   }
 
   /** The subscribers of any key of a range. */
   within(range: Range): Set<T> {
-    const places = this.#segments.overlapping(range).flatMap(({ value }) => value);
-    return new Set([...this.#points.overlapping(range), ...places].flatMap((place) => [...place.value]));
+    const places = [...this.#points.overlapping(range), ...this.#wide.overlapping(range)];
+    return new Set(places.flatMap((place) => [...place.value]));
   }
 
   /** How many ranges a subscriber has. */
@@ -57,8 +57,7 @@ export class Subscriptions<T> {
 
   /** Every range that someone subscribes to. */
   ranges(): Range[] {
-    const places = new Set([...this.#segments].flatMap(({ value }) => value));
-    return [...this.#points, ...places].map(({ start, end }) => ({ start, end }));
+    return [...this.#points, ...this.#wide.ranges()].map(({ start, end }) => ({ start, end }));
   }
 
   add(subscriber: T, range: Range): void {
@@ -102,57 +101,19 @@ export class Subscriptions<T> {
   #leave(subscriber: T, place: Place<T>): void {
     place.value.delete(subscriber);
     if (place.value.size > 0) return;
-    if (isPoint(place)) return this.#points.remove(place);
-    for (const { start, end, value } of this.#segments.overlapping(place)) {
-      const rest = value.filter((other) => other !== place);
-      if (rest.length === 0) this.#segments.remove({ start, end });
-      else this.#segments.insert({ start, end, value: rest });
-    }
-    this.#join(place.start);
-    this.#join(place.end);
+    if (isPoint(place)) this.#points.remove(place);
+    else this.#wide.remove(place);
   }
 
   #find(range: Range): Place<T> | undefined {
-    if (isPoint(range)) return this.#points.at(range.start);
-    return this.#segments.at(range.start)?.value
-      .find((place) => place.start === range.start && place.end === range.end);
+    return isPoint(range) ? this.#points.at(range.start) : this.#wide.get(range);
   }
 
   /** A new place, with no subscriber yet. */
   #found({ start, end }: Range): Place<T> {
     const place: Place<T> = { start, end, value: new Set() };
-    if (isPoint(place)) {
-      this.#points.insert(place);
-      return place;
-    }
-    this.#cut(start);
-    this.#cut(end);
-    let at = start;
-    for (const segment of this.#segments.overlapping(place)) {
-      if (segment.start > at) this.#segments.insert({ start: at, end: segment.start, value: [place] });
-      this.#segments.insert({ ...segment, value: [...segment.value, place] }); // U1
-      at = segment.end;
-    }
-    if (at < end) this.#segments.insert({ start: at, end, value: [place] });
+    if (isPoint(place)) this.#points.insert(place);
+    else this.#wide.add(place, place);
     return place;
-  }
-
-  #cut(at: Key): void {
-    const segment = this.#segments.at(at);
-    if (segment === undefined || segment.start === at) return;
-    this.#segments.insert({ start: segment.start, end: at, value: segment.value });
-    this.#segments.insert({ start: at, end: segment.end, value: segment.value });
-  }
-
-  /** Undoes a cut where no place ends there any more. */
-  #join(at: Key): void {
-    const right = this.#segments.at(at);
-    const left = right?.start === at ? this.#segments.before(at) : undefined;
-    if (right === undefined || left === undefined || left.end !== at) return;
-    const isOne = left.value.length === right.value.length &&
-      left.value.every((place, i) => place === right.value[i]);
-    if (!isOne) return;
-    this.#segments.remove(right);
-    this.#segments.insert({ start: left.start, end: right.end, value: left.value });
   }
 }

@@ -95,3 +95,30 @@ for (const [name, transport] of Object.entries(TRANSPORTS)) {
       assert.deepEqual(child.events.slice(0, 3), ["+core parent", "-core lost", "+core parent"]);
     }));
 }
+
+Deno.test("messages that come in one piece leave everything else its turns (C4)", () =>
+  withSites(new MemoryTransport(), async (start) => {
+    const count = 2_000;
+    let taken = 0, atOnce = 0, mostAtOnce = 0, isOver = false;
+    const turn = () => {
+      atOnce = 0;
+      if (!isOver) setImmediate(turn);
+    };
+    const core = start({ site: "core" });
+    const edge = start({
+      site: "edge",
+      parent: core,
+      message: () => {
+        taken++;
+        mostAtOnce = Math.max(mostAtOnce, ++atOnce);
+        for (const untilMs = performance.now() + 0.05; performance.now() < untilMs;); // as a replica takes it
+      },
+    });
+    await edge.connected("core");
+    turn();
+    for (let i = 0; i < count; i++) void core.hub.send("edge", new Uint8Array(1_000));
+    await until("all have come", () => taken === count);
+    isOver = true;
+    // A slice, and what the record has that ends it.
+    assert.ok(mostAtOnce <= 100, `${mostAtOnce} of ${count} were taken in one turn`);
+  }));

@@ -4,7 +4,11 @@ import { Inboxes } from "../../../store/core/inboxes.ts";
 
 function inboxes() {
   const host = { closed: false, failures: [] as unknown[] };
-  const queued = new Inboxes({ isClosed: () => host.closed, fail: (error) => host.failures.push(error) });
+  const queued = new Inboxes({
+    clock: { steadyMs: () => 0, turn: () => Promise.resolve() },
+    isClosed: () => host.closed,
+    fail: (error) => host.failures.push(error),
+  });
   const done: string[] = [];
   const put = (
     site: string,

@@ -10,6 +10,7 @@ import { StaleRanges } from "../../../store/rows/stale.ts";
 import { pointRange, type Range, WHOLE } from "../../../store/model/range.ts";
 import type { Position } from "../../../store/model/row.ts";
 import { Steps } from "../../../store/model/steps.ts";
+import { RangeTree } from "../../../store/model/range_tree.ts";
 import { Subscriptions } from "../../../store/rows/subscriptions.ts";
 
 const LETTERS = "abcdefghij";
@@ -303,4 +304,68 @@ Deno.test("a child that takes nothing is remembered by a bounded number of keys,
   for (let i = 0; i <= DIRTY_KEYS_MAX; i++) child.changed(`${i}` as Key);
   assert.equal(child.dirty.size, 0);
   assert.equal(child.scanFrom, 7);
+});
+
+Deno.test("range tree: finds what a list of ranges would, in the order in which they were added (RT2)", () => {
+  const step = fc.record({ adds: fc.integer({ min: 0, max: 3 }).map((n) => n > 0), range });
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 80 }), range, (steps, asked) => {
+      const tree = new RangeTree<number>();
+      let list: { range: Range; value: number }[] = [];
+      const isSame = (a: Range, b: Range) => a.start === b.start && a.end === b.end;
+      for (const [value, { adds, range }] of steps.entries()) {
+        assert.equal(tree.get(range), list.find((one) => isSame(one.range, range))?.value);
+        if (!adds) {
+          tree.remove(range);
+          list = list.filter((one) => !isSame(one.range, range));
+        } else if (tree.get(range) === undefined && range.start < range.end) {
+          tree.add(range, value);
+          list.push({ range, value });
+        }
+      }
+      for (const key of LETTERS as unknown as Iterable<Key>) {
+        const holding = list.filter(({ range: { start, end } }) => start <= key && key < end);
+        assert.deepEqual(tree.at(key), holding.map(({ value }) => value));
+      }
+      const sharing = list.filter(({ range: { start, end } }) => start < asked.end && end > asked.start);
+      assert.deepEqual(
+        tree.overlapping(asked),
+        asked.start < asked.end ? sharing.map(({ value }) => value) : [],
+      );
+      assert.deepEqual(
+        tree.ranges().map(({ start, end }) => start + end).sort(),
+        list.map(({ range: { start, end } }) => start + end).sort(),
+      );
+      for (const { range } of list) tree.remove(range);
+      assert.ok(tree.isEmpty);
+    }),
+    { numRuns: 500 },
+  );
+});
+
+Deno.test("subscriptions: ranges that nest a thousand deep come and go as quickly as others (RT1)", () => {
+  const subscriptions = new Subscriptions<number>(), count = 1_000;
+  const nested = (i: number): Range => ({ start: `a${i + 1_000}` as Key, end: `b${9_000 - i}` as Key });
+  let looked = 0;
+  // As many comparisons as the tree makes: each looks at the start of what it is given.
+  const counted = (i: number): Range => {
+    const { start, end } = nested(i);
+    return {
+      get start() {
+        looked++;
+        return start;
+      },
+      end,
+    };
+  };
+  const tree = new RangeTree<number>();
+  for (let i = 0; i < count; i++) {
+    subscriptions.add(i, nested(i));
+    tree.add(nested(i), i);
+  }
+  for (let i = 0; i < count; i++) tree.remove(counted(i));
+  assert.ok(looked < 100 * count, `${looked} looks`);
+  assert.deepEqual(subscriptions.at("b" as Key), Array.from({ length: count }, (_, i) => i));
+  for (let i = 0; i < count; i++) subscriptions.removeAll(i);
+  assert.deepEqual(subscriptions.ranges(), []);
 });
