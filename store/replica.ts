@@ -406,6 +406,7 @@ export class SiteReplica implements Replica {
       this.#downlinks.flush(mark),
       this.#wards.flush(mark),
     ]);
+    core.rows.told();
     await this.#collector.dropUncovered();
     if (rows.length > 0) await this.#collector.evictToCapacity();
     core.advanced();

@@ -19,9 +19,12 @@
  * Q7  Pages move from the log to the database between two commits, when the log is synced; the database is then synced on a
  *     thread, and the next commit, which may write over the log's beginning, waits for that. SQLite itself would sync
  *     within a commit, and nothing else would run for as long: a tenth of a second after some MiB.
+ * Q8  Rows are put in slices: after SLICE_MS of them everything else that is ready is handled, reads of this storage too, which
+ *     may see a part of them (S1). So are the commit itself, and what moves pages.
  */
 import { Buffer } from "node:buffer";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { setImmediate } from "node:timers";
 import { StoreUnavailable } from "../../store/api/api.ts";
 import type { Key } from "../../store/model/key.ts";
 import { DamagedRows, type DiskCommit, type ScanOptions, type Storage } from "../../store/model/ports.ts";
@@ -67,6 +70,8 @@ const CHECKPOINT_PAGES = 1_000;
 /** In the log's index, which SQLite's documentation of its format has: how many pages the log has. */
 const LOG_PAGES_AT = 16;
 
+/** Q8, as the store's own slices. */
+const SLICE_MS = 1;
 /**
  * A sync that takes longer than this goes to a thread: below it, the way there and back costs more than the event
  * loop loses by standing still.
@@ -126,6 +131,8 @@ export class SqliteStorage implements Storage {
   #totals: SqliteTotals;
   /** How long a sync takes here, smoothed: decides where the next one is done (Q1). */
   #syncMs = 0;
+  /** The transaction under way. */
+  #applying: Promise<void> | null = null;
   /** The sync under way. */
   #syncing: Promise<void> | null = null;
   #isCommitting = false;
@@ -243,11 +250,14 @@ export class SqliteStorage implements Storage {
   async #commit(commit: DiskCommit): Promise<void> {
     if (this.#failed !== null) throw this.#failed;
     try {
-      this.#apply(commit);
+      this.#applying = this.#apply(commit);
+      await this.#applying;
     } catch (error) {
       this.#failed = failure("cannot commit", error);
       this.#rollback();
       throw this.#failed;
+    } finally {
+      this.#applying = null;
     }
     try {
       const begunMs = performance.now();
@@ -273,6 +283,7 @@ export class SqliteStorage implements Storage {
     if (this.#closed) return;
     this.#closed = true;
     await this.#moving; // a commit that waits for it goes on first
+    await this.#applying?.catch(() => {});
     await this.#syncing?.catch(() => {}); // the commit that waits for it tells
     this.#log.close();
     this.#count.close();
@@ -297,6 +308,7 @@ export class SqliteStorage implements Storage {
 
   /** Never rejects: the next commit does. */
   async #move(): Promise<void> {
+    await turn();
     try {
       this.#db.exec("PRAGMA synchronous = OFF; PRAGMA wal_checkpoint(PASSIVE); PRAGMA synchronous = NORMAL");
     } catch {
@@ -310,12 +322,25 @@ export class SqliteStorage implements Storage {
     }
   }
 
-  #apply(commit: DiskCommit): void {
+  async #apply(commit: DiskCommit): Promise<void> {
     const { begin, end, setRecord, removeRecord, sumOfRecord } = this.#statements;
+    let sinceMs = performance.now();
+    /** Q8 */
+    const isDue = () => performance.now() - sinceMs >= SLICE_MS;
+    const next = async () => {
+      await turn();
+      sinceMs = performance.now();
+    };
     begin.run();
     const totals = { ...this.#totals };
-    for (const key of commit.drop) this.#drop(key, totals);
-    for (const row of commit.rows) this.#put(row, totals);
+    for (const key of commit.drop) {
+      this.#drop(key, totals);
+      if (isDue()) await next();
+    }
+    for (const row of commit.rows) {
+      this.#put(row, totals);
+      if (isDue()) await next();
+    }
     for (const [name, value] of commit.records) {
       const old = sumOfRecord.get(name) as unknown as [number] | undefined;
       if (old !== undefined) totals.content = (totals.content - mixed(old[0])) >>> 0;
@@ -425,6 +450,8 @@ function prepare(db: DatabaseSync) {
       WHEN 'rows' THEN ? WHEN 'bytes' THEN ? WHEN 'commits' THEN ? WHEN 'sum' THEN ? WHEN 'content' THEN ? WHEN 'contentSum' THEN ? ELSE value END`),
   };
 }
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 const blobOf = (key: Key): Uint8Array => Buffer.from(key, "latin1");
 /** How long a value of a page may be to come with it. */

@@ -51,3 +51,38 @@ Deno.test("sqlite: a commit that waits for pages to move is done, also where the
       await again.close();
     }
   }));
+
+Deno.test("sqlite: a large commit leaves everything else its turns, reads too, and is whole in the end, also where the storage is closed meanwhile (Q8)", () =>
+  withFolder(async (folder) => {
+    const many = (value: number, count = 4_000): DiskCommit => ({
+      rows: Array.from({ length: count }, (_, i) => commitOf(i, 500).rows[0] as Row)
+        .map((row) => ({ ...row, value: new Uint8Array(500).fill(value) })),
+      drop: [],
+      records: new Map(),
+    });
+    const storage = openSqlite(folder);
+    await storage.commit(many(1));
+    let turns = 0, isOver = false;
+    const seen = new Set<number>();
+    const other = async () => {
+      turns++;
+      const [row] = await storage.getMany([packKey(["k", turns % 4_000])]);
+      const values = new Set(row?.value);
+      assert.equal(values.size, 1, "each row is whole");
+      seen.add([...values][0] ?? 0);
+      if (!isOver) setImmediate(() => void other());
+    };
+    void other();
+    await storage.commit(many(2));
+    isOver = true;
+    assert.ok(turns >= 5, `others had ${turns} turns`);
+    assert.ok(seen.isSubsetOf(new Set([1, 2])));
+    const last = storage.commit(many(3));
+    const closed = storage.close();
+    await last;
+    await closed;
+    const again = openSqlite(folder);
+    const rows = await again.scan({ start: packKey(["k"]), end: packKey(["l"]) });
+    assert.deepEqual([rows.length, new Set(rows.map(({ value }) => value?.[0]))], [4_000, new Set([3])]);
+    await again.close();
+  }));

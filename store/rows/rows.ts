@@ -61,6 +61,8 @@ export class Rows {
   #sources = new Map<Key, SiteId>();
   #committing: ReadonlyMap<Key, Row | null> = new Map();
   #records = new Map<string, Uint8Array | null>();
+  /** What was committed last, until it was told. */
+  #recent: ReadonlyMap<Key, Row | null> = new Map();
   readonly #cache = new RowCache();
   /** Times that rows went with the disk. */
   #heals = 0;
@@ -289,16 +291,20 @@ export class Rows {
     return this.#scanLive(range, limit, reverse, []);
   }
 
-  /** Rows as committed; only between commits. */
+  /** Rows as committed; only between commits. In steps, as {@link heads}. */
   async committed(keys: readonly Key[]): Promise<Row[]> {
     const out: Row[] = [], missing: Key[] = [];
     for (const key of keys) {
-      const row = this.#cache.get(key);
+      const row = this.#recent.get(key) ?? (this.#recent.has(key) ? null : this.#cache.get(key));
       if (row === undefined) missing.push(key);
       else if (row !== null) out.push(row);
     }
-    if (missing.length === 0) return out;
-    for (const row of await this.#storage.getMany(missing)) if (row !== undefined) out.push(row);
+    for (let at = 0; at < missing.length;) {
+      if (at > 0) await this.#turn();
+      const found = await this.#storage.getMany(at === 0 ? missing : missing.slice(at), STEP_BYTES);
+      for (const row of found) if (row !== undefined) out.push(row);
+      at += found.length;
+    }
     return out;
   }
 
@@ -397,7 +403,13 @@ export class Rows {
     this.#settled++;
     for (const [key, row] of frozen.changes) this.#cache.put(key, row);
     this.#committing = new Map();
+    this.#recent = frozen.changes;
     this.#committedHead = frozen.head;
+  }
+
+  /** All neighbours were told of what was committed last: it is kept for that. */
+  told(): void {
+    this.#recent = new Map();
   }
 }
 

@@ -5,6 +5,7 @@ import { HybridClock } from "../../../store/model/clock.ts";
 import { Wall } from "../../../store/model/wall.ts";
 import { packKey } from "../../../store/model/key.ts";
 import type { ScanOptions } from "../../../store/model/ports.ts";
+import { STEP_BYTES } from "../../../store/model/limits.ts";
 import { prefixRange, type Range } from "../../../store/model/range.ts";
 import type { Row } from "../../../store/model/row.ts";
 import { Rows } from "../../../store/rows/rows.ts";
@@ -16,6 +17,17 @@ class CountingStorage extends MemoryStorage {
   override async scan(range: Range, options?: ScanOptions): Promise<Row[]> {
     const rows = await super.scan(range, options);
     this.scanned += rows.length;
+    return rows;
+  }
+
+  /** Long ones. */
+  got = 0;
+
+  override async getMany(
+    ...asked: Parameters<MemoryStorage["getMany"]>
+  ): ReturnType<MemoryStorage["getMany"]> {
+    const rows = await super.getMany(...asked);
+    this.got += rows.filter((row) => row !== undefined).length;
     return rows;
   }
 }
@@ -45,4 +57,33 @@ Deno.test("a list ends with the row that brings it to its bytes, and reads few b
     const whole = await rows.list(range, 2_000, reverse, 10_000_000);
     assert.deepEqual([whole.rows.length, whole.full], [1_000, false]);
   }
+});
+
+Deno.test("what is committed is told from memory; what has to be read for it is read in steps", async () => {
+  const storage = new CountingStorage();
+  let turns = 0;
+  const clocks = {
+    nowMs: () => 1,
+    steadyMs: () => 1,
+    after: () => () => {},
+    turn: () => Promise.resolve(void turns++),
+  };
+  const clock = new HybridClock(new Wall(clocks));
+  const rows = new Rows({ storage, clock, turns: clocks, nowMs: () => 1, applied: () => {} });
+  const keys = Array.from({ length: 6 }, (_, i) => packKey(["long", i]));
+  for (const key of keys) {
+    rows.put({ key, value: new Uint8Array(STEP_BYTES / 2), clock: 1, replica: 1, known: 0, expiresAtMs: 0 });
+  }
+  const frozen = rows.freeze();
+  await storage.commit(frozen.commit);
+  rows.settle(frozen);
+  assert.deepEqual((await rows.committed(keys)).map(({ key }) => key), keys);
+  assert.equal(storage.got, 0);
+  rows.told();
+  assert.deepEqual((await rows.committed(keys)).map(({ key }) => key), keys);
+  assert.deepEqual([storage.got, turns], [6, 2]);
+  assert.deepEqual((await rows.heads([...keys, packKey(["none"])])).map((row) => row?.value?.length), [
+    ...keys.map(() => 1),
+    undefined,
+  ]);
 });
