@@ -1,10 +1,12 @@
 import { strict as assert } from "node:assert";
+import { AppQueues } from "../isolate/app_queues.ts";
+import { MESSAGE_BYTES } from "../isolate/socket_window.ts";
 import { ClientSocket, cutReason } from "./message_socket.ts";
 
 const LIMITS = { messageBytesMax: 1_000 };
 
 /** A server's and a client's end of one WebSocket, both as the gateway has them, and what each was closed with. */
-async function pair() {
+async function pair(queues?: AppQueues) {
   const taken = Promise.withResolvers<WebSocket>();
   const server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: () => {} }, (request) => {
     const { socket, response } = Deno.upgradeWebSocket(request);
@@ -18,7 +20,10 @@ async function pair() {
       socket.addEventListener("close", ({ code, reason }) => resolve([code, reason]))
     );
   return {
-    ...{ atServer: new ClientSocket(accepted, LIMITS), atClient: new ClientSocket(client, LIMITS) },
+    ...{
+      atServer: new ClientSocket(accepted, { ...LIMITS, queues }),
+      atClient: new ClientSocket(client, LIMITS),
+    },
     ...{ serverClosed: closed(accepted), clientClosed: closed(client) },
     [Symbol.asyncDispose]: () => server.shutdown(),
   };
@@ -72,4 +77,22 @@ Deno.test("a client's message that is too long closes it with 1009, and is not k
     assert.deepEqual(then, { kind: "close", code: 1009, reason: "a message has at most 1000 bytes" }, what);
     await ends.serverClosed;
   }
+});
+
+Deno.test("a client's messages are passed on when it is their app's turn, and cost it one (W4)", async () => {
+  const queues = new AppQueues(), { turns } = queues;
+  await using ends = await pair(queues);
+  for (let i = 0; i < 3; i++) await ends.atClient.send(`${i}`);
+  assert.deepEqual(await ends.atServer.next(), { kind: "message", data: "0" });
+  while (queues.bytes < 2 * MESSAGE_BYTES) await new Promise((resolve) => setImmediate(resolve)); // both wait
+  turns.spend(40);
+  let turned = 0, isOver = false;
+  const turn = () => void (isOver || (turned++, setImmediate(turn)));
+  turn();
+  assert.deepEqual(await ends.atServer.next(), { kind: "message", data: "1" });
+  assert.ok(turned >= 35, `after ${turned} turns`);
+  assert.deepEqual(await ends.atServer.next(), { kind: "message", data: "2" });
+  isOver = true;
+  ends.atClient.close(1000, "");
+  await ends.serverClosed;
 });

@@ -6,6 +6,7 @@
  * W2  A bridge that ends on one side closes the other with the same code.
  * W3  What waits for an end that takes nothing is bounded by whoever sends, and by what its app may have waiting at this
  *     site; an end that is cut for it drops what waits, and so does the other.
+ * W4  A client's message is passed on when it is its app's turn (isolate/app_turns.ts, AT5).
  */
 import type { AppQueues, QueueHold } from "../isolate/app_queues.ts";
 import { MESSAGE_BYTES } from "../isolate/socket_window.ts";
@@ -179,9 +180,13 @@ export class ClientSocket implements MessageSocket {
     );
   }
 
-  next(): Promise<SocketEvent> {
-    const event = this.#queue.next();
+  async next(): Promise<SocketEvent> {
+    const waits = this.#queue.next();
     this.#kept();
+    const event = await waits;
+    if (event.kind !== "message") return event;
+    const turn = this.#hold?.queues.turns.take(MESSAGE_MS + event.data.length * MESSAGE_MS_PER_BYTE);
+    if (turn instanceof Promise) await turn;
     return event;
   }
 
@@ -236,6 +241,9 @@ function isLonger(message: string | Uint8Array, bytesMax: number): boolean {
     (message.length * 3 > bytesMax && utf8.encode(message).length > bytesMax);
 }
 
+/** What a message of a client takes of its site's thread, as measured: to be read, unmasked, and handed to its isolate. */
+const MESSAGE_MS = 0.02;
+const MESSAGE_MS_PER_BYTE = 2 / (1024 * 1024);
 /** Close code of RFC 6455. */
 const TOO_BIG = 1009;
 const TOO_BIG_CLOSE_MS = 1_000;

@@ -9,27 +9,37 @@
  * `abort` comes from the sender (the body failed), `stop` from the receiver (no more is wanted).
  */
 import type { AppQueues, QueueHold, QueueName } from "./app_queues.ts";
+import type { AppTurns } from "./app_turns.ts";
 import type { FrameWriter } from "./frame_writer.ts";
 import { CHUNK_BYTES_MAX, FrameError, ISOLATE_FRAME } from "./frames.ts";
 
 /** 16 chunks of 64 KiB: 650 MB/s were measured with it; below 4 chunks every one waits for its credit. */
 export const WINDOW_BYTES = 4 * CHUNK_BYTES_MAX;
 
+/** What a chunk takes of a site's thread, as measured: read from a connection, and copied into a frame. */
+const CHUNK_MS = 0.1;
+
 /** The sending end of one body. */
 export class BodySender {
   readonly #writer: FrameWriter;
   readonly #id: number;
   readonly #before: (() => Promise<void>) | undefined;
+  readonly #turns: AppTurns | undefined;
   #reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
   #credit = 0;
   #wake: (() => void) | undefined;
   #stopped = false;
 
-  /** `before` is awaited before each chunk leaves (the output gate). */
-  constructor(writer: FrameWriter, id: number, options: { credit: number; before?: () => Promise<void> }) {
+  /** `before` is awaited before each chunk leaves (the output gate); `turns`: at a site, of which app's it takes. */
+  constructor(
+    writer: FrameWriter,
+    id: number,
+    options: { credit: number; before?: () => Promise<void>; turns?: AppTurns },
+  ) {
     this.#writer = writer;
     this.#id = id;
     this.#before = options.before;
+    this.#turns = options.turns;
     this.#credit = options.credit;
   }
 
@@ -78,6 +88,8 @@ export class BodySender {
     for (let at = 0; at < chunk.length && !this.#stopped; at += CHUNK_BYTES_MAX) {
       if (this.#credit <= 0) await this.#room();
       if (this.#before) await this.#before();
+      const turn = this.#turns?.take(CHUNK_MS);
+      if (turn instanceof Promise) await turn;
       if (this.#stopped) return;
       const part = chunk.subarray(at, at + CHUNK_BYTES_MAX);
       this.#credit -= part.length;

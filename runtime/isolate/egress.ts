@@ -9,6 +9,7 @@
  * E4  Nothing leaves before the output gate of the request has resolved.
  */
 import type { AppQueues } from "./app_queues.ts";
+import type { AppTurns } from "./app_turns.ts";
 import { ASSETS_ORIGIN } from "./assets_origin.ts";
 import { BodyReceiver, BodySender, WINDOW_BYTES } from "./bodies.ts";
 import type { EgressRules } from "./egress_rules.ts";
@@ -97,7 +98,7 @@ export class HostEgress implements Egress {
       body: open.receiver?.stream ?? null,
       signal: open.abort.signal,
     };
-    this.#run(writer, id, open, request, redirect, owner).catch((error) => {
+    this.#run(writer, id, open, request, { redirect, owner, turns: queues.turns }).catch((error) => {
       writer.begin(ISOLATE_FRAME.failed, id);
       writeError(writer, wireError(error, "fetch_failed"));
       writer.end();
@@ -134,8 +135,11 @@ export class HostEgress implements Egress {
     id: number,
     open: OpenFetch,
     request: OutgoingRequest,
-    redirect: string,
-    owner: HostExchange | undefined,
+    { redirect, owner, turns }: {
+      readonly redirect: string;
+      readonly owner: HostExchange | undefined;
+      readonly turns: AppTurns;
+    },
   ): Promise<void> {
     if (owner === undefined) {
       throw new FetchRefused(
@@ -163,7 +167,7 @@ export class HostEgress implements Egress {
     );
     writer.end();
     if (response.body === null) return;
-    open.sender = new BodySender(writer, id, { credit: WINDOW_BYTES });
+    open.sender = new BodySender(writer, id, { credit: WINDOW_BYTES, turns });
     await open.sender.send(response.body);
   }
 

@@ -101,7 +101,7 @@ export class HostExchange {
   };
 
   async #sendBody(body: ReadableStream<Uint8Array>): Promise<void> {
-    this.#sender = new BodySender(this.#writer, this.id, { credit: 0 });
+    this.#sender = new BodySender(this.#writer, this.id, { credit: 0, turns: this.#queues.app.turns });
     try {
       await this.#sender.send(body, this.pending.app.limits.bodyBytesMax);
     } catch (error) {

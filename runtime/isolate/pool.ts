@@ -63,6 +63,8 @@ export type BundleEvaluation =
   | { readonly kind: "error"; readonly code: string; readonly message: string; readonly stack: string };
 
 const SPARES = 1;
+/** What the start of one, and its end, take of the site's thread, as measured: an app whose isolates end pays for it (AT1). */
+const START_MS = 3;
 /** Long enough for a person between two clicks, short enough that yesterday's apps hold no memory. */
 const IDLE_MS = 60_000;
 
@@ -225,7 +227,9 @@ export class IsolatePool {
     try {
       const fetched = app.bundle();
       fetched.catch(() => {});
-      isolate = await this.#spares.take(app.limits, this.#queues.of(app.app).cores.givesWay);
+      const { cores, turns } = this.#queues.of(app.app);
+      turns.spend(START_MS);
+      isolate = await this.#spares.take(app.limits, cores.givesWay);
       const bundle = await fetched;
       if (this.#closed) throw new Error("the site is stopping");
       const outcome = await this.#load(isolate, app, bundle, owner, false);

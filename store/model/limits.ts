@@ -9,8 +9,11 @@ export const WAIT_MS_MAX = 2_000;
  */
 export const LEFT_MS = 10_000;
 
-/** Rows of one message; a larger batch is split into chunks that the receiver stages (message.ts, `more`). */
-export const MESSAGE_BYTES_TARGET = 1 << 20;
+/**
+ * Rows of one message; a larger batch is split into chunks that the receiver stages (message.ts, `more`). It is written, and
+ * read, at one go: a few milliseconds where the rows are small.
+ */
+export const MESSAGE_BYTES_TARGET = 256 << 10;
 
 /**
  * A mark with nothing new but positions goes to a child at most this often: a tenth of the 20 ms of a

@@ -521,6 +521,7 @@ export class Downlinks {
     if (connection !== child.connection) return;
     for (const message of messages) {
       await this.#core.send(child.id, message);
+      if (messages.length > 1) await this.#core.ports.clock.turn();
       if (connection !== child.connection) return;
     }
     child.sending = false;

@@ -366,6 +366,7 @@ export class Uplink {
     this.#sending = true;
     for (const message of messages) {
       await this.#send(message);
+      if (messages.length > 1) await this.#core.ports.clock.turn();
       if (connection !== this.#connection) return;
     }
     this.#sending = false;

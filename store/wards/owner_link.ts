@@ -124,6 +124,7 @@ export class OwnerLink {
     }
     for (const message of messages) {
       await this.#core.send(this.site, message);
+      if (messages.length > 1) await this.#core.ports.clock.turn();
       if (connection !== this.#connection) return;
     }
     this.#isSending = false;
