@@ -179,7 +179,7 @@ export async function memoryHost(
     prepare: ({ id }) => void prepared.push(id),
     apps,
     prepared: (version) => ({
-      ...{ space: appSpace("shop"), writes: undefined, strayLog: () => {}, highest: 0 },
+      ...{ space: appSpace("shop"), writes: undefined, strayLog: () => {}, highest: 0, lane: () => null },
       app: { ...version, limits: DEFAULT_ISOLATE_LIMITS, vars: {}, fetchHosts: [] },
     }),
     originOf: () => null,
