@@ -27,7 +27,7 @@ import {
  */
 export const WATCHES_MAX = 1_024;
 /** Ranges of all of them together: pages that follow some rows, or a list and its index. */
-export const WATCHED_RANGES_MAX = 4 * WATCHES_MAX;
+export const WATCHED_RANGES_MAX = 4_096;
 /** What a watch takes beside its ranges, roughly: its place in the store, its promises, its signal. */
 const WATCH_BYTES = 2 * 1024;
 

@@ -45,6 +45,7 @@ import {
 } from "./forwarded.ts";
 import { Hearing } from "./hearing.ts";
 import { shownSession } from "./hosted.ts";
+import { PASSING_CODES, REACH_MS_MAX } from "./refusals.ts";
 import type { SessionHost } from "./session_host.ts";
 import { WHERE_KIND, type Whereabouts } from "./whereabouts.ts";
 import {
@@ -87,16 +88,6 @@ export const isForRouter = (kind: string): boolean => KINDS.has(kind);
 const WAITS_MS_MAX = 500;
 /** How often a call is sent on to where its stateful session is said to be, before it is begun anew. */
 const TURNS_MAX = 4;
-/** A home that was lost is taken over within this, where that is possible; then its callers are told. */
-export const REACH_MS_MAX = 15_000;
-/** T7 */
-export const PASSING_CODES: ReadonlySet<string> = new Set([
-  "draining",
-  "source_unreachable",
-  "store_unreachable",
-  "owners_unreachable",
-  "disk_failed",
-]);
 /** What says that nobody can take it over is believed when it was said for so long. */
 const UNREACHABLE_MS_MAX = 3_000;
 /** T4: it is told at once for as long as calls come this often. */

@@ -15,7 +15,7 @@ import { pauseBy, SYSTEM_CLOCK } from "./clock.ts";
 import type { HostServices } from "./host_services.ts";
 import type { CallMaker, HttpOrigin } from "./made_calls.ts";
 import type { OwnStore } from "./own_store.ts";
-import { PASSING_CODES, REACH_MS_MAX } from "./router.ts";
+import { PASSING_CODES, REACH_MS_MAX } from "./refusals.ts";
 
 /** Each try has waited for some seconds by itself, but for a clock that is wrong. */
 const SEE_AGAIN_MS = 100;

@@ -9,7 +9,7 @@ const RUNTIME = join(ROOT, "runtime");
 
 /** How a constant is called that bounds what waits. */
 const BOUND =
-  /^(?:export )?const ((?:[A-Z]+_)*(?:QUEUED?|QUEUES|WAITING|WINDOW|BACKLOG|UNREAD|BUFFERED|COMING|OUTPUTS|KEPT|RING|WATCHES|INLINE|HELD)(?:_[A-Z]+)*) = (.+);$/gm;
+  /^(?:export )?const ((?:[A-Z]+_)*(?:QUEUED?|QUEUES|WAITING|WINDOW|BACKLOG|UNREAD|BUFFERED|COMING|OUTPUTS|KEPT|RING|WATCHES|INLINE|HELD|WATCHED)(?:_[A-Z]+)*) = (.+);$/gm;
 /** So called, and no queue. */
 const OTHERS: ReadonlySet<string> = new Set(["observe/traffic.ts WINDOW_S"]);
 /** Of the page, what is a field of limits that are configured. */
