@@ -11,7 +11,10 @@ const RUNTIME = join(ROOT, "runtime");
 const BOUND =
   /^(?:export )?const ((?:[A-Z]+_)*(?:QUEUED?|QUEUES|WAITING|WINDOW|BACKLOG|UNREAD|BUFFERED|COMING|OUTPUTS|KEPT|RING|WATCHES|INLINE|HELD|WATCHED)(?:_[A-Z]+)*) = (.+);$/gm;
 /** So called, and no queue. */
-const OTHERS: ReadonlySet<string> = new Set(["observe/traffic.ts WINDOW_S", "storage/sqlite.ts INLINE_VALUE_BYTES"]);
+const OTHERS: ReadonlySet<string> = new Set([
+  "observe/traffic.ts WINDOW_S",
+  "storage/sqlite.ts INLINE_VALUE_BYTES",
+]);
 /** Of the page, what is a field of limits that are configured. */
 const FIELDS: Readonly<Record<string, number>> = {
   waitingMax: ISOLATE.waitingMax,
