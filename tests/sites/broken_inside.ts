@@ -62,9 +62,9 @@ export const INSIDE_VARIANTS: readonly InsideVariant[] = [
   {
     name: "a session's log leaves out what it rests on",
     file: "runtime/stateful/releases.ts",
-    says: "    const head = { seen: this.#unwritten(), open, marks };\n",
-    becomes: "    const head = { seen: this.#unwritten() === null ? null : null, open, marks };\n",
-    ...{ plan: "taken", first: 19, seeds: 6 },
+    says: "    const head = { seen: this.#unwritten(), ...left };\n",
+    becomes: "    const head = { seen: this.#unwritten() === null ? null : null, ...left };\n",
+    ...{ plan: "taken", first: 10, seeds: 6, caughtBy: "site closure" },
   },
   {
     name: "what a handler wrote at the home before is not let out when it ends at the next",
@@ -105,23 +105,8 @@ export const INSIDE_VARIANTS: readonly InsideVariant[] = [
   {
     name: "a home of before makes a sum after its site was asked whether it had",
     file: "runtime/stateful/own_store.ts",
-    says: `    if (!await this.#session.seeWhole(this.#marksOf, this.#stop)) return false;
-    this.#marksOf = null;
-    return true;
-  }
-
-  /** Its run is over: what only a mark tells to be written is not written by it any more (O5). */
-  close(): void {
-    this.#session.close();
-`,
-    becomes: `    if (!await this.#session.seeWhole(this.#marksOf, () => Promise.resolve())) return false;
-    this.#marksOf = null;
-    return true;
-  }
-
-  close(): void {
-    this.#stop satisfies StopAt;
-`,
+    says: "this.#session.seeWhole(this.#marksOf, this.#stop)",
+    becomes: "this.#session.seeWhole(this.#marksOf, () => Promise.resolve(void this.#stop))",
     ...{ plan: "severed", first: 10, seeds: 12 },
   },
   {

@@ -3,7 +3,8 @@
  * break. The changed file lies in a folder of its own, and an import map puts it in the place of the one that it was made
  * from; nothing in the tree is touched.
  *
- * RW1  The place is there exactly once, or the variant has gone stale: that fails it, and does not count as caught.
+ * RW1  The place is there exactly once, or the variant has gone stale: that fails it, and does not count as caught. What a
+ *      comment says behind a line is no part of it.
  */
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -66,7 +67,7 @@ async function importMap(folder: string, rewriting: Rewriting | null): Promise<s
 
 /** RW1 */
 async function rewrite(folder: string, { file, says, becomes }: Rewriting): Promise<string> {
-  const path = join(ROOT, file), text = await Deno.readTextFile(path);
+  const path = join(ROOT, file), text = (await Deno.readTextFile(path)).replaceAll(/(?<=\S) \/\/ .*$/gm, "");
   if (text.split(says).length !== 2) {
     throw new Error(`${file} has this ${text.split(says).length - 1} times: ${says}`);
   }
