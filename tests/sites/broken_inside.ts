@@ -107,7 +107,7 @@ export const INSIDE_VARIANTS: readonly InsideVariant[] = [
     file: "runtime/stateful/own_store.ts",
     says: "this.#session.seeWhole(this.#marksOf, this.#stop)",
     becomes: "this.#session.seeWhole(this.#marksOf, () => Promise.resolve(void this.#stop))",
-    ...{ plan: "severed", first: 10, seeds: 12 },
+    ...{ plan: "severed", first: 96, seeds: 6, caughtBy: "WC6" },
   },
   {
     name: "a home makes again what only a mark tells to be made, before its own piece is at owners",
