@@ -23,6 +23,7 @@ run [FILE…]       tries those that have no result that counts; what is ended i
   --again WHAT    those that ended so, too: survived, hung, caught …
   --only WHAT,…   these mutants, or those of these rules: 7894e95363, E2, 'store/session/session.ts E2'
   --each N        of each rule at most N, of different kinds; those of no rule are left out
+  --quick         only on single tests, not on simulators; what they do not catch is not kept
   --scratch NAME  another scratch tree, so that two runs can go on at once
 show [FILE…]      those that nothing caught and nobody has judged; --outcome WHAT: those that ended so
 judge WORD ID…    keeps a verdict, equivalent, slower or open, with --reason TEXT
@@ -41,6 +42,7 @@ const { values, positionals: [command = "", ...rest] } = parseArgs({
     each: { type: "string" },
     "one-in": { type: "string", default: "1" },
     tests: { type: "string", default: "" },
+    quick: { type: "boolean", default: false },
     json: { type: "boolean", default: false },
     help: { type: "boolean", default: false },
     scratch: { type: "string", default: "run" },
@@ -90,6 +92,7 @@ async function run(workshop: Workshop): Promise<void> {
     again: listed(values.again),
     only: listed(values.only),
     each: values.each === undefined ? null : Number(values.each),
+    quick: values.quick,
     scratch: values.scratch,
   }, (mutant, result, text) => say({ ...result, shown: shownMutant(mutant), rules: mutant.rules }, text));
   const tried = Object.values(tally.outcomes).reduce((sum, count) => sum + count, 0);

@@ -28,6 +28,8 @@ export interface RunOptions {
   readonly only: readonly string[];
   /** Of each rule at most so many, and none that belongs to no rule; null: all. */
   readonly each: number | null;
+  /** Only single tests, no simulators: what they do not catch is said, and not kept. */
+  readonly quick: boolean;
   readonly scratch: string;
 }
 
@@ -45,6 +47,7 @@ interface Tools {
   readonly types: TypeCheck;
   readonly scratch: Scratch;
   readonly effort: number;
+  readonly quick: boolean;
   readonly done: (mutant: Mutant, result: Result) => Promise<void>;
 }
 
@@ -168,14 +171,18 @@ export class Workshop {
           continue;
         }
         const done = async (mutant: Mutant, result: Result) => {
-          await this.results.put(result);
+          const decides = result.outcome !== "survived" && result.outcome !== "not passed";
+          if (!options.quick || decides) await this.results.put(result);
           outcomes[result.outcome] = (outcomes[result.outcome] ?? 0) + 1;
           counts.cpuMs += result.cpuMs;
           const by = result.by === undefined ? "" : `: ${result.by}: ${result.says}`;
           const progress = `${++tried} of ${chosen.size}`;
           say(mutant, result, `${result.outcome} ${mutant.id} ${shownMutant(mutant)}${by}  (${progress})`);
         };
-        await this.#tryAll(file, wanted, { reach, types, scratch, effort: options.effort, done });
+        await this.#tryAll(file, wanted, {
+          ...{ reach, types, scratch, effort: options.effort, quick: options.quick },
+          done,
+        });
       }
     } finally {
       scratch.close();
@@ -202,7 +209,7 @@ export class Workshop {
   /** Mutants of one file. */
   async #tryAll(file: string, mutants: readonly Mutant[], tools: Tools): Promise<void> {
     if (mutants.length === 0) return;
-    const { reach, types, scratch, effort, done } = tools;
+    const { reach, types, scratch, effort, quick, done } = tools;
     const text = this.#textOf(file);
     const unseen = await this.#unseen(file, reach, scratch);
     const planned: (Planned & { readonly files: readonly Surveyed[] })[] = [];
@@ -220,7 +227,7 @@ export class Workshop {
         await done(mutant, resultOf(mutant, "no types", { says: error.slice(0, 300) }));
         continue;
       }
-      const { sure, maybe } = await this.#passing(mutant, reach), passing = [...sure, ...maybe, ...unseen];
+      const { sure, maybe } = await this.#passing(mutant, reach), all = [...sure, ...maybe, ...unseen];
       const before = (await this.results.get(mutant))?.by;
       const isFirst = (trial: Surveyed) => trialName(trial) === before;
       // Of a file that has changed since the survey nobody knows who passes the place: who was seen since comes first.
@@ -231,6 +238,7 @@ export class Workshop {
           : isOfFolder(suite, file)
           ? "folder"
           : "far";
+      const passing = quick ? all.filter(({ kind }) => kind === "test") : all;
       const { shared, files } = choiceOf(passing, kinshipOf, isFirst, effort);
       if (passing.length === 0) await done(mutant, resultOf(mutant, "not passed"));
       else planned.push({ mutant, trials: shared, files });
