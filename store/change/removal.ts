@@ -81,7 +81,6 @@ export class Removals {
     if (removed.kind === "removed") {
       core.count("removed");
       await this.sweep();
-      core.advanced();
       core.wake();
     }
     return removed;

@@ -3,11 +3,12 @@ import { strict as assert } from "node:assert";
 import { MemoryStorage } from "../../../runtime/storage/memory.ts";
 import { Core } from "../../../store/core/core.ts";
 import type { Key } from "../../../store/model/key.ts";
+import { NUMBER_JUMP_SHARE } from "../../../store/model/limits.ts";
 import { Numbers } from "../../../store/change/numbers.ts";
 import { REPLICA_NUMBER_MAX } from "../../../store/model/row.ts";
 import { encodeJson, replicaKey } from "../../../store/members/topology.ts";
 
-function rootCore(notes: unknown[]): Core {
+function rootCore(notes: unknown[], byte = 0): Core {
   return new Core({
     site: "root",
     parent: null,
@@ -17,7 +18,7 @@ function rootCore(notes: unknown[]): Core {
     capacityBytes: 1e9,
   }, {
     clock: { nowMs: () => 0, steadyMs: () => 0, after: () => () => {}, turn: () => Promise.resolve() },
-    random: { bytes: (length) => new Uint8Array(length) },
+    random: { bytes: (length) => new Uint8Array(length).fill(byte) },
     storage: new MemoryStorage(),
     network: { send: () => Promise.resolve() },
     fatal: (error) => {
@@ -52,6 +53,18 @@ Deno.test("numbers: none is given to a site that comes with one which was never 
   await new Promise((resolve) => setTimeout(resolve, 0));
   assert.equal(given, false);
   assert.deepEqual(notes, [["number_unknown", { from: "a", number: 4, before: 0 }]]);
+});
+
+Deno.test("numbers: the first that a process gives is beyond one that it draws, and others follow one by one (N4)", async () => {
+  const core = rootCore([], 0x80), numbers = new Numbers(core, null);
+  numbers.restore(40);
+  const given: number[] = [];
+  for (const site of ["a", "b", "c"]) {
+    given.push(await numbers.give({ site, path: ["root", site], parent: 1, from: 0 }));
+  }
+  const [first = 0] = given;
+  assert.ok(first > 1_000 && first < REPLICA_NUMBER_MAX * NUMBER_JUMP_SHARE, `${first}`);
+  assert.deepEqual(given, [first, first + 1, first + 2]);
 });
 
 Deno.test("an incarnation that names itself, or a later one, as the one before leads nowhere", () => {

@@ -3,8 +3,16 @@ import { deepStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
 import { COLLECTIONS_PER_HORIZON, HORIZON_MS } from "../../../store/model/limits.ts";
 import { packKey } from "../../../store/model/key.ts";
 import { prefixRange } from "../../../store/model/range.ts";
-import { SYSTEM_RANGE } from "../../../store/members/topology.ts";
+import { Past } from "../../../store/change/past.ts";
+import {
+  decodeJson,
+  type PastGroup,
+  pastKey,
+  replicaKey,
+  SYSTEM_RANGE,
+} from "../../../store/members/topology.ts";
 import { Scene, type SceneSite } from "../../sim/scene.ts";
+import { ends, learns, loneCore } from "../lone_core.ts";
 
 const TIMES = 20;
 /** Longer than between two collections. */
@@ -158,4 +166,32 @@ Deno.test("what is kept together, and the rows that it stands for are deleted, i
   writing.isOver = true;
   await written;
   deepStrictEqual(steps, [{ taken: 1, deleted: 3 }]);
+});
+
+Deno.test("incarnations are kept together that stood at one place below one disk, and what is known of each (Z1)", async () => {
+  const core = loneCore(["root"], 1), past = new Past(core);
+  const at = async (site: string) => {
+    const [row] = await core.rows.lookup([pastKey(site)]);
+    return decodeJson(row?.value ?? null) as PastGroup[];
+  };
+  const e = ["root", "c", "e"];
+  for (
+    const [number, path, parent] of [[12, e, 8], [13, e, 8], [14, e, 9], [15, ["root", "e"], 8]] as const
+  ) {
+    learns(core, number, path, { parent });
+    ends(core, number, { stable: 100 + number });
+    await past.sweep();
+  }
+  const over = (...numbers: readonly number[]) => numbers.map((number) => ({ number, stable: 100 + number }));
+  deepStrictEqual(await at("e"), [
+    { path: e, parent: 8, over: over(12, 13) },
+    { path: e, parent: 9, over: over(14) },
+    { path: ["root", "e"], parent: 8, over: over(15) },
+  ]);
+  // Its rows come once more, as from a site that had them: they go again, and the word of it stands once.
+  learns(core, 13, e, { parent: 8 });
+  ends(core, 13, { stable: 113 });
+  await past.sweep();
+  strictEqual((await at("e")).flatMap((group) => group.over).filter(({ number }) => number === 13).length, 1);
+  strictEqual((await core.rows.lookup([replicaKey(13)]))[0]?.value, null);
 });

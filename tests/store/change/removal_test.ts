@@ -1,9 +1,11 @@
 /** What a change among the sites costs a parent (store/change/removal.ts). */
 import { strict as assert } from "node:assert";
 import { MemoryStorage } from "../../../runtime/storage/memory.ts";
+import { Child } from "../../../store/core/child.ts";
 import { Core } from "../../../store/core/core.ts";
 import { Gaps } from "../../../store/model/gaps.ts";
 import type { Key } from "../../../store/model/key.ts";
+import { Least } from "../../../store/model/least.ts";
 import { QUIET_MS } from "../../../store/model/limits.ts";
 import { Removals } from "../../../store/change/removal.ts";
 import {
@@ -17,6 +19,7 @@ import {
   SYSTEM_RANGE,
 } from "../../../store/members/topology.ts";
 import { Scene } from "../../sim/scene.ts";
+import { learns, loneCore } from "../lone_core.ts";
 
 /** A site below the root, whose time and notes are the caller's. */
 function coreOf(
@@ -265,6 +268,22 @@ Deno.test("a hello is refused by what is known of the site, of its disk and of w
     assert.equal(removals.refuses(id, said), why !== null, says);
     assert.deepEqual(told, why === null ? [] : [why], says);
   }
+});
+
+Deno.test("who removes a child gives it up before that is answered, with the end that its branch has come to (R1, R2)", async () => {
+  const core = loneCore(["root"], 1);
+  learns(core, 7, ["root", "e"], { parent: 1 });
+  const child = new Child("e", 7, { stables: new Least<Child>(), floors: new Least<Child>() });
+  child.stable = 55;
+  const dismissed: string[] = [];
+  const removals = new Removals(core, {
+    all: () => [child],
+    among: (sites) => [...sites].includes("e") ? [child] : [],
+    dismiss: ({ id }) => void dismissed.push(id),
+  });
+  assert.deepEqual(await removals.remove("e"), { kind: "removed", stable: 55 });
+  assert.deepEqual([dismissed, core.topology.isRemoved("e")], [["e"], true]);
+  assert.deepEqual(await removals.remove("e"), { kind: "unknown" });
 });
 
 Deno.test("the root refuses a site that comes with a number which it never gave (R8)", () => {

@@ -1,7 +1,16 @@
 /** What the rows of sites and their incarnations say together (store/members/topology.ts). */
-import { strictEqual } from "node:assert/strict";
+import { deepStrictEqual, strictEqual } from "node:assert/strict";
 import type { Key } from "../../../store/model/key.ts";
-import { encodeJson, type Ended, endedKey, replicaKey, Topology } from "../../../store/members/topology.ts";
+import { recoveredKey, wardsKey } from "../../../store/members/configuration.ts";
+import {
+  encodeJson,
+  type Ended,
+  endedKey,
+  keptKey,
+  removedKey,
+  replicaKey,
+  Topology,
+} from "../../../store/members/topology.ts";
 
 /** A topology that has taken in rows, in this order. */
 function told(...rows: readonly (readonly [Key, unknown])[]): Topology {
@@ -69,4 +78,32 @@ Deno.test("topology says what is left of a site that all those above it took alo
   const first = numberOf(LEVELS - 1, 0);
   strictEqual(told(...rows).ended(first), first);
   strictEqual(told(...rows).ended(numberOf(LEVELS - 1, MOVES - 1)), undefined);
+});
+
+Deno.test("an incarnation is over when nothing more is to be said of it (past.ts Z3)", () => {
+  const e = given(7, ["root", "e"], 1), end = ended(7, { stable: 5 });
+  const wards = [wardsKey(7), { number: 1, owners: ["a"], previous: ["b"] }] as const;
+  const kept = { floor: 1, known: 1, whole: true };
+  const recovered = (owner: string) => [recoveredKey(7, owner), { position: 1, clock: 1 }] as const;
+  const rows: readonly (readonly [string, readonly (readonly [Key, unknown])[], boolean])[] = [
+    ["it has ended", [e, end], true],
+    ["it lives", [e], false],
+    ["nobody knows whose it was", [end], false],
+    [
+      "it went on with a disk of before",
+      [given(3, ["root", "e"], 1), given(7, ["root", "e"], 1, 3), end],
+      false,
+    ],
+    ["its disk went on as another", [e, given(8, ["root", "e"], 1, 7), end], false],
+    ["it is said that it did", [e, ended(7, { stable: 5, next: 8 })], false],
+    ["it says itself that it did", [e, end, [keptKey(7), kept]], false],
+    ["it was never taken", [e, ended(7, { stable: 0, unused: true })], false],
+    ["what was lost with it is told of it", [e, ended(7, { stable: 5, gap: 3 })], false],
+    ["it ended as its site was removed", [e, ended(7, { stable: 5, removed: true })], false],
+    ["owners have not said what they had of it", [e, end, wards], false],
+    ["one of two has", [e, end, wards, recovered("a")], false],
+    ["all have", [e, end, wards, recovered("a"), recovered("b")], true],
+    ["one has, and the other is off the tree", [e, end, wards, recovered("a"), [removedKey("b"), {}]], true],
+  ];
+  for (const [says, all, isOver] of rows) deepStrictEqual(told(...all).over(), isOver ? [7] : [], says);
 });

@@ -4,6 +4,8 @@ import { Coverage } from "../../../store/rows/coverage.ts";
 import type { Key } from "../../../store/model/key.ts";
 import { Least } from "../../../store/model/least.ts";
 import { Child } from "../../../store/core/child.ts";
+import { CodecError } from "../../../store/model/codec.ts";
+import { Gaps } from "../../../store/model/gaps.ts";
 import { DIRTY_KEYS_MAX, PENDING_ENTRY_BYTES } from "../../../store/model/limits.ts";
 import { Pending } from "../../../store/rows/pending.ts";
 import { StaleRanges } from "../../../store/rows/stale.ts";
@@ -368,4 +370,10 @@ Deno.test("subscriptions: ranges that nest a thousand deep come and go as quickl
   assert.deepEqual(subscriptions.at("b" as Key), Array.from({ length: count }, (_, i) => i));
   for (let i = 0; i < count; i++) subscriptions.removeAll(i);
   assert.deepEqual(subscriptions.ranges(), []);
+});
+
+Deno.test("gaps: what is written is read, and nothing may follow it", () => {
+  const gaps = new Gaps([{ from: 3, to: 9, clock: 4 }]), bytes = gaps.encode();
+  assert.deepEqual(Gaps.decode(bytes), gaps);
+  assert.throws(() => Gaps.decode(new Uint8Array([...bytes, 0])), CodecError);
 });
