@@ -15,7 +15,7 @@ import type { Core } from "../core/core.ts";
 import type { Key } from "../model/key.ts";
 import type { ChildHello, Claim } from "../wire/message.ts";
 import type { ClockValue, ReplicaNumber } from "../model/row.ts";
-import { decodeJson, encodeJson, type Ended, endedKey, replicaKey, siteKey } from "../members/topology.ts";
+import { decodeJson, encodeJson, type Ended, endedKey, siteKey } from "../members/topology.ts";
 
 interface Host {
   /** Whether what only a child's old parent had is given up. */
@@ -51,6 +51,9 @@ export class Enrolment {
     await core.rows.lock.run(async () => {
       // A later hello has its own number coming: it must not be ended by this one's.
       if (connection !== child.connection || claim.parent !== core.replica) return;
+      if (core.topology.incarnation(number) === undefined) {
+        throw new Error(`the number ${number} has come before the row that says whose it is (N2)`);
+      }
       const isNew = child.replica === 0;
       for (const old of this.#ending(child, hello, number)) {
         const isOthers = hello.replica === 0 && !this.#isOurs(old) && !living.includes(old);
@@ -65,8 +68,6 @@ export class Enrolment {
       // One that kept its rows has older ones still to push. The clock of a blank one starts above this one's, but
       // one that was here before may have lost rows of its children's, which they push again.
       child.stable = hello.replica !== 0 ? 0 : isNew ? core.clock.last : child.stable;
-      // The root has written it when it gave the number: where that has come here, once is enough for all sites.
-      if (core.topology.incarnation(number) === undefined) await this.#write(replicaKey(number), claim);
       await this.#write(siteKey(child.id), this.#record(child, hello));
       core.rows.record(CHILD_RECORD + child.id, child.encode());
     });

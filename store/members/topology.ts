@@ -6,7 +6,7 @@
  *   ["s", "site", id]        SiteRecord, JSON
  *   ["s", "replica", number] {site, path, parent, from}: whose incarnation this is, the ids from the root down to
  *                            it, its parent's incarnation, and the one that its disk was of before (0: blank).
- *                            Written by the root as it gives the number out, and by the parent that enrols it
+ *                            Written by the root as it gives the number out
  *   ["s", "ended", number]   {stable, removed?, next?, settled?, gap?, unused?}: the incarnation is over; what it wrote after
  *                            that clock may be lost. `removed`: its site was taken off the tree, and its disk is not
  *                            taken any more. `next`: its site goes on with all its rows under that number, …

@@ -1,13 +1,12 @@
 /** What the end of an incarnation says where a disk was lost (store/change/enrolment.ts). */
-import { deepStrictEqual, strictEqual } from "node:assert/strict";
-import { MemoryStorage } from "../../../runtime/storage/memory.ts";
+import { deepStrictEqual, rejects, strictEqual } from "node:assert/strict";
 import { Enrolment } from "../../../store/change/enrolment.ts";
 import { Child } from "../../../store/core/child.ts";
-import { Core } from "../../../store/core/core.ts";
 import { decodeJson, endedKey } from "../../../store/members/topology.ts";
 import { Least } from "../../../store/model/least.ts";
 import type { ChildHello, MovedSite } from "../../../store/wire/message.ts";
 import { Scene } from "../../sim/scene.ts";
+import { learns, loneCore } from "../lone_core.ts";
 
 const TREE = {
   root: { parent: null, linkMs: 0 },
@@ -53,32 +52,17 @@ Deno.test("an incarnation that nobody below the root remembers ends at what the 
   }
 });
 
-/** A root that enrols one child, without its links. */
-function enrolling() {
+/** A root that enrols one child, without its links. `isTold`: the number comes after the row that tells of it. */
+function enrolling(isTold = true) {
   let clock = 0;
-  const core = new Core(
-    { site: "root", parent: null, tier: "root", url: "", linkAddress: "", capacityBytes: 1e9 },
-    {
-      clock: {
-        nowMs: () => 1_900_000_000_000,
-        steadyMs: () => 1_000,
-        after: () => () => {},
-        turn: () => Promise.resolve(),
-      },
-      random: { bytes: (length) => new Uint8Array(length) },
-      storage: new MemoryStorage(),
-      network: { send: () => Promise.resolve() },
-      fatal: (error) => {
-        throw error;
-      },
-      note: () => {},
-    },
-  );
-  core.replica = 1;
+  const core = loneCore(["root"], 1);
   let number = 5;
   const enrolment = new Enrolment(core, {
     isGivenUp: ({ moved }) => moved !== undefined && moved.lost.includes(moved.from),
-    number: () => Promise.resolve(++number),
+    number: ({ path, from }) => {
+      if (isTold) learns(core, ++number, path, { parent: 1, from });
+      return Promise.resolve(number);
+    },
     durable: () => Promise.resolve(),
   });
   const child = new Child("e", 0, { stables: new Least<Child>(), floors: new Least<Child>() });
@@ -114,4 +98,9 @@ Deno.test("a loss that a child tells of later is noted once, with what the root 
   core.watermark = 30;
   await enrolment.noteLoss(child, hello({ from: "old", lost: ["old"] }));
   deepStrictEqual(await ended(), { stable: 0, next: 6, gap: 20 }, "what it may have seen by then stays lost");
+});
+
+Deno.test("nobody is enrolled under a number of which nothing is told (N2)", async () => {
+  const { enrolment, child, hello } = enrolling(false);
+  await rejects(enrolment.enroll(child, hello({ from: "", lost: [] }), child.connection), /N2/);
 });
