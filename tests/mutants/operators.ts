@@ -386,18 +386,17 @@ function areSwappable(first: ts.Statement, second: ts.Statement): boolean {
   return (calls(first) || calls(second)) && first.getText() !== second.getText() && !isApart(targets);
 }
 
-const COLLECTS: ReadonlySet<string> = new Set(["push", "set", "add", "delete", "clear"]);
+const COLLECTS: ReadonlySet<string> = new Set(["push", "pop", "set", "add", "delete", "clear"]);
+/** Calls that change nothing: those of arrays, maps and texts, and what says the time. */
+const LOOKS = /^(?:Math\.\w+|.*\.(?:at|get|has|includes|join|slice|steadyMs|nowMs|toSorted|toReversed))$/s;
+const HOLDERS: ReadonlySet<string> = new Set(["Map", "Set", "Uint8Array"]);
 
 /**
  * What a statement changes, where it calls nothing but that change: of two which change different things, of which neither
  * looks at the other's, it does not matter which is first. null: it may do anything.
  */
 function plainTarget({ expression }: ts.ExpressionStatement): string | null {
-  const isPlain = (node: ts.Node) =>
-    !hasWithin(
-      node,
-      (each) => ts.isCallExpression(each) || ts.isNewExpression(each) || ts.isAwaitExpression(each),
-    );
+  const isPlain = (node: ts.Node) => !hasWithin(node, mayDoMore);
   if (ts.isBinaryExpression(expression) && isAssignment(expression)) {
     const { left, right } = expression;
     return isPlain(left) && isPlain(right) ? left.getText() : null;
@@ -406,6 +405,13 @@ function plainTarget({ expression }: ts.ExpressionStatement): string | null {
   const { name, expression: receiver } = expression.expression;
   const isChange = COLLECTS.has(name.text) && isPlain(receiver) && expression.arguments.every(isPlain);
   return isChange ? receiver.getText() : null;
+}
+
+/** Whether a part of an expression may do something beside its value. */
+function mayDoMore(node: ts.Node): boolean {
+  if (ts.isCallExpression(node)) return !LOOKS.test(node.expression.getText());
+  if (ts.isNewExpression(node)) return !HOLDERS.has(node.expression.getText());
+  return ts.isAwaitExpression(node);
 }
 
 function hasWithin(node: ts.Node, is: (each: ts.Node) => boolean): boolean {
