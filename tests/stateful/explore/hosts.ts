@@ -129,7 +129,9 @@ function hostLog({ promised, log, from }: Host): HostLog {
 }
 
 function ownersOf({ recorded, proposed, has, told }: Home): HostOwners {
-  const owners = new HostOwners(recorded);
+  // None of them is left behind: whom it does not count any more it has dropped.
+  const owners = new HostOwners(recorded, new Map(hostsOf(recorded).map((host) => [host, 0])));
+  for (const host of hostsOf(recorded)) if (!Object.hasOwn(has, host)) owners.drop(host);
   for (const [host, through] of Object.entries(has)) owners.has(host, through);
   for (const [host, through] of Object.entries(told)) owners.told(host, through);
   if (proposed !== null) owners.proposed(proposed);
