@@ -7,6 +7,7 @@
  *     and its client gets no new cookie, until the token is old enough to be renewed.
  */
 import type { TokenState } from "../../store/api/api.ts";
+import { followedOf } from "../../store/api/token_path.ts";
 import { type OpenedToken as TokenOpening, sessionIdOf } from "../../store/session/token.ts";
 import { Problem } from "./problem.ts";
 import { TokenCache } from "./token_cache.ts";
@@ -132,8 +133,10 @@ export function sameState(a: TokenState, b: TokenState): boolean {
   if (
     a.replica !== b.replica || a.clock !== b.clock || a.open !== b.open || a.path.length !== b.path.length
   ) return false;
-  if (a.session === b.session && a.path === b.path) return true;
-  for (let i = 0; i < a.path.length; i++) if (a.path[i] !== b.path[i]) return false;
+  if (a.session === b.session && a.path === b.path && a.followed === b.followed) return true;
+  for (let i = 0; i < a.path.length; i++) {
+    if (a.path[i] !== b.path[i] || followedOf(a, i) !== followedOf(b, i)) return false;
+  }
   for (let i = 0; i < a.session.length; i++) if (a.session[i] !== b.session[i]) return false;
   return a.session.length === b.session.length;
 }

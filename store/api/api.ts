@@ -27,6 +27,11 @@ export interface TokenState {
    * the session touched, or null while something is pending towards it.
    */
   readonly path: readonly (Position | null)[];
+  /**
+   * Per site as in `path`, of those towards which something is pending: a position there that includes all else that the
+   * session touched; 0: nothing is known of it. Left out: of none of them.
+   */
+  readonly followed?: readonly Position[];
   /** Issued while the session could still write at that site: the next site always asks. */
   readonly open: boolean;
 }

@@ -11,8 +11,9 @@
  *     incarnation by now, under which the session may have gone on, that one is.
  * H6  C1–C4: s answers with all rows pending towards a, each inner site on the way up adds its own, the topmost
  *     sends them here; they are installed, at once and all of them, when all that they may depend on has
- *     arrived from a (`need`), and what the token names of a's journal has: what the owners of s, or s itself since
- *     a crash, have may be older than what the session has seen there.
+ *     arrived from a (`need`), and what the token names of a's journal has, also where something is pending towards a
+ *     (`followed`): what the owners of s, or s itself since a crash, have may be older than what the session has seen
+ *     there.
  * H7  W: all the while N2 and N3 may come true; whichever is sooner. An open token can't take that way.
  * H9  What a site announced before a planned stop (members.ts A1) counts like H4, for open tokens too: their
  *     sessions had ended. So it does where the site was taken off the tree since.
@@ -39,6 +40,7 @@
  *     incarnation that is over had told is not lost where its owners have put it into the tree (wards/recovery.ts).
  */
 import { type StopAt, StoreUnavailable, type TokenState } from "../api/api.ts";
+import { followedOf } from "../api/token_path.ts";
 import { newestClock } from "../core/clock_guard.ts";
 import type { Core } from "../core/core.ts";
 import { OlderDisk, sourceLost, wentBack } from "../core/lost.ts";
@@ -59,7 +61,11 @@ export interface ArrivingSession {
   readonly bytes: number;
   /** What the session has touched, per depth of this site's path, itself last; null: pending. */
   readonly path: readonly (Position | null)[];
+  /** As in a token: what else it has touched of those towards which something is pending. */
+  readonly followed?: readonly Position[] | undefined;
 }
+
+type Touched = Pick<ArrivingSession, "path" | "followed">;
 
 type Asking = Pick<RowsAsk, "replica" | "depth" | "need" | "rows" | "trace">;
 
@@ -107,17 +113,17 @@ export class Handoff {
     if (unrooted !== null) throw unrooted;
     if (token.replica === core.replica) { // H1
       this.#assertHere(token);
-      return { how: "same", rows: 0, bytes: 0, path: token.path };
+      return { how: "same", rows: 0, bytes: 0, path: token.path, followed: token.followed };
     }
     const known = core.topology.incarnation(token.replica);
     if (known !== undefined) {
       const source = this.#source(known.path);
       const ended = this.#ended(token);
       if (ended.kind === "lost") throw sourceLost(core, token);
-      const past = this.#past(token, token.path[core.depth] ?? 0);
+      const past = this.#past(token, followedOf(token, core.depth));
       if (past !== null) throw past;
-      const path = this.#nothing(token, source, ended);
-      if (path !== null) return { how: "nothing", rows: 0, bytes: 0, path };
+      const came = this.#nothing(token, source, ended);
+      if (came !== null) return { how: "nothing", rows: 0, bytes: 0, ...came };
     }
     return this.#waitOrCarry(presented, trace);
   }
@@ -138,7 +144,7 @@ export class Handoff {
    */
   #unrooted(token: TokenState, need: Position = 0): StoreUnavailable | null {
     const core = this.#core, { rootGaps, succession } = core.topology;
-    const named = [token.path[0] ?? 0, succession.keptOf(token.replica)?.floor ?? 0, need];
+    const named = [followedOf(token, 0), succession.keptOf(token.replica)?.floor ?? 0, need];
     for (const position of named) {
       const gap = rootGaps.around(position);
       if (gap === undefined) continue;
@@ -171,7 +177,7 @@ export class Handoff {
     const path = (topology.incarnation(last)?.path ?? []).map((_, j, { length }) =>
       j + 1 < length ? null : own
     );
-    return { ...token, replica: last, path };
+    return { ...token, replica: last, path, followed: [followedOf(token, 0)] };
   }
 
   /**
@@ -287,8 +293,8 @@ export class Handoff {
     return kept !== undefined && (core.isRoot ? core.rows.head : core.down[0] ?? 0) >= kept.floor;
   }
 
-  /** H3, H4: the session's path here if nothing needs doing, else null. */
-  #nothing(token: TokenState, { depth }: Source, ended: Ended): (Position | null)[] | null {
+  /** H3, H4: what the session has touched if nothing needs doing, else null. */
+  #nothing(token: TokenState, { depth }: Source, ended: Ended): Touched | null {
     if (ended.kind === "unknown") return null;
     const core = this.#core;
     const here = depth === core.depth;
@@ -321,12 +327,14 @@ export class Handoff {
     );
     // Above the common ancestor the token's own positions hold; below it, what this site has of each.
     const path: (Position | null)[] = [...core.down, core.rows.head];
+    const followed: Position[] = [];
     core.takes(depth);
     for (let j = 0; j < depth; j++) {
       path[j] = token.open || isKept || !isShared(j) ? null : token.path[j] ?? null;
+      followed[j] = isShared(j) ? followedOf(token, j) : 0;
     }
     path[depth] = byPosition ? position : down;
-    return path;
+    return { path, followed };
   }
 
   /** Whether the common ancestor has the same disk for both sites; null: this site does not know its own yet. */
@@ -360,10 +368,10 @@ export class Handoff {
       const ended = this.#ended(token);
       const isOver = isOwn && core.topology.ended(token.replica) !== undefined;
       if (ended.kind === "lost" || isOver) return outcome.reject(sourceLost(core, token));
-      const past = this.#unrooted(token) ?? this.#past(token, token.path[core.depth] ?? 0);
+      const past = this.#unrooted(token) ?? this.#past(token, followedOf(token, core.depth));
       if (past !== null) return outcome.reject(past);
-      const path = this.#nothing(token, source, ended);
-      if (path !== null) return outcome.resolve({ how: "wait", rows: 0, bytes: 0, path });
+      const came = this.#nothing(token, source, ended);
+      if (came !== null) return outcome.resolve({ how: "wait", rows: 0, bytes: 0, ...came });
       if (asked === token.replica || ended.kind !== "living") return;
       asked = token.replica;
       this.#carry(token, source, trace, isOwn).then(async (carry) => {
@@ -372,7 +380,7 @@ export class Handoff {
         const past = isHere ? this.#past(token, carry.need) : null;
         const lost = past ?? (source.depth === 0 ? this.#unrooted(token, carry.need) : null);
         if (lost !== null) return outcome.reject(lost);
-        const need = Math.max(carry.need, token.path[source.depth] ?? 0); // H6
+        const need = Math.max(carry.need, followedOf(token, source.depth)); // H6
         const hasNeed = () => isHere || (core.down[source.depth] ?? 0) >= need;
         const isSettled = await this.#until(() => {
           const isShared = this.#sharesAncestor(token, source);
@@ -539,7 +547,8 @@ export class Handoff {
       : [...core.down, core.rows.head];
     if (rows.length === 0) { for (let j = 0; j < source.depth; j++) path[j] = token.path[j] ?? null; }
     if (rows.length === 0 && token.open) { for (let j = 0; j < source.depth; j++) path[j] = null; }
-    return { how: "carry", rows: rows.length, bytes, path };
+    const followed = core.down.map((down, j) => j < source.depth ? followedOf(token, j) : down);
+    return { how: "carry", rows: rows.length, bytes, path, followed };
   }
 
   // ── The source and the inner sites ──

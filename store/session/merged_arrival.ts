@@ -1,5 +1,6 @@
 /** Several tokens of one session, as one: it has seen what any of them names. */
 import type { TokenState } from "../api/api.ts";
+import { followedOf } from "../api/token_path.ts";
 import type { ArrivingSession } from "./handoff.ts";
 import type { Position } from "../model/row.ts";
 import type { SessionIdentity } from "./session.ts";
@@ -27,7 +28,8 @@ export function mergedArrival(
       0,
     );
   });
+  const followed = path.map((_, at) => Math.max(...arrivals.map((arrival) => followedOf(arrival, at))));
   const sum = (of: (arrival: ArrivingSession) => number) =>
     arrivals.reduce((total, arrival) => total + of(arrival), 0);
-  return { identity, arrival: { how, path, rows: sum((a) => a.rows), bytes: sum((a) => a.bytes) } };
+  return { identity, arrival: { how, path, followed, rows: sum((a) => a.rows), bytes: sum((a) => a.bytes) } };
 }

@@ -2,7 +2,8 @@
  * A session attached to this site for one request: its reads and writes, and the token that it leaves with.
  *
  * E1  The token's path names, per site from the root down to here, a position that includes all the session has
- *     touched here and before; null where something it touched is not known to have arrived there.
+ *     touched here and before; null where something it touched is not known to have arrived there. Then it names
+ *     beside that (`followed`) one that includes all else: what answers for this site later may know less of it.
  * E2  Absence counts too: what a deletion left is seen as its tombstone, and what collected tombstones left by
  *     `core.collected`.
  * E3  `durable` covers what was read as well as what was written: another's write that was read and then lost
@@ -34,6 +35,7 @@ import {
   type WriteResult,
   WriteTooLarge,
 } from "../api/api.ts";
+import { followedOf } from "../api/token_path.ts";
 import type { Core } from "../core/core.ts";
 import type { ArrivingSession } from "./handoff.ts";
 import { sourceLost } from "../core/lost.ts";
@@ -94,6 +96,8 @@ export class StoreSession implements AttachedSession {
   /** The newest clock of the tokens that it came with. */
   #cameWith: number;
   #path: (Position | null)[];
+  /** Of each site above, a position that includes what it has touched but for what is pending. */
+  #followed: readonly Position[];
   /** Highest own position touched, by the depth that its row was known at. */
   #touched: Position[] = [];
   #collected = false;
@@ -118,6 +122,7 @@ export class StoreSession implements AttachedSession {
     this.#replica = this.#core.replica;
     this.#clock = this.#cameWith = identity.clock;
     this.#path = this.#pathOf(arrival);
+    this.#followed = this.#core.path.map((_, depth) => followedOf(arrival, depth));
     this.how = arrival.how;
     this.carried = { rows: arrival.rows, bytes: arrival.bytes };
     // What stood here on arrival stands for what the session saw elsewhere: the answer depends on it.
@@ -178,6 +183,7 @@ export class StoreSession implements AttachedSession {
       const other = came[depth] ?? null;
       return position === null || other === null ? null : Math.max(position, other);
     });
+    this.#followed = this.#followed.map((before, depth) => Math.max(before, followedOf(arrival, depth)));
     this.#sequence = Math.max(this.#sequence, token.sequence);
     this.#cameWith = Math.max(this.#cameWith, clock);
     if (arrival.how !== "same") core.seenClock = Math.max(core.seenClock, clock);
@@ -189,8 +195,9 @@ export class StoreSession implements AttachedSession {
 
   /** This site took a new number, and what was seen here stands under it, as in `#tokenOfNext`. */
   #follow(): void {
-    const { replica, path, clock } = this.#tokenOfNext(false);
+    const { replica, path, followed = [], clock } = this.#tokenOfNext(false);
     this.#path = [...path];
+    this.#followed = path.slice(1).map((_, depth) => followed[depth] ?? 0);
     this.#touched = [];
     this.#clock = this.#cameWith = clock;
     this.#replica = replica;
@@ -655,15 +662,20 @@ export class StoreSession implements AttachedSession {
   token(open: boolean): TokenState {
     const core = this.#core;
     if (core.replica !== this.#replica) return this.#tokenOfNext(open);
+    let followed: Position[] | null = null;
     const path = this.#path.map((came, depth) => {
       if (depth === core.depth) return this.#own;
-      let position = came ?? this.#resolved(depth);
+      const resolved = came ?? this.#resolved(depth);
+      let position = Math.max(this.#followed[depth] ?? 0, resolved ?? 0), isPending = resolved === null;
       this.#touched.forEach((own, known) => {
         const bound = core.bound(depth, own, known);
-        position = position === null || bound === null ? null : Math.max(position, bound); // E1
+        if (bound === null) isPending = true;
+        else position = Math.max(position, bound); // E1
       });
-      if (this.#collected && position !== null) position = Math.max(position, core.collected[depth] ?? 0);
-      return position;
+      if (this.#collected) position = Math.max(position, core.collected[depth] ?? 0);
+      if (!isPending) return position;
+      if (position > 0) (followed ??= core.path.map(() => 0))[depth] = position;
+      return null;
     });
     if (this.#collected) this.#clock = Math.max(this.#clock, core.watermark);
     return {
@@ -672,6 +684,7 @@ export class StoreSession implements AttachedSession {
       replica: this.#replica,
       clock: this.#clock,
       path,
+      ...(followed === null ? {} : { followed }),
       open: open || !core.hasMet,
     };
   }
@@ -680,8 +693,10 @@ export class StoreSession implements AttachedSession {
   #tokenOfNext(open: boolean): TokenState {
     const core = this.#core;
     const path = [...core.path.map(() => null), this.#own];
+    const followed = [Math.max(this.#followed[0] ?? 0, core.rootFloor)];
     const clock = Math.max(this.#clock, core.clock.last);
-    return { session: this.id, sequence: this.#sequence + 1, replica: core.replica, clock, path, open };
+    const sequence = this.#sequence + 1;
+    return { session: this.id, sequence, replica: core.replica, clock, path, followed, open };
   }
 }
 

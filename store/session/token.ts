@@ -16,6 +16,7 @@
 import { Buffer } from "node:buffer";
 import { createCipheriv, createDecipheriv, createHmac, hash, hkdfSync } from "node:crypto";
 import type { TokenState } from "../api/api.ts";
+import { namedBy, pathOf } from "../api/token_path.ts";
 import { Reader, Writer } from "../model/codec.ts";
 import type { Random } from "../model/ports.ts";
 import { CLOCK_EPOCH_MS } from "../model/row.ts";
@@ -29,7 +30,8 @@ export const TOKEN_LIFETIME_MS = 30 * 24 * 3_600_000;
 /** A secret shorter than this can be guessed. */
 export const TOKEN_SECRET_BYTES_MIN = 16;
 
-const FORMAT = 0x01;
+/** The second form names positions also where something is pending; where there are none to name, the first does. */
+const FORMAT = 0x01, FOLLOWING = 0x02;
 const SESSION_BYTES = 16;
 const FINGERPRINT_AT = 1;
 const KEY_ID_AT = 9;
@@ -155,7 +157,7 @@ export function sealToken(token: TokenState, ring: KeyRing, options: SealOptions
   const second = Math.floor((sinceEpochMs - day * DAY_MS) / 1000);
   const body = packBody(token, second, Math.ceil(lifetimeMs / 1000));
   const out = Buffer.allocUnsafe(BODY_AT + body.length + TAG_BYTES);
-  out[0] = FORMAT;
+  out[0] = token.followed === undefined ? FORMAT : FOLLOWING;
   out.set(ring.fingerprint, FINGERPRINT_AT);
   out.set(key.id, KEY_ID_AT);
   out.writeUIntBE(token.replica, REPLICA_AT, 3);
@@ -210,7 +212,8 @@ const refuse = (code: TokenRefusal, message: string): OpenedToken => ({ ok: fals
 function decodeText(text: string): Buffer | null {
   if (!BASE64URL.test(text)) return null;
   const bytes = Buffer.from(text, "base64url");
-  if (bytes.length < BODY_AT + BODY_BYTES_MIN + TAG_BYTES || bytes[0] !== FORMAT) return null;
+  const isKnown = bytes[0] === FORMAT || bytes[0] === FOLLOWING;
+  if (bytes.length < BODY_AT + BODY_BYTES_MIN + TAG_BYTES || !isKnown) return null;
   return bytes.toString("base64url") === text ? bytes : null;
 }
 
@@ -235,7 +238,12 @@ function packBody(token: TokenState, second: number, lifetimeSeconds: number): U
   const body = new Writer(BODY_BYTES_MIN + 8 * (TOKEN_PATH_MAX + 4));
   for (const byte of token.session) body.byte(byte);
   body.flag(token.open).uint(token.sequence).uint(token.clock).uint(second).uint(lifetimeSeconds);
-  return body.list(token.path, (position) => body.uint(position === null ? 0 : position + 1)).done();
+  if (token.followed === undefined) {
+    return body.list(token.path, (position) => body.uint(position === null ? 0 : position + 1)).done();
+  }
+  const named = namedBy(token);
+  body.uint(named.reduce((bits, { isPending }, depth) => bits | (isPending ? 1 << depth : 0), 0));
+  return body.list(named, ({ position }) => body.uint(position)).done();
 }
 
 /** Body and header of a token that verified: only our own mistake could make it malformed here. */
@@ -248,19 +256,34 @@ function unpackBody(body: Buffer, header: Buffer, nowMs: number): OpenedToken {
     const clock = reader.uint();
     const issuedMs = CLOCK_EPOCH_MS + header.readUInt16BE(DAY_AT) * DAY_MS + reader.uint() * 1000;
     const expiresMs = issuedMs + reader.uint() * 1000;
-    const path = reader.list(() => reader.uint()).map((position) => position === 0 ? null : position - 1);
+    const path = header[0] === FORMAT ? readPath(reader) : readFollowing(reader);
     reader.end();
-    if (path.length > TOKEN_PATH_MAX) {
+    if (path.path.length > TOKEN_PATH_MAX) {
       return refuse("token_malformed", "the session token's path is too long");
     }
     if (nowMs >= expiresMs) {
       return refuse("token_expired", `the session token expired at ${new Date(expiresMs).toISOString()}`);
     }
     const replica = header.readUIntBE(REPLICA_AT, 3);
-    return { ok: true, token: { session, sequence, replica, clock, path, open }, issuedMs, expiresMs };
+    const token = { session, sequence, replica, clock, ...path, open };
+    return { ok: true, token, issuedMs, expiresMs };
   } catch {
     return refuse("token_malformed", "the session token's content is not of a known form");
   }
+}
+
+type Path = Pick<TokenState, "path" | "followed">;
+
+const readPath = (reader: Reader): Path => ({
+  path: reader.list(() => reader.uint()).map((position) => position === 0 ? null : position - 1),
+});
+
+function readFollowing(reader: Reader): Path {
+  const pending = reader.uint();
+  const positions = reader.list(() => reader.uint());
+  return pathOf(
+    positions.map((position, depth) => ({ position, isPending: (pending >> depth) % 2 !== 0 })),
+  );
 }
 
 /**

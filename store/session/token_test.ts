@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { Buffer } from "node:buffer";
 import type { TokenState } from "../api/api.ts";
+import { type Named, pathOf } from "../api/token_path.ts";
 import type { Random } from "../model/ports.ts";
 import { CLOCK_EPOCH_MS } from "../model/row.ts";
 import {
@@ -35,16 +36,20 @@ const code = (opened: OpenedToken) => opened.ok ? "ok" : opened.code;
 const sealed = sealToken(state(), ring, options);
 
 const integer = fc.maxSafeNat();
+const named: fc.Arbitrary<Named> = fc.record({
+  position: fc.maxSafeNat().map((n) => Math.min(n, Number.MAX_SAFE_INTEGER - 1)),
+  isPending: fc.boolean(),
+});
 const states: fc.Arbitrary<TokenState> = fc.record({
   session: fc.uint8Array({ minLength: 16, maxLength: 16 }),
   sequence: integer,
   replica: fc.nat(2 ** 24 - 1),
   clock: integer,
-  path: fc.array(fc.option(fc.maxSafeNat().map((n) => Math.min(n, Number.MAX_SAFE_INTEGER - 1))), {
+  path: fc.array(fc.oneof(named, fc.constant({ position: 0, isPending: true })), {
     maxLength: TOKEN_PATH_MAX,
   }),
   open: fc.boolean(),
-});
+}).map(({ path, ...others }) => ({ ...others, ...pathOf(path) }));
 
 Deno.test("openToken gives back what sealToken took, in at most 256 characters fit for a cookie", () => {
   fc.assert(fc.property(states, (token) => {
@@ -58,10 +63,13 @@ Deno.test("openToken gives back what sealToken took, in at most 256 characters f
 
 Deno.test("a token has at most 256 characters at the deepest path and the largest numbers", () => {
   const most = Number.MAX_SAFE_INTEGER;
-  const path = Array.from({ length: TOKEN_PATH_MAX }, () => most - 1);
-  const text = sealToken(state({ replica: 2 ** 24 - 1, sequence: most, clock: most, path }), ring, options);
-  assert.ok(text.length <= TOKEN_CHARS_MAX, `${text.length} characters`);
-  assert.equal(code(openToken(text, ring, NOW_MS)), "ok");
+  for (const isPending of [false, true]) {
+    const path = pathOf(Array.from({ length: TOKEN_PATH_MAX }, () => ({ position: most - 1, isPending })));
+    const token = state({ replica: 2 ** 24 - 1, sequence: most, clock: most, ...path });
+    const text = sealToken(token, ring, options);
+    assert.ok(text.length <= TOKEN_CHARS_MAX, `${text.length} characters`);
+    assert.equal(code(openToken(text, ring, NOW_MS)), "ok");
+  }
 });
 
 Deno.test("a token of a four-level tree has the same length at any number of sites and operations of one size", () => {
@@ -98,7 +106,8 @@ Deno.test("openToken refuses by code", () => {
     ["a token cut short", sealed.slice(0, 60), "token_malformed"],
     ["a padded token", sealed + "=", "token_malformed"],
     ["a token with a space", ` ${sealed}`, "token_malformed"],
-    ["another format", altered(0, 2), "token_malformed"],
+    ["another format", altered(0, 3), "token_malformed"],
+    ["the other form of a path", altered(0, 2), "token_forged"],
     ["another cluster's", sealToken(state(), foreign, options), "token_foreign"],
     ["another key's id", altered(9), "token_expired"],
     ["another replica", altered(15), "token_forged"],

@@ -11,13 +11,14 @@
  *     does that took the place of another when they were older than the horizon, the source cut off from the root and
  *     both of those disks lost since, while it was cut off itself.
  * Y3  An owner without a ward says that it has recovered nothing: so it can be known that something is lost.
- * Y4  For a token, every incarnation on its path that is over must have been recovered as far as the token, or the
+ * Y4  For a token, every incarnation on its path that is over must have been recovered as far as the token, and the
  *     incarnation below, had seen it.
  * Y5  Under a configuration sessions are told something when all its owners have acknowledged that it is in effect
  *     (source.ts). So where one of them holds the ward, and does not know that, what open sessions were told is at any
  *     owner of the one before.
  */
 import type { TokenState } from "../api/api.ts";
+import { followedOf } from "../api/token_path.ts";
 import type { Core } from "../core/core.ts";
 import type { ClockValue, ReplicaNumber, Row } from "../model/row.ts";
 import { encodeJson, type Topology } from "../members/topology.ts";
@@ -135,7 +136,8 @@ export function recoveryOf(topology: Topology, token: TokenState): TokenStanding
     if (isOpen) clock = Math.max(clock, found.clock);
     isOpen = false;
     at = known.parent;
-    least = found.down[known.path.length - 2] ?? 0;
+    const above = known.path.length - 2;
+    least = Math.max(found.down[above] ?? 0, followedOf(token, above));
   }
 }
 

@@ -5,8 +5,8 @@
  * Bottom-up, from the source to below the common ancestor: the owners of the source → its parent, which relays the
  * question as always → where that is silent, the parent's owners → its parent …
  *
- * T1  An owner's ward will do if it reaches what the token names; for an inner site, what the one below had got of its
- *     journal. Whether the source lives does not matter then.
+ * T1  An owner's ward will do if it reaches what the token names; for an inner site, also what the one below had got of
+ *     its journal. Whether the source lives does not matter then.
  * T2  An open token names too little. But what its session was told before it came here was on the disks of all owners
  *     of the configuration that was in effect; so one of them has it. Whether a configuration is the newest the root
  *     is asked *after* its owner has answered: none that the root does not have has been in effect by then.
@@ -16,6 +16,7 @@
  *     rows of a source may be megabytes.
  */
 import type { TokenState } from "../api/api.ts";
+import { followedOf } from "../api/token_path.ts";
 import { newestClock } from "../core/clock_guard.ts";
 import type { Core } from "../core/core.ts";
 import { STAND_IN_AFTER_MS, STAND_IN_MS_MAX, WAIT_MS_MAX } from "../model/limits.ts";
@@ -164,7 +165,7 @@ export class StandIns {
         clock: Math.max(said.clock, part.clock),
         rows: joined(part.rows, said.rows),
       },
-      position: part.down[at - 1] ?? 0,
+      position: Math.max(part.down[at - 1] ?? 0, followedOf(token, at - 1)), // T1
       depth: at,
     };
   }

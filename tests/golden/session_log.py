@@ -357,10 +357,13 @@ def plain_fields():
 
 
 def token_bytes(token):
-    def position(value):
-        return b"\x00" if value is None else b"\x01" + varint(value)
+    def position(entry):
+        value, followed = entry
+        if value is not None:
+            return b"\x01" + varint(value)
+        return b"\x02" + varint(followed) if followed > 0 else b"\x00"
     return (b"\x01" + bytes.fromhex(token["session"]) + varint(token["sequence"]) + varint(token["replica"])
-            + varint(token["clock"]) + bytes([token["open"]]) + items(token["path"], position))
+            + varint(token["clock"]) + bytes([token["open"]]) + items(list(zip(token["path"], token.get("followed", [0] * 12))), position))
 
 
 def piece_bytes(piece):
@@ -388,6 +391,8 @@ def pieces():
         {"seen": None, "open": 1, "marks": True, "bytes": "5e"},
         {"seen": {**whole, "applied": 1}, "open": 0, "marks": False, "writer": 301, "bytes": "5e"},
         {"seen": None, "open": 0, "marks": False, "writer": 300, "bytes": "5e5f"},
+        {"seen": {**whole, "token": {**token, "path": [None, None, 1000], "followed": [300, 0, 0]}}, "open": 0,
+         "marks": False, "bytes": "5e"},
         {"seen": {**whole, "isWhole": False}, "open": 0, "marks": False, "bytes": "5e5f"},
     ]
     return [{"piece": piece, "packed": piece_bytes(piece).hex()} for piece in shown]

@@ -71,6 +71,7 @@ const Checkpoint = z.strictObject({
 const Token = z.strictObject({
   ...{ session: z.string(), sequence: z.number(), replica: z.number(), clock: z.number(), open: z.boolean() },
   path: z.array(z.number().nullable()),
+  followed: z.array(z.number()).exactOptional(),
 });
 const Piece = z.strictObject({
   seen: z.strictObject({ token: Token, applied: z.number(), isWhole: z.boolean() }).nullable(),

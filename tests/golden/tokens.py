@@ -113,7 +113,6 @@ def hkdf(secret, info, length):
 # --- The token (docs/protocol/tokens.md) ---
 
 EPOCH_S = 1735689600  # 2025-01-01
-FORMAT = 1
 
 
 def varint(value):
@@ -137,7 +136,7 @@ def read_varint(data, at):
 
 def header_of(secrets, state, issued_s, iv):
     day = (issued_s - EPOCH_S) // 86400
-    return (bytes([FORMAT]) + hkdf(secrets[-1], b"sojourn cluster", 8) +
+    return (bytes([2 if "followed" in state else 1]) + hkdf(secrets[-1], b"sojourn cluster", 8) +
             hkdf(secrets[0], b"sojourn token key id", 4) +
             state["replica"].to_bytes(3, "big") + day.to_bytes(2, "big") + iv)
 
@@ -147,12 +146,20 @@ def key_of(secret, header):
                     b"sojourn token" + header[13:18] + b"\1", hashlib.sha256).digest()
 
 
+def path_bytes(state):
+    path, followed = state["path"], state.get("followed")
+    if followed is None:
+        return varint(len(path)) + b"".join(varint(0 if p is None else p + 1) for p in path)
+    pending = sum(1 << i for i, p in enumerate(path) if p is None)
+    return varint(pending) + varint(len(path)) + b"".join(
+        varint(f if p is None else p) for p, f in zip(path, followed))
+
+
 def seal(secrets, state, issued_s, lifetime_s, iv):
     header = header_of(secrets, state, issued_s, iv)
     body = (bytes.fromhex(state["session"]) + bytes([state["open"]]) + varint(state["sequence"]) +
             varint(state["clock"]) + varint((issued_s - EPOCH_S) % 86400) + varint(lifetime_s) +
-            varint(len(state["path"])) +
-            b"".join(varint(0 if p is None else p + 1) for p in state["path"]))
+            path_bytes(state))
     cipher, tag = gcm(key_of(secrets[0], header), iv, header[:18], body, False)
     return base64.urlsafe_b64encode(header + cipher + tag).decode().rstrip("=")
 
@@ -171,11 +178,19 @@ def unseal(secrets, text):
     second, at = read_varint(body, at)
     state["issuedS"] = EPOCH_S + int.from_bytes(header[16:18], "big") * 86400 + second
     state["lifetimeS"], at = read_varint(body, at)
+    pending = None
+    if header[0] == 2:
+        pending, at = read_varint(body, at)
+        state["followed"] = []
     count, at = read_varint(body, at)
     state["path"] = []
-    for _ in range(count):
+    for number in range(count):
         position, at = read_varint(body, at)
-        state["path"].append(None if position == 0 else position - 1)
+        if pending is None:
+            state["path"].append(None if position == 0 else position - 1)
+        else:
+            state["path"].append(None if pending >> number & 1 else position)
+            state["followed"].append(position if pending >> number & 1 else 0)
     assert at == len(body)
     return state
 
@@ -204,6 +219,14 @@ def vectors():
         ("a token of an edge, pending towards the root",
          {**plain, "sequence": 300, "replica": 77, "clock": 2**40, "path": [None, 0, 16383]}, 1780000000, 2592000),
         ("open", {**plain, "replica": 65536, "open": True, "path": [None, None]}, 1790000001, 60),
+        ("pending towards the root, of which something is named",
+         {**plain, "sequence": 2, "replica": 300, "clock": 2**41, "path": [None, 9, 128], "followed": [300, 0, 0]},
+         1790000001, 60),
+        ("pending towards two, of which one is named",
+         {**plain, "clock": 5, "path": [None, None, 7], "followed": [0, 2**52, 0]}, 1790000002, 60),
+        ("greatest pending", {"session": "ff" * 16, "sequence": 2**53 - 1, "replica": 2**24 - 1,
+                              "clock": 2**53 - 1, "path": [None] * 12, "followed": [2**53 - 2] * 12, "open": True},
+         EPOCH_S + 65535 * 86400 + 86399, 2592000),
         ("greatest", {"session": "ff" * 16, "sequence": 2**53 - 1, "replica": 2**24 - 1, "clock": 2**53 - 1,
                       "path": [2**53 - 2] * 12, "open": True}, EPOCH_S + 65535 * 86400 + 86399, 2592000),
     ]

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { z } from "zod";
 import type { TokenState } from "../../store/api/api.ts";
+import { pathOf } from "../../store/api/token_path.ts";
 import { deriveKeyRing, openToken, sealToken, sessionIdOf } from "../../store/session/token.ts";
 import { Draws } from "../sim/random.ts";
 import { runPython, storedVectors } from "./python.ts";
@@ -13,6 +14,7 @@ const State = z.strictObject({
   replica: z.number(),
   clock: z.number(),
   path: z.array(z.number().nullable()),
+  followed: z.array(z.number()).exactOptional(),
   open: z.boolean(),
 });
 const Vectors = z.strictObject({
@@ -74,10 +76,10 @@ Deno.test("golden tokens: the independent implementation opens what sealToken se
     sequence: draws.integer(0, 2 ** draws.integer(0, 52)),
     replica: draws.integer(1, 2 ** 24 - 1),
     clock: draws.integer(0, 2 ** draws.integer(0, 52)),
-    path: Array.from(
-      { length: draws.integer(0, 12) },
-      () => draws.unit() < 0.2 ? null : draws.integer(0, 2 ** draws.integer(0, 52)),
-    ),
+    ...pathOf(Array.from({ length: draws.integer(0, 12) }, () => ({
+      position: draws.unit() < 0.2 ? 0 : draws.integer(0, 2 ** draws.integer(0, 52)),
+      isPending: draws.unit() < 0.2,
+    }))),
     open: draws.unit() < 0.5,
   }));
   const nowMs = Date.UTC(2027, 3, 5, 6, 7, 8);
