@@ -30,7 +30,7 @@
  *     since its clock went back with it. Until its parent has met it its tokens are `open`, so that no clock is taken
  *     for proof that what their sessions saw is elsewhere.
  * H14 What a site wrote and told nobody of is on its disk alone: its owners need not have it. Whoever has to know whether it
- *     was written asks that site itself while it lives. What is left of an incarnation that is over, and that none goes on as, is in the journal above it before the word of
+ *     was written asks that site itself while that disk is in use, under whichever number. What is left of an incarnation that is over, and that none goes on as, is in the journal above it before the word of
  *     its end, with an owner that says so, or was carried away before. Once the stable clocks of the root and of the
  *     site above have passed that word by LEFT_MS, in which an answer on its way is taken in or given up and owners
  *     have taken what they hold, all of it is in what has arrived here: a row that is not there never comes.
@@ -170,9 +170,15 @@ export class Handoff {
 
   /** H5: an open token as one of the incarnation that its session may have gone on under; null: it saw what is lost. */
   #ofLast(token: TokenState): TokenState | null {
+    const last = this.#lastOf(token);
+    if (!token.open || last === token) return token;
+    return this.#mayHaveLost(token) ? null : last;
+  }
+
+  /** A token as its site might say it under the last number that its disk has. */
+  #lastOf(token: TokenState): TokenState {
     const { topology } = this.#core, last = topology.succession.last(token.replica);
-    if (!token.open || last === token.replica) return token;
-    if (this.#mayHaveLost(token)) return null;
+    if (last === token.replica) return token;
     const own = token.path.at(-1) ?? null;
     const path = (topology.incarnation(last)?.path ?? []).map((_, j, { length }) =>
       j + 1 < length ? null : own
@@ -181,23 +187,28 @@ export class Handoff {
   }
 
   /**
-   * Resolves when all that a token's incarnation wrote, told or not, has arrived: what is on its disk while it lives, of
-   * which nobody else can tell, and then what is left (H14); null where nobody can tell.
+   * Resolves when all that a token's incarnation wrote, told or not, has arrived: what is on its disk while that is in
+   * use, under whichever number, of which nobody else can tell, and then what is left (H14); null where nobody can tell.
    *
    * @param stop resolves when whoever wrote under it at that site writes no more (H15).
    * @throws StoreUnavailable `source_unreachable` where it has not by then.
    */
-  async whole(token: TokenState, stop: StopAt): Promise<ArrivingSession | null> {
-    const { topology } = this.#core, open = { ...token, open: true };
+  async whole(presented: TokenState, stop: StopAt): Promise<ArrivingSession | null> {
+    const token = this.#lastOf(presented);
     if (token.replica === this.#core.replica) return await this.arrive(token, "");
-    if (topology.ended(token.replica) !== undefined) return await this.#left(token, stop);
+    if (this.#isOver(token)) return await this.#left(token, stop);
     try {
       await this.#stopped(token, stop);
-      return await this.#waitOrCarry(open, "", true);
+      return await this.#waitOrCarry({ ...token, open: true }, "", true);
     } catch (error) {
       if (!(error instanceof StoreUnavailable) || error.code !== "source_lost") throw error;
-      return await this.#left(token, stop);
+      return await this.#left(this.#lastOf(token), stop);
     }
+  }
+
+  /** Whether nobody has the disk of a token's incarnation any more. */
+  #isOver({ replica }: TokenState): boolean {
+    return this.#core.topology.recordedEnd(replica) !== undefined;
   }
 
   /** H15 @throws StoreUnavailable */
@@ -210,7 +221,7 @@ export class Handoff {
     const isStopped = site !== undefined &&
       await Promise.race([stop(site).then(() => true), late.promise]);
     cancel();
-    if (!isStopped && topology.ended(token.replica) === undefined) throw this.#silent(token);
+    if (!isStopped && !this.#isOver(token)) throw this.#silent(token);
   }
 
   /** H14 */
@@ -272,6 +283,11 @@ export class Handoff {
     const goesOn = topology.succession.heir(token.replica) !== null || this.#isKept(token);
     const isTold = goesOn || this.#hasAnnounced(token);
     return isTold && !mayHaveLost ? { kind: "safe" } : recoveryOf(topology, token);
+  }
+
+  /** H14: what was lost above a disk is not what was written on it. */
+  #endedItself(token: TokenState): Ended {
+    return { kind: this.#isOver(token) ? "lost" : "living" };
   }
 
   /** H9 */
@@ -360,14 +376,13 @@ export class Handoff {
         const again = () => isOwn ? this.#waitOrCarry(presented, trace, true) : this.arrive(presented, trace);
         return outcome.resolve(Promise.resolve().then(again));
       }
-      const token = this.#ofLast(presented);
+      const token = isOwn ? this.#lastOf(presented) : this.#ofLast(presented);
       if (token === null) return outcome.reject(sourceLost(core, presented));
       const known = core.topology.incarnation(token.replica);
       if (known === undefined) return;
       const source = this.#source(known.path);
-      const ended = this.#ended(token);
-      const isOver = isOwn && core.topology.ended(token.replica) !== undefined;
-      if (ended.kind === "lost" || isOver) return outcome.reject(sourceLost(core, token));
+      const ended = isOwn ? this.#endedItself(token) : this.#ended(token);
+      if (ended.kind === "lost") return outcome.reject(sourceLost(core, token));
       const past = this.#unrooted(token) ?? this.#past(token, followedOf(token, core.depth));
       if (past !== null) return outcome.reject(past);
       const came = this.#nothing(token, source, ended);

@@ -171,6 +171,15 @@ async function again(own: OwnStore, effect: Effect): Promise<void> {
   await own.apply(effect);
 }
 
+/** Whoever opens a log tries again as long as what was made can't be known. */
+async function untilKnown(make: () => Promise<void>): Promise<void> {
+  for (;;) {
+    const code = await make().then(() => null, (error) => error.code);
+    if (code === null) return;
+    assert.match(code, /^(source|store)_unreachable$/);
+  }
+}
+
 const CHECKED = { call: 1, kind: "commit", bytes: new Uint8Array(), effect: 1 } as const;
 const sumKey = packKey(["kv", "sum"]);
 const DEEP_TREE = {
@@ -228,6 +237,59 @@ for (
   }
 }
 
+for (
+  const change of [
+    "gets another parent",
+    "loses the disk above it",
+    "gets another parent, as that and what it alone had is lost for good,",
+  ] as const
+) {
+  for (const [isMade, home] of [[true, "e1"], [false, "e1"], [true, "e3"], [false, "e3"]] as const) {
+    const what = isMade ? "has made" : "has not made";
+    Deno.test(`a sum that a home ${what}, which ${change} and goes on, is made once by the next home: ${home} (O5)`, async () => {
+      const scene = new Scene(DEEP_TREE), said: string[] = [];
+      await scene.start();
+      const own = await ownStore(scene, "e1");
+      await scene.done(own.get([sumKey, key], "session"));
+      await scene.done(
+        own.list({ ...prefixRange(packKey(["e"])), limit: 10, reverse: false, level: "session" }), // its marks
+      );
+      await scene.done(own.commit(1, [], setTo("on its way still as the token leaves")));
+      const token = await scene.done(own.token());
+      await scene.pass(1_000);
+      const moves = change.includes("parent"), lost = change.includes("lost for good") ? ["core"] : [];
+      if (lost.length > 0) {
+        scene.network.stall("core", "root", Infinity);
+        await scene.done((await ownStore(scene, "core")).commit(1, [], setTo("lost")));
+        await scene.pass(100);
+        scene.site("core").crash();
+        await scene.move("e2", "root", lost);
+      }
+      scene.network.stall("e1", "core", Infinity);
+      const { replica } = scene.process("e1").replica.status();
+      const mutations = [{ kind: "sum", key: sumKey, value: encodeValue(2) }] as const;
+      const effect = { effect: 1, clock: own.tick(), replica, atMs: 1, mutations };
+      if (isMade) await scene.done(own.apply(effect).then(() => own.durable()));
+      scene.site("e1").crash();
+      if (!moves) scene.site("core").wipe();
+      await scene.pass(100);
+      if (!moves) await scene.site("core").start();
+      const next = home === "e1" ? null : await ownStore(scene, home, token, { marks: true, said });
+      let isApplied = false;
+      const applied = next && untilKnown(() => again(next, effect)).then(() => void (isApplied = true));
+      await scene.pass(5_000);
+      assert.equal(isApplied, false, "e1 alone can tell");
+      await scene.site("e1").start();
+      if (moves) await scene.move("e1", "root", lost);
+      await scene.until(() => scene.process("e1").replica.status().replica !== replica);
+      await scene.done(applied ?? again(await ownStore(scene, "e1", token, { marks: true, said }), effect));
+      await scene.pass(2_000);
+      assert.equal(await sumAt(scene, await ownStore(scene, "root")), 2);
+      assert.deepEqual(said, []);
+    });
+  }
+}
+
 Deno.test("what may have been made by a home that has lost its disk with the site above it is left out, and said to be, also by who asks this site later (O5)", async () => {
   const scene = new Scene(DEEP_TREE), said: string[] = [];
   const { token, effect } = await lostWithSum(scene, 25);
@@ -269,15 +331,7 @@ Deno.test("a sum that is on the disk of a home alone is not made again while tha
   await scene.pass(2_000);
   const next = await ownStore(scene, "e2", token, { marks: true });
   let isApplied = false;
-  const apply = async () => {
-    while (!isApplied) {
-      isApplied = await again(next, effect).then(() => true, ({ code }) => {
-        assert.equal(code, "source_unreachable");
-        return false;
-      });
-    }
-  };
-  const applying = apply();
+  const applying = untilKnown(() => again(next, effect)).then(() => isApplied = true);
   await scene.pass(5_000);
   assert.equal(isApplied, false, "nobody but e1 can tell");
   await scene.site("e1").start();
