@@ -8,7 +8,8 @@
  *     and not again where the mark is there.
  * O3  What is told to anyone waits until all of it is on disk here (`token`): the pieces of its log, too.
  * O4  Where hosts hold the log, a session goes on without what it and those attached to it had seen at a site that can't
- *     be asked: what it wrote itself since its last checkpoint it writes again. It is told that it does.
+ *     be asked: what it wrote itself since its last checkpoint it writes again, but for what that site alone can tell to be
+ *     made (O5). It is told that it does.
  * O5  What its log names is seen again at each opening, and is all of it (pieces.ts P1): what the home before wrote since
  *     is written again (O1). Only where a mark would tell whether that was done (O2), and is not here, is the site before
  *     asked for what nobody was told of, when its run is over there: one that waits to make such a write makes it no more
@@ -93,7 +94,7 @@ const MARKS = 256;
 /** A site that could not be asked is not asked again for so long: each time costs two seconds. */
 const MISSING_MS = 10_000;
 /** Why nobody can know whether a mark was made. */
-const LOST = "the disks that could tell are lost";
+const LOST = "the disks that could tell are lost, or out of reach";
 const UNKNOWN = `whether a write with checks was made is not known: ${LOST}`;
 /** What there is of a site that can't be asked. */
 const MISSING: ReadonlySet<string> = new Set(["source_unreachable", "source_lost"]);
@@ -149,6 +150,7 @@ export class OwnStore {
       const why = orMissing(services)(error);
       const store = new OwnStore(services, name, await replica.attach(null), stop);
       store.#misses(token, why);
+      store.#marksOf = token; // of all that it writes again
       return store;
     }
   }
@@ -162,9 +164,17 @@ export class OwnStore {
   async knowMarks(left: Pick<OpenedProgram, "effects" | "calls">): Promise<void> {
     if (this.#marksOf === null) return;
     const marks = this.#marksFor(left);
-    const isKnown = await this.#areThere(marks) || await this.#session.seeWhole(this.#marksOf, this.#stop);
+    const isKnown = await this.#areThere(marks) || await this.#seeWhole(this.#marksOf);
     if (!isKnown) { for (const mark of marks) await this.#renounce(mark); }
     this.#marksOf = null;
+  }
+
+  /** False where nobody can tell; where hosts hold the log nobody is waited for (O4). @throws StoreUnavailable */
+  #seeWhole(token: TokenState): Promise<boolean> {
+    return this.#session.seeWhole(token, this.#stop).catch((error) => {
+      orMissing(this.#services)(error);
+      return false;
+    });
   }
 
   /** Whether all that homes before may have made is known. */

@@ -27,9 +27,11 @@ function ownStore(
   scene: Scene,
   site: string,
   token: TokenState | null = null,
-  { marks = false, isWhole = true, said = [], stop = () => Promise.resolve() }: {
+  { marks = false, isWhole = true, isShared = false, said = [], stop = () => Promise.resolve() }: {
     marks?: boolean;
     isWhole?: boolean;
+    /** Hosts hold its log. */
+    isShared?: boolean;
     said?: string[];
     stop?: (site: string) => Promise<void>;
   } = {},
@@ -37,7 +39,8 @@ function ownStore(
   const { replica } = scene.process(site);
   const nowMs = () => scene.world.nowMs;
   const leftOut = (_: unknown, text: string) => void said.push(text);
-  const services = { replica, limits: LIMITS, space: SPACE, writes: undefined, nowMs, leftOut };
+  const missed = isShared ? () => {} : undefined;
+  const services = { replica, limits: LIMITS, space: SPACE, writes: undefined, nowMs, leftOut, missed };
   const seen = token && { token, applied: 0, isWhole };
   return scene.done(OwnStore.open(services, NAME, { ...NO_HEAD, seen, marks }, stop));
 }
@@ -288,6 +291,35 @@ for (
       assert.deepEqual(said, []);
     });
   }
+}
+
+for (const isLost of [false, true]) {
+  const what = isLost ? "has lost its disk" : "can't be asked";
+  Deno.test(`of a session that goes on without a site that ${what} no sum is made twice (O4, O5)`, async () => {
+    const scene = new Scene(TREE), said: string[] = [];
+    await scene.start();
+    const own = await ownStore(scene, "e1");
+    await scene.done(own.get([sumKey], "session"));
+    const marks = prefixRange(packKey(["e"]));
+    await scene.done(own.list({ ...marks, limit: 10, reverse: false, level: "session" }));
+    scene.network.stall("e1", "root", Infinity);
+    const { replica } = scene.process("e1").replica.status();
+    const mutations = [{ kind: "sum", key: sumKey, value: encodeValue(2) }] as const;
+    const effect = { effect: 1, clock: own.tick(), replica, atMs: 1, mutations };
+    await scene.done(own.apply(effect));
+    const token = await scene.done(own.token());
+    if (isLost) scene.site("e1").wipe();
+    else scene.site("e1").crash();
+    await scene.pass(500);
+    if (isLost) await scene.site("e1").start();
+    const next = await ownStore(scene, "e2", token, { said, isShared: true });
+    assert.ok(next.isMissing);
+    await scene.done(again(next, effect)); // all since its last checkpoint
+    assert.equal(said.length, isLost ? 0 : 1);
+    if (!isLost) await scene.site("e1").start();
+    await scene.pass(3_000);
+    assert.equal(await sumAt(scene, await ownStore(scene, "root")), 2);
+  });
 }
 
 Deno.test("what may have been made by a home that has lost its disk with the site above it is left out, and said to be, also by who asks this site later (O5)", async () => {
