@@ -136,7 +136,7 @@ export class Core {
    * from elsewhere, or that a row had which stood here and went; and at first that at which this process found the disk.
    */
   seenClock: ClockValue = Infinity;
-  /** Rows that stand here outside coverage, in journal order: dropped once the root has them. */
+  /** Pending rows that stand here outside coverage, in journal order, whoever wrote them: dropped once the root has them (L4). */
   readonly uncovered: { key: Key; position: Position; clock: ClockValue }[] = [];
   readonly #advanced = new Set<() => void>();
   readonly #quiet = new Quiet(() => this.steady.nowMs());
@@ -241,14 +241,21 @@ export class Core {
   }
 
   #applied(row: Row): void {
-    if (row.known > 0) this.pending.add(row);
-    else this.pending.remove(row.key);
+    if (row.known > 0) {
+      this.pending.add(row);
+      if (!this.coverage.covers(row.key)) this.leavesLater(row);
+    } else this.pending.remove(row.key);
     if (row.value === null || row.expiresAtMs !== 0) {
       this.mortal.push({ key: row.key, position: row.position, clock: row.clock });
     }
     this.damage.applied(row);
     this.topology.apply(row);
     for (const changed of this.watchers.at(row.key)) changed();
+  }
+
+  /** It is pending, and nothing is answered from it. */
+  leavesLater({ key, position, clock }: Pick<Row, "key" | "position" | "clock">): void {
+    this.uncovered.push({ key, position, clock });
   }
 
   /** A row stands here no more: who has seen it must not be shown an older one in its place (E8). */

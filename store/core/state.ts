@@ -97,9 +97,7 @@ async function loadPending(core: Core): Promise<void> {
     const page = await storage.journal(after, head, LOAD_ROWS, JOURNAL_BYTES);
     for (const row of page) {
       if (row.known > 0) core.pending.add(row);
-      if (row.known > 0 && !core.coverage.covers(row.key)) {
-        core.uncovered.push({ key: row.key, position: row.position, clock: row.clock });
-      }
+      if (row.known > 0 && !core.coverage.covers(row.key)) core.leavesLater(row);
     }
     const last = page.at(-1);
     if (last === undefined) break;

@@ -465,9 +465,6 @@ export class StoreSession implements AttachedSession {
       const value = values[i] ?? null;
       // A write of this site's is newer than all it has seen, so that it wins without a look at the old row.
       core.rows.put({ key: m.key, value, ...version, known: core.depth, expiresAtMs });
-      if (!core.coverage.covers(m.key)) {
-        core.uncovered.push({ key: m.key, position: core.rows.head, clock: version.clock });
-      }
     });
     this.#touch({ position: core.rows.head, known: core.depth });
     const notes = this.#notes;
@@ -540,16 +537,7 @@ export class StoreSession implements AttachedSession {
     mutations.forEach((m, i) => {
       const value = m.kind === "set" ? m.value : null;
       const expiresAtMs = m.kind === "set" ? m.expiresAtMs ?? 0 : 0;
-      const isNew = core.rows.apply(found[i], {
-        key: m.key,
-        value,
-        ...version,
-        known: core.depth,
-        expiresAtMs,
-      });
-      if (isNew && !core.coverage.covers(m.key)) {
-        core.uncovered.push({ key: m.key, position: core.rows.head, clock: version.clock });
-      }
+      core.rows.apply(found[i], { key: m.key, value, ...version, known: core.depth, expiresAtMs });
       const row = core.rows.newest(m.key, found[i]);
       if (row === undefined) return;
       this.#written.push({ row, replica: core.replica });

@@ -6,6 +6,8 @@
  * L2  Collected: tombstones (and rows expired for longer than the horizon) at or below the watermark, that every
  *     child was fed past, and that are not pending to the parent (I9). A feed may be lost on its way: a child
  *     that comes back with a cursor below one that was collected starts over (downlinks.ts).
+ * L4  A pending row outside coverage, whoever wrote it, leaves the disk once the root has it (I7). The entry of its newest
+ *     place says so, and with which clock it goes (E8).
  * L3  What is only kept to be compared (stale.ts) goes before anything that is of use.
  */
 import type { Core } from "../core/core.ts";
@@ -91,7 +93,7 @@ export class Collector {
       let bytes = 0;
       for (const row of seen) {
         if (core.pending.get(row.key) !== undefined) { // L1
-          core.uncovered.push({ key: row.key, position: row.position, clock: row.clock });
+          core.leavesLater(row);
           continue;
         }
         bytes += row.key.length + (row.value?.length ?? 0);
