@@ -105,8 +105,8 @@ export const INSIDE_VARIANTS: readonly InsideVariant[] = [
   {
     name: "a home of before makes a sum after its site was asked whether it had",
     file: "runtime/stateful/own_store.ts",
-    says: "this.#session.seeWhole(this.#marksOf, this.#stop)",
-    becomes: "this.#session.seeWhole(this.#marksOf, () => Promise.resolve(void this.#stop))",
+    says: "this.#session.seeWhole(token, this.#stop)",
+    becomes: "this.#session.seeWhole(token, () => Promise.resolve(void this.#stop))",
     ...{ plan: "severed", first: 96, seeds: 6, caughtBy: "WC6" },
   },
   {
