@@ -58,6 +58,7 @@ export class StatefulIsolate {
   readonly #strayLog: (level: string, text: string) => void;
   #next = 1;
   #killed: string | undefined;
+  #cause: number | undefined;
   #closing = false;
   #over = false;
 
@@ -221,7 +222,9 @@ export class StatefulIsolate {
     this.#writer.signal(ISOLATE_FRAME.sessionClose, channel);
   }
 
-  kill(why: string): void {
+  /** @param cause the channel of the session that is to blame; left out: whose turn it is. */
+  kill(why: string, cause?: number): void {
+    if (this.#killed === undefined) this.#cause = cause;
     this.#killed ??= why;
     this.#process.kill();
   }
@@ -249,7 +252,9 @@ export class StatefulIsolate {
     this.#writer.close();
     this.#hold.end();
     this.#cores.leave();
-    const last = this.#process.lastTurn();
+    const last = this.#cause === undefined
+      ? this.#process.lastTurn()
+      : { channel: this.#cause, received: Infinity };
     this.#process.release();
     const why = this.#closing ? "it was closed" : this.#killed ?? crashReason(said, signal, code);
     const end: StatefulEnd = { isPlanned: this.#closing, why, ...last };

@@ -45,7 +45,10 @@ export interface StatefulPoolOptions {
 
 /** A session in its isolate. */
 export interface OpenChannel {
-  readonly isolate: Pick<StatefulIsolate, "deliver" | "acknowledge" | "checkpointNow" | "closeChannel">;
+  readonly isolate: Pick<
+    StatefulIsolate,
+    "deliver" | "acknowledge" | "checkpointNow" | "closeChannel" | "kill"
+  >;
   readonly channel: number;
 }
 

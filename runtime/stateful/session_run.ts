@@ -11,10 +11,10 @@
  * R2  After it is over nothing of it leaves, and nothing is heard of its isolate.
  * R3  An event is done when a commit says so; those that are not are handed back when it is over.
  * R4  run_checkpoints.ts.
- * R5  What the isolate says of its log fits the home's, entry by entry; where it does not the run is over, and the log
- *     is as it was.
- * R9  What it writes it writes under versions that are its own (run_versions.ts); where not, the run is over, and nothing
- *     of that has left.
+ * R5  What the isolate says of its log fits the home's, entry by entry; where it does not the isolate is ended, and the
+ *     log is as it was.
+ * R9  What it writes it writes under versions that are its own (run_versions.ts); where not, the isolate is ended, and
+ *     nothing of that has left.
  * R7  What it asks of the store is asked when what it wrote in commits before is applied: a session reads its own writes.
  * R8  A commit is appended when what its piece says that the session has seen is on disk, and all of it that homes before
  *     may have done is known (releases.ts RL3, RL4): mostly that is so already, and it is at once. None is appended before the one before it. Those that an isolate told before it
@@ -557,9 +557,10 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
 
   /** R5, R9 */
   #misfit(what: string): void {
-    const error = new Error(`an isolate ${what}`);
-    this.#opening?.reject(error);
-    this.#end({ kind: "failed", error });
+    const why = `it ${what}`;
+    this.listener.log("error", `the isolate of a stateful session is ended: ${why}`);
+    this.#end({ kind: "killed", why, isCause: true, isUnbegun: false, underWay: 1 });
+    this.#at?.isolate.kill(why, this.#at.channel);
   }
 
   /** R2, R3 */

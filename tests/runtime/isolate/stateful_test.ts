@@ -164,6 +164,24 @@ Deno.test("stateful session's isolate that is lost tells which of its events had
     assert.equal(home.end?.end.received, 3);
   }));
 
+Deno.test("stateful session that its home blames for the isolate's end is told so, whoever had the last turn", () =>
+  withPool(async (pool) => {
+    const isolate = await pool.openAlone(app);
+    const channels: number[] = [];
+    const open = (_: unknown, ...args: Parameters<typeof isolate.open>) => {
+      const channel = isolate.open(...args);
+      channels.push(channel);
+      return Promise.resolve({ isolate, channel });
+    };
+    const blamed = new TestHome({ open }, app, "a"), last = new TestHome({ open }, app, "b");
+    for (const home of [blamed, last]) await home.open();
+    for (const home of [blamed, last]) assert.equal(await home.value("count", "x"), 1);
+    isolate.kill("it does not fit", channels[0]);
+    for (const home of [blamed, last]) await home.until(() => home.end !== null);
+    assert.deepEqual([blamed.end?.isCause, last.end?.isCause], [true, false]);
+    assert.equal(last.end?.end.why, "it does not fit");
+  }));
+
 Deno.test("stateful session's calls leave in order: reads at once, what has an effect with its intent", () =>
   withPool(async (pool) => {
     const home = new TestHome(pool, app, "a");

@@ -273,6 +273,7 @@ class MemoryPool implements Pool {
           loop.close(channel);
           this.#sinks.delete(channel);
         },
+        kill: () => this.lose(),
       },
     });
   };

@@ -5,7 +5,7 @@ import { encodeCallToSession } from "../../../functions/sessions/turn/call_bytes
 import { writeTurn } from "../../../functions/sessions/turn/log_entry.ts";
 import type { Effect, OpenedProgram } from "../../../functions/sessions/turn/mod.ts";
 import type { OwnStore } from "../../../runtime/stateful/own_store.ts";
-import type { RunListener, RunOver } from "../../../runtime/stateful/run_over.ts";
+import { RunFailed, type RunListener, type RunOver } from "../../../runtime/stateful/run_over.ts";
 import { RunVersions } from "../../../runtime/stateful/run_versions.ts";
 import { SessionRun } from "../../../runtime/stateful/session_run.ts";
 import { Writer } from "../../../store/model/codec.ts";
@@ -25,7 +25,7 @@ const asked = encodeCallToSession({
 /** A run over a home of which nothing is held until it is said; what has left of it. `disk.busy`: it writes till then. */
 function running() {
   const disk: { busy: Promise<void> | null } = { busy: null };
-  const left: string[] = [];
+  const left: string[] = [], said: string[] = [];
   const overs: { readonly over: RunOver; readonly sequence: number; readonly first: unknown }[] = [];
   const held = Promise.withResolvers<void>();
   const over = new Promise(() => {});
@@ -70,6 +70,7 @@ function running() {
     },
     listener: {
       ...{ peers, failed() {}, done() {}, answered: (request: string) => void left.push(request) },
+      log: (level: string, text: string) => void said.push(`${level} ${text}`),
       over: (of: SessionRun, over: RunOver) =>
         void overs.push({ over, sequence: home.sequence, first: of.first }),
     } as unknown as RunListener,
@@ -86,12 +87,17 @@ function running() {
   });
   const given: string[] = [];
   const isolate = {
-    ...{ acknowledge() {}, closeChannel() {}, checkpointNow() {} },
+    ...{
+      acknowledge() {},
+      closeChannel() {},
+      checkpointNow() {},
+      kill: (why: string) => void said.push(why),
+    },
     deliver: (_: number, { kind }: { kind: string }) => void given.push(kind),
   };
   const started = run.start(Promise.resolve({ channel: 1, isolate } as never));
   const now = { held: held.resolve, appended: appended.resolve, answered: answered.resolve };
-  return { run, left, given, now, started, overs, disk };
+  return { run, left, given, now, started, overs, disk, said };
 }
 
 const turn = () => new Promise((resolve) => setTimeout(resolve, 5));
@@ -159,10 +165,10 @@ Deno.test("what is given up in place of a handler that goes on comes before what
   assert.deepEqual(given, ["reject", "result"]);
 });
 
-Deno.test("a commit that writes as another site, or ahead of time, ends its run, and nothing of it leaves (R9)", async () => {
+Deno.test("a commit that writes as another site, or ahead of time, ends its isolate, and nothing of it leaves (R9)", async () => {
   const ahead = (Date.now() + 50_000 - CLOCK_EPOCH_MS) * CLOCK_TICKS_PER_MS;
   for (const forged of [{ replica: 2 }, { clock: ahead }]) {
-    const { run, left, now, started } = running();
+    const { run, left, now, started, overs, said } = running();
     await turn();
     run.opened(NOTHING);
     now.held();
@@ -177,7 +183,22 @@ Deno.test("a commit that writes as another site, or ahead of time, ends its run,
     await turn();
     assert.ok(run.isOver);
     assert.deepEqual(left, []);
+    assert.deepEqual(overs.map(({ over }) => over.kind === "killed" && over.isCause), [true]);
+    const [logged, killed = "?"] = said;
+    assert.equal(logged, `error the isolate of a stateful session is ended: ${killed}`);
+    assert.match(killed, /^it writes /);
   }
+});
+
+Deno.test("an isolate that opens another log than the home's is ended, and whoever opens the session is told so (R5)", async () => {
+  const { run, started, said } = running();
+  await turn();
+  run.opened({ ...NOTHING, sequence: NOTHING.sequence + 1 });
+  await assert.rejects(
+    started,
+    (error) => error instanceof RunFailed && error.over.kind === "killed" && error.over.isCause,
+  );
+  assert.equal(said.length, 2, "it is logged, and ended");
 });
 
 Deno.test("what an isolate told before it was lost is in the log, and the event after it is to blame (R8)", async () => {

@@ -60,7 +60,7 @@ class Site {
         }),
     } as unknown as Followable;
     const isolate = {
-      ...{ deliver: () => {}, acknowledge: () => {}, checkpointNow: () => {} },
+      ...{ deliver: () => {}, acknowledge: () => {}, checkpointNow: () => {}, kill: () => {} },
       closeChannel: (channel: number) => void this.told.push(`close ${channel}`),
       piece: (channel: number, entries: Uint8Array) =>
         void this.told.push(`piece ${channel}: ${entries.join()}`),

@@ -112,6 +112,7 @@ export class Isolate {
           this.#run(at, open);
         },
         closeChannel: (at: number) => void this.#sessions.delete(at),
+        kill: () => this.lose(false),
       },
     };
   }
