@@ -384,8 +384,10 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     const home = this.#home = opening.start(answers);
     this.#endWith(home);
     this.#told = home.sequence;
-    // A class of which hosts held the log before: they do no longer.
-    if (!isShared) { for (const host of home.hosts.asked) home.hosts.drop(host); }
+    const isMarked = leavesMarks(opened);
+    // A class of which hosts held the log before: they do no longer. Or what is made first waits for a piece at all owners
+    // (RL4), and hosts are sent none before that is made: they take their places again as those who come.
+    if (!isShared || isMarked) { for (const host of home.hosts.asked) home.hosts.drop(host); }
     if (opened.sequence !== this.#told) return this.#misfitAt(opened.sequence);
     if (isAdopted) {
       this.line.hold();
@@ -398,7 +400,7 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     for (const { name, dueMs } of opened.timers) this.timers.plan(name, dueMs);
     this.releases.opened(opened);
     this.calls.intended(opened.calls);
-    if (leavesMarks(opened)) this.#naming = Promise.withResolvers();
+    if (isMarked) this.#naming = Promise.withResolvers();
     const named = this.#naming?.promise ?? null;
     this.releases.afterwards(() => this.#begin(opened, named));
     this.releases.afterwards(async () => {

@@ -9,9 +9,13 @@ import { CLASSES } from "./program.ts";
 /** As the rows of tests/sim/keyspace.ts are named. */
 export const APP = "sim";
 
-const methods = { methods: null };
 const manifest = {
-  sessions: Object.fromEntries(Object.keys(CLASSES).map((name) => [name, methods])),
+  sessions: Object.fromEntries(
+    Object.entries(CLASSES).map(([name, made]) => [name, {
+      methods: null,
+      durability: "durability" in made ? made.durability : "owners",
+    }]),
+  ),
 } as unknown as LiveVersion["manifest"];
 
 const textOf = (number: number): string => `v${number}`;

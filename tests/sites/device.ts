@@ -4,6 +4,7 @@
  */
 import { type HostEnd, HostSide, SUBPROTOCOL } from "../../functions/sessions/attach/mod.ts";
 import type { StatefulName } from "../../functions/sessions/home/mod.ts";
+import { HostLog, type Taken } from "../../functions/sessions/sealed/mod.ts";
 import type { MessageSocket } from "../../runtime/gateway/message_socket.ts";
 import type { Draws } from "../sim/random.ts";
 import type { World } from "../sim/world.ts";
@@ -46,6 +47,7 @@ export class Device {
     this.session = session;
     this.#host = new HostSide({
       ...{ kind: "client", instance: draws.integer(1, 2 ** 40), stalledMs: 4_000, silentMs: 1_500 },
+      log: new CountedLog(probe),
       clock: { nowMs: () => world.nowMs, after: (ms, run) => world.after(ms, run) },
       listener: {
         message: (message) => void this.heard.push(textOf(message)),
@@ -139,6 +141,22 @@ export class Device {
         reader.broken();
       },
     });
+  }
+}
+
+/** The log of a session that its clients hold, as the library has it. */
+class CountedLog extends HostLog {
+  readonly #probe: (name: string) => void;
+
+  constructor(probe: (name: string) => void) {
+    super();
+    this.#probe = probe;
+  }
+
+  override take(epoch: number, record: Uint8Array): Taken {
+    const taken = super.take(epoch, record);
+    this.#probe(`device: record ${taken}`);
+    return taken;
   }
 }
 

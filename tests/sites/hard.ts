@@ -81,6 +81,14 @@ const early: Change = (plan) => ({
   ...{ earlyChance: 0.9, arbiterMs: [5, 40] as const },
 });
 
+/** Devices hold the logs of some sessions, and disks alone those of others: they ask each other, and their homes die. */
+const held: Change = (plan) => ({
+  ...more(star(plan, { delaysMs: DELAYS_MS, commitMs: [40, 120], f: plan.f }), { crash: 12, partition: 2 }),
+  ...{ classes: ["held", "whole", "held"], devices: 2, plain: 1, callers: 1, deaths: 0, closes: 0 },
+  ...{ moves: 4, kills: 3, roams: 2, cuts: 2, idleMs: 60_000, messages: 20 },
+  ops: ["echo", "all", "quiet", "echo", "all", "quiet", "tick", "set", "get", "sum", "call"],
+});
+
 /** They leave memory all the time, and come back. */
 const resting: Change = (plan) => {
   const changed = more(plan, { crash: 4, stop: 1 });
@@ -473,6 +481,7 @@ export const HARD: Readonly<Record<string, Change>> = {
     throwing,
     ending,
     early,
+    held,
     resting,
     origins,
     roaming,

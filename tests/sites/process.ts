@@ -213,7 +213,7 @@ export class SiteProcess {
   #originEnds(): OriginEnds {
     const { clock, around, draws } = this.#parts;
     return new OriginEnds({
-      ...{ clock, originOf, toAgent: () => false, holdsLogs: true, log: () => {} },
+      ...{ clock, originOf, toAgent: () => false, holdsLogs: false, log: () => {} },
       connect: async ({ url }, listener) => {
         await this.#trip();
         const program = around.program(url.slice("ws://origin.test/".length), listener);

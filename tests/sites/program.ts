@@ -280,5 +280,10 @@ export class Parking extends Whole {
   static override whenThrown: WhenThrown = "park";
 }
 
-export const CLASSES = { whole: Whole, retrying: Retrying, parking: Parking } as const;
+/** One whose devices hold the log, too. */
+export class Held extends Whole {
+  static durability = "hosts";
+}
+
+export const CLASSES = { whole: Whole, retrying: Retrying, parking: Parking, held: Held } as const;
 export type ClassName = keyof typeof CLASSES;

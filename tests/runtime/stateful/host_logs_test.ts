@@ -7,7 +7,7 @@ import { tag } from "../../../functions/sessions/attach/frame_bytes.ts";
 import { encodeSummary, HostLog } from "../../../functions/sessions/sealed/mod.ts";
 import type { StoreClient } from "../../../functions/vocabulary/store_client.ts";
 import type { SessionObject } from "../../../functions/sessions/turn/handler.ts";
-import { encodeValue } from "../../../functions/values/value.ts";
+import { decodeValue, encodeValue } from "../../../functions/values/value.ts";
 import { Mending } from "../../../runtime/stateful/mending.ts";
 import { packKey } from "../../../store/model/key.ts";
 import { Draws } from "../../sim/random.ts";
@@ -28,6 +28,16 @@ class Writer extends Session<StoreClient> {
   override async onMessage(message: string | Uint8Array, from: From): Promise<void> {
     await this.env.commit([], [{ kind: "set", key: KEY, value: encodeValue(String(message)) }]);
     from.send(`1 ${message}`);
+  }
+}
+
+/** Counts each message in a row. */
+class Summer extends Session<StoreClient> {
+  count = 0;
+
+  override async onMessage(message: string | Uint8Array, from: From): Promise<void> {
+    await this.env.commit([], [{ kind: "sum", key: KEY, value: encodeValue(1) }]);
+    from.send(`${++this.count} ${message}`);
   }
 }
 
@@ -104,6 +114,34 @@ Deno.test("what is written goes on where others wait for the hosts, and those fo
   const [row] = await host.replica.system.get([packKey(["a", "shop", "kv", "written"])]);
   assert.deepEqual(row?.value, encodeValue("m3"));
   for (const each of [client, plain]) await each.end();
+});
+
+Deno.test("a session that dies with a sum to be made goes on where a host is on record beside its only disk (RL4)", async () => {
+  const disks = new Disks();
+  const first = await memoryHost(() => new Summer() as unknown as SessionObject, { disks, ...hosts });
+  const client = holder(first, 1);
+  client.connect();
+  await until("it is attached", () => client.side.stage === "open");
+  await until("its host is on record", () => isAhead(first) > 1);
+  const goOn = disks.rows.hold();
+  client.side.send("m1");
+  await until("it is in the log", () => (first.homes.debugLog(name)?.last ?? 0) > 1);
+  await soon(30);
+  disks.crash();
+  goOn(); // what a dead process waits for
+  const dead = first[Symbol.asyncDispose]();
+  client.moveTo(null);
+  await using second = await memoryHost(() => new Summer() as unknown as SessionObject, { disks, ...hosts });
+  client.moveTo(second);
+  client.connect();
+  client.side.send("m2");
+  await until("it goes on", () => client.heard.length === 2 && client.side.acknowledged === 2);
+  check([client], [["m1", "m2"]]);
+  const [row] = await second.replica.system.get([packKey(["a", "shop", "kv", "written"])]);
+  assert.deepEqual(row?.value && decodeValue(row.value), 2);
+  await until("its host is on record again", () => isAhead(second) > 1);
+  await client.end();
+  await dead;
 });
 
 Deno.test("a session goes on when hosts are to hold its log no more: in the middle, and while nobody serves it", async () => {
