@@ -7,6 +7,7 @@
  *     before any event, and events wait until all owners have it: none has a log of two codes behind one checkpoint.
  * RC1  A checkpoint goes to the home when all that was committed before it has left, its writes to the store among it: a
  *      base leaves nothing open (pieces.ts P3).
+ * R10  Whoever is to rest is asked for one checkpoint of what its log has, however long that is on its way to owners.
  */
 import type { Home } from "../../functions/sessions/home/mod.ts";
 import type { Checkpoint } from "../../functions/sessions/turn/mod.ts";
@@ -43,6 +44,7 @@ const SETTLED = Promise.resolve();
 export class RunCheckpoints {
   readonly #run: CheckpointingRun;
   #at: number;
+  #taken: number;
   /** Resolves when the home has been given all so far, or rejects. */
   #written: Promise<unknown> = SETTLED;
   #isAsked = false;
@@ -54,12 +56,17 @@ export class RunCheckpoints {
 
   constructor(run: CheckpointingRun, at: number) {
     this.#run = run;
-    this.#at = at;
+    this.#at = this.#taken = at;
   }
 
-  /** The last entry that the newest one stands for. */
+  /** The last entry that the newest one stands for which all owners have. */
   get at(): number {
     return this.#at;
+  }
+
+  /** The last entry that the newest one stands for: it may be on its way to owners. */
+  get taken(): number {
+    return this.#taken;
   }
 
   /** The isolate is to take one. */
@@ -133,8 +140,9 @@ export class RunCheckpoints {
   }
 
   /** The isolate has taken one. */
-  taken(checkpoint: Checkpoint): void {
+  came(checkpoint: Checkpoint): void {
     this.#isAsked = false;
+    this.#taken = checkpoint.at;
     if (this.#first !== null) return this.#first.resolve(checkpoint);
     const run = this.#run, { releases, version: own, events } = run;
     releases.afterwards(async () => { // RC1

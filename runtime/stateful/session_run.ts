@@ -10,7 +10,7 @@
  *     So is all of the log that it was opened with, before what that left open leaves.
  * R2  After it is over nothing of it leaves, and nothing is heard of its isolate.
  * R3  An event is done when a commit says so; those that are not are handed back when it is over.
- * R4  run_checkpoints.ts.
+ * R4, R10  run_checkpoints.ts.
  * R5  What the isolate says of its log fits the home's, entry by entry; where it does not the isolate is ended, and the
  *     log is as it was.
  * R9  What it writes it writes under versions that are its own (run_versions.ts); where not, the isolate is ended, and
@@ -316,12 +316,12 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     return this.#checkpoints.isSwitching && this.#over === null;
   }
 
-  /** Leaves memory: at once where the log is in its checkpoint, else after writing one. */
+  /** Leaves memory: at once where owners have all of the log as a checkpoint, else when it is asked again after they have. */
   rest(): void {
     if (!this.isIdle || this.#over !== null) return;
     if (this.isInCheckpoint) {
       this.releases.afterwards(() => Promise.resolve(this.isIdle && this.#end({ kind: "rested" })));
-    } else this.checkpoint();
+    } else if (this.#checkpoints.taken !== this.#told) this.checkpoint(); // R10
   }
 
   /** Ends it here, for good: its log goes. */
@@ -519,7 +519,7 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
 
   checkpointed(checkpoint: Checkpoint): void {
     if (checkpoint.at > this.#told) return this.#misfitAt(checkpoint.at);
-    this.#checkpoints.taken(checkpoint);
+    this.#checkpoints.came(checkpoint);
   }
 
   parked(parked: Parked): void {

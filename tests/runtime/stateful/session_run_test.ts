@@ -35,6 +35,7 @@ function running() {
     hosts: { asked: [] },
     settled: () => held.promise,
     rest: () => Promise.resolve(),
+    checkpoint: () => held.promise,
     commit: () => {
       home.sequence++;
       return appended.promise;
@@ -90,7 +91,7 @@ function running() {
     ...{
       acknowledge() {},
       closeChannel() {},
-      checkpointNow() {},
+      checkpointNow: () => void said.push("checkpoint now"),
       kill: (why: string) => void said.push(why),
     },
     deliver: (_: number, { kind }: { kind: string }) => void given.push(kind),
@@ -199,6 +200,26 @@ Deno.test("an isolate that opens another log than the home's is ended, and whoev
     (error) => error instanceof RunFailed && error.over.kind === "killed" && error.over.isCause,
   );
   assert.equal(said.length, 2, "it is logged, and ended");
+});
+
+Deno.test("an idle session is asked for one checkpoint, however long its owners take for it, and rests then (R10)", async () => {
+  const { run, now, started, overs, said } = running();
+  await turn();
+  run.opened(NOTHING);
+  await started;
+  run.serve(null);
+  run.rest();
+  run.checkpointed({ at: 3, on: null, bytes: new Uint8Array([1]), state: [] });
+  await turn();
+  for (let sweep = 0; sweep < 3; sweep++) run.rest();
+  assert.deepEqual(said, ["checkpoint now"]);
+  assert.ok(!run.isOver);
+  now.held();
+  await turn();
+  run.rest();
+  await turn();
+  assert.deepEqual(overs.map(({ over }) => over.kind), ["rested"]);
+  assert.deepEqual(said, ["checkpoint now"]);
 });
 
 Deno.test("what an isolate told before it was lost is in the log, and the event after it is to blame (R8)", async () => {
