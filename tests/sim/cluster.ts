@@ -135,7 +135,8 @@ export class Cluster {
     const draws = this.draws.fork("schedule");
     const startMs = draws.pick([0, 5, 100]);
     for (const site of this.sites.values()) {
-      this.world.at(draws.between(0, startMs), () => void site.start());
+      const atMs = draws.between(0, startMs);
+      this.world.at(site.plan.comesMs ?? atMs, () => void site.start());
     }
     const { requests, safetyMs, concurrency, systemWrites, only } = this.plan;
     const root = this.sites.get(this.root);

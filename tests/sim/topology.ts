@@ -31,6 +31,8 @@ export interface SitePlan {
   readonly readMs: readonly [number, number] | null;
   /** How much faster than time the clock runs: 0.01 gains 10 ms in a second. */
   readonly drift: number;
+  /** When it is added to the tree; left out: it is there from the beginning. */
+  readonly comesMs?: number;
 }
 
 /** How often clients do what, as weights. */

@@ -157,17 +157,18 @@ export class Faults {
     });
   }
 
-  /** The root's power is cut, and the arbiter's disk is as it was some time before: a copy that somebody had made. */
+  /** The root's power is cut, and the arbiter's disk is blank, or as it was some time before: a copy that somebody had made. */
   #putArbiterBack(): void {
     const { draws, world, cluster, sites, plan, probe } = this.#ports;
     const root = sites.get(cluster.root), copy = root?.copyDisk("arbiter") ?? null;
     if (root === undefined || copy === null) return;
     const logs = draws.chance(0.5) ? root.copyDisk("homes") : null;
+    const isLost = draws.chance(0.3);
     world.after(draws.between(0, plan.store.safetyMs / 2), () => {
       if (this.#isOver || root.sim.process === null) return;
-      probe("fault: arbiter put back");
+      probe(isLost ? "fault: arbiter lost" : "fault: arbiter put back");
       cluster.faults.crash(root.id, "the arbiter's disk is put back", false);
-      root.putDisk("arbiter", copy);
+      root.putDisk("arbiter", isLost ? null : copy);
       if (logs !== null) root.putDisk("homes", logs);
     });
   }

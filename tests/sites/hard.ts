@@ -450,6 +450,20 @@ const older: Change = (plan) =>
 const retired: Change = (plan) =>
   more(star(restless(plan), { delaysMs: [1, 5, 15, 2, 3], f: 1 }), { retire: 1, crash: 1, stop: 1 });
 
+/** All but three sites are added to the tree one after the other, while sessions move and those who keep their logs die. */
+const growing: Change = (plan) => {
+  const changed = more(star(restless(plan), { delaysMs: [1, 5, 15, 2, 3, 0.2], f: Math.min(2, plan.f) }), {
+    ...{ crash: 4, partition: 2, stop: 1 },
+  });
+  const { store, store: { sites, safetyMs } } = changed;
+  const adds = sites.map((site, i) => i < 3 ? site : { ...site, comesMs: (i - 2) * safetyMs / 5 });
+  return {
+    ...changed,
+    ...{ store: { ...store, sites: adds }, moves: 8, moveAtOnce: 0.3, callers: 2, devices: 2, idleMs: 100 },
+    ...{ hasStandbys: true, roams: 6 },
+  };
+};
+
 /** Inner sites lose their disks. */
 const hollow: Change = (plan) => more(regions({ ...restless(plan), f: 1 }), { wipeInner: 1, crash: 1 });
 
@@ -496,6 +510,7 @@ export const HARD: Readonly<Record<string, Change>> = {
     dozing,
     uprooted,
     orphaned,
+    growing,
     removed,
     retired,
     older,

@@ -202,9 +202,9 @@ export class Site implements Above {
     return this.#disks.get(name)?.copy() ?? null;
   }
 
-  /** A copy is put in the place of a disk; no process runs. */
-  putDisk(name: DiskName, copy: DiskCopy): void {
-    this.#disks.set(name, this.#newDisk(`${name} ${this.#processes}`, name === "arbiter", copy));
+  /** A copy is put in the place of a disk, or a blank one; no process runs. */
+  putDisk(name: DiskName, copy: DiskCopy | null): void {
+    this.#disks.set(name, this.#newDisk(`${name} ${this.#processes}`, name === "arbiter", copy ?? undefined));
   }
 
   fillDisks(): void {
