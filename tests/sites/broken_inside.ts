@@ -107,7 +107,8 @@ export const INSIDE_VARIANTS: readonly InsideVariant[] = [
     file: "runtime/stateful/own_store.ts",
     says: "this.#session.seeWhole(token, this.#stop)",
     becomes: "this.#session.seeWhole(token, () => Promise.resolve(void this.#stop))",
-    ...{ plan: "severed", first: 96, seeds: 6, caughtBy: "WC6" },
+    also: { says: "    this.#session.close();\n", becomes: "" },
+    ...{ plan: "severed", first: 5, seeds: 10, caughtBy: "WC6" },
   },
   {
     name: "a home makes again what only a mark tells to be made, before its own piece is at owners",
@@ -121,6 +122,6 @@ export const INSIDE_VARIANTS: readonly InsideVariant[] = [
     file: "runtime/stateful/releases.ts",
     says: "    return this.#knowing === null ? head() : this.#knowing.then(head);\n",
     becomes: "    return head();\n",
-    ...{ plan: "chained", first: 80, seeds: 60, caughtBy: "integrity" },
+    ...{ plan: "chained", first: 285, seeds: 20, caughtBy: "integrity" },
   },
 ];

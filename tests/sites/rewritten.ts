@@ -16,6 +16,8 @@ export interface Rewriting {
   /** What it says there, and is to say. */
   readonly says: string;
   readonly becomes: string;
+  /** Where two places hold one rule, each alone: the other one. */
+  readonly also?: { readonly says: string; readonly becomes: string };
 }
 
 /** What `main.ts --first` says. */
@@ -66,17 +68,17 @@ async function importMap(folder: string, rewriting: Rewriting | null): Promise<s
 }
 
 /** RW1 */
-async function rewrite(folder: string, { file, says, becomes }: Rewriting): Promise<string> {
-  const path = join(ROOT, file), text = (await Deno.readTextFile(path)).replaceAll(/(?<=\S) \/\/ .*$/gm, "");
-  if (text.split(says).length !== 2) {
-    throw new Error(`${file} has this ${text.split(says).length - 1} times: ${says}`);
+async function rewrite(folder: string, { file, also, ...first }: Rewriting): Promise<string> {
+  const path = join(ROOT, file);
+  let text = (await Deno.readTextFile(path)).replaceAll(/(?<=\S) \/\/ .*$/gm, "");
+  for (const { says, becomes } of also === undefined ? [first] : [first, also]) {
+    const times = text.split(says).length - 1;
+    if (times !== 1) throw new Error(`${file} has this ${times} times: ${says}`);
+    text = text.replace(says, () => becomes);
   }
   const imported = (_: string, lead: string, specifier: string) =>
     `${lead}"${pathToFileURL(join(dirname(path), specifier)).href}"`;
   const rewritten = join(folder, "rewritten.ts");
-  await Deno.writeTextFile(
-    rewritten,
-    text.replace(says, () => becomes).replace(/(from |import\()"(\.[^"]+)"/g, imported),
-  );
+  await Deno.writeTextFile(rewritten, text.replace(/(from |import\()"(\.[^"]+)"/g, imported));
   return pathToFileURL(rewritten).href;
 }
