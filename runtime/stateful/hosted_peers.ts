@@ -108,8 +108,6 @@ export class HostedPeers implements RunPeers {
     } finally {
       if (--this.#connecting === 0) this.#asked = null;
     }
-    // HP1: what is left of an opening that failed would wait for one that nobody asks for.
-    if (this.#peers?.epoch === 0) return this.#waits(channel, null);
     return this.#accept(channel, "client");
   }
 
@@ -179,7 +177,10 @@ export class HostedPeers implements RunPeers {
   }
 
   #accept(channel: Channel, kind: Peer["kind"]): ChannelReader {
-    const reader = this.#here().accept(channel, kind);
+    const peers = this.#here(), reader = peers.accept(channel, kind);
+    // HP1: nobody was told of any log here yet, and nobody else need ask for an opening: one may have failed, or the
+    // session rest, and its origin come again.
+    if (peers.epoch === 0) this.#wake();
     return {
       frame: (bytes) => reader.frame(bytes),
       broken: () => {

@@ -10,6 +10,7 @@ import { Disks, memoryHost, seeing } from "./memory_host.ts";
 import { HandClock, hello, keyOf } from "../../functions/sessions/attach/peer_pair.ts";
 import type { Commit, HandledEvent, OpenedProgram } from "../../../functions/sessions/turn/mod.ts";
 import { SYSTEM_CLOCK } from "../../../runtime/stateful/clock.ts";
+import { type FrameWay, localWay } from "../../../runtime/stateful/frame_way.ts";
 import { HostedPeers, type PeersSession } from "../../../runtime/stateful/hosted_peers.ts";
 import {
   type PeersRun,
@@ -220,6 +221,36 @@ Deno.test("who comes for a session whose hosts hold its log waits where it is op
   const elsewhere = hosted(Promise.reject(new HomeError("elsewhere", "its home is there", "there")));
   await assert.rejects(elsewhere.connect(channel, null), { code: "elsewhere", site: "there" });
   assert.deepEqual(told, []);
+});
+
+Deno.test("an origin that comes again while its session rests has it opened (HP1)", async () => {
+  const clock = new HandClock(), ends: FrameWay[] = [];
+  const dial = () => {
+    const [home, end] = localWay();
+    ends.push(end);
+    return Promise.resolve(home);
+  };
+  const run = {
+    ...{ version: "v1", originWay: dial, shared: null, isOver: false, acknowledge: () => {} },
+    home: { epoch: 1, hosts: { asked: [], leftBehind: [] } },
+  };
+  let openings = 0;
+  const session = {
+    ...{ run: run as unknown as PeersSession["run"], ensure: () => new Promise<never>(() => ++openings) },
+    peersSite: () => ({ clock, failed: () => {} }) as unknown as ReturnType<PeersSession["peersSite"]>,
+  };
+  const peers = new HostedPeers(session);
+  peers.opened({ peers: [], outputs: [] } as unknown as OpenedProgram);
+  await soon(1);
+  session.run = null; // it rests, with nobody attached
+  peers.runOver(null);
+  ends[0]?.close();
+  await soon(1);
+  assert.deepEqual([peers.isUsed, openings], [false, 0]);
+  clock.turn(60_000);
+  await soon(1);
+  assert.deepEqual([ends.length, openings], [2, 1]);
+  peers.close();
 });
 
 Deno.test("who comes while the run that was to serve him ends is served by the next one", async () => {
