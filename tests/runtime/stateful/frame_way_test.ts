@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
+import { HandClock } from "../../functions/sessions/attach/peer_pair.ts";
 import {
   feed,
   FORWARDED_FRAME_BYTES_MAX,
@@ -68,6 +69,41 @@ Deno.test("what is no frame, and a way that ends within one, end the way (FW1)",
     }),
     { numRuns: 200 },
   );
+});
+
+Deno.test("a frame that is longer than one can be ends the way though all of it would come, and little of it is read (FW1)", async () => {
+  const piece = new Uint8Array(1024 * 1024);
+  let pieces = 0;
+  const chunks = function* () {
+    const head = new Uint8Array(4);
+    new DataView(head.buffer).setUint32(0, FORWARDED_FRAME_BYTES_MAX + 1);
+    yield head;
+    for (; pieces * piece.length <= FORWARDED_FRAME_BYTES_MAX; pieces++) yield piece;
+  };
+  const way = new StreamWay().read(ReadableStream.from(chunks()));
+  way.outgoing.cancel();
+  assert.equal(await way.next(), null);
+  assert.ok(pieces <= 2, `${pieces} pieces`);
+});
+
+Deno.test("who closes reads on for a while, and then no more, though the other end never ends its half (FW2)", async () => {
+  for (const isRead of [true, false]) {
+    const clock = new HandClock(), way = new StreamWay(clock);
+    way.outgoing.cancel();
+    if (isRead) way.read(new ReadableStream({}));
+    const frame = isRead ? way.next() : null;
+    let isEnded = false;
+    void way.ended.then(() => isEnded = true);
+    way.close();
+    clock.turn(4_000);
+    await Promise.resolve();
+    assert.equal(isEnded, false, "what was sent before may still come");
+    clock.turn(2_000);
+    await Promise.resolve();
+    // Where nobody reads yet whoever comes to read does so as long as it takes.
+    assert.equal(isEnded, isRead);
+    assert.equal(await frame, null);
+  }
 });
 
 Deno.test("a long frame that comes in small pieces costs its bytes, not their square", async () => {

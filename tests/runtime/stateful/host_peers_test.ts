@@ -9,6 +9,8 @@ import { check, Client, name, soon, until } from "../../functions/sessions/attac
 import { Disks, memoryHost, seeing } from "./memory_host.ts";
 import { HandClock, hello, keyOf } from "../../functions/sessions/attach/peer_pair.ts";
 import type { Commit, HandledEvent, OpenedProgram } from "../../../functions/sessions/turn/mod.ts";
+import { Problem } from "../../../runtime/gateway/problem.ts";
+import type { FrameWay } from "../../../runtime/stateful/frame_way.ts";
 import { SYSTEM_CLOCK } from "../../../runtime/stateful/clock.ts";
 import { type FrameWay, localWay } from "../../../runtime/stateful/frame_way.ts";
 import { HostedPeers, type PeersSession } from "../../../runtime/stateful/hosted_peers.ts";
@@ -174,6 +176,76 @@ Deno.test("who comes to a run that opened while its site began to stop goes on a
   reader.frame(encodeToHome(hello({ identity: { id: "a", key: keyOf("a") }, epoch: 1 })));
   assert.deepEqual(told, ["welcome"]);
   reader.broken();
+});
+
+Deno.test("channels are told what has become of their home: that the session has ended, or that another site has it (HP2)", async () => {
+  for (const code of ["ended", "superseded"] as const) {
+    const site = { clock: new HandClock(), isShared: () => false, keysOf: (id: string) => [keyOf(id)] };
+    const run = {
+      ...{ version: "v1", originWay: null, shared: null, acknowledge: () => {}, isEnding: false },
+      home: { epoch: 2, hosts: { asked: [], leftBehind: [] } },
+    };
+    const peers = new HostedPeers({
+      ...{ run, ensure: () => Promise.resolve(run), peersSite: () => site },
+    } as unknown as PeersSession);
+    const a = { kind: "client", id: "a", sent: 0, received: 0, isClosed: false };
+    peers.opened({ peers: [a], outputs: [] } as unknown as OpenedProgram);
+    const told: string[] = [];
+    const send = (frame: Uint8Array) => void told.push(decodeToHost(frame).kind);
+    const reader = await peers.connect({ send, close: () => {} } as unknown as Channel, null);
+    reader.frame(encodeToHome(hello({ identity: { id: "a", key: keyOf("a") }, epoch: 1 })));
+    peers.homeOver(1, new HomeError(code, "as of an epoch before"));
+    assert.deepEqual(told, ["welcome"], "that is no news of this one");
+    peers.homeOver(2, new HomeError(code, "as of this epoch"));
+    assert.deepEqual(told.slice(1), [code === "ended" ? "bye" : "moved"]);
+    reader.broken();
+  }
+});
+
+Deno.test("who waits where it can't be opened hears why, and whether asking again can help (HP1, HP3)", async () => {
+  for (const [code, retry] of [["not_available", "fix"], ["overloaded", "retry"]] as const) {
+    const site = {
+      ...{ clock: new HandClock(), isShared: () => true, origin: () => null },
+      keysOf: (id: string) => [keyOf(id)],
+    };
+    const opening = Promise.withResolvers<never>();
+    const peers = new HostedPeers({
+      ...{ run: null, ensure: () => opening.promise, peersSite: () => site },
+    } as unknown as PeersSession);
+    const told: unknown[] = [];
+    const send = (frame: Uint8Array) => void told.push(decodeToHost(frame));
+    const asked = peers.ask({ epoch: 2, hosts: ["a"], withinMs: 0 });
+    const reader = await peers.connect({ send, close: () => {} } as unknown as Channel, null);
+    reader.frame(encodeToHome(hello({ identity: { id: "a", key: keyOf("a") }, epoch: 1 })));
+    await asked;
+    opening.reject(new Problem(code, "it can't be opened"));
+    await new Promise((resolve) => setTimeout(resolve));
+    assert.deepEqual(told, [{ kind: "refused", code, message: "it can't be opened", retry }]);
+    reader.broken();
+  }
+});
+
+Deno.test("a class's way to its origin stays as long as its code is the same, from one run to the next (HP4)", () => {
+  const dials: string[] = [];
+  const run = {
+    ...{ version: "v1", shared: null, home: { epoch: 1, hosts: { asked: [], leftBehind: [] } } },
+    originWay: (): Promise<FrameWay> => {
+      dials.push(run.version);
+      return new Promise(() => {});
+    },
+  };
+  const site = { clock: new HandClock(), isShared: () => false, failed: () => {} };
+  const peers = new HostedPeers({
+    ...{ run, ensure: () => Promise.resolve(run), peersSite: () => site },
+  } as unknown as PeersSession);
+  const nobody = { peers: [], outputs: [] } as unknown as OpenedProgram;
+  for (const version of ["v1", "v1", "v2"]) {
+    run.version = version;
+    peers.opened(nobody);
+    peers.runOver(null);
+  }
+  assert.deepEqual(dials, ["v1", "v2"]);
+  peers.over(null);
 });
 
 Deno.test("who says with an old key that there is a newer home has it looked for less and less often, also where nobody else is attached (OR1)", async () => {

@@ -5,10 +5,10 @@ import { Session } from "../../../functions/class/session.ts";
 import type { SessionObject } from "../../../functions/sessions/turn/handler.ts";
 import type { OpenedProgram } from "../../../functions/sessions/turn/mod.ts";
 import { decodeValue, encodeValue } from "../../../functions/values/value.ts";
-import { HomeError } from "../../../functions/sessions/home/mod.ts";
+import { HomeError, type StatefulName } from "../../../functions/sessions/home/mod.ts";
 import type { HostServices } from "../../../runtime/stateful/host_services.ts";
 import { Hosted } from "../../../runtime/stateful/hosted.ts";
-import type { HostedSite } from "../../../runtime/stateful/hosted_site.ts";
+import type { HostedSite, Reason } from "../../../runtime/stateful/hosted_site.ts";
 import { SessionHost } from "../../../runtime/stateful/session_host.ts";
 import type { RunOver } from "../../../runtime/stateful/run_over.ts";
 import type { SessionRun } from "../../../runtime/stateful/session_run.ts";
@@ -40,10 +40,14 @@ function served() {
   const next = {
     ...{ epoch: 1, fails: false, over: null as RunOver | null, noted: () => {} },
     made: (_run: SessionRun) => {},
+    holds: null as Promise<never> | null,
   };
   let gone = 0;
+  const reasons: Reason[] = [];
   const site = {
+    clock: { nowMs: () => 0, after: () => () => {} },
     why: () => null,
+    park: (_name: StatefulName, reason: Reason) => void reasons.push(reason),
     log: () => {},
     peersOf: () => ({
       clock: { nowMs: () => 0, after: () => () => {} },
@@ -55,6 +59,7 @@ function served() {
     gone: () => gone++,
     open: () => {
       next.noted();
+      if (next.holds !== null) return next.holds;
       if (next.fails) return Promise.reject(new HomeError("superseded", "not now"));
       const run = aRun();
       if (next.over !== null) {
@@ -68,8 +73,10 @@ function served() {
     },
   } as unknown as HostedSite;
   const hosted = new Hosted(name, site);
-  return { hosted, runs, next, gone: () => gone };
+  return { hosted, runs, next, reasons, gone: () => gone };
 }
+
+const turns = () => new Promise<void>((resolve) => setTimeout(resolve));
 
 Deno.test("a session that is to be opened when its run has ended is not forgotten meanwhile (H6)", async () => {
   const { hosted, runs, gone } = served();
@@ -138,6 +145,44 @@ Deno.test("a run that is over before it serves is one that could not be opened: 
   assert.equal(hosted.run, null);
   next.over = null;
   assert.equal(await hosted.ensure(), runs[1]);
+});
+
+Deno.test("what ends isolates while they open it parks a session, and what others end does not (H3)", async () => {
+  for (const isCause of [true, false]) {
+    const { hosted, runs, next, reasons } = served();
+    next.over = { kind: "killed", isCause, isUnbegun: false, underWay: 0, why: "out of memory" };
+    const code = isCause ? "stateful_parked" : "isolate_killed";
+    await assert.rejects(hosted.ensure(), { code, message: /out of memory/ });
+    assert.equal(runs.length, isCause ? 3 : 5);
+    assert.deepEqual(reasons.map((reason) => reason.code), isCause ? ["isolate_killed"] : []);
+    assert.equal(hosted.parked !== null, isCause);
+  }
+});
+
+Deno.test("a call that was in line when its isolate ended was not begun: it ends with who waits for it (H7)", async () => {
+  for (const wasInLine of [true, false]) {
+    const { hosted, next } = served(), given: string[] = [];
+    next.made = (run) => {
+      const line = { ...run.line, has: () => wasInLine, take: () => false };
+      const home = { epoch: 1, ask: () => ({ kind: "new" }) };
+      Object.assign(run, { line, home, deliver: (event: { request: string }) => given.push(event.request) });
+    };
+    const caller = new AbortController();
+    const bytes = new Uint8Array(), chain = ["robot/other"];
+    const asked = hosted.request({ request: "r", chain, bytes, token: null, signal: caller.signal });
+    let told = "";
+    asked.catch(({ code }) => told = code);
+    await turns();
+    assert.deepEqual(given, ["r"]);
+    const { run } = hosted;
+    assert.ok(run !== null);
+    next.fails = false;
+    next.holds = new Promise(() => {}); // the next run opens as long as it takes
+    hosted.over(run, { kind: "killed", why: "another one", isCause: false, isUnbegun: false, underWay: 1 });
+    caller.abort();
+    await turns();
+    assert.equal(told, wasInLine ? "superseded" : "", "whether another was begun is not known");
+  }
 });
 
 Deno.test("who comes when an opening has failed asks for the next one (HP1)", async () => {
@@ -223,7 +268,6 @@ Deno.test("an answer that a run had, and that is over before its writes are appl
     Object.assign(run, { settled, store: { token: () => Promise.resolve(`token ${number}`) } });
   };
   const asked = hosted.request({ request: "r", chain: [], bytes: new Uint8Array(), token: null });
-  const turns = () => new Promise<void>((resolve) => setTimeout(resolve));
   await turns();
   const [run] = runs;
   assert.ok(run !== undefined);

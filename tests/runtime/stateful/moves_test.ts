@@ -1,11 +1,12 @@
-/** Why a stateful session is not moved, over real homes, logs and replays, without processes. */
+/** Why a stateful session is not moved, and how it goes on then, over real homes, logs and replays, without processes. */
 import assert from "node:assert/strict";
-import { encodeCall } from "../../../functions/calls/call.ts";
+import { decodeAnswer, encodeCall } from "../../../functions/calls/call.ts";
+import { HomeError } from "../../../functions/sessions/home/mod.ts";
 import { OpenHome } from "../../../functions/sessions/home/open_home.ts";
 import { Session } from "../../../functions/class/session.ts";
 import { SessionState } from "../../../functions/tracked/mod.ts";
 import type { SessionObject } from "../../../functions/sessions/turn/handler.ts";
-import { encodeValue } from "../../../functions/values/value.ts";
+import { decodeValue, encodeValue } from "../../../functions/values/value.ts";
 import { memoryHost } from "./memory_host.ts";
 
 const NAME = { app: "shop", class: "robot", id: "r" };
@@ -13,6 +14,13 @@ const NAME = { app: "shop", class: "robot", id: "r" };
 class Robot extends Session {
   kept: unknown = { deep: [() => {}] };
   look(): void {}
+}
+
+class Counter extends Session {
+  count = 0;
+  add(): number {
+    return ++this.count;
+  }
 }
 
 Deno.test("a session whose state can't be written down is not moved, and it is said why", async () => {
@@ -35,4 +43,33 @@ Deno.test("a session whose state can't be written down is not moved, and it is s
   } finally {
     OpenHome.prototype.prepareMove = prepareMove;
   }
+});
+
+Deno.test("what comes while a session is about to move is done here where the move fails, and all after it (MV1)", async () => {
+  await using host = await memoryHost(() => new Counter() as unknown as SessionObject);
+  const add = async (request: string) => {
+    const bytes = encodeCall({ kind: "rpc", method: "add", args: encodeValue([]) });
+    const { answer } = await host.host.request(NAME, { request, chain: [], bytes, token: null });
+    host.host.received(NAME, request);
+    const told = decodeAnswer(answer);
+    return told.kind === "value" ? decodeValue(told.value) : told;
+  };
+  assert.equal(await add("first"), 1);
+  const { prepareMove, moveTo } = OpenHome.prototype;
+  const asked = Promise.withResolvers<Promise<unknown>>();
+  OpenHome.prototype.prepareMove = () => Promise.resolve(); // there is no other site here
+  OpenHome.prototype.moveTo = async () => {
+    const meanwhile = add("meanwhile");
+    asked.resolve(meanwhile);
+    const isDone = await Promise.race([meanwhile.then(() => true), new Promise((go) => setTimeout(go, 20))]);
+    assert.notEqual(isDone, true, "it waits for whoever is the home then");
+    throw new HomeError("move_refused", "it did not answer");
+  };
+  try {
+    await assert.rejects(host.host.move(NAME, "edge-2", 5_000), { code: "move_refused" });
+  } finally {
+    Object.assign(OpenHome.prototype, { prepareMove, moveTo });
+  }
+  assert.equal(await await asked.promise, 2);
+  assert.equal(await add("last"), 3);
 });
