@@ -87,3 +87,27 @@ Deno.test("what is committed is told from memory; what has to be read for it is 
     undefined,
   ]);
 });
+
+Deno.test("a row in whose place nothing that it was a part of stands is told as gone: what is dropped, and what was stale (T2)", async () => {
+  const gone: number[] = [];
+  const clocks = { nowMs: () => 1, steadyMs: () => 1, after: () => () => {}, turn: () => Promise.resolve() };
+  const clock = new HybridClock(new Wall(clocks));
+  const rows = new Rows({
+    ...{ storage: new MemoryStorage(), clock, turns: clocks, nowMs: () => 1, applied: () => {} },
+    isStale: ({ replica }) => replica === 9,
+    gone: ({ clock }) => void gone.push(clock),
+  });
+  const of = (clock: number, replica: number) => ({
+    ...{ key: packKey(["row"]), value: new Uint8Array(1), clock, replica, known: 0, expiresAtMs: 0 },
+  });
+  rows.put(of(5, 9));
+  assert.equal(rows.apply(undefined, of(3, 1)), true, "what is stale stands in nobody's way");
+  assert.deepEqual(gone, [5]);
+  assert.equal(rows.apply(undefined, of(4, 1)), true);
+  assert.equal(rows.apply(undefined, of(2, 1)), false);
+  assert.deepEqual(gone, [5], "the newer one stands for the older");
+  const [row] = await rows.lookup([packKey(["row"])]);
+  assert.ok(row !== undefined);
+  rows.drop(row);
+  assert.deepEqual(gone, [5, 4]);
+});

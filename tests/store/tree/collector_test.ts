@@ -16,12 +16,19 @@ const HORIZON_MS = 1_000, WATERMARK = 500, BYTES = 1_000;
 const keyOf = (name: string): Key => packKey(["row", name]);
 const rangeOf = (name: string): Range => pointRange(keyOf(name));
 
-/** A site two levels down, whose links are what a test says. */
-function collecting() {
+/** A site two levels down, or the root, whose links are what a test says. */
+function collecting(isRoot = false) {
   const world = new World(), storage = new MemoryStorage();
   const core = new Core(
     {
-      ...{ site: "e", parent: "c", tier: "edge", url: "", linkAddress: "", capacityBytes: 1e9 },
+      ...{
+        site: "e",
+        parent: isRoot ? null : "c",
+        tier: "edge",
+        url: "",
+        linkAddress: "",
+        capacityBytes: 1e9,
+      },
       horizonMs: HORIZON_MS,
     },
     {
@@ -40,7 +47,7 @@ function collecting() {
       note: () => {},
     },
   );
-  core.setPath(["root", "c"]);
+  core.setPath(isRoot ? [] : ["root", "c"]);
   core.watermark = WATERMARK;
   const state = { used: [] as Range[], fetched: [] as Range[], fedUpTo: 1_000 };
   const touches = (ranges: readonly Range[], range: Range) =>
@@ -98,6 +105,19 @@ Deno.test("what a child, a reader or a fetch needs is not evicted, nor who is wh
     assert.equal(core.coverage.covers(keyOf("held")), isHeld, says);
     assert.equal(core.coverage.hasRange(SYSTEM_RANGE), true);
   }
+});
+
+Deno.test("the root keeps all there is, however little room it has", async () => {
+  const { core, collector, put, commit, left } = collecting(true);
+  put("all");
+  core.cover(rangeOf("all"));
+  await commit();
+  core.capacityBytes = 1;
+  await collector.evictToCapacity();
+  await collector.evict(rangeOf("all"));
+  await commit();
+  assert.deepEqual(await left(), ["rowall"]);
+  assert.equal(core.coverage.covers(keyOf("all")), true);
 });
 
 Deno.test("a row that is pending leaves with its range's coverage, and from the disk once the root has it (L1)", async () => {

@@ -1,0 +1,191 @@
+/** What a site that lost its disk takes back from the owners of that (store/wards/retake.ts). */
+import assert from "node:assert/strict";
+import { MemoryStorage } from "../../../runtime/storage/memory.ts";
+import { Core } from "../../../store/core/core.ts";
+import { encodeJson, endedKey, removedKey, replicaKey, siteKey } from "../../../store/members/topology.ts";
+import { recoveredKey, wardsKey } from "../../../store/members/configuration.ts";
+import { type Key, packKey } from "../../../store/model/key.ts";
+import { OWNERS_WAIT_MS } from "../../../store/model/limits.ts";
+import type { Position } from "../../../store/model/row.ts";
+import { Retake } from "../../../store/wards/retake.ts";
+import type { StoodIn } from "../../../store/wire/ward_message.ts";
+import { START_MS, World } from "../../sim/world.ts";
+
+/** Incarnations: of the root, of c before and now, of e below it, and of another site. */
+const ROOT = 1, FORMER = 10, NOW = 11, CHILD = 20, OTHER = 30;
+const DOWN = 100;
+const ROW = packKey(["row"]);
+
+/** Site c below the root, blank: before it had owners o and p. */
+function blank(hasChild = true) {
+  const world = new World(), asked: string[] = [], notes: string[] = [];
+  const core = new Core(
+    { site: "c", parent: "root", tier: "", url: "", linkAddress: "", capacityBytes: 1e9 },
+    {
+      clock: {
+        nowMs: () => START_MS + world.nowMs,
+        steadyMs: () => world.nowMs,
+        after: (ms, callback) => world.after(ms, callback),
+        turn: () => world.sleep(0),
+      },
+      random: { bytes: (length) => new Uint8Array(length) },
+      storage: new MemoryStorage(),
+      network: { send: () => Promise.resolve() },
+      fatal: (error) => {
+        throw error;
+      },
+      note: (event) => void notes.push(event),
+    },
+  );
+  const write = (key: Key, value: unknown) => core.rows.put(core.own(key, encodeJson(value)));
+  const stands = (number: number, path: readonly string[], parent: number, from = 0) =>
+    write(replicaKey(number), { site: path.at(-1), path, parent, from });
+  stands(ROOT, ["root"], 0);
+  stands(FORMER, ["root", "c"], ROOT);
+  stands(NOW, ["root", "c"], ROOT);
+  if (hasChild) stands(CHILD, ["root", "c", "e"], FORMER);
+  stands(OTHER, ["root", "f"], ROOT);
+  if (hasChild) write(siteKey("e"), { id: "e", parent: "c", path: ["root", "c", "e"] });
+  core.replica = NOW;
+  core.setPath(["root"]);
+  core.parentReplica = ROOT;
+  core.down = [DOWN];
+  const owned = (number: number, owners: readonly string[], config = 1) =>
+    write(wardsKey(number), { number: config, owners, previous: [] });
+  owned(FORMER, ["o", "p"]);
+  const answers = new Map<string, StoodIn>();
+  let again = 0;
+  const retake = new Retake(core, {
+    ask: (owner) => {
+      asked.push(owner);
+      const answer = answers.get(owner) ?? null;
+      return world.sleep(5).then(() => answer);
+    },
+    fail: (error) => {
+      throw error;
+    },
+  });
+  const answer = (owner: string, part: Partial<StoodIn> = {}) =>
+    answers.set(owner, {
+      ...{ outcome: "rows", config: 1, clock: core.clock.tick(), down: [DOWN] },
+      rows: [{
+        key: ROW,
+        value: Uint8Array.of(7),
+        clock: core.clock.last,
+        replica: FORMER,
+        known: 1,
+        expiresAtMs: 0,
+      }],
+      ...part,
+    } as unknown as StoodIn);
+  const run = async (): Promise<string> => {
+    if (retake.isOver(() => void again++)) return "nothing to do";
+    await world.run(world.nowMs + 50);
+    return again > 0 ? "over" : "waits";
+  };
+  const has = async () => (await core.rows.lookup([ROW]))[0] !== undefined;
+  return { core, world, asked, notes, write, owned, answer, run, has, retake, again: () => again };
+}
+
+type Blank = ReturnType<typeof blank>;
+
+Deno.test("only what its disk had under this very parent is asked for, and only where there is something to be passed on (B1)", async () => {
+  const rows: readonly (readonly [string, (all: Blank) => void, readonly string[]])[] = [
+    ["its owners are asked", () => {}, ["o", "p"]],
+    ["one of them is gone for good", ({ write }) => write(removedKey("o"), {}), ["p"]],
+    ["all of them are", ({ write }) => ["o", "p"].forEach((id) => write(removedKey(id), {})), []],
+    ["it is that incarnation", ({ core }) => void (core.replica = FORMER), []],
+    ["it has another parent", ({ core }) => void (core.parentReplica = 99), []],
+    ["it was taken off the tree", ({ write }) => write(endedKey(FORMER), { stable: 1, removed: true }), []],
+    [
+      "an owner has put all of it into the tree",
+      ({ write }) => write(recoveredKey(FORMER, "o"), { position: 5, down: [DOWN], config: 1, clock: 1 }),
+      [],
+    ],
+    [
+      "an owner had nothing of it",
+      ({ write }) => write(recoveredKey(FORMER, "o"), { position: 0, down: [DOWN], config: 1, clock: 1 }),
+      ["p"],
+    ],
+    [
+      "an owner has put into the tree what was told under others before",
+      ({ write, owned }) => {
+        owned(FORMER, ["o", "p"], 2);
+        write(recoveredKey(FORMER, "o"), { position: 5, down: [DOWN], config: 1, clock: 1 });
+      },
+      ["p"],
+    ],
+    ["another site has owners", ({ owned }) => owned(OTHER, ["q"]), ["o", "p"]],
+  ];
+  for (const [says, given, expected] of rows) {
+    const all = blank();
+    for (const owner of ["o", "p"]) all.answer(owner);
+    given(all);
+    const outcome = await all.run();
+    assert.deepEqual(all.asked.toSorted(), expected, says);
+    assert.equal(outcome, expected.length > 0 ? "over" : "nothing to do", says);
+    assert.equal(await all.has(), expected.length > 0, says);
+  }
+});
+
+Deno.test("a site without children asks nobody: it passes on nothing that it has not written since (B1)", async () => {
+  const all = blank(false);
+  for (const owner of ["o", "p"]) all.answer(owner);
+  assert.equal(await all.run(), "nothing to do");
+  assert.deepEqual(all.asked, []);
+});
+
+Deno.test("it goes on when one owner has answered that knows the newest owners, and what that names has come (B1, B2)", async () => {
+  const one = blank();
+  one.answer("p");
+  assert.equal(await one.run(), "over");
+  assert.equal(await one.has(), true);
+  assert.equal(one.core.counters["retaken_rows"], 1);
+  const old = blank();
+  old.owned(FORMER, ["o", "p"], 2);
+  old.answer("p"); // as of before the newest
+  assert.equal(await old.run(), "waits");
+  old.answer("o", { config: 2 });
+  await old.world.run(old.world.nowMs + OWNERS_WAIT_MS / 2);
+  assert.equal(old.again(), 1);
+  assert.deepEqual(old.notes, []);
+  const causes = blank();
+  for (const owner of ["o", "p"]) causes.answer(owner, { down: [DOWN + 1] });
+  assert.equal(await causes.run(), "waits");
+  causes.core.down = [DOWN + 1];
+  await causes.world.run(causes.world.nowMs + OWNERS_WAIT_MS / 2);
+  assert.equal(await causes.has(), true);
+  assert.equal(causes.retake.isOver(() => {}), true, "under this number");
+});
+
+Deno.test("owners are waited for so long and no longer, and the log says what is missed (B3)", async () => {
+  for (const isAnswered of [true, false]) {
+    const all = blank();
+    all.owned(FORMER, ["o", "p"], 2);
+    if (isAnswered) all.answer("p");
+    assert.equal(await all.run(), "waits");
+    await all.world.run(all.world.nowMs + OWNERS_WAIT_MS - 500);
+    assert.equal(all.again(), 0);
+    await all.world.run(all.world.nowMs + 1_500);
+    assert.equal(all.again(), 1);
+    assert.deepEqual(all.notes, ["ward_not_retaken"]);
+    assert.equal(await all.has(), isAnswered, "what has been answered is taken");
+  }
+});
+
+Deno.test("a ward is left alone where it is too large, is behind, or names what has not come (B1, B4)", async () => {
+  const rows: readonly (readonly [string, Partial<StoodIn>, readonly string[]])[] = [
+    ["too large", { outcome: "too_large", rows: [] }, ["ward_not_retaken", "ward_not_retaken"]],
+    ["behind", { outcome: "behind" }, ["ward_not_retaken"]],
+    ["its causes are away", { down: [DOWN + 1 as Position] }, ["ward_not_retaken"]],
+  ];
+  for (const [says, part, notes] of rows) {
+    const all = blank();
+    all.answer("o", part);
+    await all.run();
+    await all.world.run(all.world.nowMs + OWNERS_WAIT_MS + 1_500);
+    assert.equal(all.again(), 1, says);
+    assert.deepEqual([...new Set(all.notes)], [...new Set(notes)], says);
+    assert.equal(await all.has(), false, says);
+  }
+});
