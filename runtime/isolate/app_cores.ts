@@ -39,8 +39,8 @@ export class CoreMember {
   }
 
   /** @param cpuMs since the process started. */
-  looked(cpuMs: number, nowMs: number): void {
-    this.#cores.used(Math.max(0, cpuMs - this.#cpuMs), nowMs);
+  looked(cpuMs: number): void {
+    this.#cores.used(Math.max(0, cpuMs - this.#cpuMs));
     this.#cpuMs = cpuMs;
     this.follow();
   }
@@ -60,13 +60,24 @@ export class CoreMember {
 /** What one app computes at one site. */
 export class AppCores {
   readonly #members = new Set<CoreMember>();
+  readonly #nowMs: () => number;
   #levelMs = 0;
   #lookedMs = -Infinity;
   #givesWay = false;
 
+  /** @param nowMs of a clock that never goes back. */
+  constructor(nowMs: () => number = () => performance.now()) {
+    this.#nowMs = nowMs;
+  }
+
   /** Its processes give way. */
   get givesWay(): boolean {
     return this.#givesWay;
+  }
+
+  /** All that was used has run off: one that begins anew is no other. */
+  get isRested(): boolean {
+    return this.#levelMs <= this.#ranOffMs(this.#nowMs());
   }
 
   /** A process is given the app. */
@@ -83,13 +94,18 @@ export class AppCores {
   }
 
   /** Of a member: it has used so much more (CW1). */
-  used(cpuMs: number, nowMs: number): void {
-    const ranOffMs = CORES_FREE * Math.max(0, nowMs - this.#lookedMs);
-    this.#levelMs = Math.min(LEVEL_MS_MAX, Math.max(0, this.#levelMs - ranOffMs) + cpuMs);
+  used(cpuMs: number): void {
+    const nowMs = this.#nowMs();
+    this.#levelMs = Math.min(LEVEL_MS_MAX, Math.max(0, this.#levelMs - this.#ranOffMs(nowMs)) + cpuMs);
     this.#lookedMs = nowMs;
     const givesWay = this.#levelMs > (this.#givesWay ? 0 : BURST_MS);
     if (givesWay === this.#givesWay) return;
     this.#givesWay = givesWay;
     for (const member of this.#members) member.follow();
+  }
+
+  /** Since the last look. */
+  #ranOffMs(nowMs: number): number {
+    return CORES_FREE * Math.max(0, nowMs - this.#lookedMs);
   }
 }

@@ -18,33 +18,40 @@ class Told implements GivesWay {
 }
 
 Deno.test("an app gives way that computes more than a burst, with all its processes, and comes back when it has rested (CW1, CW2)", () => {
-  const cores = new AppCores(), one = new Told(), other = new Told();
+  let nowMs = 0;
+  const cores = new AppCores(() => nowMs), one = new Told(), other = new Told();
+  assert.ok(cores.isRested);
   const member = cores.join(one);
   cores.join(other);
-  member.looked(BURST_MS, 0);
+  member.looked(BURST_MS);
   assert.ok(!cores.givesWay, "a burst is free");
-  member.looked(BURST_MS + 10, 1);
+  nowMs = 1;
+  member.looked(BURST_MS + 10);
   assert.ok(cores.givesWay && one.does && other.does);
-  const restedMs = BURST_MS / CORES_FREE;
-  member.looked(BURST_MS + 10, restedMs);
-  assert.ok(cores.givesWay, "it has not rested for long enough");
-  member.looked(BURST_MS + 10, restedMs + 100);
+  nowMs = BURST_MS / CORES_FREE;
+  member.looked(BURST_MS + 10);
+  assert.ok(cores.givesWay && !cores.isRested, "it has not rested for long enough");
+  nowMs += 100;
+  assert.ok(cores.isRested);
+  member.looked(BURST_MS + 10);
   assert.ok(!cores.givesWay && !one.does && !other.does);
 });
 
 Deno.test("an app that computes little for good never gives way (CW1)", () => {
-  const cores = new AppCores(), member = cores.join(new Told());
-  for (let ms = 0; ms < 600_000; ms += 100) {
-    member.looked(ms * CORES_FREE, ms);
+  let nowMs = 0;
+  const cores = new AppCores(() => nowMs), member = cores.join(new Told());
+  for (; nowMs < 600_000; nowMs += 100) {
+    member.looked(nowMs * CORES_FREE);
     assert.ok(!cores.givesWay);
   }
 });
 
 Deno.test("processes that end one after the other fill one bucket, with what their starts took (CW1)", () => {
-  const cores = new AppCores();
-  for (let ms = 0; ms <= 2 * BURST_MS; ms += 200) {
+  let nowMs = 0;
+  const cores = new AppCores(() => nowMs);
+  for (; nowMs <= 2 * BURST_MS; nowMs += 200) {
     const member = cores.join(new Told());
-    member.looked(200, ms);
+    member.looked(200);
     member.leave();
   }
   assert.ok(cores.givesWay);
@@ -54,22 +61,24 @@ Deno.test("processes that end one after the other fill one bucket, with what the
 });
 
 Deno.test("what was computed for hours has run off after a minute (CW1)", () => {
-  const cores = new AppCores(), member = cores.join(new Told());
-  for (let ms = 0; ms <= 3_600_000; ms += 1_000) member.looked(ms, ms);
+  let nowMs = 0;
+  const cores = new AppCores(() => nowMs), member = cores.join(new Told());
+  for (; nowMs <= 3_600_000; nowMs += 1_000) member.looked(nowMs);
   assert.ok(cores.givesWay);
-  member.looked(3_600_000, 3_600_000 + LEVEL_MS_MAX / CORES_FREE + 1);
+  nowMs += LEVEL_MS_MAX / CORES_FREE;
+  member.looked(3_600_000);
   assert.ok(!cores.givesWay);
 });
 
 Deno.test("what the system refuses is tried again at the next look, of those that have not ended (CW3)", () => {
-  const cores = new AppCores(), process = new Told(), gone = new Told();
+  const cores = new AppCores(() => 0), process = new Told(), gone = new Told();
   const member = cores.join(process);
   cores.join(gone).leave();
   process.refuses = true;
-  member.looked(2 * BURST_MS, 0);
+  member.looked(2 * BURST_MS);
   assert.ok(cores.givesWay && !process.does && !gone.does);
   process.refuses = false;
-  member.looked(2 * BURST_MS, 100);
+  member.looked(2 * BURST_MS);
   assert.ok(process.does);
 });
 

@@ -75,7 +75,7 @@ export class AppQueues {
   /** When the frames of its isolates are read. */
   readonly turns = new AppTurns();
   /** Whether its processes give way to others. */
-  readonly cores = new AppCores();
+  readonly cores: AppCores;
   /** Stands before the first hold and after the last. */
   readonly #ends: QueueHold;
   readonly #note: (shed: { readonly queue: QueueName; readonly bytes: number }) => void;
@@ -85,8 +85,10 @@ export class AppQueues {
   constructor(
     bytesMax: number = QUEUES_BYTES_MAX,
     note: (shed: { readonly queue: QueueName; readonly bytes: number }) => void = () => {},
+    nowMs?: () => number,
   ) {
     this.bytesMax = bytesMax;
+    this.cores = new AppCores(nowMs);
     this.#note = note;
     this.#ends = new QueueHold(this, "isolate", () => {});
   }
@@ -181,23 +183,35 @@ export interface QueuedBytes {
   readonly bytes: number;
 }
 
-/** The queues of all apps of a site: those of an app outlive its isolates, and are dropped when nothing holds any. */
+/**
+ * The queues of all apps of a site: those of an app outlive its isolates, and are dropped when nothing holds any and it has
+ * rested from what it computed.
+ */
 export class SiteQueues {
   readonly bytesMax: number;
   readonly #told: ShedListener;
+  readonly #nowMs: () => number;
   readonly #apps = new Map<string, AppQueues>();
 
-  constructor(bytesMax: number = QUEUES_BYTES_MAX, told: ShedListener = {}) {
+  /** @param nowMs of a clock that never goes back. */
+  constructor(
+    bytesMax: number = QUEUES_BYTES_MAX,
+    told: ShedListener = {},
+    nowMs: () => number = () => performance.now(),
+  ) {
     this.bytesMax = bytesMax;
     this.#told = told;
+    this.#nowMs = nowMs;
   }
 
   /** Of one app. */
   of(app: string): AppQueues {
     let queues = this.#apps.get(app);
     if (queues === undefined) {
-      for (const [name, { size }] of this.#apps) if (size === 0) this.#apps.delete(name);
-      queues = new AppQueues(this.bytesMax, this.#listener(app));
+      for (const [name, { size, cores }] of this.#apps) {
+        if (size === 0 && cores.isRested) this.#apps.delete(name);
+      }
+      queues = new AppQueues(this.bytesMax, this.#listener(app), this.#nowMs);
       this.#apps.set(app, queues);
     }
     return queues;
@@ -209,7 +223,7 @@ export class SiteQueues {
     return (shed) => {
       shedSince++;
       this.#told.shed?.({ app, queue: shed.queue });
-      const nowMs = performance.now();
+      const nowMs = this.#nowMs();
       if (nowMs - sinceMs < NOTE_MS) return;
       this.#told.note?.({ app, ...shed, shed: shedSince });
       sinceMs = nowMs;

@@ -1,4 +1,5 @@
 import { strict as assert } from "node:assert";
+import { BURST_MS, CORES_FREE } from "./app_cores.ts";
 import { AppQueues, type QueueHold, SiteQueues } from "./app_queues.ts";
 
 Deno.test("what an app has waiting is the sum of its queues, and one that has ended holds nothing (Q1)", () => {
@@ -54,4 +55,17 @@ Deno.test("an app's queues are its own, and those of apps that have none are for
   const before = site.of("b");
   site.of("c");
   assert.notEqual(site.of("b"), before);
+});
+
+Deno.test("an app that has to rest is not forgotten when its last isolate has ended and another app comes", () => {
+  let nowMs = 0;
+  const site = new SiteQueues(100, {}, () => nowMs), before = site.of("a");
+  const member = before.cores.join({ startedGivingWay: false, giveWay: () => true });
+  member.looked(2 * BURST_MS);
+  member.leave();
+  site.of("b");
+  assert.ok(site.of("a").cores.givesWay);
+  nowMs = 2 * BURST_MS / CORES_FREE;
+  site.of("c");
+  assert.notEqual(site.of("a"), before);
 });

@@ -167,7 +167,7 @@ export class Isolate {
   /** What its process uses, all of its threads together. */
   usage(): ProcessUsage | undefined {
     const usage = this.#process.usage();
-    if (usage !== undefined) this.#cores?.looked(usage.cpuMs, performance.now());
+    if (usage !== undefined) this.#cores?.looked(usage.cpuMs);
     return usage;
   }
 

@@ -87,7 +87,7 @@ export class StatefulIsolate {
       limits: app.limits,
       usage: () => {
         const usage = process.usage();
-        if (usage !== undefined) cores.looked(usage.cpuMs, performance.now());
+        if (usage !== undefined) cores.looked(usage.cpuMs);
         return usage;
       },
       isHeld: () => this.#pace.isHeld,
