@@ -157,6 +157,7 @@ export class Core {
       clock: this.clock,
       turns: this.ports.clock,
       nowMs: () => this.wall.nowMs(),
+      stepRows: this.stepRows,
       applied: (row) => this.#applied(row),
       isStale: (row) => this.isStale(row),
       gone: (row) => this.gone(row),

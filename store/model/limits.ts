@@ -86,8 +86,8 @@ export const CARRY_BYTES_MAX = 16 << 20;
 
 /** Read of the disk between two turns of everything else: some milliseconds, most of them for checksums. */
 export const STEP_BYTES = 1 << 20;
-/** Rows looked at between two turns, by a list that passes many that were deleted: a millisecond or two. */
-export const STEP_ROWS = 512;
+/** Rows looked at between two turns, by a read of many: about a millisecond. */
+export const STEP_ROWS = 128;
 /** How often a list begins anew where what it has passed changes meanwhile, before it is given up. */
 export const LIST_TRIES = 8;
 /**

@@ -16,7 +16,7 @@ import type { Key } from "../model/key.ts";
 import { Lock } from "../model/lock.ts";
 import { isMerge, joinRows, resolve } from "../model/merge.ts";
 import type { DiskCommit, SiteId, Storage } from "../model/ports.ts";
-import { STEP_BYTES } from "../model/limits.ts";
+import { STEP_BYTES, STEP_ROWS } from "../model/limits.ts";
 import { holds, keyAfter, type Range } from "../model/range.ts";
 import { RowCache } from "./row_cache.ts";
 import { compareVersions, type Position, type Row, rowBytes } from "../model/row.ts";
@@ -52,6 +52,7 @@ export class Rows {
   readonly #clock: HybridClock;
   readonly #nowMs: () => number;
   readonly #turn: () => Promise<void>;
+  readonly #stepRows: number;
   readonly #applied: (row: Row) => void;
   readonly #isStale: (row: Row) => boolean;
   readonly #gone: (row: Pick<Row, "clock">) => void;
@@ -75,6 +76,8 @@ export class Rows {
       clock: HybridClock;
       turns: ConstructorParameters<typeof Lock>[0];
       nowMs: () => number;
+      /** So many a read of several looks at before everything else that is ready is handled. */
+      stepRows?: number;
       applied: (row: Row) => void;
       /** Whether a row counts for nothing (stale.ts). */
       isStale?: (row: Row) => boolean;
@@ -86,6 +89,7 @@ export class Rows {
     this.#clock = o.clock;
     this.lock = new Lock(o.turns);
     this.#turn = () => o.turns.turn();
+    this.#stepRows = o.stepRows ?? STEP_ROWS;
     this.#nowMs = o.nowMs;
     this.#applied = o.applied;
     this.#isStale = o.isStale ?? (() => false);
@@ -310,7 +314,7 @@ export class Rows {
 
   /**
    * Up to `limit` live rows of a range (0: all), applied ones included; under the lock (W3). With a limit it also
-   * ends at the row that brings the bytes to `bytesMax`.
+   * ends at the row that brings the bytes to `bytesMax`. In steps, as {@link heads}.
    *
    * @param lookMax about so many rows, dead ones included, are looked at.
    */
@@ -338,13 +342,12 @@ export class Rows {
     const rows: Row[] = [], seen: Row[] = [];
     let rest = range;
     let bytes = 0;
-    while (rest.start < rest.end) {
+    for (let isFirst = true; rest.start < rest.end; isFirst = false) {
+      if (!isFirst) await this.#turn();
       const wanted = limit === 0 ? Infinity : limit - rows.length + 16;
-      const want = Math.min(wanted, lookMax - seen.length), bytesLeft = bytesMax - bytes;
-      const stored = await this.#storage.scan(
-        rest,
-        want === Infinity ? { reverse } : { limit: want, bytesMax: bytesLeft, reverse },
-      );
+      const want = Math.min(wanted, lookMax - seen.length, this.#stepRows);
+      const bytesLeft = Math.min(bytesMax - bytes, STEP_BYTES);
+      const stored = await this.#storage.scan(rest, { limit: want, bytesMax: bytesLeft, reverse });
       const read = stored.reduce((sum, row) => sum + rowBytes(row), 0);
       const complete = stored.length < want && read < bytesLeft;
       const last = stored.at(-1);

@@ -59,6 +59,43 @@ Deno.test("a list ends with the row that brings it to its bytes, and reads few b
   }
 });
 
+Deno.test("a list of all rows of a range is read in steps, and what is applied lies in its place among them", async () => {
+  const storage = new CountingStorage(), stepRows = 10;
+  let turns = 0, most = 0, before = 0;
+  const clocks = {
+    nowMs: () => 1,
+    steadyMs: () => 1,
+    after: () => () => {},
+    turn: () => {
+      turns++;
+      most = Math.max(most, storage.scanned - before);
+      before = storage.scanned;
+      return Promise.resolve();
+    },
+  };
+  const clock = new HybridClock(new Wall(clocks));
+  const rows = new Rows({ storage, clock, turns: clocks, nowMs: () => 1, stepRows, applied: () => {} });
+  const put = (i: number, value: Uint8Array | null) =>
+    rows.put({ key: packKey(["row", i]), value, clock: 1, replica: 1, known: 0, expiresAtMs: 0 });
+  for (let i = 0; i < 200; i += 2) put(i, i % 4 === 0 ? null : new Uint8Array([i]));
+  const frozen = rows.freeze();
+  await storage.commit(frozen.commit);
+  rows.settle(frozen);
+  for (let i = 1; i < 200; i += 2) put(i, new Uint8Array([i]));
+  const range = prefixRange(packKey(["row"]));
+  for (const reverse of [false, true]) {
+    turns =
+      most =
+      before =
+      storage.scanned =
+        0;
+    const { seen, rows: live } = await rows.list(range, 0, reverse);
+    const keys = Array.from({ length: 200 }, (_, i) => packKey(["row", reverse ? 199 - i : i]));
+    assert.deepEqual(seen.map(({ key }) => key), keys);
+    assert.deepEqual([live.length, turns, most], [150, 100 / stepRows, stepRows]);
+  }
+});
+
 Deno.test("what is committed is told from memory; what has to be read for it is read in steps", async () => {
   const storage = new CountingStorage();
   let turns = 0;
