@@ -9,7 +9,7 @@
  * N3  No number beyond the last that a version can name: who asks then waits, and the root's log says why.
  * N4  None for a site that comes with one which was never given: this disk is an older copy of itself (removal.ts R8),
  *     and would give that number to another. Those who had it may be gone, and their tokens not: so the first number that
- *     a process gives is beyond one that it draws (gaps.ts).
+ *     a process gives is beyond one that it draws (gaps.ts). Half of all numbers are never jumped over.
  */
 import type { Core } from "../core/core.ts";
 import { drawn } from "../model/gaps.ts";
@@ -63,7 +63,7 @@ export class Numbers {
 
   /** N4 */
   #jump(): void {
-    const most = (REPLICA_NUMBER_MAX - this.#next) * NUMBER_JUMP_SHARE;
+    const most = Math.max(0, REPLICA_NUMBER_MAX / 2 - this.#next) * NUMBER_JUMP_SHARE;
     this.#next += Math.floor(drawn(this.#core.ports.random) * most);
     this.#hasJumped = true;
   }

@@ -376,9 +376,10 @@ export class Core {
 
   /** A process begins over what it has found on its disk (gaps.ts). */
   jump(): void {
-    const { rows } = this, from = rows.head;
-    rows.jumpTo(jumpedFrom(from, this.ports.random));
-    this.gaps = this.gaps.and({ from, to: rows.head, clock: this.clock.tick() });
+    const { rows, ports, clock } = this, from = rows.head;
+    rows.jumpTo(jumpedFrom(from, ports.random));
+    const atMs = Math.max(0, Math.floor(ports.clock.nowMs()));
+    this.gaps = this.gaps.and({ from, to: rows.head, clock: clock.last, atMs });
     rows.record(GAPS_RECORD, this.gaps.encode());
   }
 

@@ -57,18 +57,21 @@ export const HORIZON_MS = 10 * 60_000;
 export const COLLECTIONS_PER_HORIZON = 20;
 
 /**
- * A journal jumps at each start (gaps.ts), by between one and two of so many parts of the positions that are left: at
- * first by more than 2^36, which no site writes between a copy of its disk and the day that it is put back. A site that
- * was started every five seconds for a month still jumps by 2^27.
+ * A journal jumps at each start (gaps.ts), by between one and two of so many parts of what is left of half of all
+ * positions: at first by 2^35 and more, which is a year of 1,000 writes a second between a copy of its disk and the day
+ * that it is put back. A site that was started every five seconds for a month still jumps by 2^26.
  */
 export const JUMP_SHARE = 2 ** -17;
 /**
- * So do the numbers of sites (numbers.ts), by up to so much of those that are left: at first by 2,048 of 2^24, which is
- * many more than are given in a day. After ten thousand starts in which some were given half of them are left.
+ * So do the numbers of sites (numbers.ts), by up to so much of what is left of the lower half: at first by 2,048 of 2^24,
+ * which is many more than are given in a day. After five thousand starts in which some were given half of it is left.
  */
-export const NUMBER_JUMP_SHARE = 2 ** -13;
-/** Of as many starts it is remembered what was left out: three years of a start a day, in 20 KB. */
-export const GAPS_MAX = 1_000;
+export const NUMBER_JUMP_SHARE = 2 ** -12;
+/**
+ * Of as many starts it is remembered what was left out: a year and a half of a start a day, in 50 KB as the root tells all
+ * sites at each of its own. The newer half is remembered whatever happens (gaps.ts JG3).
+ */
+export const GAPS_MAX = 500;
 
 /**
  * Rows that the root does not have, with their keys: hours of writing on a phone's line, and little enough to be read

@@ -225,10 +225,8 @@ Deno.test("an older copy of the root's disk is found out by who was below, also 
   assert.ok(again.core.gaps.around(seen.path[0] ?? 0) !== undefined);
   await assert.rejects(async () => await again.replica.attach(seen), isLost);
   let outcome: unknown = null;
-  Promise.resolve(again.replica.attach(later)).then(
-    (session) => outcome = session,
-    (error) => outcome = error,
-  );
+  const arriving = async () => await again.replica.attach(later);
+  arriving().then((session) => outcome = session, (error) => outcome = error);
   assert.ok(await world.run(world.nowMs + 5_000, () => outcome !== null));
   assert.ok(isLost(outcome), String(outcome));
   assert.equal((await again.replica.attach(own)).how, "same");

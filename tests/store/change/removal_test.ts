@@ -223,7 +223,7 @@ Deno.test("a hello is refused by what is known of the site, of its disk and of w
     write(replicaKey(number), { site, path: ["root", parent, site], parent: above, from: 0 });
   core.setPath(["root", "b"]);
   core.replica = 9;
-  core.gaps = new Gaps([{ from: 100, to: 120, clock: 1 }]);
+  core.gaps = new Gaps([{ from: 100, to: 120, clock: 1, atMs: 0 }]);
   write(removedKey("gone"), { atMs: 1 });
   stands(20, "back", "b", 3);
   write(endedKey(20), { stable: 1, removed: true });

@@ -373,7 +373,7 @@ Deno.test("subscriptions: ranges that nest a thousand deep come and go as quickl
 });
 
 Deno.test("gaps: what is written is read, and nothing may follow it", () => {
-  const gaps = new Gaps([{ from: 3, to: 9, clock: 4 }]), bytes = gaps.encode();
+  const gaps = new Gaps([{ from: 3, to: 9, clock: 4, atMs: 5 }]), bytes = gaps.encode();
   assert.deepEqual(Gaps.decode(bytes), gaps);
   assert.throws(() => Gaps.decode(new Uint8Array([...bytes, 0])), CodecError);
 });

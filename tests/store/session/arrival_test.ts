@@ -28,8 +28,8 @@ const ROOT_DOWN = 100,
   STABLE = [5_000, 6_000],
   HEAD = 300;
 /** What the site's own journal, and the root's, have left out. */
-const OWN_GAP = { from: 250, to: 270, clock: 900 },
-  ROOT_GAP = { from: 60, to: 80, clock: 700 };
+const OWN_GAP = { from: 250, to: 270, clock: 900, atMs: 0 },
+  ROOT_GAP = { from: 60, to: 80, clock: 700, atMs: 0 };
 const OWN_STABLE = 7_000;
 
 type At = "d" | "root";
