@@ -337,6 +337,71 @@ Deno.test("an older copy of one site beside a tree that lives is kept out of it,
   await Deno.remove(folder, { recursive: true });
 });
 
+Deno.test("a root that is restored once more under one secret takes nobody who went on with the first, and says so", async (t) => {
+  const folder = await FOLDER(), data = join(folder, "data"), copies = join(folder, "copies");
+  const topology = join(folder, "topology.json"), oldSecret = join(folder, "old-secret");
+  const sites = ["cloud", "core"];
+  await Deno.writeTextFile(
+    topology,
+    JSON.stringify({ sites: TOPOLOGY.sites.filter(({ id }) => sites.includes(id)) }),
+  );
+  const start = () => startCluster({ topology, apps: [PROBE], data });
+  const restore = (site: string) =>
+    cli(
+      null,
+      ...["restore", join(copies, `${site}.sojourn`), "--config", siteFile(data, site)],
+      ...["--secret", oldSecret, "--replace"],
+    );
+  const put = async (cluster: TestCluster, client: HeaderClient, site: string, id: string) => {
+    const { status, text } = await client.fetch(note(cluster, site, id), { method: "PUT", body: id });
+    assert.equal(status, 201, text);
+  };
+
+  {
+    await using cluster = await start();
+    await put(cluster, new HeaderClient(), "core", "before");
+    const { code, err } = await cli(cluster, "backup", copies, "--tree");
+    assert.equal(code, EXIT.done, err);
+    await cluster.stop();
+  }
+  await Deno.copyFile(join(data, "secret"), oldSecret);
+  await Deno.writeTextFile(join(data, "secret"), crypto.randomUUID());
+  for (const site of sites) assert.equal((await restore(site)).code, EXIT.done);
+
+  await using cluster = await start();
+  const seen = new HeaderClient();
+  await put(cluster, seen, "core", "since");
+  const { text } = await seen.fetch(note(cluster, "cloud", "since"));
+  assert.equal(text, "since", "its token names a position in the root's journal");
+  await cluster.control("kill", "cloud");
+
+  await t.step("where its data is there it is not restored under that secret", async () => {
+    assert.match((await restore("cloud")).err, /^secret_of_before: /);
+  });
+
+  await t.step("on a blank disk it is another root", async () => {
+    await Deno.remove(dataOf(data, "cloud"), { recursive: true });
+    const { code, err } = await restore("cloud");
+    assert.equal(code, EXIT.done, err);
+    await cluster.control("start", "cloud");
+    await cluster.ready("cloud");
+    await eventually(
+      "who had more of it is no child",
+      () => Promise.resolve(/child_removed .*why=ahead/.test(cluster.log())),
+    );
+    const lost = await seen.fetch(note(cluster, "cloud", "since"));
+    assert.match(`${lost.status} ${lost.text}`, /^410 .*"code":"source_lost"/);
+    const absent = await shown(note(cluster, "cloud", "since"));
+    assert.equal(absent.status, 404, "who has seen nothing sees what there is");
+    assert.equal((await shown(note(cluster, "cloud", "before"))).text, "before");
+    await put(cluster, new HeaderClient(), "cloud", "anew");
+    const apart = await ask(note(cluster, "core", "anew"));
+    assert.notEqual(apart.status, 200, "nothing of the second comes to who went on with the first");
+  });
+  await cluster.stop();
+  await Deno.remove(folder, { recursive: true });
+});
+
 /** What a site answers; one that is busy, or has just come back, is asked again. */
 async function shown(url: string): Promise<Answer> {
   let answer = await ask(url);
