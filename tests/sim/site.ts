@@ -142,6 +142,8 @@ export class SimSite {
   /** What happens where its disk is found to be an older copy; null: none was put back. */
   #older: (() => void) | null = null;
   #failed: () => void = () => {};
+  /** What came while it is held; null: it is not. */
+  #heldBack: (() => void)[] | null = null;
   readonly #above: Above | null;
 
   constructor(plan: SitePlan, around: Surroundings, draws: Draws) {
@@ -306,13 +308,18 @@ export class SimSite {
           process.above?.disconnected(site);
         }),
       unreachable: (site) => clock.whenRunning(() => replica.unreachable(site)),
-      receive: (from, message) =>
-        clock.whenRunning(() => {
-          if (message[0] === ABOVE_TAG) return process.above?.received(from, message.subarray(1));
-          if (message[0] === WELCOME) this.#welcomed(from);
-          replica.receive(from, message);
-        }),
+      receive: (from, message) => {
+        if (this.#heldBack !== null) return void this.#heldBack.push(() => received(from, message));
+        received(from, message);
+      },
     };
+    const received = (from: SiteId, message: Uint8Array) =>
+      clock.whenRunning(() => {
+        if (!process.alive) return;
+        if (message[0] === ABOVE_TAG) return process.above?.received(from, message.subarray(1));
+        if (message[0] === WELCOME) this.#welcomed(from);
+        replica.receive(from, message);
+      });
     holder.process = process;
     this.#process = process;
     // Its operator has changed his mind while the disk was read.
@@ -390,6 +397,23 @@ export class SimSite {
     this.#blank = true;
     this.#number = 0;
     this.#above?.ended(true);
+  }
+
+  /** Whether it takes nothing that other sites say (docs/protocol/backups.md CT1). */
+  get isHeld(): boolean {
+    return this.#heldBack !== null;
+  }
+
+  /** From now on it does not. */
+  hold(): void {
+    this.#heldBack ??= [];
+  }
+
+  /** It takes all of that, in the order in which it came (CT2). */
+  release(): void {
+    const came = this.#heldBack ?? [];
+    this.#heldBack = null;
+    for (const take of came) take();
   }
 
   /** What is on its disk now. */
