@@ -70,10 +70,11 @@ class DiskWork {
     while (this.isBusy) await this.#idle.promise;
   }
 
-  async #of<T>(work: Promise<T>): Promise<T> {
+  /** Time stands still while it lasts, and whoever ends a process waits for it. */
+  async during<T>(work: () => Promise<T>): Promise<T> {
     this.#count++;
     try {
-      return await work;
+      return await work();
     } finally {
       if (--this.#count === 0) {
         this.#idle.resolve();
@@ -84,14 +85,14 @@ class DiskWork {
 
   over(storage: Storage): Storage {
     return {
-      load: () => this.#of(storage.load()),
-      get: (key) => this.#of(storage.get(key)),
-      getMany: (keys) => this.#of(storage.getMany(keys)),
-      scan: (range, options) => this.#of(storage.scan(range, options)),
-      journal: (after, upTo, limit) => this.#of(storage.journal(after, upTo, limit)),
-      bytes: () => this.#of(storage.bytes()),
+      load: () => this.during(() => storage.load()),
+      get: (key) => this.during(() => storage.get(key)),
+      getMany: (keys) => this.during(() => storage.getMany(keys)),
+      scan: (range, options) => this.during(() => storage.scan(range, options)),
+      journal: (after, upTo, limit) => this.during(() => storage.journal(after, upTo, limit)),
+      bytes: () => this.during(() => storage.bytes()),
       close: () => storage.close(),
-      commit: (commit) => this.#of(storage.commit(commit)),
+      commit: (commit) => this.during(() => storage.commit(commit)),
     };
   }
 }
@@ -250,9 +251,11 @@ export class Tree {
   /** What a site opens once it is ready (runtime/site/stateful_service.ts). */
   async #serve(site: SiteId, running: Running, config: SiteConfig, draws: Draws): Promise<void> {
     const { replica, clock } = running, fatal = (error: Error) => this.#refuses(site, error);
-    const disks = await StatefulDisks.open({ config, clock, damage: this.#damage(site), fatal });
-    if (!running.isAlive) return await disks.close();
-    running.disks = disks;
+    const disks = await this.#work.during(async () =>
+      running.disks = await StatefulDisks.open({ config, clock, damage: this.#damage(site), fatal })
+    );
+    if (!running.isAlive) return;
+    const loaded = <T>(load: () => Promise<T>): Promise<T> => this.#work.during(() => disks.loaded(load));
     const over = (storage: Storage) => this.#work.over(storage);
     const early: [SiteId, Uint8Array][] = [];
     const send = replica.owners.channel(USE, (from, packet) => {
@@ -286,13 +289,13 @@ export class Tree {
       due: () => {},
       note: (event, detail) => void this.said.push(`${site} ${event} ${JSON.stringify(detail)}`),
     });
-    const homes = await disks.loaded(() => Homes.open(homesPorts()));
-    running.outcomes = await disks.loaded(async () =>
+    const homes = await loaded(() => Homes.open(homesPorts()));
+    running.outcomes = await loaded(async () =>
       disks.outcomes === null
         ? null
         : await KeptOutcomes.open({ storage: over(disks.outcomes), clock, fatal })
     );
-    running.ended = await disks.loaded(() =>
+    running.ended = await loaded(() =>
       EndedLogs.open({
         storage: over(disks.ended),
         nowMs: () => clock.nowMs(),
@@ -338,10 +341,10 @@ export class Tree {
 
   readonly #ending: Promise<void>[] = [];
 
-  async #let({ storage, disks }: Running): Promise<void> {
+  async #let(running: Running): Promise<void> {
     await this.#work.settled();
-    await storage.close();
-    await disks?.close();
+    await running.storage.close();
+    await running.disks?.close();
   }
 
   /** All processes end at once, without a word; what they have on disk stays. */
