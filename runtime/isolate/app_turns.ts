@@ -20,6 +20,7 @@
  */
 import { strict as assert } from "node:assert";
 import type { Lane } from "../../store/model/lock.ts";
+import { afterTurn } from "../loop/next_turn.ts";
 import type { Pace } from "./frame_reader.ts";
 
 /** A neighbour's request takes some eight turns of the loop: with each of them as much later it has not become slow. */
@@ -145,7 +146,7 @@ export class AppTurns implements Lane {
   #turn(): void {
     if (this.#isTurning || this.#creditMs >= QUANTUM_MS) return;
     this.#isTurning = true;
-    setImmediate(() => {
+    afterTurn(() => {
       this.#isTurning = false;
       this.#creditMs = Math.min(QUANTUM_MS, this.#creditMs + QUANTUM_MS);
       this.#wake();

@@ -24,6 +24,7 @@ import { readJson, readLogLine } from "./frame_fields.ts";
 import { type Payload, readFrames } from "./frame_reader.ts";
 import { FrameWriter } from "./frame_writer.ts";
 import { BUFFER_BYTES, FRAME_TO_ISOLATE_BYTES_MAX, ISOLATE_FRAME } from "./frames.ts";
+import { nextTurn } from "../loop/next_turn.ts";
 import { crashReason, isConnectionEnd, type LoadOutcome } from "./isolate.ts";
 import type { IsolateApp } from "./call.ts";
 import type { IsolateProcess } from "./process.ts";
@@ -272,7 +273,7 @@ export class StatefulIsolate {
     this.#channels.clear();
     cause?.ended(end, true);
     for (const [i, sink] of others.entries()) {
-      if (i % TOLD_AT_ONCE === TOLD_AT_ONCE - 1) await new Promise((resolve) => setImmediate(resolve));
+      if (i % TOLD_AT_ONCE === TOLD_AT_ONCE - 1) await nextTurn();
       sink.ended(end, false);
     }
   }

@@ -11,6 +11,7 @@
  * C4  What has come in one piece is handled in slices: after SLICE_MS of it everything else that is ready has its turn.
  */
 import { clearTimeout, setImmediate, setTimeout } from "node:timers";
+import { nextTurn } from "../loop/next_turn.ts";
 import type { LinkCounters } from "./counters.ts";
 import {
   type ExchangePorts,
@@ -165,7 +166,7 @@ export class Connection {
         for (let payload = this.#reader.take(); payload; payload = this.#reader.take()) {
           this.#dispatch(payload);
           if (this.#nowMs() - sinceMs < SLICE_MS) continue;
-          await new Promise((resolve) => setImmediate(resolve));
+          await nextTurn();
           sinceMs = this.#nowMs();
         }
       } while (this.#ending === null && await this.#fill());

@@ -2,8 +2,8 @@
  * The real clock and the real randomness behind the store's ports. The network port is the link hub, the storage
  * port one of runtime/storage/.
  */
-import { setImmediate } from "node:timers";
 import type { Clock, Random } from "../../store/model/ports.ts";
+import { nextTurn } from "../loop/next_turn.ts";
 
 /** Wall clock and timers of this process. */
 export class SystemClock implements Clock {
@@ -24,7 +24,7 @@ export class SystemClock implements Clock {
   }
 
   turn(): Promise<void> {
-    return new Promise((resolve) => setImmediate(resolve));
+    return nextTurn();
   }
 }
 

@@ -24,13 +24,13 @@
  */
 import { Buffer } from "node:buffer";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
-import { setImmediate } from "node:timers";
 import { StoreUnavailable } from "../../store/api/api.ts";
 import type { Key } from "../../store/model/key.ts";
 import { DamagedRows, type DiskCommit, type ScanOptions, type Storage } from "../../store/model/ports.ts";
 import type { Range } from "../../store/model/range.ts";
 import { type Position, type Row, rowBytes } from "../../store/model/row.ts";
 import { mixed, recordSum, rowFits, rowSum } from "./checksum.ts";
+import { nextTurn } from "../loop/next_turn.ts";
 import { CommitCount } from "./commit_count.ts";
 import { CHECK_AT_OPEN_BYTES, type DiskReport, openFailure, Spoiled } from "./disk_report.ts";
 import { claimFolder, type FolderClaim } from "./folder.ts";
@@ -70,8 +70,11 @@ const CHECKPOINT_PAGES = 1_000;
 /** In the log's index, which SQLite's documentation of its format has: how many pages the log has. */
 const LOG_PAGES_AT = 16;
 
-/** Q8, as the store's own slices. */
-const SLICE_MS = 1;
+/**
+ * Q8. Longer than other slices: whatever else is done meanwhile, whoever has written waits for it, and what he waits for is
+ * a commit of everybody's.
+ */
+const SLICE_MS = 4;
 /**
  * A sync that takes longer than this goes to a thread: below it, the way there and back costs more than the event
  * loop loses by standing still.
@@ -308,7 +311,7 @@ export class SqliteStorage implements Storage {
 
   /** Never rejects: the next commit does. */
   async #move(): Promise<void> {
-    await turn();
+    await nextTurn();
     try {
       this.#db.exec("PRAGMA synchronous = OFF; PRAGMA wal_checkpoint(PASSIVE); PRAGMA synchronous = NORMAL");
     } catch {
@@ -328,7 +331,7 @@ export class SqliteStorage implements Storage {
     /** Q8 */
     const isDue = () => performance.now() - sinceMs >= SLICE_MS;
     const next = async () => {
-      await turn();
+      await nextTurn();
       sinceMs = performance.now();
     };
     begin.run();
@@ -450,8 +453,6 @@ function prepare(db: DatabaseSync) {
       WHEN 'rows' THEN ? WHEN 'bytes' THEN ? WHEN 'commits' THEN ? WHEN 'sum' THEN ? WHEN 'content' THEN ? WHEN 'contentSum' THEN ? ELSE value END`),
   };
 }
-
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 const blobOf = (key: Key): Uint8Array => Buffer.from(key, "latin1");
 /** How long a value of a page may be to come with it. */
