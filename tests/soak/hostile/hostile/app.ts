@@ -1,7 +1,10 @@
 /** All that an app can do to its site: each path is one of it, and `clients.ts` asks for them again and again. */
-import { defineApp, type EnvOf, Session } from "sojourn";
+import { defineApp, type EnvOf, Session, table } from "sojourn";
+import * as z from "zod";
 
-type Env = EnvOf<Record<never, never>, { greedy: Greedy }>;
+const numbers = table({ schema: z.object({ number: z.number() }), key: ["number"] });
+
+type Env = EnvOf<{ tables: { numbers: typeof numbers } }, { greedy: Greedy }>;
 
 const MIB = 1 << 20;
 /** Longer than a client waits, shorter than the site's own bound. */
@@ -58,6 +61,73 @@ async function watchMany(env: Env): Promise<void> {
   await held();
 }
 
+/** Each holds all that come after it. */
+async function watchNested(env: Env): Promise<void> {
+  for (let i = 0; i < 2_000; i++) {
+    void env.tables.numbers.watchList({ start: [i], end: [100_000 - i] })[Symbol.asyncIterator]().next()
+      .catch(() => {});
+    if (i % 500 === 0) await null;
+  }
+  await held();
+}
+
+/** All of one row, which is written again and again. */
+async function watchOne(env: Env): Promise<void> {
+  for (let i = 0; i < 1_000; i++) {
+    const reader = env.kv.watch([["told"]]).getReader();
+    const next = (): void => void reader.read().then(next, () => {});
+    next();
+  }
+  const untilMs = Date.now() + HELD_MS;
+  for (let i = 0; Date.now() < untilMs; i++) await env.kv.set(["told"], i);
+}
+
+const LONG_ROWS = 64;
+
+/** Rows as long as rows are, by as many reads at once as there may be. */
+async function readLong(env: Env): Promise<void> {
+  const value = new Uint8Array(MIB - 1_024);
+  for (let i = 0; i < LONG_ROWS; i += 2) {
+    if ((await env.kv.get(["long", i])).value !== null) continue;
+    await env.kv.atomic().set(["long", i], value).set(["long", i + 1], value).commit();
+  }
+  const keys = Array.from({ length: LONG_ROWS }, (_, i) => ["long", i]);
+  await Promise.allSettled(Array.from({ length: 32 }, async (_, i) => {
+    if (i % 2 === 0) await env.kv.getMany(keys.slice(0, 10));
+    else for await (const _ of env.kv.list({ prefix: ["long"] }, { limit: 4, reverse: i % 3 === 0 }));
+  }));
+}
+
+/** Checks and sums on such. */
+async function checkLong(env: Env): Promise<void> {
+  await Promise.allSettled(Array.from({ length: 16 }, (_, i) => {
+    const atomic = env.kv.atomic();
+    for (let each = 0; each < LONG_ROWS; each++) atomic.check({ key: ["long", each], versionstamp: null });
+    for (let each = 0; each < 100; each++) atomic.sum(["long", (each + i) % LONG_ROWS], 1n);
+    return atomic.commit();
+  }));
+}
+
+/** Thousands of rows that are no more. */
+async function listDeleted(env: Env): Promise<void> {
+  for (let at = 0; at < 10_000; at += 500) {
+    const atomic = env.kv.atomic();
+    for (let i = 0; i < 500; i++) atomic.delete(["gone", at + i]);
+    await atomic.commit();
+  }
+  await Promise.allSettled(Array.from({ length: 32 }, async () => {
+    for await (const _ of env.kv.list({ prefix: ["gone"] }));
+  }));
+}
+
+/** Reads all that comes. */
+function heard(request: Request): Response {
+  const { socket, response } = Deno.upgradeWebSocket(request);
+  let bytes = 0;
+  socket.onmessage = ({ data }) => bytes += data.length ?? data.size;
+  return response;
+}
+
 function unread(request: Request): Response {
   const { socket, response } = Deno.upgradeWebSocket(request);
   socket.onopen = () => {
@@ -100,6 +170,7 @@ const hog: unknown[] = [];
 export default defineApp({
   name: "hostile",
   sessions: { greedy: Greedy },
+  tables: { numbers },
   fetchHosts: ["127.0.0.1"],
   async fetch(request, env: Env) {
     const { pathname, searchParams } = new URL(request.url);
@@ -117,8 +188,28 @@ export default defineApp({
       case "/watch":
         await watchMany(env);
         break;
+      case "/watch-nested":
+        await watchNested(env);
+        break;
+      case "/watch-one":
+        await watchOne(env);
+        break;
+      case "/read-long":
+        await readLong(env);
+        break;
+      case "/check-long":
+        await checkLong(env);
+        break;
+      case "/list-deleted":
+        await listDeleted(env);
+        break;
       case "/socket":
         return unread(request);
+      case "/heard":
+        return heard(request);
+      case "/upload-here":
+        for await (const _ of request.body ?? []);
+        break;
       case "/endless":
         return new Response(endless());
       case "/upload":
