@@ -10,7 +10,6 @@ import { Disks, memoryHost, seeing } from "./memory_host.ts";
 import { HandClock, hello, keyOf } from "../../functions/sessions/attach/peer_pair.ts";
 import type { Commit, HandledEvent, OpenedProgram } from "../../../functions/sessions/turn/mod.ts";
 import { Problem } from "../../../runtime/gateway/problem.ts";
-import type { FrameWay } from "../../../runtime/stateful/frame_way.ts";
 import { SYSTEM_CLOCK } from "../../../runtime/stateful/clock.ts";
 import { type FrameWay, localWay } from "../../../runtime/stateful/frame_way.ts";
 import { HostedPeers, type PeersSession } from "../../../runtime/stateful/hosted_peers.ts";
