@@ -5,7 +5,7 @@
 import type { Reader, Writer } from "../../store/model/codec.ts";
 import { CodecError } from "../../store/model/codec.ts";
 import type { TokenState } from "../../store/api/api.ts";
-import { type Named, namedBy, pathOf } from "../../store/api/token_path.ts";
+import { type Named, namedBy, pathNaming } from "../../store/api/token_path.ts";
 
 const SESSION_BYTES = 16;
 /** As in sealed tokens: deeper than any tree. */
@@ -31,7 +31,7 @@ export function readToken(reader: Reader): TokenState | null {
   const sequence = reader.uint(), replica = reader.uint(), clock = reader.uint(), open = reader.flag();
   const named = reader.list(() => readNamed(reader));
   if (named.length > PATH_MAX) throw new CodecError(`a path has at most ${PATH_MAX} positions`);
-  return { session, sequence, replica, clock, open, ...pathOf(named) };
+  return { session, sequence, replica, clock, open, ...pathNaming(named) };
 }
 
 function readNamed(reader: Reader): Named {

@@ -19,7 +19,7 @@ export const namedBy = (token: Pick<TokenState, "path" | "followed">): Named[] =
   token.path.map((at, depth) => ({ position: followedOf(token, depth), isPending: at === null }));
 
 /** The part of a token that names these. */
-export function pathOf(named: readonly Named[]): Pick<TokenState, "path" | "followed"> {
+export function pathNaming(named: readonly Named[]): Pick<TokenState, "path" | "followed"> {
   const path = named.map(({ position, isPending }) => isPending ? null : position);
   if (named.every(({ position, isPending }) => !isPending || position === 0)) return { path };
   return { path, followed: named.map(({ position, isPending }) => isPending ? position : 0) };

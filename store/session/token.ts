@@ -16,7 +16,7 @@
 import { Buffer } from "node:buffer";
 import { createCipheriv, createDecipheriv, createHmac, hash, hkdfSync } from "node:crypto";
 import type { TokenState } from "../api/api.ts";
-import { namedBy, pathOf } from "../api/token_path.ts";
+import { namedBy, pathNaming } from "../api/token_path.ts";
 import { Reader, Writer } from "../model/codec.ts";
 import type { Random } from "../model/ports.ts";
 import { CLOCK_EPOCH_MS } from "../model/row.ts";
@@ -281,7 +281,7 @@ const readPath = (reader: Reader): Path => ({
 function readFollowing(reader: Reader): Path {
   const pending = reader.uint();
   const positions = reader.list(() => reader.uint());
-  return pathOf(
+  return pathNaming(
     positions.map((position, depth) => ({ position, isPending: (pending >> depth) % 2 !== 0 })),
   );
 }

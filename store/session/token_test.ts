@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { Buffer } from "node:buffer";
 import type { TokenState } from "../api/api.ts";
-import { type Named, pathOf } from "../api/token_path.ts";
+import { type Named, pathNaming } from "../api/token_path.ts";
 import type { Random } from "../model/ports.ts";
 import { CLOCK_EPOCH_MS } from "../model/row.ts";
 import {
@@ -49,7 +49,7 @@ const states: fc.Arbitrary<TokenState> = fc.record({
     maxLength: TOKEN_PATH_MAX,
   }),
   open: fc.boolean(),
-}).map(({ path, ...others }) => ({ ...others, ...pathOf(path) }));
+}).map(({ path, ...others }) => ({ ...others, ...pathNaming(path) }));
 
 Deno.test("openToken gives back what sealToken took, in at most 256 characters fit for a cookie", () => {
   fc.assert(fc.property(states, (token) => {
@@ -64,7 +64,9 @@ Deno.test("openToken gives back what sealToken took, in at most 256 characters f
 Deno.test("a token has at most 256 characters at the deepest path and the largest numbers", () => {
   const most = Number.MAX_SAFE_INTEGER;
   for (const isPending of [false, true]) {
-    const path = pathOf(Array.from({ length: TOKEN_PATH_MAX }, () => ({ position: most - 1, isPending })));
+    const path = pathNaming(
+      Array.from({ length: TOKEN_PATH_MAX }, () => ({ position: most - 1, isPending })),
+    );
     const token = state({ replica: 2 ** 24 - 1, sequence: most, clock: most, ...path });
     const text = sealToken(token, ring, options);
     assert.ok(text.length <= TOKEN_CHARS_MAX, `${text.length} characters`);

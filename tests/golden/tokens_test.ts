@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { z } from "zod";
 import type { TokenState } from "../../store/api/api.ts";
-import { pathOf } from "../../store/api/token_path.ts";
+import { pathNaming } from "../../store/api/token_path.ts";
 import { deriveKeyRing, openToken, sealToken, sessionIdOf } from "../../store/session/token.ts";
 import { Draws } from "../sim/random.ts";
 import { runPython, storedVectors } from "./python.ts";
@@ -76,7 +76,7 @@ Deno.test("golden tokens: the independent implementation opens what sealToken se
     sequence: draws.integer(0, 2 ** draws.integer(0, 52)),
     replica: draws.integer(1, 2 ** 24 - 1),
     clock: draws.integer(0, 2 ** draws.integer(0, 52)),
-    ...pathOf(Array.from({ length: draws.integer(0, 12) }, () => ({
+    ...pathNaming(Array.from({ length: draws.integer(0, 12) }, () => ({
       position: draws.unit() < 0.2 ? 0 : draws.integer(0, 2 ** draws.integer(0, 52)),
       isPending: draws.unit() < 0.2,
     }))),

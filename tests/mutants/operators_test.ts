@@ -47,7 +47,7 @@ const CASES: readonly (readonly [string, string, readonly string[]])[] = [
   ["swapped", "a.push(b); c.d = 1;", []],
   ["swapped", "a.push(c.d); c.d = 1;", ["c.d = 1; a.push(c.d);"]],
   ["swapped", "a.push(b()); c.d = 1;", ["c.d = 1; a.push(b());"]],
-  ["swapped", "a.push(b.at(-1)); c.d = Math.max(c.d, b.e);", []],
+  ["swapped", "list.push(b.at(-1)); c.d = Math.max(c.d, b.e);", []],
   ["swapped", "a.pop(); b.pop();", []],
   ["swapped", "a.push(b.at(-1)); b.pop();", ["b.pop(); a.push(b.at(-1));"]],
   ["swapped", "const a = await b(); c();", ["c(); const a = await b();"]],

@@ -18,7 +18,7 @@ import {
 import { Hearing } from "../../../runtime/stateful/hearing.ts";
 import { CALL_BYTES_MAX } from "../../../functions/calls/call.ts";
 import type { TokenState } from "../../../store/api/api.ts";
-import { pathOf } from "../../../store/api/token_path.ts";
+import { pathNaming } from "../../../store/api/token_path.ts";
 import { CodecError } from "../../../store/model/codec.ts";
 
 const record = <T>(model: { [K in keyof T]: fc.Arbitrary<T[K]> }) =>
@@ -29,7 +29,7 @@ const token: fc.Arbitrary<TokenState> = record({
   session: fc.uint8Array({ minLength: 16, maxLength: 16 }),
   ...{ sequence: number, replica: number, clock: number, open: fc.boolean() },
   path: fc.array(record({ position: number, isPending: fc.boolean() }), { maxLength: 12 }),
-}).map(({ path, ...others }) => ({ ...others, ...pathOf(path) }));
+}).map(({ path, ...others }) => ({ ...others, ...pathNaming(path) }));
 const bytes = fc.oneof(
   fc.uint8Array({ maxLength: 100 }),
   fc.integer({ min: 60_000, max: 70_000 }).map((length) => new Uint8Array(length).fill(7)),

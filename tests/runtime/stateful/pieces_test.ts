@@ -11,7 +11,7 @@ import {
 } from "../../../runtime/stateful/pieces.ts";
 import { CodecError } from "../../../store/model/codec.ts";
 import type { TokenState } from "../../../store/api/api.ts";
-import { pathOf } from "../../../store/api/token_path.ts";
+import { pathNaming } from "../../../store/api/token_path.ts";
 
 const record = <T>(model: { [K in keyof T]: fc.Arbitrary<T[K]> }): fc.Arbitrary<T> =>
   fc.record<T>(model, { noNullPrototype: true });
@@ -20,7 +20,7 @@ const anyToken: fc.Arbitrary<TokenState> = record({
   session: fc.uint8Array({ minLength: 16, maxLength: 16 }),
   ...{ sequence: number, replica: number, clock: number, open: fc.boolean() },
   path: fc.array(record({ position: number, isPending: fc.boolean() }), { maxLength: 12 }),
-}).map(({ path, ...others }) => ({ ...others, ...pathOf(path) }));
+}).map(({ path, ...others }) => ({ ...others, ...pathNaming(path) }));
 const seen = record({ token: anyToken, applied: number, isWhole: fc.constant(true) });
 const head: fc.Arbitrary<PieceHead> = record({
   seen: fc.option(seen, { nil: null }),
