@@ -187,7 +187,8 @@ export class AppRunner {
     const headers: [string, string][] = [];
     // R4: a write that is on no disk is nobody's to have seen.
     const isTold = answer.kind !== "error" || answer.code !== "disk_failed";
-    await run.head(headers, { open: answer.kind === "upgrade", named: true }, isTold);
+    const hasBegun = answer.kind !== "error" || answer.neverBegan !== true;
+    await run.head(headers, { open: answer.kind === "upgrade", named: hasBegun }, isTold);
     if (answer.kind === "upgrade") {
       return {
         kind: "socket",

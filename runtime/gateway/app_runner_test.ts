@@ -287,6 +287,31 @@ Deno.test("outside dev, clients are not told what only author and operator shoul
   assert.deepEqual(logged, ["why: app_error", "why: not_available"]);
 });
 
+Deno.test("who is sent away before anything was begun is given no session: sealing costs as much as all of that (R6)", async () => {
+  const given = async (more: { readonly neverBegan?: true }) => {
+    const services = {
+      site: "here",
+      replica: { attach: () => Promise.resolve(sessionAt(0)), isDurable: () => true },
+      isolates: {
+        call: () => Promise.resolve({ kind: "error", code: "overloaded", message: "too many", ...more }),
+      },
+      tokens: { seal: () => ({ text: "token" }) },
+      isolateApp: () => ({}),
+      nowMs: () => 0,
+      metrics: new RequestMetrics(),
+      redact: (_app: string, text: string) => text,
+    } as unknown as RunnerServices;
+    const arrival = { method: "GET", url: "http://h/", headers: [], content: NO_CONTENT };
+    const head = { headers: [], tokens: [] } as unknown as RequestHead;
+    const version = { app: "app", version: "v" } as LiveVersion;
+    const outcome = await new AppRunner(services).run(arrival, head, version, [], false);
+    assert(outcome.kind === "response");
+    return [outcome.response.status, outcome.response.headers.get("sojourn-session")];
+  };
+  assert.deepEqual(await given({ neverBegan: true }), [503, null]);
+  assert.deepEqual(await given({}), [503, "token"], "what it did before is nobody's to guess");
+});
+
 Deno.test("who came without a session is given one when something has been done in it (R6)", async () => {
   const blank = {
     headers: [],

@@ -9,7 +9,14 @@ export type IsolateAnswer =
   | ResponseAnswer
   | { readonly kind: "upgrade"; readonly socket: HostSocket; readonly settled: Promise<void> }
   | { readonly kind: "attach"; readonly target: SessionTarget }
-  | { readonly kind: "error"; readonly code: string; readonly message: string; readonly stack?: string };
+  | {
+    readonly kind: "error";
+    readonly code: string;
+    readonly message: string;
+    readonly stack?: string;
+    /** No isolate was given it. */
+    readonly neverBegan?: true;
+  };
 
 /** The body of a response: text or bytes when it is complete, a stream otherwise. */
 export type AnswerBody = string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array<ArrayBuffer>> | null;

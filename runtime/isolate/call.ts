@@ -161,9 +161,12 @@ export class PendingCall {
   }
 
   fail(code: string, message: string, stack?: string): void {
-    this.settle(
-      stack === undefined ? { kind: "error", code, message } : { kind: "error", code, message, stack },
-    );
+    this.settle({
+      kind: "error",
+      ...{ code, message },
+      ...(stack === undefined ? {} : { stack }),
+      ...(this.placements === 0 ? { neverBegan: true } : {}),
+    });
   }
 }
 
