@@ -31,8 +31,10 @@ export interface FleetRefusal {
 
 /** A version that cannot be loaded costs a process a second at most, however many ask for it. */
 const REFUSAL_MS = 1_000;
-/** How often it is looked whether calls have waited too long. */
-const LOOK_MS = 100;
+/** How often it is looked whether calls have waited too long, and whether isolates have time for them by now. */
+const LOOK_MS = 50;
+/** An isolate that has ended requests within it serves, also where its event loop stands for a moment. */
+const SERVES_MS = 1_000;
 
 /** The isolates of one app version. */
 export class Fleet implements IsolateOwner {
@@ -47,6 +49,8 @@ export class Fleet implements IsolateOwner {
   #suspects: { readonly pending: PendingCall; readonly sinceMs: number }[] = [];
   /** The isolate that a suspect runs in; one at a time, so that suspects cost one process. */
   #cell: Isolate | undefined;
+  /** When a request ended last. */
+  #servedMs = -Infinity;
   #opening = 0;
   #openingCell = false;
   #closed = false;
@@ -86,7 +90,7 @@ export class Fleet implements IsolateOwner {
     }
     this.#waiting.push(pending, nowMs);
     this.#watch();
-    this.grow();
+    this.#more(nowMs);
   }
 
   /** Opens a first isolate before there is a call. */
@@ -96,12 +100,12 @@ export class Fleet implements IsolateOwner {
 
   /** A place has become free, or an event loop turns again. */
   freed(isolate: Isolate): void {
-    this.usedMs = performance.now();
+    this.usedMs = this.#servedMs = performance.now();
     if (isolate === this.#cell) {
       if (isolate.exchanges.size === 0) isolate.close();
       return;
     }
-    if (this.#waiting.size > 0 && this.#hasRoom(isolate)) this.#drain();
+    if (this.#waiting.size > 0) this.#drain();
   }
 
   ended(isolate: Isolate, end: IsolateEnd, left: LeftOver): void {
@@ -138,18 +142,24 @@ export class Fleet implements IsolateOwner {
     await this.#cell?.close();
   }
 
-  #hasRoom(isolate: Isolate): boolean {
-    return !isolate.isOver && !isolate.isStuck && isolate.exchanges.size < this.app.limits.requestsMax;
-  }
-
   /** The isolate with the fewest requests that still has room. */
   #free(): Isolate | undefined {
     let best: Isolate | undefined;
     for (const isolate of this.isolates) {
-      if (!this.#hasRoom(isolate)) continue;
+      if (!isolate.hasRoom) continue;
       if (best === undefined || isolate.exchanges.size < best.exchanges.size) best = isolate;
     }
     return best;
+  }
+
+  /** Calls wait: isolates that have time for more are given more (loop_room.ts), and where none has there is to be another. */
+  #more(nowMs: number): void {
+    let isFull = true;
+    for (const isolate of this.isolates) {
+      isolate.want(nowMs);
+      isFull &&= isolate.isFull;
+    }
+    if (isFull) this.grow();
   }
 
   /** Opens another isolate, unless one is being opened or there are as many as there may be. */
@@ -220,9 +230,7 @@ export class Fleet implements IsolateOwner {
 
   #shed(): void {
     const nowMs = performance.now();
-    if (![...this.isolates].some((isolate) => !isolate.isOver && !isolate.isStuck)) {
-      this.#waiting.nobodyServes(nowMs);
-    }
+    if (!this.#isServing(nowMs)) this.#waiting.nobodyServes(nowMs);
     for (const pending of this.#waiting.shed(nowMs)) {
       pending.fail("overloaded", `more requests of ${this.app.app} come than this site can do`);
     }
@@ -230,16 +238,23 @@ export class Fleet implements IsolateOwner {
       nowMs - sinceMs >= pending.wallMs;
     for (const { pending } of this.#suspects.filter(isLate)) pending.fail(...SENT_AWAY);
     this.#suspects = this.#suspects.filter((each) => !isLate(each) && isWanted(each.pending));
+    if (this.#waiting.size > 0) this.#drain();
     if (this.#waiting.size + this.#suspects.length > 0) return;
     clearInterval(this.#look);
     this.#look = undefined;
+  }
+
+  /** One that is stuck may compute for many, and end them. */
+  #isServing(nowMs: number): boolean {
+    if (this.isolates.size > 0 && nowMs < this.#servedMs + SERVES_MS) return true;
+    return [...this.isolates].some((isolate) => !isolate.isOver && !isolate.isStuck);
   }
 
   #drain(): void {
     const nowMs = performance.now();
     while (this.#waiting.size > 0) {
       const isolate = this.#free();
-      if (isolate === undefined) return this.grow();
+      if (isolate === undefined) return this.#more(nowMs);
       const pending = this.#waiting.next(nowMs);
       if (pending !== undefined && isWanted(pending)) begin(isolate, pending, nowMs);
     }

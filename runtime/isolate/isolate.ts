@@ -18,6 +18,7 @@ import { ExchangeTable } from "./exchange_table.ts";
 import { readEnd, readJson, readLogLine } from "./frame_fields.ts";
 import { type Payload, readFrames } from "./frame_reader.ts";
 import { FrameWriter } from "./frame_writer.ts";
+import { LoopRoom } from "./loop_room.ts";
 import { BUFFER_BYTES, FETCH_ID_BASE, FrameError, ISOLATE_FRAME, ISOLATE_FRAME_BYTES_MAX } from "./frames.ts";
 import { type ExchangeQueues, HostExchange } from "./host_exchange.ts";
 import type { IsolateProcess } from "./process.ts";
@@ -64,6 +65,8 @@ export interface LoadRequest {
 
 /** How long a process may take from closing its connection to its end. */
 const LAST_WORDS_MS = 200;
+/** The ping of loop_room.ts; the watchdog's is 0. */
+const ROOM_PING = 1;
 
 /** One isolate. */
 export class Isolate {
@@ -89,6 +92,7 @@ export class Isolate {
   #nextId = 1;
   /** For lines that belong to no open request: they are still the app's. */
   #strayLog: IsolateCall["strayLog"];
+  #room: LoopRoom | undefined;
   /** Frames of this isolate so far: while the number moves, its event loop turns. */
   framesSeen = 0;
   /** Set by the watchdog while the event loop does not turn: nothing new is sent there. */
@@ -123,6 +127,7 @@ export class Isolate {
       return { kind: "failed", code: "isolate_killed", message: "the isolate ended", stack: "" };
     }
     this.#app = request.app;
+    this.#room = new LoopRoom(request.app.limits.requestsMax);
     this.#queues = this.#queuesOf(request.queues);
     this.#cores = this.#queues.app.cores.join(this.#process);
     const options = {
@@ -157,6 +162,22 @@ export class Isolate {
     });
     this.exchanges.add(exchange);
     exchange.begin();
+  }
+
+  /** Whether it may be given one more request now. */
+  get hasRoom(): boolean {
+    return !this.isOver && !this.isStuck && this.#room?.isFor(this.exchanges.size) === true;
+  }
+
+  /** Another isolate would do sooner what it is not given. */
+  get isFull(): boolean {
+    return this.isOver || this.isStuck || this.#room?.isFull !== false;
+  }
+
+  /** More is wanted of it: where it has time for that, its owner hears soon that it has room. */
+  want(nowMs: number): void {
+    if (this.isOver || this.#room?.wanted(this.exchanges.size, nowMs) !== true) return;
+    this.#writer.signal(ISOLATE_FRAME.ping, ROOM_PING);
   }
 
   /** Requests begun here so far. */
@@ -263,7 +284,9 @@ export class Isolate {
       case ISOLATE_FRAME.ready:
         return this.#ready.resolve();
       case ISOLATE_FRAME.pong:
-        return;
+        if (id !== ROOM_PING) return;
+        this.#room?.answered(performance.now());
+        return this.#owner?.freed(this);
       case ISOLATE_FRAME.loaded:
         return this.#loaded?.resolve({ kind: "loaded", manifest: readJson(payload) });
       case ISOLATE_FRAME.loadFailed:

@@ -247,6 +247,56 @@ Deno.test("at ten times what an app can do its requests are served fresh, or sen
   });
 });
 
+Deno.test("requests that compute do not stand in line inside of their isolate, where nobody bounds their time", async () => {
+  await withPool(async (pool) => {
+    const app = appOf(
+      `export default { async fetch(_, env) {
+        await env.kv.get(["k"]);
+        for (const end = performance.now() + 10; performance.now() < end;);
+        return new Response("x");
+      } };`,
+      { limits: { isolatesMax: 1 } },
+    );
+    await textOf(await pool.call(app, callOf("/")));
+    const served: number[] = [], sentAway: number[] = [];
+    const one = async () => {
+      const begunMs = performance.now();
+      const answer = await pool.call(app, callOf("/")), code = codeOf(answer);
+      (code === "response" ? served : sentAway).push(performance.now() - begunMs);
+      if (answer.kind === "error") assert.ok(answer.neverBegan);
+    };
+    const all: Promise<void>[] = [];
+    for (const endMs = performance.now() + 5_000; performance.now() < endMs;) {
+      for (let i = 0; i < 20; i++) all.push(one());
+      await new Promise((r) => setTimeout(r, 20));
+    }
+    await Promise.all(all);
+    const middle = (times: number[]) => times.sort((a, b) => a - b)[times.length >> 1] ?? Infinity;
+    assert.ok(served.length > 20 && sentAway.length > served.length, `${served.length}, ${sentAway.length}`);
+    assert.ok(middle(served) <= 1_000, `those who were served waited ${middle(served)} ms`);
+    assert.ok(middle(sentAway) <= 2_500, `the others were told after ${middle(sentAway)} ms`);
+  });
+});
+
+Deno.test("requests that only wait are not held back by those that compute: as many run as may", async () => {
+  await withPool(async (pool) => {
+    const app = appOf(
+      `let running = 0;
+      const all = Promise.withResolvers();
+      export default { async fetch(request) {
+        if (new URL(request.url).pathname === "/first") return new Response("");
+        if (++running === 200) all.resolve();
+        await Promise.race([all.promise, new Promise((r) => setTimeout(r, 20_000))]);
+        return new Response(String(running));
+      } };`,
+      { limits: { isolatesMax: 1, requestsMax: 200 } },
+    );
+    await textOf(await pool.call(app, callOf("/first")));
+    const answers = await Promise.all(Array.from({ length: 200 }, () => pool.call(app, callOf("/"))));
+    assert.deepEqual(new Set(await Promise.all(answers.map(textOf))), new Set(["200"]), "all run at a time");
+  });
+});
+
 Deno.test("thousands of reads at once do not run at once at the site", async () => {
   await withPool(async (pool) => {
     const app = appOf(`export default { async fetch(_, env) {
