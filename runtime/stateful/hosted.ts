@@ -28,6 +28,7 @@ import { RunFailed, type RunListener, type RunOver } from "./run_over.ts";
 import type { SessionRun } from "./session_run.ts";
 import { difference } from "./difference.ts";
 import type { Answered, HostedRequest, HostedSite, Reason } from "./hosted_site.ts";
+import { SessionRoom } from "./session_room.ts";
 import { type CallWait, NO_WAITS, victim, WAITED_CALLS_MAX } from "./waits.ts";
 
 interface Waiting extends HostedRequest {
@@ -43,8 +44,6 @@ interface Waiting extends HostedRequest {
   askers: number;
 }
 
-/** Requests that wait for one stateful session: it runs one at a time. */
-const WAITING_MAX = 1_000;
 /** H7: a circle fails within a second; most calls are over by the first look. */
 const LOOK_MS = 250;
 /** In a row, without an event that was done. */
@@ -62,6 +61,7 @@ export class Hosted implements RunListener, PeersSession {
   readonly peers: HostedPeers;
   readonly #site: HostedSite;
   readonly #waiting = new Map<string, Waiting>();
+  readonly #room = new SessionRoom();
   #run: SessionRun | null = null;
   #opening: Promise<SessionRun> | null = null;
   /** Those that have it opened when what goes on here is over (H6). */
@@ -111,10 +111,13 @@ export class Hosted implements RunListener, PeersSession {
   async request(asked: HostedRequest): Promise<Answered> {
     const known = this.#waiting.get(asked.request);
     if (known !== undefined) return await this.#waitFor(known, asked.signal); // H1
-    if (this.#waiting.size >= WAITING_MAX) {
+    const nowMs = this.#site.clock.nowMs();
+    if (!this.#room.isFor(this.#waiting.size, nowMs)) {
       throw new Problem(
         "overloaded",
-        `${WAITING_MAX} requests wait for ${shownSession(this.name)}; no more are accepted`,
+        `${this.#waiting.size} requests wait for ${
+          shownSession(this.name)
+        }, which is more than it answers in time`,
       );
     }
     const done = Promise.withResolvers<Answered>();
@@ -128,6 +131,7 @@ export class Hosted implements RunListener, PeersSession {
       askers: 0,
     };
     this.#waiting.set(asked.request, waiting);
+    this.#room.came(this.#waiting.size, nowMs);
     void this.#submit(waiting);
     if (isCall(waiting)) this.#lookLater();
     return await this.#waitFor(waiting, asked.signal);
@@ -315,6 +319,7 @@ export class Hosted implements RunListener, PeersSession {
     const stopped = this.#stopped(run);
     if (stopped !== null) run.deliver(stopped);
     run.serve(rejected);
+    this.#room.opened(this.#waiting.size, this.#site.clock.nowMs());
     this.#site.serves(this.name, run);
     return run;
   }
@@ -385,6 +390,7 @@ export class Hosted implements RunListener, PeersSession {
       this.#cancelLook = null;
     }
     waiting.done.promise.catch(() => {});
+    this.#room.answered(this.#waiting.size, this.#site.clock.nowMs());
     settle(waiting);
   }
 
@@ -392,6 +398,7 @@ export class Hosted implements RunListener, PeersSession {
     const run = this.#run;
     if (run === null || run !== sink) return; // it never served: `#start` tells why
     this.#run = null;
+    this.#room.closed();
     for (const waiting of this.#waiting.values()) { // H7
       if (isCall(waiting) && run.line.has(waiting.request)) waiting.wasGiven = false;
     }

@@ -42,10 +42,11 @@ function served() {
     made: (_run: SessionRun) => {},
     holds: null as Promise<never> | null,
   };
+  const time = { nowMs: 0 };
   let gone = 0;
   const reasons: Reason[] = [];
   const site = {
-    clock: { nowMs: () => 0, after: () => () => {} },
+    clock: { nowMs: () => time.nowMs, after: () => () => {} },
     why: () => null,
     park: (_name: StatefulName, reason: Reason) => void reasons.push(reason),
     log: () => {},
@@ -73,7 +74,7 @@ function served() {
     },
   } as unknown as HostedSite;
   const hosted = new Hosted(name, site);
-  return { hosted, runs, next, reasons, gone: () => gone };
+  return { hosted, runs, next, reasons, time, gone: () => gone };
 }
 
 const turns = () => new Promise<void>((resolve) => setTimeout(resolve));
@@ -92,6 +93,34 @@ Deno.test("a session that is to be opened when its run has ended is not forgotte
   assert.equal(gone(), 0);
   hosted.over(await next, { kind: "rested" });
   assert.equal(gone(), 1);
+});
+
+Deno.test("who would wait too long for a session is told so at once, and that it was not begun (session_room.ts)", async () => {
+  const { hosted, runs, time } = served();
+  await hosted.ensure();
+  const run = runs[0];
+  assert.ok(run !== undefined);
+  Object.assign(run, { deliver: () => {} });
+  Object.assign(run.home, { ask: () => ({ kind: "new" }) });
+  let asked = 0;
+  const comes = () =>
+    hosted.request(
+      {
+        ...{ request: `r${asked++}`, app: "shop", chain: [], token: null, bytes: new Uint8Array() },
+        signal: undefined,
+      } as unknown as Parameters<Hosted["request"]>[0],
+    );
+  const line = Array.from({ length: 40 }, comes);
+  for (let i = 0; i < 10; i++) { // 20 ms each
+    time.nowMs += 20;
+    hosted.answered(`r${i}`, new Uint8Array(), null as never);
+  }
+  assert.deepEqual(await line[9], { answer: new Uint8Array(), token: null });
+  await assert.rejects(comes(), { code: "overloaded" });
+  assert.equal(hosted.waiting, 30);
+  for (let i = 10; i < 35; i++) hosted.answered(`r${i}`, new Uint8Array(), null as never);
+  void comes();
+  assert.equal(hosted.waiting, 6, "a few may wait");
 });
 
 for (const [what, isAllDone] of [["is none of these", true], ["may be one of these", false]] as const) {

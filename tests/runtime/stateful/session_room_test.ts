@@ -1,0 +1,101 @@
+/** How many may wait for a session that answers at a pace, by hand. */
+import { strict as assert } from "node:assert";
+import { SessionRoom } from "../../../runtime/stateful/session_room.ts";
+
+interface Crowd {
+  /** What one takes of the session's time. */
+  readonly eachMs: number;
+  /** Answers that leave together. */
+  readonly together: number;
+  readonly perSecond: number;
+  readonly forMs: number;
+}
+
+/** Requests come at a steady rate to an open session. @returns how long each that was taken waited, and who was not. */
+function comes({ eachMs, together, perSecond, forMs }: Crowd, room = opened()) {
+  const line: number[] = [], waitedMs: number[] = [];
+  let begun = 0, refused = 0, doneMs = 0;
+  for (let nowMs = 0; nowMs < forMs || line.length > 0; nowMs++) {
+    for (; nowMs < forMs && begun < nowMs * perSecond / 1_000; begun++) {
+      if (!room.isFor(line.length, nowMs)) refused++;
+      else {
+        if (line.length === 0) doneMs = nowMs;
+        line.push(nowMs);
+        room.came(line.length, nowMs);
+      }
+    }
+    for (; line.length > 0 && nowMs >= doneMs + eachMs * Math.min(together, line.length);) {
+      const leaving = line.splice(0, together);
+      doneMs += eachMs * leaving.length;
+      for (const [i, cameMs] of leaving.entries()) {
+        waitedMs.push(nowMs - cameMs);
+        room.answered(line.length + leaving.length - i - 1, nowMs);
+      }
+    }
+  }
+  waitedMs.sort((a, b) => a - b);
+  return {
+    served: waitedMs.length,
+    refused,
+    p50Ms: waitedMs[waitedMs.length >> 1] ?? 0,
+    mostMs: waitedMs.at(-1) ?? 0,
+  };
+}
+
+function opened(): SessionRoom {
+  const room = new SessionRoom();
+  room.opened(0, 0);
+  return room;
+}
+
+for (const [eachMs, together] of [[5, 1], [10, 1], [30, 1], [5, 20], [1, 1]] as const) {
+  Deno.test(`at ten times what a session can do, ${eachMs} ms each, ${together} together, those who are taken wait half a second`, () => {
+    const crowd = { eachMs, together, perSecond: 10_000 / eachMs, forMs: 10_000 };
+    const { served, refused, p50Ms, mostMs } = comes(crowd);
+    assert.ok(p50Ms <= 600 && mostMs <= 2_000, `${p50Ms}, ${mostMs} ms`);
+    assert.ok(served >= 0.95 * crowd.forMs / eachMs, `it has always something to do: ${served}`);
+    assert.ok(refused > 8 * served, `${refused}`);
+  });
+}
+
+Deno.test("what a session can do it does, and nobody is refused", () => {
+  for (const [eachMs, together] of [[0.5, 1], [5, 1], [5, 20], [400, 1]] as const) {
+    const { refused } = comes({ eachMs, together, perSecond: 900 / eachMs, forMs: 10_000 });
+    assert.equal(refused, 0, `${eachMs} ms each`);
+  }
+});
+
+Deno.test("a few may wait for handlers that take seconds (WL1)", () => {
+  const room = opened();
+  const slow = comes({ eachMs: 5_000, together: 1, perSecond: 1, forMs: 30_000 }, room);
+  assert.ok(slow.served >= 16 + 5 && slow.mostMs <= 16 * 5_000, `${slow.served}, ${slow.mostMs} ms`);
+  assert.ok(slow.refused > 0);
+  assert.ok(room.isFor(15, 100_000));
+});
+
+Deno.test("a pace of before does not stay: a crowd that is served sooner is taken", () => {
+  const room = opened();
+  comes({ eachMs: 30, together: 1, perSecond: 300, forMs: 3_000 }, room);
+  assert.ok(!room.isFor(200, 3_000));
+  room.came(16, 3_100);
+  assert.ok(!room.isFor(200, 3_100), "it is as slow as a moment ago, as far as is known");
+  for (let waiting = 199, nowMs = 3_100; waiting > 0; waiting--) room.answered(waiting, nowMs += 1);
+  assert.ok(room.isFor(200, 3_300), "it was not");
+  comes({ eachMs: 30, together: 1, perSecond: 300, forMs: 3_000 }, room);
+  room.came(16, 10_000);
+  assert.ok(room.isFor(200, 10_000), "it was, and long ago");
+});
+
+Deno.test("a burst waits where the session is being opened, up to a number (WL2)", () => {
+  const room = new SessionRoom();
+  for (let waiting = 0; waiting < 1_000; waiting++) {
+    assert.ok(room.isFor(waiting, waiting * 100));
+    room.came(waiting + 1, waiting * 100);
+  }
+  assert.ok(!room.isFor(1_000, 0));
+  room.opened(500, 200_000);
+  assert.ok(room.isFor(500, 200_500), "it has just been opened");
+  assert.ok(!room.isFor(500, 201_000), "nothing was answered for a second");
+  room.closed();
+  assert.ok(room.isFor(500, 300_000));
+});
