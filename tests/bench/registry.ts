@@ -10,6 +10,7 @@ export const BENCHES: Readonly<Record<string, () => Promise<{ readonly bench: Be
   handoff: () => import("./handoff.ts"),
   http: () => import("./http.ts"),
   link: () => import("./link.ts"),
+  overload: () => import("./overload.ts"),
   owners: () => import("./owners.ts"),
   scale: () => import("./scale.ts"),
   session: () => import("./session.ts"),
