@@ -42,7 +42,7 @@ export interface GatewayServices {
   /** What waits of an app at this site. */
   readonly queues?: (app: string) => AppQueues;
   /** Takes the connection of another site that came over HTTP; resolves when it has ended. */
-  readonly link: (socket: WebSocket, source: string) => Promise<void>;
+  readonly link: (socket: WebSocket, peer: Deno.Addr) => Promise<void>;
   readonly fault: (error: unknown) => void;
   readonly telemetry: RequestTelemetry;
 }
@@ -108,8 +108,7 @@ export class Gateway {
     const { remoteAddr } = client; // it is gone with the upgrade
     const accepted = await acceptSocket(request);
     if (accepted === null) return goneAnswer();
-    const source = remoteAddr.transport === "tcp" ? remoteAddr.hostname : "HTTP";
-    this.#services.link(accepted.socket, source).catch((error) => this.#services.fault(error));
+    this.#services.link(accepted.socket, remoteAddr).catch((error) => this.#services.fault(error));
     return accepted.response;
   }
 
@@ -142,14 +141,14 @@ export class Gateway {
   ): Promise<Response> {
     let head: RequestHead | null = null;
     const departure = this.#departures.begin(request);
-    const { telemetry } = this.#services;
+    const { telemetry } = this.#services, { remoteAddr } = client;
     const arrival: Arrival = {
       method: request.method,
       url,
       headers: request.headers,
       content: request,
       signal: departure,
-      remote: client.remoteAddr.transport === "tcp" ? client.remoteAddr.hostname : undefined,
+      remote: remoteAddr.transport === "tcp" ? remoteAddr.hostname : undefined,
       span: telemetry.arrived(request),
     };
     try {
@@ -163,7 +162,7 @@ export class Gateway {
       const outcome = await apps.handle(arrival, head, address.app, null);
       const response = outcome.kind === "response"
         ? outcome.response
-        : await this.#upgrade(request, address.app, {
+        : await this.#upgrade(request, remoteAddr, address.app, {
           ...outcome,
           protocol: answeredProtocol(head, outcome.protocol),
         });
@@ -179,6 +178,7 @@ export class Gateway {
 
   async #upgrade(
     request: Request,
+    peer: Deno.Addr,
     app: string,
     outcome: Extract<Outcome, { kind: "socket" }>,
   ): Promise<Response> {
@@ -192,6 +192,7 @@ export class Gateway {
     const mine = new ClientSocket(socket, {
       messageBytesMax: messageBytesMax(outcome.protocol),
       queues: queues?.(app),
+      peer,
     });
     this.#sockets.add(mine);
     bridge(mine, outcome.socket).finally(() => this.#sockets.delete(mine));

@@ -7,10 +7,13 @@
  * W3  What waits for an end that takes nothing is bounded by whoever sends, and by what its app may have waiting at this
  *     site; an end that is cut for it drops what waits, and so does the other.
  * W4  A client's message is passed on when it is its app's turn (isolate/app_turns.ts, AT5).
+ * W5  Of a client's message that is not whole no more is kept than of a whole one, and what is kept counts for its app
+ *     (link/received.ts).
  */
 import type { AppQueues, QueueHold } from "../isolate/app_queues.ts";
 import { MESSAGE_BYTES } from "../isolate/socket_window.ts";
 import { cutSocket } from "../link/cut_socket.ts";
+import { type ReceivedWatch, watchReceived } from "../link/received.ts";
 
 /** A message, or the end. */
 export type SocketEvent =
@@ -126,20 +129,31 @@ export class ClientSocket implements MessageSocket {
   readonly #queue = new SocketQueue();
   readonly #open: Promise<void>;
   readonly #hold: QueueHold | undefined;
+  readonly #received: ReceivedWatch | undefined;
+  /** What has come of a message that is not whole. */
+  #coming = 0;
   #cutTimer: ReturnType<typeof setTimeout> | undefined;
 
   /**
    * @param options `messageBytesMax`: a longer message closes it with 1009 and is not kept; `queues` of the app that it
-   * belongs to.
+   * belongs to; `peer`: whose connection it is.
    */
   constructor(
     socket: WebSocket,
-    { messageBytesMax, queues }: {
+    { messageBytesMax, queues, peer }: {
       readonly messageBytesMax: number;
       readonly queues?: AppQueues | undefined;
+      readonly peer?: Deno.Addr | undefined;
     },
   ) {
     this.#socket = socket;
+    this.#received = peer && watchReceived(peer, (bytes) => {
+      this.#coming = bytes;
+      const beyond = bytes - messageBytesMax - HEADS_BYTES;
+      if (beyond > STILL_COMING_BYTES_MAX) cutSocket(socket);
+      else if (beyond > 0) this.#tooLong(messageBytesMax, CLOSE_MS_MAX);
+      else this.#kept();
+    });
     this.#hold = queues?.hold("socket from client", () => this.cut(TRY_LATER, "too much waits for this app"));
     socket.binaryType = "arraybuffer";
     this.#open = new Promise((resolve) => {
@@ -157,10 +171,8 @@ export class ClientSocket implements MessageSocket {
     socket.addEventListener("message", (event) => {
       const data: unknown = event.data;
       const message = typeof data === "string" ? data : new Uint8Array(data as ArrayBuffer);
-      if (isLonger(message, messageBytesMax)) {
-        this.#closing(TOO_BIG_CLOSE_MS); // it may be sending the next
-        return this.cut(TOO_BIG, `a message has at most ${messageBytesMax} bytes`);
-      }
+      this.#received?.whole();
+      if (isLonger(message, messageBytesMax)) return this.#tooLong(messageBytesMax, TOO_BIG_CLOSE_MS);
       this.#queue.push({ kind: "message", data: message });
       this.#kept();
       const { size, bytes } = this.#queue;
@@ -172,6 +184,7 @@ export class ClientSocket implements MessageSocket {
       (event) => {
         this.#queue.push({ kind: "close", code: event.code || CLOSED_ABNORMALLY, reason: event.reason });
         this.#hold?.end();
+        this.#received?.end();
       },
     );
     socket.addEventListener(
@@ -190,9 +203,16 @@ export class ClientSocket implements MessageSocket {
     return event;
   }
 
+  /** It may be sending the next, or still the same. */
+  #tooLong(messageBytesMax: number, closeMs: number): void {
+    this.#closing(closeMs);
+    this.cut(TOO_BIG, `a message has at most ${messageBytesMax} bytes`);
+  }
+
   /** Counts what waits. */
   #kept(): void {
-    const { size, bytes } = this.#queue, waits = size * MESSAGE_BYTES + bytes;
+    const { size, bytes } = this.#queue;
+    const waits = size * MESSAGE_BYTES + bytes + UNFINISHED_COPIES * this.#coming;
     if (waits !== this.#hold?.bytes) this.#hold?.add(waits - this.#hold.bytes);
   }
 
@@ -220,6 +240,7 @@ export class ClientSocket implements MessageSocket {
   }
 
   cut(code: number, reason: string): void {
+    if (this.#coming > 0) this.#closing(TOO_BIG_CLOSE_MS);
     this.#queue.clear();
     this.#queue.push({ kind: "close", code, reason });
     this.#hold?.end();
@@ -247,6 +268,12 @@ const MESSAGE_MS_PER_BYTE = 2 / (1024 * 1024);
 /** Close code of RFC 6455. */
 const TOO_BIG = 1009;
 const TOO_BIG_CLOSE_MS = 1_000;
+/** Who was closed while he was sending hears of it when he is done, where no more than this is left; others are cut off. */
+const STILL_COMING_BYTES_MAX = 8 * 1024 * 1024;
+/** What a message may have beside its bytes: heads of frames and of TLS records, and pings among them. */
+const HEADS_BYTES = 512 * 1024;
+/** Deno has a frame while it comes, and the message that it is a part of. */
+const UNFINISHED_COPIES = 2;
 /** Try again later (the registry of close codes). */
 const TRY_LATER = 1013;
 /** One that does not open in this time never will: its client went while it was taken (link/accept_socket.ts). */

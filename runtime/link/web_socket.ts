@@ -1,20 +1,23 @@
 /**
  * Links over WebSocket, where only HTTP passes: the same bytes in binary messages, whose boundaries mean nothing.
  * A WebSocket can't be told to read slower, so what has arrived and was not read is bounded by closing; and Deno collects
- * a message before it shows it, so that one that is too long, or never whole, is bounded by time: a stranger has as long
- * as a handshake may take, and then the connection itself is ended (cut_socket.ts).
+ * a message before it shows it, so that of a stranger what the kernel has received is bounded (received.ts), and the time:
+ * he has as long as a handshake may take, and then the connection itself is ended (cut_socket.ts).
  */
 import { strict as assert } from "node:assert";
 import { clearTimeout, setTimeout } from "node:timers";
 import type { ByteConnection } from "./byte_connection.ts";
 import { cutSocket } from "./cut_socket.ts";
 import { HANDSHAKE_BYTES_MAX } from "./limits.ts";
+import { type ReceivedWatch, watchReceived } from "./received.ts";
 
 /** More than the windows of a link let a member have under way. */
 const UNREAD_BYTES_MAX = 32 * 1024 * 1024;
 /** What a stranger sends until it has proved itself: two messages of the handshake, with their lengths. */
 const STRANGER_UNREAD_BYTES_MAX = 2_052;
 assert(STRANGER_UNREAD_BYTES_MAX === 2 * (HANDSHAKE_BYTES_MAX + 2));
+/** The same, with the heads of its frames, and whatever comes between two looks. */
+const STRANGER_COMING_BYTES_MAX = 16 * 1024;
 /** Who does not close in turn is cut off: for a stranger, the time that the reason of a refusal takes. */
 const CLOSE_MS = { stranger: 1_000, member: 5_000 } as const;
 /** A write waits while more than this is buffered: about a socket's buffer. */
@@ -28,12 +31,18 @@ class WebSocketConnection implements ByteConnection {
   #unread = 0;
   #ended = false;
   #isStranger: boolean;
+  readonly #received: ReceivedWatch | undefined;
   #cut: ReturnType<typeof setTimeout> | undefined;
   #wake: (() => void) | null = null;
 
-  constructor(socket: WebSocket, isStranger: boolean) {
+  constructor(socket: WebSocket, { isStranger, peer }: { isStranger: boolean; peer: Deno.Addr | undefined }) {
     this.#socket = socket;
     this.#isStranger = isStranger;
+    this.#received = peer && watchReceived(peer, (bytes) => {
+      if (bytes <= STRANGER_COMING_BYTES_MAX) return;
+      this.close();
+      cutSocket(socket);
+    });
     socket.binaryType = "arraybuffer";
     socket.onmessage = ({ data }) => this.#arrived(data);
     socket.onclose = () => this.#end();
@@ -53,7 +62,10 @@ class WebSocketConnection implements ByteConnection {
 
   #end(): void {
     this.#ended = true;
-    if (this.#socket.readyState === WebSocket.CLOSED) clearTimeout(this.#cut);
+    if (this.#socket.readyState === WebSocket.CLOSED) {
+      clearTimeout(this.#cut);
+      this.#received?.end();
+    }
     this.#wake?.();
   }
 
@@ -91,16 +103,20 @@ class WebSocketConnection implements ByteConnection {
 
   proved(): void {
     this.#isStranger = false;
+    this.#received?.end();
   }
 }
 
 /**
  * Takes a WebSocket, one that is open or one that was just upgraded, for `LinkHub.accept`. Resolves when it is open.
  *
- * @param isStranger whoever has opened it may be anybody, until `proved`.
+ * @param from `isStranger`: whoever has opened it may be anybody, until `proved`; `peer`: whose connection it is.
  */
-export async function overWebSocket(socket: WebSocket, isStranger = true): Promise<ByteConnection> {
-  const connection = new WebSocketConnection(socket, isStranger);
+export async function overWebSocket(
+  socket: WebSocket,
+  { isStranger = true, peer }: { readonly isStranger?: boolean; readonly peer?: Deno.Addr } = {},
+): Promise<ByteConnection> {
+  const connection = new WebSocketConnection(socket, { isStranger, peer });
   if (socket.readyState === WebSocket.CONNECTING) {
     await new Promise<void>((resolve, reject) => {
       socket.addEventListener("open", () => resolve(), { once: true });
@@ -119,9 +135,11 @@ export async function overWebSocket(socket: WebSocket, isStranger = true): Promi
  * @throws when it can't be opened.
  */
 export async function dialWebSocket(url: string, caCerts: readonly string[] = []): Promise<ByteConnection> {
-  if (caCerts.length === 0 || !url.startsWith("wss:")) return await overWebSocket(new WebSocket(url), false);
+  if (caCerts.length === 0 || !url.startsWith("wss:")) {
+    return await overWebSocket(new WebSocket(url), { isStranger: false });
+  }
   const client = Deno.createHttpClient({ caCerts: [...caCerts] });
   const socket = new WebSocket(url, { client });
   socket.addEventListener("close", () => client.close(), { once: true });
-  return await overWebSocket(socket, false);
+  return await overWebSocket(socket, { isStranger: false });
 }

@@ -262,7 +262,10 @@ export class Site {
       queues: (app) => (this.#apps?.queues ?? new SiteQueues()).of(app),
       sites: () => this.table.list(),
       platform: (request, path) => platform(services, request, path),
-      link: async (socket, source) => await this.#hub?.accept(await overWebSocket(socket), source),
+      link: async (socket, peer) => {
+        const source = peer.transport === "tcp" ? peer.hostname : "HTTP";
+        await this.#hub?.accept(await overWebSocket(socket, { peer }), source);
+      },
       front: () => frontPage(config.dev, this.#apps?.table.list() ?? []),
       fault: (error) => this.log.line("error", "request_failed", { error: describe(error) }),
       telemetry: this.requests,
