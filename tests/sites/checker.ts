@@ -43,6 +43,8 @@ export interface Party {
   /** How it ended, where it did. */
   readonly end: { readonly isRefused: boolean; readonly code: string; readonly isRemote: boolean } | null;
   readonly isClosing: boolean;
+  /** More time passed at once than those attached are waited for, since it last got a way to its session. */
+  readonly isNapped: boolean;
   /** In the end it was there, with a way to its session, and knew of no reason to go. */
   readonly isLive: boolean;
 }
@@ -61,8 +63,6 @@ export interface SessionSeen {
   /** What the root shows in the end of the rows of `put` (three of them), and of `swap`; null: it has not come so far. */
   readonly atRoot: { readonly put: readonly (string | null)[]; readonly swap: string | null } | null;
   readonly done: readonly Done[];
-  /** More time passed at once than those attached are waited for. */
-  readonly isNapped: boolean;
 }
 
 /** Lets something pass that the documents say. */
@@ -131,7 +131,7 @@ export function check(seen: SessionSeen, excused: Excused): Violation[] {
       const ledger = seen.lives.find(({ outputs }) => outputs.has(peer)) ?? last;
       checkHeard(ledger, party, peer, say);
       checkSent(ledger, party, peer, say);
-      checkEnd(ledger, seen.isNapped, party, peer, say, excused);
+      checkEnd(ledger, party, peer, say, excused);
       if (party.isLive) checkLive(ledger, party, peer, say);
     }
   }
@@ -186,8 +186,7 @@ function checkSent(ledger: Ledger, party: Party, peer: string, say: Say): void {
 /** WC8: nobody is sent away for nothing. */
 function checkEnd(
   ledger: Ledger,
-  isNapped: boolean,
-  { name, end, isClosing }: Party,
+  { name, end, isClosing, isNapped }: Party,
   peer: string,
   say: Say,
   excused: Excused,
@@ -199,7 +198,7 @@ function checkEnd(
     // Who leaves over a channel that breaks is not told that it has left.
     const isUnknown = end.code === "peer_unknown", isDetached = ledger.detached.has(peer);
     if (isUnknown && (isClosing || (isKicked && isDetached))) return;
-    if (isUnknown && isNapped && isDetached) return excused("away for more than a minute");
+    if (isUnknown && isDetached && isNapped) return excused("away for more than a minute");
     say("WC8", `${name} was ended: ${end.code}`);
   } else if (end.isRemote ? !isKicked : !isClosing) say("WC8", `${name} has gone for no reason`);
 }

@@ -34,6 +34,9 @@ export class Device {
   acknowledged = 0;
   end: HostEnd | null = null;
   isClosing = false;
+  /** Time passed at once between when it last got a way to its session and its end: long timers come due then. */
+  isNapped = false;
+  #sleptMs = 0;
   /** Its program has died. */
   isDead = false;
   readonly #ports: ClientPorts;
@@ -59,6 +62,7 @@ export class Device {
         },
         closed: (end) => {
           this.end = end;
+          this.isNapped = world.sleptMs > this.#sleptMs;
           probe(`device ended: ${end.kind === "bye" ? end.code : end.code}`);
         },
       },
@@ -135,7 +139,11 @@ export class Device {
     });
     const reader = this.#host.connected(wire.device);
     wire.join("device", {
-      frame: (bytes) => reader.frame(bytes),
+      frame: (bytes) => {
+        const wasOpen = this.isOpen;
+        reader.frame(bytes);
+        if (this.isOpen && !wasOpen) this.#sleptMs = world.sleptMs;
+      },
       broken: () => {
         this.#wires.delete(wire);
         reader.broken();

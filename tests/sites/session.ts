@@ -55,9 +55,8 @@ export class SimSession {
   judge(
     rows: OwnRows,
     server: Server,
-    { kept, isNapped, excused }: {
+    { kept, excused }: {
       readonly kept: number;
-      readonly isNapped: boolean;
       readonly excused: Excused;
     },
   ): Judged {
@@ -86,7 +85,7 @@ export class SimSession {
     const isOf = (what: string) => what.includes(`${name.id}!`);
     const violations = check({
       ...{ key: `${name.class}/${name.id}`, lives: lives.map(({ ledger }) => ledger), parties },
-      ...{ answered, isNapped },
+      answered,
       ...rows.of(name.id),
       done: [...server.done.values()].filter(({ what }) => isOf(what)),
     }, excused);
@@ -108,9 +107,10 @@ function isKnown(
 }
 
 function deviceParty(device: Device): Party {
-  const { name, peer, sent, heard, acknowledged, rejected, end, isClosing, isOver } = device;
+  const { name, peer, sent, heard, acknowledged, rejected, end, isClosing, isOver, isNapped } = device;
   return {
     ...{ name, kind: "device", peer, sent, heard, acknowledged, rejected, isClosing, isLive: !isOver },
+    isNapped,
     end: end && {
       isRefused: end.kind === "refused",
       code: `${end.code}`,
@@ -121,7 +121,7 @@ function deviceParty(device: Device): Party {
 
 /** Who does not know the id that it has is told it by the first thing that it hears. */
 const greeted = (heard: readonly string[]): string | null => /:open (\S+)$/.exec(heard[0] ?? "")?.[1] ?? null;
-const NOTHING = { acknowledged: 0, rejected: [], end: null, isClosing: false } as const;
+const NOTHING = { acknowledged: 0, rejected: [], end: null, isClosing: false, isNapped: false } as const;
 
 const plainParty = ({ name, sent, heard, isConnected }: PlainClient): Party => ({
   ...NOTHING,

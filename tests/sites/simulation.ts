@@ -301,8 +301,7 @@ class Simulation {
 
   #judged(session: SimSession, excused: Excused = () => {}): Judged {
     const kept = [...this.#sites.values()].map(({ homes }) => homes?.debugLog(session.name)?.last ?? 0);
-    const isNapped = this.#plan.store.faults.nap > 0 || (this.#plan.dozes ?? 0) > 0;
-    return session.judge(this.#rows, this.#server, { kept: Math.max(...kept), isNapped, excused });
+    return session.judge(this.#rows, this.#server, { kept: Math.max(...kept), excused });
   }
 
   #judge(session: SimSession): { readonly lives: readonly Lived[] | null; readonly told: unknown } {
