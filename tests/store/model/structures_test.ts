@@ -235,6 +235,21 @@ Deno.test("pending: a key that is written again and again leaves no trail, and b
   assert.equal(pending.bytes, 0);
 });
 
+Deno.test("pending: what is live is found when what was settled, and what was written over, is forgotten (N1, N3)", () => {
+  const pending = new Pending();
+  const row = { known: 1, clock: 1, value: null };
+  for (let position = 1; position <= 20; position++) {
+    pending.add({ ...row, key: `${position}` as Key, position });
+  }
+  pending.settle(15);
+  for (let position = 21; position <= 5_000; position++) pending.add({ ...row, key: "x" as Key, position });
+  assert.ok(pending.remembered < 2_000);
+  const positions = [...pending.after(0, 0)].map((entry) => entry.position);
+  assert.deepEqual(positions, [16, 17, 18, 19, 20, 5_000]);
+  pending.settle(18);
+  assert.deepEqual(pending.measure(0, 0).rows, 3);
+});
+
 Deno.test("pending: agrees with a list of all that was ever added, also when what is over is forgotten (N1, N2, N3)", () => {
   const step = fc.oneof(
     {

@@ -148,3 +148,42 @@ Deno.test("a row in whose place nothing that it was a part of stands is told as 
   rows.drop(row);
   assert.deepEqual(gone, [5, 4]);
 });
+
+Deno.test("reads show what is applied, what a commit under way writes, and what the disk has, each over the next (W3)", async () => {
+  const storage = new MemoryStorage();
+  const clocks = { nowMs: () => 1, steadyMs: () => 1, after: () => () => {}, turn: () => Promise.resolve() };
+  const clock = new HybridClock(new Wall(clocks));
+  const rows = new Rows({ storage, clock, turns: clocks, nowMs: () => 1, applied: () => {} });
+  const keyOf = (name: string) => packKey(["row", name]);
+  let version = 0;
+  const put = (name: string) =>
+    rows.put({
+      ...{ key: keyOf(name), value: Uint8Array.of(++version), clock: version, replica: 1, known: 0 },
+      expiresAtMs: 0,
+    });
+  const range = prefixRange(packKey(["row"]));
+  const shown = async (reverse = false) =>
+    (await rows.list(range, 0, reverse)).rows.map(({ value }) => value?.[0]);
+  for (const name of ["a", "b", "c", "d"]) put(name); // 1 to 4
+  let frozen = rows.freeze();
+  assert.deepEqual(await shown(), [1, 2, 3, 4], "under way");
+  await storage.commit(frozen.commit);
+  rows.settle(frozen);
+  put("b"); // 5
+  rows.drop({ key: keyOf("c"), clock: 3 });
+  rows.put({ key: packKey(["other"]), value: null, clock: 9, replica: 1, known: 0, expiresAtMs: 0 });
+  frozen = rows.freeze();
+  put("d"); // 6
+  put("e"); // 7
+  assert.deepEqual(await shown(), [1, 5, 6, 7]);
+  assert.deepEqual(await shown(true), [7, 6, 5, 1]);
+  const found = await rows.lookup(["a", "b", "c", "d", "e", "f"].map(keyOf));
+  assert.deepEqual(found.map((row) => row?.value?.[0]), [1, 5, undefined, 6, 7, undefined]);
+  const heads = await rows.heads(["b", "c", "d"].map(keyOf));
+  assert.deepEqual(heads.map((row) => row?.clock), [5, undefined, 6]);
+  put("c"); // 8: again, while the drop is under way
+  assert.deepEqual(await shown(), [1, 5, 8, 6, 7]);
+  await storage.commit(frozen.commit);
+  rows.settle(frozen);
+  assert.deepEqual(await shown(), [1, 5, 8, 6, 7]);
+});
