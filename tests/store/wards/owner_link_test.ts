@@ -111,6 +111,21 @@ Deno.test("an owner is asked how far it reaches, again and again, and then gets 
   assert.deepEqual(await keys(), [4, 5], "from where its ward ends, what was sent before it broke among it");
 });
 
+Deno.test("an owner is sent nothing as long as a row is lost that it was to have, and then all of it (damage.ts G2)", async () => {
+  const { core, hears, pends, keys } = source();
+  hears({ position: 0 });
+  for (const name of ["a", "b"]) pends(name);
+  commit(core);
+  const lost = packKey(["b"]);
+  core.damage.healed([], [lost]);
+  assert.equal(await keys(), null);
+  core.rows.put(core.own(lost, new Uint8Array(4))); // it is written again
+  const frozen = core.rows.freeze();
+  core.rows.settle(frozen);
+  core.damage.committed(frozen.changes);
+  assert.deepEqual(await keys(), [1, 3]);
+});
+
 /** All that was applied is on the disk. */
 function commit(core: Core): void {
   core.rows.settle(core.rows.freeze());
