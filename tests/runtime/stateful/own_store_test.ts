@@ -85,3 +85,21 @@ Deno.test("where owners hold the log, and for any other failure, nothing is gone
     code: "disk_failed",
   });
 });
+
+Deno.test("a token leaves when all that it names is on disk, and is as of when it was asked for (O3)", async () => {
+  const durable = Promise.withResolvers<void>();
+  let clock = 5;
+  const session = { token: () => tokenOf(HERE, clock), durable: () => durable.promise, isDurable: false };
+  const replica = { attach: () => Promise.resolve(session as unknown as AttachedSession) };
+  const services = { nowMs: () => 0, replica } as unknown as OwnStoreServices;
+  const store = await OwnStore.open(services, NAME, NO_HEAD, () => Promise.resolve());
+  const left: number[] = [];
+  const leaving = store.token().then((token) => left.push(token.clock));
+  assert.equal(store.seen().clock, 5, "what it names is known at once");
+  clock = 9; // it goes on meanwhile
+  await new Promise((resolve) => setTimeout(resolve));
+  assert.deepEqual(left, []);
+  durable.resolve();
+  await leaving;
+  assert.deepEqual(left, [5]);
+});
