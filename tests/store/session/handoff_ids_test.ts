@@ -5,7 +5,7 @@ import { Core } from "../../../store/core/core.ts";
 import { Handoff } from "../../../store/session/handoff.ts";
 import { packKey } from "../../../store/model/key.ts";
 import { decodeMessage, type RowsAsk } from "../../../store/wire/message.ts";
-import { encodeJson, replicaKey } from "../../../store/members/topology.ts";
+import { encodeJson, GAPS_KEY, replicaKey } from "../../../store/members/topology.ts";
 import { Wards } from "../../../store/wards/wards.ts";
 import { Draws } from "../../sim/random.ts";
 import { START_MS, World } from "../../sim/world.ts";
@@ -99,4 +99,47 @@ Deno.test("handoff: nothing is carried before what the token names has arrived, 
   core.advanced();
   await world.run(10);
   assert.notEqual(arrival, null);
+});
+
+Deno.test("handoff: what was asked under one number is not taken in under the next, also when all that it names has come (H10)", async () => {
+  for (const isAnother of [false, true]) {
+    const world = new World(),
+      { core, handoff, asks, arrive } = processOf(world, new Draws("handoff number"));
+    core.down = [5];
+    let told = "waits";
+    void arrive(5).then(({ how }) => told = how, ({ code }) => told = code);
+    await world.run(10);
+    const key = packKey(["carried"]), clock = core.clock.tick();
+    const row = { key, clock, replica: 5, known: 1, expiresAtMs: 0, value: new Uint8Array(1) };
+    const carry = { kind: "carry", outcome: "rows", need: 8, clock, rows: [row] } as const;
+    handoff.answered("s", { ...carry, id: asks[0]?.id ?? 0 });
+    await world.run(100);
+    assert.equal(told, "waits", "what it may depend on has not come");
+    if (isAnother) {
+      const claim = { site: "d", path: ["root", "d"], parent: 1, from: 9 };
+      core.rows.put(core.own(replicaKey(10), encodeJson(claim)));
+      core.replica = 10;
+    }
+    core.down = [8];
+    core.advanced();
+    await world.run(3_000);
+    assert.equal(told, isAnother ? "source_unreachable" : "carry");
+    const [found] = await core.rows.lookup([key]);
+    assert.equal(found !== undefined, !isAnother);
+  }
+});
+
+Deno.test("handoff: a session is told that it saw what went with the root's disk, where its source says that it did (H13)", async () => {
+  for (const [need, isLost] of [[59, false], [70, true], [81, false]] as const) {
+    const world = new World(), { core, handoff, asks, arrive } = processOf(world, new Draws("handoff gap"));
+    core.rows.put(core.own(GAPS_KEY, encodeJson([{ from: 60, to: 80, clock: 7 }])));
+    core.down = [100];
+    let told = "waits";
+    void arrive(5).then(({ how }) => told = how, ({ code }) => told = code);
+    await world.run(10);
+    const carry = { kind: "carry", outcome: "rows", need, clock: core.clock.tick(), rows: [] } as const;
+    handoff.answered("s", { ...carry, id: asks[0]?.id ?? 0 });
+    await world.run(100);
+    assert.equal(told, isLost ? "source_lost" : "carry", `${need}`);
+  }
 });

@@ -1,6 +1,8 @@
 /** What a session's token has to say of what it has touched here: each step of a schedule is put in its place. */
 import { equal, notEqual, ok } from "node:assert/strict";
+import { packKey } from "../../../store/model/key.ts";
 import { Scene } from "../../sim/scene.ts";
+import { Tree } from "../owners/tree.ts";
 
 const HORIZON_MS = 300;
 const TREE = {
@@ -77,4 +79,38 @@ Deno.test("whatever a session sees, absences and lists too, makes another token 
     await scene.done(step());
     ok(session.touches > before, says);
   }
+});
+
+Deno.test("a token names the newest of all that its session has touched, in whichever order that was (E1, E4)", async () => {
+  const tree = new Tree();
+  const root = await tree.start("root", null), e1 = await tree.start("e1", null);
+  await tree.pass(2_000);
+  const keyOf = (name: string) => packKey(["row", name]);
+  const set = (name: string) => [{ kind: "set", key: keyOf(name), value: Uint8Array.of(1) }] as const;
+  const done = async <T>(promise: Promise<T>): Promise<T> => {
+    await tree.pass(200);
+    return await promise;
+  };
+  await done((await e1.attach(null)).get(["own", "old", "new"].map(keyOf)));
+  await done((await e1.attach(null)).write([...set("own")]));
+  for (const name of ["old", "new"]) await done((await root.attach(null)).write([...set(name)]));
+  const reading = async (...names: string[]) => {
+    const session = await e1.attach(null);
+    for (const name of names) await session.get([keyOf(name)]);
+    return session;
+  };
+  const ofNew = (await reading("new")).token(false), ofOld = (await reading("old")).token(false);
+  ok((ofNew.path[0] ?? 0) > (ofOld.path[0] ?? Infinity), "the root's journal tells them apart");
+  for (const names of [["new", "old"], ["new", "own"], ["own", "new", "old"]]) {
+    const { path, clock } = (await reading(...names)).token(false);
+    equal(path[0], ofNew.path[0], `${names}`);
+    ok((path[1] ?? 0) >= (ofNew.path[1] ?? Infinity), `${names}`);
+    ok(clock >= ofNew.clock, `${names}`);
+  }
+  const writer = await e1.attach(null);
+  await writer.write([...set("written")]);
+  const { clock } = writer.token(false);
+  ok(!writer.isDurable, "a commit is under way");
+  await writer.get([keyOf("old")]);
+  ok(writer.token(false).clock >= clock, "what it read is older");
 });
