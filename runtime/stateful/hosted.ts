@@ -476,7 +476,9 @@ export class Hosted implements RunListener, PeersSession {
       return; // Map keeps the order of insertion: it comes before the others, as it did
     }
     // What becomes of an event is for its class to say (static whenThrown), and it is not for ever.
-    if (first === undefined && ++this.#kills >= KILLS_MAX) this.#killedTooOften(why);
+    // Nor does it tell an event from another where an isolate is ended in what is handed over in place of one.
+    const isOfNone = first === undefined || first.kind === "reject";
+    if (isOfNone && ++this.#kills >= KILLS_MAX) this.#killedTooOften(why);
     const of = first?.kind === "reject" ? first.of : first ?? null;
     const event = { kind: "reject", of, code: "isolate_killed", message: why } as const;
     this.#rejected = { event, epoch: run.home.epoch };

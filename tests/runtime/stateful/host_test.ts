@@ -134,16 +134,30 @@ Deno.test("a call that its caller waits for no longer is not begun, unless it wa
   );
 });
 
-Deno.test("an isolate whose commits don't follow each other is heard no more, and nothing of them stays (R5)", async () => {
+Deno.test("an isolate whose commits don't follow each other is ended, its event is rejected, and nothing of them stays (R5)", async () => {
   await using host = await memoryHost(robot);
   assert.equal(await ask(host, "add", 5), 5);
   for (const by of [-1, 1, 1_000]) {
-    host.twist((commit) => ({ ...commit, first: commit.first + by }));
-    await assert.rejects(ask(host, "add", 1), /tells of entry/);
-    host.twist((commit) => commit);
+    host.twist((commit) => {
+      host.twist((same) => same);
+      return { ...commit, first: commit.first + by };
+    });
+    await assert.rejects(ask(host, "add", 1), { code: "isolate_killed", message: /tells of entry/ });
     assert.equal(await ask(host, "add", 0), 5);
   }
-  assert.match(host.lines.join(), /could not go on: .*tells of entry/);
+  assert.match(host.lines.join(), /isolate of a stateful session is ended: it tells of entry/);
+});
+
+Deno.test("a session none of whose isolates tells what follows stands still after a few, and goes on when it is resumed (R5, H3)", async () => {
+  await using host = await memoryHost(robot);
+  assert.equal(await ask(host, "add", 5), 5);
+  host.twist((commit) => ({ ...commit, first: commit.first + 1 }));
+  await assert.rejects(ask(host, "add", 1), { code: "stateful_parked" });
+  const told = host.lines.filter((line) => line.includes("tells of entry"));
+  assert.ok(told.length <= 6, told.join("\n"));
+  host.twist((commit) => commit);
+  await host.host.resume(NAME);
+  assert.equal(await ask(host, "add", 0), 5);
 });
 
 Deno.test("a session whose isolate is lost goes on from its log, with what was under way (H2)", async () => {
