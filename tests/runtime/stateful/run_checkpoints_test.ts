@@ -61,18 +61,18 @@ Deno.test("one is asked for at a time, and where a log has grown long", () => {
   checkpoints.released();
   checkpoints.released();
   assert.deepEqual([run.asks, checkpoints.isAsked], [2, true]);
-  checkpoints.taken(checkpointAt(5));
+  checkpoints.came(checkpointAt(5));
   checkpoints.released();
   assert.equal(run.asks, 3);
   run.isOver = true;
-  checkpoints.taken(checkpointAt(5));
+  checkpoints.came(checkpointAt(5));
   checkpoints.ask();
   assert.equal(run.asks, 3);
 });
 
 Deno.test("a checkpoint goes to the home when all before it has left, one after the other, and stands when it is held (RC1)", async () => {
   const { run, checkpoints, written, happened, leave, hold, holds } = running();
-  for (const at of [5, 6]) checkpoints.taken(checkpointAt(at));
+  for (const at of [5, 6]) checkpoints.came(checkpointAt(at));
   await turns();
   assert.deepEqual(written, []);
   await leave();
@@ -80,13 +80,13 @@ Deno.test("a checkpoint goes to the home when all before it has left, one after 
   assert.equal(run.through, 2, "answers do not wait until all owners have it");
   await hold();
   assert.deepEqual([checkpoints.at, happened], [6, []]);
-  checkpoints.taken(checkpointAt(7));
+  checkpoints.came(checkpointAt(7));
   await leave();
   holds[0]?.reject(new Error("superseded"));
   await turns();
   assert.deepEqual([checkpoints.at, happened], [6, ["superseded"]]);
   run.isOver = true;
-  checkpoints.taken(checkpointAt(8));
+  checkpoints.came(checkpointAt(8));
   await leave();
   assert.equal(written.length, 3, "nothing of a run that is over is written");
 });
@@ -99,7 +99,7 @@ Deno.test("for other code one is asked for when no event is under way, and the r
   run.isIdle = true;
   checkpoints.released();
   assert.equal(run.asks, 1);
-  checkpoints.taken(checkpointAt(5));
+  checkpoints.came(checkpointAt(5));
   await leave();
   assert.deepEqual([written, checkpoints.isLeaving], [["5 v2"], true]);
   assert.deepEqual([happened, run.through], [[], 0], "nothing leaves behind it");
@@ -111,7 +111,7 @@ Deno.test("one behind which an event came is no checkpoint for other code, and t
   for (const [isIdle, events] of [[false, 1], [true, 2]] as const) {
     const { run, checkpoints, written, happened, leave, hold } = running();
     checkpoints.ask("v2");
-    checkpoints.taken(checkpointAt(5));
+    checkpoints.came(checkpointAt(5));
     Object.assign(run, { isIdle, events });
     await leave();
     await hold();
@@ -126,7 +126,7 @@ Deno.test("a run that goes on from what other code wrote takes one of its own fi
   assert.deepEqual([run.asks, checkpoints.isBeginning], [1, true]);
   let isBegun = false;
   const begun = checkpoints.begun().then(() => isBegun = true);
-  checkpoints.taken(checkpointAt(4));
+  checkpoints.came(checkpointAt(4));
   await turns();
   assert.deepEqual([written, isBegun, checkpoints.isBeginning], [["4 v1"], false, false]);
   await hold();
