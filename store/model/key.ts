@@ -168,7 +168,9 @@ function unpackPart(key: string, at: number, end: number): KeyPart {
   const code = key.charCodeAt(at);
   if (code === FALSE || code === TRUE) return code === TRUE;
   if (code === BYTES || code === STRING) {
-    const raw = bytesOf(key.slice(at + 1, end - 1).replaceAll("\x00\xff", "\x00"));
+    const packed = key.slice(at + 1, end - 1);
+    if (code === STRING && PLAIN_ASCII.test(packed)) return packed;
+    const raw = bytesOf(packed.replaceAll("\x00\xff", "\x00"));
     return code === BYTES ? raw : unpackString(raw);
   }
   const body = bytesOf(key.slice(at + 1, end));
