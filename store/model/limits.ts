@@ -229,8 +229,16 @@ export const STAND_IN_MS_MAX = 600;
 export const TUPLE_BYTES_MAX = 1 << 20;
 /** A tuple's id in UTF-8: two UUIDs with a word between them. */
 export const TUPLE_ID_BYTES_MAX = 100;
-/** Tuples of one use at one site, its own and those it holds for others: at 320 bytes of memory each, 160 MB. */
-export const TUPLES_MAX = 500_000;
+/** What a tuple is put under: an app's name and a queue's, of 40 characters each. */
+export const TUPLE_TOPIC_BYTES_MAX = 100;
+/** What a user may write beside a tuple: attempts, times and a reason; it is in memory, and told with each change. */
+export const TUPLE_NOTE_BYTES_MAX = 64;
+/** Tuples of one use at one site, its own and those it holds for others: a million of each. */
+export const TUPLES_MAX = 2_000_000;
+/** And all their payloads, on its disk. */
+export const TUPLES_BYTES_MAX = 16 * 1_024 ** 3;
+/** Ids that are remembered though what had them is over: 5 minutes of 1,500 a second. */
+export const REMEMBERED_MAX = 500_000;
 /** Payloads that wait for an owner or for the disk, at one site: 10 ms of a 1 Gbit/s link, 50 times over. */
 export const TUPLES_WAITING_BYTES_MAX = 64 << 20;
 /** Bytes on their way to one owner that have no receipt: 25 ms at 1 Gbit/s. */

@@ -3,46 +3,58 @@
  * about it.
  *
  * A tuple here: taken (new, or told by its responsible site) → held → responsible: acted on → gone → dropped. Or:
- * not responsible → adopted, when all owners before this site are lost → the same.
+ * not responsible → adopted, when all owners before this site are lost → the same. One whose producer named it is
+ * remembered for a while after it is gone.
  *
- * The rules are those of tuples.ts (O1–O5).
+ * The rules are those of tuples.ts (O1–O8).
  */
-import { GONE_MS } from "../model/limits.ts";
+import { GONE_MS, REMEMBERED_MAX } from "../model/limits.ts";
 import type { SiteId } from "../model/ports.ts";
-import type { CustodyPorts } from "./custody_ports.ts";
 import type { Standing } from "../presence/detector.ts";
-import type { Merged, TupleExchange } from "./exchange.ts";
-import { mended } from "./mend.ts";
-import type { Entry, TupleId } from "./packet.ts";
+import type { CustodyPorts } from "./custody_ports.ts";
+import { mayHave, type Merged, type TupleExchange } from "./exchange.ts";
+import { type Mended, mended } from "./mend.ts";
+import type { Content, Entry, TupleId, TupleMark } from "./packet.ts";
 import { Payloads } from "./payloads.ts";
-import { compareEntries, Tuple } from "./tuple.ts";
+import { compareEntry, NO_SITES, type Roster, type Tuple, type TupleSlot, type TupleState } from "./tuple.ts";
+import { type Errand, Walks } from "./walks.ts";
 
 /** Adopting so many takes some milliseconds, and a step of the disk. */
 const CONSIDERED_AT_ONCE = 1_000;
 /** A site that could be an owner is heard of at once; this is for what else may have changed. */
 const SHORT_RETRY_MS = 5_000;
+/** Ends that one tick tells again: the next one is a moment later. */
+const RETOLD_AT_ONCE = 1_000;
+
+/** Why tuples are walked through: a site is another than it was, has to hear something, has left; or it is about own ones. */
+const RECONSIDER = "r ", RETELL = "t ", LEAVE = "l ", OWN = "own", SHORT = "short";
 
 export class Custody {
   readonly #ports: CustodyPorts;
   readonly #exchange: TupleExchange;
-  readonly tuples = new Map<TupleId, Tuple>();
-  /** Own tuples that lack owners, and those that may not change hands yet: they are looked at again. */
-  readonly short = new Set<TupleId>();
-  /** Tuples that others have removed, in the order in which that was heard. */
+  readonly #walks: Walks;
+  /** Tuples that others have removed, and since when, in that order: somebody has to say that all know it. */
+  readonly #unsettled = new Map<TupleId, number>();
+  /** Ids of what is over everywhere, oldest first (O6). */
   readonly #remembered = new Set<TupleId>();
   /** What something was heard about that may ask for an answer. */
   readonly #doubtful = new Set<TupleId>();
+  /** Tuples that an owner had no room for. */
+  readonly #refused = new Set<TupleId>();
   /** Sites that left the tree, as far as they were noticed. */
   readonly #left = new Set<SiteId>();
+  /** Of a step: thousands of tuples have the same owners. */
+  readonly #plans = new Map<string, Mended>();
   #retriedMs = 0;
   readonly payloads: Payloads;
 
   constructor(ports: CustodyPorts, exchange: TupleExchange) {
     this.#ports = ports;
     this.#exchange = exchange;
+    this.#walks = new Walks(ports.table, (reason) => this.#errand(reason));
     this.payloads = new Payloads({
       read: (id) => ports.shelf.read(id),
-      tuple: (id) => this.tuples.get(id),
+      tuple: (id) => ports.table.get(id),
       tell: (site, id) => exchange.tell(site, id, true),
       fail: ports.fail,
     });
@@ -51,44 +63,73 @@ export class Custody {
   // ── Tuples of this site ──
 
   /** A new tuple of a producer here: told at once. */
-  take(tuple: Tuple, payload: Uint8Array): void {
-    this.#keep(tuple, payload);
+  take(id: TupleId, owners: readonly SiteId[], content: Content, mark: TupleMark): void {
+    const tuple = this.#keep(id, { version: 1, owners, content, mark });
+    tuple.how = "stored";
     this.#tell(tuple, true);
   }
 
   /** A tuple that the disk had. */
-  loaded(tuple: Tuple): void {
-    this.tuples.set(tuple.id, tuple);
-    this.#exchange.share(tuple.id, this.#others(tuple));
-    // Whether it had been acted on, or given up, is known to nobody any more.
-    tuple.isUnsure = tuple.gone && tuple.responsible === this.#ports.site;
-    if (tuple.responsible === this.#ports.site) this.#tell(tuple, false);
-    else if (tuple.gone) this.#remember(tuple);
-    else if (tuple.owners.includes(this.#ports.site)) this.#tellSome(tuple, tuple.former);
-    else this.#tellSome(tuple, this.#others(tuple)); // it goes when they have it
+  loaded(id: TupleId, state: TupleState, isAmended: boolean): void {
+    const { site, table } = this.#ports, { gone, owners, former } = state;
+    const isOwn = owners[0] === site;
+    if (!gone && (isOwn || (former.length === 0 && owners.includes(site)))) {
+      const others = owners.concat(former).filter((one) => one !== site);
+      this.#exchange.share(others);
+      // Who has an own one says so as it is greeted (`agreed`).
+      return table.addAtRest(id, state, { unacked: isOwn ? others : NO_SITES, isAmended });
+    }
+    const tuple = table.add(id, state);
+    tuple.isAmended = isAmended;
+    tuple.held = true;
+    const others = this.#others(tuple);
+    this.#exchange.share(others);
+    if (gone && others.length === 0) this.#over(tuple);
+    else if (gone && isOwn) this.#tell(tuple, false);
+    else if (gone) this.#unsettle(tuple);
+    else if (owners.includes(site)) this.#tellSome(tuple, former);
+    else this.#tellSome(tuple, others); // it goes when they have it
+  }
+
+  /** All that the disk had is here. */
+  allLoaded(): void {
+    this.#walks.begin(OWN);
+    this.#ports.wake();
   }
 
   /** It is removed here; then all others are told (O4). `isUnsure`: though nobody may have acted on it. */
   end(tuple: Tuple, isUnsure = false): void {
-    tuple.isUnsure = isUnsure;
-    const { site, shelf } = this.#ports;
+    const { site } = this.#ports;
     const others = this.#others(tuple);
     tuple.owners = [site, ...tuple.owners.filter((owner) => owner !== site)];
     tuple.version++;
-    tuple.gone = true;
     tuple.held = true;
-    tuple.acting = false;
-    tuple.unacked = [];
-    this.short.delete(tuple.id);
-    this.payloads.set(tuple, null);
-    if (others.length === 0) return this.#drop(tuple);
-    shelf.put(tuple, null);
+    tuple.unacked = NO_SITES;
+    this.#ended(tuple, isUnsure);
+    if (others.length === 0) return this.#over(tuple);
     this.#tell(tuple, false);
+  }
+
+  /** Another mark, by this site, which acts on it. */
+  amend(tuple: Tuple, { dueMs, note }: TupleMark): void {
+    tuple.version++;
+    tuple.dueMs = dueMs;
+    tuple.note = note;
+    tuple.unacked = NO_SITES;
+    this.#ports.shelf.amend(tuple);
+    this.#tell(tuple, false);
+    this.#ports.wake();
+  }
+
+  /** Somebody waits for all its owners to have it, here where it is already: `held` follows. */
+  confirm(tuple: Tuple): void {
+    if (tuple.responsible !== this.#ports.site) this.#tellSome(tuple, this.#others(tuple));
+    this.#checkHeld(tuple);
   }
 
   /** The disk has what was known of a tuple. */
   written(id: TupleId): void {
-    const tuple = this.tuples.get(id);
+    const tuple = this.#ports.table.get(id);
     if (tuple === undefined || tuple.gone) return;
     this.#checkHeld(tuple);
     this.#act(tuple);
@@ -96,12 +137,31 @@ export class Custody {
   }
 
   /** A tuple that is new here goes to the disk, with its payload. */
-  #keep(tuple: Tuple, payload: Uint8Array): void {
-    this.tuples.set(tuple.id, tuple);
+  #keep(
+    id: TupleId,
+    { version, owners, content, mark }: Pick<Entry, "version" | "owners"> & {
+      content: Content;
+      mark: TupleMark;
+    },
+  ): Tuple {
+    const { table, shelf } = this.#ports, { payload, ...rest } = content;
+    const state = {
+      ...rest,
+      ...mark,
+      version,
+      owners,
+      former: NO_SITES,
+      gone: false,
+      isUnsure: false,
+      bytes: payload.length,
+    };
+    const tuple = table.add(id, state);
+    this.#exchange.begins(tuple.slot);
+    this.#exchange.share(this.#others(tuple));
     this.payloads.set(tuple, payload);
-    this.#exchange.share(tuple.id, this.#others(tuple));
-    this.#ports.shelf.put(tuple, payload);
+    shelf.put(tuple, payload);
     this.#ports.wake();
+    return tuple;
   }
 
   #others(tuple: Tuple): SiteId[] {
@@ -138,97 +198,172 @@ export class Custody {
     tuple.version++;
     tuple.owners = owners;
     tuple.former = former;
-    tuple.unacked = [];
+    tuple.unacked = NO_SITES;
     tuple.doubts = null;
-    tuple.refusedBy = [];
-    this.#exchange.share(tuple.id, this.#others(tuple));
+    this.#takes(tuple);
+    this.#exchange.share(this.#others(tuple));
     if (tuple.held) shelf.amend(tuple);
     else shelf.put(tuple, tuple.payload);
     this.#tell(tuple, !tuple.held);
   }
 
-  /** Nothing is left of it here. */
-  #drop(tuple: Tuple): void {
-    this.#exchange.unshare(tuple.id, this.#others(tuple));
+  /** What all that is gone has in common: a word on the disk, and no payload anywhere. */
+  #ended(tuple: Tuple, isUnsure: boolean): void {
+    tuple.gone = true;
+    tuple.acting = false;
+    tuple.doubts = null;
+    this.#takes(tuple);
+    tuple.isUnsure = isUnsure;
+    if (isUnsure) tuple.rememberUntilS = 0;
     this.payloads.set(tuple, null);
-    this.short.delete(tuple.id);
-    this.#remembered.delete(tuple.id);
-    this.tuples.delete(tuple.id);
-    this.#ports.shelf.drop(tuple.id);
+    this.#ports.shelf.end(tuple);
+    this.#ports.table.resize(tuple, 0);
+    this.#ports.wake();
+  }
+
+  /** Nobody has to hear of it any more: its id is remembered (O6), or nothing is left of it here. */
+  #over(tuple: Tuple): void {
+    const { site, shelf, table } = this.#ports;
+    this.#exchange.unshare(tuple.id, this.#others(tuple));
+    this.#unsettled.delete(tuple.id);
+    this.#refused.delete(tuple.id);
+    this.payloads.set(tuple, null);
+    if (tuple.gone && this.#isToRemember(tuple)) {
+      const isKnown = tuple.owners.length + tuple.former.length === 1;
+      tuple.owners = [site];
+      tuple.former = tuple.unacked = NO_SITES;
+      if (!isKnown) shelf.end(tuple);
+      this.#remember(tuple.id);
+    } else {
+      shelf.drop(tuple);
+      table.delete(tuple);
+    }
+    this.#ports.wake();
+  }
+
+  // ── Ids of what is over ──
+
+  get remembered(): number {
+    return this.#remembered.size;
+  }
+
+  #isToRemember({ rememberUntilS, isUnsure }: Tuple): boolean {
+    return !isUnsure && rememberUntilS * 1_000 > this.#ports.wallMs();
+  }
+
+  /** One that this site was to have had is over before it came: its producer may come again here (tuples.ts O6). */
+  #rememberEnd({ id, version, goneUntilS }: Entry): void {
+    const { table, shelf, site } = this.#ports;
+    if (goneUntilS * 1_000 <= this.#ports.wallMs()) return;
+    const nothing = { topic: "", f: 0, former: NO_SITES, dueMs: 0, note: "", bytes: 0 };
+    const known = { owners: [site], version, gone: true, isUnsure: false, rememberUntilS: goneUntilS };
+    const tuple = table.add(id, { ...nothing, ...known });
+    tuple.held = true;
+    shelf.end(tuple);
+    this.#remember(id);
+    this.#ports.wake();
+  }
+
+  #remember(id: TupleId): void {
+    this.#remembered.add(id);
+    for (const oldest of this.#remembered) {
+      if (this.#remembered.size <= REMEMBERED_MAX) break;
+      this.#ports.count("forgotten_early");
+      this.#forgetId(oldest);
+    }
+  }
+
+  #forgetId(id: TupleId): void {
+    const { table, shelf } = this.#ports;
+    this.#remembered.delete(id);
+    const tuple = table.get(id);
+    if (tuple === undefined) return;
+    shelf.drop(tuple);
+    table.delete(tuple);
     this.#ports.wake();
   }
 
   // ── What the others say ──
 
   merge(entry: Entry, from: SiteId): Merged {
-    const tuple = this.tuples.get(entry.id);
-    const isOwner = entry.owners.includes(this.#ports.site);
-    const isStrange = !entry.gone && entry.owners.some((site) => this.#ports.isStranger(site));
+    const { table } = this.#ports;
+    const isStrange = entry.mark !== null && entry.owners.some((site) => this.#ports.isStranger(site));
     if (isStrange) this.#ports.refused("owner_unknown", from);
-    if (tuple !== undefined) return this.#mergeKnown(tuple, entry, isOwner, from);
-    if (!isOwner) return "taken";
-    const { version, owners, gone } = entry;
-    const fresh = () => new Tuple(entry.id, { version, owners, former: [], gone }, true);
-    if (gone) return "taken";
-    if (entry.payload === null) return "missing";
+    const view = table.peek(entry.id);
+    if (view !== undefined) {
+      const order = compareEntry(entry, view);
+      if (order <= 0) return order < 0 ? "older" : "same";
+      const tuple = table.get(entry.id);
+      if (tuple !== undefined) this.#take(tuple, entry, from);
+      return "taken";
+    }
+    if (!entry.owners.includes(this.#ports.site)) return "taken";
+    const { content, mark } = entry;
+    if (mark === null) {
+      this.#rememberEnd(entry);
+      return "taken";
+    }
+    if (content === null) return "missing";
     // Who may be told so soon has others; a list that nobody can have goes nowhere.
-    if (isStrange || !this.#ports.hasRoom()) return "full";
-    this.#keep(fresh(), entry.payload);
+    if (isStrange || !this.#ports.hasRoom(content.payload.length)) return "full";
+    const tuple = this.#keep(entry.id, { ...entry, content, mark });
+    tuple.held = true;
     return "taken";
   }
 
-  #mergeKnown(tuple: Tuple, entry: Entry, isOwner: boolean, from: SiteId): Merged {
-    const order = compareEntries(entry, tuple);
-    if (order <= 0) return order < 0 ? "older" : "taken";
-    const { acting, held } = tuple;
+  /** What another site says of a tuple holds. */
+  #take(tuple: Tuple, entry: Entry, from: SiteId): void {
+    const { site } = this.#ports;
+    const { acting } = tuple;
     // Whom this site has told otherwise it tells again. Of another site's version those that it leaves out may hear from
     // nobody else: that site need not know of them, and who told them may have lost its disk.
     const isOthers = entry.owners[0] !== tuple.responsible;
-    const leftOut = isOthers ? this.#others(tuple).filter((site) => !entry.owners.includes(site)) : [];
-    const whom = tuple.responsible === this.#ports.site
-      ? this.#others(tuple)
-      : [...tuple.unacked, ...leftOut];
-    const told = [...new Set(whom)].filter((site) => site !== from);
+    const leftOut = isOthers ? this.#others(tuple).filter((one) => !entry.owners.includes(one)) : [];
+    const whom = tuple.responsible === site ? this.#others(tuple) : [...tuple.unacked, ...leftOut];
+    const told = [...new Set(whom)].filter((one) => one !== from);
     this.#exchange.unshare(tuple.id, this.#others(tuple));
     tuple.acting = false;
     tuple.doubts = null;
+    this.#takes(tuple);
     tuple.held = true;
     tuple.version = entry.version;
     tuple.owners = entry.owners;
-    tuple.former = told.filter((site) => !entry.owners.includes(site));
-    tuple.unacked = [];
-    this.short.delete(tuple.id);
-    if (!held) this.#ports.overtaken(tuple.id, entry.gone);
-    if (entry.gone) {
-      tuple.gone = true;
+    tuple.former = told.filter((one) => !entry.owners.includes(one));
+    tuple.unacked = NO_SITES;
+    this.#exchange.share(this.#others(tuple));
+    this.#ports.overtaken(tuple.id, entry.mark === null && !entry.isUnsure);
+    if (entry.mark === null) {
+      this.#ended(tuple, entry.isUnsure);
       this.#takeGone(tuple, from, told);
-    } else if (isOwner || told.length > 0) {
-      this.#exchange.share(tuple.id, this.#others(tuple));
-      this.#ports.shelf.amend(tuple);
-      if (tuple.responsible === this.#ports.site) this.#tell(tuple, false);
-      else this.#tellSome(tuple, told);
-      // It may have lost, with its disk, what others still know.
-      if (from !== tuple.responsible) this.#exchange.ask(tuple.responsible);
-      this.consider(tuple);
-    } else this.#drop(tuple);
-    if (acting) this.#ports.lost(tuple.id); // tuples.ts O3
-    return "taken";
+    } else {
+      tuple.dueMs = entry.mark.dueMs;
+      tuple.note = entry.mark.note;
+      this.#takeVersion(tuple, from, told);
+    }
+    if (acting) this.#ports.lost(tuple); // tuples.ts O3
   }
 
-  /** It is gone: remembered while owners other than who says so may still have it (O4). */
+  #takeVersion(tuple: Tuple, from: SiteId, told: readonly SiteId[]): void {
+    const { site, shelf } = this.#ports;
+    if (!tuple.owners.includes(site) && told.length === 0) return this.#over(tuple);
+    shelf.amend(tuple);
+    if (tuple.responsible === site) this.#tell(tuple, false);
+    else this.#tellSome(tuple, told);
+    // It may have lost, with its disk, what others still know.
+    if (from !== tuple.responsible) this.#exchange.ask(tuple.responsible);
+    this.#consider(tuple);
+  }
+
+  /** It is gone: kept in mind while owners other than who says so may still have it (O4). */
   #takeGone(tuple: Tuple, from: SiteId, told: readonly SiteId[]): void {
-    this.payloads.set(tuple, null);
-    if (told.length === 0 && this.#others(tuple).every((site) => site === from)) return this.#drop(tuple);
-    this.#exchange.share(tuple.id, this.#others(tuple));
-    this.#ports.shelf.put(tuple, null);
+    if (told.length === 0 && this.#others(tuple).every((one) => one === from)) return this.#over(tuple);
     if (told.length > 0 || tuple.responsible === this.#ports.site) this.#tell(tuple, false);
-    else this.#remember(tuple);
+    else this.#unsettle(tuple);
   }
 
-  #remember(tuple: Tuple): void {
-    tuple.goneMs = this.#ports.nowMs();
-    this.#remembered.delete(tuple.id);
-    this.#remembered.add(tuple.id);
+  #unsettle({ id }: Tuple): void {
+    this.#unsettled.delete(id);
+    this.#unsettled.set(id, this.#ports.nowMs());
   }
 
   /** A site has this version on its disk. */
@@ -244,42 +379,52 @@ export class Custody {
     if (tuple.unacked.length === 0) this.#allAcked(tuple);
   }
 
+  /** A site has named a tuple as it is here. */
+  agreed(id: TupleId, site: SiteId): void {
+    const { table } = this.#ports;
+    if (table.peek(id)?.unacked.includes(site) !== true) return;
+    const tuple = table.get(id);
+    if (tuple !== undefined) this.acked(tuple, site);
+  }
+
   #allAcked(tuple: Tuple): void {
     if (!tuple.gone) {
-      return tuple.owners.includes(this.#ports.site) ? this.#release(tuple) : this.#drop(tuple);
+      return tuple.owners.includes(this.#ports.site) ? this.#release(tuple) : this.#over(tuple);
     }
     const others = this.#others(tuple);
     if (others.length > 1) this.#exchange.tellForget(tuple.id, others);
-    this.#drop(tuple);
+    this.#over(tuple);
   }
 
   /** Everybody knows its end. */
   forget(id: TupleId): void {
-    const tuple = this.tuples.get(id);
-    if (tuple?.gone === true && tuple.unacked.length === 0) this.#drop(tuple);
+    const tuple = this.#ports.table.get(id);
+    const isUnsettled = tuple?.gone === true && tuple.unacked.length === 0;
+    if (isUnsettled && this.#others(tuple).length > 0) this.#over(tuple);
   }
 
   /** A site has no room for a tuple: another takes its place, or it is asked again when it may have some. */
   refused(tuple: Tuple, site: SiteId): void {
     if (tuple.responsible !== this.#ports.site) return;
     tuple.refuses(site, true);
-    this.consider(tuple);
-    if (tuple.refusedBy.includes(site) && !tuple.gone) this.short.add(tuple.id);
+    this.#consider(tuple);
   }
 
   /** A site does not have the payload. */
   lacks(tuple: Tuple, site: SiteId): void {
     // It need not hear of what it does not have, but from the responsible site.
-    if (tuple.responsible === this.#ports.site) this.payloads.want(tuple.id, site);
-    else this.acked(tuple, site);
+    if (tuple.responsible === this.#ports.site) return this.payloads.want(tuple.id, site);
+    if (tuple.owners.includes(site)) this.#ports.lacking(tuple.id);
+    this.acked(tuple, site);
   }
 
   /** O1: on the disks of all its owners. */
   #checkHeld(tuple: Tuple): void {
-    if (tuple.held || tuple.gone || !this.#ports.shelf.isWritten(tuple.id)) return;
-    if (tuple.owners.some((owner) => tuple.unacked.includes(owner))) return;
+    if (tuple.gone || !this.#ports.shelf.isWritten(tuple.id)) return;
+    if (tuple.owners.length <= tuple.f || tuple.owners.some((owner) => tuple.unacked.includes(owner))) return;
+    this.#ports.held(tuple.id);
+    if (tuple.held) return;
     tuple.held = true;
-    this.#ports.held(tuple);
     this.#act(tuple);
     this.#release(tuple);
   }
@@ -301,59 +446,110 @@ export class Custody {
   changed(site: SiteId, standing: Standing): void {
     if (standing === "alive") {
       this.#exchange.ask(site);
-      this.tellAgain(site, false);
-      return this.#considerLater(this.short);
+      this.#tellUnheld(site);
+      this.#walks.begin(RETELL + site);
+      this.#walks.begin(SHORT);
+    } else {
+      this.#exchange.lost(site);
+      this.#walks.end(RETELL + site);
+      this.#walks.begin(RECONSIDER + site);
+      for (const tuple of this.#ports.table.moving) {
+        if (mayHave(tuple, site)) this.#doubtful.add(tuple.id); // producers wait for them
+      }
     }
-    this.#exchange.lost(site);
-    this.considerAll(site);
+    this.#ports.wake();
   }
 
-  /** What a site has not said that it has; all of it where it may have lost its disk. */
-  tellAgain(site: SiteId, mayHaveLost: boolean): void {
-    for (const id of this.#exchange.shared(site)) {
-      const tuple = this.tuples.get(id);
-      if (tuple === undefined) continue;
-      if (mayHaveLost && tuple.responsible === this.#ports.site) tuple.owe(site);
-      if (tuple.unacked.includes(site)) this.#exchange.tell(site, id, !tuple.held);
+  /** A site is another process, and may have another disk: what nobody counts on yet is told again. */
+  restarted(site: SiteId): void {
+    for (const tuple of this.#ports.table.moving) {
+      if (!tuple.held && !tuple.gone && tuple.owners.includes(site)) tuple.owe(site);
     }
+    this.#tellUnheld(site);
+  }
+
+  /** Producers wait for these. */
+  #tellUnheld(site: SiteId): void {
+    for (const tuple of this.#ports.table.moving) {
+      if (!tuple.held && tuple.unacked.includes(site)) this.#exchange.tell(site, tuple.id, true);
+    }
+  }
+
+  /** A site has told all it knows. */
+  reconciled(site: SiteId): void {
+    this.#walks.begin(RECONSIDER + site);
+    this.#ports.wake();
   }
 
   /**
-   * A site has told all it knows, and did not name these. Who is responsible has lost them then; another owner may not
-   * have had them yet, unless it was asked because of the loss.
+   * A site has told all it knows, and did not name this. Who is responsible has lost it then; another owner may not
+   * have had it yet, unless it was asked because of the loss.
    */
-  reconciled(site: SiteId, unnamed: Iterable<TupleId>): void {
-    for (const id of unnamed) {
-      const tuple = this.tuples.get(id);
-      if (tuple === undefined) continue;
-      const isOver = tuple.responsible === site || tuple.doubts?.get(site) === "asked";
-      if (isOver) (tuple.doubts ??= new Map()).set(site, "lost");
+  #unnamed(tuple: Tuple, site: SiteId): void {
+    if (tuple.gone) return;
+    if (tuple.responsible === this.#ports.site) {
+      if (!tuple.owners.includes(site)) return;
+      tuple.owe(site);
+      this.#exchange.tell(site, tuple.id, false);
+    } else if (tuple.responsible === site || tuple.doubts?.get(site) === "asked") {
+      (tuple.doubts ??= new Map()).set(site, "lost");
     }
-    this.considerAll(site);
   }
 
-  considerAll(site: SiteId): void {
-    this.#considerLater(this.#exchange.shared(site));
-  }
-
-  #considerLater(ids: Iterable<TupleId>): void {
-    for (const id of ids) this.#doubtful.add(id);
-    if (this.#doubtful.size > 0) this.#ports.wake();
+  #errand(reason: string): Errand {
+    const { table, site } = this.#ports;
+    const of = (name: string): SiteId | null => reason.startsWith(name) ? reason.slice(name.length) : null;
+    const each = (act: (tuple: Tuple) => void) => (id: TupleId) => {
+      const tuple = table.get(id);
+      if (tuple !== undefined) act(tuple);
+    };
+    const isOwn = (roster: Roster) => roster.owners[0] === site && !roster.gone;
+    if (reason === OWN) return { wants: isOwn, visit: each((tuple) => this.#consider(tuple)) };
+    if (reason === SHORT) {
+      const wants = (roster: Roster) => isOwn(roster) && this.#plan(roster).isChanged;
+      return { wants, visit: each((tuple) => this.#consider(tuple)) };
+    }
+    const retold = of(RETELL);
+    if (retold !== null) {
+      // What it holds for this site it names itself, or it turns out not to have it.
+      const wants = ({ owners, unacked, gone }: Roster) =>
+        unacked.includes(retold) && (gone || owners[0] !== site || !owners.includes(retold));
+      return { wants, visit: (id) => this.#exchange.tell(retold, id, false) };
+    }
+    const left = of(LEAVE);
+    if (left !== null) {
+      const wants = (roster: Roster) =>
+        roster.former.includes(left) || (roster.gone && mayHave(roster, left));
+      return { wants, visit: each((tuple) => this.acked(tuple, left)) };
+    }
+    const other = of(RECONSIDER) ?? "";
+    return {
+      wants: (roster) => mayHave(roster, other),
+      visit: (id: TupleId, slot: TupleSlot) => {
+        const tuple = table.get(id);
+        if (tuple === undefined) return;
+        if (this.#exchange.isUnnamed(other, slot)) this.#unnamed(tuple, other);
+        this.#consider(tuple);
+      },
+    };
   }
 
   /** A site that many tuples were shared with is gone: others are served between two parts of the work. */
   considerSome(): void {
+    this.#plans.clear();
     let left = CONSIDERED_AT_ONCE;
     for (const id of this.#doubtful) {
-      if (left-- === 0) return this.#ports.wake();
+      if (left-- === 0) break;
       this.#doubtful.delete(id);
-      const tuple = this.tuples.get(id);
-      if (tuple !== undefined) this.consider(tuple);
+      const tuple = this.#ports.table.get(id);
+      if (tuple !== undefined) this.#consider(tuple);
     }
+    this.#walks.step();
+    if (this.#doubtful.size > 0 || !this.#walks.isOver) this.#ports.wake();
   }
 
   /** Does with a tuple what the standing of its owners asks for. */
-  consider(tuple: Tuple): void {
+  #consider(tuple: Tuple): void {
     if (tuple.gone) return;
     const { site } = this.#ports;
     if (tuple.responsible === site) {
@@ -364,19 +560,21 @@ export class Custody {
     if (!tuple.owners.includes(site)) return;
     const before = tuple.owners.slice(0, tuple.owners.indexOf(site));
     if (!this.#isFree(tuple, before) || !this.#isSettled(tuple)) return;
-    void this.#allowed(tuple, before, () => { // tuples.ts O5
-      const others = tuple.owners.filter((owner) => owner !== site);
-      const lost = others.filter((owner) => this.isLost(owner));
-      tuple.how = "adopted";
-      this.#ports.count("adopted");
-      this.#change(tuple, [site, ...others.filter((owner) => !lost.includes(owner)), ...lost], tuple.former);
-      this.#mend(tuple);
-    });
+    const others = tuple.owners.filter((owner) => owner !== site);
+    const lost = others.filter((owner) => this.isLost(owner));
+    tuple.how = "adopted"; // tuples.ts O5
+    this.#ports.count("adopted");
+    const owners = [site, ...others.filter((owner) => !lost.includes(owner)), ...lost];
+    this.#change(tuple, owners, tuple.former);
+    this.#mend(tuple);
   }
 
   /** Whether no owner before this site is there to have it; those that may be the next are asked. */
   #isFree(tuple: Tuple, before: readonly SiteId[]): boolean {
-    const left = before.filter((owner) => !this.isLost(owner) && tuple.doubts?.get(owner) !== "lost");
+    const { isAwaited } = this.#ports;
+    const left = before.filter((owner) =>
+      (!this.isLost(owner) || isAwaited(owner)) && tuple.doubts?.get(owner) !== "lost"
+    );
     if (left.includes(tuple.responsible)) return false;
     for (const owner of left) {
       if (tuple.doubts?.has(owner) === true) continue;
@@ -386,39 +584,44 @@ export class Custody {
     return left.length === 0;
   }
 
-  /** Asks the arbiter, where there is one; nothing is done where the tuple has changed meanwhile. */
-  async #allowed(tuple: Tuple, from: readonly SiteId[], change: () => void): Promise<void> {
-    const { mayChange } = this.#ports;
-    if (mayChange === undefined) return change();
-    if (tuple.asking) return;
-    tuple.asking = true;
-    const { version, responsible } = tuple;
-    const may = await mayChange(tuple.id, from).catch(() => false);
-    tuple.asking = false;
-    const isSame = this.tuples.get(tuple.id) === tuple && !tuple.gone && tuple.version === version &&
-      tuple.responsible === responsible;
-    if (may && isSame) change();
-    else if (isSame) this.short.add(tuple.id); // it is asked again
-  }
-
   /** Gives a tuple other owners for those that are dead, or, as long as nobody counts on it, suspected or full. */
   #mend(tuple: Tuple): void {
-    const { site, f, choose } = this.#ports;
     this.#offer(tuple);
-    const isUseless = (owner: SiteId) =>
-      tuple.held
-        ? this.#standing(owner) === "dead" || tuple.refusedBy.includes(owner)
-        : tuple.unacked.includes(owner) && (this.isLost(owner) || this.#exchange.isFull(owner));
-    const { owners, former, leaves, missing, isChanged } = mended(tuple, { site, f: f(), isUseless, choose });
-    if (missing > 0) this.short.add(tuple.id);
-    else this.short.delete(tuple.id);
-    if (!isChanged) return;
-    const change = () => {
+    const { owners, former, isChanged } = this.#planOf(tuple);
+    if (isChanged) {
       this.#ports.count("mended");
       this.#change(tuple, owners, former);
-    };
-    if (leaves.length === 0) change();
-    else void this.#allowed(tuple, leaves, change);
+    }
+    if (tuple.refusedBy.length > 0) this.#refused.add(tuple.id);
+    else this.#refused.delete(tuple.id);
+  }
+
+  #planOf(tuple: Tuple): Mended {
+    const { held, refusedBy, unacked } = tuple, { site, choose } = this.#ports;
+    if (held && refusedBy.length === 0) return this.#plan(tuple);
+    const isUseless = (owner: SiteId) =>
+      held
+        ? this.#standing(owner) === "dead" || refusedBy.includes(owner)
+        : unacked.includes(owner) && (this.isLost(owner) || this.#exchange.isFull(owner));
+    return mended(tuple, { site, isUseless, choose });
+  }
+
+  /** The owners that tuples of a roster are to have, where all their owners have them. */
+  #plan({ f, owners, former }: Roster): Mended {
+    const key = `${f}\n${owners.join("\n")}\n\n${former.join("\n")}`;
+    let plan = this.#plans.get(key);
+    if (plan === undefined) {
+      const { site, choose } = this.#ports;
+      const isUseless = (owner: SiteId) => this.#standing(owner) === "dead";
+      this.#plans.set(key, plan = mended({ f, owners, former }, { site, isUseless, choose }));
+    }
+    return plan;
+  }
+
+  /** No owner is known to have no room for it. */
+  #takes(tuple: Tuple): void {
+    tuple.refusedBy = NO_SITES;
+    this.#refused.delete(tuple.id);
   }
 
   /** Those that had no room for it may have some by now. */
@@ -443,15 +646,18 @@ export class Custody {
     this.#ports.mine(tuple);
   }
 
-  // ── What time asks for ──
-
-  /** f is another, or new here: own tuples may lack owners, and those of the disk wait to be acted on. */
-  resized(): void {
-    for (const tuple of this.tuples.values()) {
-      if (tuple.responsible === this.#ports.site && !tuple.gone) this.#doubtful.add(tuple.id);
+  /** How many own tuples have fewer owners than they want, or one that has no room for them. */
+  short(): number {
+    this.#plans.clear();
+    let short = this.#refused.size;
+    for (const { roster, count } of this.#ports.table.counted()) {
+      const isOwn = roster.owners[0] === this.#ports.site && !roster.gone;
+      if (isOwn && this.#plan(roster).missing > 0) short += count;
     }
-    this.#ports.wake();
+    return short;
   }
+
+  // ── What time asks for ──
 
   /** Looks again, sometimes, at what lacks owners, at sites that left the tree, and at ends that nobody has settled. */
   tick(): void {
@@ -463,13 +669,32 @@ export class Custody {
     const nowMs = this.#ports.nowMs();
     if (nowMs - this.#retriedMs >= SHORT_RETRY_MS) {
       this.#retriedMs = nowMs;
-      this.#considerLater(this.short);
+      this.#walks.begin(SHORT);
+      for (const id of this.#refused) this.#doubtful.add(id);
+      this.#ports.wake();
     }
-    for (const id of [...this.#remembered]) {
-      const tuple = this.tuples.get(id);
-      if (tuple === undefined || nowMs - tuple.goneMs < GONE_MS) break;
-      this.#remember(tuple);
+    this.#retell(nowMs);
+    this.#forgetOld();
+  }
+
+  #retell(nowMs: number): void {
+    let left = RETOLD_AT_ONCE;
+    for (const [id, sinceMs] of this.#unsettled) {
+      if (nowMs - sinceMs < GONE_MS || left-- === 0) break;
+      const tuple = this.#ports.table.get(id);
+      this.#unsettled.delete(id);
+      if (tuple === undefined) continue;
+      this.#unsettle(tuple);
       this.#tell(tuple, false);
+    }
+  }
+
+  #forgetOld(): void {
+    const { table, wallMs } = this.#ports, nowS = wallMs() / 1_000;
+    let left = RETOLD_AT_ONCE;
+    for (const id of this.#remembered) {
+      if (left-- === 0 || (table.peek(id)?.rememberUntilS ?? 0) > nowS) break;
+      this.#forgetId(id);
     }
   }
 
@@ -477,9 +702,7 @@ export class Custody {
   #leaves(site: SiteId): void {
     this.#left.add(site);
     this.changed(site, "dead");
-    for (const id of this.#exchange.shared(site)) {
-      const tuple = this.tuples.get(id);
-      if (tuple?.gone === true || tuple?.former.includes(site) === true) this.acked(tuple, site);
-    }
+    this.#exchange.heard(site);
+    this.#walks.begin(LEAVE + site);
   }
 }

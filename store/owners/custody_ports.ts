@@ -5,31 +5,36 @@ import type { Standing } from "../presence/detector.ts";
 import type { TupleId } from "./packet.ts";
 import type { Shelf } from "./shelf.ts";
 import type { Tuple } from "./tuple.ts";
+import type { TupleTable } from "./tuple_table.ts";
 
 export interface CustodyPorts {
   readonly site: SiteId;
   readonly nowMs: () => number;
+  /** The wall clock: until when ids are remembered is told and kept by it. */
+  readonly wallMs: () => number;
+  readonly table: TupleTable;
   readonly shelf: Shelf;
-  /** Other owners wanted. */
-  readonly f: () => number;
   /** @throws OwnersError */
-  readonly choose: (kept: readonly SiteId[]) => Choice;
+  readonly choose: (f: number, kept: readonly SiteId[]) => Choice;
   readonly isKnown: (site: SiteId) => boolean;
   /** It never belonged to the tree, as far as is known here; others may know better. */
   readonly isStranger: (site: SiteId) => boolean;
   readonly standing: (site: SiteId) => Standing;
-  readonly hasRoom: () => boolean;
+  /** It has said until when it is away, and that time is not over. */
+  readonly isAwaited: (site: SiteId) => boolean;
+  readonly hasRoom: (bytes: number) => boolean;
   readonly count: (name: string) => void;
   /** What a site says is not taken. */
   readonly refused: (event: string, from: SiteId) => void;
   readonly fail: (error: unknown) => void;
   /** Something is to be written or told. */
   readonly wake: () => void;
-  /** All owners have it for the first time. */
-  readonly held: (tuple: Tuple) => void;
-  /** Another site has taken it over before that; `gone`: and was done with it. */
-  readonly overtaken: (id: TupleId, gone: boolean) => void;
+  /** All owners have it on disk. */
+  readonly held: (id: TupleId) => void;
+  /** An owner that another site is to give it to does not have it yet. */
+  readonly lacking: (id: TupleId) => void;
+  /** Another site's word holds, or it is gone; `isDone`: and was acted on. */
+  readonly overtaken: (id: TupleId, isDone: boolean) => void;
   readonly mine: (tuple: Tuple) => void;
-  readonly lost: (id: TupleId) => void;
-  readonly mayChange: ((id: TupleId, from: readonly SiteId[]) => Promise<boolean>) | undefined;
+  readonly lost: (tuple: Tuple) => void;
 }

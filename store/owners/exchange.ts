@@ -11,6 +11,8 @@
  *     earlier. A receipt says that its entries are on disk.
  * X3  What a process said to, or of, another process of a site is void.
  * X4  A packet that comes after a later one is dropped, and told again without it: what it says may be over.
+ * X5  A peer that this site must hear, since it was away for longer than it had said, is not settled by being
+ *     suspected: only by what it tells, or by leaving the tree.
  */
 import {
   OWNER_FULL_MS,
@@ -29,10 +31,12 @@ import {
   type TupleId,
   type TuplePacket,
 } from "./packet.ts";
-import type { Tuple } from "./tuple.ts";
+import { SlotSet } from "./slot_set.ts";
+import { compareEntry, entryOf, type Roster, type Tuple, type TupleSlot } from "./tuple.ts";
+import type { TupleTable } from "./tuple_table.ts";
 
 /** What became of an entry: `older`: ours is told in return; `missing`: we have no payload for it. */
-export type Merged = "taken" | "older" | "missing" | "full";
+export type Merged = "taken" | "same" | "older" | "missing" | "full";
 
 export interface TupleExchangePorts {
   readonly boot: number;
@@ -44,25 +48,36 @@ export interface TupleExchangePorts {
   readonly measured: (site: SiteId, ms: number) => void;
   readonly count: (name: string, by?: number) => void;
   readonly wake: () => void;
-  readonly tuple: (id: TupleId) => Tuple | undefined;
+  readonly table: TupleTable;
   readonly merge: (entry: Entry, from: SiteId) => Merged;
   /** A site has a version on its disk. */
   readonly acked: (tuple: Tuple, site: SiteId) => void;
   readonly forget: (id: TupleId) => void;
   /** A site does not have a payload. */
   readonly lacks: (tuple: Tuple, site: SiteId) => void;
-  /** A site is another process now: it may have lost what it had. */
+  /** A site named a tuple as it is here: its disk has that. */
+  readonly agreed: (id: TupleId, site: SiteId) => void;
+  /** A site is another process now: a receipt that it gave may be worth nothing. */
   readonly restarted: (site: SiteId) => void;
-  /** X1 has come true; these were shared when it was greeted, and it did not name them. */
-  readonly reconciled: (site: SiteId, unnamed: Iterable<TupleId>) => void;
+  /** X1 has come true; what was shared when it was greeted, and it did not name, may be lost there. */
+  readonly reconciled: (site: SiteId) => void;
+  /** All that had to be heard were (X5). */
+  readonly heardAll: () => void;
   /** A site has no room for these, or does not take them for another reason. */
   readonly refused: (tuples: readonly Tuple[], site: SiteId) => void;
 }
+
+/** Slots that one step looks at for an answer: a millisecond. */
+const LISTED_SLOTS = 50_000;
+/** Entries of one packet of an answer: some 30 bytes each make a quarter of a megabyte. */
+const LISTED_AT_ONCE = 8_000;
 
 interface Flight {
   readonly sentMs: number;
   readonly bytes: number;
   readonly told: readonly Entry[];
+  /** Part of an answer: who wants it asks again. */
+  readonly isListed: boolean;
 }
 
 interface Peer {
@@ -74,13 +89,19 @@ interface Peer {
   greeting: number;
   greetedMs: number;
   isGreetingDue: boolean;
-  readonly shared: Set<TupleId>;
-  /** What was shared when it was greeted, and it has not named since. */
-  unnamed: Set<TupleId>;
+  /** How many tuples are. */
+  shared: number;
+  /** What it has named since it was greeted, or has come here since. */
+  readonly named: SlotSet;
   /** To be told, with the payload or without. */
   readonly due: Map<TupleId, boolean>;
   /** The answer to its greeting: what is left of it. */
-  answer: { readonly greeting: number; ids: TupleId[] | null } | null;
+  answer: { readonly greeting: number; next: TupleSlot; parts: number } | null;
+  /** Of its answer to this site's greeting: the parts that have come, and when the last one did. */
+  listed: number;
+  listedMs: number;
+  /** After so long without a part it is asked again; longer each time. */
+  askMs: number;
   readonly flights: Map<number, Flight>;
   flyingBytes: number;
   /** Longer each time, so that a slow link is not filled with the same again and again. */
@@ -108,6 +129,8 @@ export class TupleExchange {
   readonly #peers = new Map<SiteId, Peer>();
   #seq = 0;
   #greetings = 0;
+  /** X5 */
+  readonly #unheard = new Set<SiteId>();
 
   constructor(ports: TupleExchangePorts) {
     this.#ports = ports;
@@ -115,48 +138,74 @@ export class TupleExchange {
 
   /** Whether a site has nothing to say that is not known here, or nobody can say what it knows (X1). */
   isSettled(site: SiteId): boolean {
+    if (this.#unheard.has(site)) return false;
     return this.#ports.isLost(site) || this.#peer(site).reconciled;
+  }
+
+  /** All with whom something is shared have to be heard (X5). */
+  mustHear(): void {
+    for (const site of this.sites()) this.#unheard.add(site);
+    if (this.#unheard.size === 0) this.#ports.heardAll();
+  }
+
+  /** It has told all, or never will. */
+  heard(site: SiteId): void {
+    if (this.#unheard.delete(site) && this.#unheard.size === 0) this.#ports.heardAll();
+  }
+
+  /** Sites that have to be heard yet (X5). */
+  get unheard(): ReadonlySet<SiteId> {
+    return this.#unheard;
   }
 
   /** Those with whom something is shared. */
   sites(): SiteId[] {
-    return [...this.#peers.values()].filter(({ shared }) => shared.size > 0).map(({ site }) => site);
+    return [...this.#peers.values()].filter(({ shared }) => shared > 0).map(({ site }) => site);
   }
 
   isFull(site: SiteId): boolean {
     return (this.#peers.get(site)?.fullUntilMs ?? 0) > this.#ports.nowMs();
   }
 
-  /** Ids of what is shared with a site. */
-  shared(site: SiteId): TupleId[] {
-    return [...this.#peers.get(site)?.shared ?? []];
+  /** Whether a tuple is one that a site should have named, and did not. */
+  isUnnamed(site: SiteId, slot: TupleSlot): boolean {
+    const peer = this.#peers.get(site);
+    return peer?.reconciled === true && !peer.named.has(slot);
   }
 
-  /** Something is shared with these sites from now on. */
-  share(id: TupleId, sites: readonly SiteId[]): void {
+  /** A tuple has come here: nobody can have been asked for it. */
+  begins(slot: TupleSlot): void {
+    for (const peer of this.#peers.values()) peer.named.add(slot);
+  }
+
+  /** One tuple more is shared with these sites. */
+  share(sites: readonly SiteId[]): void {
     for (const site of sites) {
       const peer = this.#peer(site);
-      peer.shared.add(id);
+      peer.shared++;
       if (peer.unwatch !== null) continue;
       peer.unwatch = this.#ports.watch(site);
       this.#greet(peer);
     }
   }
 
+  /** And one less. */
   unshare(id: TupleId, sites: readonly SiteId[]): void {
     for (const site of sites) {
-      const peer = this.#peers.get(site);
-      peer?.shared.delete(id);
-      peer?.due.delete(id);
-      if (peer === undefined || peer.shared.size > 0) continue;
+      const peer = this.#peer(site);
+      peer.shared--;
+      if (peer.shared < 0) throw new Error(`less than nothing is shared with ${site}`);
+      peer.due.delete(id);
+      if (peer.shared > 0) continue;
       peer.unwatch?.();
       peer.unwatch = null;
       peer.reconciled = peer.isGreetingDue = false;
     }
   }
 
-  /** A site is to hear of a tuple. */
+  /** A site is to hear of a tuple; one that is lost hears of all that it has not when it is back. */
   tell(site: SiteId, id: TupleId, withPayload: boolean): void {
+    if (this.#ports.isLost(site)) return;
     const { due } = this.#peer(site);
     due.set(id, withPayload || due.get(id) === true);
     this.#ports.wake();
@@ -173,14 +222,16 @@ export class TupleExchange {
     const peer = this.#peers.get(site);
     if (peer === undefined) return;
     peer.reconciled = peer.isGreetingDue = false;
+    peer.askMs = PACKET_RETRY_MS;
     peer.answer = null;
     this.#recall(peer);
+    peer.due.clear();
   }
 
   /** A site is to tell all it knows, again. */
   ask(site: SiteId): void {
     const peer = this.#peers.get(site);
-    if (peer === undefined || peer.shared.size === 0 || (peer.isGreetingDue && !peer.reconciled)) return;
+    if (peer === undefined || peer.shared === 0 || (peer.isGreetingDue && !peer.reconciled)) return;
     peer.reconciled = false;
     this.#greet(peer);
   }
@@ -196,8 +247,9 @@ export class TupleExchange {
         peer.retryMs = Math.min(2 * peer.retryMs, PACKET_RETRY_MS_MAX);
         this.#recall(peer);
       }
-      if (peer.shared.size === 0) continue;
-      const isUnanswered = !peer.reconciled && nowMs - peer.greetedMs >= PACKET_RETRY_MS;
+      if (peer.shared === 0) continue;
+      const isUnanswered = !peer.reconciled && nowMs - Math.max(peer.greetedMs, peer.listedMs) >= peer.askMs;
+      if (isUnanswered) peer.askMs = Math.min(2 * peer.askMs, PACKET_RETRY_MS_MAX);
       if (isUnanswered || (peer.reconciled && nowMs - peer.saidMs >= PROBE_MS)) {
         this.#greet(peer, peer.reconciled);
       }
@@ -233,25 +285,39 @@ export class TupleExchange {
     if (packet.seq !== 0 && packet.seq <= peer.heardSeq) return ports.count("packets_stale");
     peer.heardSeq = Math.max(peer.heardSeq, packet.seq);
     const isToUs = packet.to === ports.boot; // X3
-    if (packet.greeting !== 0) peer.answer = { greeting: packet.greeting, ids: null };
+    if (packet.greeting !== 0) peer.answer = { greeting: packet.greeting, next: 0, parts: 0 };
     let full = false;
     for (const entry of packet.entries) {
-      peer.unnamed.delete(entry.id);
       const merged = ports.merge(entry, from);
-      if (merged === "older") this.tell(from, entry.id, false);
+      const slot = ports.table.peek(entry.id)?.slot;
+      if (slot !== undefined) peer.named.add(slot);
+      if (merged === "same") ports.agreed(entry.id, from);
+      else if (merged === "older") this.tell(from, entry.id, false);
       else if (merged === "missing") peer.missing.push(entry.id);
       else if (merged === "full") full = true;
     }
-    if (isToUs && packet.isListEnd && packet.list === peer.greeting && !peer.reconciled) {
-      peer.reconciled = true;
-      const { unnamed } = peer;
-      peer.unnamed = new Set();
-      ports.reconciled(from, unnamed);
+    if (isToUs && packet.list !== 0 && packet.list === peer.greeting && !peer.reconciled) {
+      this.#listed(peer, packet);
     }
     if (isToUs) this.#receipts(peer, packet);
     for (const id of packet.forget) ports.forget(id);
     if (packet.seq !== 0) peer.receipts.push({ seq: packet.seq, full });
     ports.wake();
+  }
+
+  /** A part of the answer to a greeting: all of them make it one (X1). */
+  #listed(peer: Peer, { part, isListEnd }: TuplePacket): void {
+    if (part !== peer.listed + 1) {
+      this.#ports.count("lists_broken");
+      return this.#greet(peer);
+    }
+    peer.listed = part;
+    peer.listedMs = this.#ports.nowMs();
+    if (!isListEnd) return;
+    peer.reconciled = true;
+    peer.askMs = PACKET_RETRY_MS;
+    this.#ports.reconciled(peer.site);
+    this.heard(peer.site);
   }
 
   #peer(site: SiteId): Peer {
@@ -265,10 +331,13 @@ export class TupleExchange {
         greeting: 0,
         greetedMs: -Infinity,
         isGreetingDue: false,
-        shared: new Set(),
-        unnamed: new Set(),
+        shared: 0,
+        named: new SlotSet(),
         due: new Map(),
         answer: null,
+        listed: 0,
+        listedMs: -Infinity,
+        askMs: PACKET_RETRY_MS,
         flights: new Map(),
         flyingBytes: 0,
         retryMs: PACKET_RETRY_MS,
@@ -300,15 +369,16 @@ export class TupleExchange {
     peer.answer = null;
     this.#recall(peer);
     this.#ports.restarted(peer.site);
-    if (peer.shared.size > 0) this.#greet(peer);
+    if (peer.shared > 0) this.#greet(peer);
   }
 
   /** What flies is to be told again. */
   #recall(peer: Peer): void {
-    for (const { told } of peer.flights.values()) {
+    for (const { told, isListed } of peer.flights.values()) {
+      if (isListed) continue;
       for (const entry of told) {
-        if (this.#ports.tuple(entry.id)?.unacked.includes(peer.site)) {
-          peer.due.set(entry.id, entry.payload !== null || peer.due.get(entry.id) === true);
+        if (this.#ports.table.peek(entry.id)?.unacked.includes(peer.site) === true) {
+          peer.due.set(entry.id, entry.content !== null || peer.due.get(entry.id) === true);
         }
       }
     }
@@ -318,7 +388,7 @@ export class TupleExchange {
   }
 
   #receipts(peer: Peer, { receipts, missing }: TuplePacket): void {
-    const lacks = new Set(missing);
+    const lacks = new Set(missing), { table } = this.#ports;
     for (const { seq, full } of receipts) {
       const flight = peer.flights.get(seq);
       if (flight === undefined) continue;
@@ -328,10 +398,15 @@ export class TupleExchange {
       this.#ports.measured(peer.site, this.#ports.nowMs() - flight.sentMs);
       const refused: Tuple[] = [];
       for (const entry of flight.told) {
-        const tuple = this.#ports.tuple(entry.id);
-        if (tuple === undefined || !isSame(tuple, entry)) continue;
-        if (lacks.has(entry.id) && !entry.gone && entry.payload === null) this.#ports.lacks(tuple, peer.site);
-        else if (full && entry.payload !== null) refused.push(tuple);
+        const view = table.peek(entry.id);
+        if (view === undefined || compareEntry(entry, view) !== 0) continue;
+        const isLacking = lacks.has(entry.id) && entry.mark !== null && entry.content === null;
+        // Of what was only listed nothing is owed: it stays at rest.
+        if (!isLacking && !view.unacked.includes(peer.site)) continue;
+        const tuple = table.get(entry.id);
+        if (tuple === undefined) continue;
+        if (isLacking) this.#ports.lacks(tuple, peer.site);
+        else if (full && entry.content !== null) refused.push(tuple);
         else this.#ports.acked(tuple, peer.site);
       }
       if (refused.length === 0) continue;
@@ -342,38 +417,46 @@ export class TupleExchange {
 
   /** What is due, as far as there is room for it (`OWNER_WINDOW_BYTES`): new tuples go early. */
   #freezeDue(peer: Peer, early: (() => void)[]): Body[] {
+    const { table } = this.#ports;
     let flyingBytes = peer.flyingBytes;
     const fresh: Entry[] = [], known: Entry[] = [];
     for (const [id, withPayload] of peer.due) {
       if (flyingBytes > OWNER_WINDOW_BYTES) break;
       peer.due.delete(id);
-      const tuple = this.#ports.tuple(id);
+      const tuple = table.get(id);
       if (tuple === undefined) continue;
-      const entry = tuple.entry(withPayload ? tuple.payload : null);
+      const entry = entryOf(id, tuple, withPayload ? tuple.payload : null);
       flyingBytes += entryBytes(entry);
       (tuple.held || tuple.gone ? known : fresh).push(entry); // X2
     }
     for (const entries of cut(fresh)) early.push(this.#packet(peer, { entries }));
     const parts: Body[] = [...cut(known)].map((entries) => ({ entries }));
-    const { answer } = peer;
-    if (answer !== null) answer.ids ??= [...peer.shared].reverse();
-    while (
-      answer !== null && answer.ids !== null && peer.answer !== null && flyingBytes <= OWNER_WINDOW_BYTES
-    ) {
+    for (const part of this.#freezeAnswer(peer, OWNER_WINDOW_BYTES - flyingBytes)) parts.push(part);
+    return parts;
+  }
+
+  /** The next of all that is shared with a peer, for its greeting; the rest waits for receipts, and for other work. */
+  #freezeAnswer(peer: Peer, room: number): Body[] {
+    const { table } = this.#ports, { answer, site } = peer;
+    const parts: Body[] = [];
+    for (let slots = 0; answer !== null && peer.answer !== null && room >= 0 && slots < LISTED_SLOTS;) {
       const entries: Entry[] = [];
-      for (let bytes = 0; bytes < TUPLE_PACKET_BYTES_TARGET;) {
-        const id = answer.ids.pop();
-        if (id === undefined) break;
-        const entry = this.#ports.tuple(id)?.entry();
-        if (entry === undefined) continue;
-        entries.push(entry);
-        bytes += entryBytes(entry);
-        flyingBytes += entryBytes(entry);
+      const visit = (id: TupleId) => {
+        const view = table.peek(id);
+        if (view !== undefined) entries.push(entryOf(id, view));
+      };
+      const from = answer.next;
+      const most = { slots: LISTED_SLOTS - slots, tuples: LISTED_AT_ONCE };
+      answer.next = table.walk(from, most, { wants: (roster) => mayHave(roster, site), visit });
+      slots += answer.next - from;
+      room -= entries.reduce((bytes, entry) => bytes + entryBytes(entry), 0);
+      const isListEnd = answer.next >= table.end;
+      if (isListEnd || entries.length > 0) {
+        parts.push({ list: answer.greeting, part: ++answer.parts, isListEnd, entries });
       }
-      const isListEnd = answer.ids.length === 0;
-      parts.push({ list: answer.greeting, isListEnd, entries });
       if (isListEnd) peer.answer = null;
     }
+    if (peer.answer !== null && room >= 0) this.#ports.wake();
     return parts;
   }
 
@@ -382,7 +465,8 @@ export class TupleExchange {
     peer.isGreetingDue = false;
     peer.greetedMs = this.#ports.nowMs();
     if (peer.reconciled) return 0;
-    peer.unnamed = new Set(peer.shared);
+    peer.named.clear();
+    peer.listed = 0;
     return peer.greeting;
   }
 
@@ -395,6 +479,7 @@ export class TupleExchange {
     const bytes = encodeTuplePacket({
       greeting: 0,
       list: 0,
+      part: 0,
       isListEnd: false,
       receipts: [],
       missing: [],
@@ -407,7 +492,12 @@ export class TupleExchange {
     });
     const nowMs = peer.saidMs = ports.nowMs();
     if (seq !== 0) {
-      peer.flights.set(seq, { sentMs: nowMs, bytes: bytes.length, told: entries });
+      peer.flights.set(seq, {
+        sentMs: nowMs,
+        bytes: bytes.length,
+        told: entries,
+        isListed: body.list !== undefined,
+      });
       peer.flyingBytes += bytes.length;
     }
     ports.count("packets");
@@ -417,10 +507,9 @@ export class TupleExchange {
   }
 }
 
-/** Whether an entry is what is known of a tuple now. */
-function isSame(tuple: Tuple, { version, owners, gone }: Entry): boolean {
-  return tuple.version === version && tuple.gone === gone && tuple.responsible === owners[0];
-}
+/** Whether a site is one of those that may have a tuple. */
+export const mayHave = ({ owners, former }: Roster, site: SiteId): boolean =>
+  owners.includes(site) || former.includes(site);
 
 function* cut(entries: readonly Entry[]): Generator<Entry[]> {
   let part: Entry[] = [], bytes = 0;

@@ -5,46 +5,52 @@
  */
 import type { SiteId } from "../model/ports.ts";
 import type { Choice } from "../presence/choose.ts";
-import type { Tuple } from "./tuple.ts";
+import type { Roster } from "./tuple.ts";
 
 export interface MendPorts {
   readonly site: SiteId;
-  /** Other owners wanted. */
-  readonly f: number;
   readonly isUseless: (owner: SiteId) => boolean;
   /** @throws OwnersError */
-  readonly choose: (kept: readonly SiteId[]) => Choice;
+  readonly choose: (f: number, kept: readonly SiteId[]) => Choice;
 }
 
 export interface Mended {
   readonly owners: readonly SiteId[];
   readonly former: readonly SiteId[];
-  readonly leaves: readonly SiteId[];
   /** Owners that are wanted and not to be had. */
   readonly missing: number;
   readonly isChanged: boolean;
 }
 
 /** The owners that a tuple should have, this site first. */
-export function mended(tuple: Tuple, { site, f, isUseless, choose }: MendPorts): Mended {
-  const others = tuple.owners.slice(1);
+export function mended(
+  { f, owners: before, former }: Pick<Roster, "f" | "owners" | "former">,
+  { site, isUseless, choose }: MendPorts,
+): Mended {
+  const others = before.slice(1);
   const out = others.filter(isUseless);
-  if (out.length === 0 && others.length >= f) {
-    return { owners: tuple.owners, former: tuple.former, leaves: [], missing: 0, isChanged: false };
-  }
+  if (out.length === 0 && others.length >= f) return { owners: before, former, missing: 0, isChanged: false };
   const kept = others.filter((owner) => !out.includes(owner));
-  const { owners, missing } = chosen(kept, { site, f, choose });
+  const { owners, missing } = chosen(f, kept, { site, choose });
   const added = owners.filter((owner) => owner !== site && !kept.includes(owner));
   const stays = out.slice(0, missing), leaves = out.slice(missing); // M1
   const next = [site, ...kept, ...added, ...stays];
-  const former = [...tuple.former.filter((one) => !next.includes(one)), ...leaves];
-  return { owners: next, former, leaves, missing, isChanged: added.length + leaves.length > 0 };
+  return {
+    owners: next,
+    former: [...former.filter((one) => !next.includes(one)), ...leaves],
+    missing,
+    isChanged: added.length + leaves.length > 0,
+  };
 }
 
 /** Fewer than there should be where there are not so many sites at all. */
-function chosen(kept: readonly SiteId[], { site, f, choose }: Omit<MendPorts, "isUseless">): Choice {
+function chosen(
+  f: number,
+  kept: readonly SiteId[],
+  { site, choose }: Omit<MendPorts, "isUseless">,
+): Choice {
   try {
-    return choose(kept);
+    return choose(f, kept);
   } catch {
     return { owners: [site, ...kept], missing: Math.max(0, f - kept.length) };
   }

@@ -3,21 +3,50 @@
  * for packets before. Bytes and vectors: docs/protocol/owners.md.
  */
 import { CodecError, Reader, Writer } from "../model/codec.ts";
-import { F_MAX, TUPLE_BYTES_MAX, TUPLE_ID_BYTES_MAX } from "../model/limits.ts";
+import {
+  F_MAX,
+  TUPLE_BYTES_MAX,
+  TUPLE_ID_BYTES_MAX,
+  TUPLE_NOTE_BYTES_MAX,
+  TUPLE_TOPIC_BYTES_MAX,
+} from "../model/limits.ts";
 import type { SiteId } from "../model/ports.ts";
 
 export type TupleId = string;
 
+/** What the responsible site may change of a tuple without sending its payload again. */
+export interface TupleMark {
+  /** When it is to be acted on, by the wall clock. */
+  readonly dueMs: number;
+  /** A few words of its user, up to `TUPLE_NOTE_BYTES_MAX` in UTF-8. */
+  readonly note: string;
+}
+
+/** What never changes of a tuple. */
+export interface Content {
+  /** What its user put it under, as a queue's name. */
+  readonly topic: string;
+  /** Other owners that it is to have. */
+  readonly f: number;
+  /** Until when its id is known after it is gone, in seconds since 1970; 0: no longer than it has to be. */
+  readonly rememberUntilS: number;
+  readonly payload: Uint8Array;
+}
+
 /** A tuple as its teller has it. */
 export interface Entry {
   readonly id: TupleId;
-  /** Counts the changes of its owners. */
+  /** Counts the changes of its owners and of its mark. */
   readonly version: number;
   readonly owners: readonly SiteId[];
-  /** It was removed: no owner may have it any more. */
-  readonly gone: boolean;
+  /** null: it was removed, no owner may have it any more. */
+  readonly mark: TupleMark | null;
+  /** It was removed because its producer was refused, and perhaps nobody has acted on it. */
+  readonly isUnsure: boolean;
+  /** Of one that was removed: until when its id is known, as `Content` has it, for who never had that; else 0. */
+  readonly goneUntilS: number;
   /** null: the other has it, or says that it is missing. */
-  readonly payload: Uint8Array | null;
+  readonly content: Content | null;
 }
 
 export interface Receipt {
@@ -37,6 +66,8 @@ export interface TuplePacket {
   readonly greeting: number;
   /** The entries are of the answer to that greeting; 0: not. */
   readonly list: number;
+  /** And that part of it, from 1 on: one that is missing makes it worth nothing. */
+  readonly part: number;
   /** And the answer ends here. */
   readonly isListEnd: boolean;
   /** All entries of these packets are on disk here, but for those said to be missing or answered by an entry. */
@@ -47,23 +78,67 @@ export interface TuplePacket {
   readonly forget: readonly TupleId[];
 }
 
-const KIND = { light: 0, full: 1, gone: 2 } as const;
+const KIND = { light: 0, full: 1, gone: 2, unsure: 3 } as const;
+
+/** What entries name, in the order of its first use. */
+class Names {
+  readonly #places = new Map<string, number>();
+
+  add(name: string): void {
+    if (!this.#places.has(name)) this.#places.set(name, this.#places.size);
+  }
+
+  place(name: string): number {
+    return this.#places.get(name) ?? 0;
+  }
+
+  write(w: Writer): void {
+    w.list([...this.#places.keys()], (name) => w.text(name));
+  }
+}
+
+/** The same, while it is read: each name is used, first in that order. */
+class ReadNames {
+  readonly #names: readonly string[];
+  #used = 0;
+
+  constructor(r: Reader) {
+    this.#names = r.list(() => r.text());
+    if (new Set(this.#names).size !== this.#names.length) throw new CodecError("a packet lists a name twice");
+    if (this.#names.some((name) => name.includes("\n"))) throw new CodecError("a name has a line break");
+  }
+
+  at(place: number): string {
+    const name = this.#names[place];
+    if (name === undefined || place > this.#used) throw new CodecError("a name is not in the packet's list");
+    this.#used = Math.max(this.#used, place + 1);
+    return name;
+  }
+
+  end(): void {
+    if (this.#used !== this.#names.length) throw new CodecError("a packet lists a name that it does not use");
+  }
+}
 
 export function encodeTuplePacket(packet: TuplePacket): Uint8Array<ArrayBuffer> {
   const w = new Writer(256).uint(packet.boot).uint(packet.to).uint(packet.seq);
-  w.uint(packet.greeting).uint(packet.list).flag(packet.isListEnd);
+  w.uint(packet.greeting).uint(packet.list).uint(packet.part).flag(packet.isListEnd);
   w.list(packet.receipts, ({ seq, full }) => w.uint(seq).flag(full));
   w.list(packet.missing, (id) => w.text(id));
-  const sites = new Map<SiteId, number>();
-  for (const { owners } of packet.entries) {
-    for (const site of owners) if (!sites.has(site)) sites.set(site, sites.size);
+  const sites = new Names(), topics = new Names();
+  for (const { owners, content } of packet.entries) {
+    for (const site of owners) sites.add(site);
+    if (content !== null) topics.add(content.topic);
   }
-  w.list([...sites.keys()], (site) => w.text(site));
-  w.list(packet.entries, ({ id, version, owners, gone, payload }) => {
-    w.text(id).uint(version).list(owners, (site) => w.uint(sites.get(site) ?? 0));
-    if (gone) w.byte(KIND.gone);
-    else if (payload === null) w.byte(KIND.light);
-    else w.byte(KIND.full).bytes(payload);
+  sites.write(w);
+  topics.write(w);
+  w.list(packet.entries, ({ id, version, owners, mark, isUnsure, goneUntilS, content }) => {
+    w.text(id).uint(version).list(owners, (site) => w.uint(sites.place(site)));
+    if (mark === null && isUnsure) return void w.byte(KIND.unsure);
+    if (mark === null) return void w.byte(KIND.gone).uint(goneUntilS);
+    w.byte(content === null ? KIND.light : KIND.full).uint(mark.dueMs).text(mark.note);
+    if (content === null) return;
+    w.uint(topics.place(content.topic)).uint(content.f).uint(content.rememberUntilS).bytes(content.payload);
   });
   return w.list(packet.forget, (id) => w.text(id)).done();
 }
@@ -77,28 +152,22 @@ export function decodeTuplePacket(bytes: Uint8Array): TuplePacket {
     seq: r.uint(),
     greeting: r.uint(),
     list: r.uint(),
+    part: r.uint(),
     isListEnd: r.flag(),
     receipts: r.list(() => ({ seq: r.uint(), full: r.flag() })),
     missing: r.list(() => readId(r)),
   };
-  const sites = r.list(() => r.text());
-  if (new Set(sites).size !== sites.length) throw new CodecError("a packet names a site twice");
-  let named = 0;
+  const sites = new ReadNames(r), topics = new ReadNames(r);
   const entries = r.list(() => {
     const id = readId(r), version = r.uint();
-    const owners = r.list(() => {
-      const index = r.uint();
-      const site = sites[index];
-      if (site === undefined || index > named) throw new CodecError("an owner is not in the packet's list");
-      named = Math.max(named, index + 1);
-      return site;
-    });
+    const owners = r.list(() => sites.at(r.uint()));
     if (owners.length === 0 || owners.length > F_MAX + 1 || new Set(owners).size !== owners.length) {
       throw new CodecError(`a tuple has ${owners.length} owners: expected up to ${F_MAX + 1}, each once`);
     }
-    return { id, version, owners, ...readKind(r) };
+    return { id, version, owners, ...readBody(r, topics) };
   });
-  if (named !== sites.length) throw new CodecError("a packet names a site that owns nothing");
+  sites.end();
+  topics.end();
   const forget = r.list(() => readId(r));
   r.end();
   return { ...head, entries, forget };
@@ -110,24 +179,45 @@ function readId(r: Reader): TupleId {
   return id;
 }
 
-function readKind(r: Reader): Pick<Entry, "gone" | "payload"> {
+function readBody(r: Reader, topics: ReadNames): Pick<Entry, "mark" | "isUnsure" | "goneUntilS" | "content"> {
   const kind = r.byte();
-  if (kind === KIND.light) return { gone: false, payload: null };
-  if (kind === KIND.gone) return { gone: true, payload: null };
-  if (kind !== KIND.full) throw new CodecError("an entry is of an unknown kind");
-  const payload = r.bytes();
+  if (kind === KIND.unsure) return { mark: null, isUnsure: true, goneUntilS: 0, content: null };
+  if (kind === KIND.gone) return { mark: null, isUnsure: false, goneUntilS: readUntilS(r), content: null };
+  if (kind !== KIND.light && kind !== KIND.full) throw new CodecError("an entry is of an unknown kind");
+  const mark = { dueMs: r.uint(), note: r.text() };
+  if (!isNote(mark.note)) throw new CodecError(`a note has more than ${TUPLE_NOTE_BYTES_MAX} bytes`);
+  if (kind === KIND.light) return { mark, isUnsure: false, goneUntilS: 0, content: null };
+  const topic = topics.at(r.uint()), f = r.uint(), rememberUntilS = readUntilS(r), payload = r.bytes();
+  if (!isTopic(topic)) throw new CodecError("a tuple has a bad topic");
+  if (f > F_MAX) throw new CodecError(`a tuple wants ${f} other owners, more than ${F_MAX}`);
   if (payload.length > TUPLE_BYTES_MAX) {
     throw new CodecError(`a tuple has ${payload.length} bytes, more than ${TUPLE_BYTES_MAX}`);
   }
-  return { gone: false, payload };
+  return { mark, isUnsure: false, goneUntilS: 0, content: { topic, f, rememberUntilS, payload } };
 }
 
+function readUntilS(r: Reader): number {
+  const untilS = r.uint();
+  if (untilS > REMEMBER_UNTIL_S_MAX) throw new CodecError("an id is to be known for too long");
+  return untilS;
+}
+
+/** Seconds have 32 bits in memory: until 2106. */
+export const REMEMBER_UNTIL_S_MAX = 2 ** 32 - 1;
+
 const utf8 = new TextEncoder();
+const isWithin = (text: string, bytesMax: number): boolean =>
+  text.length <= bytesMax && text.isWellFormed() &&
+  (text.length * 3 <= bytesMax || utf8.encode(text).length <= bytesMax);
 /** Whether a text can be a tuple's id. */
-export const isTupleId = (id: string): boolean =>
-  id.length > 0 && id.length <= TUPLE_ID_BYTES_MAX && id.isWellFormed() &&
-  (id.length * 3 <= TUPLE_ID_BYTES_MAX || utf8.encode(id).length <= TUPLE_ID_BYTES_MAX);
+export const isTupleId = (id: string): boolean => id.length > 0 && isWithin(id, TUPLE_ID_BYTES_MAX);
+/** Whether a text can be what a tuple is put under. */
+export const isTopic = (topic: string): boolean =>
+  topic.length > 0 && !topic.includes("\n") && isWithin(topic, TUPLE_TOPIC_BYTES_MAX);
+/** Whether a text can be a mark's note. */
+export const isNote = (note: string): boolean => isWithin(note, TUPLE_NOTE_BYTES_MAX);
 
 /** Bytes that an entry takes in a packet, within a few. */
-export const entryBytes = ({ id, owners, payload }: Entry): number =>
-  id.length + owners.length + (payload?.length ?? 0) + 6;
+export const entryBytes = ({ id, owners, mark, content }: Entry): number =>
+  id.length + owners.length + 4 + (mark === null ? 5 : 7 + mark.note.length) +
+  (content === null ? 0 : 10 + content.payload.length);

@@ -3,79 +3,101 @@
  * (group commit).
  *
  * H1  One step at a time. What is in `changed` of a step is on disk when it resolves.
- * H2  A tuple's ["m", id] goes wherever its ["t", id] goes or is written anew.
+ * H2  A tuple's ["m", id] goes wherever its ["t", id] goes or is written anew, its ["p", id] where it is gone.
  */
 import { StoreUnavailable } from "../api/api.ts";
+import { Reader, Writer } from "../model/codec.ts";
 import { type Key, packKey, unpackKey } from "../model/key.ts";
 import type { Storage } from "../model/ports.ts";
 import { keyAfter, prefixRange } from "../model/range.ts";
 import type { Row } from "../model/row.ts";
 import type { TupleId } from "./packet.ts";
-import { decodeState, encodeState, Tuple } from "./tuple.ts";
+import { decodeState, decodeTupleRow, encodeState, type Tuple, type TupleState } from "./tuple.ts";
 
-const TUPLES = "t", META = "m";
+const TUPLES = "t", META = "m", PAYLOADS = "p";
 const keyOf = (space: string, id: TupleId): Key => packKey([space, id]);
-/** Rows read at once at the start: a payload may have a megabyte. */
-const LOAD_ROWS = 64;
+/** Rows read at once at the start: a megabyte of payloads, and a few milliseconds in which nothing else runs. */
+const LOAD_ROWS = 1_000;
+/** A longer payload has a row of its own, which no start reads; for a shorter one a second row costs more than that. */
+const INLINE_BYTES_MAX = 1_024;
+/** Until when this site said that it is away, as it stopped. */
+const AWAY = "away";
 
 export class Shelf {
   readonly #storage: Storage;
   #position = 0;
   #rows = new Map<Key, Row>();
   #drop = new Set<Key>();
+  #records = new Map<string, Uint8Array | null>();
   #changed = new Set<TupleId>();
   #writing: ReadonlySet<TupleId> = new Set();
-  /** Tuples with a ["m", id]. */
-  readonly #amended = new Set<TupleId>();
 
   constructor(storage: Storage) {
     this.#storage = storage;
   }
 
-  /** All tuples of the disk. */
-  async load(): Promise<Tuple[]> {
-    const tuples = new Map<TupleId, Tuple>();
-    for (const space of [TUPLES, META]) {
-      let { start, end } = prefixRange(packKey([space]));
-      for (;;) {
-        const rows = await this.#storage.scan({ start, end }, { limit: LOAD_ROWS });
-        for (const row of rows) {
-          const id = String(unpackKey(row.key)[1]);
-          const { state } = decodeState(row.value ?? new Uint8Array());
-          tuples.set(id, new Tuple(id, state, true));
-          this.#position = Math.max(this.#position, row.position);
-          if (space === META) this.#amended.add(id);
-        }
-        const last = rows.at(-1);
-        if (last === undefined || rows.length < LOAD_ROWS) break;
-        start = keyAfter(last.key);
-      }
+  /**
+   * Reads all tuples of the disk, each as it was left.
+   *
+   * @param turn lets others run between two parts.
+   * @returns until when this site said that it is away; null where it did not say so.
+   */
+  async load(
+    take: (id: TupleId, state: TupleState, isAmended: boolean) => void,
+    turn: () => Promise<void>,
+  ): Promise<number | null> {
+    const amended = new Pages(this.#storage, META, turn);
+    let newer = await amended.next();
+    for (const tuples = new Pages(this.#storage, TUPLES, turn);;) {
+      const row = tuples.read() ?? await tuples.next();
+      if (row === undefined) break;
+      // Both are in the order of ids; what is amended is there.
+      const isAmended = newer !== undefined && newer.id === row.id;
+      const found = isAmended && newer !== undefined ? newer : row;
+      this.#position = Math.max(this.#position, row.position, found.position); // a payload's own row has a lower one
+      take(row.id, decodeState(found.value), isAmended);
+      if (isAmended) newer = amended.read() ?? await amended.next();
     }
-    return [...tuples.values()];
+    const away = (await this.#storage.load()).get(AWAY);
+    return away === undefined ? null : new Reader(away).uint();
   }
 
-  /** A tuple with its payload, or what is left of one that is gone. */
+  /** A tuple with its payload. */
   put(tuple: Tuple, payload: Uint8Array | null): void {
-    this.#put(keyOf(TUPLES, tuple.id), encodeState(tuple, payload));
-    if (this.#amended.delete(tuple.id)) this.#remove(keyOf(META, tuple.id)); // H2
-    this.#changed.add(tuple.id);
+    const isApart = payload !== null && payload.length > INLINE_BYTES_MAX;
+    if (isApart) this.#put(keyOf(PAYLOADS, tuple.id), payload);
+    this.#state(tuple, encodeState(tuple, isApart ? null : payload));
+  }
+
+  /** What is left of one that is gone. */
+  end(tuple: Tuple): void {
+    this.#dropPayload(tuple);
+    const { version, owners, former, f, topic, rememberUntilS, isUnsure } = tuple;
+    const nothing = { gone: true, dueMs: 0, note: "", bytes: 0 };
+    const state = { version, owners, former, f, topic, rememberUntilS, isUnsure, ...nothing };
+    this.#state(tuple, encodeState(state, null));
   }
 
   /** What has changed of a tuple whose payload the disk has, or is about to have. */
   amend(tuple: Tuple): void {
     this.#put(keyOf(META, tuple.id), encodeState(tuple, null));
-    this.#amended.add(tuple.id);
+    tuple.isAmended = true;
     this.#changed.add(tuple.id);
   }
 
-  drop(id: TupleId): void {
-    this.#remove(keyOf(TUPLES, id));
-    if (this.#amended.delete(id)) this.#remove(keyOf(META, id)); // H2
-    this.#changed.add(id);
+  drop(tuple: Tuple): void {
+    this.#remove(keyOf(TUPLES, tuple.id));
+    this.#dropPayload(tuple);
+    this.#dropAmended(tuple);
+    this.#changed.add(tuple.id);
   }
 
-  get isDirty(): boolean {
-    return this.#changed.size > 0;
+  /** Until when this site is away as it stops now; null once that means nothing any more. */
+  away(untilMs: number | null): void {
+    this.#records.set(
+      AWAY,
+      untilMs === null ? null : new Writer().uint(Math.max(0, Math.ceil(untilMs))).done(),
+    );
   }
 
   /** Whether the disk has all of a tuple that is known here. */
@@ -86,12 +108,13 @@ export class Shelf {
   /** Writes what has gathered; the ids whose changes are on disk then. */
   async commit(): Promise<ReadonlySet<TupleId>> {
     const changed = this.#writing = this.#changed;
-    const step = { rows: [...this.#rows.values()], drop: [...this.#drop], records: new Map() };
+    const step = { rows: [...this.#rows.values()], drop: [...this.#drop], records: this.#records };
     this.#rows = new Map();
     this.#drop = new Set();
+    this.#records = new Map();
     this.#changed = new Set();
     try {
-      if (changed.size > 0) await this.#storage.commit(step); // H1
+      if (changed.size + step.records.size > 0) await this.#storage.commit(step); // H1
     } catch (error) {
       throw new StoreUnavailable("disk_failed", `tuples could not be written to the disk: ${error}`);
     }
@@ -103,12 +126,28 @@ export class Shelf {
   async read(id: TupleId): Promise<Uint8Array | null> {
     const row = await this.#storage.get(keyOf(TUPLES, id));
     if (row?.value == null) return null;
-    const { state, payload } = decodeState(row.value);
-    return state.gone ? null : payload;
+    const { state, payload } = decodeTupleRow(row.value);
+    if (state.gone || payload !== null) return payload;
+    return (await this.#storage.get(keyOf(PAYLOADS, id)))?.value ?? null;
   }
 
   close(): Promise<void> {
     return this.#storage.close();
+  }
+
+  #state(tuple: Tuple, value: Uint8Array): void {
+    this.#put(keyOf(TUPLES, tuple.id), value);
+    this.#dropAmended(tuple);
+    this.#changed.add(tuple.id);
+  }
+
+  #dropAmended(tuple: Tuple): void {
+    if (tuple.isAmended) this.#remove(keyOf(META, tuple.id)); // H2
+    tuple.isAmended = false;
+  }
+
+  #dropPayload(tuple: Tuple): void {
+    if (tuple.bytes > INLINE_BYTES_MAX) this.#remove(keyOf(PAYLOADS, tuple.id)); // H2
   }
 
   #put(key: Key, value: Uint8Array): void {
@@ -121,5 +160,51 @@ export class Shelf {
   #remove(key: Key): void {
     this.#rows.delete(key);
     this.#drop.add(key);
+  }
+}
+
+interface Found {
+  readonly id: TupleId;
+  readonly value: Uint8Array;
+  readonly position: number;
+}
+
+/** The rows of one space, in their order. */
+class Pages {
+  readonly #storage: Storage;
+  readonly #turn: () => Promise<void>;
+  #start: Key;
+  readonly #end: Key;
+  #rows: readonly Row[] = [];
+  #at = 0;
+  #isLast = false;
+
+  constructor(storage: Storage, space: string, turn: () => Promise<void>) {
+    this.#storage = storage;
+    this.#turn = turn;
+    ({ start: this.#start, end: this.#end } = prefixRange(packKey([space])));
+  }
+
+  /** The next row of those that were read. */
+  read(): Found | undefined {
+    const row = this.#rows[this.#at++];
+    if (row === undefined) return undefined;
+    return {
+      id: String(unpackKey(row.key)[1]),
+      value: row.value ?? new Uint8Array(),
+      position: row.position,
+    };
+  }
+
+  /** And of those that were not. */
+  async next(): Promise<Found | undefined> {
+    if (this.#isLast) return undefined;
+    if (this.#rows.length > 0) await this.#turn();
+    this.#rows = await this.#storage.scan({ start: this.#start, end: this.#end }, { limit: LOAD_ROWS });
+    this.#at = 0;
+    this.#isLast = this.#rows.length < LOAD_ROWS;
+    const last = this.#rows.at(-1);
+    if (last !== undefined) this.#start = keyAfter(last.key);
+    return this.read();
   }
 }

@@ -139,7 +139,7 @@ export class SiteOwners {
    * Opens the tuples of one use over a disk of their own; closed by whoever opened them.
    *
    * @param use the same at all sites.
-   * @param f other owners of each tuple; as configured by default.
+   * @param f how many other owners tuples may want: where it is 0 nobody is watched for them.
    */
   async open(
     use: string,
@@ -150,23 +150,20 @@ export class SiteOwners {
     this.#uses.set(use, opened);
     this.#revision = -1;
     this.#survey();
-    const choose = (kept: readonly SiteId[], without: (site: SiteId) => boolean) =>
-      this.choose(f(), kept, without);
     return opened.tuples = await Tuples.open({
       site: core.config.site,
       boot: core.ports.random.bytes(BOOT_BYTES).reduce((number, byte) => number * 256 + byte, 0) + 1,
       clock: core.ports.clock,
       nowMs: () => core.steady.nowMs(),
+      wallMs: () => core.wall.nowMs(),
       storage,
       send: (to, packet) => core.send(to, { kind: "tuples", use, packet }),
       fellows: {
-        get f() {
-          return f();
-        },
-        choose,
+        choose: (wanted, kept, without) => this.choose(wanted, kept, without),
         isKnown: (site) => this.isKnown(site),
         isStranger: (site) => core.topology.site(site) === undefined && !core.topology.isRemoved(site),
         standing: (site) => detector.standing(site),
+        isAwaited: (site) => this.#isLeaving(site),
         watch: (site) => detector.watch(site),
         measured: (site, ms) => detector.measured(site, ms),
         onChange: (changed) => detector.onChange(changed),

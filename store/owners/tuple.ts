@@ -1,62 +1,92 @@
 /**
  * A tuple at one of its owners, in memory and on disk.
  *
- * On disk: ["t", id] → version, owners, former owners, gone?, payload; ["m", id] → the same without a payload, newer
- * than what stands in ["t", id].
+ * On disk: ["t", id] → its state, and its payload where that is short; ["p", id] → a longer payload; ["m", id] → the
+ * state alone, newer than what stands in ["t", id].
  *
- * T1  Of two versions the larger one holds; of two equal ones that of the larger responsible site. What is gone is
- *     newer than all that is not.
+ * T1  Of two versions the larger one holds; of two equal ones that of the larger responsible site, and, where a site
+ *     that had lost its disk has stored one id twice, the larger of the two. What is gone is newer than all that is
+ *     not, and what somebody has acted on newer than what was given up.
  */
-import { Reader, Writer } from "../model/codec.ts";
+import { CodecError, Reader, Writer } from "../model/codec.ts";
 import type { SiteId } from "../model/ports.ts";
-import type { Entry, TupleId } from "./packet.ts";
+import type { Entry, TupleId, TupleMark } from "./packet.ts";
 
-/** What is stored of a tuple beside its payload. */
-export interface TupleState {
-  readonly version: number;
+/** The number by which a site and its user know a tuple while it is there; used again when it is not. */
+export type TupleSlot = number & { readonly __brand?: "TupleSlot" };
+
+/** Who has a tuple, and what it is of: all that thousands of tuples have in common. */
+export interface Roster {
+  /** What its user put it under, as a queue's name; it never changes. */
+  readonly topic: string;
+  /** Other owners that it is to have; it never changes. */
+  readonly f: number;
   /** Responsible first. */
   readonly owners: readonly SiteId[];
   /** Owners once, which may not know yet that they are none any more. */
   readonly former: readonly SiteId[];
+  /** Sites that have not said that they have this version on disk; kept by the one who tells it. */
+  readonly unacked: readonly SiteId[];
   readonly gone: boolean;
 }
 
-/** One for all: most tuples owe nobody anything most of the time. */
-const NONE: readonly SiteId[] = [];
+/** What is stored of a tuple beside its payload. */
+export interface TupleState extends Omit<Roster, "unacked">, TupleMark {
+  readonly version: number;
+  /** It is gone, and perhaps nobody has acted on it: its producer was refused. */
+  readonly isUnsure: boolean;
+  /** Of its payload. */
+  readonly bytes: number;
+  /** Until when its id is known after it is gone, in seconds since 1970; 0: no longer than it has to be. */
+  readonly rememberUntilS: number;
+}
 
-export class Tuple implements TupleState {
-  readonly id: TupleId;
+/** How a tuple became a site's own. */
+export type How = "stored" | "adopted" | "loaded";
+
+/** One for all: most tuples owe nobody anything most of the time. */
+export const NO_SITES: readonly SiteId[] = [];
+
+/** A tuple in motion; one at rest is kept in columns (tuple_table.ts). */
+export class Tuple implements Roster, TupleState {
+  readonly topic: string;
+  readonly f: number;
   version: number;
   owners: readonly SiteId[];
   former: readonly SiteId[];
+  unacked: readonly SiteId[] = NO_SITES;
   gone: boolean;
+  dueMs: number;
+  note: string;
+  bytes: number;
+  rememberUntilS: number;
   /** In memory as long as somebody needs it, and while the disk does not have it. */
   payload: Uint8Array | null = null;
-  /** Sites that have not said that they have this version on disk; kept by the one who tells it. */
-  unacked: readonly SiteId[] = NONE;
   /** All its owners had it once: it counts. */
-  held: boolean;
+  held = false;
   /** The user was told that it is this site's. */
   acting = false;
-  /** Whether it may change hands is being asked. */
-  asking = false;
-  how: "stored" | "adopted" | "loaded" = "loaded";
+  how: How = "loaded";
   /** Owners before this site that were asked whether they have it, and those that have lost it with their disk. */
   doubts: Map<SiteId, "asked" | "lost"> | null = null;
   /** Owners that had no room for it when they were told last. */
-  refusedBy: readonly SiteId[] = NONE;
-  /** It is gone, and perhaps nobody has acted on it: its producer was refused. */
-  isUnsure = false;
-  /** When this site learnt from another that it is gone. */
-  goneMs = 0;
+  refusedBy: readonly SiteId[] = NO_SITES;
+  isUnsure: boolean;
+  /** The disk has an ["m", id] of it. */
+  isAmended = false;
 
-  constructor(id: TupleId, state: TupleState, held: boolean) {
-    this.id = id;
+  constructor(readonly id: TupleId, readonly slot: TupleSlot, state: TupleState) {
+    this.topic = state.topic;
+    this.f = state.f;
     this.version = state.version;
     this.owners = state.owners;
     this.former = state.former;
     this.gone = state.gone;
-    this.held = held;
+    this.isUnsure = state.isUnsure;
+    this.dueMs = state.dueMs;
+    this.note = state.note;
+    this.bytes = state.bytes;
+    this.rememberUntilS = state.rememberUntilS;
   }
 
   get responsible(): SiteId {
@@ -72,7 +102,7 @@ export class Tuple implements TupleState {
   refuses(site: SiteId, isFull: boolean): void {
     if (this.refusedBy.includes(site) === isFull) return;
     const others = this.refusedBy.filter((one) => one !== site);
-    this.refusedBy = isFull ? [...others, site] : others.length > 0 ? others : NONE;
+    this.refusedBy = isFull ? [...others, site] : others.length > 0 ? others : NO_SITES;
   }
 
   /** A site is to be told this version. */
@@ -84,36 +114,104 @@ export class Tuple implements TupleState {
   settle(site: SiteId): boolean {
     if (!this.unacked.includes(site)) return false;
     const left = this.unacked.filter((one) => one !== site);
-    this.unacked = left.length === 0 ? NONE : left;
+    this.unacked = left.length === 0 ? NO_SITES : left;
     return true;
   }
-
-  entry(payload: Uint8Array | null = null): Entry {
-    const { id, version, owners, gone } = this;
-    return { id, version, owners, gone, payload: gone ? null : payload };
-  }
 }
 
-/** Negative, zero or positive as a is older than, the same as or newer than b (T1). */
-export function compareEntries(
-  a: Pick<Entry, "version" | "owners" | "gone">,
-  b: Pick<Entry, "version" | "owners" | "gone">,
+/** A tuple as it is told now; in full where a payload is given. */
+export function entryOf(id: TupleId, state: TupleState, payload: Uint8Array | null = null): Entry {
+  const { version, owners, gone, isUnsure, dueMs, note, topic, f, rememberUntilS } = state;
+  const content = gone || payload === null ? null : { topic, f, rememberUntilS, payload };
+  const goneUntilS = gone && !isUnsure ? rememberUntilS : 0;
+  return { id, version, owners, mark: gone ? null : { dueMs, note }, isUnsure, goneUntilS, content };
+}
+
+/** Negative, zero or positive as an entry is older than, the same as or newer than a tuple (T1). */
+export function compareEntry(
+  entry: Entry,
+  tuple: Omit<TupleState, "bytes" | "rememberUntilS" | "topic" | "f" | "former">,
 ): number {
-  if (a.gone !== b.gone) return a.gone ? 1 : -1;
-  if (a.version !== b.version) return a.version - b.version;
-  const [x = "", y = ""] = [a.owners[0], b.owners[0]];
-  return x === y ? 0 : x < y ? -1 : 1;
+  const end = (gone: boolean, isUnsure: boolean) => !gone ? 0 : isUnsure ? 1 : 2;
+  const ends = end(entry.mark === null, entry.isUnsure) - end(tuple.gone, tuple.isUnsure);
+  if (ends !== 0) return ends;
+  if (entry.version !== tuple.version) return entry.version - tuple.version;
+  const { mark, owners } = entry;
+  for (let i = 0; i < owners.length || i < tuple.owners.length; i++) {
+    const [x = "", y = ""] = [owners[i], tuple.owners[i]];
+    if (x !== y) return x < y ? -1 : 1;
+  }
+  if (mark === null || mark.dueMs !== tuple.dueMs) return mark === null ? 0 : mark.dueMs - tuple.dueMs;
+  return mark.note === tuple.note ? 0 : mark.note < tuple.note ? -1 : 1;
 }
 
+/** What rows of many tuples have in common, as it was read before: they are few, and reading one takes longest of all. */
+const read = new Map<string, Common>();
+/** Beyond so many the table begins anew. */
+const READ_MAX = 4_096;
+
+type Common = Pick<TupleState, "gone" | "isUnsure" | "owners" | "former" | "f" | "topic">;
+
+const ENDS = ["held", "gone", "unsure"];
+
+/** As a text of lines: no name has a line break (packet.ts). */
+const commonText = ({ gone, isUnsure, f, topic, owners, former }: Common): string =>
+  `${ENDS[!gone ? 0 : isUnsure ? 2 : 1]}\n${f}\n${topic}\n${owners.length}\n${owners.join("\n")}` +
+  (former.length === 0 ? "" : `\n${former.join("\n")}`);
+
+function commonOf(text: string): Common {
+  let common = read.get(text);
+  if (common === undefined) {
+    const [end = "", f = "", topic = "", count = "", ...sites] = text.split("\n");
+    const owners = sites.splice(0, Number(count));
+    common = { gone: end !== "held", isUnsure: end === "unsure", f: Number(f), topic, owners, former: sites };
+    if (commonText(common) !== text) throw new CodecError("a tuple's row is not one of ours");
+    if (read.size >= READ_MAX) read.clear();
+    read.set(text, common);
+  }
+  return common;
+}
+
+/**
+ * A row of the disk.
+ *
+ * @param payload null where it stands in a row of its own, or nowhere.
+ */
 export function encodeState(state: TupleState, payload: Uint8Array | null): Uint8Array<ArrayBuffer> {
-  const w = new Writer(64 + (payload?.length ?? 0)).uint(state.version).flag(state.gone);
-  w.list(state.owners, (site) => w.text(site)).list(state.former, (site) => w.text(site));
-  return w.bytes(payload ?? new Uint8Array()).done();
+  const common = commonText(state);
+  const w = new Writer(64 + common.length + (payload?.length ?? 0)).text(common).uint(state.version);
+  w.uint(state.dueMs).text(state.note).uint(state.rememberUntilS).uint(state.bytes).flag(payload !== null);
+  return payload === null ? w.done() : w.bytes(payload).done();
 }
 
-export function decodeState(bytes: Uint8Array): { state: TupleState; payload: Uint8Array } {
-  const r = new Reader(bytes);
-  const version = r.uint(), gone = r.flag();
-  const state = { version, gone, owners: r.list(() => r.text()), former: r.list(() => r.text()) };
-  return { state, payload: r.bytes() };
+/** What a row says beside the payload, which may be long and is left where it is. */
+export const decodeState = (bytes: Uint8Array): TupleState => readState(new Reader(bytes));
+
+/** All of a row; the payload is null where it stands in a row of its own, or nowhere. */
+export function decodeTupleRow(bytes: Uint8Array): { state: TupleState; payload: Uint8Array | null } {
+  const r = new Reader(bytes), state = readState(r);
+  const payload = r.flag() ? r.bytes() : null;
+  r.end();
+  if (payload !== null && payload.length !== state.bytes) {
+    throw new CodecError("a payload is not as long as it should be");
+  }
+  return { state, payload };
+}
+
+function readState(r: Reader): TupleState {
+  const { gone, isUnsure, owners, former, f, topic } = commonOf(r.text());
+  const version = r.uint(), dueMs = r.uint(), note = r.text();
+  return {
+    gone,
+    isUnsure,
+    owners,
+    former,
+    f,
+    topic,
+    version,
+    dueMs,
+    note,
+    rememberUntilS: r.uint(),
+    bytes: r.uint(),
+  };
 }

@@ -2,21 +2,33 @@
  * Tuples of one use at one site: each at f + 1 sites, with one of them responsible (GeoRep, sections 2.1 and 2.3).
  *
  * Life of a tuple at its first site: `store` → on disk here and at f others: held, the producer hears it → `mine`: the
- * user acts on it → `remove` → gone here, then at all who had it. At the others: stored → (all owners before this site
- * are suspected) adopted → `mine`, as above. A site that restarts or was suspected hears first what the others know.
+ * user acts on it, and may `amend` its mark meanwhile → `remove` → gone here, then at all who had it, and its id perhaps
+ * remembered. At the others: stored → (all owners before this site are suspected) adopted → `mine`, as above. A site that
+ * restarts or was suspected hears first what the others know.
  *
  * O1  What a producer was told is stored is on the disks of f + 1 sites, and is so again when one of them is lost for
- *     as long as another one lives.
+ *     as long as another one lives. So it is for a producer that comes again with the same id.
  * O2  Nobody acts on a tuple before every other owner has told what it knows of it, or is suspected.
  * O3  Of two sites that think themselves responsible one is told of the other when they hear of each other, and lets
  *     it go; that there were two means that a living site was taken for dead.
  * O4  What is gone at one owner comes back at none: gone is newer than anything, is on disk before it is told, and is
- *     remembered until all owners have it.
+ *     kept in mind until all owners have it.
  * O5  Every tuple that is held is `mine` somewhere until it is removed.
+ * O6  An id that its producer gave is stored once until the time that it is to be remembered: what was acted on is
+ *     remembered as gone, on the disks of its owners. Too many are given up oldest first, and counted.
+ * O7  A mark is changed by the responsible site alone, as a version of the tuple, and is on its disk before that is
+ *     told to anybody, its user among them.
+ * O8  A site that comes back later than it had announced counts all that it had as adopted: of that it acts on nothing
+ *     before its other owners have told what they know; that they are suspected is not enough. Before that time nobody
+ *     adopts what it had (GeoRep, section 2.1.4).
  */
 import {
+  F_MAX,
   TUPLE_BYTES_MAX,
   TUPLE_ID_BYTES_MAX,
+  TUPLE_NOTE_BYTES_MAX,
+  TUPLE_TOPIC_BYTES_MAX,
+  TUPLES_BYTES_MAX,
   TUPLES_MAX,
   TUPLES_WAITING_BYTES_MAX,
   WAIT_MS_MAX,
@@ -26,19 +38,31 @@ import type { Choice } from "../presence/choose.ts";
 import type { Standing, StandingChanged } from "../presence/detector.ts";
 import { Custody } from "./custody.ts";
 import { TupleExchange } from "./exchange.ts";
-import { decodeTuplePacket, type Entry, isTupleId, type TupleId } from "./packet.ts";
+import {
+  decodeTuplePacket,
+  type Entry,
+  isNote,
+  isTopic,
+  isTupleId,
+  REMEMBER_UNTIL_S_MAX,
+  type TupleId,
+  type TupleMark,
+} from "./packet.ts";
 import { Shelf } from "./shelf.ts";
-import { Tuple } from "./tuple.ts";
+import { entryOf, type How, type Tuple, type TupleSlot } from "./tuple.ts";
+import { TupleTable, type TupleView } from "./tuple_table.ts";
 
 /** Whom a site knows, and what it would choose (site_owners.ts). */
 export interface Fellows {
-  readonly f: number;
-  choose(kept: readonly SiteId[], without: (site: SiteId) => boolean): Choice;
+  /** @throws OwnersError where there are not so many sites at all. */
+  choose(f: number, kept: readonly SiteId[], without: (site: SiteId) => boolean): Choice;
   /** Whether it belongs to the tree. */
   isKnown(site: SiteId): boolean;
   /** Whether it never did, as far as is known here. */
   isStranger(site: SiteId): boolean;
   standing(site: SiteId): Standing;
+  /** It has said until when it is away, and that time is not over. */
+  isAwaited(site: SiteId): boolean;
   watch(site: SiteId): () => void;
   measured(site: SiteId, ms: number): void;
   onChange(changed: StandingChanged): () => void;
@@ -51,10 +75,14 @@ export interface TuplesPorts {
   readonly clock: Clock;
   /** Milliseconds that never go back. */
   readonly nowMs: () => number;
+  /** The wall clock. */
+  readonly wallMs: () => number;
   /** A disk of its own. */
   readonly storage: Storage;
   /** Tuples that there is room for; `TUPLES_MAX` by default. */
   readonly tuplesMax?: number;
+  /** And bytes of payloads; `TUPLES_BYTES_MAX` by default. */
+  readonly bytesMax?: number;
   readonly send: (to: SiteId, packet: Uint8Array) => Promise<void>;
   readonly fellows: Fellows;
   /** What another site says is not taken: to be counted, and noted now and then. */
@@ -62,14 +90,42 @@ export interface TuplesPorts {
   readonly fatal: (error: Error) => void;
 }
 
-/** What a tuple is for. */
+/** A tuple that is to be stored. */
+export interface NewTuple {
+  readonly payload: Uint8Array;
+  readonly topic: string;
+  /** At how many other sites. */
+  readonly f: number;
+  /** Given by its producer; one is drawn where there is none. */
+  readonly id?: TupleId;
+  /** When it is to be acted on; at once by default. */
+  readonly dueMs?: number;
+  readonly note?: string;
+  /** Until when nothing else is stored under its id though it is over; no longer than it has to be, by default. */
+  readonly rememberUntilMs?: number;
+  /** The owners that it is to have, this site first; chosen where they are left out. */
+  readonly owners?: readonly SiteId[];
+}
+
+/** A tuple that its user is to act on. */
+export interface OwnTuple extends TupleMark {
+  readonly id: TupleId;
+  /** What its user calls it by, until it is `lost` or removed. */
+  readonly slot: TupleSlot;
+  readonly topic: string;
+  /** Of the payload. */
+  readonly bytes: number;
+  readonly how: How;
+  /** Where it is in memory, else `read` has it. */
+  readonly payload: Uint8Array | null;
+}
+
+/** What tuples are for. */
 export interface TuplesUser {
-  /** This site is responsible: act, and remove it then. The payload where it is in memory, else `read` has it. */
-  mine(id: TupleId, how: "stored" | "adopted" | "loaded", payload: Uint8Array | null): void;
+  /** This site is responsible: act, and remove it then. */
+  mine(tuple: OwnTuple): void;
   /** Another site is responsible, or it is gone: stop. */
-  lost(id: TupleId): void;
-  /** Whether this site may take a tuple over, or leave an owner out; at once where this is left out. */
-  readonly mayChange?: (id: TupleId, from: readonly SiteId[]) => Promise<boolean>;
+  lost(slot: TupleSlot, id: TupleId): void;
 }
 
 /** Why a tuple was not taken. */
@@ -89,8 +145,14 @@ export interface TuplesStatus {
   readonly mine: number;
   /** Removed, and not known to be everywhere. */
   readonly gone: number;
-  /** With fewer than f + 1 owners for want of sites, or waiting for their arbiter. */
+  /** Over everywhere, and remembered (O6). */
+  readonly remembered: number;
+  /** With fewer than f + 1 owners for want of sites, or of room at one. */
   readonly short: number;
+  /** Bytes of payloads, on disk or in memory. */
+  readonly bytes: number;
+  /** Sites that have to be heard before this one acts (O8). */
+  readonly unheard: readonly SiteId[];
   readonly waitingBytes: number;
   readonly counters: Readonly<Record<string, number>>;
 }
@@ -104,20 +166,21 @@ interface Waiter {
 
 /** How often what waits for time to pass is looked at. */
 const TICK_MS = 250;
+/** Tuples that a step looks at to put them to rest: more than come in one. */
+const SETTLED_AT_ONCE = 4_096;
 
 export class Tuples {
   readonly #ports: TuplesPorts;
+  readonly #table = new TupleTable();
   readonly #shelf: Shelf;
   readonly #exchange: TupleExchange;
   readonly #custody: Custody;
   /** Producers, by tuple, oldest first. */
   readonly #waiters = new Map<TupleId, Waiter>();
-  /** Who waits for a removal to be on disk. */
-  #removals: { resolve: () => void; reject: (error: Error) => void }[] = [];
+  /** Who waits for a removal or a mark to be on disk. */
+  #writings: { resolve: () => void; reject: (error: Error) => void }[] = [];
   readonly #counters: Record<string, number> = {};
   #nextId = 1;
-  /** As of the last tick. */
-  #f = -1;
   #awake = false;
   /** No step begins any more but the last one. */
   #isClosing = false;
@@ -129,8 +192,9 @@ export class Tuples {
   private constructor(ports: TuplesPorts, user: TuplesUser) {
     this.#ports = ports;
     const shelf = this.#shelf = new Shelf(ports.storage);
-    const { fellows, site, nowMs } = ports;
+    const { fellows, site, nowMs, wallMs } = ports;
     const shared = {
+      table: this.#table,
       count: (name: string, by?: number) => this.#count(name, by),
       wake: () => this.#wake(),
       nowMs,
@@ -143,43 +207,46 @@ export class Tuples {
       watch: (one) => fellows.watch(one),
       measured: (one, ms) => fellows.measured(one, ms),
       isLost: (one) => this.#custody.isLost(one),
-      tuple: (id) => this.#custody.tuples.get(id),
       merge: (entry, from) => this.#custody.merge(entry, from),
       acked: (tuple, one) => this.#custody.acked(tuple, one),
       forget: (id) => this.#custody.forget(id),
       lacks: (tuple, one) => this.#custody.lacks(tuple, one),
-      restarted: (one) => this.#custody.tellAgain(one, true),
-      reconciled: (one, unnamed) => this.#custody.reconciled(one, unnamed),
+      agreed: (id, one) => this.#custody.agreed(id, one),
+      restarted: (one) => this.#custody.restarted(one),
+      reconciled: (one) => this.#custody.reconciled(one),
+      heardAll: () => this.#heardAll(),
       refused: (tuples, one) => tuples.forEach((tuple) => this.#custody.refused(tuple, one)),
     });
     this.#custody = new Custody({
       ...shared,
       site,
+      wallMs,
       shelf,
-      f: () => fellows.f,
-      choose: (kept) => this.#choose(kept),
+      choose: (f, kept) => this.#choose(f, kept),
       isKnown: (one) => fellows.isKnown(one),
       isStranger: (one) => fellows.isStranger(one),
       refused: (event, from) => ports.refused(event, from),
       standing: (one) => fellows.standing(one),
-      hasRoom: () => this.#hasRoom(0),
+      isAwaited: (one) => fellows.isAwaited(one),
+      hasRoom: (bytes) => this.#hasRoom(bytes),
       fail: (error) => this.#fail(error),
-      held: ({ id }) => this.#settle(id, (waiter) => waiter.resolve(id)),
-      overtaken: (id, gone) =>
+      held: (id) => this.#settle(id, (waiter) => waiter.resolve(id)),
+      lacking: (id) => this.#settle(id, (waiter) => waiter.reject(this.#lacks(id, "not all have it yet"))),
+      overtaken: (id, isDone) =>
         this.#settle(id, (waiter) => {
-          if (gone) waiter.resolve(id);
-          else waiter.reject(this.#missing("another site has taken the tuple over, and may act on it"));
+          if (isDone) waiter.resolve(id);
+          else waiter.reject(this.#lacks(id, "another site has taken the tuple over, and may act on it"));
         }),
-      mine: ({ id, how, payload }) => user.mine(id, how, payload),
-      lost: (id) => user.lost(id),
-      mayChange: user.mayChange?.bind(user),
+      mine: ({ slot, id, topic, bytes, how, payload, dueMs, note }) =>
+        user.mine({ slot, id, topic, bytes, how, payload, dueMs, note }),
+      lost: ({ slot, id }) => user.lost(slot, id),
     }, this.#exchange);
   }
 
   /** Opens what is on the disk; the user hears of what is `mine` when the others were heard (O2). */
   static async open(ports: TuplesPorts, user: TuplesUser): Promise<Tuples> {
     const tuples = new Tuples(ports, user);
-    for (const tuple of await tuples.#shelf.load()) tuples.#custody.loaded(tuple);
+    await tuples.#load();
     tuples.#forget = ports.fellows.onChange((site, standing) => {
       if (standing !== "unknown") tuples.#custody.changed(site, standing);
     });
@@ -188,56 +255,131 @@ export class Tuples {
     return tuples;
   }
 
+  async #load(): Promise<void> {
+    const { clock, wallMs } = this.#ports;
+    const awayUntilMs = await this.#shelf.load(
+      (id, state, isAmended) => this.#custody.loaded(id, state, isAmended),
+      () => {
+        this.#table.settle(SETTLED_AT_ONCE);
+        return clock.turn();
+      },
+    );
+    // O8
+    if (awayUntilMs !== null && wallMs() > awayUntilMs) this.#exchange.mustHear();
+    else if (awayUntilMs !== null) this.#heardAll();
+    this.#custody.allLoaded();
+  }
+
+  /** What this site had said about its return means nothing any more. */
+  #heardAll(): void {
+    this.#shelf.away(null);
+    this.#wake();
+  }
+
   /**
    * Stores a tuple at f + 1 sites; resolves when all of them have it on disk.
    *
-   * @param id one that is here already is not stored again, nor one that was acted on and is remembered.
+   * An id that is here already is not stored again, nor one that was acted on and is remembered.
+   *
    * @throws TupleRefused; `owners_missing` after a wait means that nobody knows: it may yet be acted on. The same id is
    *     refused then until all owners have heard that it was given up.
    * @throws OwnersError where there are not so many sites at all.
    */
-  store(payload: Uint8Array, id: TupleId = this.#freshId()): Promise<TupleId> {
-    const known = this.#custody.tuples.get(id);
-    if (known?.isUnsure === true) {
-      return Promise.reject(
-        this.#missing(`one with the id ${JSON.stringify(id)} was given up, and not all know it`),
-      );
-    }
-    if (known !== undefined) return this.#waiters.get(id)?.promise ?? Promise.resolve(id);
-    let choice: Choice;
+  store(fresh: NewTuple): Promise<TupleId> {
+    const id = fresh.id ?? this.#freshId();
+    const known = this.#table.get(id);
+    if (known !== undefined) return this.#storeAgain(known);
+    const { payload, topic, f, rememberUntilMs = 0, dueMs = this.#ports.wallMs(), note = "" } = fresh;
+    const mark = { dueMs: Math.max(0, Math.ceil(dueMs)), note };
+    let owners: readonly SiteId[];
     try {
-      this.#check(payload, id);
-      choice = this.#choose([]);
-      if (choice.missing > 0) throw this.#missing(`${choice.missing} of them do not live`);
+      this.#check(fresh, id);
+      owners = fresh.owners === undefined ? this.#chosen(f) : this.#given(fresh.owners);
     } catch (error) {
       return Promise.reject(error);
     }
-    const tuple = new Tuple(id, { version: 1, owners: choice.owners, former: [], gone: false }, false);
-    tuple.how = "stored";
+    const rememberUntilS = Math.min(Math.max(0, Math.ceil(rememberUntilMs / 1_000)), REMEMBER_UNTIL_S_MAX);
+    const waiter = this.#waiter(id);
+    this.#custody.take(id, owners, { topic, f, rememberUntilS, payload }, mark);
+    this.#count("stored");
+    return waiter.promise;
+  }
+
+  /** Whether a tuple is here, or is remembered to be over. */
+  isKnown(id: TupleId): boolean {
+    return this.#table.has(id);
+  }
+
+  /** O1: all its owners have it, or it is over. */
+  #storeAgain(tuple: Tuple): Promise<TupleId> {
+    const { id } = tuple;
+    if (this.#failure !== null) return Promise.reject(this.#failure);
+    if (tuple.isUnsure) {
+      const why = `one with the id ${JSON.stringify(id)} was given up, and not all know it`;
+      return Promise.reject(this.#missing(tuple.f, why));
+    }
+    this.#count("stored_again");
+    if (tuple.gone) return Promise.resolve(id);
+    const waiting = this.#waiters.get(id);
+    if (waiting !== undefined) return waiting.promise;
+    const waiter = this.#waiter(id);
+    this.#custody.confirm(tuple);
+    return waiter.promise;
+  }
+
+  #waiter(id: TupleId): Waiter {
     const waiter = { ...Promise.withResolvers<TupleId>(), untilMs: this.#ports.nowMs() + WAIT_MS_MAX };
     waiter.promise.catch(() => {});
     this.#waiters.set(id, waiter);
-    this.#custody.take(tuple, payload);
-    this.#count("stored");
-    return waiter.promise;
+    return waiter;
   }
 
   /** Its work is done: no owner is to act on it any more. Resolves when that is on disk here. */
   remove(id: TupleId): Promise<void> {
     if (this.#failure !== null) return Promise.reject(this.#failure);
-    const tuple = this.#custody.tuples.get(id);
+    const tuple = this.#table.get(id);
     if (tuple !== undefined && !tuple.gone) {
       this.#count("removed");
       this.#custody.end(tuple);
     } else if (this.#shelf.isWritten(id)) return Promise.resolve();
-    return new Promise((resolve, reject) => this.#removals.push({ resolve, reject }));
+    return this.#written();
+  }
+
+  /**
+   * Another mark of a tuple that this site acts on (O7). Resolves when it is on disk here, at once where another site
+   * acts on it by now.
+   */
+  amend(id: TupleId, mark: TupleMark): Promise<void> {
+    if (this.#failure !== null) return Promise.reject(this.#failure);
+    if (!isNote(mark.note)) {
+      return Promise.reject(invalid(`a note of ${mark.note.length} letters`, NOTE_EXPECTED));
+    }
+    const tuple = this.#table.get(id);
+    if (tuple?.acting !== true) return Promise.resolve();
+    this.#custody.amend(tuple, { dueMs: Math.max(0, Math.ceil(mark.dueMs)), note: mark.note });
+    return this.#written();
+  }
+
+  #written(): Promise<void> {
+    return new Promise((resolve, reject) => this.#writings.push({ resolve, reject }));
   }
 
   /** The payload of a tuple that this site has. */
   async read(id: TupleId): Promise<Uint8Array | null> {
-    const tuple = this.#custody.tuples.get(id);
-    if (tuple === undefined || tuple.gone) return null;
-    return tuple.payload ?? await this.#shelf.read(id);
+    const view = this.#table.peek(id);
+    if (view === undefined || view.gone) return null;
+    const inMemory = this.#table.moves(id)?.payload ?? null;
+    return inMemory ?? await this.#shelf.read(id);
+  }
+
+  /** What is in a slot. */
+  idAt(slot: TupleSlot): TupleId | null {
+    return this.#table.idAt(slot);
+  }
+
+  /** As it is now. */
+  view(id: TupleId): TupleView | undefined {
+    return this.#table.peek(id);
   }
 
   /** @throws CodecError for bytes that are no packet. */
@@ -250,25 +392,40 @@ export class Tuples {
 
   status(): TuplesStatus {
     let mine = 0, gone = 0;
-    const { tuples, short, payloads: { bytes: waitingBytes } } = this.#custody;
-    for (const tuple of tuples.values()) {
-      if (tuple.gone) gone++;
-      else if (tuple.responsible === this.#ports.site) mine++;
+    for (const { roster, count } of this.#table.counted()) {
+      if (roster.gone) gone += count;
+      else if (roster.owners[0] === this.#ports.site) mine += count;
     }
-    const counters = { ...this.#counters };
-    return { tuples: tuples.size - gone, mine, gone, short: short.size, waitingBytes, counters };
+    const { remembered, payloads: { bytes: waitingBytes } } = this.#custody, { size, bytes } = this.#table;
+    return {
+      tuples: size - gone,
+      mine,
+      gone: gone - remembered,
+      remembered,
+      short: this.#custody.short(),
+      bytes,
+      waitingBytes,
+      unheard: [...this.#exchange.unheard],
+      counters: { ...this.#counters },
+    };
   }
 
   /** For checkers: what this site has of its tuples. */
   debugEntries(): Entry[] {
-    return [...this.#custody.tuples.values()].map((tuple) => tuple.entry());
+    return [...this.#table.views()].map(([id, view]) => entryOf(id, view));
   }
 
-  /** Writes what has gathered, and stops. What comes meanwhile is not taken, nor answered. */
-  async close(): Promise<void> {
+  /**
+   * Writes what has gathered, and stops. What comes meanwhile is not taken, nor answered.
+   *
+   * @param awayUntilMs when this site said that it will be back, by the wall clock (O8).
+   */
+  async close(awayUntilMs?: number): Promise<void> {
     if (this.#failure !== null) return;
     this.#isClosing = true;
     await this.#pumping;
+    // What was said before, and is over, still holds for what the others have to tell (O8).
+    if (awayUntilMs !== undefined && this.#exchange.unheard.size === 0) this.#shelf.away(awayUntilMs);
     await this.#step();
     this.#stop(new TupleRefused("closed", `site ${this.#ports.site} is stopping`));
   }
@@ -278,28 +435,32 @@ export class Tuples {
   }
 
   /** @throws TupleRefused, or why this site has stopped. */
-  #check(payload: Uint8Array, id: TupleId): void {
+  #check({ payload, topic, f, note = "" }: NewTuple, id: TupleId): void {
     if (this.#failure !== null) throw this.#failure;
     if (!isTupleId(id)) {
-      throw new TupleRefused(
-        "tuple_invalid",
-        `cannot store a tuple with the id ${
-          JSON.stringify(id.slice(0, 2 * TUPLE_ID_BYTES_MAX))
-        }: an id has 1 to ${TUPLE_ID_BYTES_MAX} bytes of UTF-8`,
+      const shown = JSON.stringify(id.slice(0, 2 * TUPLE_ID_BYTES_MAX));
+      throw invalid(`the id ${shown}`, `an id has 1 to ${TUPLE_ID_BYTES_MAX} bytes of UTF-8`);
+    }
+    if (!isTopic(topic)) {
+      throw invalid(
+        `the topic ${JSON.stringify(topic.slice(0, 2 * TUPLE_TOPIC_BYTES_MAX))}`,
+        `a topic has 1 to ${TUPLE_TOPIC_BYTES_MAX} bytes of UTF-8`,
       );
+    }
+    if (!isNote(note)) throw invalid(`a note of ${note.length} letters`, NOTE_EXPECTED);
+    if (!Number.isInteger(f) || f < 0 || f > F_MAX) {
+      throw invalid(`f = ${f}`, `it may be at 0 to ${F_MAX} other sites`);
     }
     if (payload.length > TUPLE_BYTES_MAX) {
-      throw new TupleRefused(
-        "tuple_invalid",
-        `cannot store a tuple of ${payload.length} bytes: a payload has up to ${TUPLE_BYTES_MAX}`,
-      );
+      throw invalid(`${payload.length} bytes`, `a payload has up to ${TUPLE_BYTES_MAX}`);
     }
     if (this.#hasRoom(payload.length)) return;
-    const { tuples, payloads: { bytes: waitingBytes } } = this.#custody;
+    const { size, bytes } = this.#table, { payloads: { bytes: waitingBytes } } = this.#custody;
     throw new TupleRefused(
       "tuples_full",
-      `cannot store a tuple now: ${tuples.size} are here, up to ${this.#tuplesMax} may be, and ${waitingBytes} bytes wait ` +
-        `for their owners, up to ${TUPLES_WAITING_BYTES_MAX} may; try again when some are removed`,
+      `cannot store a tuple now: ${size} of ${bytes} bytes are here, up to ${this.#tuplesMax} of ${this.#bytesMax} ` +
+        `may be, and ${waitingBytes} bytes wait for their owners, up to ${TUPLES_WAITING_BYTES_MAX} may; try again ` +
+        "when some are removed",
     );
   }
 
@@ -307,20 +468,41 @@ export class Tuples {
     return this.#ports.tuplesMax ?? TUPLES_MAX;
   }
 
+  get #bytesMax(): number {
+    return this.#ports.bytesMax ?? TUPLES_BYTES_MAX;
+  }
+
+  /** What is only remembered has a bound of its own. */
   #hasRoom(bytes: number): boolean {
-    const { tuples, payloads: { bytes: waitingBytes } } = this.#custody;
-    return tuples.size < this.#tuplesMax && waitingBytes + bytes <= TUPLES_WAITING_BYTES_MAX;
+    const { remembered, payloads: { bytes: waitingBytes } } = this.#custody;
+    return this.#table.size - remembered < this.#tuplesMax && this.#table.bytes + bytes <= this.#bytesMax &&
+      waitingBytes + bytes <= TUPLES_WAITING_BYTES_MAX;
   }
 
-  #missing(why: string): TupleRefused {
-    return new TupleRefused(
-      "owners_missing",
-      `cannot keep a tuple at ${this.#ports.fellows.f} other sites: ${why}`,
-    );
+  #missing(f: number, why: string): TupleRefused {
+    return new TupleRefused("owners_missing", `cannot keep a tuple at ${f} other sites: ${why}`);
   }
 
-  #choose(kept: readonly SiteId[]): Choice {
-    return this.#ports.fellows.choose(kept, (site) => this.#exchange.isFull(site));
+  #lacks(id: TupleId, why: string): TupleRefused {
+    return this.#missing(this.#table.peek(id)?.f ?? 0, why);
+  }
+
+  #choose(f: number, kept: readonly SiteId[]): Choice {
+    return this.#ports.fellows.choose(f, kept, (site) => this.#exchange.isFull(site));
+  }
+
+  #chosen(f: number): readonly SiteId[] {
+    const { owners, missing } = this.#choose(f, []);
+    if (missing > 0) throw this.#missing(f, `${missing} of them do not live`);
+    return owners;
+  }
+
+  /** Owners that were chosen before: all of them have to be there still. */
+  #given(owners: readonly SiteId[]): readonly SiteId[] {
+    const lost = owners.slice(1).filter((site) => this.#custody.isLost(site) || this.#exchange.isFull(site));
+    if (owners[0] !== this.#ports.site) throw invalid(`the owners ${owners.join()}`, "this site comes first");
+    if (lost.length > 0) throw this.#missing(owners.length - 1, `${lost.join(" and ")} can't take it now`);
+    return owners;
   }
 
   /** A producer hears what became of its tuple. */
@@ -350,17 +532,18 @@ export class Tuples {
     this.#custody.considerSome();
     const outgoing = this.#exchange.freeze();
     outgoing.early();
-    const removals = this.#removals;
-    this.#removals = [];
+    const writings = this.#writings;
+    this.#writings = [];
     try {
       const changed = await this.#shelf.commit();
       if (this.#failure !== null) throw this.#failure;
       if (changed.size > 0) this.#count("commits");
       outgoing.late();
-      for (const { resolve } of removals) resolve();
+      for (const { resolve } of writings) resolve();
       for (const id of changed) this.#custody.written(id);
+      this.#table.settle(SETTLED_AT_ONCE);
     } catch (error) {
-      for (const { reject } of removals) reject(error instanceof Error ? error : new Error(String(error)));
+      for (const { reject } of writings) reject(error instanceof Error ? error : new Error(String(error)));
       throw error;
     }
   }
@@ -377,13 +560,11 @@ export class Tuples {
     for (const [id, { untilMs }] of this.#waiters) {
       if (untilMs > nowMs) break;
       const why = `not all have it within ${WAIT_MS_MAX} ms; it may yet be acted on`;
-      this.#settle(id, (waiter) => waiter.reject(this.#missing(why)));
-      const tuple = this.#custody.tuples.get(id);
+      const tuple = this.#table.get(id);
+      this.#settle(id, (waiter) => waiter.reject(this.#lacks(id, why)));
       if (tuple !== undefined && !tuple.held && !tuple.gone) this.#custody.end(tuple, true);
     }
     this.#exchange.tick();
-    if (this.#ports.fellows.f !== this.#f) this.#custody.resized();
-    this.#f = this.#ports.fellows.f;
     this.#custody.tick();
   }
 
@@ -399,11 +580,17 @@ export class Tuples {
     this.#cancelTick();
     this.#forget();
     for (const { reject } of this.#waiters.values()) reject(failure);
-    for (const { reject } of this.#removals) reject(failure);
+    for (const { reject } of this.#writings) reject(failure);
     this.#waiters.clear();
   }
 
   #count(name: string, by = 1): void {
     this.#counters[name] = (this.#counters[name] ?? 0) + by;
   }
+}
+
+const NOTE_EXPECTED = `a note has up to ${TUPLE_NOTE_BYTES_MAX} bytes of UTF-8`;
+
+function invalid(what: string, expected: string): TupleRefused {
+  return new TupleRefused("tuple_invalid", `cannot store a tuple with ${what}: ${expected}`);
 }

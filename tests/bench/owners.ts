@@ -54,8 +54,9 @@ async function virtual(n: number, f: number, tuplesPerSite: number): Promise<Cos
       commitMs: [COMMIT_MS, COMMIT_MS],
       drift: 0,
       thinkMs: [5, 10],
+      tries: 0,
+      away: new Map(),
       tuplesMax: Infinity,
-      refusalChance: null,
       wrongs: {},
       record: () => {},
     })
@@ -69,7 +70,7 @@ async function virtual(n: number, f: number, tuplesPerSite: number): Promise<Cos
     for (let i = 0; i < tuplesPerSite; i++) {
       world.after(draws.between(0, 2 * tuplesPerSite), () => {
         const beganMs = world.nowMs;
-        void site.tuples?.store(payload).then(() => took.push(world.nowMs - beganMs));
+        void site.tuples?.store({ payload, topic: "mail", f }).then(() => took.push(world.nowMs - beganMs));
       });
     }
   }
@@ -84,63 +85,139 @@ async function virtual(n: number, f: number, tuplesPerSite: number): Promise<Cos
   };
 }
 
+/** More would wait for each other longer than a producer does. */
+const STORED_AT_ONCE = 2_000;
+
 interface Rate {
   readonly perS: number;
   /** Of both sites: a busy machine moves it less. */
   readonly cpuMicros: number;
 }
 
-/** Two sites in this process; `producers` store at one of them, each a tuple after the other. */
-async function real(open: (site: string) => Storage, producers: number, forMs: number): Promise<Rate> {
-  const sites = new Map<string, Tuples>();
-  for (const [boot, site] of ["a", "b"].entries()) {
-    sites.set(
-      site,
-      await Tuples.open({
-        site,
-        boot: boot + 1,
-        clock: new SystemClock(),
-        nowMs: () => performance.now(),
-        storage: open(site),
-        send: (to, packet) => {
-          setImmediate(() => sites.get(to)?.received(site, packet));
-          return Promise.resolve();
-        },
-        fellows: {
-          f: 1,
-          choose: (kept) => {
-            const other = { id: site === "a" ? "b" : "a", area: null, rttMs: 1, isAlive: true };
-            const keptSites = kept.map((id) => ({ id, area: null }));
-            return chooseOwners({ id: site, area: null }, { f: 1, nearMs: 0 }, [other], keptSites);
-          },
-          isKnown: () => true,
-          isStranger: () => false,
-          standing: () => "alive",
-          watch: () => () => {},
-          measured: () => {},
-          onChange: () => () => {},
-        },
-        refused: () => {},
-        fatal: (error) => {
-          throw error;
-        },
-      }, { mine: (id) => void sites.get(site)?.remove(id), lost: () => {} }),
-    );
+/** Two sites in this process, over links that deliver at once. */
+class Pair {
+  readonly #open: (site: string) => Storage;
+  readonly #mine: (site: string, id: string) => void;
+  readonly sites = new Map<string, Tuples>();
+  readonly storages = new Map<string, Storage>();
+  #boots = 0;
+
+  constructor(open: (site: string) => Storage, mine: (site: string, id: string) => void) {
+    this.#open = open;
+    this.#mine = mine;
   }
+
+  async start(site: string): Promise<Tuples> {
+    const storage = this.#open(site);
+    this.storages.set(site, storage);
+    const tuples = await Tuples.open({
+      site,
+      boot: ++this.#boots,
+      clock: new SystemClock(),
+      nowMs: () => performance.now(),
+      wallMs: () => Date.now(),
+      storage,
+      send: (to, packet) => {
+        setImmediate(() => this.sites.get(to)?.received(site, packet));
+        return Promise.resolve();
+      },
+      fellows: {
+        choose: (f, kept) => {
+          const other = { id: site === "a" ? "b" : "a", area: null, rttMs: 1, isAlive: true };
+          const keptSites = kept.map((id) => ({ id, area: null }));
+          return chooseOwners({ id: site, area: null }, { f, nearMs: 0 }, [other], keptSites);
+        },
+        isKnown: () => true,
+        isStranger: () => false,
+        standing: () => "alive",
+        isAwaited: () => false,
+        watch: () => () => {},
+        measured: () => {},
+        onChange: () => () => {},
+      },
+      refused: () => {},
+      fatal: (error) => {
+        throw error;
+      },
+    }, { mine: ({ id }) => this.#mine(site, id), lost: () => {} });
+    this.sites.set(site, tuples);
+    return tuples;
+  }
+
+  async stop(site: string): Promise<void> {
+    const tuples = this.sites.get(site);
+    this.sites.delete(site);
+    await tuples?.close();
+    await this.storages.get(site)?.close();
+  }
+}
+
+/** `producers` store at one of them, each a tuple after the other. */
+async function real(open: (site: string) => Storage, producers: number, forMs: number): Promise<Rate> {
+  const pair: Pair = new Pair(open, (site, id) => void pair.sites.get(site)?.remove(id));
+  const a = await pair.start("a");
+  await pair.start("b");
   const payload = new Uint8Array(PAYLOAD_BYTES);
-  const a = sites.get("a");
   const untilMs = performance.now() + forMs;
   const cpuBefore = cpuUsage();
   let stored = 0;
   await Promise.all(Array.from({ length: producers }, async () => {
     while (performance.now() < untilMs) {
-      await a?.store(payload);
+      await a.store({ payload, topic: "mail", f: 1 });
       stored++;
     }
   }));
   const { user, system } = cpuUsage(cpuBefore);
-  for (const tuples of sites.values()) await tuples.close();
+  for (const site of ["a", "b"]) await pair.stop(site);
   return { perS: stored / (forMs / 1_000), cpuMicros: (user + system) / stored };
+}
+
+interface Waiting {
+  /** Memory at both sites, for each tuple at each of them. */
+  readonly bytesEach: number;
+  /** Of the processor: what the disk has is read. */
+  readonly openMs: number;
+  /** Of both sites together: until the one that restarted knows what the other has, and acts. */
+  readonly actsMs: number;
+}
+
+/** Many tuples wait; their site restarts. */
+async function waiting(open: (site: string) => Storage, count: number): Promise<Waiting> {
+  let mine = 0;
+  const pair = new Pair(open, () => void mine++);
+  const a = await pair.start("a");
+  await pair.start("b");
+  const before = usedBytes();
+  const payload = new Uint8Array(PAYLOAD_BYTES);
+  let stored = 0;
+  while (stored < count) {
+    const many = Array.from({ length: STORED_AT_ONCE }, () => a.store({ payload, topic: "mail", f: 1 }));
+    // A busy machine may take longer than producers wait.
+    for (const { status } of await Promise.allSettled(many)) stored += status === "fulfilled" ? 1 : 0;
+  }
+  const bytesEach = (usedBytes() - before) / (2 * stored);
+  await pair.stop("a");
+  mine = 0;
+  const began = cpuUsage();
+  await pair.start("a");
+  const openMs = cpuMs(began);
+  while (mine < stored) await new Promise<void>((resolve) => setImmediate(resolve));
+  const actsMs = cpuMs(began);
+  for (const site of ["a", "b"]) await pair.stop(site);
+  return { bytesEach, openMs, actsMs };
+}
+
+function cpuMs(since: NodeJS.CpuUsage): number {
+  const { user, system } = cpuUsage(since);
+  return (user + system) / 1_000;
+}
+
+function usedBytes(): number {
+  const { gc } = globalThis as { readonly gc?: () => void };
+  gc?.();
+  gc?.();
+  const { heapUsed, external } = Deno.memoryUsage();
+  return heapUsed + external;
 }
 
 async function run({ quick, folder, say }: BenchContext): Promise<BenchRecord[]> {
@@ -181,7 +258,27 @@ async function run({ quick, folder, say }: BenchContext): Promise<BenchRecord[]>
       );
     }
   }
+  records.push(...await waitingRecords(quick ? 5_000 : 1_000_000, folder, say));
   return records;
+}
+
+async function waitingRecords(count: number, folder: string, say: (text: string) => void) {
+  await Deno.mkdir(`${folder}/waiting`, { recursive: true });
+  const { bytesEach, openMs, actsMs } = await waiting(
+    (site) => openSqlite(`${folder}/waiting/${site}`),
+    count,
+  );
+  const of = { bench: "owners", case: `${count} tuples wait, sqlite, n = 2, f = 1` };
+  say(
+    `${of.case}: ${bytesEach.toFixed(0)} bytes each; read in ${openMs.toFixed(0)} ms, acts after ${
+      actsMs.toFixed(0)
+    }`,
+  );
+  return [
+    record({ ...of, unit: "bytes of memory/tuple at a site", samples: [bytesEach] }),
+    record({ ...of, unit: "CPU ms to read them at the start", samples: [openMs] }),
+    record({ ...of, unit: "CPU ms until all are acted on, both sites", samples: [actsMs] }),
+  ];
 }
 
 const ENGINES: readonly [string, (folder: string) => Storage][] = [

@@ -9,7 +9,7 @@ import { TUPLE_BYTES_MAX, TUPLE_ID_BYTES_MAX, TUPLES_WAITING_BYTES_MAX } from ".
 import { chooseOwners, OwnersError } from "../../store/presence/choose.ts";
 import type { Standing, StandingChanged } from "../../store/presence/detector.ts";
 import { decodeTuplePacket } from "../../store/owners/packet.ts";
-import { TupleRefused, Tuples } from "../../store/owners/tuples.ts";
+import { type NewTuple, TupleRefused, Tuples } from "../../store/owners/tuples.ts";
 import type { Storage } from "../../store/model/ports.ts";
 import type { StorageSubject } from "./storage_contract.ts";
 
@@ -32,8 +32,10 @@ class Group {
   /** Sites whose disks fail from now on. */
   readonly broken = new Set<string>();
   readonly fatal: string[] = [];
-  /** Whether tuples may change hands. */
-  mayChange: (() => Promise<boolean>) | undefined;
+  /** By site: until when it said that it is away. */
+  readonly away = new Map<string, number>();
+  /** The wall clock of all. */
+  wallMs = Date.now();
 
   constructor(subject: StorageSubject, f: number) {
     this.#subject = subject;
@@ -80,6 +82,8 @@ class Site {
   tuples: Tuples | null = null;
   /** By tuple: how it became this site's. */
   readonly mine = new Map<string, string>();
+  /** And with which note. */
+  readonly notes = new Map<string, string>();
   readonly #standings = new Map<string, Standing>();
   readonly #listeners = new Set<StandingChanged>();
 
@@ -103,6 +107,7 @@ class Site {
       boot: group.boots++,
       clock,
       nowMs: () => performance.now(),
+      wallMs: () => group.wallMs,
       storage: this.#storage(),
       ...(group.room.has(id) ? { tuplesMax: group.room.get(id) ?? 0 } : {}),
       send: (to, packet) => {
@@ -119,23 +124,21 @@ class Site {
         return Promise.resolve();
       },
       fellows: {
-        get f() {
-          return group.f;
-        },
-        choose: (kept, without) => {
+        choose: (f, kept, without) => {
           const candidates = [...group.sites.keys()].filter((other) => other !== id).map((other) => ({
             id: other,
             area: null,
             rttMs: 20,
             isAlive: this.standing(other) === "alive" && !without(other),
           }));
-          if (group.f > candidates.length) throw new OwnersError("owners_too_many", "too few");
+          if (f > candidates.length) throw new OwnersError("owners_too_many", "too few");
           const keptSites = kept.map((other) => ({ id: other, area: null }));
-          return chooseOwners({ id, area: null }, { f: group.f, nearMs: 10 }, candidates, keptSites);
+          return chooseOwners({ id, area: null }, { f, nearMs: 10 }, candidates, keptSites);
         },
         isKnown: (other) => group.sites.has(other),
         isStranger: () => false,
         standing: (other) => this.standing(other),
+        isAwaited: (other) => (group.away.get(other) ?? 0) > group.wallMs,
         watch: () => () => {},
         measured: () => {},
         onChange: (changed) => {
@@ -146,9 +149,11 @@ class Site {
       refused: () => {},
       fatal: () => void group.fatal.push(id),
     }, {
-      mine: (tuple, how) => void this.mine.set(tuple, how),
-      lost: (tuple) => void this.mine.delete(tuple),
-      mayChange: () => group.mayChange?.() ?? Promise.resolve(true),
+      mine: ({ id: tuple, how, note }) => {
+        this.mine.set(tuple, how);
+        this.notes.set(tuple, note);
+      },
+      lost: (_, tuple) => void this.mine.delete(tuple),
     });
   }
 
@@ -185,11 +190,20 @@ class Site {
     void tuples?.close().catch(() => {});
   }
 
-  async restart(): Promise<void> {
+  store(payload: Uint8Array, more: Partial<NewTuple> = {}): Promise<string> {
+    return this.running.store({ payload, topic: "mail", f: this.#group.f, ...more });
+  }
+
+  /** Stops as planned. */
+  async leave(awayUntilMs?: number): Promise<void> {
     const { tuples } = this;
     this.tuples = null;
     this.mine.clear();
-    await tuples?.close();
+    await tuples?.close(awayUntilMs);
+  }
+
+  async restart(): Promise<void> {
+    await this.leave();
     if (this.disk.reopen !== undefined) {
       this.disk = { ...this.disk, storage: await this.disk.reopen(this.disk.storage) };
     }
@@ -198,8 +212,8 @@ class Site {
 
   /** What it has of its tuples: id and owners, or that it is gone. */
   holds(): string[] {
-    return this.running.debugEntries().map(({ id, owners, gone }) =>
-      `${id}: ${gone ? "gone" : owners.join()}`
+    return this.running.debugEntries().map(({ id, owners, mark }) =>
+      `${id}: ${mark === null ? "gone" : owners.join()}`
     );
   }
 }
@@ -235,7 +249,7 @@ export function ownersContract(subject: StorageSubject): void {
     "d",
   ], async (group) => {
     const a = group.site("a");
-    const id = await a.running.store(bytes("hello"));
+    const id = await a.store(bytes("hello"));
     for (const site of ["a", "b", "c"]) assert.deepEqual(group.site(site).holds(), [`${id}: a,b,c`]);
     assert.deepEqual(group.site("d").holds(), []);
     await eventually("it is a's", () => a.mine.get(id) === "stored");
@@ -247,8 +261,8 @@ export function ownersContract(subject: StorageSubject): void {
   });
 
   test("tuples that arrive together go in one packet to each owner", 1, ["a", "b"], async (group) => {
-    const a = group.site("a").running, b = group.site("b");
-    const [first, second] = [await a.store(bytes("first")), await b.running.store(bytes("second"))];
+    const a = group.site("a"), b = group.site("b");
+    const [first, second] = [await a.store(bytes("first")), await b.store(bytes("second"))];
     // They have greeted each other by then.
     await eventually("both act", () => group.site("a").mine.has(first) && b.mine.has(second));
     group.packets.length = 0;
@@ -258,12 +272,12 @@ export function ownersContract(subject: StorageSubject): void {
   });
 
   test("the bytes of a tuple follow f, and not the number of sites", 1, ["a", "b"], async (group) => {
-    const a = group.site("a").running;
+    const a = group.site("a");
     const cost = async () => {
       group.packets.length = 0;
       const ids = await Promise.all(Array.from({ length: 50 }, () => a.store(new Uint8Array(200))));
       await eventually("they are a's", () => ids.every((id) => group.site("a").mine.has(id)));
-      await Promise.all(ids.map((id) => a.remove(id)));
+      await Promise.all(ids.map((id) => a.running.remove(id)));
       await eventually(
         "all is gone",
         () => [...group.sites.values()].every((site) => site.holds().length === 0),
@@ -283,7 +297,7 @@ export function ownersContract(subject: StorageSubject): void {
   });
 
   test("a restarted site has what it had, and acts on its own", 1, ["a", "b"], async (group) => {
-    const id = await group.site("a").running.store(bytes("kept"));
+    const id = await group.site("a").store(bytes("kept"));
     await group.site("a").restart();
     await eventually("it is a's again", () => group.site("a").mine.get(id) === "loaded");
     assert.deepEqual(await group.site("a").running.read(id), bytes("kept"));
@@ -298,7 +312,7 @@ export function ownersContract(subject: StorageSubject): void {
     ["a", "b", "c"],
     async (group) => {
       const [a, b] = [group.site("a"), group.site("b")];
-      const id = await a.running.store(bytes("adopted"));
+      const id = await a.store(bytes("adopted"));
       await eventually("it is a's", () => a.mine.has(id));
       a.stop();
       group.stand("a", "suspected");
@@ -314,7 +328,7 @@ export function ownersContract(subject: StorageSubject): void {
 
   test("for an owner that is dead another one comes in", 1, ["a", "b", "c"], async (group) => {
     const a = group.site("a");
-    const id = await a.running.store(bytes("mended"));
+    const id = await a.store(bytes("mended"));
     group.site("b").stop();
     group.stand("b", "dead");
     await eventually("c has it", () => group.site("c").holds().includes(`${id}: a,c`));
@@ -328,7 +342,7 @@ export function ownersContract(subject: StorageSubject): void {
     group.room.set("c", 0);
     await group.add("c", "d");
     const a = group.site("a");
-    const id = await a.running.store(bytes("mended"));
+    const id = await a.store(bytes("mended"));
     group.site("b").stop();
     group.stand("b", "dead");
     await eventually("d has it", () => group.site("d").holds().includes(`${id}: a,d`));
@@ -341,7 +355,7 @@ export function ownersContract(subject: StorageSubject): void {
     "b",
   ], async (group) => {
     const [a, b] = [group.site("a"), group.site("b")];
-    const [one, two] = [await a.running.store(bytes("of a")), await b.running.store(bytes("of b"))];
+    const [one, two] = [await a.store(bytes("of a")), await b.store(bytes("of b"))];
     b.stop();
     await group.blank("b");
     await b.start();
@@ -350,16 +364,126 @@ export function ownersContract(subject: StorageSubject): void {
     await eventually("and b has it again", () => b.holds().includes(`${two}: a,b`));
   });
 
-  test("f may change: what is there gets as many owners", 1, ["a", "b", "c"], async (group) => {
-    const id = await group.site("a").running.store(bytes("more"));
-    group.f = 2;
-    await eventually("c has it too", () => group.site("c").holds().includes(`${id}: a,b,c`));
+  test("each tuple has as many owners as it wants", 1, ["a", "b", "c", "d"], async (group) => {
+    const a = group.site("a");
+    const [one, two, none] = [
+      await a.store(bytes("1")),
+      await a.store(bytes("2"), { f: 2 }),
+      await a.store(bytes("0"), { f: 0 }),
+    ];
+    assert.deepEqual(a.holds().sort(), [`${one}: a,b`, `${two}: a,b,c`, `${none}: a`].sort());
+    group.site("b").stop();
+    group.stand("b", "dead");
+    await eventually("both have another owner", () => {
+      const held = a.holds();
+      return held.includes(`${one}: a,c`) && held.includes(`${two}: a,c,d`);
+    });
   });
 
+  test("a mark is another version: whoever acts next has it", 1, ["a", "b"], async (group) => {
+    const [a, b] = [group.site("a"), group.site("b")];
+    const id = await a.store(bytes("marked"), { dueMs: 5, note: "new" });
+    await eventually("it is a's", () => a.notes.get(id) === "new");
+    const before = group.packets.reduce((sum, packet) => sum + packet.bytes, 0);
+    await a.running.amend(id, { dueMs: 7, note: "tried" });
+    await eventually("b has it", () => b.running.view(id)?.note === "tried");
+    const after = group.packets.reduce((sum, packet) => sum + packet.bytes, 0);
+    assert.ok(after - before < 400, `${after - before} bytes: the payload is not sent again`);
+    await a.restart();
+    await eventually("it is a's again", () => a.mine.get(id) === "loaded");
+    assert.equal(a.notes.get(id), "tried");
+    a.stop();
+    group.stand("a", "suspected");
+    await eventually("it is b's", () => b.mine.get(id) === "adopted");
+    assert.deepEqual([b.notes.get(id), b.running.view(id)?.dueMs], ["tried", 7]);
+    assert.deepEqual(await b.running.read(id), bytes("marked"));
+  });
+
+  test(
+    "an id is stored once for its time, at each of its owners, across restarts",
+    1,
+    ["a", "b"],
+    async (group) => {
+      const [a, b] = [group.site("a"), group.site("b")];
+      const again = { id: "order-7", rememberUntilMs: group.wallMs + 60_000 };
+      await a.store(bytes("once"), again);
+      await eventually("it is a's", () => a.mine.has("order-7"));
+      assert.equal(await b.store(bytes("once"), again), "order-7");
+      await a.running.remove("order-7");
+      await eventually(
+        "b knows",
+        () => b.running.status().remembered === 1 && a.running.status().remembered === 1,
+      );
+      await a.restart();
+      await b.restart();
+      for (const site of [a, b]) assert.equal(await site.store(bytes("once"), again), "order-7");
+      assert.deepEqual([a.mine.size, b.mine.size], [0, 0]);
+      group.wallMs += 61_000;
+      await eventually("it is forgotten", () => a.holds().length + b.holds().length === 0);
+      await b.store(bytes("twice"), again);
+      await eventually("it is b's", () => b.mine.has("order-7"));
+    },
+  );
+
+  test(
+    "a site that is away as it said is waited for, and comes back to what it had",
+    1,
+    ["a", "b", "c"],
+    async (group) => {
+      const [a, b] = [group.site("a"), group.site("b")];
+      const id = await a.store(bytes("awaited"));
+      await eventually("it is a's", () => a.mine.has(id));
+      group.away.set("a", group.wallMs + 30_000);
+      await a.leave(group.wallMs + 30_000);
+      group.stand("a", "suspected");
+      await b.store(bytes("of b"));
+      assert.equal(b.mine.has(id), false);
+      await a.start();
+      group.stand("a", "alive");
+      await eventually("it is a's again", () => a.mine.has(id));
+      assert.equal(b.mine.has(id), false);
+    },
+  );
+
+  test(
+    "one that comes back later acts on nothing before the others have told (O8)",
+    1,
+    ["a", "b"],
+    async (group) => {
+      const [a, b] = [group.site("a"), group.site("b")];
+      const id = await a.store(bytes("adopted"));
+      await eventually("it is a's", () => a.mine.has(id));
+      group.away.set("a", group.wallMs + 30_000);
+      await a.leave(group.wallMs + 30_000);
+      group.wallMs += 31_000;
+      group.stand("a", "dead");
+      await eventually("it is b's", () => b.mine.get(id) === "adopted");
+      const running = b.tuples;
+      b.tuples = null;
+      a.stand("b", "suspected");
+      for (const awayUntilMs of [undefined, group.wallMs + 60_000]) {
+        await a.start();
+        const other = await a.store(bytes("new"), { f: 0 });
+        await eventually("it acts on what is new", () => a.mine.has(other));
+        assert.deepEqual([a.mine.has(id), a.running.status().unheard], [false, ["b"]]);
+        await a.running.remove(other);
+        await a.leave(awayUntilMs); // and stops again, perhaps with another time of return
+      }
+      await a.start();
+      b.tuples = running;
+      group.stand("a", "alive");
+      a.stand("b", "alive");
+      await eventually("it has heard", () => a.running.status().unheard.length === 0);
+      assert.equal(a.mine.has(id), false);
+      assert.ok(b.mine.has(id));
+    },
+  );
+
   test("an id that is there is not stored twice", 1, ["a", "b"], async (group) => {
-    const a = group.site("a").running;
-    await Promise.all([a.store(bytes("once"), "order-7"), a.store(bytes("once"), "order-7")]);
-    await a.store(bytes("once"), "order-7");
+    const a = group.site("a");
+    const id = "order-7";
+    await Promise.all([a.store(bytes("once"), { id }), a.store(bytes("once"), { id })]);
+    await a.store(bytes("once"), { id });
     assert.deepEqual(group.site("b").holds(), ["order-7: a,b"]);
   });
 
@@ -368,10 +492,10 @@ export function ownersContract(subject: StorageSubject): void {
     2,
     ["a", "b", "c"],
     async (group) => {
-      const a = group.site("a").running;
+      const a = group.site("a");
       const refused = async (payload: Uint8Array, id?: string): Promise<string> => {
         try {
-          await a.store(payload, id);
+          await a.store(payload, id === undefined ? {} : { id });
         } catch (error) {
           if (error instanceof TupleRefused || error instanceof OwnersError) return error.code;
           throw error;
@@ -401,46 +525,22 @@ export function ownersContract(subject: StorageSubject): void {
     async (group) => {
       group.room.set("b", 2).set("c", 3).set("d", 0);
       await group.add("b", "c", "d");
-      const a = group.site("a").running;
+      const a = group.site("a");
       for (let i = 0; i < 5; i++) await a.store(bytes(`tuple ${i}`));
       const count = (site: string) => group.site(site).holds().length;
       assert.deepEqual(["a", "b", "c", "d"].map(count), [5, 2, 3, 0]);
       await assert.rejects(a.store(bytes("one too many")), { code: "owners_missing" });
-      await assert.rejects(group.site("d").running.store(bytes("x")), { code: "tuples_full" });
-    },
-  );
-
-  test(
-    "with an arbiter a tuple changes hands when it says so, and not before",
-    1,
-    ["a", "b", "c"],
-    async (group) => {
-      const answer = Promise.withResolvers<boolean>();
-      let asked = 0;
-      const id = await group.site("a").running.store(bytes("arbitrated"));
-      await eventually("they have greeted each other", () => group.site("a").mine.has(id));
-      group.mayChange = () => {
-        asked++;
-        return asked === 1 ? Promise.resolve(false) : answer.promise;
-      };
-      group.site("a").stop();
-      group.stand("a", "suspected");
-      await eventually("b has asked", () => asked === 1);
-      group.stand("a", "dead");
-      await eventually("b has asked again", () => asked === 2);
-      assert.equal(group.site("b").mine.size, 0);
-      answer.resolve(true);
-      await eventually("it is b's", () => group.site("b").mine.get(id) === "adopted");
+      await assert.rejects(group.site("d").store(bytes("x")), { code: "tuples_full" });
     },
   );
 
   test("a site whose disk fails stores nothing any more, and says so", 1, ["a", "b"], async (group) => {
-    const a = group.site("a").running;
+    const a = group.site("a");
     const id = await a.store(bytes("before"));
     group.broken.add("a");
     await assert.rejects(a.store(bytes("after")), { code: "disk_failed", message: /no space left/ });
     await assert.rejects(a.store(bytes("later")), /no space left/);
-    await assert.rejects(a.remove(id), /no space left/);
+    await assert.rejects(a.running.remove(id), /no space left/);
     assert.deepEqual(group.fatal, ["a"]);
   });
 
@@ -451,7 +551,7 @@ export function ownersContract(subject: StorageSubject): void {
     // More than may be in memory at once.
     const count = 70;
     for (let i = 0; i < count; i++) {
-      await a.running.store(new Uint8Array(TUPLE_BYTES_MAX).fill(i), `big-${i}`);
+      await a.store(new Uint8Array(TUPLE_BYTES_MAX).fill(i), { id: `big-${i}` });
     }
     await eventually("all is out of memory", () => a.running.status().waitingBytes === 0);
     b.stop();

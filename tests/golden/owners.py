@@ -30,35 +30,48 @@ def items(values, write):
 
 
 def packet(p):
-    names = list(dict.fromkeys(site for entry in p["entries"] for site in entry["owners"]))
+    sites = list(dict.fromkeys(site for entry in p["entries"] for site in entry["owners"]))
+    topics = list(dict.fromkeys(e["content"]["topic"] for e in p["entries"] if e["content"] is not None))
 
     def entry(e):
-        out = text(e["id"]) + varint(e["version"]) + items(e["owners"], lambda site: varint(names.index(site)))
-        if e["gone"]:
-            return out + b"\x02"
-        if e["payload"] is None:
-            return out + b"\x00"
-        data = bytes.fromhex(e["payload"])
-        return out + b"\x01" + varint(len(data)) + data
+        out = text(e["id"]) + varint(e["version"]) + items(e["owners"], lambda site: varint(sites.index(site)))
+        if e["mark"] is None:
+            return out + (b"\x03" if e["isUnsure"] else b"\x02" + varint(e["goneUntilS"]))
+        content = e["content"]
+        out += b"\x00" if content is None else b"\x01"
+        out += varint(e["mark"]["dueMs"]) + text(e["mark"]["note"])
+        if content is None:
+            return out
+        data = bytes.fromhex(content["payload"])
+        return (out + varint(topics.index(content["topic"])) + varint(content["f"])
+                + varint(content["rememberUntilS"]) + varint(len(data)) + data)
 
     return (varint(p["boot"]) + varint(p["to"]) + varint(p["seq"]) + varint(p["greeting"]) + varint(p["list"])
-            + bytes([p["isListEnd"]])
+            + varint(p["part"]) + bytes([p["isListEnd"]])
             + items(p["receipts"], lambda r: varint(r["seq"]) + bytes([r["full"]]))
-            + items(p["missing"], text) + items(names, text) + items(p["entries"], entry) + items(p["forget"], text))
+            + items(p["missing"], text) + items(sites, text) + items(topics, text)
+            + items(p["entries"], entry) + items(p["forget"], text))
 
 
 def packets():
-    empty = {"boot": 1, "to": 0, "seq": 0, "greeting": 0, "list": 0, "isListEnd": False,
+    empty = {"boot": 1, "to": 0, "seq": 0, "greeting": 0, "list": 0, "part": 0, "isListEnd": False,
              "receipts": [], "missing": [], "entries": [], "forget": []}
-    live = {"id": "1.a", "version": 1, "owners": ["edge-1", "core-2"], "gone": False, "payload": "68656c6c6f"}
+    content = {"topic": "shop/sms", "f": 1, "rememberUntilS": 0, "payload": "68656c6c6f"}
+    live = {"id": "1.a", "version": 1, "owners": ["edge-1", "core-2"], "isUnsure": False, "goneUntilS": 0,
+            "mark": {"dueMs": 1790000000123, "note": ""}, "content": content}
+    gone = {**live, "mark": None, "content": None}
     cases = [
         empty,
         {**empty, "boot": 2**47, "seq": 1, "greeting": 3},
         {**empty, "to": 2**40, "seq": 300, "entries": [
-            live, {**live, "id": "1.b", "payload": ""}, {**live, "id": "é", "version": 200, "payload": None,
-                                                         "owners": ["cloud", "edge-1"]}]},
-        {**empty, "to": 5, "seq": 2, "list": 3, "isListEnd": True,
-         "entries": [{**live, "gone": True, "payload": None, "version": 2**53 - 1}]},
+            live,
+            {**live, "id": "1.b", "content": {**content, "f": 8, "rememberUntilS": 2**32 - 1, "payload": ""}},
+            {**live, "id": "é", "version": 200, "content": None, "owners": ["cloud", "edge-1"],
+             "mark": {"dueMs": 0, "note": "2 tries"}},
+            {**live, "id": "1.c", "content": {**content, "topic": "é"}}]},
+        {**empty, "to": 5, "seq": 2, "list": 3, "part": 130, "isListEnd": True,
+         "entries": [{**gone, "version": 2**53 - 1}, {**gone, "id": "1.d", "isUnsure": True},
+                     {**gone, "id": "1.e", "goneUntilS": 1790000300}]},
         {**empty, "to": 9, "receipts": [{"seq": 7, "full": False}, {"seq": 8, "full": True}],
          "missing": ["1.a"], "forget": ["x", "y"]},
     ]

@@ -10,8 +10,15 @@ const Entry = z.strictObject({
   id: z.string(),
   version: z.number(),
   owners: z.array(z.string()),
-  gone: z.boolean(),
-  payload: z.string().nullable(),
+  mark: z.strictObject({ dueMs: z.number(), note: z.string() }).nullable(),
+  isUnsure: z.boolean(),
+  goneUntilS: z.number(),
+  content: z.strictObject({
+    topic: z.string(),
+    f: z.number(),
+    rememberUntilS: z.number(),
+    payload: z.string(),
+  }).nullable(),
 });
 const Packet = z.strictObject({
   boot: z.number(),
@@ -19,6 +26,7 @@ const Packet = z.strictObject({
   seq: z.number(),
   greeting: z.number(),
   list: z.number(),
+  part: z.number(),
   isListEnd: z.boolean(),
   receipts: z.array(z.strictObject({ seq: z.number(), full: z.boolean() })),
   missing: z.array(z.string()),
@@ -52,7 +60,9 @@ Deno.test("golden owners: packets have the bytes that the document gives", () =>
       ...rest,
       entries: entries.map((entry) => ({
         ...entry,
-        payload: entry.payload === null ? null : Uint8Array.from(Buffer.from(entry.payload, "hex")),
+        content: entry.content === null
+          ? null
+          : { ...entry.content, payload: Uint8Array.from(Buffer.from(entry.content.payload, "hex")) },
       })),
     };
     assert.equal(Buffer.from(encodeTuplePacket(packet)).toString("hex"), bytes);

@@ -30,7 +30,10 @@ const crashing = (plan: OwnersPlan): OwnersPlan => ({
   partitions: 0,
   slow: false,
   lossChance: 0,
+  fLeast: plan.f,
   fLater: plan.f,
+  leaves: 0,
+  tries: 0,
   payloadBytes: 20,
   commitMs: [0.1, 0.4],
   thinkMs: [200, 2_000],
@@ -44,17 +47,22 @@ const incoming = (change: (site: string, entries: readonly Entry[]) => readonly 
   },
 });
 
+const passing = (storage: Storage): Storage => ({
+  load: () => storage.load(),
+  get: (key) => storage.get(key),
+  getMany: (keys) => storage.getMany(keys),
+  scan: (range, options) => storage.scan(range, options),
+  journal: (after, upTo, limit) => storage.journal(after, upTo, limit),
+  bytes: () => storage.bytes(),
+  close: () => storage.close(),
+  commit: (commit) => storage.commit(commit),
+});
+
 /** A disk that says it has written before it has. */
 function hasty(storage: Storage, world: World): Storage {
   let tail = Promise.resolve();
   return {
-    load: () => storage.load(),
-    get: (key) => storage.get(key),
-    getMany: (keys) => storage.getMany(keys),
-    scan: (range, options) => storage.scan(range, options),
-    journal: (after, upTo, limit) => storage.journal(after, upTo, limit),
-    bytes: () => storage.bytes(),
-    close: () => storage.close(),
+    ...passing(storage),
     commit: (commit) => {
       tail = tail.then(() => world.sleep(20)).then(() => storage.commit(commit)).catch(() => {});
       return Promise.resolve();
@@ -62,12 +70,15 @@ function hasty(storage: Storage, world: World): Storage {
   };
 }
 
+/** A disk that keeps no records: nobody remembers what was said as the site stopped. */
+const forgetful = (storage: Storage): Storage => ({
+  ...passing(storage),
+  commit: (commit) => storage.commit({ ...commit, records: new Map() }),
+});
+
 const knows = (change: (fellows: Fellows) => Partial<Fellows>): Wrongs => ({
   fellows: (fellows) => ({
     ...fellows,
-    get f() {
-      return fellows.f;
-    },
     ...change(fellows),
   }),
 });
@@ -82,7 +93,7 @@ export const VARIANTS: readonly Variant[] = [
   },
   {
     name: "an owner gives its receipt and drops the tuple",
-    wrongs: incoming((_, entries) => entries.filter(({ payload }) => payload === null)),
+    wrongs: incoming((_, entries) => entries.filter(({ content }) => content === null)),
     change: (plan) => ({ ...plan, fLater: plan.f }),
     caughtBy: ["copies"],
     seeds: 5,
@@ -90,7 +101,7 @@ export const VARIANTS: readonly Variant[] = [
   {
     name: "nobody hears of an adoption",
     wrongs: incoming((_, entries) =>
-      entries.filter(({ payload, gone, version }) => gone || payload !== null || version === 1)
+      entries.filter(({ content, mark, version }) => mark === null || content !== null || version === 1)
     ),
     change: crashing,
     caughtBy: ["duplicates", "owners", "leftovers"],
@@ -109,6 +120,7 @@ export const VARIANTS: readonly Variant[] = [
             seq: 0,
             greeting: 0,
             list: packet.greeting,
+            part: packet.greeting === 0 ? 0 : 1,
             isListEnd: true,
             receipts: [],
             missing: [],
@@ -142,16 +154,20 @@ export const VARIANTS: readonly Variant[] = [
       ...crashing(plan),
       n: 6,
       delaysMs: [1, 1, 1, 1, 1, 1],
-      partitions: 12,
+      crashes: 20,
+      partitions: 6,
+      namedChance: 0,
       safetyMs: 20_000,
     }),
     caughtBy: ["duplicates"],
-    first: 40,
-    seeds: 60,
+    first: 45,
+    seeds: 30,
   },
   {
     name: "one owner forgets what is gone",
-    wrongs: incoming((site, entries) => site === "s1" ? entries.filter(({ gone }) => !gone) : entries),
+    wrongs: incoming((site, entries) =>
+      site === "s1" ? entries.filter(({ mark }) => mark !== null) : entries
+    ),
     change: crashing,
     caughtBy: ["leftovers", "duplicates"],
     seeds: 10,
@@ -159,13 +175,13 @@ export const VARIANTS: readonly Variant[] = [
   {
     name: "a suspected site is chosen",
     wrongs: knows((fellows) => ({
-      choose: (kept, without) => {
-        const { owners, missing } = fellows.choose(kept, without);
+      choose: (f, kept, without) => {
+        const { owners, missing } = fellows.choose(f, kept, without);
         const others = ["s0", "s1", "s2", "s3"].filter((site) => !owners.includes(site));
         return { owners: [...owners, ...others.slice(0, missing)], missing: 0 };
       },
     })),
-    change: (plan) => ({ ...crashing(plan), n: 4, f: 3, fLater: 3 }),
+    change: (plan) => ({ ...crashing(plan), n: 4, f: 3, fLeast: 3, fLater: 3 }),
     caughtBy: ["choice"],
     seeds: 10,
   },
@@ -184,5 +200,42 @@ export const VARIANTS: readonly Variant[] = [
     change: (plan) => ({ ...crashing(plan), crashes: 0, wipes: 1, thinkMs: [1_000, 4_000] }),
     caughtBy: ["owners", "leftovers", "conservation", "copies"],
     seeds: 20,
+  },
+  {
+    name: "a site that was away for longer than it had said acts at once",
+    wrongs: { storage: forgetful },
+    change: (plan) => ({
+      ...plan,
+      n: Math.max(plan.n, 3),
+      leaves: 6,
+      partitions: 6,
+      wipes: 0,
+      thinkMs: [200, 2_000],
+    }),
+    caughtBy: ["returns"],
+    seeds: 30,
+  },
+  {
+    name: "nobody waits for a site that will be back",
+    wrongs: knows(() => ({ isAwaited: () => false })),
+    change: (plan) => ({ ...plan, leaves: 6, thinkMs: [200, 2_000] }),
+    caughtBy: ["patience"],
+    seeds: 10,
+  },
+  {
+    name: "owners are not told of marks",
+    wrongs: incoming((_, entries) =>
+      entries.filter(({ mark, content, version }) => mark === null || content !== null || version === 1)
+    ),
+    change: (plan) => ({ ...crashing(plan), crashes: 1, tries: 2 }),
+    caughtBy: ["owners"],
+    seeds: 10,
+  },
+  {
+    name: "ids are forgotten as soon as their tuples are gone",
+    wrongs: { aheadMs: 3_600_000 },
+    change: (plan) => ({ ...crashing(plan), crashes: 0, namedChance: 1, thinkMs: [0, 5] }),
+    caughtBy: ["duplicates"],
+    seeds: 10,
   },
 ];

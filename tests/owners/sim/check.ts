@@ -6,19 +6,26 @@
  * - copies: it is on f + 1 disks when the producer is told.
  * - duplicates: it is acted on once, unless somebody whose it was then was taken for dead and lived, or took another one
  *   for dead that lived, or the one that had acted died before the others knew, or more than f that had it were down at
- *   one time.
+ *   one time, or it was sent again where its id cannot be known any more.
  * - choice: no suspect gets a new tuple.
+ * - marks: who acts again on what it had marked finds its mark.
+ * - returns: a site that was away for longer than it had said acts on what it had when it has heard who else has that.
+ * - patience: nobody acts meanwhile on what a site has that will be back.
  */
 import type { SiteId } from "../../../store/model/ports.ts";
 import type { Excused } from "../../sim/excuses.ts";
 import type { SiteEvent } from "./owner_site.ts";
 
 export type Told =
-  & (SiteEvent | { readonly kind: "stored" | "died unsettled"; readonly site: SiteId; readonly id: string })
+  & (SiteEvent | {
+    /** `ordered`: a producer with an id of its own asks for it. */
+    readonly kind: "ordered" | "stored" | "died unsettled";
+    readonly site: SiteId;
+    readonly id: string;
+  })
   & { readonly atMs: number };
 
 export interface History {
-  readonly f: number;
   readonly told: readonly Told[];
   readonly acks: readonly {
     readonly id: string;
@@ -34,6 +41,8 @@ export interface Violation {
   readonly atMs: number;
 }
 
+/** Who was suspected so shortly before it left may have been replaced already. */
+const SHORTLY_MS = 3_000;
 /** From the first disk to the acknowledgement. */
 const FLIGHT_MS = 2_500;
 /** So long after two sites hear each other again what one of them did meanwhile may be done again. */
@@ -72,12 +81,94 @@ class Mistakes {
   }
 }
 
+type Leave = Extract<Told, { readonly kind: "leaves" }>;
+
+/** Planned stops: who is waited for, and who has to hear others as it is back. */
+class Returns {
+  readonly #away = new Map<SiteId, Leave>();
+  /** By site that was late: of each tuple that it had, whom it has not heard. */
+  readonly #unheard = new Map<SiteId, Map<string, Set<SiteId>>>();
+  readonly #suspectedMs = new Map<SiteId, number>();
+  readonly #say: (checker: string, atMs: number, message: string) => void;
+
+  constructor(say: (checker: string, atMs: number, message: string) => void) {
+    this.#say = say;
+  }
+
+  step(event: Told): void {
+    const { atMs, site } = event;
+    if (event.kind === "suspects") this.#suspectedMs.set(event.other, atMs);
+    else if (event.kind === "leaves") this.#away.set(site, event);
+    else if (event.kind === "up") this.#isBack(site, atMs);
+    else if (event.kind === "wiped") this.#unheard.delete(site);
+    else if (event.kind === "trusts") {
+      for (const sites of this.#unheard.get(site)?.values() ?? []) sites.delete(event.other);
+    } else if (event.kind === "acts") {
+      const unheard = [...this.#unheard.get(site)?.get(event.id) ?? []];
+      if (unheard.length > 0) {
+        this.#say(
+          "returns",
+          atMs,
+          `${site} was late and acts on ${event.id} without a word of ${unheard.join()}`,
+        );
+      }
+      if (event.how === "adopted") this.#adopts(event.id, site, atMs);
+    }
+  }
+
+  #isBack(site: SiteId, atMs: number): void {
+    const leave = this.#away.get(site);
+    this.#away.delete(site);
+    if (leave === undefined || atMs <= leave.untilMs) return;
+    this.#unheard.set(site, new Map([...leave.own].map(([id, sites]) => [id, new Set(sites)])));
+  }
+
+  #adopts(id: string, by: SiteId, atMs: number): void {
+    for (const { site, own, untilMs, atMs: leftMs } of this.#away.values()) {
+      const isReplaced = (this.#suspectedMs.get(site) ?? -Infinity) > leftMs - SHORTLY_MS &&
+        (this.#suspectedMs.get(site) ?? 0) < leftMs;
+      if (site === by || !own.has(id) || atMs >= untilMs || isReplaced) continue;
+      this.#say("patience", atMs, `${by} acts on ${id} of ${site}, which will be back`);
+    }
+  }
+}
+
+/** What who acts finds of its own marks. */
+class Marks {
+  /** By tuple: who marked it last, and how often it was tried then. */
+  readonly #tries = new Map<string, { readonly site: SiteId; readonly tries: number }>();
+  readonly #say: (checker: string, atMs: number, message: string) => void;
+
+  constructor(say: (checker: string, atMs: number, message: string) => void) {
+    this.#say = say;
+  }
+
+  step(event: Told): void {
+    if (event.kind === "tried") this.#tries.set(event.id, event);
+    else if (event.kind === "wiped") {
+      for (const [id, { site }] of this.#tries) if (site === event.site) this.#tries.delete(id);
+    } else if (event.kind === "lets go") {
+      if (this.#tries.get(event.id)?.site === event.site) this.#tries.delete(event.id);
+    } else if (event.kind === "acts") {
+      const last = this.#tries.get(event.id);
+      if (last?.site === event.site && event.tries < last.tries) {
+        this.#say(
+          "marks",
+          event.atMs,
+          `${event.id} was tried ${last.tries} times at ${event.site}, which finds ${event.tries}`,
+        );
+      }
+      if (last?.site !== event.site) this.#tries.delete(event.id);
+    }
+  }
+}
+
 /**
  * All that is wrong.
  *
  * @param excused hears each time that something is let pass.
  */
-export function check({ f, told, acks }: History, excused: Excused = () => {}): Violation[] {
+export function check({ told, acks }: History, excused: Excused = () => {}): Violation[] {
   const violations: Violation[] = [];
   const say = (checker: string, atMs: number, message: string) => violations.push({ checker, message, atMs });
   const acts = new Map<string, { readonly site: SiteId; readonly atMs: number }[]>();
@@ -90,13 +181,16 @@ export function check({ f, told, acks }: History, excused: Excused = () => {}): 
   /** By tuple: since when more than f of those that had it have been down at one time. */
   const outnumbered = new Map<string, number>();
   const mistakes = new Mistakes();
+  const returns = new Returns(say), marks = new Marks(say);
   for (const event of told) {
     const { atMs } = event;
     mistakes.step(event);
+    returns.step(event);
+    marks.step(event);
     if (event.kind === "up") down.delete(event.site);
     else if (event.kind === "down") {
-      down.set(event.site, new Set(event.held));
-      for (const id of event.held) {
+      down.set(event.site, new Set(event.held.keys()));
+      for (const [id, f] of event.held) {
         const lacking = [...down.values()].filter((held) => held.has(id)).length;
         if (lacking > f && !outnumbered.has(id)) outnumbered.set(id, atMs);
       }
@@ -134,11 +228,20 @@ export function check({ f, told, acks }: History, excused: Excused = () => {}): 
       const hasDied = deaths.get(id)?.some(({ site, atMs }) =>
         atMs <= two.atMs && before.some((act) => act.site === site && act.atMs <= atMs)
       );
+      const first = told.find((event) => event.kind === "ordered" && event.id === id);
+      const isForgotten = first !== undefined && told.some((event) =>
+        event.atMs >= first.atMs && event.atMs <= two.atMs &&
+        ((event.kind === "wiped" && event.site === first.site) ||
+          (event.kind === "suspects" && event.other === first.site))
+      ) && told.some((event) =>
+        event.kind === "stored" && event.id === id && event.atMs > first.atMs
+      );
       if (hasDied === true) excused("acted on twice: who had acted died before the others knew");
       else if (isMistake) excused("acted on twice: a living site was taken for dead");
       else if ((outnumbered.get(id) ?? Infinity) <= two.atMs) {
         excused("acted on twice: more than f were down");
-      } else {
+      } else if (isForgotten) excused("acted on twice: sent again at a site that does not own it any more");
+      else {
         const text = `${id} was acted on at ${one.site}, ${one.atMs} ms, and again at ${two.site}`;
         say("duplicates", two.atMs, text);
       }

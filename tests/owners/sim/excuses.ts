@@ -18,6 +18,11 @@ export const OWNERS_EXCUSES: readonly Excuse[] = [
     says: "or if more than f of those that had it were down at one time",
   },
   {
+    name: "acted on twice: sent again at a site that does not own it any more",
+    perHundred: 20,
+    says: "whose other owners took that site for dead",
+  },
+  {
     name: "a copy that was lost while its receipt was on its way",
     perHundred: 60,
     says: "one of these may be lost while that word is on its way",

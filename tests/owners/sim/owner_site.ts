@@ -12,7 +12,7 @@ import {
 import { unpackKey } from "../../../store/model/key.ts";
 import { decodeState } from "../../../store/owners/tuple.ts";
 import { Detector } from "../../../store/presence/detector.ts";
-import { type Fellows, Tuples } from "../../../store/owners/tuples.ts";
+import { type Fellows, Tuples, type TuplesUser } from "../../../store/owners/tuples.ts";
 import type { SiteId, Storage } from "../../../store/model/ports.ts";
 import { SimDisk } from "../../sim/disk.ts";
 import type { Endpoint, SimNetwork } from "../../sim/network.ts";
@@ -22,19 +22,38 @@ import { ProcessClock, type World } from "../../sim/world.ts";
 /** What happens at a site, for the history. */
 export type SiteEvent =
   | { readonly kind: "up"; readonly site: SiteId }
-  /** `held`: tuples that go with it. */
-  | { readonly kind: "down"; readonly site: SiteId; readonly held: readonly string[] }
+  /** `held`: tuples that go with it, with how many other owners each wants. */
+  | { readonly kind: "down"; readonly site: SiteId; readonly held: ReadonlyMap<string, number> }
   /** `held`: tuples that the disk may have had. */
   | { readonly kind: "wiped"; readonly site: SiteId; readonly held: readonly string[] }
   | { readonly kind: "suspects" | "trusts"; readonly site: SiteId; readonly other: SiteId }
   | { readonly kind: "chose"; readonly site: SiteId; readonly suspects: readonly SiteId[] }
-  | { readonly kind: "acts" | "lets go" | "acted" | "removed"; readonly site: SiteId; readonly id: string }
+  | { readonly kind: "lets go" | "acted" | "removed"; readonly site: SiteId; readonly id: string }
+  /** It is told to be a site's, with so many tries on its mark. */
+  | {
+    readonly kind: "acts";
+    readonly site: SiteId;
+    readonly id: string;
+    readonly how: string;
+    readonly tries: number;
+  }
+  /** So many tries are on the disk of who acts on it. */
+  | { readonly kind: "tried"; readonly site: SiteId; readonly id: string; readonly tries: number }
+  /** A site stops and will be back by then; these it is responsible for, with the others that have them. */
+  | {
+    readonly kind: "leaves";
+    readonly site: SiteId;
+    readonly untilMs: number;
+    readonly own: ReadonlyMap<string, readonly SiteId[]>;
+  }
   | { readonly kind: "fatal"; readonly site: SiteId; readonly text: string };
 
 /** How a process is made wrong on purpose. */
 export interface Wrongs {
   readonly storage?: (storage: Storage, world: World) => Storage;
   readonly fellows?: (fellows: Fellows) => Fellows;
+  /** What is added to the wall clock that tuples see. */
+  readonly aheadMs?: number;
   /** A packet on its way in; null: it is lost. */
   readonly receives?: (site: SiteId, from: SiteId, packet: Uint8Array) => Uint8Array | null;
   /** A packet on its way out; `answer` hands this process one as if it came from there. */
@@ -59,10 +78,12 @@ export interface OwnerSiteOptions {
   readonly drift: number;
   /** Least and greatest time from `mine` to the act, and from the act to `remove`. */
   readonly thinkMs: readonly [number, number];
+  /** At most so many times it marks a tuple before it acts. */
+  readonly tries: number;
   /** Tuples that it has room for. */
   readonly tuplesMax: number;
-  /** Chance that its arbiter says no; null: there is none. */
-  readonly refusalChance: number | null;
+  /** Until when sites said that they are away. */
+  readonly away: ReadonlyMap<SiteId, number>;
   readonly wrongs: Wrongs;
   readonly record: (event: SiteEvent) => void;
 }
@@ -88,12 +109,12 @@ export class OwnerSite {
   readonly removedNow = new Set<string>();
   /** What it does not act on until it is told to. */
   isIdle = false;
-  f: number;
+  /** It stops: it begins nothing. */
+  #isLeaving = false;
 
   constructor(options: OwnerSiteOptions) {
     this.id = options.id;
     this.#options = options;
-    this.f = options.settings.f;
     const { world } = options;
     const draws = options.draws.fork("disk");
     this.#disk = new SimDisk({
@@ -125,9 +146,9 @@ export class OwnerSite {
   get heldOnDisk(): ReadonlySet<string> {
     const held = new Set<string>(), gone = new Set<string>();
     for (const { key, value } of this.#disk.held()) {
-      const [, id] = unpackKey(key);
-      if (value === null || typeof id !== "string") continue;
-      (decodeState(value).state.gone ? gone : held).add(id);
+      const [space, id] = unpackKey(key);
+      if (value === null || typeof id !== "string" || space === "p") continue;
+      (decodeState(value).gone ? gone : held).add(id);
     }
     return held.difference(gone);
   }
@@ -152,7 +173,7 @@ export class OwnerSite {
       send: (to, beat) => send(to, BEAT, encodeMessage(beat)),
       isKnown: () => true,
       knowsTree: () => true,
-      awayUntilMs: () => undefined,
+      awayUntilMs: (other) => this.#options.away.get(other),
       count: () => {},
       note: () => {},
     }, settings);
@@ -169,6 +190,7 @@ export class OwnerSite {
       boot: 1 + draws.integer(0, 2 ** 40),
       clock,
       nowMs,
+      wallMs: () => world.nowMs + (wrongs.aheadMs ?? 0),
       storage: wrongs.storage?.(this.#disk, world) ?? this.#disk,
       send: (to, packet) => {
         const answer = (bytes: Uint8Array) => void world.after(0, () => tuples?.received(to, bytes));
@@ -201,28 +223,69 @@ export class OwnerSite {
       },
     };
     holder.process = this.#process = process;
+    this.#isLeaving = false;
     network.up(id, process);
     record({ kind: "up", site: id });
+  }
+
+  /**
+   * Stops as planned: what is under way ends, and the disk has it.
+   *
+   * @param untilMs when it said that it will be back.
+   * @param stops is called as its process ends.
+   */
+  async leave(untilMs: number, stops: () => void): Promise<void> {
+    const process = this.#process, { world, record, id } = this.#options;
+    if (process === null || this.#isLeaving) return;
+    this.#isLeaving = true;
+    const { clock, tuples } = process;
+    while (this.#underWay > 0 && this.#process === process) await world.sleep(5);
+    if (this.#process !== process) return;
+    await tuples.close(untilMs);
+    if (this.#process !== process) return;
+    const own = new Map(
+      tuples.debugEntries().filter(({ owners, mark }) => mark !== null && owners[0] === id)
+        .map((entry) => [entry.id, entry.owners.slice(1)]),
+    );
+    record({ kind: "leaves", site: id, untilMs, own });
+    stops();
+    clock.stop();
+    this.#down(process);
   }
 
   /** Power is cut; `wipe`: the disk is lost too. */
   crash(wipe: boolean): void {
     const process = this.#process;
     if (process === null) return;
+    const { record, id } = this.#options;
+    if (wipe) {
+      record({ kind: "wiped", site: id, held: process.tuples.debugEntries().map((entry) => entry.id) });
+    }
+    this.#down(process);
+    this.#disk = wipe ? this.#disk.wipe() : this.#disk.crash();
+  }
+
+  #down(process: Process): void {
     const { network, record, id } = this.#options;
     const held = process.tuples.debugEntries().map((entry) => entry.id);
-    record({ kind: "down", site: id, held });
-    if (wipe) record({ kind: "wiped", site: id, held });
+    record({
+      kind: "down",
+      site: id,
+      held: new Map(held.map((one) => [one, process.tuples.view(one)?.f ?? 0])),
+    });
     process.alive = false;
     process.detector.close();
     process.clock.stop();
     network.down(id);
     this.#starts++;
     this.#process = null;
+    this.#underWay = 0;
     this.actedNow.clear();
     this.removedNow.clear();
-    this.#disk = wipe ? this.#disk.wipe() : this.#disk.crash();
   }
+
+  /** Tuples that were acted on, or are about to be, and are not removed. */
+  #underWay = 0;
 
   /** Acts on all that it was idle about. */
   wakeUser(): void {
@@ -233,15 +296,11 @@ export class OwnerSite {
   readonly #waiting: (() => void)[] = [];
 
   #fellows(detector: Detector): Fellows {
-    const { id, sites, settings, areas } = this.#options;
+    const { id, sites, settings, areas, away, world } = this.#options;
     const areaOf = (site: SiteId) => areas.get(site) ?? null;
-    const f = () => this.f;
     return {
-      get f() {
-        return f();
-      },
-      choose: (kept, without) => {
-        checkOwners(id, { f: this.f, sites: null }, sites);
+      choose: (f, kept, without) => {
+        checkOwners(id, { f, sites: null }, sites);
         const candidates: Candidate[] = detector.list().map(({ site, rttMs, standing }) => ({
           id: site,
           area: areaOf(site),
@@ -249,11 +308,12 @@ export class OwnerSite {
           isAlive: standing === "alive" && !without(site),
         }));
         const keptSites = kept.map((site) => ({ id: site, area: areaOf(site) }));
-        return chooseOwners({ id, area: areaOf(id) }, { ...settings, f: this.f }, candidates, keptSites);
+        return chooseOwners({ id, area: areaOf(id) }, { ...settings, f }, candidates, keptSites);
       },
       isKnown: () => true,
       isStranger: () => false,
       standing: (site) => detector.standing(site),
+      isAwaited: (site) => (away.get(site) ?? 0) > world.nowMs,
       watch: (site) => detector.watch(site),
       measured: (site, ms) => detector.measured(site, ms),
       onChange: (changed) => detector.onChange(changed),
@@ -265,11 +325,8 @@ export class OwnerSite {
     const isSuspect = (site: SiteId) => ["suspected", "dead"].includes(detector.standing(site));
     return {
       ...fellows,
-      get f() {
-        return fellows.f;
-      },
-      choose: (kept, without) => {
-        const choice = fellows.choose(kept, without);
+      choose: (f, kept, without) => {
+        const choice = fellows.choose(f, kept, without);
         const suspects = choice.owners.filter((site) => !kept.includes(site) && isSuspect(site));
         this.#options.record({ kind: "chose", site: this.id, suspects });
         return choice;
@@ -277,43 +334,48 @@ export class OwnerSite {
     };
   }
 
-  #user(tuples: () => Tuples | null, draws: Draws, clock: ProcessClock) {
-    const { id: site, record, thinkMs, refusalChance } = this.#options;
+  #user(tuples: () => Tuples | null, draws: Draws, clock: ProcessClock): TuplesUser {
+    const { id: site, record, thinkMs } = this.#options;
     /** By id the number of the claim: it may go, and come back. */
     const mine = new Map<string, number>();
     let claims = 0;
     const act = (id: string, claim: number) => {
-      if (mine.get(id) !== claim) return;
+      if (mine.get(id) !== claim || this.#isLeaving) return;
       record({ kind: "acted", site, id });
       this.actedNow.add(id);
+      this.#underWay++;
       clock.after(draws.between(...thinkMs), () => {
         void tuples()?.remove(id).then(() => {
           mine.delete(id);
+          this.#underWay--;
           this.removedNow.add(id);
           record({ kind: "removed", site, id });
         }, () => {});
       });
     };
+    const attempt = (id: string, claim: number, tries: number, left: number) =>
+      void clock.after(draws.between(...thinkMs), () => {
+        if (mine.get(id) !== claim || this.#isLeaving) return;
+        if (left === 0) return act(id, claim);
+        void tuples()?.amend(id, { dueMs: clock.nowMs(), note: `${tries + 1}` }).then(() => {
+          if (mine.get(id) === claim) record({ kind: "tried", site, id, tries: tries + 1 });
+          attempt(id, claim, tries + 1, left - 1);
+        }, () => {});
+      });
     return {
-      mine: (id: string) => {
+      mine: ({ id, how, note }) => {
         if (mine.has(id)) throw new Error(`${id} was told to be mine twice`);
-        const claim = ++claims;
+        const claim = ++claims, tries = Number(note);
         mine.set(id, claim);
-        record({ kind: "acts", site, id });
-        const soon = () => void clock.after(draws.between(...thinkMs), () => act(id, claim));
+        record({ kind: "acts", site, id, how, tries });
+        const soon = () => attempt(id, claim, tries, draws.integer(0, this.#options.tries));
         if (this.isIdle) this.#waiting.push(soon);
         else soon();
       },
-      lost: (id: string) => {
+      lost: (_, id) => {
         mine.delete(id);
         record({ kind: "lets go", site, id });
       },
-      ...(refusalChance === null ? {} : {
-        mayChange: async () => {
-          await new Promise<void>((resolve) => void clock.after(draws.between(0, 50), resolve));
-          return this.isIdle || !draws.chance(refusalChance);
-        },
-      }),
     };
   }
 }

@@ -1,12 +1,14 @@
 /**
  * One run of owners groups: n sites that store, hold, act and remove in virtual time, and faults drawn from the seed.
  *
- * Stages: safety phase (producers, crashes, wipes of at most f disks, partitions, slow links) → healing → users pause:
+ * Stages: safety phase (producers, crashes, wipes of at most f disks, planned stops, partitions, slow links) → healing → users pause:
  * every tuple that is left is at f + 1 sites and acted on at one → users go on: nothing is left anywhere.
  */
 import { packKey } from "../../../store/model/key.ts";
 import { NO_OWNERS } from "../../../store/owners/site_owners.ts";
 import { decodeState } from "../../../store/owners/tuple.ts";
+import type { TupleMark } from "../../../store/owners/packet.ts";
+import type { NewTuple } from "../../../store/owners/tuples.ts";
 import type { SiteId } from "../../../store/model/ports.ts";
 import { SimNetwork } from "../../sim/network.ts";
 import { Draws } from "../../sim/random.ts";
@@ -21,6 +23,8 @@ export interface OwnersPlan {
   readonly payloadBytes: number;
   readonly safetyMs: number;
   readonly crashes: number;
+  /** Planned stops, with a time of return that is kept or not. */
+  readonly leaves: number;
   /** Disks lost, in all: at most f. */
   readonly wipes: number;
   readonly partitions: number;
@@ -30,13 +34,20 @@ export interface OwnersPlan {
   readonly lateChance: number;
   /** Of each site. */
   readonly tuplesMax: number;
-  readonly refusalChance: number | null;
+  /** Of producers that give an id, and send some again. */
+  readonly namedChance: number;
+  /** So long an id is stored once. */
+  readonly dedupeMs: number;
+  /** At most so often a tuple is marked before it is acted on. */
+  readonly tries: number;
   readonly nearMs: number;
   readonly commitMs: readonly [number, number];
   readonly thinkMs: readonly [number, number];
   /** Sites and pairs of sites, by their delay in ms. */
   readonly delaysMs: readonly number[];
-  /** f changes to this in the middle. */
+  /** Some tuples want as few other owners as this, */
+  readonly fLeast: number;
+  /** and all that come in the second half as many as this. */
   readonly fLater: number;
 }
 
@@ -53,6 +64,8 @@ const HEAL_MS_MAX = 90_000;
 const POLL_MS = 50;
 /** So long a producer may wait for its answer. */
 const ANSWER_MS_MAX = 5_000;
+/** How long a site says that it is away, and by how much it errs. */
+const AWAY_MS = [300, 2_000], RETURN_MS = [-250, -100, 100, 3_000];
 
 /** Draws what a seed does. */
 export function drawOwnersPlan(seed: number): OwnersPlan {
@@ -70,17 +83,21 @@ export function drawOwnersPlan(seed: number): OwnersPlan {
     payloadBytes: draws.chance(0.9) ? draws.integer(0, 300) : 300_000,
     safetyMs: draws.integer(1_000, 8_000),
     crashes: faults(0.7, 6),
+    leaves: odd.chance(0.4) ? odd.integer(1, 4) : 0,
     wipes,
     partitions: faults(0.3, 4),
     slow: draws.chance(0.1),
     lossChance: draws.pick([0, 0, 0.05]),
     lateChance: draws.pick([0, 0.5]),
     tuplesMax: odd.chance(0.1) ? odd.integer(5, 40) : Infinity,
-    refusalChance: odd.chance(0.2) ? 0.3 : null,
+    namedChance: odd.pick([0, 0.3, 1]),
+    dedupeMs: odd.pick([3_000, 20_000]),
+    tries: odd.pick([0, 0, 2]),
     nearMs: draws.pick([0, 2, 10]),
     commitMs: draws.pick([[0.1, 0.4], [1, 4], [5, 40]] as const),
     thinkMs: draws.pick([[0, 5], [10, 100], [200, 2_000]] as const),
     delaysMs: Array.from({ length: n }, () => draws.pick([0.2, 1, 5, 20])),
+    fLeast: odd.chance(0.3) ? odd.integer(wipes, f) : f,
     fLater: draws.chance(0.2) ? draws.integer(wipes, Math.min(3, n - 1)) : f,
   };
 }
@@ -111,6 +128,10 @@ class OwnersSimulation {
   readonly #probes: Record<string, number> = {};
   readonly #atRest: Violation[] = [];
   #pending = 0;
+  #names = 0;
+  /** What each tuple wants of other owners. */
+  readonly #wanted = new Map<string, number>();
+  readonly #away = new Map<SiteId, number>();
 
   constructor(seed: number, plan: OwnersPlan, wrongs: Wrongs) {
     this.#seed = seed;
@@ -145,7 +166,8 @@ class OwnersSimulation {
         drift: this.#draws.pick([0, 0.01, -0.01]),
         thinkMs: plan.thinkMs,
         tuplesMax: plan.tuplesMax,
-        refusalChance: plan.refusalChance,
+        tries: plan.tries,
+        away: this.#away,
         wrongs,
         record: (event) => this.#told.push({ ...event, atMs: world.nowMs }),
       })
@@ -162,7 +184,7 @@ class OwnersSimulation {
     this.#network.heal();
     for (const site of this.#sites) {
       site.isIdle = true;
-      void site.start();
+      this.#start(site);
     }
     await this.#until("all live", () => this.#sites.every(({ isUp }) => isUp));
     await this.#until("stores end", () => this.#pending === 0);
@@ -179,7 +201,7 @@ class OwnersSimulation {
         this.#probe(name, count);
       }
     }
-    const history: History = { f: this.#plan.f, told: this.#told, acks: this.#acks };
+    const history: History = { told: this.#told, acks: this.#acks };
     const violations = check(history, (name) => this.#probe(`excused ${name}`));
     this.#probe("acknowledged", this.#acks.length);
     return {
@@ -207,23 +229,39 @@ class OwnersSimulation {
 
   #produce(): void {
     const draws = this.#draws.fork("producers");
-    const { tuples, payloadBytes, safetyMs, fLater, f } = this.#plan;
+    const { tuples, safetyMs } = this.#plan;
     for (let i = 0; i < tuples; i++) {
       this.#world.after(draws.between(0, safetyMs), () => {
         const site = draws.pick(this.#sites);
         // Some arrive together.
-        for (let many = draws.chance(0.3) ? 5 : 1; many > 0; many--) this.#store(site, payloadBytes);
+        for (let many = draws.chance(0.3) ? 5 : 1; many > 0; many--) this.#order(site, draws);
       });
     }
-    if (fLater === f) return;
-    this.#world.after(safetyMs / 2, () => {
-      for (const site of this.#sites) site.f = fLater;
-    });
   }
 
-  #store(site: OwnerSite, bytes: number): void {
-    const { tuples } = site;
+  /** A producer has something to store, perhaps more than once. */
+  #order(site: OwnerSite, draws: Draws): void {
+    const { f, fLeast, fLater, namedChance, safetyMs, dedupeMs } = this.#plan;
+    const wanted = this.#world.nowMs > safetyMs / 2 ? fLater : draws.integer(fLeast, f);
+    if (!draws.chance(namedChance)) return this.#store(site, wanted);
+    const id = `named-${this.#names++}`;
+    const rememberUntilMs = this.#world.nowMs + dedupeMs;
+    this.#store(site, wanted, { id, rememberUntilMs });
+    for (let again = draws.integer(0, 2); again > 0; again--) {
+      // While it is sure to be remembered, whatever its site's clock says.
+      this.#world.after(
+        draws.between(0, 0.8 * dedupeMs),
+        () => this.#store(site, wanted, { id, rememberUntilMs }),
+      );
+    }
+  }
+
+  #store(site: OwnerSite, f: number, named: Partial<NewTuple> = {}): void {
+    const { tuples } = site, bytes = this.#plan.payloadBytes;
     if (tuples === null) return this.#probe("producer finds nobody");
+    if (named.id !== undefined) {
+      this.#told.push({ kind: "ordered", site: site.id, id: named.id, atMs: this.#world.nowMs });
+    }
     this.#pending++;
     let isOver = false;
     const over = () => {
@@ -238,13 +276,13 @@ class OwnersSimulation {
       }
       over();
     });
-    const f = site.f;
-    tuples.store(new Uint8Array(bytes)).then((id) => {
+    tuples.store({ payload: new Uint8Array(bytes), topic: "mail", f, note: "0", ...named }).then((id) => {
       over();
+      this.#wanted.set(id, f);
       if (site.tuples !== tuples) return;
       this.#told.push({ kind: "stored", site: site.id, id, atMs: this.#world.nowMs });
       void this.#copies(id).then((copies) => {
-        this.#acks.push({ id, atMs: this.#world.nowMs, copies, f: Math.min(f, site.f) });
+        this.#acks.push({ id, atMs: this.#world.nowMs, copies, f });
       });
     }, (error) => {
       over();
@@ -255,14 +293,14 @@ class OwnersSimulation {
   /** On how many disks a tuple is; Infinity once it is gone somewhere: it was acted on meanwhile. */
   async #copies(id: string): Promise<number> {
     const rows = await Promise.all(this.#sites.map((site) => site.disk.get(packKey(["t", id]))));
-    const states = rows.flatMap((row) => row?.value ? [decodeState(row.value).state] : []);
+    const states = rows.flatMap((row) => row?.value ? [decodeState(row.value)] : []);
     const isActedOn = this.#told.some((event) => event.kind === "acted" && event.id === id);
     return isActedOn || states.some(({ gone }) => gone) ? Infinity : states.length;
   }
 
   #disturb(): void {
     const draws = this.#draws.fork("faults");
-    const { crashes, wipes, partitions, safetyMs, slow } = this.#plan;
+    const { crashes, wipes, leaves, partitions, safetyMs, slow } = this.#plan;
     for (let i = 0; i < crashes + wipes; i++) {
       const wipe = i >= crashes;
       const downMs = draws.pick([0, 20, 400, 3_000]);
@@ -272,7 +310,21 @@ class OwnersSimulation {
         this.#unsettled(site);
         site.crash(wipe);
         this.#probe(wipe ? "fault: wipe" : "fault: crash");
-        this.#world.after(downMs * draws.between(0.5, 1.5), () => void site.start());
+        this.#world.after(downMs * draws.between(0.5, 1.5), () => this.#start(site));
+      });
+    }
+    for (let i = 0; i < leaves; i++) {
+      const awayMs = draws.pick(AWAY_MS), errorMs = draws.pick(RETURN_MS);
+      this.#world.after(draws.between(0, safetyMs), () => {
+        const site = draws.pick(this.#sites);
+        if (!site.isUp || this.#away.has(site.id)) return;
+        this.#probe(errorMs > 0 ? "fault: a return that is late" : "fault: a planned stop");
+        const untilMs = this.#world.nowMs + awayMs;
+        this.#away.set(site.id, untilMs);
+        void site.leave(untilMs, () => {
+          this.#unsettled(site);
+          this.#world.at(untilMs + errorMs, () => this.#start(site));
+        });
       });
     }
     for (let i = 0; i < partitions; i++) {
@@ -290,11 +342,16 @@ class OwnersSimulation {
     if (slow) this.#world.after(safetyMs / 3, () => this.#network.slow(20));
   }
 
+  #start(site: OwnerSite): void {
+    // One that is about to stop comes back by itself.
+    if (!site.isUp) void site.start().then(() => this.#away.delete(site.id));
+  }
+
   /** What a site has acted on, and others may not know to be gone as it dies: what is not on their disks goes with them. */
   #unsettled(site: OwnerSite): void {
     const holds = new Set<string>();
     for (const other of this.#sites) {
-      for (const { id, gone } of other.tuples?.debugEntries() ?? []) if (!gone) holds.add(id);
+      for (const { id, mark } of other.tuples?.debugEntries() ?? []) if (mark !== null) holds.add(id);
       if (other !== site) { for (const id of other.heldOnDisk) holds.add(id); }
     }
     for (const id of site.actedNow) {
@@ -304,23 +361,33 @@ class OwnersSimulation {
     }
   }
 
+  #site(id: SiteId): OwnerSite | undefined {
+    return this.#sites.find((site) => site.id === id);
+  }
+
   /** What is not as it should be while all live and nobody acts. */
   #complaints(): string[] {
-    const holders = new Map<string, { site: SiteId; owners: readonly SiteId[]; gone: boolean }[]>();
+    const holders = new Map<string, { site: SiteId; owners: readonly SiteId[]; mark: TupleMark | null }[]>();
     for (const { id: site, tuples } of this.#sites) {
-      for (const { id, owners, gone } of tuples?.debugEntries() ?? []) {
-        holders.set(id, [...holders.get(id) ?? [], { site, owners, gone }]);
+      for (const { id, owners, mark } of tuples?.debugEntries() ?? []) {
+        holders.set(id, [...holders.get(id) ?? [], { site, owners, mark }]);
       }
     }
     return [...holders].flatMap(([id, at]) => {
-      if (at.some(({ gone }) => gone)) return [`${id} is going`];
+      if (at.every(({ owners, site, mark }) => mark === null && owners.join() === site)) return []; // remembered
+      if (at.some(({ mark }) => mark === null)) return [`${id} is going`];
+      const marks = new Set(at.map(({ mark }) => `${mark?.dueMs} ${mark?.note}`));
+      if (marks.size > 1) return [`${id} has the marks ${[...marks].join(" and ")}`];
       const owners = new Set(at.map((one) => one.owners.join()));
       if (owners.size > 1) return [`${id} has the owners ${[...owners].join(" and ")}`];
       const [{ owners: list } = { owners: [] }] = at;
       const has = at.map(({ site }) => site).sort().join();
+      const isFull = (site: SiteId) =>
+        (this.#site(site)?.tuples?.status().tuples ?? 0) >= this.#plan.tuplesMax;
+      if (list.some((site) => !at.some((one) => one.site === site) && isFull(site))) return [];
       if ([...list].sort().join() !== has) return [`${id} is owned by ${list.join()} and held by ${has}`];
       // Where there is no room others may be missing.
-      if (list.length < this.#plan.fLater + 1 && this.#plan.tuplesMax === Infinity) {
+      if (list.length < (this.#wanted.get(id) ?? 0) + 1 && this.#plan.tuplesMax === Infinity) {
         return [`${id} has ${list.length} owners`];
       }
       return [];
@@ -329,8 +396,8 @@ class OwnersSimulation {
 
   #left(): string[] {
     return this.#sites.flatMap(({ id: site, tuples }) =>
-      (tuples?.debugEntries() ?? []).map(({ id, gone, owners, version }) =>
-        `${site} still has ${id}${gone ? " (gone)" : ""} of ${owners.join()}, version ${version}`
+      (tuples?.debugEntries() ?? []).map(({ id, mark, owners, version }) =>
+        `${site} still has ${id}${mark === null ? " (gone)" : ""} of ${owners.join()}, version ${version}`
       )
     );
   }

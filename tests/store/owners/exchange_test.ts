@@ -2,23 +2,42 @@
 import assert from "node:assert/strict";
 import { OWNER_FULL_MS, OWNER_WINDOW_BYTES, PACKET_RETRY_MS, PROBE_MS } from "../../../store/model/limits.ts";
 import { type Merged, TupleExchange } from "../../../store/owners/exchange.ts";
-import { decodeTuplePacket, type Entry, type TuplePacket } from "../../../store/owners/packet.ts";
-import { compareEntries, Tuple } from "../../../store/owners/tuple.ts";
+import {
+  decodeTuplePacket,
+  type Entry,
+  type TupleId,
+  type TuplePacket,
+} from "../../../store/owners/packet.ts";
+import { compareEntry, entryOf as entryOfState, type TupleState } from "../../../store/owners/tuple.ts";
+import { TupleTable } from "../../../store/owners/tuple_table.ts";
 
 const BOOT = 1, ITS_BOOT = 7;
 
 const NOTHING: TuplePacket = {
-  ...{ boot: ITS_BOOT, to: BOOT, seq: 0, greeting: 0, list: 0, isListEnd: false },
+  ...{ boot: ITS_BOOT, to: BOOT, seq: 0, greeting: 0, list: 0, part: 0, isListEnd: false },
   ...{ receipts: [], missing: [], entries: [], forget: [] },
 };
 
-const entryOf = (id: string, version = 1, payload: Uint8Array | null = null): Entry => ({
-  ...{ id, version, owners: ["a", "b"], gone: false, payload },
+const STATE: TupleState = {
+  ...{ topic: "mail", f: 1, version: 1, owners: ["a", "b"], former: [], gone: false, isUnsure: false },
+  ...{ dueMs: 0, note: "", bytes: 0, rememberUntilS: 0 },
+};
+
+const entryOf = (id: string, version = 1): Entry => ({
+  ...{
+    id,
+    version,
+    owners: ["a", "b"],
+    mark: { dueMs: 0, note: "" },
+    isUnsure: false,
+    goneUntilS: 0,
+    content: null,
+  },
 });
 
 /** Site a, with b as the other owner of its tuples; what it says is handed over by whoever directs it. */
 function site() {
-  const tuples = new Map<string, Tuple>();
+  const table = new TupleTable(), unnamed = new Set<TupleId>();
   const sent: TuplePacket[] = [], merged: string[] = [], happened: string[] = [];
   const state = { nowMs: 0, isLost: false, merges: "taken" as Merged };
   const exchange = new TupleExchange({
@@ -33,25 +52,30 @@ function site() {
     measured: () => {},
     count: () => {},
     wake: () => {},
-    tuple: (id) => tuples.get(id),
+    table,
     merge: ({ id, version }) => {
       merged.push(`${id} ${version}`);
       return state.merges;
     },
+    agreed: (id) => happened.push(`${id} agreed`),
+    heardAll: () => happened.push("heard all"),
     acked: ({ id }) => happened.push(`${id} acked`),
     forget: (id) => happened.push(`${id} forgotten`),
     lacks: ({ id }) => happened.push(`${id} lacks`),
     restarted: () => happened.push("restarted"),
-    reconciled: (_, unnamed) => happened.push(`reconciled, unnamed: ${[...unnamed]}`),
+    reconciled: (peer) => {
+      for (const [id, { slot }] of table.views()) if (exchange.isUnnamed(peer, slot)) unnamed.add(id);
+      happened.push(`reconciled, unnamed: ${[...unnamed]}`);
+    },
     refused: (all) => happened.push(`refused ${all.map(({ id }) => id)}`),
   });
   /** A tuple that is shared; `held`: all its owners had it once. */
   const share = (id: string, held: boolean, bytes = 10) => {
-    const tuple = new Tuple(id, { version: 1, owners: ["a", "b"], former: [], gone: false }, held);
+    const tuple = table.add(id, { ...STATE, bytes });
+    tuple.held = held;
     tuple.payload = new Uint8Array(bytes);
     tuple.owe("b");
-    tuples.set(id, tuple);
-    exchange.share(id, ["b"]);
+    exchange.share(["b"]);
     return tuple;
   };
   /** One step of the disk: what leaves before it, and after it. */
@@ -68,29 +92,37 @@ function site() {
   const reconcile = (entries: readonly Entry[] = []) => {
     const { late } = step();
     const { greeting } = late.find((packet) => packet.greeting !== 0) ?? assert.fail("no greeting");
-    hears({ list: greeting, isListEnd: true, entries });
+    hears({ list: greeting, part: 1, isListEnd: true, entries });
   };
-  return { exchange, tuples, sent, merged, happened, state, share, step, hears, reconcile };
+  return { exchange, table, sent, merged, happened, state, share, step, hears, reconcile };
 }
 
 const idsOf = (packets: readonly TuplePacket[]) =>
   packets.flatMap(({ entries }) => entries.map(({ id }) => id));
 
 Deno.test("of two versions the larger holds, then that of the larger site; what is gone is newer than what is not (T1)", () => {
-  const of = (version: number, owner: string, gone = false) => ({ version, owners: [owner, "x"], gone });
+  const of = (version: number, owner: string, rest: Partial<TupleState> = {}): TupleState => ({
+    ...{ ...STATE, version, owners: [owner, "x"] },
+    ...rest,
+  });
+  const given = { gone: true, isUnsure: true }, gone = { gone: true };
   const ascending = [
     of(1, "a"),
+    of(1, "a", { dueMs: 1 }),
+    of(1, "a", { dueMs: 1, note: "n" }),
     of(1, "b"),
     of(2, "a"),
     of(7, "a"),
-    of(1, "a", true),
-    of(1, "b", true),
-    of(2, "a", true),
+    of(1, "a", given),
+    of(2, "a", given),
+    of(1, "a", gone),
+    of(1, "b", gone),
+    of(2, "a", gone),
   ];
   for (const [i, a] of ascending.entries()) {
     for (const [j, b] of ascending.entries()) {
       assert.equal(
-        Math.sign(compareEntries(a, b)),
+        Math.sign(compareEntry(entryOfState("t", a), b)),
         Math.sign(i - j),
         `${JSON.stringify(a)} ${JSON.stringify(b)}`,
       );
@@ -105,15 +137,15 @@ Deno.test("a peer is reconciled when all that it knew has come since it was gree
   assert.equal(exchange.isSettled("b"), false);
   const [greeting = 0] = step().late.map((packet) => packet.greeting);
   assert.notEqual(greeting, 0);
-  hears({ list: greeting + 1, isListEnd: true });
-  hears({ list: greeting, isListEnd: false, entries: [entryOf("t")] });
-  hears({ to: BOOT + 1, list: greeting, isListEnd: true });
+  hears({ list: greeting + 1, part: 1, isListEnd: true });
+  hears({ list: greeting, part: 1, isListEnd: false, entries: [entryOf("t")] });
+  hears({ to: BOOT + 1, list: greeting, part: 2, isListEnd: true });
   assert.equal(
     exchange.isSettled("b"),
     false,
     "another greeting's, not its end, and said to another process",
   );
-  hears({ list: greeting, isListEnd: true });
+  hears({ list: greeting, part: 2, isListEnd: true });
   assert.equal(exchange.isSettled("b"), true);
   assert.deepEqual(happened.splice(0), ["reconciled, unnamed: u"]);
   // Again once it was suspected, or is another process.
@@ -130,12 +162,66 @@ Deno.test("a peer is reconciled when all that it knew has come since it was gree
   assert.ok(happened.includes("restarted"));
 });
 
+Deno.test("an answer to a greeting of which a part is missing is none: it is asked for again (X1)", () => {
+  const { exchange, happened, share, step, hears, reconcile } = site();
+  share("t", true);
+  const [greeting = 0] = step().late.map((packet) => packet.greeting);
+  hears({ list: greeting, part: 1, entries: [entryOf("t")] });
+  hears({ list: greeting, part: 3, isListEnd: true });
+  hears({ list: greeting, part: 2, isListEnd: true });
+  assert.deepEqual([exchange.isSettled("b"), happened], [false, []]);
+  reconcile();
+  assert.deepEqual(happened, ["reconciled, unnamed: t"], "what was named in another answer does not count");
+});
+
+Deno.test("who has to be heard is not settled by being suspected, only by what it tells, or as it leaves (X5)", () => {
+  for (const how of ["tells", "leaves"]) {
+    const { exchange, happened, state, share, reconcile } = site();
+    share("t", true);
+    exchange.mustHear();
+    state.isLost = true;
+    exchange.lost("b");
+    assert.deepEqual([exchange.isSettled("b"), [...exchange.unheard]], [false, ["b"]]);
+    if (how === "tells") {
+      state.isLost = false;
+      exchange.ask("b");
+      reconcile([entryOf("t")]);
+    } else exchange.heard("b");
+    assert.deepEqual([exchange.isSettled("b"), [...exchange.unheard]], [true, []], how);
+    assert.equal(happened.at(-1), "heard all");
+  }
+});
+
+Deno.test("all that is shared is told who greets, in parts, as receipts make room", () => {
+  const { table, share, step, hears } = site();
+  const count = 20_000;
+  for (let i = 0; i < count; i++) share(`t${i}`, true, 0);
+  table.settle(count);
+  step();
+  hears({ seq: 1, greeting: 9 });
+  const told: string[] = [], parts: number[] = [];
+  for (let rounds = 0, isOver = false; !isOver; rounds++) {
+    assert.ok(rounds < 20);
+    for (const packet of step().late) {
+      assert.ok(packet.entries.length <= 8_000);
+      if (packet.list !== 9) continue;
+      told.push(...packet.entries.map(({ id }) => id));
+      parts.push(packet.part);
+      isOver = packet.isListEnd;
+      hears({ receipts: [{ seq: packet.seq, full: false }] });
+    }
+  }
+  assert.deepEqual([told.length, new Set(told).size], [count, count]);
+  assert.deepEqual(parts, parts.map((_, i) => i + 1));
+  assert.ok(parts.length > 1);
+});
+
 Deno.test("new tuples go before the disk has them, what somebody counts on goes after (X2)", () => {
-  const { exchange, tuples, share, step } = site();
+  const { exchange, table, share, step } = site();
   share("new", false);
   share("held", true);
   share("gone", false).gone = true;
-  for (const id of tuples.keys()) exchange.tell("b", id, id === "new");
+  for (const [id] of table.views()) exchange.tell("b", id, id === "new");
   const { early, late } = step();
   assert.deepEqual([idsOf(early), idsOf(late).sort()], [["new"], ["gone", "held"]]);
 });
@@ -155,11 +241,11 @@ Deno.test("a packet that comes after a later one is dropped, and has no receipt 
 });
 
 Deno.test("a receipt is of this process, and of what is still known so", () => {
-  const { exchange, tuples, happened, share, step, hears } = site();
+  const { exchange, table, happened, share, step, hears } = site();
   for (const id of ["same", "changed", "lacked"]) share(id, false);
-  for (const id of tuples.keys()) exchange.tell("b", id, id !== "lacked");
+  for (const [id] of table.views()) exchange.tell("b", id, id !== "lacked");
   const { early } = step(), [{ seq } = assert.fail()] = early;
-  const changed = tuples.get("changed") ?? assert.fail();
+  const changed = table.get("changed") ?? assert.fail();
   changed.version++;
   const receipts = [{ seq, full: false }];
   hears({ to: BOOT + 1, receipts });
@@ -181,8 +267,8 @@ Deno.test("an owner without room is asked for none again for a while", () => {
   assert.equal(exchange.isFull("b"), false);
 });
 
-Deno.test("what has no receipt is told again after a while, and when its receiver was lost or is another process", () => {
-  for (const how of ["time", "lost", "process"]) {
+Deno.test("what has no receipt is told again after a while, and when its receiver is another process", () => {
+  for (const how of ["time", "process"]) {
     const { exchange, state, share, step, hears } = site();
     share("t", false);
     exchange.tell("b", "t", true);
@@ -192,18 +278,37 @@ Deno.test("what has no receipt is told again after a while, and when its receive
     if (how === "time") {
       state.nowMs += PACKET_RETRY_MS;
       exchange.tick();
-    } else if (how === "lost") exchange.lost("b");
-    else hears({ boot: ITS_BOOT + 1 });
+    } else hears({ boot: ITS_BOOT + 1 });
     const { early: [again] } = step();
-    assert.deepEqual(again?.entries.map(({ id, payload }) => [id, payload?.length]), [["t", 10]], how);
+    assert.deepEqual(
+      again?.entries.map(({ id, content }) => [id, content?.payload.length]),
+      [["t", 10]],
+      how,
+    );
   }
 });
 
+Deno.test("what flies to a site that is lost, or was to be told, is not kept for it: it is asked what it has", () => {
+  const { exchange, state, share, step, hears } = site();
+  for (const id of ["flies", "due"]) share(id, true);
+  exchange.tell("b", "flies", false);
+  const [{ seq, greeting } = assert.fail()] = step().late;
+  exchange.tell("b", "due", false);
+  exchange.lost("b");
+  state.isLost = true;
+  hears({ receipts: [{ seq, full: false }], list: greeting, part: 1, isListEnd: true });
+  assert.deepEqual([exchange.isFull("b"), step().late], [false, []]);
+  state.isLost = false;
+  exchange.ask("b");
+  const { late } = step();
+  assert.deepEqual([idsOf(late), late.map((packet) => packet.greeting > greeting)], [[], [true]]);
+});
+
 Deno.test("what flies is bounded, and goes on with receipts", () => {
-  const { exchange, tuples, share, step, hears } = site();
+  const { exchange, table, share, step, hears } = site();
   const bytes = 500_000, room = Math.floor(OWNER_WINDOW_BYTES / bytes);
   for (let i = 0; i < 2 * room; i++) share(`${i}`, false, bytes);
-  for (const id of tuples.keys()) exchange.tell("b", id, true);
+  for (const [id] of table.views()) exchange.tell("b", id, true);
   const first = step().early;
   assert.ok(idsOf(first).length >= room && idsOf(first).length <= room + 1, `${idsOf(first)}`);
   assert.deepEqual(idsOf(step().early), []);

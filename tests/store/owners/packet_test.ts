@@ -16,13 +16,24 @@ const EMPTY: TuplePacket = {
   seq: 1,
   greeting: 0,
   list: 0,
+  part: 0,
   isListEnd: false,
   receipts: [],
   missing: [],
   entries: [],
   forget: [],
 };
-const entry: Entry = { id: "t", version: 1, owners: ["a", "b"], gone: false, payload: null };
+const mark = { dueMs: 1_790_000_000_000, note: "" };
+const entry: Entry = {
+  id: "t",
+  version: 1,
+  owners: ["a", "b"],
+  mark,
+  isUnsure: false,
+  goneUntilS: 0,
+  content: null,
+};
+const content = { topic: "app/mail", f: 1, rememberUntilS: 0, payload: new Uint8Array(64) };
 
 Deno.test("packet: what is encoded decodes to the same", () => {
   fc.assert(fc.property(anyPacket, (packet) => {
@@ -32,10 +43,19 @@ Deno.test("packet: what is encoded decodes to the same", () => {
 
 Deno.test("packet: tuples beyond their limits, owners twice and bad ids are refused", () => {
   const rows: [Partial<Entry>, RegExp][] = [
-    [{ payload: new Uint8Array(TUPLE_BYTES_MAX + 1) }, /a tuple has 1048577 bytes, more than 1048576/],
+    [
+      { content: { ...content, payload: new Uint8Array(TUPLE_BYTES_MAX + 1) } },
+      /a tuple has 1048577 bytes, more than 1048576/,
+    ],
     [{ owners: [] }, /0 owners/],
     [{ owners: ["a", "a"] }, /2 owners: expected up to 9, each once/],
     [{ owners: Array.from({ length: F_MAX + 2 }, (_, i) => `s${i}`) }, /10 owners/],
+    [{ content: { ...content, topic: "" } }, /bad topic/],
+    [{ content: { ...content, topic: "x".repeat(101) } }, /bad topic/],
+    [{ content: { ...content, f: F_MAX + 1 } }, /wants 9 other owners, more than 8/],
+    [{ content: { ...content, rememberUntilS: 2 ** 32 } }, /for too long/],
+    [{ mark: null, goneUntilS: 2 ** 32 }, /for too long/],
+    [{ mark: { ...mark, note: "é".repeat(33) } }, /a note has more than 64 bytes/],
     [{ id: "" }, /bad id/],
     [{ id: "x".repeat(101) }, /bad id/],
   ];
@@ -48,12 +68,12 @@ Deno.test("packet: tuples beyond their limits, owners twice and bad ids are refu
   }
 });
 
-Deno.test("packet: a hundred small tuples cost some 20 bytes each beside their payloads", () => {
+Deno.test("packet: a hundred small tuples cost some 30 bytes each beside their payloads", () => {
   const entries = Array.from({ length: 100 }, (_, i) => ({
     ...entry,
     id: `2k9f8z3q1.${i.toString(36)}`,
-    payload: new Uint8Array(64),
+    content,
   }));
   const bytes = encodeTuplePacket({ ...EMPTY, entries }).length / 100 - 64;
-  assert.ok(bytes < 21, `${bytes}`);
+  assert.ok(bytes < 31, `${bytes}`);
 });

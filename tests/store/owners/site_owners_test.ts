@@ -108,11 +108,11 @@ Deno.test("tuples of a use are held by sites of the tree, and adopted when their
   const open = (site: string, replica: SiteReplica) =>
     replica.owners.open("test", {
       storage: new MemoryStorage(),
-      user: { mine: (_, how) => void mine.push(`${site} ${how}`), lost: () => {} },
+      user: { mine: ({ how }) => void mine.push(`${site} ${how}`), lost: () => {} },
     });
   const [, first] = [await open("root", root), await open("e1", e1), await open("e2", e2)];
   let id = "";
-  void first.store(new Uint8Array(3)).then((stored) => id = stored);
+  void first.store({ payload: new Uint8Array(3), topic: "mail", f: 1 }).then((stored) => id = stored);
   await all.pass(100);
   assert.notEqual(id, "");
   assert.deepEqual(mine, ["e1 stored"]);
@@ -144,14 +144,22 @@ Deno.test("what no site of ours would say is refused, counted, and noted once a 
       seq: 1,
       greeting: 0,
       list: 0,
+      part: 0,
       isListEnd: false,
       receipts: [],
       missing: [],
       forget: [],
     },
     entries: [{
-      ...{ id: "t", version: 1, owners: ["e1", "root"], gone: false },
-      payload: new Uint8Array(TUPLE_BYTES_MAX + 1),
+      ...{
+        id: "t",
+        version: 1,
+        owners: ["e1", "root"],
+        mark: { dueMs: 0, note: "" },
+        isUnsure: false,
+        goneUntilS: 0,
+      },
+      content: { topic: "mail", f: 1, rememberUntilS: 0, payload: new Uint8Array(TUPLE_BYTES_MAX + 1) },
     }],
   });
   const opened = root.owners.open("q", {

@@ -2,7 +2,8 @@
 import { strict as assert } from "node:assert";
 import { MemoryStorage } from "../../../runtime/storage/memory.ts";
 import { decodeTuplePacket, encodeTuplePacket, type TuplePacket } from "../../../store/owners/packet.ts";
-import { Tuples, type TuplesPorts } from "../../../store/owners/tuples.ts";
+import { type NewTuple, Tuples, type TuplesPorts } from "../../../store/owners/tuples.ts";
+import type { Standing } from "../../../store/presence/detector.ts";
 import type { DiskCommit, Storage } from "../../../store/model/ports.ts";
 import { World } from "../../sim/world.ts";
 
@@ -16,6 +17,7 @@ class Site {
   answers = false;
   heard: (packet: TuplePacket) => void = () => {};
   tuples: Tuples | null = null;
+  readonly standings = new Map<string, Standing>();
 
   ports(storage: Storage): TuplesPorts {
     const { world } = this;
@@ -29,6 +31,7 @@ class Site {
         turn: () => world.sleep(0),
       },
       nowMs: () => world.nowMs,
+      wallMs: () => world.nowMs,
       storage,
       send: (to, bytes) => {
         if (to !== "b") return Promise.resolve();
@@ -37,12 +40,12 @@ class Site {
         return Promise.resolve();
       },
       fellows: {
-        f: 1,
-        choose: (_, without) =>
+        choose: (_f, _kept, without) =>
           without("b") ? { owners: ["a"], missing: 1 } : { owners: ["a", "b"], missing: 0 },
         isKnown: (site) => site !== "stranger",
         isStranger: (site) => site === "stranger",
-        standing: () => "alive",
+        standing: (site) => this.standings.get(site) ?? "alive",
+        isAwaited: () => false,
         watch: () => () => {},
         measured: () => {},
         onChange: () => () => {},
@@ -56,7 +59,10 @@ class Site {
 
   async start(storage: Storage): Promise<Tuples> {
     const ports = this.ports(storage);
-    return this.tuples = await Tuples.open(ports, { mine: (id) => void this.acted.push(id), lost: () => {} });
+    return this.tuples = await Tuples.open(ports, {
+      mine: ({ id }) => void this.acted.push(id),
+      lost: () => {},
+    });
   }
 
   /** It takes everything, and knows nothing that was not told. */
@@ -70,6 +76,7 @@ class Site {
         seq: 0,
         greeting: 0,
         list: packet.greeting,
+        part: packet.greeting === 0 ? 0 : 1,
         isListEnd: packet.greeting !== 0,
         receipts: [{ seq: packet.seq, full: false }],
         missing: [],
@@ -89,39 +96,89 @@ class Site {
 }
 
 const payload = new Uint8Array(10);
+const MARK = { dueMs: 0, note: "" };
+const CONTENT = { topic: "mail", f: 1, rememberUntilS: 0, payload };
+const tuple = (id: string): NewTuple => ({ payload, topic: "mail", f: 1, id });
 
 Deno.test("tuples: a producer that was refused and comes again with the same id is told the truth", async () => {
   const site = new Site();
   const tuples = await site.start(new MemoryStorage());
-  assert.equal(await site.within(3_000, tuples.store(payload, "x")), "owners_missing");
-  assert.equal(await site.within(3_000, tuples.store(payload, "x")), "owners_missing");
+  assert.equal(await site.within(3_000, tuples.store(tuple("x"))), "owners_missing");
+  assert.equal(await site.within(3_000, tuples.store(tuple("x"))), "owners_missing");
   site.answers = true;
   await site.world.run(site.world.nowMs + 10_000);
-  assert.equal(await site.within(3_000, tuples.store(payload, "x")), "x");
+  assert.equal(await site.within(3_000, tuples.store(tuple("x"))), "x");
   assert.deepEqual(site.acted, ["x"]);
 });
 
 Deno.test("tuples: and after a restart of the site too", async () => {
   const site = new Site(), storage = new MemoryStorage();
   const before = await site.start(storage);
-  assert.equal(await site.within(3_000, before.store(payload, "x")), "owners_missing");
+  assert.equal(await site.within(3_000, before.store(tuple("x"))), "owners_missing");
   const tuples = await site.start(storage);
-  assert.equal(await site.within(100, tuples.store(payload, "x")), "owners_missing");
+  assert.equal(await site.within(100, tuples.store(tuple("x"))), "owners_missing");
 });
 
 Deno.test("tuples: a producer that comes again with what was acted on already is told that it is stored", async () => {
   const site = new Site();
   const tuples = await site.start(new MemoryStorage());
   site.answers = true;
-  assert.equal(await site.within(1_000, tuples.store(payload, "x")), "x");
+  assert.equal(await site.within(1_000, tuples.store(tuple("x"))), "x");
   site.answers = false;
   await site.within(100, tuples.remove("x"));
-  assert.equal(await site.within(100, tuples.store(payload, "x")), "x");
+  assert.equal(await site.within(100, tuples.store(tuple("x"))), "x");
   assert.deepEqual(site.acted, ["x"]);
 });
 
-const HEAD = { to: BOOT, greeting: 0, list: 0, isListEnd: false };
+const HEAD = { to: BOOT, greeting: 0, list: 0, part: 0, isListEnd: false };
 const NONE = { receipts: [], missing: [], forget: [], entries: [] };
+
+Deno.test("tuples: a producer that comes again is not told that it is stored while an owner lacks it (O1)", async () => {
+  const site = new Site();
+  const tuples = await site.start(new MemoryStorage());
+  const entry = {
+    id: "x",
+    version: 1,
+    owners: ["b", "a"],
+    mark: MARK,
+    isUnsure: false,
+    goneUntilS: 0,
+    content: CONTENT,
+  };
+  const told = { ...HEAD, ...NONE, boot: OTHER_BOOT, seq: 1, entries: [entry] };
+  tuples.received("b", encodeTuplePacket(told));
+  await site.world.run(site.world.nowMs + 100);
+  let hasIt = false;
+  site.heard = ({ seq, entries }) => {
+    if (seq === 0) return;
+    const missing = hasIt ? [] : entries.map(({ id }) => id), receipts = [{ seq, full: false }];
+    const answer = encodeTuplePacket({ ...HEAD, ...NONE, boot: OTHER_BOOT, seq: 0, receipts, missing });
+    site.world.after(5, () => tuples.received("b", answer));
+  };
+  assert.equal(await site.within(3_000, tuples.store(tuple("x"))), "owners_missing");
+  hasIt = true;
+  assert.equal(await site.within(3_000, tuples.store(tuple("x"))), "x");
+});
+
+Deno.test("tuples: an owner that hears of the end of what it never had knows its id all the same (O6)", async () => {
+  const site = new Site(), storage = new MemoryStorage();
+  let tuples = await site.start(storage);
+  const gone = { version: 2, owners: ["b", "a"], mark: null, isUnsure: false, content: null };
+  const entries = [
+    { ...gone, id: "known", goneUntilS: 60 },
+    { ...gone, id: "over", goneUntilS: 0 },
+    { ...gone, id: "others", owners: ["b", "c"], goneUntilS: 60 },
+  ];
+  tuples.received("b", encodeTuplePacket({ ...HEAD, ...NONE, boot: OTHER_BOOT, seq: 1, entries }));
+  await site.world.run(site.world.nowMs + 100);
+  assert.deepEqual([tuples.status().remembered, tuples.isKnown("known")], [1, true]);
+  await tuples.close();
+  tuples = await site.start(storage);
+  assert.equal(await site.within(100, tuples.store(tuple("known"))), "known");
+  assert.deepEqual(site.acted, []);
+  await site.world.run(site.world.nowMs + 61_000);
+  assert.equal(tuples.status().remembered, 0);
+});
 
 Deno.test("tuples: one whose owners were never heard of is refused, and nobody takes those for dead", async () => {
   const site = new Site();
@@ -129,7 +186,15 @@ Deno.test("tuples: one whose owners were never heard of is refused, and nobody t
   const receipts: boolean[] = [];
   site.heard = (packet) => receipts.push(...packet.receipts.map(({ full }) => full));
   const tell = async (seq: number, id: string, version: number, owners: string[], isLight = false) => {
-    const entry = { id, version, owners, gone: false, payload: isLight ? null : payload };
+    const entry = {
+      id,
+      version,
+      owners,
+      mark: MARK,
+      isUnsure: false,
+      goneUntilS: 0,
+      content: isLight ? null : CONTENT,
+    };
     tuples.received("b", encodeTuplePacket({ ...HEAD, ...NONE, boot: OTHER_BOOT, seq, entries: [entry] }));
     await site.world.run(site.world.nowMs + 50);
   };
@@ -148,17 +213,19 @@ Deno.test("tuples: an owner without room for what it had lost is offered it agai
   const site = new Site();
   const tuples = await site.start(new MemoryStorage());
   site.answers = true;
-  assert.equal(await site.within(1_000, tuples.store(payload, "x")), "x");
+  assert.equal(await site.within(1_000, tuples.store(tuple("x"))), "x");
   // Its disk is gone, and what is left of its room with it.
   site.answers = false;
   let hasRoom = false, offers = 0;
   site.heard = ({ seq, greeting, entries }) => {
-    const full = entries.filter((entry) => entry.payload !== null), isFull = full.length > 0 && !hasRoom;
+    const full = entries.filter((entry) => entry.content !== null), isFull = full.length > 0 && !hasRoom;
     offers += full.length;
-    const missing = entries.filter((entry) => entry.payload === null && !entry.gone).map(({ id }) => id);
+    const missing = entries.filter((entry) => entry.content === null && entry.mark !== null).map(({ id }) =>
+      id
+    );
     const receipts = seq === 0 ? [] : [{ seq, full: isFull }];
     const answer = { ...HEAD, ...NONE, boot: OTHER_BOOT + 1, seq: 0, receipts, missing };
-    const list = { list: greeting, isListEnd: greeting !== 0 };
+    const list = { list: greeting, part: greeting === 0 ? 0 : 1, isListEnd: greeting !== 0 };
     site.world.after(5, () => tuples.received("b", encodeTuplePacket({ ...answer, ...list })));
   };
   tuples.received("b", encodeTuplePacket({ ...HEAD, ...NONE, boot: OTHER_BOOT + 1, seq: 0 }));
@@ -178,7 +245,7 @@ Deno.test("tuples: a site that returns acts on its own when the other owner was 
   const site = new Site(), storage = new MemoryStorage();
   const before = await site.start(storage);
   site.answers = true;
-  assert.equal(await site.within(1_000, before.store(payload, "x")), "x");
+  assert.equal(await site.within(1_000, before.store(tuple("x"))), "x");
   await before.close();
   site.acted.length = 0;
   site.answers = false;
@@ -187,8 +254,16 @@ Deno.test("tuples: a site that returns acts on its own when the other owner was 
   assert.deepEqual(site.acted, [], "the other one may have adopted it, and be done");
   site.heard = (packet) => {
     // All that it has is the same tuple, as it was.
-    const entry = { id: "x", version: 1, owners: ["a", "b"], gone: false, payload: null };
-    const list = { list: packet.greeting, isListEnd: packet.greeting !== 0, entries: [entry] };
+    const entry = {
+      id: "x",
+      version: 1,
+      owners: ["a", "b"],
+      mark: MARK,
+      isUnsure: false,
+      goneUntilS: 0,
+      content: null,
+    };
+    const list = { list: packet.greeting, part: 1, isListEnd: packet.greeting !== 0, entries: [entry] };
     const receipts = packet.seq === 0 ? [] : [{ seq: packet.seq, full: false }];
     const answer = encodeTuplePacket({ ...HEAD, ...NONE, boot: OTHER_BOOT, seq: 0, receipts, ...list });
     site.world.after(5, () => site.tuples?.received("b", answer));
@@ -212,12 +287,21 @@ Deno.test("tuples: what comes while a site stops begins no step beside its last 
   const tuples = await site.start(storage);
   storage.written.resolve();
   site.answers = true;
-  assert.equal(await site.within(1_000, tuples.store(payload, "x")), "x");
+  assert.equal(await site.within(1_000, tuples.store(tuple("x"))), "x");
   const receipts: number[] = [];
   site.heard = (packet) => void receipts.push(...packet.receipts.map(({ seq }) => seq));
   let seq = 9;
   const offer = () => {
-    const entry = { id: `y${++seq}`, version: 1, owners: ["b", "a"], gone: false, payload };
+    const id = `y${++seq}`;
+    const entry = {
+      id,
+      version: 1,
+      owners: ["b", "a"],
+      mark: MARK,
+      isUnsure: false,
+      goneUntilS: 0,
+      content: CONTENT,
+    };
     tuples.received("b", encodeTuplePacket({ ...HEAD, ...NONE, boot: OTHER_BOOT, seq, entries: [entry] }));
   };
   storage.written = Promise.withResolvers();
