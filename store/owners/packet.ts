@@ -10,6 +10,7 @@ import {
   TUPLE_NOTE_BYTES_MAX,
   TUPLE_TOPIC_BYTES_MAX,
 } from "../model/limits.ts";
+import { Names, ReadNames } from "../model/names.ts";
 import type { SiteId } from "../model/ports.ts";
 
 export type TupleId = string;
@@ -79,46 +80,6 @@ export interface TuplePacket {
 }
 
 const KIND = { light: 0, full: 1, gone: 2, unsure: 3 } as const;
-
-/** What entries name, in the order of its first use. */
-class Names {
-  readonly #places = new Map<string, number>();
-
-  add(name: string): void {
-    if (!this.#places.has(name)) this.#places.set(name, this.#places.size);
-  }
-
-  place(name: string): number {
-    return this.#places.get(name) ?? 0;
-  }
-
-  write(w: Writer): void {
-    w.list([...this.#places.keys()], (name) => w.text(name));
-  }
-}
-
-/** The same, while it is read: each name is used, first in that order. */
-class ReadNames {
-  readonly #names: readonly string[];
-  #used = 0;
-
-  constructor(r: Reader) {
-    this.#names = r.list(() => r.text());
-    if (new Set(this.#names).size !== this.#names.length) throw new CodecError("a packet lists a name twice");
-    if (this.#names.some((name) => name.includes("\n"))) throw new CodecError("a name has a line break");
-  }
-
-  at(place: number): string {
-    const name = this.#names[place];
-    if (name === undefined || place > this.#used) throw new CodecError("a name is not in the packet's list");
-    this.#used = Math.max(this.#used, place + 1);
-    return name;
-  }
-
-  end(): void {
-    if (this.#used !== this.#names.length) throw new CodecError("a packet lists a name that it does not use");
-  }
-}
 
 export function encodeTuplePacket(packet: TuplePacket): Uint8Array<ArrayBuffer> {
   const w = new Writer(256).uint(packet.boot).uint(packet.to).uint(packet.seq);
