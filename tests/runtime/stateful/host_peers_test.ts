@@ -177,6 +177,28 @@ Deno.test("who comes to a run that opened while its site began to stop goes on a
   reader.broken();
 });
 
+Deno.test("who was left behind and is not in the log any more is attached no more, as all owners know (SP2)", () => {
+  const detached: string[] = [];
+  const run: PeersRun = {
+    ...{ shared: null, isOver: false, isSwitching: false, acknowledge: () => {}, deliver: () => {} },
+    detached: (peer) => void detached.push(peer),
+  };
+  const peers = new SessionPeers({
+    ...{ clock: new HandClock(), newId: () => "b", wake: () => {}, outrun: () => {}, log: () => {} },
+    ...{
+      keysOf: (id: string) => [keyOf(id)],
+      secret: new Uint8Array(32),
+      remembered: { refusals: new Map() },
+    },
+  } as unknown as SessionPeersPorts);
+  const a = { kind: "client", id: "a", sent: 0, received: 0, isClosed: false };
+  const opened = { peers: [a], outputs: [], leftBehind: ["a", "gone"] };
+  peers.noted(opened as unknown as OpenedProgram);
+  assert.deepEqual(detached, [], "its owners may not have that yet");
+  peers.opened(1, opened as unknown as Parameters<SessionPeers["opened"]>[1], run);
+  assert.deepEqual(detached, ["gone"]);
+});
+
 Deno.test("channels are told what has become of their home: that the session has ended, or that another site has it (HP2)", async () => {
   for (const code of ["ended", "superseded"] as const) {
     const site = { clock: new HandClock(), isShared: () => false, keysOf: (id: string) => [keyOf(id)] };
