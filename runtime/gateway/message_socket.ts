@@ -150,9 +150,10 @@ export class ClientSocket implements MessageSocket {
     this.#received = peer && watchReceived(peer, (bytes) => {
       this.#coming = bytes;
       const beyond = bytes - messageBytesMax - HEADS_BYTES;
-      if (beyond > STILL_COMING_BYTES_MAX) cutSocket(socket);
-      else if (beyond > 0) this.#tooLong(messageBytesMax, CLOSE_MS_MAX);
-      else this.#kept();
+      if (beyond > 0) this.#closing(); // a client that is sending hears of a close when it is done
+      if (beyond <= STILL_COMING_BYTES_MAX) this.#kept();
+      else if (socket.readyState === WebSocket.OPEN) this.#tooLong(messageBytesMax);
+      else cutSocket(socket);
     });
     this.#hold = queues?.hold("socket from client", () => this.cut(TRY_LATER, "too much waits for this app"));
     socket.binaryType = "arraybuffer";
@@ -172,7 +173,7 @@ export class ClientSocket implements MessageSocket {
       const data: unknown = event.data;
       const message = typeof data === "string" ? data : new Uint8Array(data as ArrayBuffer);
       this.#received?.whole();
-      if (isLonger(message, messageBytesMax)) return this.#tooLong(messageBytesMax, TOO_BIG_CLOSE_MS);
+      if (isLonger(message, messageBytesMax)) return this.#tooLong(messageBytesMax);
       this.#queue.push({ kind: "message", data: message });
       this.#kept();
       const { size, bytes } = this.#queue;
@@ -203,9 +204,8 @@ export class ClientSocket implements MessageSocket {
     return event;
   }
 
-  /** It may be sending the next, or still the same. */
-  #tooLong(messageBytesMax: number, closeMs: number): void {
-    this.#closing(closeMs);
+  #tooLong(messageBytesMax: number): void {
+    this.#closing();
     this.cut(TOO_BIG, `a message has at most ${messageBytesMax} bytes`);
   }
 
@@ -240,7 +240,7 @@ export class ClientSocket implements MessageSocket {
   }
 
   cut(code: number, reason: string): void {
-    if (this.#coming > 0) this.#closing(TOO_BIG_CLOSE_MS);
+    if (this.#coming > 0) this.#closing(UNFINISHED_CLOSE_MS); // until then what has come is kept
     this.#queue.clear();
     this.#queue.push({ kind: "close", code, reason });
     this.#hold?.end();
@@ -267,8 +267,9 @@ const MESSAGE_MS = 0.02;
 const MESSAGE_MS_PER_BYTE = 2 / (1024 * 1024);
 /** Close code of RFC 6455. */
 const TOO_BIG = 1009;
-const TOO_BIG_CLOSE_MS = 1_000;
-/** Who was closed while he was sending hears of it when he is done, where no more than this is left; others are cut off. */
+/** How long the close of a client may take of whose message something is still to come, and whose app has no room. */
+const UNFINISHED_CLOSE_MS = 1_000;
+/** Who sends so much more than a message may have is closed before he is done, and cut off where he goes on. */
 const STILL_COMING_BYTES_MAX = 8 * 1024 * 1024;
 /** What a message may have beside its bytes: heads of frames and of TLS records, and pings among them. */
 const HEADS_BYTES = 512 * 1024;
