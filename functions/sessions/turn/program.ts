@@ -270,6 +270,8 @@ export class Program implements SessionPort {
   ended(handler: Handler, answer: Uint8Array | null): void {
     if (this.handler !== handler) return;
     if (this.#turn === null) return void this.#host.leaked?.(this, `the end of ${handler.name}`);
+    // It went on where it can't: it fails all the same, and its request is answered so.
+    if (this.#failure !== null) return;
     if (answer !== null && handler.request !== null) this.#give(handler.request, 1, answer);
     this.handler = null;
     this.#done = handler;
