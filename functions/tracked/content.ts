@@ -12,8 +12,8 @@
  *   text that is not well-formed · 7 flag negative, sized hexadecimal digits, a bigint · 8 list of nodes, an array
  *   · 9 varint length, list of (name, node), an array with holes or names · 10 list of (name, node), an object · 11 number,
  *   a Date · 12 source, flags, a RegExp · 13 list of (node, node), a Map · 14 list of nodes, a Set · 15 sized bytes, an
- *   ArrayBuffer · 16 byte type, varint offset, varint length, node of its buffer, a view · 17 byte name, flag and message, flag
- *   and stack, flag and node of the cause, an error · 18 varint n, the n-th object of these bytes, counted where they begin
+ *   ArrayBuffer · 16 byte type, varint offset, varint length, node of its buffer, a view · 17 byte name (16 more where the cause
+ *   is enumerable), flag and message, flag and stack, flag and node of the cause, an error · 18 varint n, the n-th object of these bytes, counted where they begin
  *   · 19 source, flags, varint lastIndex, a RegExp that is not at its beginning · 20 byte (1 not extensible, 2 sealed,
  *   3 frozen), node of the object that is so · 21 as 10, of an object without a prototype · 22 name, sized bytes, what a
  *   module of the app holds under that name, and a copy of it
@@ -159,6 +159,8 @@ const ERRORS = [Error, EvalError, RangeError, ReferenceError, SyntaxError, TypeE
 /** What is written: values of calls, copies in structures, plain fields, or what a module holds. */
 type Written = "values" | "copies" | "fields" | "module";
 
+/** Beside the name of an error. */
+const CAUSE_ENUMERABLE = 0x10;
 const NOT_EXTENSIBLE = 1;
 const SEALED = 2;
 const FROZEN = 3;
@@ -294,7 +296,8 @@ class NodeWriter {
   #error(value: Error): void {
     const own = (name: "message" | "stack" | "cause") => Object.hasOwn(value, name);
     const type = ERRORS.findIndex((each) => each.prototype === Object.getPrototypeOf(value));
-    this.#w.byte(17).byte(Math.max(0, type)).flag(own("message"));
+    const isAssigned = Reflect.getOwnPropertyDescriptor(value, "cause")?.enumerable === true;
+    this.#w.byte(17).byte(Math.max(0, type) | (isAssigned ? CAUSE_ENUMERABLE : 0)).flag(own("message"));
     if (own("message")) this.#text(String(value.message));
     const hasStack = own("stack") && typeof value.stack === "string";
     this.#w.flag(hasStack);
@@ -493,17 +496,19 @@ class NodeReader {
 
   #error(): Error {
     const number = this.#objects.push(null) - 1;
-    const type = ERRORS[this.#r.byte()];
+    const name = this.#r.byte(), enumerable = (name & CAUSE_ENUMERABLE) !== 0;
+    const type = ERRORS[name & ~CAUSE_ENUMERABLE];
     if (type === undefined) throw corrupt("there is no such error");
     const error = this.#r.flag() ? new type(this.#text()) : new type();
     this.#objects[number] = error;
     const hasStack = this.#r.flag();
-    if (hasStack) {
-      Object.defineProperty(error, "stack", { value: this.#text(), writable: true, configurable: true });
-    } else delete error.stack;
+    // By assignment: V8 has a getter and a setter there, and keeps them.
+    if (hasStack) error.stack = this.#text();
+    else delete error.stack;
     if (this.#r.flag()) {
-      Object.defineProperty(error, "cause", { value: this.node(), writable: true, configurable: true });
-    }
+      const value = this.node();
+      Object.defineProperty(error, "cause", { value, enumerable, writable: true, configurable: true });
+    } else if (enumerable) throw corrupt("an error has no cause");
     return error;
   }
 }

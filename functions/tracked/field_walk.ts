@@ -96,9 +96,17 @@ function arrayPasses(value: readonly unknown[], isNew: boolean, depth: number): 
   return true;
 }
 
+/** Whether the class of a session has a member of that name, which a load would mean. */
+export function isOfClass(prototype: object | null, name: string): boolean {
+  for (let of = prototype; of !== null && of !== Object.prototype; of = Object.getPrototypeOf(of)) {
+    if (Object.hasOwn(of, name)) return true;
+  }
+  return false;
+}
+
 /** All of its own properties are values, and enumerable; those of an instance can be written, as a load does. */
 function hasPlainShape(value: object, isInstance: boolean): boolean {
-  const isArray = Array.isArray(value);
+  const isArray = Array.isArray(value), prototype: object | null = Object.getPrototypeOf(value);
   for (const name of Reflect.ownKeys(value)) {
     const found = Reflect.getOwnPropertyDescriptor(value, name);
     if (typeof name === "symbol" || found === undefined || !("value" in found)) return false;
@@ -106,7 +114,8 @@ function hasPlainShape(value: object, isInstance: boolean): boolean {
       if (found.writable !== true && !Object.isFrozen(value)) return false;
       continue;
     }
-    if (found.enumerable !== true || (isInstance && found.writable !== true)) return false;
+    if (found.enumerable !== true) return false;
+    if (isInstance && (found.writable !== true || isOfClass(prototype, name))) return false;
     if (isHalfFixed(value, found)) return false;
   }
   return true;

@@ -93,6 +93,8 @@ class NestedPart extends TrackedPart implements StructureHolder {
     }
     part[ATTACH](this);
     this.#parts.set(name, part);
+    // One that is held has the names that its class gives it: what other code has written besides stays in the state.
+    if (!Object.isExtensible(this.#face)) return;
     Object.defineProperty(this.#face, name, { value: part, enumerable: true });
   }
 

@@ -192,7 +192,7 @@ function check(value: unknown, walk: Walk): void {
     return;
   }
   if (walk.above.has(value)) return;
-  if (isProxy(value) && !isPart(value)) {
+  if (isProxy(value) && !isProxyOfPart(value)) {
     throw refuse(walk, "a Proxy, which would come back as what it stands for: keep that");
   }
   if (isPart(value)) {
@@ -204,6 +204,15 @@ function check(value: unknown, walk: Walk): void {
   if (walk.steps.length >= DEPTH_MAX) throw refuse(walk, `more than ${DEPTH_MAX} levels deep`);
   walk.above.add(value);
   checkInside(value, walk);
+}
+
+/** A Proxy that was revoked can't be asked. */
+function isProxyOfPart(value: object): boolean {
+  try {
+    return isPart(value);
+  } catch {
+    return false;
+  }
 }
 
 function checkInner(walk: Walk, name: string, value: unknown): void {
@@ -342,15 +351,7 @@ function checkBuffer(buffer: ArrayBufferLike, walk: Walk): void {
 /** What is no array, object, Map, Set or view. */
 function checkNative(value: object, prototype: unknown, walk: Walk): void {
   if (ERRORS.includes(prototype) && value instanceof Error && isError(value)) {
-    checkBare(value, walk, KEPT_OF_ERRORS);
-    const message = Reflect.getOwnPropertyDescriptor(value, "message");
-    if (message !== undefined && typeof message.value !== "string") {
-      throw refuse(walk, "an error whose message is no text");
-    }
-    const cause = Reflect.getOwnPropertyDescriptor(value, "cause");
-    if (cause === undefined) return;
-    if (walk.isField && !("value" in cause)) throw accessor(walk, ".cause");
-    return checkInner(walk, ".cause", (value as { cause?: unknown }).cause);
+    return checkError(value, walk);
   }
   const tag = Object.prototype.toString.call(value);
   if (tag === "[object Date]" && prototype === Date.prototype) return checkBare(value, walk, []);
@@ -362,9 +363,31 @@ function checkNative(value: object, prototype: unknown, walk: Walk): void {
     const { lastIndex } = value as RegExp;
     const isPlace = typeof lastIndex === "number" && Number.isSafeInteger(lastIndex) && lastIndex >= 0;
     if (!isPlace) throw refuse(walk, "a regular expression whose lastIndex is no place in a text");
+    const place = Reflect.getOwnPropertyDescriptor(value, "lastIndex");
+    if (walk.isField && place?.writable !== true && !Object.isFrozen(value)) throw fixed(walk, ".lastIndex");
     return checkBare(value, walk, ["lastIndex"]);
   }
   throw refuse(walk, instanceOf(value));
+}
+
+function checkError(value: Error, walk: Walk): void {
+  checkBare(value, walk, KEPT_OF_ERRORS);
+  for (const name of ["message", "cause"] as const) {
+    const found = Reflect.getOwnPropertyDescriptor(value, name);
+    if (found === undefined) continue;
+    if (walk.isField && !("value" in found)) throw accessor(walk, `.${name}`);
+    const isListed = found.enumerable === true && name === "message";
+    if (isListed || (walk.isField && isHalfFixed(value, found))) {
+      throw fixed(walk, `.${name}`);
+    }
+  }
+  if (Object.hasOwn(value, "message") && typeof value.message !== "string") {
+    throw refuse(walk, "an error whose message is no text");
+  }
+  if (Object.hasOwn(value, "stack") && typeof value.stack !== "string") {
+    throw refuse(walk, "an error whose stack is no text");
+  }
+  if (Object.hasOwn(value, "cause")) checkInner(walk, ".cause", value.cause);
 }
 
 /** V8 tells errors by what they are, not by their prototype. */

@@ -86,6 +86,28 @@ export interface Part extends Tracked {
 export const isPart = (value: unknown): value is Part =>
   typeof value === "object" && value !== null && KIND in value;
 
+/**
+ * Keeps a structure from having properties of its own: no checkpoint would have them.
+ *
+ * @throws AppError `value_invalid` where it has some
+ */
+export function lock(part: Part, path: string): void {
+  if (!Object.isExtensible(part)) return;
+  for (const name of Reflect.ownKeys(part)) {
+    const found = Reflect.getOwnPropertyDescriptor(part, name);
+    // What nested ones have under names.
+    if (found?.writable === false && isPart(found.value)) continue;
+    throw new AppError(
+      "value_invalid",
+      `can't keep ${path}: a tracked ${part[KIND]} with a property of its own, ${
+        String(name)
+      }, which no checkpoint has`,
+      { path },
+    );
+  }
+  Object.preventExtensions(part);
+}
+
 /** The part of life that all structures share. */
 export abstract class TrackedPart implements Part {
   abstract readonly [KIND]: Kind;
@@ -118,6 +140,7 @@ export abstract class TrackedPart implements Part {
         { path: this.path },
       );
     }
+    lock(this.self, this.path);
     this.#holder = holder;
   }
 

@@ -26,7 +26,7 @@
 import { CodecError, Reader, Writer } from "../../store/model/codec.ts";
 import { AppError } from "../vocabulary/errors.ts";
 import { decodeContent, encodeContent, encodePlain, isSame } from "./content.ts";
-import { fieldsPass } from "./field_walk.ts";
+import { fieldsPass, isOfClass } from "./field_walk.ts";
 import { checkField, step, unfit } from "./owned.ts";
 import {
   ATTACH,
@@ -36,6 +36,7 @@ import {
   isPart,
   KIND,
   KIND_BYTE,
+  lock,
   type Part,
   PART_CHANGED,
   partOfByte,
@@ -147,6 +148,7 @@ export class SessionState implements StructureHolder {
       const top = part[TOP];
       const isIn = top === this ? this.#isOwn(part) : top === undefined || top === part;
       if (!isIn) throw twice(name, part, "another structure");
+      lock(part, name);
     }
   }
 
@@ -186,7 +188,9 @@ export class SessionState implements StructureHolder {
       );
     }
     const place = step(name).replace(/^\./, "");
-    if (name === "__proto__") throw unfit(place, "a field can't be named so");
+    if (name === "__proto__" || isOfClass(this.#prototype, name)) {
+      throw unfit(place, "a field with the name of what its class has: name it otherwise");
+    }
     if (found === undefined) return;
     if (!("value" in found)) {
       throw unfit(
@@ -390,16 +394,19 @@ export class SessionState implements StructureHolder {
 
   #loadPart({ name, kind, segments }: Field): void {
     let bound = this.#bound.get(name);
-    if (bound === undefined || bound.part !== this.#instance[name] || KIND_BYTE[bound.part[KIND]] !== kind) {
-      this.#letGo(name);
+    const isRead = bound !== undefined && bound.part === this.#instance[name] &&
+      KIND_BYTE[bound.part[KIND]] === kind;
+    if (bound === undefined || !isRead) {
       const part = partOfByte(kind);
+      // First: one that is held gets no names any more.
+      for (const segment of segments) part[READ](segment);
+      this.#letGo(name);
       this.#instance[name] = part;
       bound = this.#bind(name, part);
-    }
-    for (const segment of segments) {
-      bound.part[READ](segment);
-      if (bound.wholeBytes < 0) bound.wholeBytes = segment.length;
-      else bound.changesBytes += segment.length;
+    } else for (const segment of segments) bound.part[READ](segment);
+    for (const { length } of segments) {
+      if (bound.wholeBytes < 0) bound.wholeBytes = length;
+      else bound.changesBytes += length;
     }
   }
 }
