@@ -30,6 +30,7 @@ export type AppErrorCode =
   | "session_shared" // code of a stateful session ran in a turn of another
   | "module_state" // a stateful session changes what a module or class holds
   | "stack_full" // a stateful session goes on where its stack was full, which no replay would repeat
+  | "memory_full" // a stateful session goes on where there was no memory, which no replay would repeat
   // Retry.
   | "check_failed" // the row changed meanwhile
   // Call the operator.

@@ -10,12 +10,16 @@
  * MS2  A package tells before it changes variables of its modules, or of a function that was called while modules loaded:
  *      they are put back, and what counts is kept with the session. It tells which objects these variables hold, and the
  *      names of properties that it assigns to: those are compared.
- * MS3  An app's own modules tell what variables hold that outlive the function that has them, and what they bind functions
- *      to, while modules load.
+ * MS3  An app's own modules tell what variables hold that outlive the function that has them, what they bind functions
+ *      to, and what their Proxies stand for, while modules load.
  * MS4  No line of the bundle moves to another: the source map is shifted within lines (shifted_map.ts).
  * MS6  What is imported when it is used (`import()`) is loaded with the rest where sessions share it: later its modules
  *      could not set their variables.
- * MS5  Catch clauses tell what they were given, and `finally` what passes it: that the stack was full is nothing that a replay would repeat.
+ * MS5  Catch clauses tell what they were given, and `finally` what passes it: that the stack was full is nothing that a replay
+ *      would repeat. So does what the language calls and does not always tell the failing of: executors of promises,
+ *      `return` of iterators, `then`, getters.
+ * MS7  A class that extends another asks before it gives an object private fields: its base may hand it any object, such as
+ *      a session, and no checkpoint has what nobody else can see.
  */
 import { type AnyNode, type Class, parse, type Pattern, type Program } from "acorn";
 import { analyze, type Reference, type Scope, type Variable } from "eslint-scope";
@@ -111,6 +115,8 @@ class ModuleState {
   /** MS6: expressions that load modules. */
   readonly #late = new Set<string>();
   readonly #methods = new Set<string>();
+  /** MS5: functions without a body of statements. */
+  readonly #failing = new Set<FunctionNode>();
   #binds = false;
   #next = 1;
 
@@ -134,6 +140,7 @@ class ModuleState {
     visit(this.#program, (node) => this.#ask(node));
     this.#askForPrivates();
     for (const scope of this.#scopes) this.#tell(scope);
+    for (const node of [...this.#failing]) this.#tellAtBegin(node, "");
     const bound = this.#binds
       ? ` const ${this.#slot}_bound = ${this.#slot}.bound ?? ((_, args) => args);`
       : "";
@@ -174,8 +181,16 @@ class ModuleState {
         return this.#tellCaught(node);
       case "TryStatement":
         return this.#tellPassed(node);
+      case "NewExpression":
+        if (nameOf(node.callee) === "Promise") this.#tellFailed(node.arguments[0]);
+        if (nameOf(node.callee) === "Proxy") this.#tellProxy(node.callee);
+        return;
+      case "Property":
+        if (node.kind === "get" || isKeptToItself(node.key)) this.#tellFailed(node.value);
+        return;
       case "MethodDefinition":
         if (node.key.type === "Identifier") this.#methods.add(node.key.name);
+        if (node.kind === "get" || isKeptToItself(node.key)) this.#tellFailed(node.value);
         return;
     }
   }
@@ -282,6 +297,14 @@ class ModuleState {
     this.#binds = true;
   }
 
+  /** MS3: what a Proxy stands for nobody else can see. A site of before has no such question. */
+  #tellProxy(callee: AnyNode): void {
+    const origin = this.#sources.originAt(callee.start);
+    if (origin.kind !== "own" || this.#references.get(callee)?.resolved) return;
+    const before = `(${this.#slot}.proxy?.(${JSON.stringify(origin.name)}) ?? `;
+    this.#wraps.push({ ...range(callee), before, after: ")" });
+  }
+
   /** MS6: `Promise.resolve().then(() => (init_x(), x_exports))`, which an `import()` is made to. */
   #noteLate({ body, params }: Extract<AnyNode, { type: "ArrowFunctionExpression" }>): void {
     if (params.length > 0 || body.type === "BlockStatement") return;
@@ -317,6 +340,27 @@ class ModuleState {
     const tells = ` catch (${passed}) { ${this.#slot}.caught?.(${passed}); throw ${passed}; }`;
     if (!handler) this.#wraps.push({ start: block.end, end: block.end, before: tells, after: "" });
     else this.#wraps.push({ start, end: handler.end, before: "try { ", after: ` }${tells}` });
+  }
+
+  /** MS5: of a function. */
+  #tellFailed(node: AnyNode | undefined): void {
+    // The bundler keeps the names of functions by it.
+    if (node?.type === "CallExpression" && nameOf(node.callee) === "__name") {
+      return this.#tellFailed(node.arguments[0]);
+    }
+    if (node?.type !== "FunctionExpression" && node?.type !== "ArrowFunctionExpression") return;
+    const { body } = node;
+    if (body.type !== "BlockStatement") this.#failing.add(node);
+    else if (body.body.length > 0) {
+      const begin = afterDirectives(body.body, body.start);
+      this.#wraps.push({ start: begin, end: body.end - 1, before: " try {", after: this.#failed() });
+    }
+  }
+
+  /** The end of what tells that it failed. */
+  #failed(): string {
+    const passed = `${this.#slot}_passed`;
+    return ` } catch (${passed}) { ${this.#slot}.caught?.(${passed}); throw ${passed}; } `;
   }
 
   /** Names of properties that are assigned to anywhere: a prototype that has one of them too must let that happen. */
@@ -397,9 +441,14 @@ class ModuleState {
     const members = node.body.body.filter((member) =>
       member.type === "PropertyDefinition" && member.key.type === "PrivateIdentifier"
     );
-    if (members.length === 0) return undefined;
-    const names = new Map<string, string>();
     const origin = this.#sources.originAt(node.start);
+    if (members.length === 0) {
+      const mayBeGiven = origin.kind !== "platform" && !isSession && node.superClass &&
+        hasPrivateMethod(node);
+      if (mayBeGiven) this.#askForGiven(node, this.#next++);
+      return undefined;
+    }
+    const names = new Map<string, string>();
     for (const isStatic of [false, true]) {
       const own = members.flatMap((member) =>
         member.type === "PropertyDefinition" && member.static === isStatic &&
@@ -408,24 +457,35 @@ class ModuleState {
           : []
       );
       if (own.length === 0) continue;
+      const id = this.#next++;
       if (origin.kind !== "own" || (isSession && !isStatic)) {
         for (const name of own) names.set(name, "");
+        const mayBeGiven = origin.kind === "package" && !isStatic && !isSession && node.superClass;
+        if (mayBeGiven) this.#askForGiven(node, id);
         continue;
       }
-      const id = this.#next++;
       const [owner, ask] = [`#${this.#slot}_${id}`, `#${this.#slot}_${id}_ask`];
       for (const name of own) names.set(name, ask);
       const word = isStatic ? "static " : "";
       const file = JSON.stringify(origin.name);
       const told = own.map((name) => `[${JSON.stringify(`#${name}`)}, () => this.#${name}]`).join(", ");
+      // MS7. A site of before has no such question.
+      const given = isStatic || !node.superClass ? "" : `${this.#slot}.given?.(this), `;
       const text =
         ` ${word}${owner} = ${this.#slot}.owner === 0 ? ${this.#slot}.made(${file}, [${told}]) : ` +
-        `${this.#slot}.owner; ${word}${ask}(name) { this.${owner} === ${this.#slot}.owner || ` +
+        `(${given}${this.#slot}.owner); ${word}${ask}(name) { this.${owner} === ${this.#slot}.owner || ` +
         `${this.#slot}.refuse(this.${owner}, name, ${file}); return this; }`;
       const at = node.body.start + 1;
       this.#wraps.push({ start: at, end: at, before: text, after: "" });
     }
     return names;
+  }
+
+  /** MS7, of a class with members that nobody asks for. */
+  #askForGiven(node: Class, id: number): void {
+    const asks = `${this.#slot}.given?.(this)`;
+    const at = node.body.start + 1;
+    this.#wraps.push({ start: at, end: at, before: ` #${this.#slot}_${id} = ${asks};`, after: "" });
   }
 
   // Telling (MS3)
@@ -488,7 +548,9 @@ class ModuleState {
       return this.#insert(afterDirectives(node.body.body, node.body.start), text);
     }
     const arrow = this.#code.lastIndexOf("=>", node.body.start) + 2;
-    this.#wraps.push({ start: arrow, end: node.end, before: ` { ${text} return (`, after: "); }" });
+    const isTold = this.#failing.delete(node);
+    const before = isTold ? ` { ${text} try { return (` : ` { ${text} return (`;
+    this.#wraps.push({ start: arrow, end: node.end, before, after: `);${isTold ? this.#failed() : " "}}` });
   }
 
   #tellBlock(scope: Scope, told: string | undefined): void {
@@ -552,9 +614,19 @@ class ModuleState {
       .map(([name, each]) => `${name}: ${JSON.stringify(each)}`);
     const counted = [...this.#countedProperties].filter(([, isCounted]) => isCounted).map(([key]) => key);
     names.push(`counted: [${counted.join(", ")}]`);
-    return `{ ${lists.join(", ")}, ${names.join(", ")}, from: [${from.join(", ")}] }`;
+    return `{ ${lists.join(", ")}, ${names.join(", ")}, from: [${from.join(", ")}], meta: import.meta }`;
   }
 }
+
+/** Whether a class gives its objects a private method or accessor. */
+const hasPrivateMethod = ({ body }: Class): boolean =>
+  body.body.some((member) =>
+    member.type === "MethodDefinition" && !member.static && member.key.type === "PrivateIdentifier"
+  );
+
+/** Methods that the language calls, and whose failing it may keep to itself. */
+const isKeptToItself = (key: AnyNode): boolean =>
+  key.type === "Identifier" && /^(?:return|then)$/.test(key.name);
 
 const nameOf = (node: AnyNode): string | undefined => node.type === "Identifier" ? node.name : undefined;
 

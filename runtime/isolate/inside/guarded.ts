@@ -4,97 +4,136 @@
  *
  * GD1  Methods ask from before the first module runs: who takes one from its prototype while it loads has the one that
  *      asks.
+ * GD2  Of a class that has such a state all methods and setters ask but those that only read: what a later Deno brings asks.
+ * GD3  Who is not guarded hardly notices: a change of a Map takes some 20 ns more. A WeakMap is asked, which answers at once
+ *      for an object that was never a key; a private member would take 100.
  */
 
 /** Before a method or setter changes an object: takes note, or throws. */
 export type Guard = (name: PropertyKey, args: readonly unknown[]) => void;
 
-type Method = (...args: unknown[]) => unknown;
+type Method = (this: object, ...args: unknown[]) => unknown;
 
-/** Marks an object, whatever it is. */
-const Given = function (object: object) {
-  return object;
-} as unknown as new (object: object) => object;
+const guards = new WeakMap<object, Guard>();
+// As they are before they ask themselves.
+const guardOf = WeakMap.prototype.get.bind(guards) as (object: object) => Guard | undefined;
+const guarded = WeakMap.prototype.set.bind(guards) as (object: object, guard: Guard) => unknown;
 
-/** An object whose methods ask, and whom. */
-export class Guarded extends Given {
-  static readonly #asking = new WeakMap<Method, Method>();
-  readonly #guard: Guard;
+/** From now on its methods ask. */
+export const guard = (object: object, ask: Guard): void => void guarded(object, ask);
 
-  constructor(object: object, guard: Guard) {
-    super(object);
-    this.#guard = guard;
-  }
+export const isGuarded = (object: object): boolean => guardOf(object) !== undefined;
 
-  static has(object: object): boolean {
-    return #guard in object;
-  }
+/** Asks for an object that something else than its own methods is about to change. */
+export const ask = (object: unknown, name: PropertyKey): void => {
+  if (typeof object === "object" && object !== null) guardOf(object)?.(name, []);
+};
 
-  /** Asks for an object that something else than its own methods is about to change. */
-  static ask(object: object, name: PropertyKey): void {
-    if (#guard in object) object.#guard(name, []);
-  }
-
-  /** Has a method, or a setter, ask first. */
-  static install(
-    prototype: object,
-    name: PropertyKey,
-    when: (args: readonly unknown[]) => boolean = () => true,
-  ): void {
-    const found = Reflect.getOwnPropertyDescriptor(prototype, name);
-    if (found === undefined || found.configurable !== true) return;
-    const asking = (original: Method): Method => {
-      // Two names of one method are one method.
-      const known = Guarded.#asking.get(original);
-      if (known !== undefined) return known;
-      // A method, as what it stands for: nothing is made with `new`.
-      const { asks } = {
-        asks(this: object, ...args: unknown[]) {
-          if (#guard in this && when(args)) this.#guard(name, args);
-          return Reflect.apply(original, this, args);
-        },
-      };
-      Reflect.defineProperty(asks, "name", { value: original.name, configurable: true });
-      Reflect.defineProperty(asks, "length", { value: original.length, configurable: true });
-      Guarded.#asking.set(original, asks);
-      return asks;
-    };
-    const { value, set } = found;
-    if (typeof value === "function") {
-      Reflect.defineProperty(prototype, name, { ...found, value: asking(value) });
-    } else if (set !== undefined) {
-      Reflect.defineProperty(prototype, name, { ...found, set: asking(set) });
-    }
-  }
+/** A method that asks, as what it stands for: nothing is made with `new`. Of few arguments no list is made. */
+function asking(original: Method, name: PropertyKey): Method {
+  const methods = {
+    none(this: object) {
+      guardOf(this)?.(name, []);
+      return Reflect.apply(original, this, []);
+    },
+    one(this: object, first: unknown) {
+      guardOf(this)?.(name, [first]);
+      return Reflect.apply(original, this, [first]);
+    },
+    two(this: object, first: unknown, second: unknown) {
+      guardOf(this)?.(name, [first, second]);
+      return Reflect.apply(original, this, [first, second]);
+    },
+    more(this: object, ...args: unknown[]) {
+      guardOf(this)?.(name, args);
+      return Reflect.apply(original, this, args);
+    },
+  };
+  if (!FEW.has(original)) return methods.more;
+  return [methods.none, methods.one, methods.two][original.length] ?? methods.more;
 }
 
-/** What takes a body's bytes away. */
-const READS = ["text", "json", "arrayBuffer", "blob", "bytes", "formData"];
-const STREAMED = ["getReader", "cancel", "tee", "pipeTo", "pipeThrough", "values", Symbol.asyncIterator];
-const DISPOSED = ["use", "adopt", "defer", "move"];
-const ADDRESSED = ["href", "protocol", "username", "password", "host", "hostname", "port", "pathname"];
-/** What only reads a collection: all other methods change it, also those that a later Deno brings. */
-const READING: ReadonlySet<PropertyKey> = new Set<PropertyKey>([
-  ...["constructor", "get", "getAll", "getSetCookie", "has", "entries", "forEach", "keys", "values", "size"],
-  ...["difference", "intersection", "isDisjointFrom", "isSubsetOf", "isSupersetOf", "symmetricDifference"],
-  ...["union", "toString", Symbol.iterator],
-]);
-const COLLECTIONS = ["Map", "Set", "WeakMap", "WeakSet", "URLSearchParams", "Headers", "FormData"];
-/** What changes objects of other kinds. */
-const CHANGES: readonly (readonly [name: string, methods: readonly PropertyKey[]])[] = [
-  ["Date", Object.getOwnPropertyNames(Date.prototype).filter((name) => name.startsWith("set"))],
-  ["ArrayBuffer", ["resize", "transfer", "transferToFixedLength"]],
-  ["EventTarget", ["addEventListener", "removeEventListener"]],
-  ["AbortController", ["abort"]],
-  ["DisposableStack", [...DISPOSED, "dispose", Symbol.dispose]],
-  ["AsyncDisposableStack", [...DISPOSED, "disposeAsync", Symbol.asyncDispose]],
-  ["URL", [...ADDRESSED, "search", "hash"]],
-  ["Request", READS],
-  ["Response", READS],
-  ["ReadableStream", STREAMED],
-  ["WritableStream", ["getWriter", "abort", "close"]],
-];
+/** Methods that take no more arguments than they say. */
+const FEW: ReadonlySet<unknown> = new Set(
+  [Map, Set, WeakMap, WeakSet].flatMap(({ prototype }) =>
+    Reflect.ownKeys(prototype).map((name) => Reflect.getOwnPropertyDescriptor(prototype, name)?.value)
+  ),
+);
 
+/** Two names of one method are one method. */
+const asked = new Map<Method, Method>();
+
+/** Puts what asks in the place of a method, a setter, or a getter that changes something. */
+function install(prototype: object, name: PropertyKey, make: (original: Method) => Method): void {
+  const found = Reflect.getOwnPropertyDescriptor(prototype, name);
+  if (found === undefined || found.configurable !== true) return;
+  const asks = (original: Method): Method => {
+    const known = asked.get(original);
+    if (known !== undefined) return known;
+    const made = make(original);
+    Reflect.defineProperty(made, "name", { value: original.name, configurable: true });
+    Reflect.defineProperty(made, "length", { value: original.length, configurable: true });
+    asked.set(original, made);
+    return made;
+  };
+  const { value, get, set } = found;
+  if (typeof value === "function") Reflect.defineProperty(prototype, name, { ...found, value: asks(value) });
+  else if (set !== undefined) Reflect.defineProperty(prototype, name, { ...found, set: asks(set) });
+  else if (get !== undefined) Reflect.defineProperty(prototype, name, { ...found, get: asks(get) });
+}
+
+const ENTRIES = ["get", "getAll", "has", "entries", "keys", "values", "forEach", Symbol.iterator];
+const OF_SETS = ["difference", "intersection", "isDisjointFrom", "isSubsetOf", "isSupersetOf"];
+
+/** GD2: the classes that have a state, by their paths, and the methods that only read it. */
+const READING: Readonly<Record<string, readonly PropertyKey[]>> = {
+  AbortController: [],
+  AbortSignal: ["throwIfAborted"],
+  ArrayBuffer: ["slice"],
+  AsyncDisposableStack: [],
+  CompressionStream: [],
+  DOMMatrix: [],
+  DOMPoint: [],
+  DOMRect: [],
+  Date: Reflect.ownKeys(Date.prototype).filter((name) => !/^set/.test(String(name))),
+  DecompressionStream: [],
+  DisposableStack: [],
+  EventTarget: ["dispatchEvent", "getParent"],
+  FormData: ENTRIES,
+  Headers: [...ENTRIES, "getSetCookie"],
+  ImageBitmap: [],
+  ImageData: [],
+  Map: ENTRIES,
+  ReadableByteStreamController: [],
+  ReadableStream: [],
+  ReadableStreamBYOBReader: [],
+  ReadableStreamBYOBRequest: [],
+  ReadableStreamDefaultController: [],
+  ReadableStreamDefaultReader: [],
+  RegExp: Reflect.ownKeys(RegExp.prototype).filter((name) => name !== "compile"),
+  Request: ["clone"],
+  Response: ["clone"],
+  Set: [...ENTRIES, ...OF_SETS, "symmetricDifference", "union"],
+  TextDecoderStream: [],
+  TextEncoderStream: [],
+  TransformStream: [],
+  TransformStreamDefaultController: [],
+  URL: ["toString", "toJSON"],
+  URLSearchParams: [...ENTRIES, "toString"],
+  WeakMap: ENTRIES,
+  WeakSet: ENTRIES,
+  "WebAssembly.Global": ["valueOf"],
+  "WebAssembly.Memory": [],
+  "WebAssembly.Table": ["get"],
+  WritableStream: [],
+  WritableStreamDefaultController: [],
+  WritableStreamDefaultWriter: [],
+};
+/** Getters that change what they are asked of: a body becomes a stream. */
+const CHANGING_GETTERS: readonly (readonly [path: string, name: string])[] = [
+  ["Request", "body"],
+  ["Response", "body"],
+];
 /** What takes a buffer away from whoever has it, by its first argument. */
 export const TRANSFERS = [
   ["ReadableByteStreamController", "enqueue"],
@@ -102,51 +141,85 @@ export const TRANSFERS = [
   ["ReadableStreamBYOBRequest", "respondWithNewView"],
 ] as const;
 
-const prototypeOf = (name: string): object => Object(Reflect.get(globalThis, name)).prototype;
-
-/** The methods and setters that ask, by the globals whose prototypes have them. */
-export function guardedMembers(): (readonly [name: string, members: readonly PropertyKey[]])[] {
-  const changing = (name: string) => Reflect.ownKeys(prototypeOf(name)).filter((each) => !READING.has(each));
-  return [...COLLECTIONS.map((name) => [name, changing(name)] as const), ...CHANGES];
+function prototypeAt(path: string): object {
+  let of: unknown = globalThis;
+  for (const name of path.split(".")) of = Reflect.get(Object(of), name);
+  return Reflect.get(Object(of), "prototype") as object;
 }
+
+/** What the platform itself has on its prototypes is under symbols of its own. */
+const isMember = (name: PropertyKey): boolean =>
+  name !== "constructor" &&
+  (typeof name === "string" || name === Symbol.iterator || name === Symbol.asyncIterator ||
+    name === Symbol.dispose || name === Symbol.asyncDispose);
+
+function isChanging(prototype: object, name: PropertyKey): boolean {
+  const found = Reflect.getOwnPropertyDescriptor(prototype, name);
+  return typeof found?.value === "function" || found?.set !== undefined;
+}
+
+/** The methods and setters that ask, by the paths of the classes. */
+export function guardedMembers(): (readonly [path: string, members: readonly PropertyKey[]])[] {
+  const found = Object.entries(READING).map(([path, reading]) => {
+    const prototype = prototypeAt(path);
+    const members = Reflect.ownKeys(prototype).filter((name) =>
+      isMember(name) && !reading.includes(name) && isChanging(prototype, name)
+    );
+    return [path, members] as const;
+  });
+  return [...found, ...CHANGING_GETTERS.map(([path, name]) => [path, [name]] as const)];
+}
+
+/** The prototypes of classes that have a state: those of which {@link guard} makes sense. */
+const stateful = new Set<object>();
+
+/** Whether what inherits from this has a state that asks. */
+export const isStateful = (prototype: object): boolean => stateful.has(prototype);
 
 /** Has all of them ask (GD1). */
 export function installGuards(): void {
-  for (const [name, members] of guardedMembers()) {
-    for (const each of members) Guarded.install(prototypeOf(name), each);
-  }
-  // Only what a decoder keeps for the next piece is a state.
-  Guarded.install(TextDecoder.prototype, "decode", ([, options]) => Object(options).stream === true);
-  guardTransfers();
-}
-
-/** Has what takes buffers away ask. */
-function guardTransfers(): void {
-  const ask = (given: unknown): void => {
-    const buffer: unknown = ArrayBuffer.isView(given) ? given.buffer : given;
-    if (typeof buffer === "object" && buffer !== null) Guarded.ask(buffer, "transfer");
-  };
-  const { structuredClone: clone } = globalThis;
-  const asking = {
-    structuredClone: (value: unknown, options?: StructuredSerializeOptions): unknown => {
-      for (const each of options?.transfer ?? []) ask(each);
-      return clone(value, options);
-    },
-  };
-  Reflect.defineProperty(asking.structuredClone, "length", { value: clone.length, configurable: true });
-  Reflect.set(globalThis, "structuredClone", asking.structuredClone);
-  for (const [name, method] of TRANSFERS) {
-    const prototype = prototypeOf(name) as Record<string, (...args: unknown[]) => unknown>;
-    const original = prototype[method];
-    if (original === undefined) continue;
-    const { asks } = {
-      asks(this: unknown, ...args: unknown[]) {
-        ask(args[0]);
+  for (const path of Object.keys(READING)) stateful.add(prototypeAt(path));
+  stateful.add(TextDecoder.prototype);
+  // A buffer is asked for first: behind its stream's own methods.
+  for (const [path, name] of TRANSFERS) {
+    install(prototypeAt(path), name, (original) => ({
+      asks(this: object, ...args: unknown[]) {
+        askForBuffer(args[0]);
         return Reflect.apply(original, this, args);
       },
-    };
-    Reflect.defineProperty(asks, "name", { value: method, configurable: true });
-    Reflect.defineProperty(asks, "length", { value: original.length, configurable: true });
-    Reflect.defineProperty(prototype, method, { value: asks, writable: true, configurable: true });
+    }.asks));
   }
+  for (const [path, members] of guardedMembers()) {
+    for (const name of members) install(prototypeAt(path), name, (original) => asking(original, name));
+  }
+  // What stands for an iterator of a program's own is taken on with it.
+  const wrap: object = Object.getPrototypeOf(Iterator.from({ next: () => ({ done: true, value: 0 }) }));
+  stateful.add(wrap);
+  for (const name of ["next", "return"]) install(wrap, name, (original) => asking(original, name));
+  // Only what a decoder keeps for the next piece is a state.
+  install(TextDecoder.prototype, "decode", (original) => ({
+    asks(this: object, input: unknown, options: unknown) {
+      const stream = Boolean(Object(options).stream);
+      if (stream) ask(this, "decode");
+      return Reflect.apply(original, this, [input, { stream }]);
+    },
+  }.asks));
+  guardClones();
+}
+
+function askForBuffer(given: unknown): void {
+  ask(ArrayBuffer.isView(given) ? given.buffer : given, "transfer");
+}
+
+function guardClones(): void {
+  const { structuredClone: clone } = globalThis;
+  const asks = {
+    structuredClone: (value: unknown, options?: StructuredSerializeOptions): unknown => {
+      const transfer = options?.transfer === undefined ? [] : [...options.transfer];
+      for (const each of transfer) askForBuffer(each);
+      return clone(value, { transfer });
+    },
+  }.structuredClone;
+  Reflect.defineProperty(asks, "length", { value: clone.length, configurable: true });
+  Reflect.set(globalThis, "structuredClone", asks);
 }

@@ -18,20 +18,28 @@
  *      refuses the calls that change it, as a Map does.
  * MF4  What is shared and not watched is said when the app loads.
  * MF5  A promise that modules made and left open is settled by no session.
- * MF6  Who catches that the stack is full fails: how deep it went is in no log, and differs at a replay.
+ * MF6  Who is told that the stack is full, or that there is no memory, and goes on fails: how far it came is in no log, and
+ *      differs at a replay (used_up.ts).
  * MF7  What a module holds and a session keeps in a field is the module's own again where its checkpoint is read by the
  *      same code, or by other code that holds the same under the same name: `this.level === LEVELS[1]` stays so.
+ * MF8  No object that a checkpoint may hold, or that all share, gets private fields: those of a class are on its own
+ *      objects.
  */
-import { AsyncLocalStorage } from "node:async_hooks";
 import { types } from "node:util";
-import { AppError } from "../../../functions/vocabulary/errors.ts";
+import { AppError, type AppErrorCode } from "../../../functions/vocabulary/errors.ts";
 import { SESSION_BASE } from "../../../functions/class/session_slot.ts";
-import { type ModuleObjects, recognizeModules } from "../../../functions/tracked/content.ts";
+import { isPart } from "../../../functions/tracked/part.ts";
+import { recognizeModules } from "../../../functions/tracked/content.ts";
 import type { Program } from "../../../functions/sessions/turn/program.ts";
-import { Guarded, installGuards } from "./guarded.ts";
+import { Bytes, type PutBack, Setting } from "./put_back.ts";
+import { FrozenRealm } from "./frozen_realm.ts";
+import { isGuarded } from "./guarded.ts";
 import { LateGlobals } from "./late_globals.ts";
+import { HeldByName, ModuleWalk, type PlacedObject } from "./module_walk.ts";
+import { refusal } from "./module_refusal.ts";
 import { PackageState, type PackageThunks, type Slot } from "./package_state.ts";
-import { freezeIntrinsics, permitOverrides } from "./stateful_intrinsics.ts";
+import { freezeIntrinsics } from "./stateful_intrinsics.ts";
+import { type UsedUp, usedUp } from "./used_up.ts";
 
 /** Variables by their names, and what they hold; one that was not reached throws. */
 type Thunks = readonly (readonly [name: string, value: () => unknown])[];
@@ -55,6 +63,8 @@ interface Held {
   readonly counted?: readonly (readonly [of: string, name: string])[];
   /** Which properties the app's own modules assign to. */
   readonly changed?: readonly string[];
+  /** What `import.meta` is to it. */
+  readonly meta?: object;
 }
 
 /** Whose something is: 0 is the modules', undefined nobody's that is known. */
@@ -69,47 +79,34 @@ const NAMED_MAX = 5;
 /** How far classes are looked for behind what packages export. */
 const PACKAGE_DEPTH = 3;
 
-const FIX = "all sessions of an isolate share it, and no log has it. Keep it in a field of the session; " +
-  "what is costly to make and the same for all is read with this.cache.read(name, load)";
-
-const refusal = (what: string): AppError =>
-  new AppError(
-    "module_state",
-    `a stateful session can't change ${what}, which a module or class holds: ${FIX}`,
-    {
-      what,
-    },
-  );
-
-/** MF1: an object with a state of its own that refuses to be changed, by where modules have it. */
-function seal(object: object, path: string): void {
-  if (Guarded.has(object)) return;
-  new Guarded(object, (name) => {
-    throw refusal(`${path} by ${String(name)}`);
-  });
-}
-
-const STACK_FULL = "Maximum call stack size exceeded";
-
-/** One that MF2 compares. */
-interface Watched {
-  readonly path: string;
-  /** Whether it is another than when it was loaded; it is put back. */
-  changed(): boolean;
-}
+const USED_UP: Readonly<Record<UsedUp, readonly [code: AppErrorCode, message: string]>> = {
+  stack: [
+    "stack_full",
+    "a stateful session can't go on where its stack was full: how deep it went is in no log, and differs at a replay. " +
+    "Bound the depth of what calls itself",
+  ],
+  memory: [
+    "memory_full",
+    "a stateful session can't go on where there was no memory: how much there was is in no log, and differs at a " +
+    "replay. Bound what it takes",
+  ],
+};
 
 /** The state of the modules of one isolate. */
 export class ModuleState {
   #held: Held | undefined;
   #made: { readonly file: string; readonly values: Thunks }[] | undefined = [];
-  readonly #watched: Watched[] = [];
+  readonly #compared: PutBack[] = [];
   readonly #unwatched: string[] = [];
   /** Where modules have what was frozen. */
   readonly #frozen = new Map<object, string>();
+  #intrinsics: ReadonlySet<object> = new Set();
+  /** Proxies that have told what they stand for. */
+  readonly #known = new WeakSet<object>();
   #isFrozen = false;
   #loaded = (): void => {};
   /** MF6: in the turn that runs. */
-  #wasStackFull = false;
+  #usedUp: UsedUp | undefined;
   #stackTraceLimit = 10;
   #prepare: unknown;
   readonly #packages = new PackageState();
@@ -127,6 +124,8 @@ export class ModuleState {
       this.asked.made(file, args.map((value, i) => [`argument ${i} of a bound function`, () => value]));
       return args;
     },
+    proxy: (file: string): ProxyConstructor | undefined =>
+      this.asked.owner === 0 ? this.#proxies(file) : undefined,
     hold: (held: Held): void => void (this.#held ??= held),
     refuse: (of: Owner, name: string, file: string): void => this.#refuse(of, name, file),
     /** Bundles of before have made the slot themselves. */
@@ -141,15 +140,17 @@ export class ModuleState {
       set: (value: unknown) => void,
     ): Slot => this.#packages.variable(of, name, isCounted, { get, set }),
     held: (of: string, values: Thunks): void => this.#packages.held(of, values),
+    given: (object: object): void => this.#given(object),
     caught: (error: unknown): void => {
-      const isFull = error instanceof RangeError && error.message === STACK_FULL;
-      if (isFull && typeof this.asked.owner === "object") this.#wasStackFull = true;
+      const { owner } = this.asked;
+      if (typeof owner !== "object") return;
+      this.#usedUp ??= usedUp(error);
+      if (isGivenTwice(error)) owner.fail(given());
     },
   });
 
   /** The app's modules are about to run. What settles promises that they make meanwhile nobody else can see. */
   load(): void {
-    installGuards();
     const { Promise: Made } = globalThis;
     Reflect.set(globalThis, "Promise", this.#settlingPromise(Made));
     this.#loaded = () => void Reflect.set(globalThis, "Promise", Made);
@@ -179,6 +180,18 @@ export class ModuleState {
     return settling;
   }
 
+  /** While modules load: a Proxy is what it stands for, and what its handler is. */
+  #proxies(file: string): ProxyConstructor {
+    return new Proxy(Proxy, {
+      construct: (_, [target, handler]: [object, ProxyHandler<object>]) => {
+        const made = new Proxy(target, handler);
+        this.#known.add(made);
+        this.asked.made(file, [["what a Proxy stands for", () => target], ["its handler", () => handler]]);
+        return made;
+      },
+    });
+  }
+
   /** Whose turn begins; undefined: it is over. */
   turnOf(program: Program | undefined): void {
     if (!this.#isFrozen) return;
@@ -201,12 +214,27 @@ export class ModuleState {
     );
   }
 
+  /** MF8 */
+  #given(object: object): void {
+    const { owner } = this.asked;
+    if (typeof owner !== "object") return;
+    const prototype: object | null = Object.getPrototypeOf(object);
+    const isOwn = prototype !== null && !this.#intrinsics.has(prototype) && Object.isExtensible(object) &&
+      !(SESSION_BASE in object) && !isPart(object);
+    if (isOwn) return;
+    const error = given();
+    // Its private methods are there already: whoever goes on could see that.
+    owner.fail(error);
+    throw error;
+  }
+
   /** Modules have run: from now on nobody changes what they hold. What is not watched, by name (MF4). */
   async freeze(
     intrinsics: ReadonlySet<object>,
     before: ReadonlySet<PropertyKey>,
   ): Promise<readonly string[]> {
     this.#loaded();
+    this.#intrinsics = intrinsics;
     const made = this.#made ?? [];
     this.#made = undefined;
     if (this.#held === undefined) {
@@ -214,18 +242,14 @@ export class ModuleState {
       return [];
     }
     const { own, packages, builtins = [], platform = [], declared = [], assigned } = this.#held;
-    const { from = [], touched = [], counted = [], changed = [] } = this.#held;
+    const { from = [], touched = [], counted = [], changed = [], meta } = this.#held;
     // Node's own modules count on properties of their prototypes that are assigned to; objects of theirs are the app's.
     const left = new Set([...intrinsics, ...packagesClasses(held(builtins), intrinsics)]);
     const foreign = packagesClasses(held(packages), intrinsics, this.#packages.values());
     for (const each of held(declared)) for (const own of [each, Object(each).prototype]) foreign.delete(own);
     const ofPackages = new Set(touched.filter((name) => !changed.includes(name)));
-    const walk = new Walk(left, foreign, { assigned: new Set(assigned), ofPackages });
-    for (const [, value] of values(builtins)) {
-      if (typeof value === "object" && value !== null && !types.isModuleNamespaceObject(value)) {
-        Object.freeze(value);
-      }
-    }
+    const names = { assigned: new Set(assigned), ofPackages };
+    const walk = new ModuleWalk(left, foreign, names, (proxy) => this.#known.has(proxy));
     for (const [name, value] of values(own)) walk.visit(value, name);
     for (const each of made) {
       for (const [name, value] of values(each.values)) walk.visit(value, `${name} of ${each.file}`);
@@ -240,11 +264,13 @@ export class ModuleState {
         walk.changed.push(["a package", path, () => value]);
       } else walk.visit(value, path);
     }
+    walk.finish();
     // What a promise holds is told later.
     for (let promise = walk.promises.shift(); promise !== undefined; promise = walk.promises.shift()) {
       const nothing = {};
       const value = await Promise.race([promise.value, nothing]).catch(() => nothing);
       if (value !== nothing) walk.visit(value, promise.path);
+      walk.finish();
     }
     if (made.length >= MADE_MAX) {
       walk.unwatched.push("functions that modules called while they loaded, beyond 200,000");
@@ -258,15 +284,19 @@ export class ModuleState {
     // The prototypes of globals are among them: once they are frozen nothing on them can be made to allow anything.
     const everywhere = new Set([...touched, ...changed]);
     freezeIntrinsics(intrinsics, everywhere);
-    freezeGlobal(everywhere);
+    const realm = new FrozenRealm(intrinsics, everywhere);
+    for (const [name, value] of values(builtins)) realm.module(value, name);
+    if (meta !== undefined) realm.module(meta, "import.meta");
+    realm.globals(before);
+    this.#compared.push(...realm.settings);
     this.#late.install();
     for (const [, value] of values(platform)) {
-      if (typeof value === "function") freezeClass(value, everywhere);
+      if (typeof value === "function") realm.platform(value);
     }
     this.#unwatched.push(...this.#packages.watch([...from, ...walk.changed], {
       touched: new Set(touched),
       counted,
-      skips: (object) => intrinsics.has(object) || object === globalThis || Guarded.has(object),
+      skips: (object) => intrinsics.has(object) || object === globalThis || isGuarded(object),
       isMade: (object) => foreign.has(Object.getPrototypeOf(object)),
     }));
     this.#isFrozen = true;
@@ -275,26 +305,21 @@ export class ModuleState {
   }
 
   /** Of bytes, those that are put back. */
-  #watch({ regexps, buffers, unwatched }: Walk): Named<ArrayBuffer>[] {
+  #watch({ regexps, buffers, unwatched }: ModuleWalk): PlacedObject<ArrayBuffer>[] {
     this.#unwatched.push(...unwatched);
     for (const [path, regexp] of regexps) {
-      const { lastIndex } = regexp;
-      this.#watched.push({
-        path: `lastIndex of ${path}`,
-        changed: () => regexp.lastIndex !== lastIndex && (regexp.lastIndex = lastIndex, true),
-      });
+      const set = (value: unknown) => void (regexp.lastIndex = value as number);
+      this.#compared.push(new Setting(`lastIndex of ${path}`, () => regexp.lastIndex, set));
     }
     let room = BYTES_MAX;
-    const putBack: Named<ArrayBuffer>[] = [];
+    const putBack: PlacedObject<ArrayBuffer>[] = [];
     for (const [path, buffer] of buffers) {
       if (buffer.byteLength > room) {
         this.#unwatched.push(`${path}, ${buffer.byteLength} bytes`);
         continue;
       }
       room -= buffer.byteLength;
-      const bytes = new Uint8Array(buffer), kept = bytes.slice();
-      const differs = differing(bytes, kept);
-      this.#watched.push({ path, changed: () => differs() && (bytes.set(kept), true) });
+      this.#compared.push(new Bytes(path, buffer));
       putBack.push([path, buffer]);
     }
     return putBack;
@@ -309,14 +334,10 @@ export class ModuleState {
     let found: AppError | undefined;
     const late = this.#late.left();
     if (late !== undefined) found = refusal(`globalThis.${late}`);
-    for (const each of this.#watched) if (each.changed()) found ??= refusal(each.path);
-    if (this.#wasStackFull) {
-      this.#wasStackFull = false;
-      found ??= new AppError(
-        "stack_full",
-        "a stateful session can't go on where its stack was full: how deep it went is in no log, and differs at a " +
-          "replay. Bound the depth of what calls itself",
-      );
+    for (const each of this.#compared) if (each.changed()) found ??= refusal(each.path);
+    if (this.#usedUp !== undefined) {
+      found ??= new AppError(...USED_UP[this.#usedUp]);
+      this.#usedUp = undefined;
     }
     return found;
   }
@@ -324,6 +345,7 @@ export class ModuleState {
   /** What was thrown, with a name where it was by something frozen. */
   told(error: unknown): unknown {
     if (!this.#isFrozen || !(error instanceof TypeError)) return error;
+    if (isGivenTwice(error)) return given();
     const { message } = error;
     const [, name] =
       /^Cannot (?:assign to read only property|add property|delete property|define property) '?(.*?)'?(?:, | of )/
@@ -346,6 +368,19 @@ export class ModuleState {
   }
 }
 
+/** MF8 */
+const given = (): AppError =>
+  new AppError(
+    "state_invalid",
+    "can't give an object of another class private fields or methods, which no checkpoint could hold: keep it in a " +
+      "field of the session",
+  );
+
+/** Where another session has tried that before: private methods are there before anybody is asked. */
+const isGivenTwice = (error: unknown): boolean =>
+  error instanceof TypeError &&
+  /^Cannot initialize (?:private methods of class .*|#\S+) twice on the same object$/.test(error.message);
+
 const prepareOf = (): unknown => Reflect.get(Error, "prepareStackTrace");
 
 const stackBelow = ({ stack }: Error): string => {
@@ -366,19 +401,6 @@ function* values(thunks: Thunks): Generator<readonly [name: string, value: unkno
       // Nothing is there.
     }
   }
-}
-
-/** Tells whether bytes are others than those kept: by words where they lie so. */
-function differing(bytes: Uint8Array, kept: Uint8Array): () => boolean {
-  const length = bytes.length;
-  const words = length >> 2;
-  const [a, b] = [new Int32Array(bytes.buffer, 0, words), new Int32Array(kept.buffer, 0, words)];
-  return () => {
-    if (bytes.length !== length) return false;
-    for (let i = 0; i < words; i++) if (a[i] !== b[i]) return true;
-    for (let i = words << 2; i < length; i++) if (bytes[i] !== kept[i]) return true;
-    return false;
-  };
 }
 
 /** MF3: the functions of packages, and the prototypes of what they make. */
@@ -419,336 +441,4 @@ const isInterop = (value: object): boolean => typeof Object.getPrototypeOf(value
 function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === null || prototype === Object.prototype;
-}
-
-/** Where modules have an object, which is no name yet: two keys of a Map have one path. */
-type Named<T extends object> = readonly [path: string, object: T];
-
-/** MF7. Modules load in one order: the same code gives the same names. */
-class HeldByName implements ModuleObjects {
-  readonly #names = new Map<object, string>();
-  readonly #objects = new Map<string, object>();
-
-  constructor(held: readonly Named<object>[]) {
-    const times = new Map<string, number>();
-    for (const [path, object] of held) {
-      if (typeof object === "function" || this.#names.has(object)) continue;
-      const time = (times.get(path) ?? 0) + 1;
-      times.set(path, time);
-      const name = time === 1 ? path : `${path} (${time})`;
-      this.#names.set(object, name);
-      this.#objects.set(name, object);
-    }
-  }
-
-  nameOf(object: object): string | undefined {
-    return this.#names.get(object);
-  }
-
-  named(name: string): object | undefined {
-    return this.#objects.get(name);
-  }
-}
-
-/** Freezes what it can reach (MF1), and gathers what it can't freeze. */
-class Walk {
-  readonly regexps: (readonly [path: string, regexp: RegExp])[] = [];
-  readonly buffers: Named<ArrayBuffer>[] = [];
-  readonly views: Named<ArrayBufferView>[] = [];
-  readonly promises: { readonly path: string; readonly value: Promise<unknown> }[] = [];
-  readonly frozen: Named<object>[] = [];
-  readonly unwatched: string[] = [];
-  /** What packages have made, and change: each session has it for itself (package_state.ts). */
-  readonly changed: (readonly [of: string, name: string, value: () => unknown])[] = [];
-  readonly #seen = new Set<object>();
-
-  constructor(
-    readonly intrinsics: ReadonlySet<object>,
-    readonly foreign: ReadonlySet<object>,
-    readonly names: {
-      /** IN2: of methods that are assigned to somewhere. */
-      readonly assigned: ReadonlySet<string>;
-      /** Of properties that packages assign to, and the app's own modules do not. */
-      readonly ofPackages: ReadonlySet<string>;
-    },
-  ) {}
-
-  visit(value: unknown, path: string): void {
-    const todo: (readonly [unknown, string])[] = [[value, path]];
-    for (let next = todo.pop(); next !== undefined; next = todo.pop()) {
-      for (const each of this.#one(...next)) todo.push(each);
-    }
-  }
-
-  /** One object; what it leads to. */
-  #one(value: unknown, path: string): (readonly [unknown, string])[] {
-    if ((typeof value !== "object" && typeof value !== "function") || value === null) return [];
-    if (this.#seen.has(value) || this.intrinsics.has(value) || value === globalThis) return [];
-    this.#seen.add(value);
-    if (this.foreign.has(value)) return [];
-    if (types.isProxy(value)) {
-      this.unwatched.push(`${path}, a Proxy`);
-      return [];
-    }
-    if (!isPrototype(value) && typeof value !== "function" && this.#isPackages(value)) {
-      this.#refuseChanges(value, path);
-      return [];
-    }
-    if (ArrayBuffer.isView(value)) {
-      this.views.push([path, value]);
-      return [[value.buffer, path]];
-    }
-    if (types.isArrayBuffer(value)) {
-      seal(value, path);
-      this.buffers.push([path, value as ArrayBuffer]);
-      return [];
-    }
-    if (types.isModuleNamespaceObject(value)) return [];
-    if (typeof value === "function" && Object.keys(value).some((name) => this.names.ofPackages.has(name))) {
-      this.changed.push(["a package", path, () => value]);
-      return [];
-    }
-    return [...this.#within(value, path), ...this.#freeze(value, path)];
-  }
-
-  #isPackages(value: object): boolean {
-    const prototype: unknown = Object.getPrototypeOf(value);
-    return typeof prototype === "object" && prototype !== null && this.foreign.has(prototype);
-  }
-
-  /** MF3 */
-  #refuseChanges(value: object, path: string): void {
-    const isBuiltin = types.isMap(value) || types.isSet(value) || types.isWeakMap(value) ||
-      types.isWeakSet(value);
-    if (isBuiltin) seal(value, path);
-    const members = membersOf(value);
-    if (!isCollection(members)) return;
-    for (const name of CHANGING) {
-      if (!members.has(name)) continue;
-      const refuses = () => {
-        throw refusal(`${path} by ${name}`);
-      };
-      if (Reflect.defineProperty(value, name, { value: refuses, configurable: true })) continue;
-      this.unwatched.push(`${path}, which can be changed by ${name}`);
-    }
-  }
-
-  /** What has a state beside its properties. */
-  #within(value: object, path: string): (readonly [unknown, string])[] {
-    if (types.isRegExp(value)) {
-      if (value.global || value.sticky) this.regexps.push([`${path} (${value})`, value]);
-      return [];
-    }
-    if (types.isPromise(value)) {
-      this.promises.push({ path, value });
-      return [];
-    }
-    if (
-      types.isGeneratorObject(value) || this.intrinsics.has(Object(Reflect.get(value, "next"))) ||
-      Symbol.toStringTag in value && /\biterator$/i.test(String(value[Symbol.toStringTag]))
-    ) {
-      refuseCalls(value, path, ["next", "return", "throw"]);
-      return [];
-    }
-    if (isPrototype(value)) return [];
-    if (value instanceof AsyncLocalStorage) refuseCalls(value, path, ["disable"]);
-    if (isOfCrypto(value)) refuseCalls(value, path, ["update", "digest", "final", "sign", "verify"]);
-    if (isTransform(value)) {
-      for (const [name, end] of Object.entries({ readable: value.readable, writable: value.writable })) {
-        seal(end, `${path}.${name}`);
-      }
-    }
-    if (hasOwnState(value)) seal(value, path);
-    if (value instanceof URL) seal(value.searchParams, `${path}.searchParams`);
-    if (value instanceof Event || value instanceof AbortSignal) {
-      return HELD_BY_EVENTS.map((name) => [Reflect.get(value, name, value), `${path}.${name}`] as const);
-    }
-    if (isOfWasm(value)) this.unwatched.push(`${path}, of WebAssembly`);
-    if (types.isMap(value)) {
-      return [...value].flatMap(([key, held]) =>
-        [[key, `a key of ${path}`], [held, `${path}.get(…)`]] as const
-      );
-    }
-    if (types.isSet(value)) return [...value].map((held) => [held, `a value of ${path}`] as const);
-    return [];
-  }
-
-  #freeze(value: object, path: string): (readonly [unknown, string])[] {
-    const found: (readonly [unknown, string])[] = [[
-      Object.getPrototypeOf(value),
-      `the prototype of ${path}`,
-    ]];
-    const isFunction = typeof value === "function", isPlatformsOwn = isPlatforms(value);
-    for (const name of Reflect.ownKeys(value)) {
-      // What the platform made keeps a state in properties of its own.
-      if (isPlatformsOwn && typeof name === "symbol") continue;
-      const each = Reflect.getOwnPropertyDescriptor(value, name);
-      if (each === undefined) continue;
-      const at = `${path}${
-        typeof name === "string" && /^\d+$/.test(name) ? `[${name}]` : `.${String(name)}`
-      }`;
-      found.push([each.value, at], [each.get, at], [each.set, at]);
-      if (each.writable !== true || each.configurable !== true) continue;
-      // IN2 (stateful_intrinsics.ts) for the app's own, but for methods that are called by their name from outside; and a
-      // static field says its name.
-      const isField = isFunction && typeof each.value !== "function" && name !== "length" && name !== "name";
-      const isHidden = isPrototype(value) && !(SESSION_BASE in value) && name !== "constructor" &&
-        (typeof each.value !== "function" || (typeof name === "string" && this.names.assigned.has(name)));
-      if (isField || isHidden) askForProperty(value, name, each, at);
-    }
-    if (isPlatformsOwn) return found.slice(1);
-    if (types.isRegExp(value) && (value.global || value.sticky)) Object.preventExtensions(value);
-    else Object.freeze(value);
-    this.frozen.push([path, value]);
-    return found;
-  }
-}
-
-const ADDING = ["set", "add", "put", "push", "enqueue", "insert", "append"];
-const TAKING = ["delete", "remove", "del", "clear", "pop", "shift", "dequeue"];
-const READING = ["get", "has", "peek", "peekAt", "at", "values", "first", "front", "toArray"];
-const COUNTING: readonly PropertyKey[] = ["size", "length", Symbol.iterator];
-/** MF3: by what methods collections are changed. */
-const CHANGING = [...ADDING, ...TAKING, "unshift", "reset", "update"];
-/** Those of which each change is another one. */
-const PERSISTENT = ["asMutable", "withMutations"];
-
-/** MF3: clients of stores elsewhere don't count, dates can't be taken from. */
-function isCollection(members: ReadonlySet<PropertyKey>): boolean {
-  const hasOne = (names: readonly PropertyKey[]) => names.some((name) => members.has(name));
-  return [ADDING, TAKING, READING, COUNTING].every(hasOne) && !hasOne(PERSISTENT);
-}
-
-/** Names of what an object and its classes have, without asking any of it. */
-function membersOf(value: object): Set<PropertyKey> {
-  const members = new Set<PropertyKey>();
-  for (
-    let of: object | null = value;
-    of !== null && of !== Object.prototype;
-    of = Object.getPrototypeOf(of)
-  ) {
-    for (const name of Reflect.ownKeys(of)) members.add(name);
-  }
-  return members;
-}
-
-const isPlatforms = (value: object): boolean =>
-  value instanceof EventTarget || value instanceof URL || value instanceof URLSearchParams ||
-  value instanceof AsyncLocalStorage ||
-  /^\[object (Headers|FormData|Request|Response|ReadableStream|WritableStream|TransformStream|Blob|File)\]$/
-    .test(Object.prototype.toString.call(value));
-
-const hasOwnState = (value: object): boolean =>
-  types.isMap(value) || types.isSet(value) || types.isWeakMap(value) || types.isWeakSet(value) ||
-  types.isDate(value) ||
-  value instanceof EventTarget || value instanceof URLSearchParams || value instanceof AbortController ||
-  value instanceof URL || value instanceof TextDecoder || value instanceof DisposableStack ||
-  value instanceof AsyncDisposableStack ||
-  /^\[object (Headers|FormData|Request|Response|ReadableStream|WritableStream)\]$/
-    .test(Object.prototype.toString.call(value));
-
-/** What events and signals hand on of what they were made with. */
-const HELD_BY_EVENTS = ["detail", "data", "error", "reason"];
-
-/** Has calls of an object refused. */
-function refuseCalls(value: object, path: string, names: readonly string[]): void {
-  for (const name of names) {
-    Reflect.defineProperty(value, name, {
-      value: () => {
-        throw refusal(`${path} by ${name}`);
-      },
-    });
-  }
-}
-
-/** Hashes, ciphers and signatures of node's, which take in piece by piece. */
-const isOfCrypto = (value: object): boolean =>
-  /^(?:Hash|Hmac|Cipher|Decipher|Sign|Verify)/.test(value.constructor?.name ?? "") &&
-  ["digest", "final", "sign", "verify"].some((name) => typeof Reflect.get(value, name) === "function") &&
-  typeof Reflect.get(value, "update") === "function";
-
-const isTransform = (value: object): value is { readonly readable: object; readonly writable: object } =>
-  /^\[object (?:Transform|TextDecoder|TextEncoder|Compression|Decompression)Stream\]$/
-    .test(Object.prototype.toString.call(value));
-
-const isOfWasm = (value: object): boolean =>
-  /^\[object WebAssembly\.(Instance|Memory|Table|Global)\]$/.test(Object.prototype.toString.call(value));
-
-/** Whether it is what objects of a class, or of a function that makes some, have in common. */
-function isPrototype(value: object): boolean {
-  const made: unknown = Reflect.getOwnPropertyDescriptor(value, "constructor")?.value;
-  return typeof made === "function" && made.prototype === value;
-}
-
-/** What is derived from `of` may have one of its own, by assignment as well; `of` itself says no by name. */
-function askForProperty(
-  of: object,
-  name: PropertyKey,
-  { value, enumerable = false }: PropertyDescriptor,
-  path: string,
-): void {
-  Reflect.defineProperty(of, name, {
-    enumerable,
-    configurable: false,
-    get: () => value,
-    set(this: object, given: unknown) {
-      if (this === of) throw refusal(path);
-      Reflect.defineProperty(this, name, {
-        value: given,
-        writable: true,
-        enumerable: true,
-        configurable: true,
-      });
-    },
-  });
-}
-
-/**
- * Nothing is added to the globals and to what they hold, and none that holds a value is replaced. What is only loaded
- * when it is used is frozen then.
- */
-function freezeGlobal(assigned: ReadonlySet<string>): void {
-  for (const name of Reflect.ownKeys(globalThis)) {
-    const found = Reflect.getOwnPropertyDescriptor(globalThis, name);
-    if (found?.configurable !== true) continue;
-    const { get, value } = found;
-    if (get === undefined) {
-      if (OBJECTS.has(String(name))) Object.freeze(value);
-      if (typeof value === "function") freezeClass(value, assigned);
-      if (found.writable === true) Reflect.defineProperty(globalThis, name, { writable: false });
-      continue;
-    }
-    Reflect.defineProperty(globalThis, name, {
-      ...found,
-      get: () => {
-        const held: unknown = Reflect.apply(get, globalThis, []);
-        return typeof held === "function"
-          ? freezeClass(held, assigned)
-          : OBJECTS.has(String(name))
-          ? Object.freeze(held)
-          : held;
-      },
-      set: () => {
-        throw refusal(`globalThis.${String(name)}`);
-      },
-    });
-  }
-  Object.freeze(Reflect.get(Object(Reflect.get(globalThis, "process")), "env"));
-  Object.freeze(crypto.subtle);
-  Object.preventExtensions(Error);
-}
-
-/** Globals that are objects, which nobody but the platform has properties on. */
-const OBJECTS: ReadonlySet<string> = new Set(["console", "Deno", "crypto", "performance", "process"]);
-
-/** Programs set Error's own properties as they run. */
-function freezeClass(made: object, assigned: ReadonlySet<string>): object {
-  if (made === Error || Object.isFrozen(made)) return made;
-  Object.freeze(made);
-  const prototype: unknown = Reflect.getOwnPropertyDescriptor(made, "prototype")?.value;
-  if (typeof prototype === "object" && prototype !== null) {
-    permitOverrides(prototype, assigned);
-    Object.freeze(prototype);
-  }
-  return made;
 }

@@ -20,7 +20,7 @@
  */
 import { types } from "node:util";
 import type { Count, Program } from "../../../functions/sessions/turn/program.ts";
-import { Guarded } from "./guarded.ts";
+import { guard } from "./guarded.ts";
 
 /** Variables by their names, and what they hold; one that was not reached throws. */
 type Thunks = readonly (readonly [name: string, value: () => unknown])[];
@@ -347,7 +347,7 @@ export class PackageState {
     const noted = types.isMap(object) || types.isSet(object)
       ? new NotedEntries(of, object)
       : new NotedKeys(of, object as WeakMap<object, unknown> | WeakSet<object>, (it) => this.#dirty.add(it));
-    new Guarded(object, (_, args) => {
+    guard(object, (_, args) => {
       noted.changes(args);
       this.#dirty.add(noted);
     });

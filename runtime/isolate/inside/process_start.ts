@@ -26,14 +26,16 @@ export async function revokeAll({ socket, mark }: IsolatePaths): Promise<void> {
   if (net.state === "granted") throw new Error("the permission to use the network is still there");
 }
 
-/** What nobody caught is a line in the log. */
-export function catchUncaught(): void {
+/** What nobody caught is a line in the log, and `caught` is told of it first. */
+export function catchUncaught(caught: (error: unknown) => void = () => {}): void {
   globalThis.addEventListener("unhandledrejection", (event) => {
     event.preventDefault();
+    caught(event.reason);
     console.error("Uncaught (in promise)", event.reason);
   });
   globalThis.addEventListener("error", (event) => {
     event.preventDefault();
+    caught(event.error);
     console.error("Uncaught", event.error);
   });
 }

@@ -10,6 +10,7 @@
  *      is what those modules hold (module_state.ts).
  */
 import { CONTEXT_SLOT } from "../../../functions/context.ts";
+import type { BaseEnv } from "../../../functions/define.ts";
 import { buildEnv } from "../../../functions/env.ts";
 import { SESSION_SLOT, type SessionSlot } from "../../../functions/class/session_slot.ts";
 import { chainName } from "../../../functions/sessions/turn/event.ts";
@@ -38,6 +39,7 @@ import { after, drainTasks, nowMs, schedule } from "./stateful_core.ts";
 import { recordedFetch } from "./stateful_fetch.ts";
 import { type ClassPlaces, classPlaces, placeIn } from "./class_places.ts";
 import { BUNDLE_URL, recordImports } from "./stateful_imports.ts";
+import { installGuards } from "./guarded.ts";
 import { ModuleState } from "./module_state.ts";
 import { collectIntrinsics } from "./stateful_intrinsics.ts";
 import { Intervals } from "./stateful_intervals.ts";
@@ -120,6 +122,7 @@ export async function serveSessions(paths: IsolatePaths): Promise<void> {
   const realm = cutRealm(recordedFetch(current));
   recordRealm(current, intervals);
   tellRejections(modules.asked.caught);
+  installGuards();
   const intrinsics = collectIntrinsics();
   const globals = new Set(Reflect.ownKeys(globalThis));
   const shared: Shared = {
@@ -139,7 +142,7 @@ export async function serveSessions(paths: IsolatePaths): Promise<void> {
     }
   };
   // Not before: a bootstrap that fails says so on its way out.
-  catchUncaught();
+  catchUncaught(modules.asked.caught);
   writer.signal(ISOLATE_FRAME.ready, 0);
   try {
     await readFrames(connection, FRAME_TO_ISOLATE_BYTES_MAX, (type, channel, payload) => {
@@ -210,6 +213,14 @@ async function load(
   }
 }
 
+/** No checkpoint has what a session would add. Tables and namespaces are made where they are first read. */
+function freezeEnv(env: BaseEnv): void {
+  for (const group of [Reflect.get(env, "tables"), Reflect.get(env, "sessions")] as object[]) {
+    for (const name in group) Object.freeze(Reflect.get(group, name));
+  }
+  for (const each of [env, ...Object.values(env)]) Object.freeze(each);
+}
+
 /** The app, as the executor asks for it. */
 class StatefulApp {
   /** Its bundle, for the import. */
@@ -257,7 +268,7 @@ class StatefulApp {
     const name = chainName(program.className, program.id);
     const secrets = this.#pinned.get(name) ?? this.#secrets ?? options.secrets;
     if (Object.keys(secrets).length > 0) this.#pinned.set(name, secrets);
-    return buildEnv(defaultExport, {
+    const env = buildEnv(defaultExport, {
       store: new ProgramStore(program),
       sessions: new ChainedCaller(program),
       recordedBytes: (bytes) => program.crypto.fill(bytes),
@@ -266,5 +277,7 @@ class StatefulApp {
       app: options.name,
       atRoot: options.atRoot,
     });
+    freezeEnv(env);
+    return env;
   }
 }

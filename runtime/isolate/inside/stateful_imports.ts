@@ -27,6 +27,79 @@ const refused = (names: readonly string[], instead = ""): Record<string, string>
     names.map((name) => [name, `refuse(${JSON.stringify(name)}, ${JSON.stringify(instead)})`]),
   );
 
+/** What all of an isolate share is changed by modules, while they load, and by no session (module_state.ts). */
+const asking = (name: string): string =>
+  `const asking = (member, original) => function (...args) {
+  globalThis[Symbol.for("sojourn.modules")].refuse(0, member, "node:${name}");
+  return Reflect.apply(original, this, args);
+};\n`;
+
+const CHANNELS = `import real from "node:diagnostics_channel";
+${asking("diagnostics_channel")}
+const probe = real.channel(Symbol()), nobody = () => {};
+probe.subscribe(nobody);
+for (const prototype of [real.Channel.prototype, Object.getPrototypeOf(probe)]) {
+  for (const name of ["subscribe", "unsubscribe", "bindStore", "unbindStore"]) {
+    prototype[name] = asking("the subscribers of a channel by " + name, prototype[name]);
+  }
+}
+probe.unsubscribe(nobody);
+export * from "node:diagnostics_channel";
+export { real as default };
+`;
+
+/** What node keeps to itself is told as a catch clause tells it (module_state.ts, MF6). */
+const TELL = `const tell = (error) => globalThis[Symbol.for("sojourn.modules")].caught(error);\n`;
+
+/** `throws` and its like, which take what the work throws. */
+const asserts = (name: string): string =>
+  `import real from "node:${name}";
+${TELL}
+const telling = (check) => function (work, ...rest) {
+  const told = typeof work !== "function" ? work : () => {
+    try {
+      return work();
+    } catch (error) {
+      tell(error);
+      throw error;
+    }
+  };
+  return Reflect.apply(check, this, [told, ...rest]);
+};
+// Both modules have the same functions.
+const isTold = Symbol.for("sojourn.told");
+if (real[isTold] !== true) {
+  const asserts = { throws: telling(real.throws), doesNotThrow: telling(real.doesNotThrow) };
+  Object.assign(real.strict, asserts);
+  Object.assign(real, asserts);
+  Object.assign(real.Assert?.prototype ?? {}, asserts);
+  for (const each of [real, real.strict]) Object.defineProperty(each, isTold, { value: true });
+}
+export const throws = real.throws, doesNotThrow = real.doesNotThrow;
+export * from "node:${name}";
+export { real as default };
+`;
+
+const STREAMS = `import real from "node:stream";
+${asking("stream")}
+${TELL}
+const telling = (destroy) => function (error, done) {
+  if (error) tell(error);
+  return Reflect.apply(destroy, this, [error, done]);
+};
+const told = new Map();
+for (const { prototype } of [real.Readable, real.Writable, real.Duplex]) {
+  if (!Object.hasOwn(prototype, "destroy")) continue;
+  const { destroy } = prototype;
+  if (!told.has(destroy)) told.set(destroy, telling(destroy));
+  prototype.destroy = told.get(destroy);
+}
+export const setDefaultHighWaterMark = real.setDefaultHighWaterMark =
+  asking("the default high water mark", real.setDefaultHighWaterMark);
+export * from "node:stream";
+export { real as default };
+`;
+
 const TIMERS = [
   "setTimeout",
   "clearTimeout",
@@ -60,6 +133,9 @@ const SOURCES: ReadonlyMap<string, string> = new Map([
     }),
   ],
   ["buffer", replaced("buffer", { File: "globalThis.File" })],
+  ...["assert", "assert/strict"].map((name) => [name, asserts(name)] as const),
+  ["diagnostics_channel", CHANNELS],
+  ["stream", STREAMS],
   [
     "timers",
     TIMERS.map((name) => `export const ${name} = globalThis.${name};\n`).join("") +
@@ -79,7 +155,9 @@ export { self as default };\nconst self = { setTimeout, setImmediate, setInterva
   ],
   [
     "crypto",
-    replaced("crypto", {
+    // These get their prototypes with the first use: later they could not.
+    `import { createHash, createHmac, createVerify } from "node:crypto";
+createHash("md5"), createHmac("md5", ""), createVerify("md5");\n` + replaced("crypto", {
       randomUUID: "() => crypto.randomUUID()",
       getRandomValues: "(view) => crypto.getRandomValues(view)",
       randomFillSync: "(view) => crypto.getRandomValues(view)",

@@ -100,9 +100,9 @@ function freezeSegments(): void {
   });
 }
 
-/** IN2, of one prototype. */
-export function permitOverrides(prototype: object, assigned: ReadonlySet<string>): void {
-  const isInherited = INHERITED.has(prototype);
+/** IN2, of one prototype: for these names, or for all. */
+export function permitOverrides(prototype: object, assigned: ReadonlySet<string> | "all"): void {
+  const isInherited = assigned === "all" || INHERITED.has(prototype);
   for (const name of Reflect.ownKeys(prototype)) {
     if (isInherited || (typeof name === "string" && assigned.has(name))) permitOverride(prototype, name);
   }

@@ -6,6 +6,7 @@
  */
 import { AsyncResource } from "node:async_hooks";
 import { Buffer } from "node:buffer";
+import { SESSION_BASE } from "../../../functions/class/session_slot.ts";
 import { forget } from "../../../functions/tracked/field_walk.ts";
 import { refusingFunction } from "./absent.ts";
 import { installChannels } from "./stateful_channels.ts";
@@ -99,7 +100,9 @@ function watchDefinitions(): void {
   const seen = (object: unknown, descriptor: unknown) => {
     if (typeof object !== "object" || object === null) return;
     const { enumerable, writable, get, set } = Object(descriptor) as PropertyDescriptor;
-    if (!enumerable || !writable || get !== undefined || set !== undefined) forget(object);
+    const isPlain = enumerable && writable && get === undefined && set === undefined;
+    // By definition a field may have a name that its class has.
+    if (!isPlain || SESSION_BASE in object) forget(object);
   };
   define(Object, "defineProperty", (object: object, name: PropertyKey, descriptor: PropertyDescriptor) => {
     seen(object, descriptor);

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { Program } from "../../../functions/sessions/turn/program.ts";
 import { bundleApp } from "../../../runtime/bundle/mod.ts";
 import { fromFileUrl } from "../../../runtime/bundle/file_url.ts";
-import { Guarded, installGuards } from "../../../runtime/isolate/inside/guarded.ts";
+import { installGuards, isGuarded } from "../../../runtime/isolate/inside/guarded.ts";
 import { PackageState, type PackageThunks } from "../../../runtime/isolate/inside/package_state.ts";
 import { StatefulPool } from "../../../runtime/isolate/stateful_pool.ts";
 import { appOf } from "./apps.ts";
@@ -40,7 +40,7 @@ function stateOf(
   const notes = state.watch(from, {
     touched: new Set(touched),
     counted: [],
-    skips: (object) => Guarded.has(object),
+    skips: isGuarded,
     isMade: (object) => MADE.has(Object.getPrototypeOf(object)),
   });
   return {

@@ -10,6 +10,12 @@ const NOT_WALKED = ["Deno", "global", "globalThis", "self", "process"];
 /** What each function has. */
 const OF_FUNCTIONS = ["length", "name", "prototype", "arguments", "caller", "constructor"];
 
+/** An accessor that lets objects have a property of their own by assignment (stateful_intrinsics.ts, IN2). */
+const standsForValue = (get: object): boolean => Object.hasOwn(get, "originalValue");
+
+const valueOf = (found: PropertyDescriptor | undefined): unknown =>
+  found?.get === undefined ? found?.value : Reflect.get(found.get, "originalValue");
+
 /** Paths, in order. */
 export function walkRealm(globals: readonly string[], modules: Readonly<Record<string, unknown>>): string[] {
   const paths = new Set<string>();
@@ -45,9 +51,10 @@ export function walkRealm(globals: readonly string[], modules: Readonly<Record<s
       if (typeof key === "symbol" && !name.startsWith("@@")) continue; // the platform's own
       if (OF_FUNCTIONS.includes(name) || /^\d+$/.test(name)) continue;
       const found = Reflect.getOwnPropertyDescriptor(object, key);
-      const value: unknown = found?.value;
-      if (found?.get === undefined && !isObject(value)) continue;
-      if (found?.get !== undefined || typeof value === "function") paths.add(`${path}.${name}`);
+      const isAccessor = found?.get !== undefined && !standsForValue(found.get);
+      const value: unknown = valueOf(found);
+      if (!isAccessor && !isObject(value)) continue;
+      if (isAccessor || typeof value === "function") paths.add(`${path}.${name}`);
       meet(`${path}.${name}`, value);
     }
     if (typeof object === "function") meet(`${path}.prototype`, read(object, "prototype"));
@@ -74,9 +81,7 @@ export function memberAt(
       const found = Reflect.getOwnPropertyDescriptor(Object(value), key);
       // Globals are read: the platform makes some of them when they are used first.
       if (value === globalThis) value = Reflect.get(globalThis, key);
-      else {value = found?.get === undefined
-          ? found?.value
-          : Reflect.get(found.get, "originalValue") ?? found.get;}
+      else value = found?.get === undefined || standsForValue(found.get) ? valueOf(found) : found.get;
     }
   }
   return { owner, value };
