@@ -12,10 +12,10 @@ import { type BundleIssue, checkImports, forbiddenImports, parseModule } from ".
 import { withTempFolder } from "./temp_folder.ts";
 import { processCuts } from "./node_process.ts";
 import { privateSessionFields } from "./session_fields.ts";
-import { moduleStateCuts } from "./module_state.ts";
+import { moduleStateCuts, type Sources } from "./module_state.ts";
 import { shiftedMap, sourcesOf } from "./shifted_map.ts";
 import { sharedBindings } from "./shared_bindings.ts";
-import { requireCuts } from "./node_require.ts";
+import { absentRequires, requireCuts } from "./node_require.ts";
 import type { Locate } from "./source_places.ts";
 
 /** The limit of docs/http.md; a site holds every live version's bundle in its replica. */
@@ -64,7 +64,9 @@ function finish(outcome: Extract<BundleOutcome, { kind: "bundled" }>): BundleRes
   const program = parseModule(bundled, comments);
   if ("message" in program) return { kind: "failed", message: locate(describe(program)) };
   const loader = [...requireCuts(program), ...processCuts(program)];
-  const asking = moduleStateCuts(bundled, program, () => sourcesOf(outcome, bundled, comments));
+  let read: Sources | undefined;
+  const sources = (): Sources => read ??= sourcesOf(outcome, bundled, comments);
+  const asking = moduleStateCuts(bundled, program, sources);
   const cuts = [...asking, ...loader, ...moduleComments(comments, bundled)];
   const code = splice(bundled, cuts);
   // Parsing a large bundle takes long: once is enough where no import was replaced.
@@ -75,7 +77,13 @@ function finish(outcome: Extract<BundleOutcome, { kind: "bundled" }>): BundleRes
   if (issue !== undefined) return { kind: "failed", message: locate(describe(issue)) };
   const out = new TextEncoder().encode(code);
   if (out.length <= BUNDLE_BYTES_MAX) {
-    const warnings = sharedBindings(program, bundled).map((issue) => locate(describe(issue)));
+    const originAt = (offset: number): string => {
+      const origin = sources().originAt(offset);
+      if (origin.kind === "platform") return "a module";
+      return origin.kind === "package" ? `the package ${origin.name}` : origin.name;
+    };
+    const told = [...sharedBindings(program, bundled), ...absentRequires(program, bundled, originAt)];
+    const warnings = told.map((issue) => locate(describe(issue)));
     const shifted = asking.length === 0
       ? outcome
       : outcome.placed(shiftedMap(outcome.sourceMap, bundled, cuts));

@@ -3,9 +3,9 @@
  * A function has no module loader; what it may require is imported instead, and anything else throws when asked.
  */
 import type { AnyNode, Program } from "acorn";
-import { isAllowedBuiltin } from "./builtins.ts";
+import { allowedBuiltins, isAllowedBuiltin } from "./builtins.ts";
 import type { Cut } from "./cuts.ts";
-import { visit } from "./imports.ts";
+import { type BundleIssue, placeOf, visit } from "./imports.ts";
 import { isProcess, PROCESS_EXPRESSION } from "./node_process.ts";
 
 /** The cuts that replace a bundle's `createRequire`; none where it has none. */
@@ -28,11 +28,46 @@ export function requireCuts(program: Program): Cut[] {
   ).join(", ");
   // On one line, as what it replaces: the source map's lines stay right.
   const shim = `((table) => (id) => { if (table.has(id)) return table.get(id); ` +
-    `throw new TypeError(\`a function can't require "\${id}"\`); })(new Map([${table}]))`;
+    `throw new TypeError(\`a function can't require "\${id}": only ${POSSIBLE} are there\`); })(new Map([${table}]))`;
   return [
     { ...loader.declaration, text: imports.join(" ") },
     { ...loader.made, text: shim },
   ];
+}
+
+const POSSIBLE = allowedBuiltins.join(", ");
+
+/**
+ * The built-ins that packages require and functions do not have, each package where it begins to. Whether that is reached
+ * nobody knows before it runs: it may be a part of the package that the app does not use. In a `try` it is a question.
+ *
+ * @param originAt tells of an offset whose module it is
+ */
+export function absentRequires(
+  program: Program,
+  code: string,
+  originAt: (offset: number) => string,
+): BundleIssue[] {
+  const loader = loaderOf(program);
+  if (loader === undefined) return [];
+  const tried: { readonly start: number; readonly end: number }[] = [];
+  const found: { readonly name: string; readonly start: number }[] = [];
+  visit(program, (node) => {
+    if (node.type === "TryStatement" && node.handler) tried.push(node.block);
+    const specifier = callOf(node, loader.name);
+    if (specifier === undefined || isAllowedBuiltin(specifier) || isProcess(specifier)) return;
+    const isTried = tried.some(({ start, end }) => start <= node.start && node.end <= end);
+    if (!isTried) found.push({ name: nodeName(specifier), start: node.start });
+  });
+  found.sort((a, b) => a.start - b.start);
+  return [...Map.groupBy(found, ({ start }) => originAt(start))].map(([origin, all]) => ({
+    message:
+      `${origin} requires ${
+        [...new Set(all.map(({ name }) => name))].join(", ")
+      }, which functions do not have: ` +
+      `the deploy fails if that runs while modules load, what needs it later fails then. There are ${POSSIBLE}`,
+    ...placeOf({ start: all[0]?.start ?? 0 }, code),
+  }));
 }
 
 const nodeName = (specifier: string): string =>

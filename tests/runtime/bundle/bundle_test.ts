@@ -233,6 +233,23 @@ Deno.test("bundle whose Session classes change variables of their modules is tol
   assert.match((await bundleOf({ "app.ts": first?.[0] ?? "" })).warnings.join(), /app\.ts:10:\d+/);
 });
 
+Deno.test("bundle that requires what functions do not have says which and whose, and so does the error", async () => {
+  const of = (parts: string) => ({
+    "app.ts": `import parts from "./parts.cjs";
+      export default { fetch: () => Response.json(parts) };`,
+    "parts.cjs": parts,
+  });
+  const asks = `const fs = require("node:fs"), { join } = require("path"), net = require("net");
+    module.exports = [fs, join, net];`;
+  const { kind, message, warnings, code } = await bundleOf(of(asks));
+  assert.equal(kind, "bundled", message);
+  assert.equal(warnings.length, 1);
+  assert.match(warnings.join(), /parts\.cjs requires node:fs, node:net, which functions do not have/);
+  assert.match(code, /a function can't require "\$\{id\}": only node:assert, .* are there/);
+  const tried = `let fs; try { fs = require("fs"); } catch {} module.exports = [fs, require("path")];`;
+  assert.deepEqual((await bundleOf(of(tried))).warnings, []);
+});
+
 /** The guestbook with Hono, what it uses of Zod, and the platform's part has 375 KB; all of Zod is 600 more. */
 const EXAMPLE_BYTES_MAX = 450_000;
 
