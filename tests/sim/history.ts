@@ -135,7 +135,7 @@ export type HistoryEvent =
     readonly gone: readonly number[];
     readonly covers: readonly (readonly [key: number, covered: boolean])[];
     readonly wards?: readonly Ward[];
-    /** On the root's: incarnations that have owners from now on. */
+    /** The incarnation of the site, where its owners have all of it from now on. */
     readonly owned?: readonly number[];
     /** What the site took for the time. */
     readonly clockMs?: number;

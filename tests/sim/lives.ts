@@ -23,7 +23,7 @@ export interface Loss {
   backMs: number;
   /** How many disks were lost at one time, this one among them (V3). */
   atOnce: number;
-  /** The root's disk named no owners of it yet. */
+  /** Its disk did not say yet that owners have all of it. */
   readonly isYoung: boolean;
 }
 

@@ -8,10 +8,12 @@
  * (store/members/configuration.ts).
  */
 import { Reader } from "../../store/model/codec.ts";
-import { type Key, packKey, unpackKey } from "../../store/model/key.ts";
+import type { Key } from "../../store/model/key.ts";
 import type { DiskCommit, ScanOptions, SiteId, Storage } from "../../store/model/ports.ts";
-import { holds, prefixRange, type Range } from "../../store/model/range.ts";
+import type { Range } from "../../store/model/range.ts";
 import type { Position, Row } from "../../store/model/row.ts";
+import { decodeJson } from "../../store/members/topology.ts";
+import { SOURCE_RECORD } from "../../store/wards/source.ts";
 import { readWardRows } from "../../store/wire/ward_message.ts";
 import type { Held, HistoryEvent, Ward } from "./history.ts";
 import type { Keyspace } from "./keyspace.ts";
@@ -21,7 +23,6 @@ import type { ProcessClock } from "./world.ts";
 const COVER = "cover/";
 /** And the key of a row that was dropped, since it was damaged (store/core/damage.ts): whatever covers it. */
 const DAMAGED = "damaged/";
-const OWNED = prefixRange(packKey(["s", "wards"]));
 const WARD = /^ward\/(\d+)\/(.+)$/;
 
 /** Where a process may be when it dies at its disk. */
@@ -112,7 +113,7 @@ export class RecordingStorage implements Storage {
       gone,
       covers: [...covers, ...none.map((key) => [key, false] as const)],
       wards: this.#wards(records),
-      owned: this.#owned(found),
+      owned: ownedOf(records),
       clockMs: clockMs(),
     });
   }
@@ -162,7 +163,7 @@ export class RecordingStorage implements Storage {
     for (const key of gone) this.rows.delete(key);
     for (const row of rows) this.rows.set(row.key, row);
     const covers = this.#applyRecords(records);
-    const wards = this.#wards(records), owned = this.#owned(commit.rows);
+    const wards = this.#wards(records), owned = ownedOf(records);
     if (rows.length + gone.length + covers.length + wards.length + owned.length > 0) {
       record({ kind: "commit", atMs: nowMs(), site, rows, gone, covers, wards, owned, clockMs: clockMs() });
     }
@@ -187,12 +188,6 @@ export class RecordingStorage implements Storage {
       const rows = value === null ? [] : readWardRows(new Reader(value));
       return [{ of: Number(of), key, row: rows.map((row) => keyspace.seen(row) ?? null)[0] ?? null }];
     });
-  }
-
-  /** Incarnations of which the root knows the owners. */
-  #owned(rows: Iterable<Row>): number[] {
-    if (!this.#options.isRoot) return [];
-    return [...rows].flatMap(({ key }) => holds(OWNED, key) ? Number(unpackKey(key)[2]) : []);
   }
 
   /** Takes in changes of coverage; says which keys that changed. */
@@ -231,4 +226,12 @@ export class RecordingStorage implements Storage {
     this.#covered = covered;
     return changes;
   }
+}
+
+/** The incarnation whose owners have all that it had told, as its own disk says; none: they may have nothing. */
+function ownedOf(records: ReadonlyMap<string, Uint8Array | null>): number[] {
+  const value = records.get(SOURCE_RECORD) ?? null;
+  if (value === null) return [];
+  const { replica, effective } = decodeJson(value) as { replica: number; effective: unknown };
+  return effective === null ? [] : [replica];
 }
