@@ -69,7 +69,7 @@ Deno.test("a jump is wider than anything that is written, at random, and leaves 
     head = to;
   }
   assert.ok(jumpedFrom(head, least) - head > 2 ** 20);
-  for (let i = 0; i < 10_000_000; i++) head = jumpedFrom(head, most);
+  for (let i = 0; i < 500_000; i++) head = jumpedFrom(head, most);
   assert.ok(head < 2 ** 52, "half of all positions are for rows");
   for (const end of [2 ** 52, 2 ** 52 + 812]) assert.equal(jumpedFrom(end, most), end);
 });
