@@ -125,8 +125,7 @@ Deno.test("a session that dies with a sum to be made goes on where a host is on 
   await until("its host is on record", () => isAhead(first) > 1);
   const goOn = disks.rows.hold();
   client.side.send("m1");
-  await until("it is in the log", () => (first.homes.debugLog(name)?.last ?? 0) > 1);
-  await soon(30);
+  await until("its sum is in the log, and is to be made", () => disks.rows.waiting > 0);
   disks.crash();
   goOn(); // what a dead process waits for
   const dead = first[Symbol.asyncDispose]();

@@ -75,6 +75,8 @@ export class Disks {
 
 class Disk extends MemoryStorage {
   isCut = false;
+  /** Commits that wait for it while it is held. */
+  waiting = 0;
   #held: Promise<void> | null = null;
 
   /** It takes nothing until what is returned is called. */
@@ -83,12 +85,16 @@ class Disk extends MemoryStorage {
     this.#held = promise;
     return () => {
       this.#held = null;
+      this.waiting = 0;
       resolve();
     };
   }
 
   override async commit(commit: Parameters<MemoryStorage["commit"]>[0]): Promise<void> {
-    if (this.#held !== null) await this.#held;
+    if (this.#held !== null) {
+      this.waiting++;
+      await this.#held;
+    }
     if (!this.isCut) await super.commit(commit);
   }
 }
