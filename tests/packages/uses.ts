@@ -1,25 +1,24 @@
-// deno-lint-ignore-file no-import-prefix -- packages that only this test needs
 /** What packages of many kinds are used for: each makes the same of it in a stateful session as anywhere. */
-import addFormats from "npm:ajv-formats@3.0.1";
-import { Ajv } from "npm:ajv@8.17.1";
-import asyncLibrary from "npm:async@3.2.6";
-import bluebird from "npm:bluebird@3.7.2";
-import { format, formatDistance } from "npm:date-fns@4.1.0";
-import { Array as Lists, Effect, HashMap, Option, Ref, Schedule, Schema } from "npm:effect@3.18.4";
-import { EventEmitter } from "npm:eventemitter3@5.0.1";
-import Handlebars from "npm:handlebars@4.7.8";
-import i18next from "npm:i18next@25.6.0";
-import { enableMapSet, produce } from "npm:immer@10.1.1";
-import Joi from "npm:joi@18.0.1";
-import { LRUCache } from "npm:lru-cache@11.2.2";
-import { autorun, makeAutoObservable, observable } from "npm:mobx@6.15.0";
-import moment from "npm:moment@2.30.1";
-import PQueue from "npm:p-queue@9.0.0";
-import qs from "npm:qs@6.14.0";
-import { concatMap, delay, firstValueFrom, lastValueFrom, of, timer, toArray } from "npm:rxjs@7.8.2";
-import semver from "npm:semver@7.7.3";
-import { assign, createActor, createMachine } from "npm:xstate@5.23.0";
-import * as Y from "npm:yjs@13.6.27";
+import addFormats from "ajv-formats";
+import { Ajv } from "ajv";
+import asyncLibrary from "async";
+import bluebird from "bluebird";
+import { format, formatDistance } from "date-fns";
+import { Array as Lists, Effect, HashMap, Option, Ref, Schedule, Schema } from "effect";
+import { EventEmitter } from "eventemitter3";
+import Handlebars from "handlebars";
+import i18next from "i18next";
+import { enableMapSet, produce } from "immer";
+import Joi from "joi";
+import { LRUCache } from "lru-cache";
+import { autorun, makeAutoObservable, observable } from "mobx";
+import moment from "moment";
+import PQueue from "p-queue";
+import qs from "qs";
+import { concatMap, delay, firstValueFrom, lastValueFrom, of, timer, toArray } from "rxjs";
+import semver from "semver";
+import { assign, createActor, createMachine } from "xstate";
+import * as Y from "yjs";
 
 enableMapSet();
 

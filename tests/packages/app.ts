@@ -1,6 +1,6 @@
 /** A session that uses packages. */
 import { defineApp, type EnvOf, Session } from "sojourn";
-import { USES } from "./honest_packages.ts";
+import { USES } from "./uses.ts";
 
 type Env = EnvOf<Record<never, never>, { probe: Probe }>;
 
