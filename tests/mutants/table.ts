@@ -71,14 +71,18 @@ export async function writeTable(workshop: Workshop): Promise<void> {
     reasons: await readRuleVerdicts(workshop.root),
   };
   const lines = linesOf(page);
+  const rules = join(workshop.root, RULES);
   await Deno.writeTextFile(
-    join(workshop.root, RULES),
+    rules,
     `[\n${lines.map((line) => `  ${JSON.stringify(line)}`).join(",\n")}\n]\n`,
   );
   const path = join(workshop.root, PAGE);
   await Deno.writeTextFile(path, pageOf(page, lines));
-  const { success, stderr } = await new Deno.Command(Deno.execPath(), { args: ["fmt", "-q", path] }).output();
-  if (!success) throw new Error(`${PAGE} can't be formatted: ${new TextDecoder().decode(stderr)}`);
+  const { success, stderr } = await new Deno.Command(Deno.execPath(), { args: ["fmt", "-q", path, rules] })
+    .output();
+  if (!success) {
+    throw new Error(`${PAGE} and ${RULES} can't be formatted: ${new TextDecoder().decode(stderr)}`);
+  }
 }
 
 /** A verdict counts as long as the member is what somebody looked at. */
