@@ -115,7 +115,7 @@ export const INSIDE_VARIANTS: readonly InsideVariant[] = [
     file: "runtime/stateful/session_run.ts",
     says: "    await this.releases.known(named);\n",
     becomes: "    await this.releases.known(named === null ? named : null);\n",
-    ...{ plan: "chained", first: 16, seeds: 40, caughtBy: "integrity" },
+    ...{ plan: "chained", first: 60, seeds: 20, caughtBy: "integrity" },
   },
   {
     name: "a home's piece is at owners before it is known what homes before have made",
