@@ -94,6 +94,11 @@ export const STEP_ROWS = 128;
 /** How often a list begins anew where what it has passed changes meanwhile, before it is given up. */
 export const LIST_TRIES = 8;
 /**
+ * A list that begins anew takes twice as many steps at a time as before, up to so many: some thousand rows, for which
+ * those who would change them wait some tens of milliseconds, and everybody else not.
+ */
+export const LIST_STEPS_MAX = 32;
+/**
  * Of the rows that the checks and merges of one write look at: they are read while no other write of the site is made. Deno
  * KV's 100 checks of its largest values are 6 MiB.
  */

@@ -41,7 +41,13 @@ import type { ArrivingSession } from "./handoff.ts";
 import { sourceLost } from "../core/lost.ts";
 import type { Key } from "../model/key.ts";
 import type { Lane } from "../model/lock.ts";
-import { CLOCK_AHEAD_MS_MAX, LIST_TRIES, LOOKED_AT_BYTES_MAX, WAIT_MS_MAX } from "../model/limits.ts";
+import {
+  CLOCK_AHEAD_MS_MAX,
+  LIST_STEPS_MAX,
+  LIST_TRIES,
+  LOOKED_AT_BYTES_MAX,
+  WAIT_MS_MAX,
+} from "../model/limits.ts";
 import { contribute, isMerge } from "../model/merge.ts";
 import { judgeOld } from "./old_writes.ts";
 import type { WrittenAt } from "../core/owed.ts";
@@ -290,7 +296,8 @@ export class StoreSession implements AttachedSession {
 
   /**
    * Reads a list under the lock; one that passes many deleted rows in steps, between which others have the lock. What it has
-   * passed is watched, and where that changes it begins anew (E9).
+   * passed is watched, and where that changes it begins anew (E9), with longer steps: where rows change all the time it is
+   * done all the same.
    *
    * @returns what was read, and whether that is all of the range that it was asked for; null: nothing of it is covered.
    * @throws StoreUnavailable where it changes again and again.
@@ -301,7 +308,7 @@ export class StoreSession implements AttachedSession {
   ): Promise<ListResult & { readonly isWhole: boolean } | null> {
     const core = this.#core;
     for (let tries = 0; tries < LIST_TRIES; tries++) {
-      const passed = new Passed(core, options.reverse);
+      const passed = new Passed(core, options.reverse, Math.min(2 ** tries, LIST_STEPS_MAX));
       try {
         for (;;) {
           const step = await core.rows.lock.run(() => passed.step(asked, options), this.lane);
@@ -721,6 +728,7 @@ const sameVersion = (row: Row | undefined, version: Version | null): boolean =>
 class Passed {
   readonly #core: Core;
   readonly #reverse: boolean;
+  readonly #lookMax: number;
   readonly #removals: number;
   readonly #changed = () => void (this.#hasChanged = true);
   readonly #rows: Row[] = [];
@@ -731,9 +739,11 @@ class Passed {
   /** Of what was asked for, what is left. */
   #rest: Range | null = null;
 
-  constructor(core: Core, reverse: boolean) {
+  /** @param atATime steps that it takes without others in between. */
+  constructor(core: Core, reverse: boolean, atATime: number) {
     this.#core = core;
     this.#reverse = reverse;
+    this.#lookMax = core.stepRows * atATime;
     this.#removals = core.coverage.removals;
   }
 
@@ -751,7 +761,7 @@ class Passed {
     if (part.start >= part.end && this.#rest === null) return null;
     const removals = core.coverage.removals;
     const left = limit === 0 ? 0 : limit - this.#rows.length;
-    const found = await core.rows.list(part, left, reverse, bytesMax - this.#bytes, core.stepRows);
+    const found = await core.rows.list(part, left, reverse, bytesMax - this.#bytes, this.#lookMax);
     core.damage.assertRange(found.range);
     if (removals !== core.coverage.removals) return this.#rest === null ? null : "changed";
     this.#rows.push(...found.rows);

@@ -140,8 +140,13 @@ export const takesForSuccessor: Variant = {
   make: () => {
     const issuers = new Map<number, SiteId>();
     return hooked((site) => ({
-      presents: (token, replica) =>
-        issuers.get(token.replica) === site ? { ...token, replica: replica.status().replica } : token,
+      presents: (token, replica) => {
+        if (issuers.get(token.replica) !== site) return token;
+        const { replica: successor, position } = replica.status();
+        // Its own position mostly lies where the successor has none (gaps.ts), which would find it out.
+        const path = token.path.with(-1, Math.min(token.path.at(-1) ?? 0, position));
+        return { ...token, replica: successor, path };
+      },
       session: (session) => ({
         token: (open) => {
           const token = session.token(open);
@@ -152,7 +157,7 @@ export const takesForSuccessor: Variant = {
     }));
   },
   change: (plan) => ({ ...withFaults({ wipe: 6 })(plan), moveChance: 0.1 }),
-  from: 17,
+  from: 60,
 };
 
 /**
