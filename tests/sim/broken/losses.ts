@@ -56,17 +56,19 @@ export const forgetsChildren: Variant = {
     hooked((site) => ({
       receives: (_, message) => {
         if (message.kind !== "fetched" && message.kind !== "feed") return [message];
-        return [{ ...message, rows: message.rows.filter((row) => !namesChildOf(row, site)) }];
+        // A number that it passes on to a child comes behind the row that says whose it is: without that it stops.
+        const kinds = message.kind === "fetched" ? ["site", "replica"] : ["site"];
+        return [{ ...message, rows: message.rows.filter((row) => !namesChildOf(row, site, kinds)) }];
       },
     })),
   change: losing,
   from: 14,
 };
 
-/** Whether a row tells that a site joined below another. */
-function namesChildOf(row: WireRow, parent: string): boolean {
+/** Whether a row of one of these kinds tells that a site joined below another. */
+function namesChildOf(row: WireRow, parent: string, kinds: readonly string[]): boolean {
   const [space, kind] = unpackKey(row.key);
-  if (space !== "s" || (kind !== "site" && kind !== "replica")) return false;
+  if (space !== "s" || typeof kind !== "string" || !kinds.includes(kind)) return false;
   const value = decodeJson(row.value) as { parent?: unknown; path?: readonly string[] } | undefined;
   return value?.parent === parent || value?.path?.at(-2) === parent;
 }
