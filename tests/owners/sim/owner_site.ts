@@ -3,12 +3,7 @@
  * the production code of tuples, and a user that acts on what is `mine` after a while.
  */
 import { decodeMessage, encodeMessage } from "../../../store/wire/message.ts";
-import {
-  type Candidate,
-  checkOwners,
-  chooseOwners,
-  type OwnersSettings,
-} from "../../../store/presence/choose.ts";
+import type { OwnersSettings } from "../../../store/presence/choose.ts";
 import { unpackKey } from "../../../store/model/key.ts";
 import { decodeState } from "../../../store/owners/tuple.ts";
 import { Detector } from "../../../store/presence/detector.ts";
@@ -18,6 +13,7 @@ import { SimDisk } from "../../sim/disk.ts";
 import type { Endpoint, SimNetwork } from "../../sim/network.ts";
 import type { Draws } from "../../sim/random.ts";
 import { ProcessClock, type World } from "../../sim/world.ts";
+import { fellowsOf } from "./fellows.ts";
 
 /** What happens at a site, for the history. */
 export type SiteEvent =
@@ -183,7 +179,7 @@ export class OwnerSite {
       if (standing === "suspected") record({ kind: "suspects", site: id, other });
       if (standing === "alive") record({ kind: "trusts", site: id, other });
     });
-    const fellows = this.#fellows(detector);
+    const fellows = fellowsOf(detector, { ...this.#options, nowMs: () => world.nowMs });
     let tuples: Tuples | null = null;
     tuples = await Tuples.open({
       site: id,
@@ -294,31 +290,6 @@ export class OwnerSite {
   }
 
   readonly #waiting: (() => void)[] = [];
-
-  #fellows(detector: Detector): Fellows {
-    const { id, sites, settings, areas, away, world } = this.#options;
-    const areaOf = (site: SiteId) => areas.get(site) ?? null;
-    return {
-      choose: (f, kept, without) => {
-        checkOwners(id, { f, sites: null }, sites);
-        const candidates: Candidate[] = detector.list().map(({ site, rttMs, standing }) => ({
-          id: site,
-          area: areaOf(site),
-          rttMs,
-          isAlive: standing === "alive" && !without(site),
-        }));
-        const keptSites = kept.map((site) => ({ id: site, area: areaOf(site) }));
-        return chooseOwners({ id, area: areaOf(id) }, { ...settings, f }, candidates, keptSites);
-      },
-      isKnown: () => true,
-      isStranger: () => false,
-      standing: (site) => detector.standing(site),
-      isAwaited: (site) => (away.get(site) ?? 0) > world.nowMs,
-      watch: (site) => detector.watch(site),
-      measured: (site, ms) => detector.measured(site, ms),
-      onChange: (changed) => detector.onChange(changed),
-    };
-  }
 
   /** The same, with each choice written down. */
   #watched(fellows: Fellows, detector: Detector): Fellows {
