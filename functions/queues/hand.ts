@@ -1,0 +1,426 @@
+/**
+ * The messages of one queue that the consumers at one site have, or are about to get.
+ *
+ * Life of a message here: a batch of an owner brings it → it waits in the hand → a handler runs with it, or a client
+ * pulls it → a verdict on it goes to its owner.
+ *
+ * HD1 No more is wanted of owners than consumers can take soon: by messages, bytes and rate (token_bucket.ts).
+ * HD2 While a message waits here its lease does not end; a handler has all of it, from when it begins.
+ * HD3 What is here and nobody takes goes back; so does what expires here.
+ */
+import type { SiteId } from "../../store/model/ports.ts";
+import { decodeEnvelope, type MessageEnvelope } from "./envelope.ts";
+import { HAND_BYTES_MAX, OFFER_AGAIN_MS, PROMISED_MS, PULLS_MAX, UNPULLED_MS } from "./limits.ts";
+import type { QueueSettings } from "./settings.ts";
+import { TokenBucket } from "./token_bucket.ts";
+import type { LeaseTicket, Said, SaidResult } from "./verdict_post.ts";
+import type { Batch, HandedMessage, OutletWord } from "./words.ts";
+
+/** A message as a consumer gets it. */
+export interface Delivery {
+  readonly ticket: LeaseTicket;
+  readonly attempt: number;
+  readonly envelope: MessageEnvelope;
+}
+
+/** What became of a delivery. `release`: nobody took it, which is no attempt. */
+export type Outcome = Said & { readonly kind: "ack" | "retry" | "reject" | "release" };
+
+/** Runs a queue's handler at this site: one outcome for each. What it throws is that of all. */
+export type QueueHandler = (messages: readonly Delivery[]) => Promise<readonly Outcome[]>;
+
+/** A client that waits for messages. */
+export interface PullOptions {
+  readonly messages: number;
+  readonly waitMs: number;
+  /** So long the client has them to itself; its queue's time by default. */
+  readonly leaseMs?: number;
+}
+
+export interface HandPorts {
+  readonly queue: string;
+  readonly nowMs: () => number;
+  readonly wallMs: () => number;
+  readonly settings: () => QueueSettings | undefined;
+  readonly tell: (to: SiteId, word: OutletWord) => void;
+  readonly say: (ticket: LeaseTicket, said: Said) => Promise<SaidResult>;
+  readonly wake: (atMs: number) => void;
+  /** Room that is left at this site for all queues, in bytes. */
+  readonly bytesLeft: () => number;
+  /** A message whose bytes nobody here can read. */
+  readonly malformed: (ticket: LeaseTicket) => void;
+  readonly fail: (error: unknown) => void;
+}
+
+interface Held {
+  readonly delivery: Delivery;
+  /** By the wall clock; 0: never. */
+  readonly expiresAtMs: number;
+  readonly bytes: number;
+  readonly leaseMs: number;
+  readonly atMs: number;
+  /** Since when it is lent, or lent again. */
+  lentMs: number;
+}
+
+interface Supplier {
+  readonly site: SiteId;
+  /** So many it has. */
+  ready: number;
+  /** Of its last batch. */
+  seen: number;
+  promised: { messages: number; bytes: number };
+  promisedAtMs: number;
+  /** Of the last want. */
+  number: number;
+}
+
+interface Pull {
+  readonly messages: number;
+  readonly untilMs: number;
+  readonly leaseMs: number | null;
+  readonly resolve: (deliveries: readonly Delivery[]) => void;
+}
+
+export class Hand {
+  readonly #ports: HandPorts;
+  readonly #bucket: TokenBucket;
+  #handler: QueueHandler | null = null;
+  readonly #suppliers = new Map<SiteId, Supplier>();
+  readonly #pulls = new Set<Pull>();
+  /** Oldest first. */
+  #held: Held[] = [];
+  /** Batches that handlers have. */
+  #running = 0;
+  #runningMessages = 0;
+  /** Payloads here. */
+  #bytes = 0;
+  /** A pull came to its end then. */
+  #pulledMs = -Infinity;
+  /** The handler took nothing: it is let alone until then. */
+  #restsUntilMs = -Infinity;
+  #wants = 0;
+  #isWoken = false;
+  #isClosed = false;
+
+  constructor(ports: HandPorts) {
+    this.#ports = ports;
+    this.#bucket = new TokenBucket(ports.settings()?.perSecond ?? Infinity, ports.nowMs());
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Messages that wait, or that handlers have. */
+  get size(): number {
+    return this.#held.length + this.#runningMessages;
+  }
+
+  /** Whether anybody here may want something. */
+  get isWanting(): boolean {
+    return this.#handler !== null || this.#pulls.size > 0;
+  }
+
+  serve(handler: QueueHandler | null): void {
+    this.#handler = handler;
+    this.wakeUp();
+  }
+
+  /** Resolves with what there is as soon as there is something, or with nothing when its time is over. */
+  pull({ messages, waitMs, leaseMs }: PullOptions, signal?: AbortSignal): Promise<readonly Delivery[]> {
+    if (this.#isClosed || this.#pulls.size >= PULLS_MAX || signal?.aborted === true) {
+      return Promise.resolve([]);
+    }
+    const { promise, resolve } = Promise.withResolvers<readonly Delivery[]>();
+    const untilMs = this.#ports.nowMs() + waitMs;
+    const pull: Pull = { messages, untilMs, leaseMs: leaseMs ?? null, resolve };
+    this.#pulls.add(pull);
+    signal?.addEventListener("abort", () => this.#ends(pull, []), { once: true });
+    this.#ports.wake(untilMs);
+    this.wakeUp();
+    return promise;
+  }
+
+  // ── What owners say ──
+
+  offered(from: SiteId, count: number): void {
+    const supplier = this.#supplier(from);
+    supplier.ready = count;
+    // What was promised is not taken any more, or is asked for again.
+    supplier.promised = { messages: 0, bytes: 0 };
+    this.wakeUp();
+  }
+
+  /** Its messages are here from now on. */
+  came(from: SiteId, { number, left, leaseMs, messages }: Batch): void {
+    const supplier = this.#supplier(from), { promised } = supplier;
+    supplier.ready = left;
+    supplier.seen = number;
+    supplier.promisedAtMs = this.#ports.nowMs();
+    promised.messages = Math.max(0, promised.messages - messages.length);
+    for (const message of messages) {
+      promised.bytes = Math.max(0, promised.bytes - message.payload.length);
+      this.#take(message, leaseMs);
+    }
+    if (left === 0) supplier.promised = { messages: 0, bytes: 0 };
+    this.wakeUp();
+  }
+
+  /** A site can't be heard, or another process runs there. */
+  gone(site: SiteId): void {
+    this.#suppliers.delete(site);
+    this.wakeUp();
+  }
+
+  #take({ id, lease, attempt, expiresAtMs, owners, payload }: HandedMessage, leaseMs: number): void {
+    const nowMs = this.#ports.nowMs(), ticket = { id, lease, sentMs: 0, owners };
+    let envelope: MessageEnvelope;
+    try {
+      envelope = decodeEnvelope(payload);
+    } catch {
+      return this.#ports.malformed(ticket);
+    }
+    const delivery = { ticket: { ...ticket, sentMs: envelope.sentMs }, attempt, envelope };
+    this.#held.push({ delivery, expiresAtMs, bytes: payload.length, leaseMs, atMs: nowMs, lentMs: nowMs });
+    this.#bytes += payload.length;
+    this.#ports.wake(nowMs + leaseMs / 2);
+  }
+
+  #supplier(site: SiteId): Supplier {
+    let supplier = this.#suppliers.get(site);
+    if (supplier === undefined) {
+      const promised = { messages: 0, bytes: 0 };
+      supplier = { site, ready: 0, seen: 0, promised, promisedAtMs: -Infinity, number: 0 };
+      this.#suppliers.set(site, supplier);
+    }
+    return supplier;
+  }
+
+  // ── Giving out ──
+
+  /** Looks at what is to be done, after what happens now. */
+  wakeUp(): void {
+    if (this.#isWoken || this.#isClosed) return;
+    this.#isWoken = true;
+    void Promise.resolve().then(() => {
+      this.#isWoken = false;
+      if (!this.#isClosed) this.#step();
+    }).catch(this.#ports.fail);
+  }
+
+  /** What time asks for. */
+  tick(): void {
+    const nowMs = this.#ports.nowMs();
+    for (const pull of this.#pulls) if (nowMs >= pull.untilMs) this.#ends(pull, []);
+    for (const held of [...this.#held]) this.#keep(held);
+    if (this.#held.length + this.#suppliers.size > 0) this.#step();
+  }
+
+  #step(): void {
+    const settings = this.#ports.settings(), nowMs = this.#ports.nowMs();
+    if (settings === undefined) return this.#giveBack();
+    this.#bucket.configure(settings.perSecond, nowMs);
+    this.#giveBackExpired();
+    this.#serveHandler(settings);
+    this.#servePulls();
+    this.#giveBackUnpulled();
+    this.#ask(settings);
+  }
+
+  #serveHandler({ concurrency, batchMax, batchWaitMs }: QueueSettings): void {
+    const { nowMs, wake } = this.#ports, handler = this.#handler;
+    if (nowMs() < this.#restsUntilMs) return wake(this.#restsUntilMs);
+    while (handler !== null && this.#running < concurrency) {
+      const [first] = this.#held;
+      if (first === undefined) return;
+      const readyMs = first.atMs + batchWaitMs;
+      if (this.#held.length < batchMax && nowMs() < readyMs) return wake(readyMs);
+      const count = this.#affordable(batchMax);
+      if (count === 0) return;
+      this.#run(handler, this.#held.splice(0, count));
+    }
+  }
+
+  /** As many as may be given out now. */
+  #affordable(most: number): number {
+    const nowMs = this.#ports.nowMs(), tokens = this.#bucket.available(nowMs);
+    const count = Math.min(most, this.#held.length, tokens);
+    if (count === 0 && this.#held.length > 0) this.#ports.wake(this.#bucket.nextMs(nowMs));
+    if (count > 0) this.#bucket.take(count, nowMs);
+    return count;
+  }
+
+  #run(handler: QueueHandler, batch: readonly Held[]): void {
+    this.#running++;
+    this.#runningMessages += batch.length;
+    for (const held of batch) this.#lendAgain(held, held.leaseMs); // HD2
+    void this.#outcomes(handler, batch).then((outcomes) => {
+      this.#running--;
+      this.#runningMessages -= batch.length;
+      for (const { bytes } of batch) this.#bytes -= bytes;
+      if (this.#isClosed) return;
+      if (outcomes.length > 0 && outcomes.every(({ kind }) => kind === "release")) this.#rest();
+      batch.forEach(({ delivery }, i) => {
+        const outcome = outcomes[i] ?? { kind: "retry", ms: null, error: "its handler said nothing of it" };
+        void this.#ports.say(delivery.ticket, outcome);
+      });
+      this.wakeUp();
+    }).catch(this.#ports.fail);
+  }
+
+  async #outcomes(handler: QueueHandler, batch: readonly Held[]): Promise<readonly Outcome[]> {
+    try {
+      return await handler(batch.map(({ delivery }) => delivery));
+    } catch (error) {
+      const text = error instanceof Error ? error.message : String(error);
+      return batch.map(() => ({ kind: "retry", ms: null, error: text }));
+    }
+  }
+
+  #rest(): void {
+    this.#restsUntilMs = this.#ports.nowMs() + OFFER_AGAIN_MS;
+    this.#ports.wake(this.#restsUntilMs);
+  }
+
+  #servePulls(): void {
+    for (const pull of this.#pulls) {
+      const count = this.#held.length === 0 ? 0 : this.#affordable(pull.messages);
+      if (count === 0) return;
+      const batch = this.#held.splice(0, count);
+      for (const held of batch) {
+        this.#bytes -= held.bytes;
+        this.#lendAgain(held, pull.leaseMs ?? held.leaseMs);
+      }
+      this.#ends(pull, batch.map(({ delivery }) => delivery));
+    }
+  }
+
+  #ends(pull: Pull, deliveries: readonly Delivery[]): void {
+    if (!this.#pulls.delete(pull)) return;
+    this.#pulledMs = this.#ports.nowMs();
+    this.#ports.wake(this.#pulledMs + UNPULLED_MS);
+    pull.resolve(deliveries);
+  }
+
+  /** A consumer has it for so long from now on. */
+  #lendAgain(held: Held, leaseMs: number): void {
+    const nowMs = this.#ports.nowMs();
+    if (leaseMs === held.leaseMs && nowMs - held.lentMs < leaseMs / 8) return;
+    held.lentMs = nowMs;
+    void this.#ports.say(held.delivery.ticket, { kind: "extend", ms: leaseMs, error: "" }).then((result) => {
+      if (result !== "done") this.#drop(held);
+    }).catch(this.#ports.fail);
+  }
+
+  /** HD2 */
+  #keep(held: Held): void {
+    const { nowMs, wake } = this.#ports, atMs = held.lentMs + held.leaseMs / 2;
+    if (nowMs() < atMs) return wake(atMs);
+    this.#lendAgain(held, held.leaseMs);
+    wake(nowMs() + held.leaseMs / 2);
+  }
+
+  /** It is not ours any more, and nobody has it yet. */
+  #drop(held: Held): void {
+    const place = this.#held.indexOf(held);
+    if (place < 0) return;
+    this.#held.splice(place, 1);
+    this.#bytes -= held.bytes;
+    this.wakeUp();
+  }
+
+  /** HD3 */
+  #giveBackUnpulled(): void {
+    const { nowMs, wake } = this.#ports;
+    if (this.isWanting || this.#held.length === 0) return;
+    const atMs = Math.max(this.#pulledMs, this.#held[0]?.atMs ?? 0) + UNPULLED_MS;
+    if (nowMs() >= atMs) this.#giveBack();
+    else wake(atMs);
+  }
+
+  /** Its owner gives it up. */
+  #giveBackExpired(): void {
+    const wallMs = this.#ports.wallMs();
+    const isOver = ({ expiresAtMs }: Held) => expiresAtMs > 0 && expiresAtMs <= wallMs;
+    if (this.#held.some(isOver)) this.#giveBack(isOver);
+  }
+
+  #giveBack(which: (held: Held) => boolean = () => true): void {
+    const all = this.#held;
+    this.#held = all.filter((held) => !which(held));
+    for (const { delivery, bytes } of all.filter(which)) {
+      this.#bytes -= bytes;
+      void this.#ports.say(delivery.ticket, { kind: "release", ms: null, error: "" });
+    }
+  }
+
+  // ── Asking ──
+
+  /** HD1: asks those that have something for as much as there is room for, each for its part. */
+  #ask(settings: QueueSettings): void {
+    const { nowMs, wake, tell, queue } = this.#ports;
+    if (!this.isWanting) return;
+    if (nowMs() < this.#restsUntilMs) return;
+    for (const supplier of this.#suppliers.values()) {
+      const atMs = supplier.promisedAtMs + PROMISED_MS;
+      if (supplier.promised.messages === 0) continue;
+      if (nowMs() < atMs) wake(atMs);
+      else {
+        supplier.promised = { messages: 0, bytes: 0 };
+        supplier.ready = 0; // It offers again what it has.
+      }
+    }
+    const offering = [...this.#suppliers.values()].filter(({ ready }) => ready > 0);
+    if (offering.length === 0) return;
+    const room = this.#room(settings);
+    if (room.messages <= 0 || room.bytes <= 0) return;
+    const share = Math.ceil(room.messages / offering.length), bytes = Math.ceil(room.bytes / offering.length);
+    let left = room.messages;
+    for (const supplier of offering) {
+      const { promised } = supplier;
+      const more = Math.min(share, left, supplier.ready - promised.messages);
+      // What is on its way already is most of it.
+      if (more <= 0 || more < promised.messages / 2) continue;
+      left -= more;
+      supplier.promised = { messages: promised.messages + more, bytes: promised.bytes + bytes };
+      supplier.promisedAtMs = nowMs();
+      supplier.number = ++this.#wants;
+      wake(nowMs() + PROMISED_MS);
+      tell(supplier.site, {
+        kind: "want",
+        queue,
+        number: supplier.number,
+        seen: supplier.seen,
+        ...supplier.promised,
+        isPull: this.#handler === null,
+      });
+    }
+  }
+
+  #room({ concurrency, batchMax }: QueueSettings): { messages: number; bytes: number } {
+    const nowMs = this.#ports.nowMs();
+    let messages = -this.#held.length,
+      bytes = Math.min(HAND_BYTES_MAX - this.#bytes, this.#ports.bytesLeft());
+    for (const { promised } of this.#suppliers.values()) {
+      messages -= promised.messages;
+      bytes -= promised.bytes;
+    }
+    const isEmpty = messages === 0 && this.#bytes === 0;
+    const tokens = this.#bucket.available(nowMs);
+    if (tokens < 1) this.#ports.wake(this.#bucket.nextMs(nowMs));
+    let most = 0;
+    // One batch more than handlers have: the next one is there when one of them ends.
+    if (this.#handler !== null) most = (concurrency + 1) * batchMax - this.#runningMessages;
+    else for (const pull of this.#pulls) most += pull.messages;
+    // One message may always come.
+    return { messages: messages + Math.min(most, tokens), bytes: Math.max(bytes, isEmpty ? 1 : 0) };
+  }
+
+  /** What waits goes back; what handlers have does not, and nobody hears what becomes of it. */
+  close(): void {
+    for (const pull of this.#pulls) this.#ends(pull, []);
+    this.#giveBack();
+    this.#isClosed = true;
+  }
+}

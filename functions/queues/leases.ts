@@ -1,0 +1,83 @@
+/**
+ * The messages of an owner that consumers have: each is lent to one of them until a time.
+ *
+ * LE1 A message is lent to one consumer at a time, under a number that no other loan of this process has.
+ */
+import type { SiteId } from "../../store/model/ports.ts";
+import type { TupleId } from "../../store/owners/packet.ts";
+import type { TupleSlot } from "../../store/owners/tuple.ts";
+import type { QueueBacklog } from "./backlog.ts";
+import { SlotTimes } from "./slot_columns.ts";
+
+/** A message that is lent. */
+export interface MessageLease {
+  readonly slot: TupleSlot;
+  readonly id: TupleId;
+  readonly queue: QueueBacklog;
+  readonly number: number;
+  readonly to: SiteId;
+  /** A client of that site has it, and keeps it whatever becomes of that site. */
+  readonly isPull: boolean;
+  /** How often it was delivered, this time included; 0 while it is read. */
+  attempt: number;
+  /** What is known of it once it is read (envelope.ts). */
+  sentMs: number;
+  backoffMs: readonly number[] | null;
+}
+
+export class Leases {
+  readonly #bySlot = new Map<TupleSlot, MessageLease>();
+  /** By the steady clock. */
+  readonly #ends = new SlotTimes();
+  #next: number;
+
+  /** @param first the number of the first loan: drawn, so that another process's are others. */
+  constructor(first: number) {
+    this.#next = first;
+  }
+
+  get count(): number {
+    return this.#bySlot.size;
+  }
+
+  /** When the first of them ends. */
+  get nextEndMs(): number {
+    return this.#ends.leastMs;
+  }
+
+  get(slot: TupleSlot): MessageLease | undefined {
+    return this.#bySlot.get(slot);
+  }
+
+  all(): IterableIterator<MessageLease> {
+    return this.#bySlot.values();
+  }
+
+  lend(of: Pick<MessageLease, "slot" | "id" | "queue" | "to" | "isPull">, untilMs: number): MessageLease {
+    if (this.#bySlot.has(of.slot)) throw new Error(`LE1: ${of.id} is lent`);
+    const lease = { ...of, number: this.#next++, attempt: 0, sentMs: 0, backoffMs: null };
+    this.#bySlot.set(of.slot, lease);
+    this.#ends.set(of.slot, untilMs);
+    return lease;
+  }
+
+  /** Whether it is the one under which its message is lent. */
+  holds(lease: MessageLease): boolean {
+    return this.#bySlot.get(lease.slot) === lease;
+  }
+
+  extend(lease: MessageLease, untilMs: number): void {
+    if (this.holds(lease)) this.#ends.set(lease.slot, untilMs);
+  }
+
+  end(slot: TupleSlot): void {
+    this.#bySlot.delete(slot);
+    this.#ends.delete(slot);
+  }
+
+  /** The next that is over. */
+  nextEnded(nowMs: number): MessageLease | undefined {
+    const slot = this.#ends.takeDue(nowMs);
+    return slot === null ? undefined : this.#bySlot.get(slot);
+  }
+}

@@ -1,0 +1,62 @@
+/**
+ * What became of a message so far, as the note of its tuple: up to 64 bytes that go with it from owner to owner
+ * (store/owners/tuples.ts O7). Bytes: docs/protocol/queues.md.
+ *
+ * NT1 One form for each: "" for a message that has never been tried and does not expire.
+ */
+import { CodecError } from "../../store/model/codec.ts";
+import { ERROR_BYTES_MAX } from "./limits.ts";
+
+/** Why a message is given up. */
+export type DeathCause = "attempts" | "expired" | "rejected";
+
+export interface MessageNote {
+  /** Deliveries that are known to have begun. */
+  readonly attempts: number;
+  /** When it is worth nothing any more, by the wall clock; 0: never. */
+  readonly expiresAtMs: number;
+  /** It waits for an operator. */
+  readonly death: { readonly cause: DeathCause; readonly error: string } | null;
+}
+
+export const FRESH_NOTE: MessageNote = { attempts: 0, expiresAtMs: 0, death: null };
+
+const LETTERS: Readonly<Record<DeathCause, string>> = { attempts: "a", expired: "e", rejected: "r" };
+const CAUSES: readonly DeathCause[] = ["attempts", "expired", "rejected"];
+
+export function encodeNote({ attempts, expiresAtMs, death }: MessageNote): string {
+  const parts = [
+    attempts === 0 ? "" : attempts.toString(36),
+    expiresAtMs === 0 ? "" : expiresAtMs.toString(36),
+  ];
+  if (death !== null) parts.push(LETTERS[death.cause] + cutText(death.error, ERROR_BYTES_MAX));
+  while (parts.at(-1) === "") parts.pop();
+  return parts.join(",");
+}
+
+/** @throws CodecError for a text that `encodeNote` does not make. */
+export function decodeNote(text: string): MessageNote {
+  if (text === "") return FRESH_NOTE;
+  const [attempts = "", expires = "", ...rest] = text.split(",");
+  const end = rest.join(",");
+  const cause = CAUSES.find((one) => LETTERS[one] === end[0]);
+  const note = {
+    attempts: attempts === "" ? 0 : parseInt(attempts, 36),
+    expiresAtMs: expires === "" ? 0 : parseInt(expires, 36),
+    death: cause === undefined ? null : { cause, error: end.slice(1) },
+  };
+  const isWhole = [note.attempts, note.expiresAtMs].every((one) => Number.isSafeInteger(one) && one >= 0);
+  if (!isWhole || encodeNote(note) !== text) throw new CodecError("a tuple's note is none of a message");
+  return note;
+}
+
+const utf8 = new TextEncoder(), decoder = new TextDecoder();
+
+/** As much of a text as fits into so many bytes, with no half of a letter. */
+export function cutText(text: string, bytesMax: number): string {
+  const bytes = utf8.encode(text);
+  let end = Math.min(bytes.length, bytesMax);
+  // In UTF-8 the bytes of a letter after its first begin with 10.
+  while (end < bytes.length && end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end--;
+  return decoder.decode(bytes.subarray(0, end));
+}
