@@ -26,8 +26,15 @@ export interface Delivery {
 /** What became of a delivery. `release`: nobody took it, which is no attempt. */
 export type Outcome = Said & { readonly kind: "ack" | "retry" | "reject" | "release" };
 
-/** Runs a queue's handler at this site: one outcome for each. What it throws is that of all. */
-export type QueueHandler = (messages: readonly Delivery[]) => Promise<readonly Outcome[]>;
+/**
+ * Runs a queue's handler at this site: one outcome for each message. What it throws is that of all.
+ *
+ * @param say what becomes of a message, by its place, as soon as that is known: the first word holds.
+ */
+export type QueueHandler = (
+  messages: readonly Delivery[],
+  say: (place: number, outcome: Outcome) => void,
+) => Promise<readonly Outcome[]>;
 
 /** A client that waits for messages. */
 export interface PullOptions {
@@ -255,23 +262,33 @@ export class Hand {
     this.#running++;
     this.#runningMessages += batch.length;
     for (const held of batch) this.#lendAgain(held, held.leaseMs); // HD2
-    void this.#outcomes(handler, batch).then((outcomes) => {
+    const said = new Set<number>();
+    const say = (place: number, outcome: Outcome) => {
+      const held = batch[place];
+      if (held === undefined || said.has(place) || this.#isClosed) return;
+      said.add(place);
+      void this.#ports.say(held.delivery.ticket, outcome);
+    };
+    void this.#outcomes(handler, batch, say).then((outcomes) => {
       this.#running--;
       this.#runningMessages -= batch.length;
       for (const { bytes } of batch) this.#bytes -= bytes;
       if (this.#isClosed) return;
       if (outcomes.length > 0 && outcomes.every(({ kind }) => kind === "release")) this.#rest();
-      batch.forEach(({ delivery }, i) => {
-        const outcome = outcomes[i] ?? { kind: "retry", ms: null, error: "its handler said nothing of it" };
-        void this.#ports.say(delivery.ticket, outcome);
+      batch.forEach((_, place) => {
+        say(place, outcomes[place] ?? { kind: "retry", ms: null, error: "its handler said nothing of it" });
       });
       this.wakeUp();
     }).catch(this.#ports.fail);
   }
 
-  async #outcomes(handler: QueueHandler, batch: readonly Held[]): Promise<readonly Outcome[]> {
+  async #outcomes(
+    handler: QueueHandler,
+    batch: readonly Held[],
+    say: Parameters<QueueHandler>[1],
+  ): Promise<readonly Outcome[]> {
     try {
-      return await handler(batch.map(({ delivery }) => delivery));
+      return await handler(batch.map(({ delivery }) => delivery), say);
     } catch (error) {
       const text = error instanceof Error ? error.message : String(error);
       return batch.map(() => ({ kind: "retry", ms: null, error: text }));
