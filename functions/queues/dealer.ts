@@ -86,6 +86,7 @@ interface Counter {
 
 interface SentBatch {
   readonly to: SiteId;
+  readonly customer: Customer;
   readonly batch: Batch;
   readonly leases: readonly MessageLease[];
   atMs: number;
@@ -181,6 +182,8 @@ export class Dealer {
   #again(number: number, sent: SentBatch): void {
     if (++sent.tries > CONFIRM_TRIES) {
       this.#sent.delete(number);
+      // It may never see it, and has that room still.
+      sent.customer.sent = sent.customer.sent.filter((one) => one.number !== number);
       return sent.leases.forEach((lease) => this.#ports.takeBack(lease));
     }
     sent.atMs = this.#ports.nowMs();
@@ -252,7 +255,7 @@ export class Dealer {
       };
       if (customer.site !== site) {
         const lent = lasting.map(({ lease }) => lease);
-        this.#sent.set(number, { to: customer.site, batch, leases: lent, atMs: nowMs(), tries: 1 });
+        this.#sent.set(number, { to: customer.site, customer, batch, leases: lent, atMs: nowMs(), tries: 1 });
         wake(nowMs() + CONFIRM_MS);
       }
       tell(customer.site, batch);

@@ -174,8 +174,17 @@ export class Hand {
     this.wakeUp();
   }
 
-  /** A site can't be heard, or another process runs there. */
+  /** A site can't be heard: nothing of it is waited for. It goes on counting from what was seen of it. */
   gone(site: SiteId): void {
+    const supplier = this.#suppliers.get(site);
+    if (supplier === undefined) return;
+    supplier.ready = 0;
+    supplier.promised = { messages: 0, bytes: 0 };
+    this.wakeUp();
+  }
+
+  /** Another process runs there. */
+  began(site: SiteId): void {
     this.#suppliers.delete(site);
     this.wakeUp();
   }

@@ -119,7 +119,7 @@ export class Outlet {
   /** Another process runs there: its batches have other numbers. */
   began(site: SiteId): void {
     this.#batches.delete(site);
-    for (const hand of this.#hands.values()) hand.gone(site);
+    for (const hand of this.#hands.values()) hand.began(site);
   }
 
   /** What waits goes back to its owners. */

@@ -2,6 +2,7 @@
 import { strict as assert } from "node:assert";
 import { join, resolve } from "node:path";
 import { OWNERS_EXCUSES } from "../owners/sim/excuses.ts";
+import { QUEUES_EXCUSES } from "../queues/sim/excuses.ts";
 import { SITES_EXCUSES } from "../sites/excuses.ts";
 import { HOSTS_EXCUSES } from "../stateful/hosts_sim/excuses.ts";
 import { HOMES_EXCUSES } from "../stateful/sim/excuses.ts";
@@ -17,6 +18,7 @@ Deno.test("each excuse of a simulator's checkers is a sentence of the page on fa
     const { name, says, perHundred } of [
       ...SITES_EXCUSES,
       ...OWNERS_EXCUSES,
+      ...QUEUES_EXCUSES,
       ...HOMES_EXCUSES,
       ...HOSTS_EXCUSES,
     ]

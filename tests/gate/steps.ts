@@ -78,7 +78,13 @@ const TEST_PARTS: Readonly<Record<string, { readonly seconds: number; readonly p
     },
     protocols: {
       seconds: 110,
-      paths: ["tests/owners", "tests/store", "tests/functions/sessions/turn", "tests/functions/tracked"],
+      paths: [
+        "tests/owners",
+        "tests/queues",
+        "tests/store",
+        "tests/functions/sessions/turn",
+        "tests/functions/tracked",
+      ],
     },
   };
 

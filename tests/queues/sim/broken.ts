@@ -3,7 +3,7 @@
  * what is said between sites) and changes nothing in it.
  */
 import type { MessageTuples } from "../../../functions/queues/broker.ts";
-import { decodeNote, type MessageNote } from "../../../functions/queues/note.ts";
+import { decodeNote, encodeNote } from "../../../functions/queues/note.ts";
 import type { QueueSettings } from "../../../functions/queues/settings.ts";
 import type { OutletWord, QueueWord, Verdict } from "../../../functions/queues/words.ts";
 import type { Wrongs } from "./queue_site.ts";
@@ -48,14 +48,6 @@ const tuples = (change: (real: MessageTuples) => Partial<MessageTuples>): Wrongs
     ...change(real),
   }),
 });
-
-/** What is written down of a message, kept to itself or changed. */
-const amending = (
-  change: (real: MessageTuples, id: string, note: MessageNote) => Promise<void> | null,
-): Wrongs =>
-  tuples((real) => ({
-    amend: (id, mark) => change(real, id, decodeNote(mark.note)) ?? real.amend(id, mark),
-  }));
 
 const verdicts = (word: QueueWord, change: (verdict: Verdict) => Verdict | null): QueueWord =>
   word.kind !== "verdicts"
@@ -118,16 +110,29 @@ export const VARIANTS: readonly Variant[] = [
   },
   {
     name: "attempts are not written down",
-    wrongs: () => amending((_real, _id, { death }) => death === null ? Promise.resolve() : null),
+    wrongs: () =>
+      tuples((real) => ({
+        amend: (id, mark) => decodeNote(mark.note).death === null ? Promise.resolve() : real.amend(id, mark),
+      })),
     change: calm({ failChance: 0.6 }),
     caughtBy: ["attempts", "liveness"],
     seeds: 6,
   },
   {
-    name: "what expires is removed in silence",
-    wrongs: () => amending((real, id, { death }) => death?.cause === "expired" ? real.remove(id) : null),
+    name: "what expires is said to have been tried too often",
+    wrongs: () =>
+      tuples((real) => ({
+        amend: (id, mark) => {
+          const note = decodeNote(mark.note), { death } = note;
+          if (death?.cause !== "expired") return real.amend(id, mark);
+          return real.amend(id, {
+            ...mark,
+            note: encodeNote({ ...note, death: { ...death, cause: "attempts" } }),
+          });
+        },
+      })),
     change: calm({ slowMs: 800 }, { concurrency: 1, batchMax: 1 }),
-    caughtBy: ["conservation"],
+    caughtBy: ["attempts"],
     seeds: 6,
   },
   {

@@ -5,12 +5,12 @@ export const QUEUES_EXCUSES: readonly Excuse[] = [
   {
     name: "doubled: a site was gone, or not heard",
     perHundred: 400,
-    says: "a site that had it was gone for a while, or could not be heard",
+    says: "only if a site that had it was gone for a while, or could not be heard",
   },
   {
     name: "together: a site was gone, or not heard",
     perHundred: 950,
-    says: "a site that had it was gone for a while, or could not be heard",
+    says: "only if a site that had it was gone for a while, or could not be heard",
   },
   {
     name: "doubled: the consumer was late",
