@@ -168,9 +168,10 @@ export class Broker implements TuplesUser {
     this.#ports = ports;
     this.#leases = new Leases(1 + ports.boot);
     this.#alarm = new Alarm(ports.clock, () => this.#tick());
-    const { site, outlets, rttMs, tell, fail } = ports;
+    const { site, outlets, rttMs, tell } = ports;
     this.#dealer = new Dealer({
-      ...{ site, outlets, rttMs, tell, fail },
+      ...{ site, outlets, rttMs, tell },
+      fail: this.#fail,
       nowMs: () => ports.clock.steadyMs(),
       wake: (atMs) => this.#alarm.set(atMs),
       isOpen: ({ name }) => this.#isOpen && ports.settings(name)?.isPaused === false,
@@ -183,6 +184,11 @@ export class Broker implements TuplesUser {
       takeBack: (lease) => this.#takeBack(lease),
     });
   }
+
+  /** What is not done because the tuples are closed is done when they are open again. */
+  readonly #fail = (error: unknown): void => {
+    if (!this.#isClosed) this.#ports.fail(error);
+  };
 
   /** The tuples are open. */
   begin(tuples: MessageTuples): void {
@@ -392,7 +398,7 @@ export class Broker implements TuplesUser {
       const dirty = [...this.#dirty];
       this.#dirty.clear();
       for (const one of dirty) this.#dealer.deal(one);
-    }).catch(this.#ports.fail);
+    }).catch(this.#fail);
   }
 
   /** Q2 */
@@ -471,8 +477,8 @@ export class Broker implements TuplesUser {
     if (!this.#leases.holds(lease)) return;
     this.#count(lease.queue.name, "taken_back");
     // Whoever was sent it may have it: the delivery counts.
-    if (lease.attempt > 0) this.#failed(lease, { ms: 0, error: "the consumer's site could not be heard" });
-    else this.#putBack(lease);
+    if (lease.attempt === 0) return void this.#putBack(lease);
+    this.#failed(lease, { ms: 0, error: "the consumer's site could not be heard" }).catch(this.#fail);
   }
 
   // ── What consumers say ──
@@ -484,7 +490,7 @@ export class Broker implements TuplesUser {
       this.#dealer.wants(queue, from, word);
       this.#wake(queue);
     } else if (word.kind === "got") this.#dealer.got(from, word.batch);
-    else void this.#judge(from, word.verdicts).catch(this.#ports.fail);
+    else void this.#judge(from, word.verdicts).catch(this.#fail);
   }
 
   /** A site can't be heard any more, or another process runs there: its consumers have nothing. */
@@ -493,7 +499,7 @@ export class Broker implements TuplesUser {
     const error = "the consumer's site could not be heard";
     for (const lease of [...this.#leases.all()]) {
       if (lease.to !== site || lease.isPull || lease.attempt === 0) continue;
-      this.#failed(lease, { ms: 0, error }).catch(this.#ports.fail);
+      this.#failed(lease, { ms: 0, error }).catch(this.#fail);
     }
   }
 
@@ -589,7 +595,7 @@ export class Broker implements TuplesUser {
   // ── Dead ones ──
 
   #bury(slot: TupleSlot, id: TupleId, death: { readonly cause: DeathCause; readonly error: string }): null {
-    this.#given(slot, id, death).catch(this.#ports.fail);
+    this.#given(slot, id, death).catch(this.#fail);
     return null;
   }
 
@@ -616,8 +622,8 @@ export class Broker implements TuplesUser {
   #buried(queue: QueueBacklog, slot: TupleSlot, id: TupleId): void {
     const settings = this.#ports.settings(queue.name);
     if (settings === undefined || this.#backlog.stateOf(slot) !== "dead") return;
-    if (settings.whenDead === "hand over") void this.#handOver(queue, slot, id).catch(this.#ports.fail);
-    else if (settings.purgedBeforeMs > 0) void this.#purgeOne(queue, slot, settings).catch(this.#ports.fail);
+    if (settings.whenDead === "hand over") void this.#handOver(queue, slot, id).catch(this.#fail);
+    else if (settings.purgedBeforeMs > 0) void this.#purgeOne(queue, slot, settings).catch(this.#fail);
   }
 
   async #handOver(queue: QueueBacklog, slot: TupleSlot, id: TupleId): Promise<void> {
@@ -765,7 +771,7 @@ export class Broker implements TuplesUser {
 
   #purge(slot: TupleSlot, id: TupleId, queue: QueueBacklog): null {
     this.#count(queue.name, "purged");
-    this.#end(slot, id).catch(this.#ports.fail);
+    this.#end(slot, id).catch(this.#fail);
     return null;
   }
 
@@ -816,7 +822,7 @@ export class Broker implements TuplesUser {
     for (const [slot, atMs] of this.#handing) {
       if (atMs > nowMs) continue;
       const queue = this.#backlog.queueOf(slot), id = this.#store.idAt(slot);
-      if (queue !== null && id !== null) void this.#handOver(queue, slot, id).catch(this.#ports.fail);
+      if (queue !== null && id !== null) void this.#handOver(queue, slot, id).catch(this.#fail);
     }
     this.#dealer.tick();
     this.#wakeForWall();
@@ -845,7 +851,7 @@ export class Broker implements TuplesUser {
     const leaseMs = this.#leaseMs(lease.queue.name);
     if (lease.attempt === 0) return this.#leases.extend(lease, this.#nowMs() + leaseMs);
     this.#count(lease.queue.name, "timed_out");
-    this.#failed(lease, { ms: null, error: "it was not acknowledged in time" }).catch(this.#ports.fail);
+    this.#failed(lease, { ms: null, error: "it was not acknowledged in time" }).catch(this.#fail);
   }
 
   #count(queue: string, event: QueueEvent): void {

@@ -349,7 +349,7 @@ class QueuesSimulation {
           this.#tell({ kind: "dead", message, cause: death?.cause ?? "", attempts });
           this.#tell({ kind: "redriven", message });
         }
-        void broker.redrive(name);
+        broker.redrive(name).catch(() => {});
         await this.#world.run(this.#world.nowMs + 200);
       }
     }
@@ -431,7 +431,7 @@ class QueuesSimulation {
 
   #configure({ name }: QueuePlan, settings: QueueSettings): void {
     this.#settings.set(name, settings);
-    for (const site of this.#sites) void site.queues?.configured(name);
+    for (const site of this.#sites) site.queues?.configured(name).catch(() => {});
   }
 
   #start(site: QueueSite): void {
