@@ -25,7 +25,7 @@ export interface QueueBacklog {
 
 const KINDS: readonly WaitsFor[] = ["ready", "delayed", "dead"];
 
-export class Backlog {
+export class MessageBacklog {
   readonly #lists = new SlotLists();
   readonly #queues: QueueBacklog[] = [];
   readonly #byName = new Map<string, QueueBacklog>();

@@ -24,7 +24,7 @@ import type { TupleSlot } from "../../store/owners/tuple.ts";
 import type { TupleView } from "../../store/owners/tuple_table.ts";
 import type { OwnTuple, Tuples, TuplesUser } from "../../store/owners/tuples.ts";
 import { Alarm } from "./alarm.ts";
-import { Backlog, type QueueBacklog, type WaitsFor } from "./backlog.ts";
+import { MessageBacklog, type QueueBacklog, type WaitsFor } from "./backlog.ts";
 import { Dealer, type Room, type Taker } from "./dealer.ts";
 import { type BodyFormat, decodeEnvelope, encodeEnvelope, type MessageEnvelope } from "./envelope.ts";
 import { Leases, type MessageLease } from "./leases.ts";
@@ -36,8 +36,8 @@ import {
   HAND_OVER_AGAIN_MS,
   LEASE_MS_MAX,
   LEASED_MAX,
-  MESSAGE_BYTES_MAX,
   PRODUCER_ID_BYTES_MAX,
+  QUEUE_MESSAGE_BYTES_MAX,
 } from "./limits.ts";
 import { type DeathCause, decodeNote, encodeNote, FRESH_NOTE, type MessageNote } from "./note.ts";
 import { attemptsMax, pauseMs, QUEUE_DEFAULTS, type QueueSettings } from "./settings.ts";
@@ -144,7 +144,7 @@ const OLD = 1;
 export class Broker implements TuplesUser {
   readonly #ports: BrokerPorts;
   #tuples: MessageTuples | null = null;
-  readonly #backlog = new Backlog();
+  readonly #backlog = new MessageBacklog();
   readonly #leases: Leases;
   readonly #dealer: Dealer;
   readonly #alarm: Alarm;
@@ -285,11 +285,11 @@ export class Broker implements TuplesUser {
     }
     const sentMs = Math.floor(this.#ports.wallMs());
     const payload = encodeEnvelope({ id, sentMs, trace, backoffMs, undelivered, format, body });
-    if (body.length > MESSAGE_BYTES_MAX || payload.length - body.length > ENVELOPE_BYTES_MAX) {
+    if (body.length > QUEUE_MESSAGE_BYTES_MAX || payload.length - body.length > ENVELOPE_BYTES_MAX) {
       throw new QueueRefused(
         "limit_message",
-        `a message to the queue ${name} has ${body.length} bytes: up to ${MESSAGE_BYTES_MAX} may be sent` +
-          (body.length > MESSAGE_BYTES_MAX ? "" : `, and ${ENVELOPE_BYTES_MAX} of what goes with them`),
+        `a message to the queue ${name} has ${body.length} bytes: up to ${QUEUE_MESSAGE_BYTES_MAX} may be sent` +
+          (body.length > QUEUE_MESSAGE_BYTES_MAX ? "" : `, and ${ENVELOPE_BYTES_MAX} of what goes with them`),
       );
     }
     return payload;

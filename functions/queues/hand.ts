@@ -13,18 +13,18 @@ import { decodeEnvelope, type MessageEnvelope } from "./envelope.ts";
 import { HAND_BYTES_MAX, OFFER_AGAIN_MS, PROMISED_MS, PULLS_MAX, UNPULLED_MS } from "./limits.ts";
 import type { QueueSettings } from "./settings.ts";
 import { TokenBucket } from "./token_bucket.ts";
-import type { LeaseTicket, Said, SaidResult } from "./verdict_post.ts";
+import type { LeaseTicket, SaidResult, VerdictSaid } from "./verdict_post.ts";
 import type { Batch, HandedMessage, OutletWord } from "./words.ts";
 
 /** A message as a consumer gets it. */
-export interface Delivery {
+export interface MessageDelivery {
   readonly ticket: LeaseTicket;
   readonly attempt: number;
   readonly envelope: MessageEnvelope;
 }
 
 /** What became of a delivery. `release`: nobody took it, which is no attempt. */
-export type Outcome = Said & { readonly kind: "ack" | "retry" | "reject" | "release" };
+export type DeliveryOutcome = VerdictSaid & { readonly kind: "ack" | "retry" | "reject" | "release" };
 
 /**
  * Runs a queue's handler at this site: one outcome for each message. What it throws is that of all.
@@ -32,9 +32,9 @@ export type Outcome = Said & { readonly kind: "ack" | "retry" | "reject" | "rele
  * @param say what becomes of a message, by its place, as soon as that is known: the first word holds.
  */
 export type QueueHandler = (
-  messages: readonly Delivery[],
-  say: (place: number, outcome: Outcome) => void,
-) => Promise<readonly Outcome[]>;
+  messages: readonly MessageDelivery[],
+  say: (place: number, outcome: DeliveryOutcome) => void,
+) => Promise<readonly DeliveryOutcome[]>;
 
 /** A client that waits for messages. */
 export interface PullOptions {
@@ -50,7 +50,7 @@ export interface HandPorts {
   readonly wallMs: () => number;
   readonly settings: () => QueueSettings | undefined;
   readonly tell: (to: SiteId, word: OutletWord) => void;
-  readonly say: (ticket: LeaseTicket, said: Said) => Promise<SaidResult>;
+  readonly say: (ticket: LeaseTicket, said: VerdictSaid) => Promise<SaidResult>;
   readonly wake: (atMs: number) => void;
   /** Room that is left at this site for all queues, in bytes. */
   readonly bytesLeft: () => number;
@@ -60,7 +60,7 @@ export interface HandPorts {
 }
 
 interface Held {
-  readonly delivery: Delivery;
+  readonly delivery: MessageDelivery;
   /** By the wall clock; 0: never. */
   readonly expiresAtMs: number;
   readonly bytes: number;
@@ -86,7 +86,7 @@ interface Pull {
   readonly messages: number;
   readonly untilMs: number;
   readonly leaseMs: number | null;
-  readonly resolve: (deliveries: readonly Delivery[]) => void;
+  readonly resolve: (deliveries: readonly MessageDelivery[]) => void;
 }
 
 export class Hand {
@@ -135,11 +135,14 @@ export class Hand {
   }
 
   /** Resolves with what there is as soon as there is something, or with nothing when its time is over. */
-  pull({ messages, waitMs, leaseMs }: PullOptions, signal?: AbortSignal): Promise<readonly Delivery[]> {
+  pull(
+    { messages, waitMs, leaseMs }: PullOptions,
+    signal?: AbortSignal,
+  ): Promise<readonly MessageDelivery[]> {
     if (this.#isClosed || this.#pulls.size >= PULLS_MAX || signal?.aborted === true) {
       return Promise.resolve([]);
     }
-    const { promise, resolve } = Promise.withResolvers<readonly Delivery[]>();
+    const { promise, resolve } = Promise.withResolvers<readonly MessageDelivery[]>();
     const untilMs = this.#ports.nowMs() + waitMs;
     const pull: Pull = { messages, untilMs, leaseMs: leaseMs ?? null, resolve };
     this.#pulls.add(pull);
@@ -272,7 +275,7 @@ export class Hand {
     this.#runningMessages += batch.length;
     for (const held of batch) this.#lendAgain(held, held.leaseMs); // HD2
     const said = new Set<number>();
-    const say = (place: number, outcome: Outcome) => {
+    const say = (place: number, outcome: DeliveryOutcome) => {
       const held = batch[place];
       if (held === undefined || said.has(place) || this.#isClosed) return;
       said.add(place);
@@ -295,7 +298,7 @@ export class Hand {
     handler: QueueHandler,
     batch: readonly Held[],
     say: Parameters<QueueHandler>[1],
-  ): Promise<readonly Outcome[]> {
+  ): Promise<readonly DeliveryOutcome[]> {
     try {
       return await handler(batch.map(({ delivery }) => delivery), say);
     } catch (error) {
@@ -322,7 +325,7 @@ export class Hand {
     }
   }
 
-  #ends(pull: Pull, deliveries: readonly Delivery[]): void {
+  #ends(pull: Pull, deliveries: readonly MessageDelivery[]): void {
     if (!this.#pulls.delete(pull)) return;
     this.#pulledMs = this.#ports.nowMs();
     this.#ports.wake(this.#pulledMs + UNPULLED_MS);

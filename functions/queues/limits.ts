@@ -4,7 +4,7 @@ import { TUPLE_BYTES_MAX } from "../../store/model/limits.ts";
 /** What goes with a message's body: ids, a trace, a schedule of retries, a few keys. */
 export const ENVELOPE_BYTES_MAX = 16_384;
 /** A message's body: with all else that goes with it, it is one tuple. */
-export const MESSAGE_BYTES_MAX = TUPLE_BYTES_MAX - ENVELOPE_BYTES_MAX;
+export const QUEUE_MESSAGE_BYTES_MAX = TUPLE_BYTES_MAX - ENVELOPE_BYTES_MAX;
 /** An id that a producer gives, in UTF-8. */
 export const PRODUCER_ID_BYTES_MAX = 200;
 /** Of an error that is kept beside a message: with two numbers it fits a tuple's note. */

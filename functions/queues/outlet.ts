@@ -6,10 +6,10 @@
  */
 import type { Clock, SiteId } from "../../store/model/ports.ts";
 import { Alarm } from "./alarm.ts";
-import { type Delivery, Hand, type PullOptions, type QueueHandler } from "./hand.ts";
+import { Hand, type MessageDelivery, type PullOptions, type QueueHandler } from "./hand.ts";
 import { BATCHES_KNOWN, HANDS_BYTES_MAX } from "./limits.ts";
 import type { QueueSettings } from "./settings.ts";
-import { type LeaseTicket, type Said, type SaidResult, VerdictPost } from "./verdict_post.ts";
+import { type LeaseTicket, type SaidResult, VerdictPost, type VerdictSaid } from "./verdict_post.ts";
 import type { OutletWord, OwnerWord } from "./words.ts";
 
 export interface OutletPorts {
@@ -81,12 +81,12 @@ export class Outlet {
   }
 
   /** Messages for a client, as soon as there are some. */
-  pull(queue: string, options: PullOptions, signal?: AbortSignal): Promise<readonly Delivery[]> {
+  pull(queue: string, options: PullOptions, signal?: AbortSignal): Promise<readonly MessageDelivery[]> {
     return this.#hand(queue).pull(options, signal);
   }
 
   /** What a client says of a message that it has. */
-  say(ticket: LeaseTicket, said: Said): Promise<SaidResult> {
+  say(ticket: LeaseTicket, said: VerdictSaid): Promise<SaidResult> {
     return this.#post.say(ticket, said);
   }
 

@@ -24,7 +24,7 @@ export interface LeaseTicket {
 }
 
 /** What a consumer says. */
-export type Said = Pick<Verdict, "kind" | "ms" | "error">;
+export type VerdictSaid = Pick<Verdict, "kind" | "ms" | "error">;
 /** `unreachable`: no owner could be heard. */
 export type SaidResult = VerdictResult | "unreachable";
 
@@ -66,7 +66,7 @@ export class VerdictPost {
     return this.#pending.size;
   }
 
-  say({ id, lease, sentMs, owners }: LeaseTicket, { kind, ms, error }: Said): Promise<SaidResult> {
+  say({ id, lease, sentMs, owners }: LeaseTicket, { kind, ms, error }: VerdictSaid): Promise<SaidResult> {
     const nowMs = this.#ports.nowMs(), number = ++this.#number, key = `${lease} ${id}`;
     this.#settle(this.#last.get(key) ?? 0, "over");
     this.#last.set(key, number);

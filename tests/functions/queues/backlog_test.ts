@@ -1,7 +1,7 @@
 /** What a site's messages wait for (functions/queues/backlog.ts, leases.ts). */
 import { strict as assert } from "node:assert";
 import fc from "fast-check";
-import { Backlog } from "../../../functions/queues/backlog.ts";
+import { MessageBacklog } from "../../../functions/queues/backlog.ts";
 import { Leases } from "../../../functions/queues/leases.ts";
 
 Deno.test("each message waits for one thing, and the counts of its queue add up (BL1)", () => {
@@ -14,7 +14,7 @@ Deno.test("each message waits for one thing, and the counts of its queue add up 
     ),
   );
   fc.assert(fc.property(steps, (all) => {
-    const backlog = new Backlog(), queues = [backlog.queue("a"), backlog.queue("b")];
+    const backlog = new MessageBacklog(), queues = [backlog.queue("a"), backlog.queue("b")];
     const plain = new Map<number, { queue: number; state: string; bytes: number; dueMs: number }>();
     for (const [step, slot, at, number] of all) {
       const queue = queues[at] ?? backlog.queue("a"), one = plain.get(slot);
@@ -72,7 +72,7 @@ Deno.test("each message waits for one thing, and the counts of its queue add up 
 });
 
 Deno.test("a message that is taken in vain comes before those that are ready", () => {
-  const backlog = new Backlog(), queue = backlog.queue("q");
+  const backlog = new MessageBacklog(), queue = backlog.queue("q");
   for (const slot of [5, 6]) {
     backlog.add(queue, slot, 1);
     backlog.ready(slot);
@@ -83,7 +83,7 @@ Deno.test("a message that is taken in vain comes before those that are ready", (
 });
 
 Deno.test("what is dead or forgotten does not expire", () => {
-  const backlog = new Backlog(), queue = backlog.queue("q");
+  const backlog = new MessageBacklog(), queue = backlog.queue("q");
   for (const slot of [0, 1, 2]) {
     backlog.add(queue, slot, 1);
     backlog.ready(slot);
@@ -95,7 +95,7 @@ Deno.test("what is dead or forgotten does not expire", () => {
 });
 
 Deno.test("a message is lent to one at a time, under a number that comes once (LE1)", () => {
-  const leases = new Leases(100), queue = new Backlog().queue("q");
+  const leases = new Leases(100), queue = new MessageBacklog().queue("q");
   const of = { slot: 1, id: "x", queue, to: "a", isPull: false };
   const first = leases.lend(of, 50);
   assert.throws(() => leases.lend(of, 60), /LE1/);

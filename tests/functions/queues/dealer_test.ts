@@ -1,6 +1,6 @@
 /** Who is given messages, and how many (functions/queues/dealer.ts, hand.ts): each side against what the other may do. */
 import { strict as assert } from "node:assert";
-import { Backlog } from "../../../functions/queues/backlog.ts";
+import { MessageBacklog } from "../../../functions/queues/backlog.ts";
 import { Dealer } from "../../../functions/queues/dealer.ts";
 import { encodeEnvelope } from "../../../functions/queues/envelope.ts";
 import { Hand } from "../../../functions/queues/hand.ts";
@@ -17,7 +17,7 @@ const payload = encodeEnvelope({
 /** An owner with ready messages. */
 class Owner {
   readonly world = new World();
-  readonly backlog = new Backlog();
+  readonly backlog = new MessageBacklog();
   readonly queue = this.backlog.queue("q");
   readonly leases = new Leases(1);
   readonly told: [site: string, word: OwnerWord][] = [];

@@ -8,9 +8,9 @@ import { Tuples, type TuplesUser } from "../../../store/owners/tuples.ts";
 import type { SiteId, Storage } from "../../../store/model/ports.ts";
 import { decodeMessage, encodeMessage } from "../../../store/wire/message.ts";
 import type { MessageTuples, NewMessage, QueueStatus } from "../../../functions/queues/broker.ts";
-import type { Delivery, Outcome } from "../../../functions/queues/hand.ts";
+import type { DeliveryOutcome, MessageDelivery } from "../../../functions/queues/hand.ts";
 import type { QueueSettings } from "../../../functions/queues/settings.ts";
-import { SiteQueues } from "../../../functions/queues/site_queues.ts";
+import { MessageQueues } from "../../../functions/queues/message_queues.ts";
 import { decodeQueuePacket, encodeQueuePacket, type QueueWord } from "../../../functions/queues/words.ts";
 import { fellowsOf } from "../../owners/sim/fellows.ts";
 import { SimDisk } from "../../sim/disk.ts";
@@ -42,7 +42,7 @@ export type QueueEvent =
     readonly site: SiteId;
     readonly message: string;
     readonly number: number;
-    readonly outcome: Outcome["kind"];
+    readonly outcome: DeliveryOutcome["kind"];
     readonly ms: number | null;
   }
   /** What the owner made of it; only of what was pulled. */
@@ -97,7 +97,7 @@ export interface QueueSiteOptions {
 
 interface Process extends Endpoint {
   readonly tuples: Tuples;
-  readonly queues: SiteQueues;
+  readonly queues: MessageQueues;
   readonly detector: Detector;
   readonly clock: ProcessClock;
   alive: boolean;
@@ -111,7 +111,7 @@ const utf8 = new TextEncoder(), decoder = new TextDecoder();
 
 /** What a message is known by. */
 export const bodyOf = (message: string): Uint8Array => utf8.encode(message);
-const messageOf = ({ envelope }: Delivery): string => decoder.decode(envelope.body);
+const messageOf = ({ envelope }: MessageDelivery): string => decoder.decode(envelope.body);
 
 export class QueueSite {
   readonly id: SiteId;
@@ -144,7 +144,7 @@ export class QueueSite {
     return this.#process !== null;
   }
 
-  get queues(): SiteQueues | null {
+  get queues(): MessageQueues | null {
     return this.#process?.queues ?? null;
   }
 
@@ -243,7 +243,7 @@ export class QueueSite {
   }
 
   /** Tuples of before their disk was read come when the queues know it. */
-  #user(queues: SiteQueues): TuplesUser {
+  #user(queues: MessageQueues): TuplesUser {
     const user = this.#options.wrongs.user?.(queues.broker) ?? queues.broker;
     return { mine: (tuple) => user.mine(tuple), lost: (slot, id) => user.lost(slot, id) };
   }
@@ -255,14 +255,14 @@ export class QueueSite {
     readonly detector: Detector;
     readonly send: (to: SiteId, kind: number, bytes: Uint8Array) => Promise<void>;
     readonly fail: (error: unknown) => void;
-  }): SiteQueues {
+  }): MessageQueues {
     const { id, world, wrongs, settings, outlets, rttMs } = this.#options;
     const isHeard = (site: SiteId) => site === id || detector.standing(site) === "alive";
     const changed = (queue: string) => {
       const plain = settings(queue);
       return plain === undefined ? undefined : wrongs.settings?.(plain) ?? plain;
     };
-    return new SiteQueues({
+    return new MessageQueues({
       site: id,
       boot,
       clock,
@@ -313,9 +313,9 @@ export class QueueSite {
   async #handle(
     process: Process,
     queue: string,
-    messages: readonly Delivery[],
-    say: (place: number, outcome: Outcome) => void,
-  ): Promise<readonly Outcome[]> {
+    messages: readonly MessageDelivery[],
+    say: (place: number, outcome: DeliveryOutcome) => void,
+  ): Promise<readonly DeliveryOutcome[]> {
     const running = 1 + (this.#running.get(queue) ?? 0);
     this.#running.set(queue, running);
     const outcomes = await Promise.all(
@@ -352,17 +352,17 @@ export class QueueSite {
   async #work(
     process: Process,
     queue: string,
-    delivery: Delivery,
+    delivery: MessageDelivery,
     batch: number,
     running: number,
-  ): Promise<{ readonly outcome: Outcome; readonly number: number }> {
+  ): Promise<{ readonly outcome: DeliveryOutcome; readonly number: number }> {
     const { record, behaves, world, kill, pulls } = this.#options;
     const message = messageOf(delivery), number = ++this.#deliveries, site = this.id;
     const { attempt } = delivery;
     record({ kind: "begun", site, queue, message, number, attempt, batch, running });
     const { takesMs, outcome, ms } = behaves(message, site);
     await world.sleep(takesMs);
-    const said = (kind: Outcome["kind"]) => {
+    const said = (kind: DeliveryOutcome["kind"]) => {
       if (process.alive || pulls(queue)) record({ kind: "said", site, message, number, outcome: kind, ms });
       return { outcome: { kind, ms, error: "" }, number };
     };

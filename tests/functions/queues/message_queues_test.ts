@@ -2,16 +2,16 @@
 import { strict as assert } from "node:assert";
 import { MemoryStorage } from "../../../runtime/storage/memory.ts";
 import { type NewMessage, QueueRefused, type StoredMessage } from "../../../functions/queues/broker.ts";
-import type { Delivery, Outcome } from "../../../functions/queues/hand.ts";
-import { MESSAGE_BYTES_MAX } from "../../../functions/queues/limits.ts";
+import type { DeliveryOutcome, MessageDelivery } from "../../../functions/queues/hand.ts";
+import { QUEUE_MESSAGE_BYTES_MAX } from "../../../functions/queues/limits.ts";
 import { QUEUE_DEFAULTS, type QueueSettings } from "../../../functions/queues/settings.ts";
-import { SiteQueues } from "../../../functions/queues/site_queues.ts";
+import { MessageQueues } from "../../../functions/queues/message_queues.ts";
 import { Tuples } from "../../../store/owners/tuples.ts";
 import { World } from "../../sim/world.ts";
 
-const ACK: Outcome = { kind: "ack", ms: null, error: "" };
+const ACK: DeliveryOutcome = { kind: "ack", ms: null, error: "" };
 const body = (text: string) => new TextEncoder().encode(text);
-const textOf = ({ envelope }: Delivery) => new TextDecoder().decode(envelope.body);
+const textOf = ({ envelope }: MessageDelivery) => new TextDecoder().decode(envelope.body);
 
 /** A site that is alone. */
 class Alone {
@@ -19,12 +19,12 @@ class Alone {
   readonly settings = new Map<string, Partial<QueueSettings>>();
   readonly undelivered: StoredMessage[] = [];
   readonly storage = new MemoryStorage();
-  queues: SiteQueues = this.#made(1);
+  queues: MessageQueues = this.#made(1);
   #tuples: Tuples | null = null;
 
-  #made(boot: number): SiteQueues {
+  #made(boot: number): MessageQueues {
     const { world } = this;
-    return new SiteQueues({
+    return new MessageQueues({
       site: "a",
       boot,
       clock: this.#clock(),
@@ -152,7 +152,7 @@ Deno.test("bad messages, and those to no queue or to a full one, are refused wit
     ["q", { delayMs: NaN }, "message_invalid"],
     ["q", { ttlMs: 0 }, "message_invalid"],
     ["q", { backoffMs: [1.5] }, "message_invalid"],
-    ["q", { body: new Uint8Array(MESSAGE_BYTES_MAX + 1) }, "limit_message"],
+    ["q", { body: new Uint8Array(QUEUE_MESSAGE_BYTES_MAX + 1) }, "limit_message"],
     ["q", { undelivered: new Uint8Array(20_000) }, "limit_message"],
     ["bytes", { body: new Uint8Array(101) }, "queue_full"],
   ];

@@ -13,7 +13,7 @@ import { QUEUE_PACKET_BYTES } from "./limits.ts";
 import { Outlet } from "./outlet.ts";
 import { decodeQueuePacket, encodeQueuePacket, isOwnerWord, type QueueWord, wordBytes } from "./words.ts";
 
-export interface SiteQueuesPorts extends Omit<BrokerPorts, "tell"> {
+export interface MessageQueuesPorts extends Omit<BrokerPorts, "tell"> {
   readonly clock: Clock;
   /** Whether a site lives, as far as is known here. */
   readonly isHeard: (site: SiteId) => boolean;
@@ -21,8 +21,8 @@ export interface SiteQueuesPorts extends Omit<BrokerPorts, "tell"> {
   readonly send: (to: SiteId, packet: Uint8Array) => Promise<void>;
 }
 
-export class SiteQueues {
-  readonly #ports: SiteQueuesPorts;
+export class MessageQueues {
+  readonly #ports: MessageQueuesPorts;
   readonly broker: Broker;
   readonly outlet: Outlet;
   /** The process of each site that was heard last. */
@@ -30,7 +30,7 @@ export class SiteQueues {
   readonly #outgoing = new Map<SiteId, QueueWord[]>();
   #isClosed = false;
 
-  constructor(ports: SiteQueuesPorts) {
+  constructor(ports: MessageQueuesPorts) {
     this.#ports = ports;
     const { site, clock, wallMs, settings, isHeard, fail } = ports;
     const tell = (to: SiteId, word: QueueWord) => this.#tell(to, word);
