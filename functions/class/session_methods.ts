@@ -19,7 +19,12 @@ const HANDLERS: ReadonlySet<string> = new Set([
 /** A method of an object, by its name. */
 export function methodOf(object: object, name: string): ((...args: unknown[]) => unknown) | undefined {
   if (HANDLERS.has(name)) return undefined;
-  for (const prototype of prototypesOf(Object.getPrototypeOf(object))) {
+  // With each message: without a generator.
+  for (
+    let prototype: object | null = Object.getPrototypeOf(object);
+    prototype !== null && !Object.hasOwn(prototype, SESSION_BASE);
+    prototype = Object.getPrototypeOf(prototype)
+  ) {
     const found = Reflect.getOwnPropertyDescriptor(prototype, name);
     if (found !== undefined) return typeof found.value === "function" ? found.value : undefined;
   }

@@ -87,7 +87,10 @@ const numberView = new DataView(number.buffer);
 function encodeNumber(value: number): Uint8Array<ArrayBuffer> {
   if (Number.isNaN(value)) numberView.setBigUint64(1, 0x7ff8n << 48n, true); // one of its many forms (V4)
   else numberView.setFloat64(1, value, true);
-  return number.slice();
+  // Byte by byte: `slice` of so few takes a fifth longer.
+  const out = new Uint8Array(9);
+  for (let at = 0; at < 9; at++) out[at] = number[at] as number;
+  return out;
 }
 
 function encodeU64(value: bigint): Uint8Array<ArrayBuffer> {

@@ -238,7 +238,7 @@ export class ModuleState {
     const made = this.#made ?? [];
     this.#made = undefined;
     if (this.#held === undefined) {
-      freezeIntrinsics(intrinsics, new Set());
+      freezeIntrinsics(intrinsics, null);
       return [];
     }
     const { own, packages, builtins = [], platform = [], declared = [], assigned } = this.#held;

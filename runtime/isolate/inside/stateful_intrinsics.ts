@@ -5,9 +5,9 @@
  * IN1  Frozen are the constructors, functions and prototypes that were there before the app: nothing of the app's own.
  * IN2  An object may still have a property of its own that a frozen prototype has too, by assignment as well
  *      (`error.name = …`, `Type.prototype.toString = …`, `map.set = …`): the prototype's property is an accessor whose setter
- *      defines the own one. So are all properties of prototypes that programs inherit from; of others, where the language
- *      reads them faster as they are, those that the bundle assigns to. Only assignment needs it; class fields and literals
- *      define.
+ *      defines the own one. So are all properties of prototypes that programs inherit from; of others those that the bundle
+ *      assigns to: the language reads them faster as they are, lists above all, and what walks through them. Only
+ *      assignment needs it; class fields and literals define.
  */
 
 /** Constructors, and what is found beside them. */
@@ -18,15 +18,21 @@ const LEFT: ReadonlySet<unknown> = new Set([Error]);
 const asyncGenerator = async function* () {};
 const generator = function* () {};
 /** One of each kind that no global leads to: what they inherit from is reached by having one. */
-const made: readonly object[] = [
+const walking: readonly object[] = [
   ...[[].values(), new Map().values(), new Set().values(), ""[Symbol.iterator](), "".matchAll(/a/g)],
+];
+const made: readonly object[] = [
   ...[[].values().map((each) => each), Iterator.from({ next: () => ({ done: true, value: 0 }) })],
   ...[generator(), asyncGenerator(), new URLSearchParams().keys()],
 ];
-const hidden: readonly object[] = [
-  ...[async () => {}, generator, asyncGenerator, Uint8Array].map((each) => Object.getPrototypeOf(each)),
-  ...made.flatMap((each) => inheritedOf(each)),
-];
+const functions: readonly object[] = [async () => {}, generator, asyncGenerator]
+  .map((each) => Object.getPrototypeOf(each));
+const inherited = [...functions, ...made.flatMap((each) => inheritedOf(each))];
+const walked = [
+  Object.getPrototypeOf(Uint8Array),
+  ...walking.flatMap((each) => inheritedOf(each)),
+] as object[];
+const hidden: ReadonlySet<object> = new Set([...inherited, ...walked]);
 
 /** What an object inherits from, but for what all do. */
 function inheritedOf(object: object): object[] {
@@ -41,10 +47,13 @@ function inheritedOf(object: object): object[] {
 /** IN2: what programs make subclasses and objects of, which assign to their methods. */
 const INHERITED: ReadonlySet<unknown> = new Set(
   [
-    ...[Object, Function, Array, Promise, Date, Map, Set, WeakMap, WeakSet],
+    ...[Object, Function, Promise, Date, Map, Set, WeakMap, WeakSet],
     ...[Error, TypeError, RangeError, SyntaxError, ReferenceError, EvalError, URIError, AggregateError],
-  ].map(({ prototype }): unknown => prototype).concat(hidden),
+  ].map(({ prototype }): unknown => prototype).concat(inherited),
 );
+
+/** IN2: what is fast as it is, and of which a bundle that says nothing may assign any. */
+const LISTS: ReadonlySet<unknown> = new Set([Array.prototype, ...walked]);
 
 /** What is to be frozen: taken before any code of an app runs. */
 export function collectIntrinsics(): ReadonlySet<object> {
@@ -73,12 +82,16 @@ export function collectIntrinsics(): ReadonlySet<object> {
 /**
  * Freezes them (IN1).
  *
- * @param assigned names of properties that the bundle assigns to anywhere
+ * @param assigned names of properties that the bundle assigns to anywhere; null: it does not say
  */
-export function freezeIntrinsics(intrinsics: ReadonlySet<object>, assigned: ReadonlySet<string>): void {
+export function freezeIntrinsics(
+  intrinsics: ReadonlySet<object>,
+  assigned: ReadonlySet<string> | null,
+): void {
   freezeSegments();
   for (const each of intrinsics) {
-    if (typeof each !== "function" || each === Function.prototype) permitOverrides(each, assigned);
+    if (typeof each === "function" && each !== Function.prototype) continue;
+    permitOverrides(each, assigned ?? (LISTS.has(each) ? "all" : new Set()));
   }
   for (const each of intrinsics) if (!LEFT.has(each)) Object.freeze(each);
 }
