@@ -47,7 +47,10 @@ export class Keeper {
 
   /** All records were restored. */
   loaded(): void {
-    for (const ward of this.#wards.values()) ward.sort();
+    for (const ward of this.#wards.values()) {
+      ward.onDisk = ward.position;
+      ward.sort();
+    }
   }
 
   #ward(replica: ReplicaNumber): Ward {
@@ -107,6 +110,7 @@ export class Keeper {
     const { position } = ward;
     this.#core.wake();
     await this.#afterCommit();
+    ward.onDisk = Math.max(ward.onDisk, position);
     const { replica, config, settled } = message;
     this.#core.send(from, { kind: "warded", replica, config, settled, position, refused });
   }
@@ -133,7 +137,7 @@ export class Keeper {
       replica,
       config,
       settled,
-      position: ward?.position ?? 0,
+      position: ward?.onDisk ?? 0, // K1: its source goes on from there, and counts what lies before as held
       refused,
     });
   }

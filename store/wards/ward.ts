@@ -30,6 +30,8 @@ export class Ward {
   /** The newest one known to be in effect. */
   settled = 0;
   position: Position = 0;
+  /** How far it is known to be on this site's disk. */
+  onDisk: Position = 0;
   clock: ClockValue = 0;
   down: readonly Position[] = [];
   reach: readonly Position[] = [];

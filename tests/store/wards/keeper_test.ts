@@ -94,6 +94,10 @@ Deno.test("an owner acknowledges what is on its disk, and what is contiguous (K1
   const held = holdCommits(), taking = hears("s", { after: 5, head: 8, rows: [rowOf("b", 7)] });
   await Promise.resolve();
   assert.deepEqual(said, []);
+  // Nor where it says what it lacks: its source goes on from there, and tells what lies before.
+  await keeper.receive("s", messageOf({ after: 9, head: 12 }));
+  assert.deepEqual(said.map((each) => (each as Warded).position), [5]);
+  said.length = 0;
   held.resolve();
   assert.deepEqual(await taking, [8]);
   // Of a batch in parts nothing is taken before all of them are there, in their order.
