@@ -16,7 +16,7 @@ import { encodeOutsideAnswer, encodeRows, type Output } from "../../../functions
 import { encodeValue } from "../../../functions/values/value.ts";
 import type { IsolateApp } from "../../../runtime/isolate/mod.ts";
 import type { StatefulPool } from "../../../runtime/isolate/stateful_pool.ts";
-import { TestHome } from "./stateful_home.ts";
+import { type Outcome, TestHome } from "./stateful_home.ts";
 
 /** One thing that a handler does. */
 export type Step =
@@ -191,7 +191,7 @@ export async function runProgram(bench: Bench, program: readonly Message[], met:
   for (const message of program) {
     met.messages++;
     before ??= await stateOf(home);
-    const outcome = await home.call("run", message.steps);
+    const outcome = await asked(home, "run", message.steps);
     await rests(home);
     assert.equal(home.parked, null, `it stands still: ${home.parked?.message}`);
     const after = await stateOf(home);
@@ -207,7 +207,7 @@ export async function runProgram(bench: Bench, program: readonly Message[], met:
       met.checkpoints++;
       const { checkpoint } = home;
       home.checkpointNow();
-      await home.until(() => home.checkpoint !== checkpoint || home.parked !== null);
+      await reached(home, () => home.checkpoint !== checkpoint || home.parked !== null);
     } else if (message.then !== "nothing") {
       met.moved++;
       if (message.then === "move") home.leave();
@@ -235,15 +235,31 @@ export async function runProgram(bench: Bench, program: readonly Message[], met:
   home.leave();
 }
 
+/** What comes of a call. @throws Error where nothing can: it stands still, or its isolate is gone. */
+async function asked(home: TestHome, ...call: Parameters<TestHome["call"]>): Promise<Outcome> {
+  const made: Outcome[] = [];
+  void home.call(...call).then((outcome) => made.push(outcome));
+  await reached(home, () => made.length > 0 || home.parked !== null);
+  const [outcome] = made;
+  if (outcome === undefined) throw new Error(`it stands still: ${home.parked?.message}`);
+  return outcome;
+}
+
+/** Waits for something that only its isolate can bring. */
+async function reached(home: TestHome, holds: () => boolean): Promise<void> {
+  await home.until(() => holds() || home.end !== null);
+  if (!holds()) throw new Error(`its isolate ended: ${JSON.stringify(home.end)}`);
+}
+
 async function stateOf(home: TestHome): Promise<unknown> {
-  const state = await home.call("state");
+  const state = await asked(home, "state");
   assert.equal(state.kind, "value", JSON.stringify(state));
   return state.kind === "value" ? state.value : undefined;
 }
 
 /** Closure timers have gone off. */
 async function rests(home: TestHome): Promise<void> {
-  await home.until(() => home.parked !== null || home.commits.at(-1)?.isQuiescent === true);
+  await reached(home, () => home.parked !== null || home.commits.at(-1)?.isQuiescent === true);
 }
 
 /** PR1. @throws AssertionError whose message says "stands still" where the replay itself has said no */

@@ -76,7 +76,10 @@ export class TestHome {
       out: {},
       effectsApplied: 0,
     }, this.#sink());
-    await this.until(() => this.opened !== null || this.parked !== null);
+    await this.until(() => this.opened !== null || this.parked !== null || this.end !== null);
+    if (this.end !== null && this.opened === null && this.parked === null) {
+      throw new Error(`its isolate ended before it was open: ${JSON.stringify(this.end)}`);
+    }
   }
 
   /** Another home opens it, in its epoch. */
