@@ -237,12 +237,10 @@ export async function runProgram(bench: Bench, program: readonly Message[], met:
 
 /** What comes of a call. @throws Error where nothing can: it stands still, or its isolate is gone. */
 async function asked(home: TestHome, ...call: Parameters<TestHome["call"]>): Promise<Outcome> {
-  const made: Outcome[] = [];
-  void home.call(...call).then((outcome) => made.push(outcome));
-  await reached(home, () => made.length > 0 || home.parked !== null);
-  const [outcome] = made;
-  if (outcome === undefined) throw new Error(`it stands still: ${home.parked?.message}`);
-  return outcome;
+  const over = home.until(() => home.parked !== null || home.end !== null).then(() => {
+    throw new Error(`it stands still: ${home.parked?.message ?? JSON.stringify(home.end)}`);
+  });
+  return await Promise.race([home.call(...call), over]);
 }
 
 /** Waits for something that only its isolate can bring. */

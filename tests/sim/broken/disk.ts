@@ -45,7 +45,7 @@ export const losesLastCommit: Variant = {
     }));
   },
   change: withFaults({ crash: 6, wipe: 0 }),
-  from: 45,
+  from: 76,
 };
 
 /** The same storage, whose reads of records and commits are seen. */

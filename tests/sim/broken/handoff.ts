@@ -13,7 +13,7 @@ const carries = (keep: (carry: Carry, replica: Replica, site: SiteId) => Carry):
 
 export const carriesFootprint: Variant = {
   name: "carry only the footprint",
-  from: 61,
+  from: 109,
   rule: "C1: all rows pending towards the common ancestor",
   make: () => {
     const touched = new Map<string, Set<Key>>();
@@ -61,6 +61,7 @@ export const carriesFootprint: Variant = {
 
 export const carriesCovered: Variant = {
   name: "carry only covered rows",
+  from: 7,
   rule: "C4: covered or not",
   make: () =>
     carries((carry, replica) => ({
@@ -72,6 +73,7 @@ export const carriesCovered: Variant = {
 
 export const carriesAtOnce: Variant = {
   name: "carry without waiting for need",
+  from: 6,
   rule: "C3: wait for what the carried rows may depend on",
   make: () => carries((carry) => ({ ...carry, need: 0 })),
   change: restless,
@@ -102,7 +104,7 @@ export const carriesSourceOnly: Variant = {
       };
     }),
   change: deep,
-  from: 334,
+  from: 603,
 };
 
 export const carriesPart: Variant = {

@@ -46,7 +46,7 @@ export const blankHasPushed: Variant = {
       };
     }),
   change: losing,
-  from: 34,
+  from: 155,
 };
 
 export const forgetsChildren: Variant = {

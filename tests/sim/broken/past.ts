@@ -29,5 +29,5 @@ export const forgetsPast: Variant = {
           : [message],
     })),
   change: withFaults({ wipe: 8, nap: 4, crash: 4 }),
-  from: 48,
+  from: 360,
 };

@@ -15,6 +15,7 @@ const CUT_MS = 25;
 
 export const cutsBatches: Variant = {
   name: "a batch cut in the middle",
+  from: 5,
   rule: "I1: a batch closes at a head and is applied at once",
   make: () =>
     hooked(() => {
@@ -43,6 +44,7 @@ export const cutsBatches: Variant = {
 
 export const answersOutOfStream: Variant = {
   name: "a miss answered outside the feed",
+  from: 5,
   rule: "I3: a fetch reply follows the feed up to the head that it was read at",
   make: () =>
     hooked(() => {
@@ -101,11 +103,12 @@ export const forgetsEnds: Variant = {
   rule: "I8: the end of an incarnation travels with or before any newer stable clock",
   make: () => dropsRows(["feed", "fetched"], (key) => holds(ENDED_RANGE, key)),
   change: (plan) => restless(withFaults({ wipe: 6 })(plan)),
-  from: 36,
+  from: 59,
 };
 
 export const removesWithoutEnd: Variant = {
   name: "a site removed without an end",
+  from: 7,
   rule: "removal R1: the incarnation of a removed site ends, for all sites, at what its branch had pushed",
   make: forgetsEnds.make,
   change: (plan) => restless(withFaults({ wipe: 0, wipeInner: 0, remove: 4 })(plan)),
@@ -113,6 +116,7 @@ export const removesWithoutEnd: Variant = {
 
 export const stableAlone: Variant = {
   name: "stable ignoring children",
+  from: 6,
   rule: "I4: the minimum of the own clock and each child's stable",
   make: () =>
     hooked(() => ({
@@ -210,6 +214,7 @@ export const skipsPush: Variant = {
 
 export const sharesNumbers: Variant = {
   name: "one number for two incarnations",
+  from: 6,
   rule: "the root hands a fresh number to every incarnation of every site",
   make: () => {
     let first: number | null = null;
