@@ -6,13 +6,13 @@
  */
 import type { OpenReplica } from "../../store/api/api.ts";
 import type { SiteId } from "../../store/model/ports.ts";
-import type { Row } from "../../store/model/row.ts";
 import { Client, type ClientCalls } from "./client.ts";
 import type { Crossing } from "./crash_points.ts";
 import { Faults } from "./faults.ts";
 import type { Held, History, HistoryEvent, Violation } from "./history.ts";
 import { Keyspace } from "./keyspace.ts";
 import { type LinkQuality, SimNetwork } from "./network.ts";
+import type { DiskWatch } from "./recording.ts";
 import { systemRows, watchGroup, writeSystemRow } from "./observers.ts";
 import { Probes } from "./probes.ts";
 import { Draws } from "./random.ts";
@@ -33,8 +33,7 @@ export interface ClusterOptions {
   readonly passed?: (site: SiteId, point: string) => void;
   /** What each site has above its replica. */
   readonly above?: (site: SimSite, cluster: Cluster) => Above;
-  /** Sees every row that is on a site's disk. */
-  readonly rows?: (site: SiteId, rows: readonly Row[]) => void;
+  readonly disks?: DiskWatch;
   /** How clients call what is above the replicas. */
   readonly calls?: ClientCalls;
 }
@@ -74,7 +73,7 @@ export class Cluster {
     const world = this.world;
     const record = (event: HistoryEvent) => void this.events.push(event);
     this.root = plan.sites.find((site) => site.parent === null)?.id ?? "";
-    const { trace, open, survey, above, rows, calls, passed } = options;
+    const { trace, open, survey, above, disks, calls, passed } = options;
     this.network = new SimNetwork({
       world,
       draws: this.draws.fork("network"),
@@ -114,7 +113,7 @@ export class Cluster {
         this.faults.points.passed(site, point);
       },
       ...(above === undefined ? {} : { above: (site: SimSite) => above(site, this) }),
-      ...(rows === undefined ? {} : { rows }),
+      ...(disks === undefined ? {} : { disks }),
       ...(calls === undefined ? {} : { calls }),
     };
     for (const site of plan.sites) {

@@ -25,6 +25,14 @@ const COVER = "cover/";
 const DAMAGED = "damaged/";
 const WARD = /^ward\/(\d+)\/(.+)$/;
 
+/** Watches all rows on the disks of sites, those that are no keys of the history too. */
+export interface DiskWatch {
+  /** These are on the disk of a site: its own, or what it holds for others (a ward). */
+  holds(site: SiteId, rows: readonly Row[], isOwn: boolean): void;
+  /** The disk of a site is lost with all that was on it, or set aside. */
+  lost(site: SiteId): void;
+}
+
 /** Where a process may be when it dies at its disk. */
 export type DiskPoint = "commit begins" | "commit ends" | "read begins" | "read ends";
 
@@ -40,8 +48,7 @@ export interface RecordingOptions {
   readonly clockMs: () => number;
   /** Hears where the process yields to its disk, and where it goes on. */
   readonly passed: (point: DiskPoint) => void;
-  /** Sees every row that is on the disk, those that are no keys of the history too. */
-  readonly rows?: ((rows: readonly Row[]) => void) | undefined;
+  readonly disks?: DiskWatch | undefined;
   /** Hears of each commit, when it is recorded. */
   readonly committed: () => void;
 }
@@ -93,10 +100,10 @@ export class RecordingStorage implements Storage {
 
   /** Records all that the disk holds: call it before a process starts over it. */
   async start(blank: boolean): Promise<void> {
-    const { site, nowMs, clockMs, record, keyspace } = this.#options;
+    const { site, nowMs, clockMs, record, keyspace, disks } = this.#options;
     record({ kind: "start", atMs: nowMs(), site, blank });
     const found = this.#disk.held();
-    this.#options.rows?.(found);
+    disks?.holds(site, found, true);
     const held = found.flatMap((row) => keyspace.seen(row) ?? []);
     const keys = new Set(held.map((row) => row.key));
     const gone = keyspace.keys.keys().filter((key) => !keys.has(key)).toArray();
@@ -147,8 +154,8 @@ export class RecordingStorage implements Storage {
   }
 
   async commit(commit: DiskCommit): Promise<void> {
-    const { keyspace, record, nowMs, clockMs, site, passed } = this.#options;
-    const own = this.#options.rows === undefined ? [] : [...commit.rows];
+    const { keyspace, record, nowMs, clockMs, site, passed, disks } = this.#options;
+    const own = disks === undefined ? [] : [...commit.rows];
     const rows = commit.rows.flatMap((row) => keyspace.seen(row) ?? []);
     const gone = commit.drop.flatMap((key) => keyspace.number(key) ?? []);
     const records = new Map(commit.records);
@@ -158,12 +165,14 @@ export class RecordingStorage implements Storage {
     passed("commit begins");
     await done;
     this.isCommitting = false;
+    // Before a process may die here, with its disk.
+    disks?.holds(site, own, true);
+    const wards = this.#wards(records);
     passed("commit ends");
-    this.#options.rows?.(own);
     for (const key of gone) this.rows.delete(key);
     for (const row of rows) this.rows.set(row.key, row);
     const covers = this.#applyRecords(records);
-    const wards = this.#wards(records), owned = ownedOf(records);
+    const owned = ownedOf(records);
     if (rows.length + gone.length + covers.length + wards.length + owned.length > 0) {
       record({ kind: "commit", atMs: nowMs(), site, rows, gone, covers, wards, owned, clockMs: clockMs() });
     }
@@ -180,12 +189,14 @@ export class RecordingStorage implements Storage {
 
   /** What changes of the rows that are held for others. */
   #wards(records: ReadonlyMap<string, Uint8Array | null>): Ward[] {
-    const { keyspace } = this.#options;
+    const { keyspace, site, disks } = this.#options;
     return [...records].flatMap(([name, value]) => {
       const [, of = "", packed = ""] = WARD.exec(name) ?? [];
-      const key = packed === "" ? undefined : keyspace.number(atob(packed));
-      if (key === undefined) return [];
+      if (packed === "") return [];
       const rows = value === null ? [] : readWardRows(new Reader(value));
+      disks?.holds(site, rows, false);
+      const key = keyspace.number(atob(packed));
+      if (key === undefined) return [];
       return [{ of: Number(of), key, row: rows.map((row) => keyspace.seen(row) ?? null)[0] ?? null }];
     });
   }

@@ -12,7 +12,7 @@ import type { Keyspace } from "./keyspace.ts";
 import { ABOVE_TAG, type Endpoint, type SimNetwork } from "./network.ts";
 import type { Probes } from "./probes.ts";
 import type { Draws } from "./random.ts";
-import { heardBy, RecordingStorage } from "./recording.ts";
+import { type DiskWatch, heardBy, RecordingStorage } from "./recording.ts";
 import type { SiteId } from "../../store/model/ports.ts";
 import type { Key } from "../../store/model/key.ts";
 import { Reader } from "../../store/model/codec.ts";
@@ -70,8 +70,7 @@ export interface Surroundings {
   readonly passed: (site: SiteId, point: string) => void;
   /** A process has begun to serve. */
   readonly serving: (site: SiteId, process: SiteProcess) => void;
-  /** Sees every row that is on a site's disk. */
-  readonly rows?: (site: SiteId, rows: readonly Row[]) => void;
+  readonly disks?: DiskWatch;
   /** What each site runs above its replica; left out: nothing. */
   readonly above?: (site: SimSite) => Above;
 }
@@ -202,7 +201,7 @@ export class SimSite {
   async start(): Promise<void> {
     if (this.#isUp) return;
     this.#isUp = true;
-    const { world, network, keyspace, probes, record, open, passed, rows } = this.#around;
+    const { world, network, keyspace, probes, record, open, passed, disks } = this.#around;
     const attempt = ++this.#starting;
     const { id, tier, capacityBytes, skewMs, drift, owners } = this.plan;
     const crossing = (point: string) => {
@@ -216,7 +215,7 @@ export class SimSite {
       nowMs: () => world.nowMs,
       clockMs: () => this.#process?.replica.nowMs() ?? 0,
       passed: crossing,
-      rows: rows && ((seen) => rows(id, seen)),
+      disks,
       record: (event) => {
         if (attempt === this.#starting) record(event);
       },
@@ -389,14 +388,19 @@ export class SimSite {
   wipe(isForGood = false): void {
     this.#probeCrash();
     this.#kill();
-    this.#disk = this.#disk.wipe();
-    if (!this.#blank || isForGood) {
+    const isLoss = !this.#blank || isForGood;
+    this.#blankDisk();
+    if (isLoss) {
       const { world, record } = this.#around;
       record({ kind: "lost", atMs: world.nowMs, site: this.plan.id, isForGood });
     }
-    this.#blank = true;
-    this.#number = 0;
     this.#above?.ended(true);
+  }
+
+  #blankDisk(): void {
+    this.#disk = this.#disk.wipe();
+    [this.#blank, this.#number] = [true, 0];
+    this.#around.disks?.lost(this.plan.id);
   }
 
   /** Whether it takes nothing that other sites say (docs/protocol/backups.md CT1). */
@@ -434,8 +438,7 @@ export class SimSite {
     const { world, record } = this.#around;
     record({ kind: "lost", atMs: world.nowMs, site: this.plan.id, isForGood: false, isAside: true });
     this.#kill();
-    this.#disk = this.#disk.wipe();
-    [this.#blank, this.#number] = [true, 0];
+    this.#blankDisk();
     this.#above?.ended(false);
     this.#older?.();
   }
@@ -451,8 +454,8 @@ export class SimSite {
     const isDrained = process.alive && await this.#drain(process);
     if (!process.alive) return false;
     this.#kill();
-    this.#disk = isDrained ? this.#disk.wipe() : this.#disk.crash();
-    if (isDrained) [this.#blank, this.#number] = [true, 0];
+    if (isDrained) this.#blankDisk();
+    else this.#disk = this.#disk.crash();
     this.#above?.ended(isDrained);
     return isDrained;
   }

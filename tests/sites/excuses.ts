@@ -9,6 +9,12 @@ export const SITES_EXCUSES: readonly Excuse[] = [
     says: "who is away from a session for more than a minute is detached",
   },
   {
+    name: "a write with a check, with its disk",
+    perHundred: 1,
+    says:
+      "Where the disk is lost, the sum is made ten seconds after all sites know that, if no mark has come by then.",
+  },
+  {
     name: "called, and out of reach since",
     perHundred: 2,
     says: "and does not know whether it was run",

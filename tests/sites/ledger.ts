@@ -31,6 +31,13 @@ export interface Asked {
   readonly answer: string | null;
 }
 
+/** A write with a check, and what it was told: under which version it was made (null: it was not), and what it has found. */
+export interface Swapped {
+  readonly value: string;
+  readonly version: string | null;
+  readonly was: string;
+}
+
 /** Something that a handler did with the rows that all share, or with other sessions. */
 export type Step =
   | { readonly kind: "read"; readonly row: string; readonly value: string | null; readonly stamp: string }
@@ -85,7 +92,7 @@ export class Ledger {
   readonly written: { readonly row: number; readonly value: string }[] = [];
   readonly acts: Act[] = [];
   /** Writes with checks, and requests outside: each that a handler, which may have been undone, has begun. */
-  readonly swapped: { readonly value: string; readonly ok: boolean; readonly was: string }[] = [];
+  readonly swapped: Swapped[] = [];
   readonly posted: Asked[] = [];
   /** What it asked other sessions for, that it was told, and in the handler of what. */
   readonly called: { readonly asked: string; readonly told: string; readonly what: string }[] = [];
@@ -291,9 +298,9 @@ export class Ledger {
     const value = this.#link(`swap ${what}`);
     const [row] = decodeRows(resultOf(yield* this.#wait("result")));
     const was = row === null || row === undefined ? "nothing" : text.decode(row.value.subarray(1));
-    const { ok } = decodeCommitResult(resultOf(yield* this.#wait("result")));
-    this.swapped.push({ value, ok, was });
-    this.#link(`swapped ${ok} ${was}`);
+    const done = decodeCommitResult(resultOf(yield* this.#wait("result")));
+    this.swapped.push({ value, version: done.ok ? done.versionstamp : null, was });
+    this.#link(`swapped ${done.ok} ${was}`);
   }
 
   *#get(row: string): Handler {

@@ -108,7 +108,7 @@ class Simulation {
         this.#sites.set(sim.plan.id, site);
         return site;
       },
-      rows: (site, rows) => this.#rows.saw(site, rows),
+      disks: this.#rows,
       calls: {
         chance: plan.callChance,
         draw: (draws) => this.#people.call(draws),
