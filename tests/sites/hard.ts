@@ -1,5 +1,6 @@
 /** Plans that want more of one thing than a seed draws by itself, and those of the broken variants: nothing is broken. */
 import { packKey } from "../../store/model/key.ts";
+import type { OpenReplica, ReplicaConfig } from "../../store/api/api.ts";
 import type { DiskCommit, SiteId } from "../../store/model/ports.ts";
 import type { Row } from "../../store/model/row.ts";
 import { openReplica } from "../../store/replica.ts";
@@ -362,17 +363,10 @@ const chained: Change = (plan) => {
 const asItSums = (): Pick<SitesOptions, "passes" | "open"> => {
   let sums = 0, isAt: SiteId | null = null, heir: { site: SiteId | null; left: number } | null = null;
   const says = every("isolate says", 5)();
-  const isMark = ({ known, key }: Row) => known > 0 && key.startsWith(MARKS);
   return {
-    open: (config, ports) => {
-      const { storage } = ports;
-      const commit = (step: DiskCommit) => {
-        const isSum = config.parent !== null && step.rows.some(isMark);
-        if (isSum && ++sums % 2 === 0) isAt = config.site;
-        return storage.commit(step);
-      };
-      return openReplica(config, { ...ports, storage: otherwise(storage, { commit }) });
-    },
+    open: hearing(({ parent, site }) => {
+      if (parent !== null && ++sums % 2 === 0) isAt = site;
+    }),
     passes: (site, point) => {
       if (isAt !== null && site === isAt && point === "commit ends") {
         isAt = null;
@@ -390,6 +384,65 @@ const asItSums = (): Pick<SitesOptions, "passes" | "open"> => {
 };
 /** So many timers are due there before it dies. */
 const HEIR_LIVES = 40;
+
+/**
+ * Homes lose their disks with sums and writes with checks, soon after these are on them: some are on the way to others then,
+ * or at owners, and some are nowhere else.
+ */
+const bereft: Change = (plan) => {
+  const changed = faulty(star(plan, { delaysMs: [1, 5, 25, 10], commitMs: [1, 4], f: 1 }), {
+    ...{ evict: 20, partition: 2, crash: 1 },
+  });
+  return {
+    ...changed,
+    ...{
+      classes: ["whole", "whole"],
+      devices: 2,
+      plain: 0,
+      callers: 1,
+      messages: 12,
+      requests: 8,
+      idleMs: 60_000,
+    },
+    ...{ moves: 1, moveAtOnce: 0, kills: 0, stands: 0, deploys: 0, hasStandbys: false },
+    ops: ["sum", "swap", "swap", "put"],
+    store: {
+      ...{ ...changed.store, requests: 20, groups: 1, keysPerGroup: 2, sumKeys: 4, crashes: [] },
+      ...{ safetyMs: 4_000, downMs: [20, 1_500] },
+    },
+  };
+};
+
+/** The first time after a while that an edge has written what it can't write again, it loses its disk some points later. */
+const withSums = (): Pick<SitesOptions, "passes" | "open"> => {
+  let sums = 0, points = 0, loser: { readonly site: SiteId; left: number } | null = null;
+  return {
+    open: hearing(({ parent, site }) => {
+      if (parent !== null && ++sums === SUMS_KEPT) loser = { site, left: points % POINTS_LEFT };
+    }),
+    passes: (site, point) => {
+      points++;
+      return point !== "turn begins" && site === loser?.site && loser.left-- === 0
+        ? "loses its disk"
+        : "goes on";
+    },
+  };
+};
+/** So many are written before, and so many points are passed at most between the write and the loss. */
+const SUMS_KEPT = 4, POINTS_LEFT = 60;
+
+/** Hears of each commit with what is written once. */
+function hearing(hears: (config: ReplicaConfig) => void): OpenReplica {
+  const isMark = ({ known, key }: Row) => known > 0 && key.startsWith(MARKS);
+  return (config, ports) => {
+    const { storage } = ports;
+    const commit = (step: DiskCommit) => {
+      if (step.rows.some(isMark)) hears(config);
+      return storage.commit(step);
+    };
+    return openReplica(config, { ...ports, storage: otherwise(storage, { commit }) });
+  };
+}
 
 /** Of what is written once (runtime/stateful/own_store.ts, O2). */
 const MARKS = packKey(["a", APP, "e"]);
@@ -502,7 +555,20 @@ export const HARD: Readonly<Record<string, Change>> = {
     deployed,
     calling,
   },
-  ...{ tokens, taken, queued, deletions, unwritten, unread, owners, recorded, unapplied, severed, chained },
+  ...{
+    tokens,
+    taken,
+    queued,
+    deletions,
+    unwritten,
+    unread,
+    owners,
+    recorded,
+    unapplied,
+    severed,
+    chained,
+    bereft,
+  },
   ...{
     forgetting,
     waiting,
@@ -527,6 +593,7 @@ const DEATHS: Readonly<Record<string, () => Pick<SitesOptions, "passes" | "open"
   recorded: () => ({ passes: afterRecords() }),
   unapplied: () => ({ passes: every("isolate says", 17)() }),
   chained: asItSums,
+  bereft: withSums,
 };
 
 /** What a run is given for the plan of such a name, fresh for each run. @throws RangeError where there is none. */
