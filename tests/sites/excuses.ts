@@ -12,7 +12,7 @@ export const SITES_EXCUSES: readonly Excuse[] = [
     name: "a write with a check, with its disk",
     perHundred: 1,
     says:
-      "Where the disk is lost, the sum is made ten seconds after all sites know that, if no mark has come by then.",
+      "Where the disk is lost, it is made ten seconds after all sites know that, if no mark has come by then: what that disk alone had of it is gone",
   },
   {
     name: "called, and out of reach since",

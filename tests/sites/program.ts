@@ -106,7 +106,8 @@ function call(to: string, what: string): Promise<string> {
   });
 }
 
-const textValue = (value: string): Uint8Array => new Uint8Array([VALUE_TAG.text, ...utf8.encode(value)]);
+export const textValue = (value: string): Uint8Array =>
+  new Uint8Array([VALUE_TAG.text, ...utf8.encode(value)]);
 
 /** A row that all share, as the app names it. */
 function sharedKey(name: string): Key {
