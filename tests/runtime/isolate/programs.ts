@@ -58,9 +58,12 @@ const SOURCES = [
   ...["agent", "stream", "compressed"],
 ];
 
-/** Owners whose members are called; not those that end or stop a program, print, or hand out what never comes. */
+/**
+ * Owners whose members are called; not those that end or stop a program, print, hand out what never comes, or clear what
+ * another branch of it waits for.
+ */
 const SKIPPED =
-  /^(?:console|process|Deno|navigator|performance)\b|#(?:alert|confirm|prompt|close|reportError|queueMicrotask|setTimeout|setImmediate|setInterval|constructor|eval)$/;
+  /^(?:console|process|Deno|navigator|performance)\b|#(?:alert|confirm|prompt|close|reportError|queueMicrotask|(?:set|clear)(?:Timeout|Immediate|Interval)|constructor|eval)$/;
 
 /** Paths of the members that the list has as there, `owner#member`. */
 export function membersOf(list: string): string[] {
