@@ -374,6 +374,55 @@ Deno.test("a sum that is on the disk of a home alone is not made again while tha
 });
 
 for (const what of ["a sum", "a write with checks"] as const) {
+  Deno.test(`${what} that only an owner has, since the disk of its home is lost, is waited for until that owner is back (O5, H14)`, async () => {
+    const scene = new Scene({ ...TREE, e1: { ...TREE.e1, owners: { f: 1, sites: ["e3"] } } }),
+      said: string[] = [];
+    await scene.start();
+    await scene.pass(500); // owners are in effect
+    const own = await ownStore(scene, "e1");
+    const mutations = [{ kind: "sum", key: sumKey, value: encodeValue(2) }] as const;
+    await scene.done(own.get([sumKey, key], "session"));
+    const marks = prefixRange(packKey(["e"]));
+    await scene.done(own.list({ ...marks, limit: 10, reverse: false, level: "session" }));
+    const token = await scene.done(own.token());
+    const { replica } = scene.process("e1").replica.status();
+    const effect = { effect: 1, clock: own.tick(), replica, atMs: 1, mutations };
+    const make = (own: OwnStore) =>
+      what === "a sum" ? again(own, effect) : own.knowMarks({ effects: [], calls: [CHECKED] })
+        .then(() => own.commit(1, [{ key, versionstamp: null }], setTo("made"))).then(() => {});
+    scene.network.stall("e1", "root", Infinity);
+    await scene.done(make(own));
+    await scene.done(own.durable());
+    scene.site("e1").wipe();
+    scene.site("e3").crash();
+    scene.network.heal();
+    await scene.site("e1").start();
+    await scene.until(() => scene.process("e1").ready);
+    await scene.pass(15_000);
+    const next = await ownStore(scene, "e2", token, { marks: true, said });
+    let isMade = false;
+    const making = untilKnown(() => make(next)).then(() => isMade = true);
+    await scene.pass(25_000);
+    assert.equal(isMade, false, "e3 alone can tell");
+    const rows = await scene.done((await ownStore(scene, "root")).get([sumKey, key], "session"));
+    assert.deepEqual(rows, [null, null]);
+    await scene.site("e3").start();
+    await scene.pass(30_000);
+    await scene.done(making);
+    await scene.pass(2_000);
+    assert.deepEqual(said, []);
+    const at = await ownStore(scene, "root");
+    if (what === "a sum") return assert.equal(await sumAt(scene, at), 2);
+    const [row] = await scene.done(at.get([key], "session"));
+    assert.equal(
+      row?.versionstamp.slice(-6),
+      replica.toString(16).padStart(6, "0"),
+      "made by e1, and by nobody else",
+    );
+  });
+}
+
+for (const what of ["a sum", "a write with checks"] as const) {
   Deno.test(`${what} that waits at the home before, cut off and not over, is made by the next home alone (O5, H15)`, async () => {
     const scene = new Scene(DEEP_TREE), other = packKey(["kv", "other"]);
     await scene.start();
