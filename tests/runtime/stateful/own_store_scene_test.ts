@@ -422,6 +422,40 @@ for (const what of ["a sum", "a write with checks"] as const) {
   });
 }
 
+Deno.test("a sum that another site has been sent, and can't take in before the disk of its home is lost, is made once (H14)", async () => {
+  const scene = new Scene(TREE);
+  await scene.start();
+  const own = await ownStore(scene, "e1");
+  await scene.done(own.get([sumKey], "session"));
+  const marks = prefixRange(packKey(["e"]));
+  await scene.done(own.list({ ...marks, limit: 10, reverse: false, level: "session" }));
+  const token = await scene.done(own.token());
+  await scene.pass(500);
+  // What e1 has seen of the root comes to e3 seconds later, and with it what rests on that.
+  scene.network.stall("root", "e3", scene.world.nowMs + 3_000);
+  scene.network.stall("e1", "root", Infinity);
+  await scene.done((await ownStore(scene, "root")).commit(1, [], setTo("seen by e1")));
+  await scene.pass(100);
+  const { replica } = scene.process("e1").replica.status();
+  const mutations = [{ kind: "sum", key: sumKey, value: encodeValue(2) }] as const;
+  const effect = { effect: 1, clock: own.tick(), replica, atMs: 1, mutations };
+  await scene.done(own.apply(effect));
+  const open = { ...await scene.done(own.token()), open: true };
+  const arriving = scene.attach("e3", open).catch(({ code }) => code);
+  await scene.pass(100);
+  scene.site("e1").wipe();
+  await scene.pass(100);
+  await scene.site("e1").start();
+  await scene.until(() => scene.process("e1").ready);
+  const next = await ownStore(scene, "e2", token, { marks: true });
+  const making = untilKnown(() => again(next, effect));
+  await scene.pass(30_000);
+  await scene.done(making);
+  await scene.pass(2_000);
+  assert.equal(await scene.done(arriving), "source_unreachable");
+  assert.equal(await sumAt(scene, await ownStore(scene, "root")), 2);
+});
+
 for (const what of ["a sum", "a write with checks"] as const) {
   Deno.test(`${what} that waits at the home before, cut off and not over, is made by the next home alone (O5, H15)`, async () => {
     const scene = new Scene(DEEP_TREE), other = packKey(["kv", "other"]);
