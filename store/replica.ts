@@ -102,7 +102,7 @@ export class SiteReplica implements Replica {
       fail: (error) => this.#fail(error),
     });
     const { parent } = core.config;
-    this.#uplink = parent === null ? null : new Uplink(core, parent, () => this.#downlinks.again());
+    this.#uplink = parent === null ? null : new Uplink(core, () => this.#downlinks.again());
     this.#numbers = new Numbers(
       core,
       this.#uplink === null ? null : (claim) => (this.#uplink as Uplink).number(claim),
@@ -311,15 +311,16 @@ export class SiteReplica implements Replica {
 
   // ── Neighbours ──
 
-  #nextConnection(site: SiteId): number {
+  #linkChanged(site: SiteId): void {
     this.#downlinks.linkEnded(site);
-    return this.#inboxes.next(site);
+    this.#inboxes.next(site);
   }
 
   connected(site: SiteId, role: "parent" | "child" | "peer"): void {
     this.#wards.connected(site);
     if (role === "peer") return;
-    this.#inboxes.enqueue(site, this.#nextConnection(site), () => {
+    this.#linkChanged(site);
+    this.#inboxes.enqueue(site, () => {
       if (role === "parent") this.#uplink?.connect();
       else this.#downlinks.connect(site);
     });
@@ -328,7 +329,8 @@ export class SiteReplica implements Replica {
   disconnected(site: SiteId): void {
     this.#wards.disconnected(site);
     if (!this.#inboxes.has(site)) return;
-    this.#inboxes.enqueue(site, this.#nextConnection(site), () => {
+    this.#linkChanged(site);
+    this.#inboxes.enqueue(site, () => {
       if (site === this.#core.config.parent) this.#uplink?.disconnect();
       // It may have been a child until this site was moved below it.
       this.#downlinks.disconnect(site);
@@ -343,18 +345,20 @@ export class SiteReplica implements Replica {
     const { config } = this.#core;
     if (config.parent === null || this.#uplink === null) throw new Error("the root has no parent to leave");
     const before = config.parent;
+    // At once: what waits in the inboxes of two new parents may happen in any order (inboxes.ts B3).
+    if (to !== before) {
+      // What the old one still says is not heard, and its goodbye is nobody's.
+      this.#inboxes.next(before);
+      this.#uplink.disconnect();
+    }
     this.#core.moveTo(to, lost);
-    if (to === before) return this.#inboxes.enqueue(to, null, () => this.#uplink?.retell());
-    // What the old one still says is not heard, and its goodbye is nobody's.
-    this.#inboxes.next(before);
-    this.#inboxes.enqueue(to, null, () => this.#uplink?.moveTo(to));
+    if (to === before) this.#inboxes.enqueue(to, () => this.#uplink?.retell());
   }
 
   receive(from: SiteId, bytes: Uint8Array): void {
     const message = siteMessageOf(this.#core, from, bytes);
     if (message === null || isTalk(from, message, this.#listeners)) return;
-    const connection = this.#inboxes.connection(from);
-    this.#inboxes.enqueue(from, connection, async () => {
+    this.#inboxes.enqueue(from, async () => {
       if (from === this.#core.config.parent) await this.#uplink?.receive(message);
       else await this.#downlinks.receive(from, message);
       await this.#downlinks.removals.sweep();

@@ -6,6 +6,8 @@
  *     whoever waits for something looks afterwards whether its connection is still the one (downlinks.ts linkEnded).
  * B2  After SLICE_MS of messages, of all neighbours together, everything else that is ready is handled before the next: a
  *     parent may answer hundreds of questions in one piece.
+ * B3  Inboxes have no order among each other: one may wait, for a turn or the disk, while another goes on. So what is put
+ *     into a site's inbox holds of that site alone.
  */
 import { SLICE_MS } from "../model/lock.ts";
 import type { Clock, SiteId } from "../model/ports.ts";
@@ -40,24 +42,20 @@ export class Inboxes {
     return inbox;
   }
 
-  connection(site: SiteId): number {
-    return this.#of(site).connection;
+  /** Its link has begun or ended, or is no concern any more: nothing of what was queued before counts. */
+  next(site: SiteId): void {
+    this.#of(site).connection++;
   }
 
-  /** Its link has begun or ended: nothing of what was queued before counts. */
-  next(site: SiteId): number {
-    return ++this.#of(site).connection;
-  }
-
-  /** @param connection the one that it belongs to; null: whichever there is. */
-  enqueue(site: SiteId, connection: number | null, body: () => Promise<void> | void): void {
-    const inbox = this.#of(site);
+  /** What belongs to the connection that there is, or to there being none. */
+  enqueue(site: SiteId, body: () => Promise<void> | void): void {
+    const inbox = this.#of(site), { connection } = inbox;
     inbox.tail = inbox.tail.then(async () => {
       while (this.#busyMs >= SLICE_MS) {
         this.#busyMs = 0;
         await this.#host.clock.turn();
       }
-      if (this.#host.isClosed() || (connection !== null && connection !== inbox.connection)) return; // B1
+      if (this.#host.isClosed() || connection !== inbox.connection) return; // B1
       const { clock } = this.#host, begunMs = clock.steadyMs();
       try {
         await body();

@@ -49,7 +49,6 @@ import { broughtAlong, isParentKnown, isSaidEnough } from "../change/moving.ts";
 
 export class Uplink {
   readonly #core: Core;
-  #parent: SiteId;
   readonly #dirty = new Set<Key>();
   readonly #feeds = new Stager();
   readonly #fetching = new Fetches();
@@ -79,9 +78,8 @@ export class Uplink {
   #isWatchDue = false;
 
   /** @param voided called when what children were told on their hello holds no longer: they must say it again. */
-  constructor(core: Core, parent: SiteId, voided: () => void) {
+  constructor(core: Core, voided: () => void) {
     this.#core = core;
-    this.#parent = parent;
     this.#voided = voided;
     this.#resync = new Resync(core, this.#fetching, {
       send: (message) => void (this.#welcomed && this.#send(message)),
@@ -93,6 +91,10 @@ export class Uplink {
 
   get connected(): boolean {
     return this.#welcomed;
+  }
+
+  get #parent(): SiteId {
+    return this.#core.config.parent ?? "";
   }
 
   /** Whether a range is being fetched, so that it must not be dropped. */
@@ -134,12 +136,7 @@ export class Uplink {
     if (this.#connected && !this.#welcomed) this.connect();
   }
 
-  /** Another parent from now on: it is connected next. */
-  moveTo(parent: SiteId): void {
-    this.disconnect();
-    this.#parent = parent;
-  }
-
+  /** The link has ended, or the site is about to have another parent, which is connected next. */
   disconnect(): void {
     this.#core.clockGuard.forget(this.#parent);
     this.#connected = this.#welcomed = false;

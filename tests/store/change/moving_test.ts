@@ -132,3 +132,22 @@ Deno.test("two sites that swap places do not wait for each other", async () => {
     deepStrictEqual([await scene.read(session, 0), await scene.read(session, 1)], [1, 2], site);
   }
 });
+
+Deno.test("of two moves, one right after the other, the later one counts (store/core/inboxes.ts B3)", async () => {
+  const scene = new Scene(TREE);
+  await scene.start();
+  const { storage, replica } = scene.process("e1");
+  const scan = storage.scan.bind(storage);
+  storage.scan = async (...asked) => {
+    await new Promise<void>((resolve) => scene.world.after(5, resolve));
+    return await scan(...asked);
+  };
+  // To take that in took so long that it waits for a turn before it hears the next (B2).
+  await scene.read(await scene.attach("e1"), 0);
+  scene.site("e1").move("b", []);
+  scene.site("e1").move("a", []);
+  await scene.write(await scene.attach("e1"), 1, 2);
+  await scene.until(() => ["e1", "a"].every((id) => scene.process(id).replica.status().pending === 0));
+  strictEqual(replica.status().parent?.id, "a");
+  strictEqual(await scene.read(await scene.attach("root"), 1), 2);
+});

@@ -18,7 +18,7 @@ Deno.test("what a neighbour says at once leaves everything else its turns, and c
     fail: (error) => assert.fail(String(error)),
   });
   const say = (site: string, name: string) =>
-    inboxes.enqueue(site, null, () => {
+    inboxes.enqueue(site, () => {
       order.push(name);
       nowMs += SLICE_MS / 2;
     });

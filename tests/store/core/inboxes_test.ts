@@ -10,13 +10,8 @@ function inboxes() {
     fail: (error) => host.failures.push(error),
   });
   const done: string[] = [];
-  const put = (
-    site: string,
-    connection: number | null,
-    name: string,
-    wait: Promise<void> = Promise.resolve(),
-  ) =>
-    queued.enqueue(site, connection, async () => {
+  const put = (site: string, name: string, wait: Promise<void> = Promise.resolve()) =>
+    queued.enqueue(site, async () => {
       done.push(`${name} begins`);
       await wait;
       done.push(`${name} ends`);
@@ -29,9 +24,9 @@ function inboxes() {
 
 Deno.test("what a site says is handled one after the other, beside what others say", async () => {
   const { put, done, settled } = inboxes(), first = Promise.withResolvers<void>();
-  put("a", 0, "a1", first.promise);
-  put("a", 0, "a2");
-  put("b", 0, "b1");
+  put("a", "a1", first.promise);
+  put("a", "a2");
+  put("b", "b1");
   await settled();
   assert.deepEqual(done, ["a1 begins", "b1 begins", "b1 ends"]);
   first.resolve();
@@ -41,28 +36,25 @@ Deno.test("what a site says is handled one after the other, beside what others s
 
 Deno.test("what was queued on a connection that has ended is not handled, what has begun goes on (B1)", async () => {
   const { queued, put, done, settled } = inboxes(), first = Promise.withResolvers<void>();
-  const before = queued.next("a");
-  put("a", before, "begun", first.promise);
-  put("a", before, "queued");
-  put("a", null, "of any");
+  queued.next("a");
+  put("a", "begun", first.promise);
+  put("a", "queued");
   await settled();
-  const after = queued.next("a");
-  assert.notEqual(after, before);
-  assert.equal(queued.connection("a"), after);
-  put("a", after, "new");
+  queued.next("a");
+  put("a", "new");
   first.resolve();
   await settled();
-  assert.deepEqual(done.filter((each) => each.endsWith("ends")), ["begun ends", "of any ends", "new ends"]);
+  assert.deepEqual(done.filter((each) => each.endsWith("ends")), ["begun ends", "new ends"]);
 });
 
 Deno.test("nothing is handled once the site is closed, and a fault ends nothing of what follows", async () => {
   const { host, queued, put, done, settled } = inboxes();
-  queued.enqueue("a", null, () => Promise.reject(new Error("broken")));
-  put("a", null, "next");
+  queued.enqueue("a", () => Promise.reject(new Error("broken")));
+  put("a", "next");
   await settled();
   assert.deepEqual(done, ["next begins", "next ends"]);
   assert.deepEqual(host.failures.map(String), ["Error: broken"]);
-  put("a", null, "late");
+  put("a", "late");
   host.closed = true;
   await settled();
   assert.equal(done.length, 2);
