@@ -110,7 +110,12 @@ export class Site {
   #ahead: string | null = null;
   readonly #disk: DiskSpace;
   #isDraining = false;
+  /** As it was last told, and has it on disk, … */
   #parent: SiteConfig["parent"];
+  /** … and as its replica and its links go by. */
+  #followed: SiteConfig["parent"];
+  /** The last move that was asked for. */
+  #moving: Promise<unknown> = Promise.resolve();
   /** As the site file has it. */
   readonly #fileParent: SiteConfig["parent"];
   readonly #drained = Promise.withResolvers<void>();
@@ -122,7 +127,7 @@ export class Site {
 
   private constructor(config: SiteConfig, chaos: ChaosFile | null, fileParent: SiteConfig["parent"]) {
     this.config = config;
-    this.#parent = config.parent;
+    this.#parent = this.#followed = config.parent;
     this.#fileParent = fileParent;
     this.#disk = new DiskSpace(config.data);
     this.log = new SiteLog(config.id, config.log, config.logLevel);
@@ -561,7 +566,14 @@ export class Site {
    *
    * @returns the parent before.
    */
-  async move(parent: Parent): Promise<string> {
+  move(parent: Parent): Promise<string> {
+    // One after the other: the last that was asked for is the one that is kept.
+    const moved = this.#moving.then(() => this.#move(parent));
+    this.#moving = moved.catch(() => {});
+    return moved;
+  }
+
+  async #move(parent: Parent): Promise<string> {
     const before = this.#parent, from = this.#fileParent;
     if (this.#replica === null || before === null || from === null) {
       throw new Problem("site_needed", `site ${this.config.id} is the root: it has no parent`);
@@ -573,14 +585,16 @@ export class Site {
     this.#parent = parent;
     this.log.line("info", "moving", { from: before.id, to: parent.id, url: parent.url, lost: parent.lost });
     // The answer leaves first, over the links as they are.
-    setTimeout(() => this.#follow(parent, before), ANSWER_MS);
+    setTimeout(() => this.#follow(parent), ANSWER_MS);
     return before.id;
   }
 
-  #follow(parent: Parent, before: Parent): void {
+  #follow(parent: Parent): void {
     if (this.#stopping !== null || parent !== this.#parent) return;
+    const before = this.#followed;
+    this.#followed = parent;
     this.#replica?.move(parent.id, parent.lost);
-    if (before.id === parent.id && before.url === parent.url) return;
+    if (before?.id === parent.id && before.url === parent.url) return;
     this.#hub?.moveTo({ site: parent.id, address: parent.url });
   }
 

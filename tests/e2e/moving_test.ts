@@ -1,6 +1,7 @@
 /** Sites that get another parent: the command, over real processes; the old parent there, and lost for good. */
 import { strict as assert } from "node:assert";
 import { EXIT, runCli } from "../../runtime/cli/mod.ts";
+import { AdminClient } from "../../runtime/deploy/mod.ts";
 import { ask, HeaderClient } from "./client.ts";
 import { eventually, startCluster, type TestCluster } from "./cluster.ts";
 
@@ -73,6 +74,24 @@ async function asPlanned(cluster: TestCluster): Promise<void> {
   assert.equal((await parents(cluster))["edge-2"], "core-2");
   const back = await sojourn(cluster, "sites", "move", "edge-2", "core-1");
   assert.deepEqual([back.code, back.out], [EXIT.done, "edge-2 is under core-1 now; it was under core-2"]);
+}
+
+/** Who asks more than once, and for one parent right after another, gets the last of them. */
+async function inARow(cluster: TestCluster): Promise<void> {
+  const client = new AdminClient({ url: cluster.url("edge-2"), token: cluster.adminToken });
+  const move = (to: string) => client.call("POST", `/sites/edge-2/move?to=${to}`);
+  const isBelow = async (to: string, text: string) => {
+    await new HeaderClient().fetch(note(cluster, "edge-2", "in-a-row"), { method: "PUT", body: text });
+    await eventually(`edge-2 is below ${to}, and pushes`, async () => {
+      assert.equal((await parents(cluster))["edge-2"], to);
+      assert.equal((await ask(note(cluster, "cloud", "in-a-row"))).text, text);
+      return true;
+    });
+  };
+  await Promise.all([move("core-2"), move("core-2")]);
+  await isBelow("core-2", "asked twice");
+  for (const to of ["cloud", "core-2", "cloud", "core-1"]) await move(to);
+  await isBelow("core-1", "asked for others before");
 }
 
 const MANY = 2_000, AT_ONCE = 200;
@@ -196,6 +215,7 @@ Deno.test("sites get another parent, and clients go on", async (t) => {
   await using cluster = await startCluster({ apps: ["tests/e2e/apps/probe"] });
   await t.step("what cannot be is refused", () => refusals(cluster));
   await t.step("planned: nothing is lost, and a restart keeps the new parent", () => asPlanned(cluster));
+  await t.step("asked for again and again: the last counts", () => inARow(cluster));
   await t.step("its rows stay, and come where they differ", () => withItsRows(cluster));
   await t.step("orphans: their writes go up under another parent", () => asOrphans(cluster));
 });
