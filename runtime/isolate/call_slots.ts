@@ -73,18 +73,18 @@ export class CallSlots {
    * Begins a call, now or when there is room; {@link leave} once it is over.
    *
    * @param bytes what it holds while it waits.
-   * @throws FrameError when too many wait.
+   * @throws FrameError when too many wait; this one does not then.
    */
   enter(begin: () => void, bytes = 0): void {
     if (this.#waiting.length - this.#next >= WAITING_MAX) {
       throw new FrameError(`more than ${WAITING_MAX} store calls wait for those before them`);
     }
+    if (this.#waitingBytes + bytes > WAITING_BYTES_MAX) {
+      throw new FrameError(`store calls that wait for those before them hold ${this.#waitingBytes} bytes`);
+    }
     this.#waiting.push({ begin, bytes });
     this.#waitingBytes += bytes;
     this.#pump();
-    if (this.#waitingBytes > WAITING_BYTES_MAX) {
-      throw new FrameError(`store calls that wait for those before them hold ${this.#waitingBytes} bytes`);
-    }
   }
 
   /** A call is over, and its answer is with the writer. */

@@ -19,12 +19,14 @@ export interface StatefulEnd {
 /** The site's end of one stateful session that is open in an isolate. */
 export interface ChannelSink {
   opened(opened: OpenedProgram): void;
-  commit(commit: Commit): void;
+  /** What is returned resolves when nothing of it waits here any more. */
+  commit(commit: Commit): Promise<void> | void;
   /** A call without an effect. */
   call(call: Call): void;
   /** Nobody waits for that call any more. */
   dropped(call: number): void;
-  checkpointed(checkpoint: Checkpoint): void;
+  /** As with `commit`. */
+  checkpointed(checkpoint: Checkpoint): Promise<void> | void;
   parked(parked: Parked): void;
   log(level: string, text: string): void;
   /** The isolate is gone; `isCause`: it was this session's turn. */
@@ -35,6 +37,7 @@ export interface ChannelSink {
  * Reads a frame on a session's channel; those that mean nothing there are ignored.
  *
  * @param state takes the segments that have come before (state_frames.ts).
+ * @param kept is told how many bytes of it wait as long as that does not resolve.
  * @throws FrameError
  */
 export function receiveChannel(
@@ -42,23 +45,36 @@ export function receiveChannel(
   type: number,
   payload: Payload,
   state: () => readonly Uint8Array[],
+  kept: (bytes: number, until: Promise<void>) => void,
 ): void {
+  const bytes = payload.left;
   switch (type) {
     case ISOLATE_FRAME.sessionOpened:
       return sink.opened(whole(payload, readOpened));
     case ISOLATE_FRAME.sessionCommit:
-      return sink.commit(whole(payload, readSessionCommit));
+      return waits(sink.commit(whole(payload, readSessionCommit)), bytes, kept);
     case ISOLATE_FRAME.sessionCall:
       return sink.call(whole(payload, readCall));
     case ISOLATE_FRAME.sessionDropped:
       return sink.dropped(whole(payload, readNumber));
-    case ISOLATE_FRAME.sessionCheckpoint:
-      return sink.checkpointed(readCheckpoint(payload, state()));
+    case ISOLATE_FRAME.sessionCheckpoint: {
+      const segments = state();
+      const all = segments.reduce((sum, { length }) => sum + length, bytes);
+      return waits(sink.checkpointed(readCheckpoint(payload, segments)), all, kept);
+    }
     case ISOLATE_FRAME.sessionParked:
       return sink.parked(whole(payload, readParked));
     case ISOLATE_FRAME.log:
       return log(sink, whole(payload, readLogLine));
   }
+}
+
+function waits(
+  until: Promise<void> | void,
+  bytes: number,
+  kept: (bytes: number, until: Promise<void>) => void,
+): void {
+  if (until !== undefined) kept(bytes, until);
 }
 
 const log = (sink: ChannelSink, { level, text }: ReturnType<typeof readLogLine>): void =>

@@ -42,6 +42,7 @@ export class HostSocket {
   #waiting: ((sink: SocketSink) => void)[] = [];
   #order: Promise<void> = Promise.resolve();
   #over = false;
+  #isClosing = false;
   /** Of the app's messages that are not passed on yet, and of those that are and were not given back. */
   #held = 0;
   #takenMessages = 0;
@@ -113,8 +114,10 @@ export class HostSocket {
     else this.#writer.end();
   }
 
-  /** The app, or the end of its isolate, closes. */
+  /** The app, or the end of its isolate, closes: once, whatever an isolate says that has been bent (W2). */
   closeFromApp(code: number, reason: string): void {
+    if (this.#over || this.#isClosing) return;
+    this.#isClosing = true;
     this.#inOrder((sink) => {
       sink.close(code, reason);
       this.close(code, reason);

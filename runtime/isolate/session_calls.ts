@@ -27,7 +27,7 @@ export class CallsOfRequest {
   readonly #hold: QueueHold;
   #ended = false;
 
-  /** @param hold of its isolate: calls that wait for those before them. */
+  /** @param hold of its isolate: calls that wait for those before them, or for their answers. */
   constructor(writer: FrameWriter, id: number, hold: QueueHold, port: SessionCallPort | undefined) {
     this.#writer = writer;
     this.#id = id;
@@ -43,13 +43,16 @@ export class CallsOfRequest {
     const target = { class: readWord(payload), id: readWord(payload) };
     const call = payload.rest();
     this.#hold.add(bytes);
-    this.#slots.enter(() => {
+    const leave = () => {
       this.#hold.add(-bytes);
-      if (this.#ended) return this.#slots.leave();
+      this.#slots.leave();
+    };
+    this.#slots.enter(() => {
+      if (this.#ended) return leave();
       this.#carry(target, call).then((answer) => {
         if (this.#ended) return;
         this.#writer.begin(ISOLATE_FRAME.statefulReply, this.#id).u32(number).rest(answer).end();
-      }).finally(() => this.#slots.leave());
+      }).finally(leave);
     }, bytes);
   }
 

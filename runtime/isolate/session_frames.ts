@@ -31,11 +31,14 @@ import type {
   SessionEvent,
   TimerChange,
 } from "../../functions/sessions/turn/mod.ts";
+import { TIMER_NAME_CHARS_MAX } from "../../functions/sessions/turn/timers.ts";
 import { isShallow, readJson, readMessage, readNumber } from "./frame_fields.ts";
 import type { Payload } from "./frame_reader.ts";
 import type { FrameWriter } from "./frame_writer.ts";
 import { FRAME_KEY_BYTES_MAX, FrameError } from "./frames.ts";
 
+/** Of a UTF-16 unit. */
+const UTF8_BYTES_MAX = 3;
 const EVENTS = ["request", "attach", "message", "detach", "timer", "reject", "result"] as const;
 const PEERS = ["client", "origin"] as const;
 const CALLS: readonly CallKind[] = ["get", "list", "commit", "fetch", "session"];
@@ -264,7 +267,7 @@ function writeTimers(writer: FrameWriter, timers: readonly TimerChange[]): void 
 
 const readTimers = (payload: Payload): TimerChange[] =>
   readList(payload, 12, () => {
-    const name = payload.text();
+    const name = payload.text(TIMER_NAME_CHARS_MAX * UTF8_BYTES_MAX);
     const dueMs = payload.f64();
     if (Number.isNaN(dueMs)) return { name, dueMs: null };
     if (dueMs >= 0 && dueMs <= DATE_MS_MAX) return { name, dueMs };

@@ -22,6 +22,8 @@ const BACKLOG_BYTES = 512 << 10;
 const COMING_BYTES_MAX = 256 << 20;
 /** A segment's first byte and its length. */
 const SEGMENT_HEAD_BYTES = 5;
+/** What a segment takes that has hardly any bytes. */
+const SEGMENT_BYTES_LEAST = 256;
 
 interface Leaving {
   readonly channel: number;
@@ -128,12 +130,12 @@ export class StatesComing {
   drop(channel: number): void {
     const coming = this.#channels.get(channel);
     if (!this.#channels.delete(channel) || coming === undefined) return;
-    for (const { length } of coming.segments) this.#keep(-(length + SEGMENT_HEAD_BYTES));
+    for (const { length } of coming.segments) this.#keep(-costOf(length));
   }
 
   #begin(coming: Coming, length: number): void {
     if (!isWhole(coming)) throw new FrameError("a segment of a state is not whole");
-    this.#keep(length + SEGMENT_HEAD_BYTES);
+    this.#keep(costOf(length));
     if (this.#bytes > COMING_BYTES_MAX) {
       throw new FrameError(`more than ${COMING_BYTES_MAX} bytes of state are on their way`);
     }
@@ -146,5 +148,7 @@ export class StatesComing {
     this.#kept(bytes);
   }
 }
+
+const costOf = (length: number): number => Math.max(SEGMENT_BYTES_LEAST, length + SEGMENT_HEAD_BYTES);
 
 const isWhole = ({ segments, filled }: Coming): boolean => filled === (segments.at(-1)?.length ?? 0);

@@ -278,6 +278,16 @@ export class StatefulIsolate {
     }
   }
 
+  /** What it sent waits at this site, among the queues of its app, until that is given back. */
+  holds(bytes: number): void {
+    this.#hold.add(bytes);
+  }
+
+  #kept = (bytes: number, until: Promise<void>): void => {
+    this.#hold.add(bytes);
+    until.then(() => this.#hold.add(-bytes));
+  };
+
   #receive = (type: number, id: number, payload: Payload): void => {
     if (this.#killed !== undefined) return;
     this.#watch.seen();
@@ -293,7 +303,7 @@ export class StatefulIsolate {
     }
     const sink = this.#channels.get(id);
     if (sink !== undefined && type === ISOLATE_FRAME.sessionState) this.#coming.add(id, payload);
-    else if (sink !== undefined) receiveChannel(sink, type, payload, () => this.#coming.take(id));
+    else if (sink !== undefined) receiveChannel(sink, type, payload, () => this.#coming.take(id), this.#kept);
     else if (type === ISOLATE_FRAME.log) {
       const { level, text } = readLogLine(payload);
       this.#strayLog(level, text);

@@ -47,7 +47,7 @@ export interface StatefulPoolOptions {
 export interface OpenChannel {
   readonly isolate: Pick<
     StatefulIsolate,
-    "deliver" | "acknowledge" | "checkpointNow" | "closeChannel" | "kill"
+    "deliver" | "acknowledge" | "checkpointNow" | "closeChannel" | "holds" | "kill"
   >;
   readonly channel: number;
 }

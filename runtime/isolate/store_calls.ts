@@ -134,15 +134,23 @@ export class StoreCalls {
     over = () => {},
   ): void {
     this.#hold.add(bytes);
-    const leave = () => {
+    const givenBack = () => {
       this.#hold.add(-bytes);
       over();
+    };
+    const leave = () => {
+      givenBack();
       slots.leave();
     };
-    slots.enter(() => {
-      if (this.#ended) return leave();
-      this.#answer(call, run, write).finally(leave);
-    }, bytes);
+    try {
+      slots.enter(() => {
+        if (this.#ended) return leave();
+        this.#answer(call, run, write).finally(leave);
+      }, bytes);
+    } catch (error) {
+      givenBack(); // what it held of its app's turns stays with the app
+      throw error;
+    }
   }
 
   /** Never rejects: whatever is wrong with a call is its answer, and the isolate's next one is made. */

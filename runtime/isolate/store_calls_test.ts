@@ -5,7 +5,7 @@ import { AppQueues } from "./app_queues.ts";
 import { CALLS_MAX } from "./call_slots.ts";
 import { Payload } from "./frame_reader.ts";
 import { FrameWriter } from "./frame_writer.ts";
-import { HEADER_BYTES, type IsolateConnection } from "./frames.ts";
+import { FrameError, HEADER_BYTES, type IsolateConnection } from "./frames.ts";
 import { StoreCalls, WATCHED_RANGES_MAX, WATCHES_MAX } from "./store_calls.ts";
 import { REPLY, writeAtomic, writeGet, writeWatch } from "./store_frames.ts";
 
@@ -173,4 +173,32 @@ Deno.test("store calls: a thousand watches of what changes are told in turns, an
   calls.end();
   changed.resolve();
   await turn();
+});
+
+Deno.test("store calls: commits that no isolate may have wait give their app its turns back", async () => {
+  const store = { commit: () => new Promise(() => {}) } as unknown as StoreClient;
+  const connection: IsolateConnection = {
+    read: () => Promise.resolve(null),
+    write: (bytes) => Promise.resolve(bytes.length),
+  };
+  const queues = new AppQueues();
+  const calls = new StoreCalls(
+    new FrameWriter(connection, () => {}),
+    1,
+    store,
+    () => {},
+    queues.hold("isolate", () => {}),
+  );
+  const commit = await payloadOf((frame) => writeAtomic(frame.u32(1), [], []));
+  const bytes = commit.view();
+  let before = 0;
+  assert.throws(() => {
+    for (;;) {
+      before = queues.turns.heldBytes;
+      commit.reset(bytes, 0, bytes.length);
+      calls.start(commit);
+    }
+  }, FrameError);
+  assert.ok(before > 0);
+  assert.equal(queues.turns.heldBytes, before);
 });

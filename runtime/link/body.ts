@@ -4,11 +4,16 @@
  * B1  Bytes arrive in order and whole; the reader's stream closes only after the sender's source has closed, and
  *     fails when the source fails, the exchange is reset or the link is lost.
  * B2  A receiver holds at most one window of bytes that nobody has read; its sender holds one chunk of the source
- *     more than fits the window, and does not read the source further.
+ *     more than fits the window, and does not read the source further. Small parts that wait are joined: each by
+ *     itself would take a hundred times its bytes.
  */
 import { FRAME_HEADER_BYTES, LINK_FRAME } from "./frame.ts";
 import { LINK_PART_BYTES_MAX } from "./limits.ts";
 import { ProtocolViolation, type RecordWriter } from "./record.ts";
+
+/** Smaller parts are joined with those that wait before them, up to so many bytes. */
+const SMALL_BYTES = 256;
+const JOINED_BYTES = 4096;
 
 export class LinkBodySender {
   readonly id: number;
@@ -190,7 +195,7 @@ export class LinkBodyReceiver {
       throw new ProtocolViolation("body bytes beyond the credit");
     }
     this.#ended = last;
-    if (!this.#discarding && bytes.length > 0) this.#queue.push(bytes.slice());
+    if (!this.#discarding && bytes.length > 0) this.#keep(bytes);
     this.#signal();
   }
 
@@ -202,6 +207,20 @@ export class LinkBodyReceiver {
     const cancelled = this.#discarding;
     this.#discard();
     if (!cancelled) this.#controller?.error(error);
+  }
+
+  /** B2 */
+  #keep(bytes: Uint8Array): void {
+    const last = this.#queue.at(-1), length = (last?.length ?? 0) + bytes.length;
+    if (last === undefined || bytes.length >= SMALL_BYTES || length > JOINED_BYTES) {
+      this.#queue.push(bytes.slice());
+      return;
+    }
+    const hasRoom = last.buffer.byteLength === JOINED_BYTES;
+    const joined = hasRoom ? new Uint8Array(last.buffer) : new Uint8Array(JOINED_BYTES);
+    if (!hasRoom) joined.set(last);
+    joined.set(bytes, last.length);
+    this.#queue[this.#queue.length - 1] = joined.subarray(0, length);
   }
 
   #discard(): void {

@@ -7,6 +7,8 @@
  * OC2  A handler waits for the calls that it made itself: those of one before are nobody's that runs.
  * OC3  A write with checks that the home before may have made is asked for until the store can be: a handler that were told
  *      that it can't would make another.
+ * OC4  Two calls of one number, or more than WAITING_MAX under way, be they dropped or not, are none that a program makes:
+ *      an isolate that has been bent says them.
  */
 import {
   type Call,
@@ -23,6 +25,8 @@ import type { WaitedCall } from "./waits.ts";
 
 /** OC3 */
 const KNOWN_RETRY_MS = 500;
+/** OC4: four times what a program lets wait; those that it has dropped end when they end. */
+const WAITING_MAX = 4_000;
 const UNREACHABLE: ReadonlySet<string> = new Set(["source_unreachable", "store_unreachable"]);
 
 /** Whose calls they are. */
@@ -30,6 +34,8 @@ export interface CallingRun {
   readonly clock: PeerClock;
   readonly isOver: boolean;
   done(call: number, outcome: CallOutcome): void;
+  /** So many bytes of a call wait at this site; what is returned gives them back. */
+  holds(bytes: number): () => void;
   /** What was done could not be told: the session can't go on as it is. */
   failed(error: unknown): void;
 }
@@ -46,6 +52,8 @@ export class OpenCalls {
   readonly #run: CallingRun;
   /** null, as most sessions have it: it has made none. */
   #open: Map<number, OpenCall> | null = null;
+  /** Of those that are made, also where nobody waits for them any more. */
+  #making = 0;
   /** OC2: handlers that are over, as commits say. */
   #handlers = 0;
 
@@ -61,6 +69,15 @@ export class OpenCalls {
 
   get size(): number {
     return this.#open?.size ?? 0;
+  }
+
+  /** Why these can't be calls of its program, beside so many that wait to be made; null: they can (OC4). */
+  misfit(calls: readonly Call[], waiting = 0): string | null {
+    if (Math.max(this.#making + waiting, this.#intents?.size ?? 0) + calls.length > WAITING_MAX) {
+      return `has more than ${WAITING_MAX} calls under way`;
+    }
+    const known = calls.find(({ call }) => this.#open?.has(call) || this.#intents?.has(call));
+    return known === undefined ? null : `makes call ${known.call} a second time`;
   }
 
   /** What they ask for. */
@@ -113,10 +130,14 @@ export class OpenCalls {
     open.set(call.call, { call, controller, handler });
     const kept = (heard: () => void) => void (this.#unheard ??= new Map()).set(call.call, heard);
     const making = { signal: controller.signal, kept };
+    const given = this.#run.holds(call.bytes.length);
+    this.#making++;
     const made = isAgain && call.kind === "commit"
       ? this.#untilKnown(call, making)
       : makeCall(this.#maker, call, making);
     made.then((outcome) => {
+      this.#making--;
+      given();
       if (open.get(call.call)?.controller !== controller) return;
       open.delete(call.call);
       this.#run.done(call.call, outcome);

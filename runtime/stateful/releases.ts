@@ -157,9 +157,9 @@ export class Releases {
     return this.#tail;
   }
 
-  /** Does something when all before it has left, unless the run is over (RL1). */
-  afterwards(work: () => unknown): void {
-    this.#tail = this.#tail.then(async () => {
+  /** Does something when all before it has left, unless the run is over (RL1); resolves when nothing of it waits. */
+  afterwards(work: () => unknown): Promise<void> {
+    return this.#tail = this.#tail.then(async () => {
       if (!this.#run.isOver) await work();
     }).catch((error) => this.#run.failed(error));
   }

@@ -139,16 +139,17 @@ export class RunCheckpoints {
     return written.then((home) => home?.held);
   }
 
-  /** The isolate has taken one. */
-  came(checkpoint: Checkpoint): void {
+  /** The isolate has taken one; resolves when nothing of it waits. */
+  came(checkpoint: Checkpoint): Promise<void> | void {
     this.#isAsked = false;
     this.#taken = checkpoint.at;
     if (this.#first !== null) return this.#first.resolve(checkpoint);
     const run = this.#run, { releases, version: own, events } = run;
-    releases.afterwards(async () => { // RC1
+    let held = SETTLED;
+    const begun = releases.afterwards(async () => { // RC1
       this.#isLeaving = this.#next !== null && run.isIdle && run.events === events;
       const version = this.#isLeaving ? this.#next ?? own : own;
-      const held = this.#write(checkpoint, wrapPiece(releases.baseHead, checkpoint.bytes), version).then(
+      held = this.#write(checkpoint, wrapPiece(releases.baseHead, checkpoint.bytes), version).then(
         () => {
           this.#at = checkpoint.at;
           if (this.#isLeaving) this.#run.rested(); // R4
@@ -156,7 +157,8 @@ export class RunCheckpoints {
       );
       // Answers do not wait until all owners have it.
       if (this.#isLeaving) await held;
-      else held.catch((error) => this.#run.failed(error));
+      else held = held.catch((error) => this.#run.failed(error));
     });
+    return begun.then(() => held).catch(() => {});
   }
 }

@@ -13,6 +13,7 @@
  * R4, R10  run_checkpoints.ts.
  * R5  What the isolate says of its log fits the home's, entry by entry; where it does not the isolate is ended, and the
  *     log is as it was.
+ * R11  More calls (open_calls.ts OC4) or timers than a program may have end the isolate that says them, too.
  * R9  What it writes it writes under versions that are its own (run_versions.ts); where not, the isolate is ended, and
  *     nothing of that has left.
  * R7  What it asks of the store is asked when what it wrote in commits before is applied: a session reads its own writes.
@@ -34,6 +35,7 @@ import {
   type OpenedProgram,
   type Output,
   type Parked,
+  TIMERS_MAX,
 } from "../../functions/sessions/turn/mod.ts";
 import type { Home, OpenedSession as OpenedHome } from "../../functions/sessions/home/mod.ts";
 import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
@@ -427,11 +429,12 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     return outputs.filter(({ to }) => !peers.isPeer(to)).map(({ to, bytes }) => ({ request: to, bytes }));
   }
 
-  commit(commit: Commit): void {
+  commit(commit: Commit): Promise<void> | void {
     const home = this.#home;
     if (this.#over !== null || home === null) return;
     if (commit.count > 0 && commit.first !== this.#told + 1) return this.#misfitAt(commit.first);
-    const wrong = this.#parts.versions.ofCommit(commit);
+    const wrong = this.#parts.versions.ofCommit(commit) ?? this.calls.misfit(commit.calls) ??
+      this.#timersMisfit(commit);
     if (wrong !== null) return this.#misfit(wrong);
     this.#told += commit.count;
     const before = this.#through;
@@ -454,7 +457,7 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     const { earliest: wakeAtMs } = this.timers;
     const appended = this.#append(home, { entry, commit, wakeAtMs }, head);
     if (this.#naming !== null) heldOf(appended).then(() => this.#named(), (error) => this.failed(error));
-    this.releases.afterwards(async () => {
+    return this.releases.afterwards(async () => {
       const { isTold, held } = await appended;
       await held;
       heard();
@@ -465,6 +468,12 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
       if (commit.isEnded) this.#endSoon(commit.outputs);
       else this.#checkpoints.released();
     });
+  }
+
+  /** R11; timers that have gone off are taken off with a later commit. */
+  #timersMisfit({ timers }: Commit): string | null {
+    const set = timers.filter(({ dueMs }) => dueMs !== null).length;
+    return this.timers.size + set <= 4 * TIMERS_MAX ? null : `sets more than ${TIMERS_MAX} timers`;
   }
 
   #named(): void {
@@ -505,6 +514,10 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
 
   call(call: Call): void {
     if (this.#over !== null) return;
+    const wrong = this.#waiting.has(call.call)
+      ? `makes call ${call.call} a second time`
+      : this.calls.misfit([call], this.#waiting.size);
+    if (wrong !== null) return this.#misfit(wrong); // R11
     if (!this.releases.areWriting || !ofStore.has(call.kind)) return this.calls.make(call);
     this.#waiting.add(call.call);
     this.releases.afterwards(() => {
@@ -517,9 +530,9 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     this.calls.drop(call);
   }
 
-  checkpointed(checkpoint: Checkpoint): void {
+  checkpointed(checkpoint: Checkpoint): Promise<void> | void {
     if (checkpoint.at > this.#told) return this.#misfitAt(checkpoint.at);
-    this.#checkpoints.came(checkpoint);
+    return this.#checkpoints.came(checkpoint);
   }
 
   parked(parked: Parked): void {
@@ -608,6 +621,12 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
   askCheckpoint(): boolean {
     this.#at?.isolate.checkpointNow(this.#at.channel);
     return this.#at !== null;
+  }
+
+  holds(bytes: number): () => void {
+    const isolate = this.#at?.isolate;
+    isolate?.holds(bytes);
+    return () => isolate?.holds(-bytes);
   }
 
   done(call: number, outcome: CallOutcome): void {

@@ -165,9 +165,10 @@ class PromotedSink implements ChannelSink {
     return this.#serving.promise;
   }
 
-  #pass(hand: () => void): void {
-    if (this.#waiting === null) hand();
-    else this.#waiting.push(hand);
+  /** What comes before it goes on is nothing that it can say. */
+  #pass<T>(hand: () => T): T | void {
+    if (this.#waiting === null) return hand();
+    if (this.#hasOpened) this.#waiting.push(hand);
   }
 
   opened(...args: Parameters<ChannelSink["opened"]>): void {
@@ -182,8 +183,8 @@ class PromotedSink implements ChannelSink {
     }, () => {});
   }
 
-  commit(...args: Parameters<ChannelSink["commit"]>): void {
-    this.#pass(() => this.#run.commit(...args));
+  commit(...args: Parameters<ChannelSink["commit"]>): Promise<void> | void {
+    return this.#pass(() => this.#run.commit(...args));
   }
 
   call(...args: Parameters<ChannelSink["call"]>): void {
@@ -194,8 +195,8 @@ class PromotedSink implements ChannelSink {
     this.#pass(() => this.#run.dropped(call));
   }
 
-  checkpointed(...args: Parameters<ChannelSink["checkpointed"]>): void {
-    this.#pass(() => this.#run.checkpointed(...args));
+  checkpointed(...args: Parameters<ChannelSink["checkpointed"]>): Promise<void> | void {
+    return this.#pass(() => this.#run.checkpointed(...args));
   }
 
   parked(parked: Parked): void {
@@ -204,7 +205,7 @@ class PromotedSink implements ChannelSink {
   }
 
   log(level: string, text: string): void {
-    this.#pass(() => this.#run.log(level, text));
+    this.#run.log(level, text);
   }
 
   ended(end: StatefulEnd, isCause: boolean): void {

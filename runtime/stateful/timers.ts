@@ -39,6 +39,11 @@ export class Timers {
     return [...this.#planned ?? []].map(([name, dueMs]) => ({ name, dueMs }));
   }
 
+  /** How many are planned. */
+  get size(): number {
+    return this.#planned?.size ?? 0;
+  }
+
   /** A timer is to be set, or cleared (null). */
   plan(name: string, dueMs: number | null): void {
     if (dueMs === null) this.#planned?.delete(name);

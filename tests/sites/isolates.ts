@@ -139,6 +139,7 @@ export class Isolates {
       deliver: (_, event) => this.#in(() => loop()?.deliver(channel, event)),
       acknowledge: (_, what) => this.#in(() => loop()?.acknowledge(channel, what)),
       checkpointNow: () => this.#in(() => loop()?.checkpointNow(channel)),
+      holds: () => {},
       kill: () => this.lose(false),
       closeChannel: () => {
         this.#sessions.delete(channel);

@@ -51,5 +51,6 @@ export {
   type OutsideAnswer,
   type OutsideRequest,
 } from "./call_bytes.ts";
+export { TIMERS_MAX } from "./timers.ts";
 export { shownCall, shownOutput, shownTimer, shownWrite } from "./shown.ts";
 export type { Act } from "./trace.ts";

@@ -79,7 +79,7 @@ export type Count = number | bigint | string;
 /** Where nothing is shared. */
 const NO_CACHE = new SharedCache(() => 0, 0);
 /** Calls that wait at one time. */
-const CALLS_MAX = 1_000;
+export const CALLS_MAX = 1_000;
 /** The longest time that a closure timer of a browser takes. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 

@@ -3,14 +3,17 @@ import { AppError } from "../../vocabulary/errors.ts";
 
 /** Timers of one session, of each kind: what a program that forgets to clear them may hold. */
 export const TIMERS_MAX = 1_000;
-const NAME_CHARS_MAX = 200;
+export const TIMER_NAME_CHARS_MAX = 200;
 /** 100 years: beyond, dates are no dates any more. */
 const NAMED_TIMER_MS_MAX = 100 * 366 * 24 * 3_600_000;
 
 /** @throws AppError */
 export function checkTimer(name: unknown, ms: number, set: ReadonlyMap<string, number>): void {
-  if (typeof name !== "string" || name === "" || name.length > NAME_CHARS_MAX || !name.isWellFormed()) {
-    throw new AppError("value_invalid", `a timer's name is a text of 1 to ${NAME_CHARS_MAX} characters`);
+  if (typeof name !== "string" || name === "" || name.length > TIMER_NAME_CHARS_MAX || !name.isWellFormed()) {
+    throw new AppError(
+      "value_invalid",
+      `a timer's name is a text of 1 to ${TIMER_NAME_CHARS_MAX} characters`,
+    );
   }
   if (!(ms >= 0 && ms <= NAMED_TIMER_MS_MAX)) {
     throw new AppError(

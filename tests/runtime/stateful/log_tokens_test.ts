@@ -106,7 +106,7 @@ async function opening(scene: Scene, site: string, opened: OpenedProgram, head: 
     calls: { store, egress: null as never, origin: null, keyOf: String, callSession: () => Promise.reject() },
   });
   const isolate = {
-    ...{ acknowledge() {}, closeChannel() {}, checkpointNow() {}, kill() {} },
+    ...{ acknowledge() {}, closeChannel() {}, checkpointNow() {}, holds() {}, kill() {} },
     deliver: (_: number, event: { outcome?: { bytes?: Uint8Array } }) => {
       if (event.outcome?.bytes) results.push(event.outcome.bytes);
     },

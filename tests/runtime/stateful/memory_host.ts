@@ -275,6 +275,7 @@ class MemoryPool implements Pool {
         deliver: (channel, event) => loop.deliver(channel, event),
         acknowledge: (channel, what) => loop.acknowledge(channel, what),
         checkpointNow: (channel) => loop.checkpointNow(channel),
+        holds: () => {},
         closeChannel: (channel) => {
           loop.close(channel);
           this.#sinks.delete(channel);

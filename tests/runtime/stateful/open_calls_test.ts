@@ -36,6 +36,7 @@ function calling() {
   const run = {
     clock,
     isOver: false,
+    holds: () => () => {},
     done: (call: number, outcome: CallOutcome) => void told.push([call, outcome]),
     failed: (error: unknown) => void failures.push(error),
   };

@@ -14,7 +14,10 @@ function running() {
   const holds: PromiseWithResolvers<void>[] = [];
   const run = {
     ...{ version: "v1", isOver: false, isIdle: true, events: 1, asks: 0, isThere: true, through: 0 },
-    releases: { baseHead: NO_HEAD, afterwards: (then: () => Promise<void>) => void left.push(then) },
+    releases: {
+      baseHead: NO_HEAD,
+      afterwards: (then: () => Promise<void>) => (left.push(then), new Promise(() => {})),
+    },
     home: {
       logBytes: 0,
       checkpoint: ({ at, version }: { at: number; version: string }) => {

@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import type { Home, OpenedSession as OpenedHome } from "../../../functions/sessions/home/mod.ts";
 import { encodeCallToSession } from "../../../functions/sessions/turn/call_bytes.ts";
 import { writeTurn } from "../../../functions/sessions/turn/log_entry.ts";
-import type { Effect, OpenedProgram } from "../../../functions/sessions/turn/mod.ts";
+import { type Effect, type OpenedProgram, TIMERS_MAX } from "../../../functions/sessions/turn/mod.ts";
+import { CALLS_MAX } from "../../../functions/sessions/turn/program.ts";
 import type { OwnStore } from "../../../runtime/stateful/own_store.ts";
 import { RunFailed, type RunListener, type RunOver } from "../../../runtime/stateful/run_over.ts";
 import { RunVersions } from "../../../runtime/stateful/run_versions.ts";
@@ -86,19 +87,20 @@ function running() {
       },
     },
   });
-  const given: string[] = [];
+  const given: string[] = [], kept = { bytes: 0 };
   const isolate = {
     ...{
       acknowledge() {},
       closeChannel() {},
       checkpointNow: () => void said.push("checkpoint now"),
+      holds: (bytes: number) => void (kept.bytes += bytes),
       kill: (why: string) => void said.push(why),
     },
     deliver: (_: number, { kind }: { kind: string }) => void given.push(kind),
   };
   const started = run.start(Promise.resolve({ channel: 1, isolate } as never));
   const now = { held: held.resolve, appended: appended.resolve, answered: answered.resolve };
-  return { run, left, given, now, started, overs, disk, said };
+  return { run, left, given, kept, now, started, overs, disk, said };
 }
 
 const turn = () => new Promise((resolve) => setTimeout(resolve, 5));
@@ -259,4 +261,64 @@ Deno.test("what an isolate told before it was lost is in the log, and the event 
     "at most the answer that is in the log has left",
   );
   assert.ok(run.line.has("third"), "what came meanwhile was given to nobody");
+});
+
+const IN_COMMIT = {
+  ...{ first: 4, count: 0, entries: new Uint8Array(), through: 0, isPoint: false, effects: [], outputs: [] },
+  ...{ calls: [], timers: [], rejected: null, isQuiescent: false, isEnded: false },
+};
+
+Deno.test("an isolate whose session makes more calls than a program may is ended, be they dropped or of one number (R11)", async () => {
+  const call = (call: number) => ({ call, kind: "session", bytes: asked, effect: null }) as const;
+  const ended = async (flood: (run: SessionRun) => void) => {
+    const { run, left, now, started, said, kept } = running();
+    await turn();
+    run.opened(NOTHING);
+    now.held();
+    await started;
+    run.serve(null);
+    flood(run);
+    await turn();
+    assert.ok(run.isOver && said.some((line) => /^it (has more than|makes call|sets more than)/.test(line)));
+    assert.ok(left.length <= 4 * CALLS_MAX, `${left.length} are made`);
+    assert.ok(kept.bytes >= left.length * asked.length, `${kept.bytes} count`);
+  };
+  await ended((run) => {
+    for (let number = 1; number <= 10 * CALLS_MAX; number++) run.call(call(number));
+  });
+  await ended((run) => {
+    for (let number = 1; number <= 10 * CALLS_MAX; number++) {
+      run.call(call(number));
+      run.dropped(number);
+    }
+  });
+  await ended((run) => {
+    for (let again = 0; again < 2; again++) run.call(call(1));
+  });
+  await ended((run) => {
+    const calls = Array.from({ length: 10 * CALLS_MAX }, (_, i) => ({ ...call(i), effect: i + 1 }));
+    run.commit({ ...IN_COMMIT, calls });
+  });
+  await ended((run) => {
+    for (let of = 0; of < 10; of++) {
+      const timers = Array.from({ length: TIMERS_MAX }, (_, i) => ({ name: `${of} ${i}`, dueMs: 8e12 }));
+      run.commit({ ...IN_COMMIT, timers });
+    }
+  });
+});
+
+Deno.test("what is answered makes room: a program may make calls as long as it likes", async () => {
+  const { run, now, started, kept } = running();
+  await turn();
+  run.opened(NOTHING);
+  now.held();
+  await started;
+  run.serve(null);
+  now.answered();
+  for (let number = 1; number <= 5 * CALLS_MAX; number++) {
+    run.call({ call: number, kind: "session", bytes: asked, effect: null });
+    if (number % CALLS_MAX === 0) await turn();
+  }
+  await turn();
+  assert.deepEqual([run.isOver, kept.bytes], [false, 0]);
 });

@@ -60,7 +60,13 @@ class Site {
         }),
     } as unknown as Followable;
     const isolate = {
-      ...{ deliver: () => {}, acknowledge: () => {}, checkpointNow: () => {}, kill: () => {} },
+      ...{
+        deliver: () => {},
+        acknowledge: () => {},
+        checkpointNow: () => {},
+        holds: () => {},
+        kill: () => {},
+      },
       closeChannel: (channel: number) => void this.told.push(`close ${channel}`),
       piece: (channel: number, entries: Uint8Array) =>
         void this.told.push(`piece ${channel}: ${entries.join()}`),
@@ -281,6 +287,25 @@ Deno.test("a promoted standby is heard when the run knows where it is, in order"
     site.sink?.parked({ code: "internal", message: "", detail: {} });
     await site.until("all is heard", () => heard.length === 4);
     assert.deepEqual(heard, ["serves", "opened", "commit", "parked"]);
+  }));
+
+Deno.test("of what a promoted standby says before it goes on nothing is kept, but what it logs", () =>
+  withSite(async (site) => {
+    await site.following();
+    const standby = await site.standbys.take(NAME, "v1", 0);
+    const heard: string[] = [];
+    const run = {
+      ...nothing,
+      ...{ opened: () => void heard.push("opened"), commit: () => void heard.push("commit") },
+      log: () => void heard.push("line"),
+    };
+    const serving = standby?.promote(promotion, run);
+    for (let i = 0; i < 3; i++) site.sink?.commit({} as never);
+    site.sink?.log("info", "line");
+    site.sink?.opened({} as never);
+    await serving;
+    await site.until("it goes on", () => heard.length === 2);
+    assert.deepEqual(heard, ["line", "opened"]);
   }));
 
 Deno.test("a promotion that fails before it serves fails alone", () =>

@@ -105,6 +105,7 @@ export class Isolate {
           const open = this.#sessions.get(at);
           if (open !== undefined) open.state = acknowledged(open.state, what);
         },
+        holds: () => {},
         checkpointNow: (at: number) => {
           const open = this.#sessions.get(at);
           if (open === undefined) return;
@@ -159,7 +160,7 @@ export class Isolate {
   #handle(channel: number, session: Session, event: Numbered): void {
     session.through = event.number;
     const entry = this.#entryOf(session.state, event);
-    if (entry === null) return session.sink.commit(commitOf(session));
+    if (entry === null) return void session.sink.commit(commitOf(session));
     const before = session.state;
     const { state, outputs, writes } = apply(before, entry);
     session.state = state;
