@@ -7,7 +7,7 @@
  * M2  parseManifest(JSON of a manifest) is that manifest.
  * M3  What is declared is there or refused: no name is left out because it is one of JavaScript's own.
  */
-import { isPlainRoute, PATTERNS_MAX, routeProblem } from "./route_pattern.ts";
+import { isPlainRoute, PATTERNS_MAX, RoutePatterns, routeProblem } from "./route_pattern.ts";
 import { z } from "zod";
 import { cronProblem } from "./cron_times.ts";
 import { AppError } from "./vocabulary/errors.ts";
@@ -290,8 +290,9 @@ function* routeIssues(routes: readonly string[]): Iterable<DeployIssue> {
       expected: `at most ${PATTERNS_MAX}, beside paths and beginnings of paths such as /login/*`,
     };
   }
+  const all = new RoutePatterns();
   for (const route of patterns) {
-    const problem = routeProblem(route);
+    const problem = routeProblem(route, all);
     if (problem === null) continue;
     const expected = `a URLPattern path that begins with /, such as /login/* or /users/:id: ${problem}`;
     yield { path: `routes.${route.slice(0, 200)}`, value: show(route), expected };

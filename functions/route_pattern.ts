@@ -6,6 +6,8 @@
  * RP1  What is matched is what URLPattern matches (part 1.6 to 2.2 of the standard), by an automaton (RE2).
  * RP2  A group with an expression of its own, `:id(\\d+)`, is refused: an automaton of a few characters can be large. One
  *      that was deployed before this was known is matched where its automaton is small, and never where it is not.
+ * RP4  All patterns of an app have STATES_MAX states together, beside those of the text that each begins with: that many are
+ *      looked at for each character of a path, at worst.
  * RP3  A path of more than {@link MATCHED_CHARS_MAX} characters is matched by no automaton: whoever asks refuses it.
  */
 import { RE2JS } from "re2js";
@@ -14,6 +16,8 @@ import { RE2JS } from "re2js";
 export const MATCHED_CHARS_MAX = 4096;
 /** An app's routes that an automaton has to look at; a path that is text is compared as text, and may be any number. */
 export const PATTERNS_MAX = 64;
+/** Those of 64 patterns such as `/users/:id/posts/:post`; a path that touches them all takes two tenths of a second. */
+export const STATES_MAX = 1_024;
 /** Of a pattern's own characters; its automaton has as many states, or few more. */
 export const PATTERN_CHARS_MAX = 1024;
 /** States of the automaton of an expression that was deployed before: ten times what `\\d+` and `a|b|c` have. */
@@ -35,6 +39,8 @@ interface Part {
 export interface RoutePattern {
   /** What every path that it matches begins with. */
   readonly lead: string;
+  /** Of its automaton, beside those of `lead` (RP4). */
+  readonly states: number;
   /** It has a group with an expression of its own (RP2). */
   readonly hasExpression: boolean;
   /** Whether it matches a path as `URL.pathname` has it. */
@@ -56,12 +62,15 @@ export function routePattern(text: string): RoutePattern {
   const [first] = parts;
   const lead = first?.expression === null && first.modifier === "" ? first.prefix : "";
   const automaton = RE2JS.compile(`^(?:${parts.map(expressionOf).join("")})$`, RE2JS.DOTALL);
+  const states = automaton.programSize() - lead.length;
   if (!hasRegExpGroups) {
-    return { lead, hasExpression: false, matches: (path) => path.startsWith(lead) && automaton.test(path) };
+    const matches = (path: string) => path.startsWith(lead) && automaton.test(path);
+    return { lead, states, hasExpression: false, matches };
   }
   const isSmall = automaton.programSize() <= EXPRESSION_STATES_MAX;
   return {
     lead,
+    states,
     hasExpression: true,
     matches: (path) =>
       isSmall && path.length <= EXPRESSION_CHARS_MAX && path.startsWith(lead) && automaton.test(path),
@@ -81,15 +90,33 @@ const PLAIN_ROUTE = /^(?:\/(?!\.)[A-Za-z0-9_~.-]*)+\*?$/;
 /** Whether a route's paths can be compared as text. */
 export const isPlainRoute = (route: string): boolean => PLAIN_ROUTE.test(route);
 
-/** Why a route's pattern can't be taken; null where it can. */
-export function routeProblem(text: string): string | null {
+/** Why a route's pattern can't be taken behind others of the same app; null where it can. */
+export function routeProblem(text: string, all: RoutePatterns): string | null {
   if (!text.startsWith("/")) return "it does not begin with /";
   if (text.length > PATTERN_CHARS_MAX) return `it has more than ${PATTERN_CHARS_MAX} characters`;
   try {
-    if (!routePattern(text).hasExpression) return null;
+    if (!all.read(text).hasExpression) return null;
     return "it has a group with an expression, such as (\\d+): leave that out, and let the function look";
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
+  }
+}
+
+/** Reads the patterns of one app, as long as there is room for them (RP4). */
+export class RoutePatterns {
+  #left = STATES_MAX;
+
+  /** @throws TypeError for one that there is no room for, and for all after it; as {@link routePattern} */
+  read(text: string): RoutePattern {
+    const pattern = this.#left === 0 ? null : routePattern(text);
+    if (pattern === null || pattern.states > this.#left) {
+      this.#left = 0;
+      throw new TypeError(
+        "it and those before it are too long together for paths to be compared with them in time",
+      );
+    }
+    this.#left -= pattern.states;
+    return pattern;
   }
 }
 

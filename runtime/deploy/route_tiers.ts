@@ -7,14 +7,13 @@
  * R1  Text decides only where the pattern would say the same: no character in it that patterns give a meaning, no segment
  *     that begins with a dot (URLs resolve `.` and `..`), and no wildcard but one at the end; and a path in its one form.
  * R2  A route that can't be read matches nothing, and is noted: an app is served with the others.
- * R3  What a path costs is bounded, whoever wrote the routes: by the number of patterns and by the path's length.
+ * R3  What a path costs is bounded, whoever wrote the routes: by the states of the patterns and by the path's length.
  */
 import {
   canonicalPath,
   isPlainRoute,
   MATCHED_CHARS_MAX,
-  type RoutePattern,
-  routePattern,
+  RoutePatterns,
 } from "../../functions/route_pattern.ts";
 import type { Tier } from "../../functions/define.ts";
 import type { StoredManifest } from "./records.ts";
@@ -41,12 +40,13 @@ export function tierMatcher(
   ignored: (pattern: string, why: string) => void = () => {},
 ): TierOf {
   const all: Route[] = [];
+  const patterns = new RoutePatterns();
   let pathCharsMax = Infinity;
   for (const [pattern, { at }] of Object.entries(routes)) {
     const text = textMatcher(pattern);
     if (text === null) pathCharsMax = MATCHED_CHARS_MAX;
     try {
-      all.push({ matches: text ?? matcherOf(routePattern(pattern), pattern, ignored), at });
+      all.push({ matches: text ?? matcherOf(pattern, patterns, ignored), at });
     } catch (error) {
       ignored(pattern, error instanceof Error ? error.message : String(error));
     }
@@ -68,11 +68,13 @@ function textMatcher(pattern: string): Route["matches"] | null {
   return (path) => path.startsWith(start);
 }
 
+/** @throws Error for one that can't be read, or that there is no time for (R3). */
 function matcherOf(
-  { hasExpression, matches }: RoutePattern,
   pattern: string,
+  patterns: RoutePatterns,
   ignored: (pattern: string, why: string) => void,
 ): Route["matches"] {
+  const { hasExpression, matches } = patterns.read(pattern);
   if (hasExpression) {
     ignored(pattern, "it has an expression, which is tried on short paths only; deploy without");
   }
