@@ -193,6 +193,18 @@ Deno.test("a commit that writes as another site, or ahead of time, ends its isol
   }
 });
 
+Deno.test("what an isolate says that its log left open is of a site that wrote the log, under a clock of it, or ends it (R9)", async () => {
+  for (const wrong of [{ replica: 2 }, { clock: 2 ** 52 }]) {
+    const { run, left, now, started, said } = running();
+    await turn();
+    now.held();
+    run.opened({ ...NOTHING, effects: [{ ...EFFECT, ...wrong }] });
+    await assert.rejects(started, RunFailed);
+    assert.match(said.at(-1) ?? "", /^it writes /);
+    assert.deepEqual(left, []);
+  }
+});
+
 Deno.test("an isolate that opens another log than the home's is ended, and whoever opens the session is told so (R5)", async () => {
   const { run, started, said } = running();
   await turn();
