@@ -6,7 +6,7 @@
  */
 import type { Context } from "hono";
 import { matchedRoutes } from "hono/route";
-import { ADMIN_PATH } from "../deploy/client.ts";
+import { ADMIN_PATH } from "../deploy/admin_api.ts";
 import { allows, type Role } from "../deploy/roles.ts";
 import { problemResponse } from "../gateway/problem.ts";
 

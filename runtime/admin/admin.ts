@@ -7,7 +7,7 @@
  * arrives and travels with it, since a link is authenticated; access.ts says which role a path needs.
  */
 import { Hono } from "hono";
-import { ADMIN_PATH } from "../deploy/client.ts";
+import { ADMIN_PATH } from "../deploy/admin_api.ts";
 import { problemResponse } from "../gateway/problem.ts";
 import { refusedRole, roleNeeded } from "./access.ts";
 import { appRoutes } from "./apps.ts";

@@ -3,7 +3,7 @@
  * `here=1` this site's own part, for another site that collects.
  */
 import type { Hono } from "hono";
-import { ADMIN_PATH } from "../deploy/client.ts";
+import { ADMIN_PATH } from "../deploy/admin_api.ts";
 import type { Role } from "../deploy/roles.ts";
 import { problemResponse } from "../gateway/problem.ts";
 import { NDJSON_HEADERS } from "../observe/ndjson.ts";

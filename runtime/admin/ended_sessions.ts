@@ -4,7 +4,7 @@
  */
 import { z } from "zod";
 import type { StatefulName } from "../../functions/sessions/home/mod.ts";
-import { ADMIN_PATH } from "../deploy/client.ts";
+import { ADMIN_PATH } from "../deploy/admin_api.ts";
 import { sessionSegments } from "../deploy/session_path.ts";
 import { Problem, problemResponse } from "../gateway/problem.ts";
 import type { AdminServices } from "./services.ts";

@@ -6,7 +6,7 @@ import { type Key, keyFromBytes, type KeyPart, packKey, unpackKey } from "../../
 import { resolve } from "../../store/model/merge.ts";
 import { pointRange, prefixRange } from "../../store/model/range.ts";
 import { versionstamp } from "../../store/model/row.ts";
-import { ROWS_A_CALL_MAX } from "../deploy/client.ts";
+import { ROWS_A_CALL_MAX } from "../deploy/admin_api.ts";
 import { problemResponse } from "../gateway/problem.ts";
 import type { SystemStore } from "../deploy/app_table.ts";
 

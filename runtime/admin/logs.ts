@@ -3,7 +3,7 @@
  * site that gathers. Bad parameters are 400; a site that is not in the tree is 404.
  */
 import type { Hono } from "hono";
-import { ADMIN_PATH } from "../deploy/client.ts";
+import { ADMIN_PATH } from "../deploy/admin_api.ts";
 import type { Role } from "../deploy/roles.ts";
 import { problemResponse } from "../gateway/problem.ts";
 import { gatherLogs } from "../observe/log_gather.ts";

@@ -8,7 +8,7 @@
 import { z } from "zod";
 import type { Replica, SiteRemoval } from "../../store/api/api.ts";
 import { unixMs } from "../../store/model/row.ts";
-import { ADMIN_PATH } from "../deploy/client.ts";
+import { ADMIN_PATH } from "../deploy/admin_api.ts";
 import { problemResponse } from "../gateway/problem.ts";
 import type { AdminHono, AdminServices } from "./services.ts";
 import { readSites } from "./sites.ts";

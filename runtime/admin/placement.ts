@@ -7,7 +7,7 @@
  *     every row that the site wrote before it had followed: journals are first in, first out.
  */
 import { pointRange } from "../../store/model/range.ts";
-import { ADMIN_PATH } from "../deploy/client.ts";
+import { ADMIN_PATH } from "../deploy/admin_api.ts";
 import type { Change } from "../deploy/app_rows.ts";
 import { encodeSystem, markKey, VERSION } from "../deploy/records.ts";
 import { problemResponse } from "../gateway/problem.ts";

@@ -13,7 +13,8 @@ import {
   chaosStateSchema,
   explainAction,
 } from "../chaos/actions.ts";
-import { AdminClient, AdminError } from "../deploy/client.ts";
+import { AdminClient } from "../deploy/client.ts";
+import { AdminError } from "../deploy/admin_api.ts";
 import { CLUSTER_FILE, CLUSTER_OPTIONS, DATA_DEFAULT, findCluster, readCluster } from "./cluster.ts";
 import {
   columns,

@@ -6,7 +6,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { AdminClient, type AdminTarget } from "../deploy/client.ts";
-import { AdminError } from "../deploy/client.ts";
+import { AdminError } from "../deploy/admin_api.ts";
 import { pause } from "../observe/pause.ts";
 import type { OptionSpec, Parsed, Shell } from "./command.ts";
 import { UsageError } from "./command.ts";

@@ -7,7 +7,7 @@
  */
 import { parseArgs, type ParseArgsConfig } from "node:util";
 import { z } from "zod";
-import { AdminError } from "../deploy/client.ts";
+import { AdminError } from "../deploy/admin_api.ts";
 import { nearestWord } from "./nearest.ts";
 import { OutFile } from "./out_file.ts";
 import { visible } from "../observe/visible.ts";
@@ -100,6 +100,16 @@ export const COMMON: Readonly<Record<string, OptionSpec>> = {
   out: { type: "string", value: "FILE", says: "write to FILE what would go to stdout" },
   help: { type: "boolean", says: "this text" },
 };
+
+/** Runs what writes for somebody who may have read enough before its end, such as `head`. */
+export async function readEnough(run: () => Promise<ExitCode>): Promise<ExitCode> {
+  try {
+    return await run();
+  } catch (error) {
+    if (error instanceof Deno.errors.BrokenPipe) return EXIT.done;
+    throw error;
+  }
+}
 
 /** Runs one command with its arguments. */
 export async function runCommand(command: Command, args: readonly string[], shell: Shell): Promise<ExitCode> {

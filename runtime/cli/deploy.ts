@@ -3,7 +3,8 @@
  */
 import { stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
-import { type AdminClient, AdminError } from "../deploy/client.ts";
+import { type AdminClient } from "../deploy/client.ts";
+import { AdminError } from "../deploy/admin_api.ts";
 import { APP_NAME } from "../deploy/records.ts";
 import { deployModule } from "../deploy/upload.ts";
 import { showDeployed } from "./apps.ts";

@@ -5,13 +5,8 @@
  * F1  A command that was interrupted, or whose answer broke off (the root went away), exits 1, after it has said
  *     whether its change is live.
  */
-import {
-  type AdminClient,
-  AdminError,
-  AnswerBrokenOff,
-  type Progress,
-  type ProgressEvent,
-} from "../deploy/client.ts";
+import { type AdminClient, AnswerBrokenOff, type Progress, type ProgressEvent } from "../deploy/client.ts";
+import { AdminError } from "../deploy/admin_api.ts";
 import type { Shell } from "./command.ts";
 
 /** Who waits longer than this wants to know for what. */

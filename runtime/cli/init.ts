@@ -11,7 +11,7 @@ import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
-import { AdminError } from "../deploy/client.ts";
+import { AdminError } from "../deploy/admin_api.ts";
 import { APP_NAME } from "../deploy/records.ts";
 import { type Command, EXIT, type Parsed, UsageError } from "./command.ts";
 

@@ -5,7 +5,8 @@
  *     printed twice for that.
  * L2  What an app prints cannot steer the terminal: control characters are shown, not sent.
  */
-import { type AdminClient, AdminError } from "../deploy/client.ts";
+import { type AdminClient } from "../deploy/client.ts";
+import { AdminError } from "../deploy/admin_api.ts";
 import { LINES_MAX, LOG_LEVELS, type LogLine, logLineSchema, timeOf } from "../observe/log_line.ts";
 import { CLUSTER_OPTIONS, findCluster, findClusterAgain } from "./cluster.ts";
 import { type Command, EXIT, numberOption, type Parsed, type Shell } from "./command.ts";

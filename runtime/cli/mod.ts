@@ -74,12 +74,7 @@ export async function runCli(
   shell: Shell,
   own: readonly Command[] = [],
 ): Promise<ExitCode> {
-  try {
-    return await dispatch(args, shell, own);
-  } catch (error) {
-    if (error instanceof Deno.errors.BrokenPipe) return EXIT.done; // `… | head` has read enough
-    throw error;
-  }
+  return await dispatch(args, shell, own);
 }
 
 async function dispatch(

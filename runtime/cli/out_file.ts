@@ -3,7 +3,7 @@
  * fails before it has anything to say leaves a file of that name as it was.
  */
 import { closeSync, openSync, writeSync } from "node:fs";
-import { AdminError } from "../deploy/client.ts";
+import { AdminError } from "../deploy/admin_api.ts";
 
 /** A file in stdout's place. */
 export class OutFile {

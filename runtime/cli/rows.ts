@@ -4,7 +4,8 @@
 import { isKvU64 } from "../../functions/values/kv_u64.ts";
 import { decodeValue } from "../../functions/values/value.ts";
 import { type Key, keyFromBytes, type KeyPart, packKey, unpackKey } from "../../store/model/key.ts";
-import { type AdminClient, AdminError, ROWS_A_CALL_MAX, type StoredRowSummary } from "../deploy/client.ts";
+import { type AdminClient, type StoredRowSummary } from "../deploy/client.ts";
+import { AdminError, ROWS_A_CALL_MAX } from "../deploy/admin_api.ts";
 import { CLUSTER_OPTIONS, findCluster } from "./cluster.ts";
 import {
   type Command,

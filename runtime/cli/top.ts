@@ -6,7 +6,7 @@
  *
  * P1  However the command ends, the terminal is given back.
  */
-import { AdminError } from "../deploy/client.ts";
+import { AdminError } from "../deploy/admin_api.ts";
 import { CLUSTER_OPTIONS, findCluster, findClusterAgain } from "./cluster.ts";
 import { type Command, EXIT, type ExitCode, type Shell, type Terminal } from "./command.ts";
 import { topLines, type TopView, topViewSchema } from "./top_table.ts";

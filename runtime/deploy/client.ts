@@ -30,6 +30,7 @@ import {
   versionsSchema,
   type VersionSummary,
 } from "./answers.ts";
+import { ADMIN_PATH, AdminError } from "./admin_api.ts";
 import type { BlobRef } from "./blobs.ts";
 import { showBlobRef } from "./version_files.ts";
 
@@ -45,32 +46,6 @@ export type {
   StoredRowSummary,
   VersionSummary,
 };
-
-/** Rows in one answer: at 1 MiB a value this bounds what the root holds for it. */
-export const ROWS_A_CALL_MAX = 100;
-
-/** Where every site has its admin handlers. */
-export const ADMIN_PATH = "/_sojourn/admin";
-
-/** A refusal or failure of the cluster, known by its code. */
-export class AdminError extends Error {
-  override readonly name = "AdminError";
-  constructor(
-    readonly code: string,
-    message: string,
-    /** Where in the bundle, for `deploy_invalid`. */
-    readonly place?: string,
-  ) {
-    super(message);
-  }
-
-  /** For people: what is wrong, and where, unless the place says no more than that. */
-  get lines(): string[] {
-    const { code, message, place } = this;
-    const says = `${code}: ${message}`;
-    return place === undefined || place.endsWith(message) ? [says] : [says, place];
-  }
-}
 
 /** An answer that had begun and has no end: what it was to tell of may have happened. */
 export class AnswerBrokenOff extends AdminError {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { AdminError } from "./client.ts";
+import { AdminError } from "./admin_api.ts";
 
 Deno.test("an error of a deploy says where it is, and not once more what is wrong", () => {
   const linesOf = (place?: string) => new AdminError("deploy_invalid", "no route", place).lines;

@@ -7,14 +7,8 @@ import { dirname } from "node:path";
 import { ASSET_BYTES_MAX, AssetsRefused, collectAssets } from "../assets/mod.ts";
 import type { BundleResult } from "../bundle/mod.ts";
 import type { BlobRef } from "./blobs.ts";
-import {
-  AdminClient,
-  AdminError,
-  type AdminTarget,
-  type BundleUpload,
-  type Deployed,
-  type Progress,
-} from "./client.ts";
+import { AdminClient, type AdminTarget, type BundleUpload, type Deployed, type Progress } from "./client.ts";
+import { AdminError } from "./admin_api.ts";
 
 /** A module to deploy. */
 export interface ModuleUpload {

@@ -16,7 +16,7 @@ import {
   UsageError,
 } from "../cli/mod.ts";
 import type { BundleResult } from "../bundle/mod.ts";
-import { AdminError } from "../deploy/client.ts";
+import { AdminError } from "../deploy/admin_api.ts";
 import { bundle } from "../deploy/upload.ts";
 import { F_MAX } from "../../store/model/limits.ts";
 import { ConfigError } from "../site/config.ts";

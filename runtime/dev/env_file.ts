@@ -9,7 +9,8 @@
  */
 import { basename, join } from "node:path";
 import { parseEnv } from "node:util";
-import { AdminClient, AdminError } from "../deploy/client.ts";
+import { AdminClient } from "../deploy/client.ts";
+import { AdminError } from "../deploy/admin_api.ts";
 
 /** What a cluster is told of. */
 export interface EnvTarget {

@@ -5,8 +5,7 @@
  * still verifies the certificate for the name.
  */
 import { Buffer } from "node:buffer";
-import * as http from "node:http";
-import * as https from "node:https";
+import type * as http from "node:http";
 import { isIP } from "node:net";
 import { Readable } from "node:stream";
 import { isPublicAddress } from "./addresses.ts";
@@ -107,21 +106,25 @@ const portOf = (url: URL): number =>
  * An agent for one request that knows no proxy: with `NODE_USE_ENV_PROXY` set, the default ones would hand the name
  * to the proxy of the site's environment, which looks it up by itself.
  */
-function directAgent(protocol: string): http.Agent {
-  const options = { proxyEnv: {} } as http.AgentOptions; // newer than the types that come with Deno
-  return protocol === "https:" ? new https.Agent(options) : new http.Agent(options);
+function directAgent({ Agent }: Pick<typeof http, "Agent">): http.Agent {
+  return new Agent({ proxyEnv: {} } as http.AgentOptions); // newer than the types that come with Deno
 }
 
-function send(request: OutgoingRequest, url: URL, address: string): Promise<OutgoingResponse> {
+/** Loaded with the first request that one makes: most of what a site would load of Node as it starts. */
+const clientOf = (protocol: string): Promise<Pick<typeof http, "Agent" | "request">> =>
+  protocol === "https:" ? import("node:https") : import("node:http");
+
+async function send(request: OutgoingRequest, url: URL, address: string): Promise<OutgoingResponse> {
+  const client = await clientOf(url.protocol);
   const { promise, resolve, reject } = Promise.withResolvers<OutgoingResponse>();
   const family = isIP(address);
-  const outgoing = (url.protocol === "https:" ? https : http).request({
+  const outgoing = client.request({
     host: url.hostname.replace(/^\[|\]$/g, ""),
     port: portOf(url),
     path: url.pathname + url.search,
     method: request.method,
     headers: headersOf(request, url),
-    agent: directAgent(url.protocol),
+    agent: directAgent(client),
     signal: request.signal,
     lookup: (_host, options, callback) => {
       const all = (options as { all?: boolean }).all === true;
@@ -139,7 +142,7 @@ function send(request: OutgoingRequest, url: URL, address: string): Promise<Outg
   else {pump(request.body, outgoing).catch((error) =>
       outgoing.destroy(error instanceof Error ? error : undefined)
     );}
-  return promise;
+  return await promise;
 }
 
 function headersOf(request: OutgoingRequest, url: URL): Record<string, string | string[]> {

@@ -14,7 +14,6 @@ import { type AlongTreeServices, sendAlong, serveAlong } from "../origins/along_
 import { HttpOrigins, ORIGIN_KIND } from "../origins/http_origins.ts";
 import type { KeptOutcomes } from "../origins/kept_outcomes.ts";
 import { encodeWanted, ORIGIN_WAY_KIND, OriginEnds } from "../origins/origin_ends.ts";
-import { connectOrigin } from "../origins/plain_origin.ts";
 import { SYSTEM_CLOCK } from "../stateful/clock.ts";
 import { currentVersion } from "../stateful/versions.ts";
 import { type FrameWay, StreamWay } from "../stateful/frame_way.ts";
@@ -72,8 +71,10 @@ export function openOrigins(parts: OriginParts): OriginService {
   });
   const ends = new OriginEnds({
     originOf: async (asker) => ofKind(await originOf(asker), false),
-    connect: (origin, listener) =>
-      connectOrigin(origin, rulesOf([`${origin.host}:${origin.port}`]), listener),
+    connect: async (origin, listener) => {
+      const { connectOrigin } = await import("../origins/plain_origin.ts"); // few apps have an origin
+      return await connectOrigin(origin, rulesOf([`${origin.host}:${origin.port}`]), listener);
+    },
     holdsLogs: false,
     toAgent: (wanted, way) => hub?.offer(wanted, way) ?? false,
     clock: SYSTEM_CLOCK,

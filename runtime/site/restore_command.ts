@@ -12,7 +12,7 @@ import {
 } from "../backup/restore.ts";
 import { sizeText } from "../cli/backup.ts";
 import { type Command, EXIT, type ExitCode, type Parsed, type Shell, UsageError } from "../cli/command.ts";
-import { AdminError } from "../deploy/client.ts";
+import { AdminError } from "../deploy/admin_api.ts";
 import { ConfigError, readSiteConfig, type SiteConfig } from "./config.ts";
 
 /** What takes longer than this is told, and again after it. */

@@ -2,7 +2,7 @@
 import { strict as assert } from "node:assert";
 import { join, resolve } from "node:path";
 import { bundleApp } from "../../runtime/bundle/mod.ts";
-import { AdminClient } from "../../runtime/deploy/mod.ts";
+import { AdminClient } from "../../runtime/deploy/client.ts";
 import { ask, HeaderClient, NEW_SESSION } from "./client.ts";
 import { eventually, startCluster, type TestCluster } from "./cluster.ts";
 

@@ -1,7 +1,7 @@
 /** Sites that get another parent: the command, over real processes; the old parent there, and lost for good. */
 import { strict as assert } from "node:assert";
 import { EXIT, runCli } from "../../runtime/cli/mod.ts";
-import { AdminClient } from "../../runtime/deploy/mod.ts";
+import { AdminClient } from "../../runtime/deploy/client.ts";
 import { ask, HeaderClient } from "./client.ts";
 import { eventually, startCluster, type TestCluster } from "./cluster.ts";
 

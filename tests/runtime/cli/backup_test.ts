@@ -8,7 +8,7 @@ import {
   encodeArchiveHead,
   fingerprintOf,
 } from "../../../runtime/backup/archive.ts";
-import { ADMIN_PATH } from "../../../runtime/deploy/client.ts";
+import { ADMIN_PATH } from "../../../runtime/deploy/admin_api.ts";
 import { problemResponse } from "../../../runtime/gateway/problem.ts";
 import { EXIT, runCli } from "../../../runtime/cli/mod.ts";
 

@@ -1,12 +1,8 @@
 /** What a command that follows a change says, above all when it is interrupted. */
 import assert from "node:assert/strict";
 import { ChangeProgress, type SentChange } from "../../../runtime/cli/following.ts";
-import {
-  type AdminClient,
-  AdminError,
-  AnswerBrokenOff,
-  type ProgressEvent,
-} from "../../../runtime/deploy/client.ts";
+import { type AdminClient, AnswerBrokenOff, type ProgressEvent } from "../../../runtime/deploy/client.ts";
+import { AdminError } from "../../../runtime/deploy/admin_api.ts";
 
 const VERSION = "a".repeat(64);
 const evaluated: ProgressEvent = { event: "evaluated", app: "shop", version: VERSION };

@@ -37,8 +37,33 @@ async function loadedBy(entry: string): Promise<Set<string>> {
   return loaded;
 }
 
+const loadedByFile = (path: string) => loadedBy(fromFileUrl(new URL(path, ROOT)));
+
+Deno.test("a site loads no other command, and nothing that few of its apps use", async () => {
+  const entry = await loadedByFile("runtime/main.ts"), site = await loadedByFile("runtime/site/site.ts");
+  for (const loaded of [entry, site]) {
+    for (
+      const late of [
+        "runtime/cli/mod.ts",
+        "runtime/dev/command.ts",
+        "runtime/origins/plain_origin.ts",
+        "runtime/deploy/client.ts",
+      ]
+    ) {
+      assert.ok(!loaded.has(new URL(late, ROOT).href), `${late} is loaded by every site`);
+    }
+    for (const late of ["npm:/ws@", "npm:ws@", "node:http", "node:https"]) {
+      assert.ok(![...loaded].some((each) => each.startsWith(late)), `${late} is loaded by every site`);
+    }
+  }
+  assert.ok(entry.has(new URL("runtime/site/command.ts", ROOT).href), "something is loaded at all");
+});
+
 Deno.test("the command line loads no site, no bundler and no agent before one is run", async () => {
-  const loaded = await loadedBy(fromFileUrl(new URL("runtime/main.ts", ROOT)));
+  const loaded = new Set<string>();
+  for (const entry of ["cli/mod.ts", "dev/command.ts", "origins/command.ts", "site/restore_command.ts"]) {
+    for (const each of await loadedByFile(`runtime/${entry}`)) loaded.add(each);
+  }
   const named = [...loaded].map((each) => each.replace(ROOT.href, ""));
   for (const late of ["runtime/site/site.ts", "runtime/bundle/bundle.ts", "runtime/origins/agent_run.ts"]) {
     assert.ok(!loaded.has(new URL(late, ROOT).href), `${late} is loaded by every command`);

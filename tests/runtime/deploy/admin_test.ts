@@ -5,14 +5,9 @@ import { Hono } from "hono";
 import { adminApp } from "../../../runtime/admin/mod.ts";
 import { withProgress } from "../../../runtime/admin/progress.ts";
 import type { AdminHono } from "../../../runtime/admin/services.ts";
-import {
-  AdminClient,
-  AdminError,
-  AdminTokens,
-  AppTable,
-  Deployments,
-  type Role,
-} from "../../../runtime/deploy/mod.ts";
+import { AdminClient } from "../../../runtime/deploy/client.ts";
+import { AdminError } from "../../../runtime/deploy/admin_api.ts";
+import { AdminTokens, AppTable, Deployments, type Role } from "../../../runtime/deploy/mod.ts";
 import { AnswerBrokenOff } from "../../../runtime/deploy/client.ts";
 import { encodeSystem } from "../../../runtime/deploy/records.ts";
 import { readNdjson } from "../../../runtime/observe/ndjson.ts";
