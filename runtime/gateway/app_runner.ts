@@ -11,6 +11,8 @@
  * R5  What an app prints or throws leaves without the values of its secrets; its responses are its own.
  * R6  Who came without a session is given one when it has done something in it: a row was read or written, a stateful
  *     session called, its name asked for. An answer that has nothing of a session can be kept by any cache.
+ * R7  Who would be sent away by the isolates is so before anything is made for it, a session included: its token is what it
+ *     was, and a refusal costs less than a request that is served.
  */
 import type { StoreClient } from "../../functions/vocabulary/store_client.ts";
 import type { AttachedSession, Replica } from "../../store/api/api.ts";
@@ -25,7 +27,7 @@ import type { AppWrites, VersionWrites } from "./app_writes.ts";
 import { SocketOfIsolate } from "./isolate_socket.ts";
 import { formatTraceparent, newTraceId, type Span, traceContextOf, withContext } from "../telemetry/mod.ts";
 import { OnceCalls, onceKeyOf } from "./once.ts";
-import { isProblemCode, type ProblemCode, problemOf, problemResponse } from "./problem.ts";
+import { isProblemCode, type ProblemCode, problemOf, problemResponse, repeatedProblem } from "./problem.ts";
 import { sessionCookie, setsOurCookie } from "./cookies.ts";
 import { type AnswerHeaders, type RequestHead, SESSION_HEADER } from "./request_head.ts";
 import type { RequestMetrics } from "./request_metrics.ts";
@@ -40,7 +42,11 @@ import { type RequestToken, SessionNames, type SessionTokens, wantsCookie } from
 export interface RunnerServices {
   readonly site: string;
   readonly replica: Pick<Replica, "attach" | "attachAll" | "durable" | "isDurable">;
-  readonly isolates: { call(app: IsolateApp, call: IsolateCall): Promise<IsolateAnswer> };
+  readonly isolates: {
+    call(app: IsolateApp, call: IsolateCall): Promise<IsolateAnswer>;
+    /** Why a call that came now would be sent away; null where it would not. */
+    refusal?(app: IsolateApp): string | null;
+  };
   readonly tokens: SessionTokens;
   /** Whom answers tell where they come from (docs/decisions/41). */
   readonly answerHeaders: AnswerHeaders;
@@ -130,6 +136,8 @@ export interface Prepared {
   readonly strayLog: (entry: { level: string; text: string }) => void;
   /** The highest position that any request of this version wrote or read: its isolates may remember it (R4). */
   highest: Position;
+  /** The last refusal, ready to be told again. */
+  refusal?: { readonly why: string; readonly answer: () => Response };
 }
 
 /** Runs requests of apps at this site. */
@@ -157,6 +165,14 @@ export class AppRunner {
     const { replica, isolates, metrics, traffic } = this.#services;
     const begunMs = performance.now();
     const onceKey = onceKeyOf(head.headers, version); // a bad one is refused before anything runs
+    const prepared = this.prepared(version);
+    const refusal = isolates.refusal?.(prepared.app) ?? null;
+    if (refusal !== null) {
+      arrival.isSentAway = true;
+      metrics.invoked(version, performance.now() - begunMs, "overloaded");
+      traffic?.answered(version, begunMs, true);
+      return respond(refusalOf(prepared, refusal)); // R7
+    }
     const attaching = attachTraced(
       arrival.span,
       (trace) => attach(replica, presented, () => traffic?.answered(version, begunMs, true), trace),
@@ -165,7 +181,6 @@ export class AppRunner {
     traffic?.arrived(session.how, presented[0]?.state.replica);
     const span = beginInvoke(arrival.span, version);
     if (span !== undefined) session.trace = formatTraceparent(span);
-    const prepared = this.prepared(version);
     session.lane = prepared.lane();
     const run = new Run(this.#services, prepared, {
       arrival,
@@ -187,6 +202,7 @@ export class AppRunner {
     const headers: [string, string][] = [];
     // R4: a write that is on no disk is nobody's to have seen.
     const isTold = answer.kind !== "error" || answer.code !== "disk_failed";
+    arrival.isSentAway = answer.kind === "error" && answer.code === "overloaded";
     const hasBegun = answer.kind !== "error" || answer.neverBegan !== true;
     await run.head(headers, { open: answer.kind === "upgrade", named: hasBegun }, isTold);
     if (answer.kind === "upgrade") {
@@ -450,6 +466,14 @@ class RunRequest implements CallRequest {
   bytes(): Promise<Uint8Array> {
     return this.#content.bytes();
   }
+}
+
+/** The answer to who is sent away; reasons change far more rarely than they are told. */
+function refusalOf(prepared: Prepared, why: string): Response {
+  if (prepared.refusal?.why !== why) {
+    prepared.refusal = { why, answer: repeatedProblem("overloaded", why) };
+  }
+  return prepared.refusal.answer();
 }
 
 /** Resolves when what a session touched, and all up to a position, is on disk. @throws StoreUnavailable */

@@ -6,7 +6,7 @@ import type { LiveVersion } from "../deploy/app_table.ts";
 import type { IsolateApp, IsolateCall } from "../isolate/call.ts";
 import { RequestMetrics } from "./request_metrics.ts";
 import { AppRunner, type RunnerServices, safe } from "./app_runner.ts";
-import { NO_CONTENT } from "./arrival.ts";
+import { type Arrival, NO_CONTENT } from "./arrival.ts";
 import { refusalResponse } from "./link_requests.ts";
 import type { RequestHead } from "./request_head.ts";
 import { SessionTokens } from "./session_tokens.ts";
@@ -372,4 +372,34 @@ Deno.test("who came without a session is given one when something has been done 
   );
   assert.deepEqual(await given({ reset: true }, still), both);
   assert.deepEqual(await given({ tokens: ["expired"], tokenFrom: "cookie" }, still), both);
+});
+
+Deno.test("who would be sent away by the isolates is told so before a session is made for it, and is counted (R7)", async () => {
+  const metrics = new RequestMetrics(), failed: boolean[] = [];
+  const services = {
+    site: "here",
+    replica: { attach: () => assert.fail("no session is wanted") },
+    isolates: { refusal: () => "there is no room", call: () => assert.fail("nothing is called") },
+    isolateApp: () => ({}),
+    metrics,
+    traffic: {
+      arrived: () => assert.fail("nobody came in"),
+      answered: (_version: unknown, _begunMs: number, has: boolean) => failed.push(has),
+    },
+  } as unknown as RunnerServices;
+  const version = { app: "app", version: "v" } as LiveVersion;
+  const runner = new AppRunner(services), head = { headers: [], tokens: [] } as unknown as RequestHead;
+  for (let i = 0; i < 2; i++) {
+    const arrival: Arrival = { method: "GET", url: "http://h/", headers: [], content: NO_CONTENT };
+    const outcome = await runner.run(arrival, head, version, [], true);
+    assert.ok(outcome.kind === "response" && arrival.isSentAway);
+    const { response } = outcome;
+    assert.deepEqual([response.status, response.headers.get("retry-after")], [503, "1"]);
+    assert.equal(response.headers.get("content-type"), "application/problem+json");
+    const { code, retry, detail } = await response.json();
+    assert.deepEqual([code, retry, detail], ["overloaded", "retry", "there is no room"]);
+  }
+  assert.deepEqual(failed, [true, true]);
+  const errors = metrics.families.find(({ name }) => name === "faas.errors");
+  assert.deepEqual([...errors?.series ?? []].map((series) => "value" in series && series.value), [2]);
 });

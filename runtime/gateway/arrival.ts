@@ -27,6 +27,8 @@ export interface Arrival {
   /** Its session was made for it: it presented none. */
   isNew?: boolean;
   tier?: Tier;
+  /** There is no room for it: it is told to come again. */
+  isSentAway?: boolean;
 }
 
 /** A body that has not been read yet. A `Request` is one. */

@@ -3,9 +3,12 @@
  * app's, or the front page's.
  *
  * W1  A request always gets an answer; an error of ours is a problem, never an exception to `Deno.serve`.
+ * W2  Clients that are sent away from an app hear so as fast as the site can afford (loop/refusal_pace.ts): what is left of the
+ *     thread is for those that are served, and for the platform's own requests, which are never sent away so.
  */
 import type { AppQueues } from "../isolate/app_queues.ts";
 import { acceptSocket, goneAnswer } from "../link/accept_socket.ts";
+import { RefusalPace } from "../loop/refusal_pace.ts";
 import { addressOf } from "./address.ts";
 import type { AppGateway } from "./app_gateway.ts";
 import type { Arrival, Outcome } from "./arrival.ts";
@@ -57,6 +60,7 @@ export class Gateway {
   readonly #services: GatewayServices;
   readonly #sockets = new Set<ClientSocket>();
   readonly #departures = new Departures();
+  readonly #refusals = new RefusalPace();
   /** Requests answered since start. */
   requests = 0;
 
@@ -66,7 +70,7 @@ export class Gateway {
 
   /** Requests for apps that wait for their answer. */
   get active(): number {
-    return this.#departures.size;
+    return this.#departures.size + this.#refusals.size;
   }
 
   /** The handler for `Deno.serve`. */
@@ -100,6 +104,7 @@ export class Gateway {
   /** Closes the WebSockets that are open, and looks for nobody any more: the site goes away. */
   close(): void {
     this.#departures.close();
+    this.#refusals.close();
     for (const socket of this.#sockets) socket.close(1001, "the site is stopping");
   }
 
@@ -140,6 +145,8 @@ export class Gateway {
     address: Extract<ReturnType<typeof addressOf>, { kind: "app" }>,
   ): Promise<Response> {
     let head: RequestHead | null = null;
+    let response: Response;
+    let failure: unknown;
     const departure = this.#departures.begin(request);
     const { telemetry } = this.#services, { remoteAddr } = client;
     const arrival: Arrival = {
@@ -160,20 +167,23 @@ export class Gateway {
       }
       head = apps.head(arrival, address);
       const outcome = await apps.handle(arrival, head, address.app, null);
-      const response = outcome.kind === "response"
+      response = outcome.kind === "response"
         ? outcome.response
         : await this.#upgrade(request, remoteAddr, address.app, {
           ...outcome,
           protocol: answeredProtocol(head, outcome.protocol),
         });
-      return telemetry.answered(arrival, response, departure.sinceMs);
     } catch (error) {
       this.#faulty(error);
-      const response = refused(error, head, address.prefix + address.target);
-      return telemetry.answered(arrival, response, departure.sinceMs, error);
+      failure = error;
+      response = refused(error, head, address.prefix + address.target);
+      arrival.isSentAway = problemOf(error)?.code === "overloaded";
     } finally {
       this.#departures.done(departure);
     }
+    const turn = arrival.isSentAway === true ? this.#refusals.turn() : null; // W2
+    if (turn !== null) await turn;
+    return telemetry.answered(arrival, response, departure.sinceMs, failure);
   }
 
   async #upgrade(

@@ -2,13 +2,16 @@ import { INERT } from "../telemetry/mod.ts";
 import { RequestTelemetry } from "./request_telemetry.ts";
 import assert from "node:assert/strict";
 import { AppGateway, type AppGatewayServices } from "./app_gateway.ts";
+import { BURST } from "../loop/refusal_pace.ts";
 import { Gateway } from "./gateway.ts";
 import { Problem } from "./problem.ts";
 import { SessionTokens } from "./session_tokens.ts";
 
-/** What a gateway with these apps behind it answers. */
-async function answerOf(request: Request, apps: AppGateway): Promise<Response> {
-  const gateway = new Gateway({
+const CLIENT = { remoteAddr: { transport: "tcp", hostname: "127.0.0.1", port: 9 } } as const;
+
+/** A gateway with these apps behind it. */
+const gatewayTo = (apps: AppGateway): Gateway =>
+  new Gateway({
     messageBytesMax: () => 1_000,
     telemetry: new RequestTelemetry("edge-1", INERT),
     apps: () => apps,
@@ -18,9 +21,11 @@ async function answerOf(request: Request, apps: AppGateway): Promise<Response> {
     link: () => Promise.resolve(),
     fault: () => {},
   });
-  const answer = await gateway.handle(request, {
-    remoteAddr: { transport: "tcp", hostname: "127.0.0.1", port: 9 },
-  });
+
+/** What it answers. */
+async function answerOf(request: Request, apps: AppGateway): Promise<Response> {
+  const gateway = gatewayTo(apps);
+  const answer = await gateway.handle(request, CLIENT);
   gateway.close();
   return answer;
 }
@@ -96,4 +101,31 @@ Deno.test("a person whose session can't go on is told so in words, and can begin
     assert.equal(told.answer.headers.get("cache-control"), "no-store");
     assert.equal(told.answer.headers.get("retry-after"), status === 503 ? "1" : null);
   }
+});
+
+Deno.test("a crowd that is sent away is told so at its pace; nobody else waits for it (W2)", async () => {
+  const apps = {
+    head: () => null,
+    handle: (...[, , app]: Parameters<AppGateway["handle"]>) =>
+      app === "full"
+        ? Promise.reject(new Problem("overloaded", "there is no room"))
+        : Promise.resolve({ kind: "response", response: new Response("served") }),
+  } as unknown as AppGateway;
+  const gateway = gatewayTo(apps), crowd = 2 * BURST;
+  let told = 0;
+  const answers = Array.from({ length: crowd }, async () => {
+    const answer = await gateway.handle(new Request("http://h/full/x"), CLIENT);
+    told++;
+    return answer;
+  });
+  for (const path of ["/other/x", "/_sojourn/health", "/"]) {
+    assert.equal((await gateway.handle(new Request(`http://h${path}`), CLIENT)).status, 200);
+  }
+  assert.ok(told >= BURST && told < crowd, `${told} of ${crowd} were told at once`);
+  assert.equal(gateway.active, crowd - told, "who waits to be told counts among those that are under way");
+  for (const answer of await Promise.all(answers)) {
+    assert.deepEqual([answer.status, answer.headers.get("retry-after")], [503, "1"]);
+  }
+  assert.equal(gateway.active, 0);
+  gateway.close();
 });

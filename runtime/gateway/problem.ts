@@ -113,6 +113,15 @@ export function problemResponse(
   detail: string,
   more: Readonly<Record<string, unknown>> = {},
 ): Response {
+  return repeatedProblem(code, detail, more)();
+}
+
+/** The same for a problem that many are told of, one after the other: what it says is written once. */
+export function repeatedProblem(
+  code: ProblemCode,
+  detail: string,
+  more: Readonly<Record<string, unknown>> = {},
+): () => Response {
   const [status, retry] = CODES[code];
   const body = JSON.stringify({
     type: "about:blank",
@@ -131,5 +140,5 @@ export function problemResponse(
     headers["www-authenticate"] = code.startsWith("token_") ? `Sojourn-Session error="${code}"` : "Bearer";
   }
   if (status === 503 && retry === "retry") headers["retry-after"] = String(RETRY_AFTER_S);
-  return new Response(body, { status, headers });
+  return () => new Response(body, { status, headers });
 }

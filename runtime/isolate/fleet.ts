@@ -80,17 +80,18 @@ export class Fleet implements IsolateOwner {
       const { code, message, stack } = this.#refusal.outcome;
       return pending.fail(code, message, stack);
     }
-    if (this.#waiting.size >= this.app.limits.waitingMax) {
-      const sentAway = this.#waiting.isStanding(nowMs) ? this.#waiting.shedOldest() ?? pending : pending;
-      sentAway.fail(
-        "overloaded",
-        `${this.#waiting.size} requests wait for an isolate of ${this.app.app}; no more are accepted`,
-      );
-      if (sentAway === pending) return;
-    }
+    const refusal = this.refusal(nowMs);
+    if (refusal !== null) return pending.fail("overloaded", refusal);
     this.#waiting.push(pending, nowMs);
     this.#watch();
     this.#more(nowMs);
+  }
+
+  /** Why a call that came now would be sent away (L3); null where it would not. */
+  refusal(nowMs: number): string | null {
+    const { app, limits: { waitingMax } } = this.app;
+    if (!this.#waiting.isFull(waitingMax, nowMs)) return null;
+    return `as many requests wait for an isolate of ${app} as may; no more are accepted`;
   }
 
   /** Opens a first isolate before there is a call. */

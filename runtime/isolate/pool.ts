@@ -107,6 +107,11 @@ export class IsolatePool {
     if (!this.#closed) this.#fleet(app).warm();
   }
 
+  /** Why a request of the app's version that came now would be sent away; null where it would not. */
+  refusal(app: IsolateApp): string | null {
+    return this.#fleets.get(fleetName(app))?.refusal(performance.now()) ?? null;
+  }
+
   /** Runs a request in an isolate of the app's version. Never rejects: what went wrong is an answer. */
   call(app: IsolateApp, call: IsolateCall): Promise<IsolateAnswer> {
     const prepared = prepareCall(app, call);

@@ -20,11 +20,8 @@ function serve(comePerMs: number, donePerMs: number, lastMs: number): Served {
   let come = 0, done = 0;
   for (let nowMs = 0; nowMs < lastMs; nowMs++) {
     for (come += comePerMs; come >= 1; come--) {
-      if (queue.size >= WAITING_MAX) {
-        served.sentAway++;
-        if (!queue.isStanding(nowMs) || queue.shedOldest() === undefined) continue;
-      }
-      queue.push(nowMs, nowMs);
+      if (queue.isFull(WAITING_MAX, nowMs)) served.sentAway++;
+      else queue.push(nowMs, nowMs);
     }
     for (done = Math.min(done + donePerMs, 1); done >= 1 && queue.size > 0; done--) {
       const cameMs = queue.next(nowMs);
@@ -62,6 +59,28 @@ Deno.test("a burst is served whole and in order, a little less than what can be 
   assert.deepEqual([served.sentAway, p(served, 0.999) <= 2], [0, true]);
 });
 
+Deno.test("where more comes than can be done as many wait as are begun in half a second, and a burst as ever", () => {
+  const queue = new CallQueue<number>();
+  for (let i = 0; i < WAITING_MAX; i++) {
+    assert.equal(queue.isFull(WAITING_MAX, 0), false);
+    queue.push(i, 0);
+  }
+  assert.equal(queue.isFull(WAITING_MAX, 0), true);
+  let most = 0;
+  for (let nowMs = 1; nowMs <= 4_000; nowMs++) { // one is begun each 10 ms, of as many as may come
+    if (nowMs % 10 === 0) queue.next(nowMs);
+    if (nowMs % 50 === 0) queue.shed(nowMs);
+    for (let i = 0; i < WAITING_MAX && !queue.isFull(WAITING_MAX, nowMs); i++) queue.push(nowMs, nowMs);
+    if (nowMs > 2_000) most = Math.max(most, queue.size);
+  }
+  assert.ok(most >= 49 && most <= 51, `${most} waited`);
+  for (let nowMs = 4_001; nowMs <= 6_000; nowMs++) { // nothing is begun: a few may wait at any pace
+    queue.shed(nowMs);
+    while (!queue.isFull(WAITING_MAX, nowMs)) queue.push(nowMs, nowMs);
+  }
+  assert.equal(queue.size, 16);
+});
+
 Deno.test("while nobody serves nobody is sent away, and those who waited are served when somebody does (Q2)", () => {
   const queue = new CallQueue<string>();
   queue.push("a", 0);
@@ -78,7 +97,6 @@ Deno.test("what was put in comes out once (Q1)", () => {
     fc.record({ do: fc.constant("next" as const) }),
     fc.record({ do: fc.constant("back" as const) }),
     fc.record({ do: fc.constant("shed" as const) }),
-    fc.record({ do: fc.constant("oldest" as const) }),
     fc.record({ do: fc.constant("idle" as const) }),
   );
   const steps = fc.array(fc.tuple(step, fc.nat(700)), { maxLength: 60 });
@@ -95,7 +113,7 @@ Deno.test("what was put in comes out once (Q1)", () => {
           const last = out.pop();
           if (last !== undefined) queue.return([last], nowMs);
         } else {
-          const one = what === "next" ? queue.next(nowMs) : queue.shedOldest();
+          const one = queue.next(nowMs);
           if (one !== undefined) out.push(one);
         }
       }
