@@ -7,6 +7,8 @@
  *
  * WL1  LEAST may wait at any pace: who waits for handlers that take seconds is no crowd. A pace is that of a crowd: what
  *      one alone waits is mostly the disk, which many share.
+ *      That many are answered in a moment is no pace either: where others take the processor, answers come in bursts. It is
+ *      quicker where it was so for as long as one may wait, and slower at once.
  * WL2  While the session is opened nobody is judged, and {@link WAITING_MAX} may wait: they are served as soon as it is
  *      open.
  */
@@ -17,7 +19,7 @@ const LINE_MS = 500;
 const LEAST = 16;
 /** A burst at a session that is not open, or has had no crowd yet. */
 const WAITING_MAX = 1_000;
-/** Answers that leave with one commit come together: a pace is that of several. */
+/** Answers that leave with one commit come together: the first pace is that of several. */
 const PACE_MS = 100;
 /** A crowd that is gone for longer says nothing of the next one. */
 const FRESH_MS = 1_000;
@@ -70,8 +72,9 @@ export class SessionRoom {
     if (this.#sinceMs === null) return;
     this.#answers++;
     const tookMs = nowMs - this.#sinceMs;
-    if (tookMs >= PACE_MS) {
-      this.#eachMs = tookMs / this.#answers;
+    const eachMs = tookMs / this.#answers;
+    if (tookMs >= (eachMs > this.#eachMs ? PACE_MS : LINE_MS)) {
+      this.#eachMs = eachMs;
       this.#sinceMs = nowMs;
       this.#answers = 0;
     }

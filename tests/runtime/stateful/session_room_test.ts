@@ -79,11 +79,26 @@ Deno.test("a pace of before does not stay: a crowd that is served sooner is take
   assert.ok(!room.isFor(200, 3_000));
   room.came(16, 3_100);
   assert.ok(!room.isFor(200, 3_100), "it is as slow as a moment ago, as far as is known");
-  for (let waiting = 199, nowMs = 3_100; waiting > 0; waiting--) room.answered(waiting, nowMs += 1);
-  assert.ok(room.isFor(200, 3_300), "it was not");
+  for (let waiting = 299, nowMs = 3_100; waiting > 0; waiting--) room.answered(waiting, nowMs += 2);
+  assert.ok(room.isFor(200, 3_700), "it was not");
   comes({ eachMs: 30, together: 1, perSecond: 300, forMs: 3_000 }, room);
   room.came(16, 10_000);
   assert.ok(room.isFor(200, 10_000), "it was, and long ago");
+});
+
+Deno.test("a session that answers in bursts takes no more than it answers on the whole (WL1)", () => {
+  const room = opened(), waitedMs: number[] = [], line: number[] = [];
+  for (let nowMs = 0; nowMs < 30_000; nowMs++) { // 400 come a second, 40 are answered, all of them within a quarter of it
+    if (nowMs % 5 < 2 && room.isFor(line.length, nowMs)) {
+      line.push(nowMs);
+      room.came(line.length, nowMs);
+    }
+    if (nowMs % 1_000 < 750 || nowMs % 6 > 0) continue;
+    waitedMs.push(nowMs - (line.shift() ?? nowMs));
+    room.answered(line.length, nowMs);
+  }
+  const late = waitedMs.slice(-400).sort((a, b) => a - b);
+  assert.ok((late[200] ?? Infinity) <= 1_100, `half of them waited ${late[200]} ms`);
 });
 
 Deno.test("a burst waits where the session is being opened, up to a number (WL2)", () => {
