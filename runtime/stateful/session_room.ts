@@ -9,6 +9,7 @@
  *      one alone waits is mostly the disk, which many share.
  *      That many are answered in a moment is no pace either: where others take the processor, answers come in bursts. It is
  *      quicker where it was so for as long as one may wait, and slower at once.
+ *      Until one is known, no answer for PACE_MS, or few, say as much as that: a thousand might come until the first.
  * WL2  While the session is opened nobody is judged, and {@link WAITING_MAX} may wait: they are served as soon as it is
  *      open.
  */
@@ -21,8 +22,8 @@ const LEAST = 16;
 const WAITING_MAX = 1_000;
 /** Answers that leave with one commit come together: the first pace is that of several. */
 const PACE_MS = 100;
-/** A crowd that is gone for longer says nothing of the next one. */
-const FRESH_MS = 1_000;
+/** A crowd that is gone for longer says nothing of the next one: the machine has other things to do by then. */
+const FRESH_MS = 60_000;
 /** A handler takes so long, or a disk: those who wait already are enough. */
 const STALLED_MS = 1_000;
 
@@ -33,6 +34,10 @@ export class SessionRoom {
   #eachMs = 0;
   /** Since when there is one, or since when it is measured; null: there is none. */
   #sinceMs: number | null = null;
+  /** What the first answer of a crowd took is its way, and no pace: it is measured from there. */
+  #isFirst = false;
+  /** When the crowd came. */
+  #cameMs = 0;
   /** When there was one last. */
   #lastMs = 0;
   /** Answers since then. */
@@ -43,8 +48,10 @@ export class SessionRoom {
     if (waiting < LEAST) return true; // WL1
     if (waiting >= WAITING_MAX) return false;
     if (!this.#isOpen) return true; // WL2
-    const isStalled = this.#answers === 0 && this.#sinceMs !== null && nowMs - this.#sinceMs >= STALLED_MS;
-    return !isStalled && waiting * this.#eachMs < LINE_MS;
+    const passedMs = this.#sinceMs === null ? 0 : nowMs - this.#sinceMs;
+    if (this.#answers === 0 && passedMs >= STALLED_MS) return false;
+    const soFarMs = this.#isFirst && passedMs < PACE_MS ? 0 : passedMs / (this.#answers + 1);
+    return waiting * (this.#eachMs || soFarMs) < LINE_MS;
   }
 
   /** It is open, and so many wait. */
@@ -63,22 +70,27 @@ export class SessionRoom {
   came(waiting: number, nowMs: number): void {
     if (!this.#isOpen || waiting < LEAST || this.#sinceMs !== null) return;
     if (nowMs - this.#lastMs > FRESH_MS) this.#eachMs = 0;
-    this.#sinceMs = nowMs;
+    this.#isFirst = true;
+    this.#cameMs = this.#sinceMs = nowMs;
     this.#answers = 0;
   }
 
   /** One was answered, and so many wait. */
   answered(waiting: number, nowMs: number): void {
     if (this.#sinceMs === null) return;
-    this.#answers++;
+    if (this.#isFirst) this.#sinceMs = nowMs;
+    else this.#answers++;
+    this.#isFirst = false;
     const tookMs = nowMs - this.#sinceMs;
-    const eachMs = tookMs / this.#answers;
+    const eachMs = tookMs / Math.max(1, this.#answers);
     if (tookMs >= (eachMs > this.#eachMs ? PACE_MS : LINE_MS)) {
       this.#eachMs = eachMs;
       this.#sinceMs = nowMs;
       this.#answers = 0;
     }
     this.#lastMs = nowMs;
-    if (waiting < LEAST) this.#sinceMs = null;
+    if (waiting >= LEAST) return;
+    if (this.#eachMs === 0) this.#eachMs = (nowMs - this.#cameMs) / (this.#answers + 1);
+    this.#sinceMs = null;
   }
 }
