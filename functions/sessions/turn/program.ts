@@ -79,7 +79,7 @@ export type Count = number | bigint | string;
 /** Where nothing is shared. */
 const NO_CACHE = new SharedCache(() => 0, 0);
 /** Calls that wait at one time. */
-export const CALLS_MAX = 1_000;
+export const PROGRAM_CALLS_MAX = 1_000;
 /** The longest time that a closure timer of a browser takes. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
@@ -327,10 +327,10 @@ export class Program implements SessionPort {
   /** A call; its number. */
   call(call: Omit<OpenCall, "effect">, hasEffect: boolean): number {
     this.#mayAct(call.name);
-    if (this.calls.size >= CALLS_MAX) {
+    if (this.calls.size >= PROGRAM_CALLS_MAX) {
       throw new AppError(
         "limit_calls",
-        `${call.name}: ${CALLS_MAX} calls of this stateful session wait already`,
+        `${call.name}: ${PROGRAM_CALLS_MAX} calls of this stateful session wait already`,
       );
     }
     const number = this.nextCall++;

@@ -4,7 +4,7 @@ import type { Home, OpenedSession as OpenedHome } from "../../../functions/sessi
 import { encodeCallToSession } from "../../../functions/sessions/turn/call_bytes.ts";
 import { writeTurn } from "../../../functions/sessions/turn/log_entry.ts";
 import { type Effect, type OpenedProgram, TIMERS_MAX } from "../../../functions/sessions/turn/mod.ts";
-import { CALLS_MAX } from "../../../functions/sessions/turn/program.ts";
+import { PROGRAM_CALLS_MAX } from "../../../functions/sessions/turn/program.ts";
 import type { OwnStore } from "../../../runtime/stateful/own_store.ts";
 import { RunFailed, type RunListener, type RunOver } from "../../../runtime/stateful/run_over.ts";
 import { RunVersions } from "../../../runtime/stateful/run_versions.ts";
@@ -292,14 +292,14 @@ Deno.test("an isolate whose session makes more calls than a program may is ended
     flood(run);
     await turn();
     assert.ok(run.isOver && said.some((line) => /^it (has more than|makes call|sets more than)/.test(line)));
-    assert.ok(left.length <= 4 * CALLS_MAX, `${left.length} are made`);
+    assert.ok(left.length <= 4 * PROGRAM_CALLS_MAX, `${left.length} are made`);
     assert.ok(kept.bytes >= left.length * asked.length, `${kept.bytes} count`);
   };
   await ended((run) => {
-    for (let number = 1; number <= 10 * CALLS_MAX; number++) run.call(call(number));
+    for (let number = 1; number <= 10 * PROGRAM_CALLS_MAX; number++) run.call(call(number));
   });
   await ended((run) => {
-    for (let number = 1; number <= 10 * CALLS_MAX; number++) {
+    for (let number = 1; number <= 10 * PROGRAM_CALLS_MAX; number++) {
       run.call(call(number));
       run.dropped(number);
     }
@@ -308,7 +308,7 @@ Deno.test("an isolate whose session makes more calls than a program may is ended
     for (let again = 0; again < 2; again++) run.call(call(1));
   });
   await ended((run) => {
-    const calls = Array.from({ length: 10 * CALLS_MAX }, (_, i) => ({ ...call(i), effect: i + 1 }));
+    const calls = Array.from({ length: 10 * PROGRAM_CALLS_MAX }, (_, i) => ({ ...call(i), effect: i + 1 }));
     run.commit({ ...IN_COMMIT, calls });
   });
   await ended((run) => {
@@ -327,9 +327,9 @@ Deno.test("what is answered makes room: a program may make calls as long as it l
   await started;
   run.serve(null);
   now.answered();
-  for (let number = 1; number <= 5 * CALLS_MAX; number++) {
+  for (let number = 1; number <= 5 * PROGRAM_CALLS_MAX; number++) {
     run.call({ call: number, kind: "session", bytes: asked, effect: null });
-    if (number % CALLS_MAX === 0) await turn();
+    if (number % PROGRAM_CALLS_MAX === 0) await turn();
   }
   await turn();
   assert.deepEqual([run.isOver, kept.bytes], [false, 0]);
