@@ -20,17 +20,20 @@ Deno.test("programs at random do the same in each replay, at each home, and from
     for (const [what, count] of Object.entries(met)) assert.ok(count > 300, `${what}: ${count}`);
   }));
 
-const BROKEN: readonly (readonly [what: string, Broken, says: RegExp])[] = [
+/** What tells of it: a judge, or the session itself, which does not on the same programs where nothing is broken. */
+const FOUND = /PR1|PR2|stands still/;
+
+const BROKEN: readonly (readonly [what: string, Broken])[] = [
   ["a source is left out", {
     file: "runtime/isolate/inside/stateful_realm.ts",
     text: "installRandom(current, define);",
     by: "",
-  }, /PR1|PR2/],
+  }],
   ["the clock is read, and not written down", {
     file: "functions/sessions/turn/program.ts",
     text: "turn.clocks.push(this.clockMs);",
     by: "",
-  }, /PR1|PR2/],
+  }],
   ["results are replayed out of order", {
     file: "functions/sessions/turn/replay.ts",
     text: "  return turns;",
@@ -41,10 +44,10 @@ const BROKEN: readonly (readonly [what: string, Broken, says: RegExp])[] = [
     }
   }
   return turns;`,
-  }, /PR1|PR2/],
+  }],
 ];
 
-for (const [what, broken, says] of BROKEN) {
+for (const [what, broken] of BROKEN) {
   Deno.test(`programs at random find it where ${what}`, () =>
     withBench(broken, async (bench) => {
       const check = await fc.check(
@@ -52,7 +55,7 @@ for (const [what, broken, says] of BROKEN) {
         { numRuns: 60, seed: 17, endOnFailure: true },
       );
       assert.ok(check.failed, "nothing was wrong");
-      assert.match(String(check.errorInstance), says);
+      assert.match(String(check.errorInstance), FOUND);
     }));
 }
 
