@@ -173,6 +173,7 @@ const withoutWards = (storage: Storage): Storage => ({
 
 export const forgetsWards: Variant = {
   name: "owners that forget what they hold when they start again",
+  from: 128,
   rule: "O1: what an owner has taken is on its disk",
   make: () => hooked(() => ({ storage: withoutWards })),
   // More disks are lost than a site has owners, one after another.

@@ -117,7 +117,7 @@ export const hearsNoEnd: Variant = {
       };
     }),
   change: uneven,
-  from: 90,
+  from: 111,
 };
 
 export const settlesAtOnce: Variant = {

@@ -138,7 +138,7 @@ export const answersBehind: Variant = {
       ],
     }),
   change: cutting,
-  from: 6,
+  from: 13,
 };
 
 export const standsInAtOnce: Variant = {
