@@ -10,6 +10,8 @@
  * SN2  Pages come through SQLite only. A file of a database that this process has open is never opened as a file: to
  *      close it would give back the locks that SQLite has on it.
  * SN3  Who writes meanwhile is not held up; the write-ahead log of what is copied grows for that time.
+ * SN4  Who has closed it may remove the copies: its thread has ended by itself, between two steps of a copy. Ended from
+ *      outside it would go on writing: a call of SQLite is not interrupted.
  */
 import { Worker } from "node:worker_threads";
 import { StoreUnavailable } from "../../store/api/api.ts";
@@ -24,7 +26,7 @@ export interface Snapshot {
   begin(): void;
   /** Resolves when the copies are there. */
   readonly copied: Promise<void>;
-  /** Gives it up. A database that is being copied is let go of when it is through: SQLite stops for nobody. */
+  /** Gives it up, if it is not through. Nothing is read or written when this resolves (SN4). */
   close(): Promise<void>;
 }
 
@@ -41,21 +43,33 @@ export async function openSnapshot(
   const order: CopyOrder = { databases, gate };
   const worker = new Worker(new URL("./snapshot_worker.ts", import.meta.url), { workerData: order });
   const opened = Promise.withResolvers<void>(), copied = Promise.withResolvers<void>();
+  const ended = Promise.withResolvers<void>();
   copied.promise.catch(() => {}); // whoever waits for it hears it
   const fail = (why: string) => {
     const error = new StoreUnavailable("disk_failed", `the databases can't be copied: ${why}`);
     opened.reject(error);
     copied.reject(error);
   };
-  worker.on("error", (error) => fail(error instanceof Error ? error.message : String(error)));
-  worker.on("exit", () => fail("their thread has ended"));
+  worker.on("error", (error) => {
+    fail(error instanceof Error ? error.message : String(error));
+    ended.resolve(); // what it threw has ended it
+  });
+  worker.on("exit", () => {
+    fail("their thread has ended");
+    ended.resolve();
+  });
   worker.on("message", (news: CopyNews) => {
     if (news.kind === "opened") opened.resolve();
     else if (news.kind === "copied") progress(news.to, news.pages);
     else if (news.kind === "done") copied.resolve();
     else fail(news.why);
   });
-  const close = async () => void await worker.terminate();
+  const close = () => {
+    Atomics.store(cells, GATE.stop, 1);
+    Atomics.store(cells, GATE.go, 1);
+    Atomics.notify(cells, GATE.go);
+    return ended.promise;
+  };
   try {
     await opened.promise;
   } catch (error) {

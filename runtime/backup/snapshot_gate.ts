@@ -19,6 +19,6 @@ export type CopyNews =
   | { readonly kind: "done" }
   | { readonly kind: "failed"; readonly why: string };
 
-/** Cells of the gate: the moment is now; all databases are being read as of it; that was tried. */
-export const GATE = { go: 0, begun: 1, over: 2 } as const;
-export const GATE_BYTES = 3 * Int32Array.BYTES_PER_ELEMENT;
+/** Cells of the gate: the moment is now; all databases are being read as of it; that was tried; it is given up. */
+export const GATE = { go: 0, begun: 1, over: 2, stop: 3 } as const;
+export const GATE_BYTES = 4 * Int32Array.BYTES_PER_ELEMENT;

@@ -14,14 +14,21 @@ const BUSY_MS = 1_000;
 const { databases, gate } = workerData as CopyOrder;
 const tell = (news: CopyNews) => parentPort?.postMessage(news);
 
+const cells = new Int32Array(gate);
+const opened: { readonly db: DatabaseSync; readonly to: string }[] = [];
+
+/** SN4 */
+function assertWanted(): void {
+  if (Atomics.load(cells, GATE.stop) === 1) throw new Error("the copies are given up");
+}
+
 try {
-  const opened = databases.map(({ from, to }) => {
-    const db = new DatabaseSync(from, { readOnly: true, timeout: BUSY_MS });
-    return { db, to };
-  });
-  const cells = new Int32Array(gate);
+  for (const { from, to } of databases) {
+    opened.push({ db: new DatabaseSync(from, { readOnly: true, timeout: BUSY_MS }), to });
+  }
   tell({ kind: "opened" });
   Atomics.wait(cells, GATE.go, 0);
+  assertWanted();
   try {
     for (const { db } of opened) {
       db.exec("BEGIN");
@@ -33,15 +40,19 @@ try {
     Atomics.notify(cells, GATE.over);
   }
   for (const { db, to } of opened) {
+    assertWanted();
     await backup(db, to, {
       rate: PAGES_A_STEP,
-      progress: ({ totalPages, remainingPages }) =>
-        tell({ kind: "copied", to, pages: totalPages - remainingPages }),
+      progress: ({ totalPages, remainingPages }) => {
+        assertWanted();
+        tell({ kind: "copied", to, pages: totalPages - remainingPages });
+      },
     });
     db.exec("COMMIT");
-    db.close();
   }
   tell({ kind: "done" });
 } catch (error) {
   tell({ kind: "failed", why: error instanceof Error ? error.message : String(error) });
+} finally {
+  for (const { db } of opened) db.close();
 }

@@ -114,7 +114,7 @@ export class StatefulIsolate {
   }
 
   /** Gives it its app (I1). */
-  async load(bundle: Uint8Array, site: string): Promise<LoadOutcome> {
+  async load(bundle: Uint8Array, site: string, clockShare: number): Promise<LoadOutcome> {
     const { app } = this;
     const timer = setTimeout(
       () => this.kill(`the bundle did not load in ${app.limits.loadMs} ms`),
@@ -130,6 +130,7 @@ export class StatefulIsolate {
         name: app.app,
         evaluate: false,
         site,
+        clockShare,
       };
       this.#writer.begin(ISOLATE_FRAME.load, 0).text(JSON.stringify(options)).rest(bundle).end();
       return await this.#loaded.promise;

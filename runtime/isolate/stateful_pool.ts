@@ -9,7 +9,10 @@
  * P2  After `close` no process that this pool started is left.
  * P3  One that is to share the work with others, and does not start, is noted; the sessions that there are go on, and
  *     the next has another started.
+ * P4  Each isolate draws versions from a share of the site's clock that no other of the site has meanwhile; so many
+ *     shares as there are, so many isolates there may be.
  */
+import { CLOCK_SHARES, ClockShares } from "../../store/model/clock_share.ts";
 import type { SiteQueues } from "./app_queues.ts";
 import type { OpenSession } from "../../functions/sessions/turn/mod.ts";
 import { messageOf } from "./bodies.ts";
@@ -36,6 +39,8 @@ export interface StatefulPoolOptions {
   readonly idleMs?: number;
   /** A process waits for the loss of an isolate, once there was one, and for what `expect` names: some 40 MiB. */
   readonly hasSpare?: boolean;
+  /** Of the site's clock: all pools of a site have the same. */
+  readonly clockShares?: ClockShares;
   /** SESSIONS_A_CORE */
   readonly sessionsEach?: number;
   /** Lines that belong to no session. */
@@ -88,6 +93,7 @@ export class StatefulPool {
   readonly #starting = new Set<Promise<unknown>>();
   readonly #alone = new Set<StatefulIsolate>();
   readonly #spare: SpareIsolate;
+  readonly #clockShares: ClockShares;
   /** By name, as fleets are. */
   #expected: ReadonlyMap<string, IsolateApp> = new Map();
   #folder: Promise<string> | undefined;
@@ -96,6 +102,7 @@ export class StatefulPool {
 
   constructor(options: StatefulPoolOptions) {
     this.#options = options;
+    this.#clockShares = options.clockShares ?? new ClockShares(0);
     this.#spare = new SpareIsolate({
       start: async (sizes, givesWay) => await this.#startProcess(sizes, givesWay),
       load: (process, app, log) => this.#load(process, app, log),
@@ -311,8 +318,16 @@ export class StatefulPool {
   /** Gives a process its app; where that fails the process has ended. @throws StatefulLoadError, what reading its bundle throws */
   async #load(process: IsolateProcess, app: IsolateApp, log: StrayLog): Promise<StatefulIsolate> {
     const isolate = new StatefulIsolate(process, app, log, this.#options.queues?.of(app.app));
+    const share = this.#clockShares.take();
+    if (share !== null) void isolate.ended.then(() => this.#clockShares.give(share));
     try {
-      const outcome = await isolate.load(await app.bundle(), this.#options.site);
+      if (share === null) { // P4
+        throw new StatefulLoadError(
+          "overloaded",
+          `${CLOCK_SHARES} isolates of stateful sessions run here already`,
+        );
+      }
+      const outcome = await isolate.load(await app.bundle(), this.#options.site, share);
       if (outcome.kind === "loaded") return isolate;
       throw new StatefulLoadError(outcome.code, outcome.message, outcome.stack);
     } catch (error) {

@@ -6,6 +6,7 @@
  */
 import { BOOT_MIN, Homes, type StatefulName } from "../../functions/sessions/home/mod.ts";
 import type { Replica } from "../../store/api/api.ts";
+import { ClockShares } from "../../store/model/clock_share.ts";
 import type { ClockValue } from "../../store/model/row.ts";
 import type { Clock } from "../../store/model/ports.ts";
 import type { StatefulAdmin } from "../admin/stateful_admin.ts";
@@ -126,9 +127,10 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
   for (const [from, packet] of early) homes.received(from, packet);
   const appLog = (line: { app: string; version: string; level: string; text: string }) =>
     parts.appLog({ ...line, text: parts.redact(line.app, line.text), traceId: newTraceId() });
+  const clockShares = new ClockShares(random.bytes(1)[0] ?? 0);
   const newPool = (hasSpare: boolean) =>
     new StatefulPool({
-      ...{ hasSpare, site: config.id },
+      ...{ hasSpare, site: config.id, clockShares },
       cacheFolder: config.cache,
       cgroups: parts.cgroups,
       queues: parts.queues,

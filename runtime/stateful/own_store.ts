@@ -108,8 +108,6 @@ export class OwnStore {
   readonly #stop: StopAt;
   /** O4: sites, as tokens name them, and until when they are not asked. */
   #missing: Map<number, number> | null = null;
-  /** The newest clock of what was gone on without: what is written is later. */
-  #missedClock = 0;
   /** O6: the number of the last effect of these. */
   #oldThrough = 0;
   /** O5: what the log says was seen, where marks may be missing; null: all that there are are here, or known as missing. */
@@ -252,24 +250,15 @@ export class OwnStore {
   }
 
   /** O4 */
-  #misses({ replica, clock }: TokenState, why: StoreUnavailable): void {
+  #misses({ replica }: TokenState, why: StoreUnavailable): void {
     const { nowMs, missed } = this.#services;
     (this.#missing ??= new Map()).set(replica, nowMs() + MISSING_MS);
-    this.#missedClock = Math.max(this.#missedClock, clock);
     missed?.(why);
   }
 
-  /**
-   * A clock value for an event: the version of the rows that its turn writes.
-   *
-   * @param room so many turns may need a value of their own from there on before the next is given.
-   */
-  tick(room = 1): number {
-    const clock = this.#session.tick(room);
-    if (clock > this.#missedClock) return clock;
-    const first = this.#missedClock + 1;
-    this.#missedClock += room;
-    return first;
+  /** A clock value for an event: the version of the rows that its turn writes. */
+  tick(): number {
+    return this.#session.tick();
   }
 
   /** What it has seen by now; it may leave when that is on disk (O3). */

@@ -3,8 +3,9 @@
  * what it likes, and rows under another site's number, or ahead of its clock, would be the whole cluster's affair.
  *
  * RV1  What a turn writes is this site's, under a clock that the run was given with an event, or of the moment at which
- *      its commit came, or the next after what the session wrote before: a handler that goes on writes after itself, be
- *      the store's clock ahead of this site's (functions/sessions/turn/live_source.ts).
+ *      its commit came, or somewhat after all of these: a handler that goes on writes after itself, be the store's clock
+ *      ahead of this site's (functions/sessions/turn/live_source.ts). In that way isolates lead the store's clock on no
+ *      faster than time passes: what is ahead of it does not come to be more so.
  * RV2  What the log left open is of a site that wrote a piece of it, under a clock that is in the log: each was checked
  *      when it was committed (RV1). Of an epoch that began before its base, the base says it. That is what leaves as it is opened, and what a handler has written that goes on from
  *      there: it leaves with the first commit that ends at a point, and nothing of the log does after that.
@@ -18,6 +19,8 @@ import type { OpenPiece } from "./pieces.ts";
 
 /** An isolate reads the same clock as its site, and counts within its milliseconds. */
 const AHEAD_MS_MAX = 1_000;
+/** In a while in which none led: eight writes of an isolate are a millisecond (store/model/clock_share.ts). */
+const LEAD_MS_MAX = 1_000;
 
 /** What it needs of its run. */
 export interface VersionsOf {
@@ -26,6 +29,30 @@ export interface VersionsOf {
   readonly nowMs: () => number;
   /** The clock of this site's store. */
   readonly tick: () => number;
+  /** Of this site. */
+  readonly lead: ClockLead;
+}
+
+/** How far the isolates of a site may lead its store's clock on. */
+export class ClockLead {
+  readonly #nowMs: () => number;
+  #left = LEAD_MS_MAX * CLOCK_TICKS_PER_MS;
+  #countedMs: number;
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+    this.#countedMs = nowMs();
+  }
+
+  /** Whether so many ticks may be led now (RV1). */
+  takes(ticks: number): boolean {
+    const nowMs = this.#nowMs(), passedMs = Math.max(0, nowMs - this.#countedMs);
+    this.#countedMs = nowMs;
+    this.#left = Math.min(LEAD_MS_MAX, this.#left / CLOCK_TICKS_PER_MS + passedMs) * CLOCK_TICKS_PER_MS;
+    if (ticks > this.#left) return false;
+    this.#left -= ticks;
+    return true;
+  }
 }
 
 /** What a log says of who wrote it. */
@@ -101,19 +128,24 @@ export class RunVersions {
     if (replica !== this.#of.replica && !this.#ofLog.replicas.has(replica)) {
       return `writes as ${replica}, and this site is ${this.#of.replica}`;
     }
-    const isKnown = clock <= this.#newest || this.#isOwn(clock);
+    const isKnown = replica === this.#of.replica ? this.#isOwn(clock) : clock <= this.#newestFor(clock);
     return isKnown ? null : `writes at ${clock}, which is ahead of time`;
   }
 
   /** RV1 */
   #isOwn(clock: number): boolean {
-    return clock <= this.#given || clock <= this.#newest + 1 || this.#isPast(clock) ||
-      clock <= this.#ofLog.newest + 1;
+    const newest = this.#newestFor(clock);
+    return clock <= newest || this.#of.lead.takes(clock - newest);
   }
 
-  #isPast(clock: number): boolean {
+  /** The newest that is known, or as new as this one: the cheapest is asked first. */
+  #newestFor(clock: number): number {
     const { nowMs, tick } = this.#of;
-    return clock <= (nowMs() + AHEAD_MS_MAX - CLOCK_EPOCH_MS) * CLOCK_TICKS_PER_MS || clock <= tick();
+    let newest = Math.max(this.#given, this.#newest);
+    if (clock <= newest) return newest;
+    newest = Math.max(newest, (nowMs() + AHEAD_MS_MAX - CLOCK_EPOCH_MS) * CLOCK_TICKS_PER_MS);
+    if (clock <= newest) return newest;
+    return Math.max(newest, tick(), this.#ofLog.newest);
   }
 
   get #ofLog(): Writers {

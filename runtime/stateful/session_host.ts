@@ -28,7 +28,7 @@ import { joinPieces, openPiece } from "./pieces.ts";
 import type { RunListener } from "./run_over.ts";
 import { salvage, type Salvaged } from "./salvage.ts";
 import { SessionCalls } from "./session_calls.ts";
-import { RunVersions } from "./run_versions.ts";
+import { ClockLead, RunVersions } from "./run_versions.ts";
 import { SessionRun } from "./session_run.ts";
 import { sessionOf, Standby, StandbyFailed } from "./standby.ts";
 import { toldTexts } from "./told_reason.ts";
@@ -82,9 +82,11 @@ export class SessionHost {
   /** Those that leave this site, which is the arbiter's, for good. */
   readonly #seating = new Set<Hosted>();
   #owed: ClockValue = 0;
+  readonly #lead: ClockLead;
 
   constructor(services: HostServices) {
     this.#services = services;
+    this.#lead = new ClockLead(() => services.nowMs());
     this.#clock = services.clock ?? SYSTEM_CLOCK;
     this.#openings = new Openings(services.homes);
     this.#last = new LastAnswers(this.#clock, services.lastAnswersMs ?? LAST_ANSWERS_MS);
@@ -499,7 +501,10 @@ export class SessionHost {
       // The bytes of a base are no log: there is nothing in them but its head to be read here.
       const pieces = base === null ? log : [{ ...base, bytes: new Uint8Array() }, ...log];
       const { nowMs } = this.#services;
-      const versions = new RunVersions({ replica, nowMs, tick: () => store.tick() }, pieces);
+      const versions = new RunVersions(
+        { replica, nowMs, tick: () => store.tick(), lead: this.#lead },
+        pieces,
+      );
       run = new SessionRun({
         ...{ home, version: version.version, store, listener, isAdopted, applied, versions },
         open: head.open,

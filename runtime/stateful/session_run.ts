@@ -633,10 +633,8 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     if (this.#over !== null) return;
     // What is given up in place of the handler that goes on in the log comes before what that one waits for.
     if (this.#serving !== null) return void this.#serving.promise.then(() => this.done(call, outcome));
-    // What was delivered before and waits writes after this result is seen (functions/sessions/turn/live_source.ts, LS1).
-    const room = 1 + this.undone.size;
-    const storeClock = this.store.tick(room);
-    this.#parts.versions.gives(storeClock + room - 1);
+    const storeClock = this.store.tick();
+    this.#parts.versions.gives(storeClock);
     this.#at?.isolate.deliver(this.#at.channel, { kind: "result", storeClock, call, outcome });
   }
 

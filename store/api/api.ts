@@ -180,12 +180,8 @@ export interface AttachedSession {
   settle(): Promise<void>;
   /** Counts what the session has touched: its token says nothing new where it is as it was, but how far that has come. */
   readonly touches: number;
-  /**
-   * A clock value for the version of rows to come that nothing else of this site has or gets.
-   *
-   * @param room nor the values after it, so many with it; 1 by default.
-   */
-  tick(room?: number): ClockValue;
+  /** A clock value for the version of rows to come that nothing else of this site has or gets. */
+  tick(): ClockValue;
   /** Calls back after each change in one of the ranges (coalesced by the caller); the result unsubscribes. */
   watch(ranges: readonly Range[], changed: () => void): () => void;
   /**

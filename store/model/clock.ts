@@ -5,6 +5,7 @@
  * C2  A value of another site's that is more than the limit ahead of the wall clock is refused, never merged: one bad
  *     clock must not drag the cluster into the future. Nor must this site's own: of its wall clock it takes what is
  *     believed (wall.ts).
+ * C3  tick() is even: odd values are drawn by those who write as this site without asking it (clock_share.ts).
  */
 import type { SiteId } from "./ports.ts";
 import { CLOCK_EPOCH_MS, CLOCK_TICKS_PER_MS, type ClockValue, unixMs } from "./row.ts";
@@ -25,7 +26,8 @@ export class HybridClock {
 
   /** The next value. */
   tick(): ClockValue {
-    this.#last = Math.max(this.#last + 1, this.wall()); // C1
+    const next = this.#last + 2 - this.#last % 2; // C1, C3
+    this.#last = Math.max(next, this.wall());
     return this.#last;
   }
 

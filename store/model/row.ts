@@ -23,7 +23,7 @@ export type ReplicaNumber = number & { readonly __brand?: "ReplicaNumber" };
 export const REPLICA_NUMBER_MAX: ReplicaNumber = 2 ** 24 - 1;
 
 export const CLOCK_EPOCH_MS = Date.UTC(2025, 0, 1);
-/** 4,096 writes a millisecond before the logical part runs ahead of the wall clock. */
+/** Of a site's own clock every second one is used (clock.ts C3): 2,048 writes a millisecond before it runs ahead of the wall clock. */
 export const CLOCK_TICKS_PER_MS = 4096;
 /** The time that a clock stands for, for people and programs outside: Unix milliseconds. */
 export const unixMs = (clock: ClockValue): number => CLOCK_EPOCH_MS + Math.floor(clock / CLOCK_TICKS_PER_MS);

@@ -106,9 +106,12 @@ export class Handoff {
    */
   arrive(presented: TokenState, trace: string): ArrivingSession | Promise<ArrivingSession> {
     const core = this.#core, token = this.#ofLast(presented);
+    const { clock, replica } = token ?? presented;
+    const isAhead = replica !== core.replica && !core.clock.admits(clock);
+    // First of all: who goes on without what it names writes later than that.
+    if (!isAhead) core.clock.merge(clock);
     if (token === null) throw sourceLost(core, presented);
-    if (token.replica !== core.replica && !core.clock.admits(token.clock)) throw this.#ahead(token);
-    core.clock.merge(token.clock);
+    if (isAhead) throw this.#ahead(token);
     const unrooted = this.#unrooted(token);
     if (unrooted !== null) throw unrooted;
     if (token.replica === core.replica) { // H1

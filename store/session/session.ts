@@ -600,10 +600,8 @@ export class StoreSession implements AttachedSession {
     }
   }
 
-  tick(room = 1): ClockValue {
-    const { clock } = this.#core, first = clock.tick();
-    clock.merge(first + room - 1);
-    return first;
+  tick(): ClockValue {
+    return this.#core.clock.tick();
   }
 
   watch(ranges: readonly Range[], changed: () => void): () => void {

@@ -8,6 +8,7 @@ import { SESSION_SLOT, type SessionSlot } from "../../functions/class/session_sl
 import type { Commit, OpenSession, SessionSink } from "../../functions/sessions/turn/mod.ts";
 import { ProgramStore } from "../../functions/sessions/turn/session_store.ts";
 import { type LoopHost, TurnLoop } from "../../functions/sessions/turn/turn_loop.ts";
+import type { ClockShare } from "../../store/model/clock_share.ts";
 import type { ChannelSink, FollowedChannel } from "../../runtime/isolate/mod.ts";
 import type { Draws } from "../sim/random.ts";
 import { CLASSES, type ClassName, stage } from "./program.ts";
@@ -42,7 +43,8 @@ export interface IsolatesPorts {
   /** Calls back in this process, unless it has died. */
   readonly after: (ms: number, run: () => void) => () => void;
   readonly wallMs: () => number;
-  readonly tick: () => number;
+  /** Of isolates that begin. */
+  readonly newClock: () => ClockShare;
   readonly draws: Draws;
   readonly tap: LogTap;
   /** Names their process. */
@@ -201,14 +203,15 @@ export class Isolates {
 
   #host(): LoopHost {
     const life = this.#life;
-    const { after, wallMs, tick } = this.#ports;
+    const { after, wallMs, newClock } = this.#ports;
+    const clock = newClock();
     const alive = (run: () => void) => () => {
       if (this.#life === life) this.#on(run);
     };
     return {
       sink: this.#sink(life),
       nowMs: () => Math.floor(wallMs()),
-      storeClock: tick,
+      storeClock: (least) => clock.after(least),
       drain: () => core.runMicrotasks(),
       schedule: (run) => void after(0, alive(run)),
       after: (ms, run) => after(ms, alive(run)),

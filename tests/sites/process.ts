@@ -30,7 +30,7 @@ import { Standbys } from "../../runtime/stateful/standbys.ts";
 import { replayCode, versionOfLog } from "../../runtime/stateful/versions.ts";
 import type { AttachedSession, Replica } from "../../store/api/api.ts";
 import type { SiteId } from "../../store/model/ports.ts";
-import { CLOCK_EPOCH_MS, CLOCK_TICKS_PER_MS } from "../../store/model/row.ts";
+import { CLOCK_SHARES, ClockShare } from "../../store/model/clock_share.ts";
 import type { Draws } from "../sim/random.ts";
 import { APP } from "./deployed.ts";
 import { Isolates, LOST } from "./isolates.ts";
@@ -163,11 +163,14 @@ export class SiteProcess {
   #pool(kind: string): Isolates {
     const { around, site, clock, wallMs, draws, passes } = this.#parts;
     const { tap, wrongs } = around;
-    let nextTick = draws.integer(0, CLOCK_TICKS_PER_MS);
+    // Those of one site never have one share, nor has one that was lost and the next.
+    let share = 2 * draws.integer(0, CLOCK_SHARES / 2) + (kind === "followers" ? 1 : 0);
     return new Isolates({
       ...{ after: clock.after, wallMs, passes, draws: draws.fork(kind), tap, wrongs, by: this.#parts.name },
-      tick: () =>
-        (Math.floor(wallMs()) - CLOCK_EPOCH_MS) * CLOCK_TICKS_PER_MS + nextTick++ % CLOCK_TICKS_PER_MS,
+      newClock: () => {
+        share = (share + 2) % CLOCK_SHARES;
+        return new ClockShare(share, () => Math.floor(wallMs()));
+      },
       complain: (text) => {
         // A standby is not there yet where other code has gone on; from its checkpoint it can be (standbys.ts).
         if (kind === "followers" && text.includes("code_differs")) {

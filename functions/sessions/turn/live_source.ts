@@ -4,15 +4,16 @@ import type { TurnSource } from "./turn.ts";
 /** What it asks. */
 export interface Clocks {
   nowMs(): number;
-  /** A value for the version of what a turn writes that no event of the site began. */
-  storeClock(): number;
+  /** A value that no other write of the site has, larger than this one: of a turn that has none of an event. */
+  storeClock(after: number): number;
 }
 
 /**
  * A turn's source that asks the host.
  *
- * LS1  What a turn writes is newer than what the session has read in turns before: events get their value of the store's
- *      clock as they are delivered, and one that waited may be handled after the result of a read that came later.
+ * LS1  What a turn writes is newer than what the session has written and read in turns before. Events get their value of
+ *      the store's clock as they are delivered: one that waited may be handled after the result of a read that came
+ *      later, and then has another.
  */
 export class LiveSource implements TurnSource {
   readonly isReplay = false;
@@ -36,11 +37,7 @@ export class LiveSource implements TurnSource {
   }
 
   storeClock(last: number): number {
-    // event.ts EV3
-    return Math.max(
-      last + 1,
-      this.#seen,
-      this.#storeClock === 0 ? this.#host.storeClock() : this.#storeClock,
-    );
+    const isNewest = this.#storeClock > last && this.#storeClock >= this.#seen;
+    return isNewest ? this.#storeClock : this.#host.storeClock(Math.max(last, this.#seen)); // LS1, event.ts EV3
   }
 }

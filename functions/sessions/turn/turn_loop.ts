@@ -29,7 +29,8 @@ import type { TurnEnd, TurnInput, TurnSource } from "./turn.ts";
 export interface LoopHost {
   readonly sink: SessionSink;
   nowMs(): number;
-  storeClock(): number;
+  /** As {@link Clocks} has it. */
+  storeClock(after: number): number;
   /** Runs all microtasks, and ticks of node's libraries, until none is left. */
   drain(): void;
   /** Calls back in a macrotask of its own. */
@@ -179,8 +180,8 @@ export class TurnLoop implements SessionIsolate {
     return this.#host.nowMs();
   }
 
-  storeClock(): number {
-    return this.#host.storeClock();
+  storeClock(after: number): number {
+    return this.#host.storeClock(after);
   }
 
   make(className: string, program: Program): SessionObject {

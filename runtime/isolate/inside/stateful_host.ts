@@ -21,7 +21,7 @@ import { ParkedError } from "../../../functions/sessions/turn/replay.ts";
 import { ProgramStore } from "../../../functions/sessions/turn/session_store.ts";
 import { TurnLoop } from "../../../functions/sessions/turn/turn_loop.ts";
 import { useOneForm } from "../../../functions/values/value.ts";
-import { CLOCK_EPOCH_MS, CLOCK_TICKS_PER_MS } from "../../../store/model/row.ts";
+import { ClockShare } from "../../../store/model/clock_share.ts";
 import { type Payload, readFrames } from "../frame_reader.ts";
 import { FrameWriter } from "../frame_writer.ts";
 import { FRAME_TO_ISOLATE_BYTES_MAX, ISOLATE_FRAME } from "../frames.ts";
@@ -53,6 +53,8 @@ interface LoadOptions {
   readonly secrets: Record<string, string>;
   readonly atRoot: boolean;
   readonly name: string;
+  /** What this isolate draws of the site's clock (store/model/clock_share.ts). */
+  readonly clockShare: number;
 }
 
 /** The app of this isolate. */
@@ -85,12 +87,10 @@ export async function serveSessions(paths: IsolatePaths): Promise<void> {
   const sink = new FrameSink(writer), coming = new StatesComing();
   const owners = new AsyncScope<Program>();
   const modules = new ModuleState(), intervals = new Intervals();
-  // Not the same in one millisecond for two sessions, nor, but for one chance in 4,096, in two isolates.
-  let nextTick = crypto.getRandomValues(new Uint16Array(1))[0] ?? 0;
   const loop = new TurnLoop({
     sink,
     nowMs,
-    storeClock: () => (nowMs() - CLOCK_EPOCH_MS) * CLOCK_TICKS_PER_MS + nextTick++ % CLOCK_TICKS_PER_MS,
+    storeClock: (after) => app.storeClock(after),
     drain: drainTasks,
     schedule,
     after,
@@ -227,6 +227,7 @@ class StatefulApp {
   source = "";
   loaded: Loaded | undefined;
   places: ClassPlaces = new Map();
+  #clock: ClockShare | undefined;
   #secrets: Readonly<Record<string, string>> | undefined;
   /** Secrets as sessions see them: what their logs have come to rests on them until the next checkpoint. */
   readonly #pinned = new Map<string, Readonly<Record<string, string>>>();
@@ -238,6 +239,12 @@ class StatefulApp {
 
   setSecrets(secrets: Readonly<Record<string, string>>): void {
     this.#secrets = secrets;
+  }
+
+  /** Sessions are opened once the app is loaded. */
+  storeClock(after: number): number {
+    this.#clock ??= new ClockShare(this.#loaded().options.clockShare, nowMs);
+    return this.#clock.after(after);
   }
 
   unpin({ className, id }: Program): void {
@@ -263,8 +270,7 @@ class StatefulApp {
   }
 
   envOf(program: Program): unknown {
-    if (this.loaded === undefined) throw new Error("a session was opened before its app");
-    const { defaultExport, options } = this.loaded;
+    const { defaultExport, options } = this.#loaded();
     const name = chainName(program.className, program.id);
     const secrets = this.#pinned.get(name) ?? this.#secrets ?? options.secrets;
     if (Object.keys(secrets).length > 0) this.#pinned.set(name, secrets);
@@ -279,5 +285,10 @@ class StatefulApp {
     });
     freezeEnv(env);
     return env;
+  }
+
+  #loaded(): Loaded {
+    if (this.loaded === undefined) throw new Error("a session was opened before its app");
+    return this.loaded;
   }
 }

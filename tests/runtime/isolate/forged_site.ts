@@ -15,7 +15,7 @@ import { toldTexts } from "../../../runtime/stateful/told_reason.ts";
 import { ParkedTable } from "../../../runtime/stateful/parked_table.ts";
 import { NO_HEAD } from "../../../runtime/stateful/pieces.ts";
 import type { RunListener, RunOver } from "../../../runtime/stateful/run_over.ts";
-import { RunVersions } from "../../../runtime/stateful/run_versions.ts";
+import { ClockLead, RunVersions } from "../../../runtime/stateful/run_versions.ts";
 import { SessionRun } from "../../../runtime/stateful/session_run.ts";
 import { MemoryStorage } from "../../../runtime/storage/memory.ts";
 import type { Replica } from "../../../store/api/api.ts";
@@ -271,7 +271,10 @@ export class ForgedSite {
     const peers = { noted() {}, opened() {}, released() {}, ended() {}, isPeer: () => false };
     const { replica } = this.#replica.status();
     const run = new SessionRun({
-      versions: new RunVersions({ replica, nowMs: Date.now, tick: () => store.tick() }, []),
+      versions: new RunVersions(
+        { replica, nowMs: Date.now, tick: () => store.tick(), lead: new ClockLead(Date.now) },
+        [],
+      ),
       home: { checkpoint: null, log: [], start: () => home, abandon: () => {} } as unknown as OpenedHome,
       ...{ version: "v1", store, clock: this.#clock, nowMs: Date.now, isShared: false, isAdopted: false },
       ...{ applied: 0, open: 0 },

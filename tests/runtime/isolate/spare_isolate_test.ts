@@ -41,7 +41,7 @@ async function withSpare(run: (bench: Bench) => Promise<void>): Promise<void> {
     },
     load: async (process, app, log) => {
       const isolate = new StatefulIsolate(process, app, log);
-      const outcome = await isolate.load(await app.bundle(), "edge-1");
+      const outcome = await isolate.load(await app.bundle(), "edge-1", 0);
       if (outcome.kind === "loaded") return isolate;
       await isolate.close();
       throw new Error(outcome.message);

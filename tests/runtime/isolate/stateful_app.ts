@@ -187,6 +187,12 @@ class Probe extends Session<Env> {
     return new Promise(() => {});
   }
 
+  /** Writes in a turn that no event of its site began. */
+  async writeLater(id: string): Promise<void> {
+    await new Promise((resolve) => setTimeout(resolve, 1));
+    await this.env.tables.notes.put({ id, text: "later" });
+  }
+
   async write(id: string, text: string): Promise<unknown> {
     const put = await this.env.tables.notes.put({ id, text });
     const got = await this.env.tables.notes.get([id]);

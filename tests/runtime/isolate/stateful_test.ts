@@ -9,6 +9,7 @@ import { encodeValue } from "../../../functions/values/value.ts";
 import { fromFileUrl } from "../../../runtime/bundle/file_url.ts";
 import { runDenoBundle } from "../../../runtime/bundle/deno_bundle.ts";
 import { StatefulPool } from "../../../runtime/isolate/stateful_pool.ts";
+import { CLOCK_SHARE_STEP, ClockShares } from "../../../store/model/clock_share.ts";
 import { appOf } from "./apps.ts";
 import { TestHome } from "./stateful_home.ts";
 
@@ -126,6 +127,34 @@ Deno.test("stateful session's answer has the same bytes when its code has been c
     await home.move();
     assert.equal(await home.value("count", "moved"), 1);
   }));
+
+Deno.test("isolates of one site write under versions that no other of it has (store/model/clock_share.ts, CS1)", async () => {
+  const clockShares = new ClockShares(0);
+  const pools = Array.from(
+    { length: 2 },
+    () =>
+      new StatefulPool({
+        ...{ site: "edge-1", hasSpare: false, clockShares },
+        log: () => {},
+        note: () => {},
+      }),
+  );
+  try {
+    const homes = pools.map((pool, i) => new TestHome(pool, app, `${i}`));
+    const shares = await Promise.all(homes.map(async (home) => {
+      await home.open();
+      for (let i = 0; i < 3; i++) await home.value("writeLater", `${i}`);
+      const clocks = home.commits.flatMap(({ effects }) => effects).map(({ clock }) => clock);
+      assert.equal(clocks.length, 3);
+      assert.deepEqual(clocks.toSorted((one, other) => one - other), clocks);
+      return clocks.map((clock) => clock % CLOCK_SHARE_STEP);
+    }));
+    assert.deepEqual(shares.map((each) => new Set(each).size), [1, 1]);
+    assert.deepEqual(new Set(shares.flat()), new Set([1, 3]), "odd, and not the same");
+  } finally {
+    for (const pool of pools) await pool.close();
+  }
+});
 
 Deno.test("stateful session whose handler loops is killed with its isolate, and intact", () =>
   withPool(async (pool) => {

@@ -15,7 +15,7 @@ import { appSpace } from "../../../runtime/gateway/session_store.ts";
 import { OwnStore } from "../../../runtime/stateful/own_store.ts";
 import { NO_HEAD, openPiece, type PieceHead } from "../../../runtime/stateful/pieces.ts";
 import type { RunListener } from "../../../runtime/stateful/run_over.ts";
-import { RunVersions } from "../../../runtime/stateful/run_versions.ts";
+import { ClockLead, RunVersions } from "../../../runtime/stateful/run_versions.ts";
 import { SessionRun } from "../../../runtime/stateful/session_run.ts";
 import type { AttachedSession } from "../../../store/api/api.ts";
 import { packKey } from "../../../store/model/key.ts";
@@ -95,6 +95,7 @@ async function opening(scene: Scene, site: string, opened: OpenedProgram, head: 
   const run = new SessionRun({
     versions: new RunVersions({
       ...{ replica: replica.status().replica, nowMs: () => scene.world.nowMs, tick: () => store.tick() },
+      lead: new ClockLead(() => scene.world.nowMs),
     }, opened.effects.map(pieceOf)),
     home: { checkpoint: null, start: () => home as unknown as Home } as unknown as OpenedHome,
     ...{ version: "v1", store, clock, nowMs: () => scene.world.nowMs, isShared: false, isAdopted: false },

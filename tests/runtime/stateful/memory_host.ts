@@ -327,7 +327,7 @@ class MemoryPool implements Pool {
     const loop: TurnLoop = new TurnLoop({
       sink,
       nowMs: () => Date.now(),
-      storeClock: () => clock++,
+      storeClock: (least) => clock = Math.max(clock, least) + 1,
       drain: () => {
         core.runMicrotasks();
         core.processTicksAndRejections();

@@ -7,6 +7,7 @@ import { decodeValue, encodeValue } from "../../../functions/values/value.ts";
 import { appSpace } from "../../../runtime/gateway/session_store.ts";
 import type { AttachedSession, TokenState } from "../../../store/api/api.ts";
 import { packKey } from "../../../store/model/key.ts";
+import { CLOCK_TICKS_PER_MS } from "../../../store/model/row.ts";
 import { prefixRange } from "../../../store/model/range.ts";
 import { Scene } from "../../sim/scene.ts";
 
@@ -307,13 +308,15 @@ for (const isLost of [false, true]) {
     const mutations = [{ kind: "sum", key: sumKey, value: encodeValue(2) }] as const;
     const effect = { effect: 1, clock: own.tick(), replica, atMs: 1, mutations };
     await scene.done(own.apply(effect));
-    const token = await scene.done(own.token());
+    const told = await scene.done(own.token());
+    const token = { ...told, clock: told.clock + 30_000 * CLOCK_TICKS_PER_MS }; // of a site whose clock is ahead
     if (isLost) scene.site("e1").wipe();
     else scene.site("e1").crash();
     await scene.pass(500);
     if (isLost) await scene.site("e1").start();
     const next = await ownStore(scene, "e2", token, { said, isShared: true });
     assert.ok(next.isMissing);
+    assert.ok(next.tick() > token.clock, "what it writes is later than all it had seen there");
     await scene.done(again(next, effect)); // all since its last checkpoint
     assert.equal(said.length, isLost ? 0 : 1);
     if (!isLost) await scene.site("e1").start();

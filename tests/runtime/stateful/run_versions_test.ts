@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import type { Effect } from "../../../functions/sessions/turn/mod.ts";
 import { writeTurn } from "../../../functions/sessions/turn/log_entry.ts";
 import { NO_HEAD } from "../../../runtime/stateful/pieces.ts";
-import { RunVersions } from "../../../runtime/stateful/run_versions.ts";
+import { ClockLead, RunVersions } from "../../../runtime/stateful/run_versions.ts";
+import { CLOCK_SHARE_STEP } from "../../../store/model/clock_share.ts";
 import { Writer } from "../../../store/model/codec.ts";
 import { CLOCK_EPOCH_MS, CLOCK_TICKS_PER_MS } from "../../../store/model/row.ts";
 
@@ -11,6 +12,7 @@ const OWN = 3, BEFORE = 5, ROOT = 1;
 const NOW_MS = CLOCK_EPOCH_MS + 1_000_000;
 const NOW = 1_000_000 * CLOCK_TICKS_PER_MS;
 const LATER = NOW + 50_000 * CLOCK_TICKS_PER_MS;
+const SECOND = 1_000 * CLOCK_TICKS_PER_MS;
 const NONE = new Uint8Array();
 
 const effect = (clock: number, replica = OWN): Effect => ({
@@ -39,13 +41,21 @@ const PIECE = {
   bytes: entriesAt(LATER),
 };
 
-const versions = () => new RunVersions({ replica: OWN, nowMs: () => NOW_MS, tick: () => NOW }, [PIECE]);
+/** None is left. */
+function lead(): ClockLead {
+  const all = new ClockLead(() => NOW_MS);
+  assert.ok(all.takes(SECOND));
+  return all;
+}
+
+const versions = () =>
+  new RunVersions({ replica: OWN, nowMs: () => NOW_MS, tick: () => NOW, lead: lead() }, [PIECE]);
 
 const AHEAD = /ahead of time/;
 
 Deno.test("a turn writes as its site, under a clock that it was given or of now (RV1)", () => {
   const wrong = (effects: Effect[], entries = NONE, given = 0) => {
-    const one = new RunVersions({ replica: OWN, nowMs: () => NOW_MS, tick: () => NOW }, []);
+    const one = new RunVersions({ replica: OWN, nowMs: () => NOW_MS, tick: () => NOW, lead: lead() }, []);
     one.gives(given);
     return one.ofCommit({ effects, entries, isPoint: true });
   };
@@ -61,13 +71,42 @@ Deno.test("a turn writes as its site, under a clock that it was given or of now 
 });
 
 Deno.test("a handler that goes on writes after itself, where the clock that it was given is ahead (RV1)", () => {
-  const one = new RunVersions({ replica: OWN, nowMs: () => NOW_MS, tick: () => NOW }, []);
+  const all = new ClockLead(() => NOW_MS);
+  const one = new RunVersions({ replica: OWN, nowMs: () => NOW_MS, tick: () => NOW, lead: all }, []);
   one.gives(LATER);
-  const entries = Uint8Array.from([0, 1, 2].flatMap((n) => [...entriesAt(LATER + n)]));
-  const effects = [0, 1, 2].map((n) => effect(LATER + n));
+  const clocks = [0, 1, 2].map((n) => LATER + n * CLOCK_SHARE_STEP);
+  const entries = Uint8Array.from(clocks.flatMap((clock) => [...entriesAt(clock)]));
+  const effects = clocks.map((clock) => effect(clock));
   assert.equal(one.ofCommit({ effects, entries, isPoint: true }), null);
-  assert.equal(one.ofCommit({ effects: [], entries: entriesAt(LATER + 3), isPoint: true }), null);
-  assert.match(one.ofCommit({ effects: [], entries: entriesAt(LATER + 5), isPoint: true }) ?? "", AHEAD);
+  const next = LATER + 3 * CLOCK_SHARE_STEP;
+  assert.equal(one.ofCommit({ effects: [], entries: entriesAt(next), isPoint: true }), null);
+  assert.match(one.ofCommit({ effects: [], entries: entriesAt(next + SECOND), isPoint: true }) ?? "", AHEAD);
+});
+
+Deno.test("isolates of a site lead its clock on no faster than time passes (RV1)", () => {
+  let nowMs = NOW_MS;
+  const all = new ClockLead(() => nowMs);
+  const of = { replica: OWN, nowMs: () => nowMs, tick: () => NOW, lead: all };
+  const runs = [new RunVersions(of, []), new RunVersions(of, [])];
+  let clock = LATER, steps = 0;
+  for (const run of runs) run.gives(clock);
+  const isTaken = () => {
+    const run = runs[steps % 2];
+    assert.ok(run);
+    run.gives(clock); // what one has written, the next is given
+    clock += CLOCK_SHARE_STEP;
+    const isSo = run.ofCommit({ effects: [effect(clock)], entries: NONE, isPoint: true }) === null;
+    if (isSo) steps++;
+    else clock -= CLOCK_SHARE_STEP;
+    return isSo;
+  };
+  while (isTaken());
+  assert.equal(steps, 8_000, "a second");
+  nowMs += 10;
+  while (isTaken());
+  assert.equal(steps, 8_080);
+  nowMs -= 3_600_000; // a clock that is put back leads nobody on
+  assert.ok(!isTaken());
 });
 
 Deno.test("what a log left open is of who wrote it, under a clock that it has (RV2)", () => {
@@ -104,7 +143,7 @@ Deno.test("who wrote a log is told by its epochs where no token is in it, and no
     writeTurn(entries, input, { clocks: [], storeClock: null, check: 0 }, 0);
     return Uint8Array.from(entries.done());
   };
-  const of = { replica: OWN, nowMs: () => NOW_MS, tick: () => NOW };
+  const of = { replica: OWN, nowMs: () => NOW_MS, tick: () => NOW, lead: lead() };
   const one = new RunVersions(of, [{ ...NO_HEAD, bytes: epoch(BEFORE) }]);
   assert.equal(one.ofLog({ effects: [effect(NOW, BEFORE)], isQuiescent: true }), null);
   assert.equal(one.ofCommit({ effects: [], entries: epoch(OWN), isPoint: true }), null);
@@ -116,7 +155,7 @@ Deno.test("a base says who wrote what follows, where its site has taken another 
   const token = { ...seen.token, replica: ROOT };
   const base = { ...NO_HEAD, seen: { ...seen, token }, bytes: NONE };
   const after = { ...NO_HEAD, bytes: entriesAt(NOW) };
-  const of = { replica: OWN, nowMs: () => NOW_MS, tick: () => NOW };
+  const of = { replica: OWN, nowMs: () => NOW_MS, tick: () => NOW, lead: lead() };
   const opened = { effects: [effect(NOW, BEFORE)], isQuiescent: true };
   assert.match(new RunVersions(of, [base, after]).ofLog(opened) ?? "", /writes as 5/);
   assert.equal(new RunVersions(of, [{ ...base, writer: BEFORE }, after]).ofLog(opened), null);

@@ -7,7 +7,7 @@ import { type Effect, type OpenedProgram, TIMERS_MAX } from "../../../functions/
 import { PROGRAM_CALLS_MAX } from "../../../functions/sessions/turn/program.ts";
 import type { OwnStore } from "../../../runtime/stateful/own_store.ts";
 import { RunFailed, type RunListener, type RunOver } from "../../../runtime/stateful/run_over.ts";
-import { RunVersions } from "../../../runtime/stateful/run_versions.ts";
+import { ClockLead, RunVersions } from "../../../runtime/stateful/run_versions.ts";
 import { SessionRun } from "../../../runtime/stateful/session_run.ts";
 import { Writer } from "../../../store/model/codec.ts";
 import { CLOCK_EPOCH_MS, CLOCK_TICKS_PER_MS } from "../../../store/model/row.ts";
@@ -58,7 +58,10 @@ function running() {
   const answered = Promise.withResolvers<void>();
   const clock = new SystemClock();
   const run = new SessionRun({
-    versions: new RunVersions({ replica: 1, nowMs: Date.now, tick: () => 1 }, []),
+    versions: new RunVersions(
+      { replica: 1, nowMs: Date.now, tick: () => 1, lead: new ClockLead(Date.now) },
+      [],
+    ),
     home: { checkpoint: null, start: () => home as unknown as Home } as unknown as OpenedHome,
     ...{
       version: "v1",

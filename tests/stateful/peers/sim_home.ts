@@ -308,7 +308,7 @@ export class SimHome {
     return {
       sink: this.#sink(life),
       nowMs: () => BEGIN_MS + this.#world.nowMs() + this.#skewMs,
-      storeClock: () => 0,
+      storeClock: (least) => least + 1,
       drain,
       schedule: (run) => this.at(0, alive(() => this.#on(run))),
       after: (ms, run) => {

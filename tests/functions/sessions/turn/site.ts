@@ -247,7 +247,7 @@ export class Site {
     const host: LoopHost = {
       sink: this.#breaks.sink?.(sink, this) ?? sink,
       nowMs: () => this.nowMs,
-      storeClock: () => this.#tick(),
+      storeClock: (least) => Math.max(least + 1, this.#tick()),
       drain,
       ...this.plan.isLarge ? { largeBytes: 0 } : {},
       schedule: (run) => this.at(0, alive(() => this.#on(run))),

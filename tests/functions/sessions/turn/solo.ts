@@ -60,7 +60,7 @@ export class Solo {
         log: () => {},
       },
       nowMs: () => this.nowMs,
-      storeClock: () => this.#clock += 16,
+      storeClock: (least) => this.#clock = Math.max(least, this.#clock) + 16,
       drain,
       schedule: (run) => void this.#queue.push(run),
       after: (ms, run) => {
