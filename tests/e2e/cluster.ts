@@ -59,6 +59,7 @@ export interface ClusterOptions {
 const ROOT = resolve(import.meta.dirname ?? ".", "..", "..");
 /** The app that most tests look at. */
 export const PROBE = join(ROOT, "tests", "e2e", "apps", "probe");
+const LAST_LINES = 3;
 /** Nine workers may share two cores; alone it takes two seconds. */
 const READY_MS_MAX = 90_000;
 
@@ -102,8 +103,13 @@ export async function startCluster(options: ClusterOptions = {}): Promise<TestCl
   clearTimeout(giveUp);
   if (ready === null) {
     await logged;
-    await child.status;
-    throw new Error(`the cluster did not get ready:\n${errors}${said}`);
+    const { code, signal } = await child.status;
+    const end = signal === null ? `it ended with ${code}` : `it was given up after ${READY_MS_MAX / 1000} s`;
+    // The last first: a report may show no more than the beginning.
+    const last = [said, errors].map((text) => text.trimEnd().split("\n").slice(-LAST_LINES).join("\n"));
+    throw new Error(
+      `the cluster did not get ready, ${end}:\n${last.join("\n")}\nthe whole:\n${errors}${said}`,
+    );
   }
   const rest = lines.drain();
   const readyMs = performance.now() - begunMs;
