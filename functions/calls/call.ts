@@ -13,6 +13,7 @@
  * K2  A call holds all of its request: what is read while it is handled is the same at every replay.
  */
 import { CodecError, Reader, Writer } from "../../store/model/codec.ts";
+import { encodeValue, NUMBER_BYTES, writeNumber } from "../values/value.ts";
 
 /** A request to a stateful session. */
 export type SessionCall =
@@ -94,6 +95,17 @@ export function encodeAnswer(answer: SessionAnswer): Uint8Array<ArrayBuffer> {
   writeHeaders(writer, answer.headers);
   writeBody(writer, answer.body);
   return writer.done();
+}
+
+/** The answer's bytes of what a method returns: as `encodeAnswer` of what `encodeValue` makes of it. */
+export function encodeReturned(value: unknown): Uint8Array<ArrayBuffer> {
+  if (typeof value !== "number") return valueAnswer(encodeValue(value));
+  // In one piece: each array that is made costs as much as all else here.
+  const bytes = new Uint8Array(2 + NUMBER_BYTES);
+  bytes[0] = ANSWER.value;
+  bytes[1] = NUMBER_BYTES;
+  writeNumber(bytes, 2, value);
+  return bytes;
 }
 
 /** Most are short: a writer, and a copy of what it wrote, would cost more than all else. */

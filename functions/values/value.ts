@@ -81,16 +81,24 @@ function tagged(tag: number, body: Uint8Array): Uint8Array<ArrayBuffer> {
 }
 
 /** A view of its own for each number would cost as much as the rest. */
-const number = Uint8Array.of(VALUE_TAG.number, 0, 0, 0, 0, 0, 0, 0, 0);
+const number = Uint8Array.of(VALUE_TAG.number, 0, 0, 0, 0, 0, 0, 0, 0); // NUMBER_BYTES
 const numberView = new DataView(number.buffer);
 
+/** What `encodeValue` makes of a number. */
+export const NUMBER_BYTES = 9;
+
 function encodeNumber(value: number): Uint8Array<ArrayBuffer> {
+  const out = new Uint8Array(NUMBER_BYTES);
+  writeNumber(out, 0, value);
+  return out;
+}
+
+/** Writes what `encodeValue` makes of a number into what has room for it from there on. */
+export function writeNumber(out: Uint8Array, from: number, value: number): void {
   if (Number.isNaN(value)) numberView.setBigUint64(1, 0x7ff8n << 48n, true); // one of its many forms (V4)
   else numberView.setFloat64(1, value, true);
-  // Byte by byte: `slice` of so few takes a fifth longer.
-  const out = new Uint8Array(9);
-  for (let at = 0; at < 9; at++) out[at] = number[at] as number;
-  return out;
+  // Byte by byte: `set` of so few takes a fifth longer.
+  for (let at = 0; at < NUMBER_BYTES; at++) out[from + at] = number[at] as number;
 }
 
 function encodeU64(value: bigint): Uint8Array<ArrayBuffer> {

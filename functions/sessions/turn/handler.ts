@@ -10,10 +10,11 @@ import {
   CALL_BYTES_MAX,
   decodeCall,
   encodeAnswer,
+  encodeReturned,
   type SessionCall,
 } from "../../calls/call.ts";
 import { AppError, codeOf } from "../../vocabulary/errors.ts";
-import { decodeValue, encodeValue } from "../../values/value.ts";
+import { decodeValue } from "../../values/value.ts";
 import { withFixedBoundary } from "./form_boundary.ts";
 import { methodOf } from "../../class/session_methods.ts";
 import type { SessionPeer } from "../../class/session_slot.ts";
@@ -117,8 +118,12 @@ function begunRequest(object: SessionObject, bytes: Uint8Array, handler: Handler
     return running.ended(handler, answer);
   }
   settle(
-    () => Reflect.apply(own, object, Array.from(decodeValue(args, CALL_BYTES_MAX) as unknown[])),
-    valueAnswer,
+    () => {
+      const given = decodeValue(args, CALL_BYTES_MAX);
+      // Whoever calls from outside may have encoded anything.
+      return Reflect.apply(own, object, Array.isArray(given) ? given : Array.from(given as unknown[]));
+    },
+    encodeReturned,
     handler,
     running,
   );
@@ -128,7 +133,6 @@ function begunRequest(object: SessionObject, bytes: Uint8Array, handler: Handler
 type Answering = (value: unknown) => Uint8Array | null;
 const nothing: Answering = () => null;
 const asIs: Answering = (value) => value as Uint8Array | null;
-const valueAnswer: Answering = (value) => encodeAnswer({ kind: "value", value: encodeValue(value) });
 
 /** Runs `work`; what it comes to is the answer. */
 function settle(work: () => unknown, answer: Answering, handler: Handler, running: Running): void {

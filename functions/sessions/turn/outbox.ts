@@ -155,10 +155,10 @@ export class Outbox {
   }
 
   acknowledge({ outputs, effects }: Acknowledged): void {
-    for (const [to, through] of Object.entries(outputs)) {
+    for (const to of Object.keys(outputs)) {
       this.#forgetAnswer(to);
-      const toPeer = this.#toPeers?.get(to);
-      if (toPeer === undefined) continue;
+      const toPeer = this.#toPeers?.get(to), through = outputs[to];
+      if (toPeer === undefined || through === undefined) continue;
       const first = toPeer.findIndex(({ sequence }) => sequence > through);
       if (first < 0) this.#toPeers?.delete(to);
       else toPeer.splice(0, first);
