@@ -480,12 +480,9 @@ export class SimSite {
     if (!process.alive) return true;
     // Its gateway takes no more requests; its disk may take a while to take the last of what there is.
     process.draining = true;
-    await process.above?.close();
+    const isAboveClosed = await this.#closeAbove(process);
     if (!process.alive) return true;
-    const closed = await Promise.race([
-      process.replica.close().then(() => true),
-      world.sleep(CLOSE_MS_MAX).then(() => false),
-    ]);
+    const closed = isAboveClosed && await isWithin(world, process.replica.close(), CLOSE_MS_MAX);
     if (!process.alive) return true;
     this.#kill();
     this.#disk = this.#disk.crash();
@@ -500,12 +497,16 @@ export class SimSite {
     const untilMs = world.nowMs + DRAIN_MS_MAX;
     while (process.alive && process.running.size > 0 && world.nowMs < untilMs) await world.sleep(1);
     if (!process.alive || process.running.size > 0) return false;
-    await process.above?.close();
-    if (!process.alive) return false;
+    if (!await this.#closeAbove(process) || !process.alive) return false;
     const left = process.replica.members.leave(world.nowMs + DRAIN_MS_MAX).then(() => true, () => false);
     const done = await Promise.race([left, world.sleep(DRAIN_MS_MAX).then(() => false)]);
     probes.count(done ? "drained" : "drained in part");
     return done;
+  }
+
+  /** Whether it has closed, in time. */
+  async #closeAbove({ above }: SiteProcess): Promise<boolean> {
+    return above === null || await isWithin(this.#around.world, above.close(), ABOVE_CLOSE_MS_MAX);
   }
 
   /**
@@ -598,8 +599,13 @@ export class SimSite {
   }
 }
 
+const isWithin = (world: World, done: Promise<void>, ms: number): Promise<boolean> =>
+  Promise.race([done.then(() => true), world.sleep(ms).then(() => false)]);
+
 const RESTART_SKEW_MS = 200;
 const DISMISSED_MS = 20;
 const DRAIN_MS_MAX = 1_500;
+/** Sessions move for 3 s and become checkpoints for 2 (runtime/stateful/session_host.ts); the process may stand still meanwhile. */
+const ABOVE_CLOSE_MS_MAX = 15_000;
 /** A replica that has not closed by then never will: its disk takes milliseconds. */
 const CLOSE_MS_MAX = 5_000;

@@ -100,6 +100,7 @@ export class Site implements Above {
     const { owesNothing } = this.#around.wrongs;
     const running: Running = held.running = { homes, process: above };
     this.#running = running;
+    let closing: Promise<void> | undefined;
     return {
       received: (from, message) => above.links.received(from, message),
       get owed() {
@@ -109,14 +110,15 @@ export class Site implements Above {
         above.links.disconnected(site);
         this.#look(process, site);
       },
-      close: async () => {
-        if (this.#running !== running) return;
-        above.ends.close();
-        above.standbys.close();
-        await above.host.close();
-        above.router.close();
-        await homes.close(CLOSE_MS);
-      },
+      close: () =>
+        closing ??= (async () => {
+          if (this.#running !== running) return;
+          above.ends.close();
+          above.standbys.close();
+          await above.host.close();
+          above.router.close();
+          await homes.close(CLOSE_MS);
+        })(),
     };
   }
 

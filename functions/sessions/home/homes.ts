@@ -686,7 +686,8 @@ export class Homes {
     this.#watches.close();
     const arbitrated = this.#arbitration?.close();
     this.#exchange.close();
-    await Promise.all([this.#keepers.close(), arbitrated]);
+    await arbitrated; // what it is at ends on the disk of logs, too (arbitration.ts AB4)
+    await this.#keepers.close();
   }
 
   #count(name: string, by = 1): void {

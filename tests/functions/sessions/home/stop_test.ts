@@ -21,6 +21,32 @@ for (const what of ["disk", "arbiterDisk"] as const) {
   });
 }
 
+Deno.test("a root that stops at any moment of an answer of its arbiter has stopped soon", async () => {
+  const READ_MS = 1, STEP_MS = 0.5, UNTIL_MS = 20;
+  const answered = new Set<boolean>();
+  for (const isFirst of [true, false]) {
+    for (let ms = 0; ms < UNTIL_MS; ms += STEP_MS) {
+      const all: Cluster = await Cluster.start(2, 1, {
+        arbiterStorage: (storage) => ({
+          ...storage,
+          getMany: async (keys) => {
+            await all.world.sleep(READ_MS);
+            return await storage.getMany(keys);
+          },
+        }),
+      });
+      if (!isFirst) await all.open(1, "before");
+      const opening = all.homes(1).open(name("x"), "v1");
+      let isAnswered = false;
+      opening.then(() => isAnswered = true, () => {});
+      await all.pass(ms);
+      answered.add(isAnswered);
+      await all.of(all.homes(0).close());
+    }
+  }
+  assert.deepEqual([...answered].sort(), [false, true], "it stopped before it had answered, and after");
+});
+
 Deno.test("an owner that is lost as a session ends is not told so for ever", async () => {
   const all = await Cluster.start(3, 1);
   const home = await all.home(1, "x");
