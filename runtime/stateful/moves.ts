@@ -5,6 +5,7 @@
  * the arbiter has it on record, and the run is over: who asked is sent on, with what had not begun.
  *
  * MV1  Events that came meanwhile are delivered here, in their order, where the move fails, and nothing is lost of it.
+ * MV2  What was begun is waited for as long as was said, whoever is away.
  */
 import { HomeError } from "../../functions/sessions/home/mod.ts";
 import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
@@ -45,8 +46,9 @@ async function drained(run: SessionRun, to: string, untilMs: number, clock: Peer
       `cannot move ${home.name.class} ${JSON.stringify(home.name.id)} of ${home.name.app} to ${to}: ${why}`,
     );
   for (;;) {
-    await run.settled;
+    const isSettled = await isWithin(run.settled, untilMs - clock.nowMs(), clock); // MV2
     if (run.isOver) throw refused("it left memory, or its isolate ended, meanwhile; try again");
+    if (!isSettled) throw refused("what it did is not at all owners yet, or not in the store; try again");
     if (run.isIdle && run.isInCheckpoint) return;
     if (run.isIdle) run.checkpoint();
     if (clock.nowMs() >= untilMs) {
@@ -54,4 +56,13 @@ async function drained(run: SessionRun, to: string, untilMs: number, clock: Peer
     }
     await pauseBy(clock, LOOK_MS);
   }
+}
+
+/** Whether something is done within a while: where owners are away, what was committed leaves when they are back. */
+async function isWithin(done: Promise<void>, ms: number, clock: PeerClock): Promise<boolean> {
+  const { promise: late, resolve } = Promise.withResolvers<false>();
+  const cancel = clock.after(Math.max(ms, 0), () => resolve(false));
+  const isDone = await Promise.race([done.then(() => true), late]);
+  cancel();
+  return isDone;
 }

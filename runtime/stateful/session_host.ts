@@ -313,7 +313,11 @@ export class SessionHost {
         await this.#leave(one, untilMs - this.#clock.nowMs());
       }
     };
-    await Promise.all(Array.from({ length: LEAVING_AT_ONCE }, next));
+    const left = Promise.all(Array.from({ length: LEAVING_AT_ONCE }, next));
+    const { promise: late, resolve } = Promise.withResolvers<void>();
+    const cancel = this.#clock.after(LEAVE_MS_MAX, resolve);
+    await Promise.race([left, late]); // a site that is slow may take a minute to get a log
+    cancel();
     await this.#rest();
   }
 

@@ -4,6 +4,7 @@
  */
 import type { Homes } from "../../../functions/sessions/home/mod.ts";
 import { BOOT_MIN, Homes as HomesOf } from "../../../functions/sessions/home/mod.ts";
+import type { PeerClock } from "../../../functions/sessions/attach/mod.ts";
 import type { SessionObject } from "../../../functions/sessions/turn/handler.ts";
 import { SESSION_SLOT, type SessionSlot } from "../../../functions/class/session_slot.ts";
 import { TurnLoop } from "../../../functions/sessions/turn/turn_loop.ts";
@@ -16,6 +17,7 @@ import { EgressRules } from "../../../runtime/isolate/egress_rules.ts";
 import { DEFAULT_ISOLATE_LIMITS } from "../../../runtime/isolate/limits.ts";
 import type { ChannelSink } from "../../../runtime/isolate/mod.ts";
 import { SystemClock, SystemRandom } from "../../../runtime/site/system_ports.ts";
+import { SYSTEM_CLOCK } from "../../../runtime/stateful/clock.ts";
 import { NO_WAITS } from "../../../runtime/stateful/waits.ts";
 import { ParkedTable } from "../../../runtime/stateful/parked_table.ts";
 import { SessionHost } from "../../../runtime/stateful/session_host.ts";
@@ -101,18 +103,27 @@ class Disk extends MemoryStorage {
 
 export async function memoryHost(
   make: (name: string) => SessionObject,
-  { disks = new Disks(), forcedMs = 300, idleMs = 60_000, methods = null, durability = "owners", ends = {} }:
-    {
-      disks?: Disks;
-      /** So long an operator's opening waits for clients. */
-      forcedMs?: number;
-      durability?: "owners" | "hosts";
-      idleMs?: number;
-      /** What is kept of sessions that end. */
-      ends?: Pick<ConstructorParameters<typeof SessionHost>[0], "lastAnswersMs" | "endedLogs">;
-      /** What can be called; null: not known. */
-      methods?: readonly string[] | null;
-    } = {},
+  {
+    disks = new Disks(),
+    forcedMs = 300,
+    idleMs = 60_000,
+    methods = null,
+    durability = "owners",
+    ends = {},
+    peerClock = SYSTEM_CLOCK,
+  }: {
+    disks?: Disks;
+    /** So long an operator's opening waits for clients. */
+    forcedMs?: number;
+    durability?: "owners" | "hosts";
+    idleMs?: number;
+    /** The time by which the host waits. */
+    peerClock?: PeerClock;
+    /** What is kept of sessions that end. */
+    ends?: Pick<ConstructorParameters<typeof SessionHost>[0], "lastAnswersMs" | "endedLogs">;
+    /** What can be called; null: not known. */
+    methods?: readonly string[] | null;
+  } = {},
 ): Promise<MemoryHost> {
   const clock = new SystemClock(), random = new SystemRandom(), lines: string[] = [], prepared: string[] = [];
   const fatal = (error: Error) => {
@@ -177,7 +188,7 @@ export async function memoryHost(
     },
   };
   const host = held.host = new SessionHost({
-    ...{ homes, pool, replica, limits, idleMs, channelsMax: 1_000 },
+    ...{ homes, pool, replica, limits, idleMs, channelsMax: 1_000, clock: peerClock },
     storeClock: () => 1,
     newPeer: () => random.bytes(16).toHex(),
     secrets: [new Uint8Array(32).fill(9)],

@@ -5,9 +5,11 @@ import { HomeError } from "../../../functions/sessions/home/mod.ts";
 import { OpenHome } from "../../../functions/sessions/home/open_home.ts";
 import { Session } from "../../../functions/class/session.ts";
 import { SessionState } from "../../../functions/tracked/mod.ts";
+import type { PeerClock } from "../../../functions/sessions/attach/mod.ts";
+import { SYSTEM_CLOCK } from "../../../runtime/stateful/clock.ts";
 import type { SessionObject } from "../../../functions/sessions/turn/handler.ts";
 import { decodeValue, encodeValue } from "../../../functions/values/value.ts";
-import { memoryHost } from "./memory_host.ts";
+import { Disks, type MemoryHost, memoryHost } from "./memory_host.ts";
 
 const NAME = { app: "shop", class: "robot", id: "r" };
 
@@ -21,6 +23,22 @@ class Counter extends Session {
   add(): number {
     return ++this.count;
   }
+}
+
+/** Has the session count, until it has answered. */
+const adding = ({ host }: MemoryHost) => async (request: string): Promise<unknown> => {
+  const bytes = encodeCall({ kind: "rpc", method: "add", args: encodeValue([]) });
+  const { answer } = await host.request(NAME, { request, chain: [], bytes, token: null });
+  host.received(NAME, request);
+  const told = decodeAnswer(answer);
+  return told.kind === "value" ? decodeValue(told.value) : told;
+};
+
+/** What something comes to, unless that takes seconds. */
+async function inTime(done: Promise<string>): Promise<string> {
+  const { promise: late, resolve } = Promise.withResolvers<string>();
+  const timer = setTimeout(() => resolve("it waits still"), 3_000);
+  return await Promise.race([done, late]).finally(() => clearTimeout(timer));
 }
 
 Deno.test("a session whose state can't be written down is not moved, and it is said why", async () => {
@@ -47,13 +65,7 @@ Deno.test("a session whose state can't be written down is not moved, and it is s
 
 Deno.test("what comes while a session is about to move is done here where the move fails, and all after it (MV1)", async () => {
   await using host = await memoryHost(() => new Counter() as unknown as SessionObject);
-  const add = async (request: string) => {
-    const bytes = encodeCall({ kind: "rpc", method: "add", args: encodeValue([]) });
-    const { answer } = await host.host.request(NAME, { request, chain: [], bytes, token: null });
-    host.host.received(NAME, request);
-    const told = decodeAnswer(answer);
-    return told.kind === "value" ? decodeValue(told.value) : told;
-  };
+  const add = adding(host);
   assert.equal(await add("first"), 1);
   const { prepareMove, moveTo } = OpenHome.prototype;
   const asked = Promise.withResolvers<Promise<unknown>>();
@@ -72,4 +84,51 @@ Deno.test("what comes while a session is about to move is done here where the mo
   }
   assert.equal(await await asked.promise, 2);
   assert.equal(await add("last"), 3);
+});
+
+Deno.test("a session whose owners do not take what it did is not moved, and goes on when they do (MV2)", async () => {
+  const disks = new Disks();
+  await using host = await memoryHost(() => new Counter() as unknown as SessionObject, { disks });
+  const add = adding(host);
+  assert.equal(await add("first"), 1);
+  const { prepareMove } = OpenHome.prototype;
+  OpenHome.prototype.prepareMove = () => Promise.resolve(); // there is no other site here
+  const release = disks.homes.hold(), second = add("second");
+  try {
+    const moved = host.host.move(NAME, "edge-2", 50).then(() => "moved", ({ code, message }) => {
+      assert.match(message, /not at all owners/);
+      return code;
+    });
+    assert.equal(await inTime(moved), "move_refused");
+  } finally {
+    OpenHome.prototype.prepareMove = prepareMove;
+    release();
+  }
+  assert.equal(await second, 2);
+  assert.equal(await add("last"), 3);
+});
+
+Deno.test("a site that stops does not wait for the one that is to take a session over", async () => {
+  const SPEED = 50;
+  const peerClock: PeerClock = {
+    nowMs: () => performance.now() * SPEED,
+    after: (ms, run) => SYSTEM_CLOCK.after(ms / SPEED, run),
+  };
+  await using host = await memoryHost(() => new Counter() as unknown as SessionObject, { peerClock });
+  assert.equal(await adding(host)("first"), 1);
+  const { prepareMove } = OpenHome.prototype,
+    heirs = Object.getOwnPropertyDescriptor(OpenHome.prototype, "heirs");
+  const asked: string[] = [];
+  OpenHome.prototype.prepareMove = (to) => {
+    asked.push(to);
+    return new Promise(() => {}); // it gets no log
+  };
+  Object.defineProperty(OpenHome.prototype, "heirs", { configurable: true, get: () => ["edge-2"] });
+  try {
+    assert.equal(await inTime(host.host.close().then(() => "closed")), "closed");
+    assert.deepEqual(asked, ["edge-2"]);
+  } finally {
+    OpenHome.prototype.prepareMove = prepareMove;
+    if (heirs !== undefined) Object.defineProperty(OpenHome.prototype, "heirs", heirs);
+  }
 });
