@@ -242,6 +242,7 @@ Deno.test("who asks while an operator has a session opened without its clients w
     apps: { get: () => ({ current }), onChange: nothing },
     parked: { get: () => null, onDrop: nothing, drop: () => Promise.resolve() },
     clock: { nowMs: () => 0, after: nothing },
+    nowMs: () => 0,
   } as unknown as HostServices);
   const ask = (request: string) =>
     host.request(name, { request, chain: [], bytes: new Uint8Array(), token: null }).catch(({ code }) =>
