@@ -79,6 +79,29 @@ Deno.test("a client's message that is too long closes it with 1009, and is not k
   }
 });
 
+Deno.test("a client that sends as fast as it can waits until its messages are taken: none is lost, and nobody else waits (W6)", async () => {
+  const queues = new AppQueues(), MESSAGES = 20_000;
+  await using ends = await pair(queues);
+  const sent = (async () => {
+    for (let i = 0; i < MESSAGES; i++) await ends.atClient.send(`${i}`);
+  })();
+  let turns = 0, isOver = false, waited = 0;
+  const turn = () => void (isOver || (turns++, setImmediate(turn)));
+  turn();
+  for (let i = 0; i < MESSAGES; i++) {
+    assert.deepEqual(await ends.atServer.next(), { kind: "message", data: `${i}` });
+    waited = Math.max(waited, queues.bytes / MESSAGE_BYTES);
+    if (i % 5_000 === 0) await new Promise((resolve) => setTimeout(resolve, 50)); // the app is slow
+  }
+  isOver = true;
+  await sent;
+  assert.ok(waited <= 70, `${waited} waited`);
+  assert.ok(turns >= MESSAGES / 70, `${turns} turns`);
+  ends.atClient.close(1000, "");
+  assert.equal((await ends.atServer.next()).kind, "close");
+  await ends.serverClosed;
+});
+
 Deno.test("a client's messages are passed on when it is their app's turn, and cost it one (W4)", async () => {
   const queues = new AppQueues(), { turns } = queues;
   await using ends = await pair(queues);

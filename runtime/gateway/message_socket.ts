@@ -9,11 +9,15 @@
  * W4  A client's message is passed on when it is its app's turn (isolate/app_turns.ts, AT5).
  * W5  Of a client's message that is not whole no more is kept than of a whole one, and what is kept counts for its app
  *     (link/received.ts).
+ * W6  What a client sends is read no faster than it is passed on: beyond a little that waits here, the rest waits at the
+ *     client (link/socket_reading.ts). So no client holds its site's thread for longer than that little takes.
  */
 import type { AppQueues, QueueHold } from "../isolate/app_queues.ts";
 import { MESSAGE_BYTES } from "../isolate/socket_window.ts";
 import { cutSocket } from "../link/cut_socket.ts";
 import { type ReceivedWatch, watchReceived } from "../link/received.ts";
+import { SocketReading } from "../link/socket_reading.ts";
+import { afterTurn } from "../loop/next_turn.ts";
 
 /** A message, or the end. */
 export type SocketEvent =
@@ -119,9 +123,9 @@ const BUFFERED_BYTES_MAX = 64 * 1024;
 /** How often a full buffer is looked at, at first and of a client that reads nothing: WebSocket tells nobody when it drains. */
 const DRAIN_POLL_MS = 1;
 const DRAIN_POLL_MS_MAX = 64;
-/** A client that sends faster than it is read is cut off at so many messages, and at so many bytes of several. */
-const QUEUED_MESSAGES_MAX = 10_000;
-const QUEUED_BYTES_MAX = 16 * 1024 * 1024;
+/** Beyond one of these, of several, a client is not read (W6): half a millisecond of the site's thread, and a buffer's. */
+const READ_AHEAD_MESSAGES = 64;
+const READ_AHEAD_BYTES = 256 * 1024;
 
 /** The client's end: a WebSocket of this process. */
 export class ClientSocket implements MessageSocket {
@@ -130,6 +134,7 @@ export class ClientSocket implements MessageSocket {
   readonly #open: Promise<void>;
   readonly #hold: QueueHold | undefined;
   readonly #received: ReceivedWatch | undefined;
+  readonly #reading: SocketReading;
   /** What has come of a message that is not whole. */
   #coming = 0;
   #cutTimer: ReturnType<typeof setTimeout> | undefined;
@@ -147,13 +152,14 @@ export class ClientSocket implements MessageSocket {
     },
   ) {
     this.#socket = socket;
+    this.#reading = new SocketReading(socket);
     this.#received = peer && watchReceived(peer, (bytes) => {
       this.#coming = bytes;
       const beyond = bytes - messageBytesMax - HEADS_BYTES;
       if (beyond > 0) this.#closing(); // a client that is sending hears of a close when it is done
       if (beyond <= STILL_COMING_BYTES_MAX) this.#kept();
       else if (socket.readyState === WebSocket.OPEN) this.#tooLong(messageBytesMax);
-      else cutSocket(socket);
+      else this.#cutOff();
     });
     this.#hold = queues?.hold("socket from client", () => this.cut(TRY_LATER, "too much waits for this app"));
     socket.binaryType = "arraybuffer";
@@ -177,8 +183,7 @@ export class ClientSocket implements MessageSocket {
       this.#queue.push({ kind: "message", data: message });
       this.#kept();
       const { size, bytes } = this.#queue;
-      const isFull = size > QUEUED_MESSAGES_MAX || (size > 1 && bytes > QUEUED_BYTES_MAX);
-      if (isFull && socket.readyState === WebSocket.OPEN) this.close(1008, "too many messages at once");
+      if (size > READ_AHEAD_MESSAGES || (size > 1 && bytes > READ_AHEAD_BYTES)) this.#reading.pause(); // W6
     });
     socket.addEventListener(
       "close",
@@ -198,6 +203,7 @@ export class ClientSocket implements MessageSocket {
     const waits = this.#queue.next();
     this.#kept();
     const event = await waits;
+    if (this.#reading.isPaused && this.#queue.size === 0) afterTurn(() => this.#reading.resume());
     if (event.kind !== "message") return event;
     const turn = this.#hold?.queues.turns.take(MESSAGE_MS + event.data.length * MESSAGE_MS_PER_BYTE);
     if (turn instanceof Promise) await turn;
@@ -233,6 +239,7 @@ export class ClientSocket implements MessageSocket {
 
   /** As near to what was asked as this end of a WebSocket may say it. */
   close(code: number, reason: string): void {
+    this.#reading.resume();
     this.#open.then(() => {
       if (this.#socket.readyState < WebSocket.CLOSING) this.#socket.close(code, cutReason(reason));
     }).catch(() => this.#socket.close()) // one that this process opened takes 1000 and 3000 to 4999 only
@@ -240,6 +247,7 @@ export class ClientSocket implements MessageSocket {
   }
 
   cut(code: number, reason: string): void {
+    this.#reading.resume(); // its close is an event, too
     if (this.#coming > 0) this.#closing(UNFINISHED_CLOSE_MS); // until then what has come is kept
     this.#queue.clear();
     this.#queue.push({ kind: "close", code, reason });
@@ -247,10 +255,16 @@ export class ClientSocket implements MessageSocket {
     this.close(code, reason);
   }
 
+  /** Its end is told by what reads it. */
+  #cutOff(): void {
+    this.#reading.resume();
+    cutSocket(this.#socket);
+  }
+
   /** Who does not close in turn is cut off. */
   #closing(afterMs = CLOSE_MS_MAX): void {
     if (this.#cutTimer !== undefined || this.#socket.readyState === WebSocket.CLOSED) return;
-    this.#cutTimer = setTimeout(() => cutSocket(this.#socket), afterMs);
+    this.#cutTimer = setTimeout(() => this.#cutOff(), afterMs);
     this.#socket.addEventListener("close", () => clearTimeout(this.#cutTimer), { once: true });
   }
 }
