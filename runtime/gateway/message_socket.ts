@@ -124,8 +124,8 @@ const BUFFERED_BYTES_MAX = 64 * 1024;
 const DRAIN_POLL_MS = 1;
 const DRAIN_POLL_MS_MAX = 64;
 /** Beyond one of these, of several, a client is not read (W6): half a millisecond of the site's thread, and a buffer's. */
-const READ_AHEAD_MESSAGES = 64;
-const READ_AHEAD_BYTES = 256 * 1024;
+const WAITING_MESSAGES_MAX = 64;
+const WAITING_BYTES_MAX = 256 * 1024;
 
 /** The client's end: a WebSocket of this process. */
 export class ClientSocket implements MessageSocket {
@@ -183,7 +183,7 @@ export class ClientSocket implements MessageSocket {
       this.#queue.push({ kind: "message", data: message });
       this.#kept();
       const { size, bytes } = this.#queue;
-      if (size > READ_AHEAD_MESSAGES || (size > 1 && bytes > READ_AHEAD_BYTES)) this.#reading.pause(); // W6
+      if (size > WAITING_MESSAGES_MAX || (size > 1 && bytes > WAITING_BYTES_MAX)) this.#reading.pause(); // W6
     });
     socket.addEventListener(
       "close",
