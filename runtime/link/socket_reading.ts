@@ -14,7 +14,7 @@ import { strict as assert } from "node:assert";
 import { clearTimeout, setTimeout } from "node:timers";
 
 /** A fraction of the time after which Deno takes a peer for gone that answers no ping (`idleTimeout`, 30 s). */
-export const PAUSE_MS_MAX = 5_000;
+const PAUSE_MS_MAX = 5_000;
 
 type Loop = (this: WebSocket) => Promise<void>;
 

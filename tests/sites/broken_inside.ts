@@ -48,7 +48,7 @@ export const INSIDE_VARIANTS: readonly InsideVariant[] = [
   {
     name: "what a message writes is dated from when it came, whatever was read since",
     file: "functions/sessions/turn/live_source.ts",
-    says: "      this.#seen,\n",
+    says: " && this.#storeClock >= this.#seen",
     becomes: "",
     ...{ plan: "queued", first: 10, seeds: 12 },
   },
