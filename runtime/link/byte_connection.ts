@@ -10,6 +10,8 @@ export interface ByteConnection {
   close(): void;
   /** Its other end has proved that it is a member: until then it may have no more under way than a handshake. */
   proved?(): void;
+  /** Resolves when nothing of it is left; where there is none, that is when `close` returns. */
+  readonly closed?: Promise<void>;
 }
 
 /** Writes all of the bytes. */

@@ -34,6 +34,9 @@ class WebSocketConnection implements ByteConnection {
   readonly #received: ReceivedWatch | undefined;
   #cut: ReturnType<typeof setTimeout> | undefined;
   #wake: (() => void) | null = null;
+  readonly #closed = Promise.withResolvers<void>();
+  /** Whoever writes looks at once whether there is room. */
+  #look: (() => void) | null = null;
 
   constructor(socket: WebSocket, { isStranger, peer }: { isStranger: boolean; peer: Deno.Addr | undefined }) {
     this.#socket = socket;
@@ -65,8 +68,14 @@ class WebSocketConnection implements ByteConnection {
     if (this.#socket.readyState === WebSocket.CLOSED) {
       clearTimeout(this.#cut);
       this.#received?.end();
+      this.#closed.resolve();
     }
     this.#wake?.();
+    this.#look?.();
+  }
+
+  get closed(): Promise<void> {
+    return this.#closed.promise;
   }
 
   async read(into: Uint8Array): Promise<number | null> {
@@ -87,7 +96,13 @@ class WebSocketConnection implements ByteConnection {
     if (this.#ended || this.#socket.readyState !== WebSocket.OPEN) throw new Error("The WebSocket is closed");
     this.#socket.send(bytes.slice());
     while (this.#socket.bufferedAmount > BUFFERED_BYTES && !this.#ended) {
-      await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS));
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, DRAIN_POLL_MS);
+        this.#look = () => {
+          clearTimeout(timer); // nothing of it is left behind when the connection has ended
+          resolve();
+        };
+      });
     }
     return bytes.length;
   }

@@ -31,37 +31,47 @@ Deno.test("link over TLS: who speaks no TLS, or does not trust the certificate, 
   }));
 
 /** Sites that are dialled over WebSocket only: each listens over HTTP as well, as a gateway does. */
-const webSockets: Transport = {
-  listen(at) {
-    const arrivals: { connection: ByteConnection; source: string }[] = [];
-    let wake = Promise.withResolvers<void>();
-    let closed = false;
-    const server = Deno.serve({ ...at, onListen: () => {} }, (request) => {
-      const { socket, response } = Deno.upgradeWebSocket(request);
-      overWebSocket(socket).then((connection) => {
-        arrivals.push({ connection, source: "web" });
-        wake.resolve();
-      }, () => {});
-      return response;
-    });
-    return {
-      address: `ws://127.0.0.1:${server.addr.port}`,
-      async accept() {
-        for (;;) {
-          const arrival = arrivals.shift();
-          if (arrival || closed) return arrival ?? null;
-          wake = Promise.withResolvers();
-          await wake.promise;
-        }
-      },
-      close() {
-        closed = true;
-        wake.resolve();
-        void server.shutdown();
-      },
-    };
-  },
-  dial: (address) => TCP.dial(address),
+const webSockets = (): Transport & { settled(): Promise<void> } => {
+  const opened: ByteConnection[] = [];
+  return {
+    listen(at) {
+      const arrivals: { connection: ByteConnection; source: string }[] = [];
+      let wake = Promise.withResolvers<void>();
+      let closed = false;
+      const server = Deno.serve({ ...at, onListen: () => {} }, (request) => {
+        const { socket, response } = Deno.upgradeWebSocket(request);
+        overWebSocket(socket).then((connection) => {
+          opened.push(connection);
+          arrivals.push({ connection, source: "web" });
+          wake.resolve();
+        }, () => {});
+        return response;
+      });
+      return {
+        address: `ws://127.0.0.1:${server.addr.port}`,
+        async accept() {
+          for (;;) {
+            const arrival = arrivals.shift();
+            if (arrival || closed) return arrival ?? null;
+            wake = Promise.withResolvers();
+            await wake.promise;
+          }
+        },
+        close() {
+          closed = true;
+          wake.resolve();
+          void server.shutdown();
+        },
+      };
+    },
+    dial: async (address) => {
+      const connection = await TCP.dial(address);
+      opened.push(connection);
+      return connection;
+    },
+    // One that was closed waits for the other side, which has a time for that.
+    settled: async () => void await Promise.all(opened.map(({ closed }) => closed)),
+  };
 };
 
-linkContract("WebSocket", () => webSockets);
+linkContract("WebSocket", webSockets);

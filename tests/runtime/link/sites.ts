@@ -118,7 +118,7 @@ export class LinkSite {
 
 /** Runs a test with sites over one transport, and closes them after it. */
 export async function withSites(
-  transport: Transport,
+  transport: Transport & { settled?(): Promise<void> },
   test: (start: (options: SiteOptions) => LinkSite, book: Map<string, string>) => Promise<void>,
 ): Promise<void> {
   const sites: LinkSite[] = [];
@@ -131,5 +131,6 @@ export async function withSites(
     }, book);
   } finally {
     await Promise.all(sites.map((site) => site.hub.close()));
+    await transport.settled?.();
   }
 }
