@@ -28,7 +28,7 @@ const VIEW_NAMES_MAX = 256;
 let known = new WeakMap<object, number>();
 const ODD = -1;
 let walk = 0;
-/** Of this walk (FW4). */
+/** Objects of this walk in which it found no others (FW4). */
 let leaves = 0;
 const LEAVES_MAX = 16;
 

@@ -84,7 +84,7 @@ function tagged(tag: number, body: Uint8Array): Uint8Array<ArrayBuffer> {
 const number = Uint8Array.of(VALUE_TAG.number, 0, 0, 0, 0, 0, 0, 0, 0); // NUMBER_BYTES
 const numberView = new DataView(number.buffer);
 
-/** What `encodeValue` makes of a number. */
+/** The length of what `encodeValue` makes of a number. */
 export const NUMBER_BYTES = 9;
 
 function encodeNumber(value: number): Uint8Array<ArrayBuffer> {

@@ -39,7 +39,7 @@ export interface StatefulPoolOptions {
   readonly idleMs?: number;
   /** A process waits for the loss of an isolate, once there was one, and for what `expect` names: some 40 MiB. */
   readonly hasSpare?: boolean;
-  /** Of the site's clock: all pools of a site have the same. */
+  /** Shares of the site's clock: all pools of a site have the same. */
   readonly clockShares?: ClockShares;
   /** SESSIONS_A_CORE */
   readonly sessionsEach?: number;

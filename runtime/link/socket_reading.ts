@@ -52,7 +52,7 @@ export class SocketReading {
     clearTimeout(this.#timer);
     const loop = loopOf();
     assert(loop !== undefined, "there was one when it was paused");
-    // It throws where the connection has been closed under it, which was told then.
+    // The loop throws where its connection has been closed under it, which was told then.
     if (this.#socket.readyState !== WebSocket.CLOSED) loop.call(this.#socket).catch(() => {});
   }
 }

@@ -35,7 +35,7 @@ class WebSocketConnection implements ByteConnection {
   #cut: ReturnType<typeof setTimeout> | undefined;
   #wake: (() => void) | null = null;
   readonly #closed = Promise.withResolvers<void>();
-  /** Whoever writes looks at once whether there is room. */
+  /** Has a write that waits look at once whether there is room. */
   #look: (() => void) | null = null;
 
   constructor(socket: WebSocket, { isStranger, peer }: { isStranger: boolean; peer: Deno.Addr | undefined }) {

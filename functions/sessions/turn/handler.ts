@@ -120,7 +120,7 @@ function begunRequest(object: SessionObject, bytes: Uint8Array, handler: Handler
   settle(
     () => {
       const given = decodeValue(args, CALL_BYTES_MAX);
-      // Whoever calls from outside may have encoded anything.
+      // The arguments may be no list: a caller from outside encodes what he likes.
       return Reflect.apply(own, object, Array.isArray(given) ? given : Array.from(given as unknown[]));
     },
     encodeReturned,

@@ -53,7 +53,7 @@ interface LoadOptions {
   readonly secrets: Record<string, string>;
   readonly atRoot: boolean;
   readonly name: string;
-  /** What this isolate draws of the site's clock (store/model/clock_share.ts). */
+  /** The share of the site's clock that this isolate draws from (store/model/clock_share.ts). */
   readonly clockShare: number;
 }
 
