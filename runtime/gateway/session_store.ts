@@ -10,6 +10,8 @@
  *     time, and what they gave lies in the site's memory until the isolate takes it.
  * K5  What is read is checked as what is written: a key that no row can have costs the store nothing. The ends of
  *     a range are any bytes, of a key's length.
+ * K6  What is written is a plain value, and what is added a number (store/model/value.ts): an app that forges a merge value
+ *     would stop every site that joins it with another.
  */
 import type {
   Check,
@@ -31,6 +33,7 @@ import { type Key, KeyError, packKey, unpackKey } from "../../store/model/key.ts
 import { MergeError, resolve } from "../../store/model/merge.ts";
 import type { Range } from "../../store/model/range.ts";
 import { parseVersionstamp, type Row, versionstamp } from "../../store/model/row.ts";
+import { isNumberValue, isPlainValue } from "../../store/model/value.ts";
 import type { VersionWrites } from "./app_writes.ts";
 import { Problem } from "./problem.ts";
 
@@ -246,6 +249,7 @@ export class RequestStore implements StoreClient {
     for (const mutation of mutations) {
       const { key } = mutation;
       this.#checkKey(key);
+      checkForm(mutation);
       const size = mutation.kind === "delete" ? 0 : mutation.value.length;
       if (size > valueBytes + 1) { // its tag byte
         throw new Problem("limit_value", `a value of ${size - 1} bytes; at most ${valueBytes} are accepted`);
@@ -279,6 +283,17 @@ const TIME_MS_MAX = 8.64e15;
 /** K3 */
 const timeAfter = (nowMs: number, ms: number): number =>
   Math.min(nowMs + Math.max(1, Math.ceil(ms)), TIME_MS_MAX);
+
+/** K6 */
+function checkForm(mutation: Mutation): void {
+  if (mutation.kind === "delete") return;
+  const { kind, value } = mutation;
+  if (kind === "set" ? isPlainValue(value) : isNumberValue(value)) return;
+  throw new Problem(
+    "row_invalid",
+    `${kind} of ${value.length} bytes of tag ${value[0]}, which are no value for it`,
+  );
+}
 
 function refuseStrong(level: ReadLevel): void {
   if (level === "strong") {

@@ -128,6 +128,26 @@ Deno.test("what is over a limit is refused whole (K2)", async () => {
   });
 });
 
+Deno.test("what is written is a plain value, and what is added a number, whatever an isolate says (K6)", async () => {
+  const { store, seen } = setUp();
+  const key = packKey(["kv", "x"]),
+    merged = contribute(undefined, "sum", number(3), { clock: 1, replica: 1 });
+  const bytes = (...all: number[]) => Uint8Array.from(all);
+  const values = [merged, bytes(VALUE_TAG.merge, 9), bytes(), bytes(0xff, 1), bytes(VALUE_TAG.u64, 1)];
+  const forged: Mutation[] = [
+    ...values.map((value): Mutation => ({ kind: "set", key, value })),
+    ...[...values, text("1"), bytes(VALUE_TAG.number)].flatMap((value): Mutation[] =>
+      (["sum", "min", "max"] as const).map((kind) => ({ kind, key, value }))
+    ),
+  ];
+  for (const mutation of forged) {
+    const isRefused = (error: unknown) => error instanceof Problem && error.code === "row_invalid";
+    await assert.rejects(store.commit([], [mutation]), isRefused);
+    assert.throws(() => store.absolute([mutation]), isRefused);
+  }
+  assert.deepEqual(seen.writes, []);
+});
+
 Deno.test("an expiry is counted from the site's clock, and a versionstamp that is none fails its check", async () => {
   const { store, seen } = setUp();
   const key = packKey(["kv", "x"]);

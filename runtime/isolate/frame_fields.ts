@@ -2,6 +2,7 @@
  * Fields of frames that an isolate sends, read by its site: what the app has bent into any form is a value of its type
  * within its bounds, or a FrameError, before anything is done with it (frames.ts, F4).
  */
+import { isNumberValue, isPlainValue } from "../../store/model/value.ts";
 import type { Payload } from "./frame_reader.ts";
 import { FrameError } from "./frames.ts";
 
@@ -58,6 +59,20 @@ const [OPEN_BRACE, CLOSE_BRACE, OPEN_BRACKET, CLOSE_BRACKET] = [0x7b, 0x7d, 0x5b
 export function readNumber(payload: Payload): number {
   const value = payload.f64();
   if (!(Number.isSafeInteger(value) && value >= 0)) throw new FrameError(`${value} is no unsigned integer`);
+  return value;
+}
+
+/** What an app may set a row to. @throws FrameError */
+export function readValue(payload: Payload): Uint8Array {
+  const value = payload.bytes();
+  if (!isPlainValue(value)) throw new FrameError(`${value.length} bytes of tag ${value[0]} are no value`);
+  return value;
+}
+
+/** What is added to a row. @throws FrameError */
+export function readAmount(payload: Payload): Uint8Array {
+  const value = payload.bytes();
+  if (!isNumberValue(value)) throw new FrameError(`${value.length} bytes of tag ${value[0]} are no number`);
   return value;
 }
 

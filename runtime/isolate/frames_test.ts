@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { Key } from "../../store/model/key.ts";
+import { VALUE_TAG } from "../../store/model/value.ts";
 import { Payload, readFrames } from "./frame_reader.ts";
 import { FrameWriter } from "./frame_writer.ts";
 import {
@@ -150,7 +151,10 @@ Deno.test("garbage is refused, and never read beyond its end", async () => {
 
 Deno.test("store calls and rows come out as they went in", async () => {
   const key = fc.uint8Array({ maxLength: 40 }).map((bytes) => String.fromCharCode(...bytes) as Key);
-  const value = fc.uint8Array({ maxLength: 100 });
+  const value = fc.uint8Array({ maxLength: 100 }).map((bytes) => Uint8Array.of(VALUE_TAG.json, ...bytes));
+  const amount = fc.uint8Array({ minLength: 8, maxLength: 8 }).map((bytes) =>
+    Uint8Array.of(VALUE_TAG.u64, ...bytes)
+  );
   const versionstamp = fc.stringMatching(/^[0-9a-f]{20}$/);
   const level = fc.constantFrom("eventual", "session", "strong");
   const plain = { noNullPrototype: true };
@@ -158,7 +162,7 @@ Deno.test("store calls and rows come out as they went in", async () => {
     fc.record({ kind: fc.constant("set"), key, value }, plain),
     fc.record({ kind: fc.constant("set"), key, value, expireInMs: fc.nat() }, plain),
     fc.record({ kind: fc.constant("delete"), key }, plain),
-    fc.record({ kind: fc.constantFrom("sum", "min", "max"), key, value }, plain),
+    fc.record({ kind: fc.constantFrom("sum", "min", "max"), key, value: amount }, plain),
   );
   const check = fc.record({ key, versionstamp: fc.option(versionstamp) }, plain);
   const request = fc.record({

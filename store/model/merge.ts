@@ -9,10 +9,12 @@
  *
  * G1  join is commutative, associative and idempotent.
  * G2  The joined row's version is the larger of the two; its content names every part of the winning epoch.
+ * G3  A merge value is made here and nowhere else: what a client writes is a plain value (value.ts), and what a neighbour
+ *     sends is refused where it is not formed as one. A row that can't be joined would stop each site that it reaches.
  */
-import { Reader, Writer } from "./codec.ts";
+import { CodecError, Reader, Writer } from "./codec.ts";
 import { compareVersions, type Version } from "./row.ts";
-import { VALUE_TAG } from "./value.ts";
+import { isNumberValue, isPlainValue, VALUE_TAG } from "./value.ts";
 
 export type MergeKind = "sum" | "min" | "max";
 const KINDS: readonly MergeKind[] = ["sum", "min", "max"];
@@ -50,6 +52,28 @@ function decode(value: Uint8Array): MergeValue {
   const parts = reader.list(() => ({ replica: reader.uint(), clock: reader.uint(), amount: reader.bytes() }));
   reader.end();
   return { kind, epoch, base, parts };
+}
+
+/** @throws CodecError where a merge value is not formed as one (G3). */
+export function checkMerge(value: Uint8Array): void {
+  const fault = faultOf(value);
+  if (fault !== null) throw new CodecError(`a merge value that none can be: ${fault}`);
+}
+
+function faultOf(value: Uint8Array): string | null {
+  let merge: MergeValue;
+  try {
+    merge = decode(value);
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+  const { base, parts } = merge;
+  if (base !== null && !isPlainValue(base)) return "its base is no value";
+  if (!parts.every(({ amount }) => isNumberValue(amount))) return "one of its parts is no number";
+  if (parts.some(({ replica }, i) => replica <= (parts[i - 1]?.replica ?? -1))) {
+    return "its parts have no order";
+  }
+  return null;
 }
 
 function encode(merge: MergeValue): Uint8Array {

@@ -1,5 +1,6 @@
 /** Rows as messages carry them. */
 import { type Reader, Writer } from "../model/codec.ts";
+import { checkMerge, isMerge } from "../model/merge.ts";
 import type { Row } from "../model/row.ts";
 
 /** A row on the wire; `known` as in row.ts, as its sender sees it. Its position is the receiver's to give. */
@@ -36,8 +37,15 @@ export function readWireRows(r: Reader): WireRow[] {
     replica: r.uint(),
     known: r.uint(),
     expiresAtMs: r.uint(),
-    value: r.flag() ? r.bytes() : null,
+    value: r.flag() ? readValue(r) : null,
   }));
+}
+
+/** What an app's values mean is the app's business; a merge value means something to each site (merge.ts, G3). */
+function readValue(r: Reader): Uint8Array {
+  const value = r.bytes();
+  if (isMerge(value)) checkMerge(value);
+  return value;
 }
 
 /** Bytes that a row takes in a message, within a few. */

@@ -370,7 +370,7 @@ class HostileRun {
       this.#find(`the site has faults: ${line}`);
     }
     for (const site of [SITE, "cloud"]) {
-      for (let key = 0; key < KEYS; key++) await this.#audit(site, key);
+      await Promise.all(Array.from({ length: KEYS }, (_, key) => this.#audit(site, key)));
     }
     const ends = metrics.matchAll(
       /^sojourn_isolate_ends_total\{.*?app="hostile".*?reason="(\w+)".*?\} (\d+)$/gm,
@@ -380,14 +380,14 @@ class HostileRun {
 
   async #audit(site: string, key: number): Promise<void> {
     const least = this.#acknowledged[key] ?? 0, most = least + (this.#unknown[key] ?? 0);
-    let sum = NaN;
+    let said = "";
     const read = async () => {
       const answer = await fetch(`${this.#cluster.url(site)}/steady/${key}`);
-      sum = Number(await answer.text());
-      return sum >= least && sum <= most;
+      said = await answer.text();
+      return Number(said) >= least && Number(said) <= most;
     };
     await eventually(`the sum ${key} at ${site} has what was acknowledged`, read).catch(() => {
-      this.#find(`the sum ${key} at ${site} is ${sum}; ${least} were acknowledged, ${most} asked for`);
+      this.#find(`the sum ${key} at ${site} is ${said}; ${least} were acknowledged, ${most} asked for`);
     });
   }
 }

@@ -3,6 +3,7 @@ import { encodeCallToSession } from "../../../functions/sessions/turn/call_bytes
 import { ISOLATE_FRAME } from "../../../runtime/isolate/frames.ts";
 import { OPERATION } from "../../../runtime/isolate/store_frames.ts";
 import { CLOCK_EPOCH_MS, CLOCK_TICKS_PER_MS } from "../../../store/model/row.ts";
+import { VALUE_TAG } from "../../../store/model/value.ts";
 import { packKey } from "../../../store/model/key.ts";
 
 /** A field: how it is written, and what it says. `rest`: bytes without a length. */
@@ -23,6 +24,7 @@ const utf8 = new TextEncoder();
 export const keyOf = (...parts: string[]): Uint8Array =>
   Uint8Array.from(packKey(parts), (character) => character.charCodeAt(0));
 const ROW = Uint8Array.from([1, 0x61]);
+const ONE = Uint8Array.of(VALUE_TAG.number, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f);
 const CALL = encodeCallToSession({ target: { class: "cart", id: "b" }, chain: [], call: ROW });
 const key = ["bytes", keyOf("kv", "x")] as const;
 const error: Field[] = [["text", "app_error"], ["text", "it failed"], ["text", "null"]];
@@ -31,7 +33,7 @@ const effectOf = (number: number): Field[] => [
   ...[["u32", 3], ["u8", 0], key, ["bytes", ROW], ["f64", NaN]] as Field[],
   ...[["u8", 1], ["bytes", keyOf("kv", "gone")], ["u8", 2], ["bytes", keyOf("kv", "sum")], [
     "bytes",
-    new Uint8Array(9),
+    ONE,
   ]] as Field[],
 ];
 const lists = (effect: number): Field[] => [
@@ -68,10 +70,7 @@ export const FORMS: readonly Form[] = [
   ]]),
   store("commit", [
     ...[["u8", OPERATION.commit], ["u32", 1], key, ["text", ""], ["u32", 2]] as Field[],
-    ...[["u8", 0], key, ["bytes", ROW], ["f64", 1_000], ["u8", 2], key, [
-      "bytes",
-      new Uint8Array(9),
-    ]] as Field[],
+    ...[["u8", 0], key, ["bytes", ROW], ["f64", 1_000], ["u8", 2], key, ["bytes", ONE]] as Field[],
   ]),
   store("watch", [["u8", OPERATION.watch], ["u32", 1], key, ["bytes", keyOf("kv", "y")]]),
   { name: "store stop", type: ISOLATE_FRAME.storeStop, of: "request", fields: [["u32", 5]] },
@@ -170,6 +169,8 @@ const TEXTS: readonly (string | Uint8Array)[] = [
 ];
 const BYTES: readonly Uint8Array[] = [
   ...[[], [0], [1], [2], [3], [4], [5], [6], [255], [2, 0x61], [1, 0, 0, 0, 0, 0, 0, 0xf8, 0x7f]]
+    .map((bytes) => Uint8Array.from(bytes)),
+  ...[[VALUE_TAG.merge], [VALUE_TAG.merge, 9], [VALUE_TAG.merge, 0, 1, 1, 0, 0], [VALUE_TAG.number, 1]]
     .map((bytes) => Uint8Array.from(bytes)),
   ...[keyOf("root", "x"), keyOf("a"), new Uint8Array(5_000).fill(2), new Uint8Array(300_000)],
 ];

@@ -2,19 +2,26 @@
 import fc from "fast-check";
 import { DIGEST_BYTES } from "../../../store/model/digest.ts";
 import { byteString, type Key } from "../../../store/model/key.ts";
+import { contribute, isMerge } from "../../../store/model/merge.ts";
+import { VALUE_TAG } from "../../../store/model/value.ts";
 import type { Claim, Message, WireRow } from "../../../store/wire/message.ts";
 import { WARD_REFUSALS } from "../../../store/wire/ward_message.ts";
 
 const uint = fc.nat(Number.MAX_SAFE_INTEGER);
 const key = fc.uint8Array({ maxLength: 12 }).map((bytes) => byteString(bytes) as Key);
 const range = fc.record({ start: key, end: key });
+/** What one writer has added to a row that was not there. */
+const merged = fc.record({ clock: uint, replica: fc.nat(0xffffff) })
+  .map((by) => contribute(undefined, "sum", Uint8Array.of(VALUE_TAG.u64, 1, 0, 0, 0, 0, 0, 0, 0), by));
 const row: fc.Arbitrary<WireRow> = fc.record({
   key,
   clock: uint,
   replica: fc.nat(0xffffff),
   known: fc.nat(5),
   expiresAtMs: uint,
-  value: fc.option(fc.uint8Array({ maxLength: 20 }), { nil: null }),
+  value: fc.option(fc.oneof(fc.uint8Array({ maxLength: 20 }).filter((bytes) => !isMerge(bytes)), merged), {
+    nil: null,
+  }),
 });
 const rows = fc.array(row, { maxLength: 4 });
 const uints = fc.array(uint, { maxLength: 4 });
