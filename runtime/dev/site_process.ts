@@ -8,6 +8,7 @@
  * P2  A site that ended by itself is started again after a pause that doubles with each early end.
  * P3  A `start` is not lost on a process that is ending: the next one begins when that one has ended.
  */
+import { POLLED_EACH, POLLED_EACH_NAME } from "../loop/socket_polls.ts";
 
 /** How to start a site. */
 export interface SiteCommand {
@@ -42,8 +43,9 @@ const DRAINED_MS_MAX = 15_000;
  * in a trace of its own, and one to each batch that is sent.
  */
 function siteEnv(): Record<string, string> {
-  if (Deno.env.get("OTEL_DENO") !== "true") return {};
-  return { OTEL_DENO: "false", SOJOURN_OTEL: Deno.env.get("SOJOURN_OTEL") ?? "true" };
+  const polled = { [POLLED_EACH_NAME]: `${POLLED_EACH}` };
+  if (Deno.env.get("OTEL_DENO") !== "true") return polled;
+  return { ...polled, OTEL_DENO: "false", SOJOURN_OTEL: Deno.env.get("SOJOURN_OTEL") ?? "true" };
 }
 
 /** Supervises the process of one site. */

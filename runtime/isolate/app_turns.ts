@@ -13,7 +13,8 @@
  *      wait ends by itself: a commit waits for the store, or for an isolate that reads its answers, and one that doesn't is
  *      ended (watchdog.ts).
  * AT4  Over a while an app commits COMMIT_BYTES_PER_MS: beyond that, and COMMIT_BURST_BYTES at once, no frame of it is handled
- *      until time has paid for it. What is written once is written again at neighbours, and read for them.
+ *      until time has paid for it. What is written once is written again at neighbours, and read for them. A row counts
+ *      with what it costs beside its bytes.
  * AT5  What is to be done for it later, such as telling a watch, is paid for before it is done, one thing after the other.
  * AT6  What reading and changing rows takes is taken off the same credit, as the store's lock has it (TL2): it is a lane of
  *      that.

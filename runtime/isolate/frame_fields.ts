@@ -63,7 +63,7 @@ export function readNumber(payload: Payload): number {
 }
 
 /** What an app may set a row to. @throws FrameError */
-export function readValue(payload: Payload): Uint8Array {
+export function readRowValue(payload: Payload): Uint8Array {
   const value = payload.bytes();
   if (!isPlainValue(value)) throw new FrameError(`${value.length} bytes of tag ${value[0]} are no value`);
   return value;

@@ -32,7 +32,7 @@ import type {
   TimerChange,
 } from "../../functions/sessions/turn/mod.ts";
 import { TIMER_NAME_CHARS_MAX } from "../../functions/sessions/turn/timers.ts";
-import { isShallow, readAmount, readJson, readMessage, readNumber, readValue } from "./frame_fields.ts";
+import { isShallow, readAmount, readJson, readMessage, readNumber, readRowValue } from "./frame_fields.ts";
 import type { Payload } from "./frame_reader.ts";
 import type { FrameWriter } from "./frame_writer.ts";
 import { FRAME_KEY_BYTES_MAX, FrameError } from "./frames.ts";
@@ -256,7 +256,7 @@ function readMutation(payload: Payload): EffectMutation {
   const key = payload.byteString(FRAME_KEY_BYTES_MAX);
   if (kind === "delete") return { kind, key };
   if (kind !== "set") return { kind, key, value: readAmount(payload) };
-  const value = readValue(payload);
+  const value = readRowValue(payload);
   const expireInMs = payload.f64();
   return Number.isNaN(expireInMs) ? { kind, key, value } : { kind, key, value, expireInMs };
 }

@@ -28,6 +28,11 @@ import {
 export const WATCHES_MAX = 1_024;
 /** Ranges of all of them together: pages that follow some rows, or a list and its index. */
 export const WATCHED_RANGES_MAX = 4_096;
+/**
+ * What a row costs beside its bytes, in bytes that cost as much: from its frame to the disk and the neighbours some 40 µs, as
+ * much as 640 bytes of a long row.
+ */
+const ROW_BYTES = 640;
 /** What a watch takes beside its ranges, roughly: its place in the store, its promises, its signal. */
 const WATCH_BYTES = 2 * 1024;
 
@@ -98,9 +103,10 @@ export class StoreCalls {
         readEnd(payload);
         this.#writes();
         const { turns } = this.#hold.queues;
-        turns.commitBegins(bytes);
+        const weight = bytes + mutations.length * ROW_BYTES;
+        turns.commitBegins(weight);
         const commit = () => this.#store.commit(checks, mutations);
-        const over = () => turns.commitEnds(bytes);
+        const over = () => turns.commitEnds(weight);
         return this.#enter(this.#slots.commits, call, bytes, commit, writeCommitResult, over);
       }
       case OPERATION.watch: {

@@ -22,7 +22,7 @@ import {
 import type { Key } from "../../store/model/key.ts";
 import type { Payload } from "./frame_reader.ts";
 import type { FrameWriter } from "./frame_writer.ts";
-import { readAmount, readEnd, readMessage, readStack, readValue, readWord } from "./frame_fields.ts";
+import { readAmount, readEnd, readMessage, readStack, readRowValue, readWord } from "./frame_fields.ts";
 import { FRAME_KEY_BYTES_MAX, FrameError } from "./frames.ts";
 
 export const OPERATION = { get: 1, list: 2, commit: 3, watch: 4 } as const;
@@ -99,7 +99,7 @@ export function readAtomic(payload: Payload): { checks: Check[]; mutations: Muta
     const key = readKey(payload);
     if (kind === "delete") return { kind, key };
     if (kind !== "set") return { kind, key, value: readAmount(payload) };
-    const value = readValue(payload);
+    const value = readRowValue(payload);
     const expireInMs = payload.f64();
     return Number.isNaN(expireInMs) ? { kind, key, value } : { kind, key, value, expireInMs };
   });

@@ -33,6 +33,7 @@ import { SiteQueues } from "../isolate/mod.ts";
 import { FORWARD_KIND } from "../gateway/forward.ts";
 import { Hold, LinkHub, overWebSocket, type Transport } from "../link/mod.ts";
 import { splitAddress } from "../link/transport.ts";
+import { polledLate } from "../loop/socket_polls.ts";
 import { Telemetry } from "../telemetry/mod.ts";
 import { linkAddress, scheme, splitListen, transportOf } from "./addresses.ts";
 import { adminCallLog } from "./admin_calls.ts";
@@ -213,6 +214,8 @@ export class Site {
       const says = `others than its owner may read it: chmod 600 ${path}`;
       this.log.line("warn", "file_open_to_others", { field, file: path, says });
     }
+    const late = polledLate();
+    if (late !== null) this.log.line("warn", "sockets_polled_late", { says: late });
     const disks = new StorageMetrics();
     const { storage: inner, disk } = await openData(config, {
       synced: disks.synced,

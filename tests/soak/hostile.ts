@@ -64,6 +64,8 @@ export interface Measured {
 export interface Kind extends Measured {
   readonly attack: string;
   readonly made: number;
+  /** The most that the site's process held meanwhile. */
+  readonly siteMib: number;
 }
 
 /** What came of all kinds, one after the other. */
@@ -277,16 +279,20 @@ class HostileRun {
     const kinds: Kind[] = [];
     const asked = only === undefined ? ["", ...attacks] : ["", ...attacks.filter((each) => each === only)];
     await this.#measure(eachMs / 4);
+    const sampling = setInterval(() => this.#sample(), 100);
     for (const attack of asked) {
+      this.#siteMib = 0;
       const beganMs = Date.now();
       if (attack !== "") await this.#attackers.say(`on ${attack}`);
       const answers = latencies(await this.#measure(eachMs));
       if (attack !== "") await this.#attackers.say("off");
       await new Promise((resolve) => setTimeout(resolve, SETTLE_MS)); // its end is part of it
-      const kind = { attack, made: 0, answers, stretches: this.#stretches(beganMs, Date.now()) };
+      const siteMib = this.#siteMib, stretches = this.#stretches(beganMs, Date.now());
+      const kind = { attack, made: 0, siteMib, answers, stretches };
       kinds.push(kind);
       say(shownKind(kind));
     }
+    clearInterval(sampling);
     const made = await this.#attackers.end();
     return {
       kinds: kinds.map((kind) => ({ ...kind, made: made[kind.attack] ?? 0 })),
@@ -442,8 +448,8 @@ function distribution(all: readonly number[]): { p50: number; p99: number; max: 
 
 const NO_STRETCHES: Stretches = { cpuMsPerSecond: 0, longestMs: 0, percentIn10Ms: 0 };
 
-const shownKind = ({ attack, answers, stretches }: Kind): string =>
-  `${attack === "" ? "quiet" : attack}: ${shown(answers)}; ${shownStretches(stretches)}`;
+const shownKind = ({ attack, answers, stretches, siteMib }: Kind): string =>
+  `${attack === "" ? "quiet" : attack}: ${shown(answers)}; ${shownStretches(stretches)}; ${siteMib} MiB`;
 
 /** For people. */
 export const shownStretches = ({ cpuMsPerSecond, longestMs, percentIn10Ms }: Stretches): string =>
