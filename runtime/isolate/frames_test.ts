@@ -213,6 +213,62 @@ Deno.test("frames: who does not read is told of before the memory of the writer 
   writer.close();
 });
 
+Deno.test("what waits for a slow reader is kept once, and comes as it was written (FW1)", async () => {
+  const reader = Promise.withResolvers<void>(), sent: Uint8Array[] = [];
+  let isReading = false, most = 0;
+  const writer = new FrameWriter(
+    {
+      read: () => Promise.resolve(null),
+      write: async (bytes) => {
+        if (!isReading) await reader.promise;
+        const taken = bytes.subarray(0, 100_000);
+        sent.push(taken.slice());
+        return taken.length;
+      },
+    },
+    () => {},
+    undefined,
+    (kept) => most = Math.max(most, kept),
+  );
+  const lengths = Array.from(
+    { length: 400 },
+    (_, i) => i % 9 === 0 ? 1_000_000 - i : i % 5 === 0 ? 30_000 : i,
+  );
+  let waiting = 0;
+  for (const [i, length] of lengths.entries()) {
+    const fields = writer.begin(1, i);
+    for (let at = 0; at < length; at += 65_536) {
+      fields.rest(new Uint8Array(Math.min(65_536, length - at)).fill(i));
+    }
+    if (i % 7 === 3) continue; // its writing threw half-way: the next one begins where it did
+    fields.end();
+    waiting += HEADER_BYTES + length;
+    if (i === 20) await new Promise((resolve) => setTimeout(resolve)); // a write begins, and waits
+  }
+  assert.ok(waiting > 40_000_000 && most < waiting * 1.3 + 4_000_000, `${most} bytes are kept of ${waiting}`);
+  isReading = true;
+  reader.resolve();
+  await writer.drained();
+  assert.equal(writer.backlogBytes, 0);
+  const came = new Loop([], [0]);
+  const bytes = new Uint8Array(await new Blob(sent as never).arrayBuffer());
+  let at = 0;
+  came.read = (into) => {
+    const part = bytes.subarray(at, at + into.length);
+    into.set(part);
+    at += part.length;
+    return Promise.resolve(part.length === 0 ? null : part.length);
+  };
+  const read: number[] = [];
+  await readFrames(came, 2_000_000, (_type, id, payload) => {
+    read.push(id);
+    const body = payload.rest();
+    assert.equal(body.length, lengths[id]);
+    assert.ok(body.every((byte) => byte === (id & 0xff)));
+  });
+  assert.deepEqual(read, lengths.map((_, i) => i).filter((i) => i % 7 !== 3));
+});
+
 Deno.test("what an app says is read as far as it is kept, however long it is, and never half a character", async () => {
   let sent = new Uint8Array();
   const writer = new FrameWriter({

@@ -22,7 +22,7 @@ import {
 import type { Key } from "../../store/model/key.ts";
 import type { Payload } from "./frame_reader.ts";
 import type { FrameWriter } from "./frame_writer.ts";
-import { readAmount, readEnd, readMessage, readStack, readRowValue, readWord } from "./frame_fields.ts";
+import { readAmount, readEnd, readMessage, readRowValue, readStack, readWord } from "./frame_fields.ts";
 import { FRAME_KEY_BYTES_MAX, FrameError } from "./frames.ts";
 
 export const OPERATION = { get: 1, list: 2, commit: 3, watch: 4 } as const;
