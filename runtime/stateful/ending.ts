@@ -38,7 +38,7 @@ export class Ending {
   }
 
   heard(request: string): void {
-    if (this.#unheard.delete(request) && this.#unheard.size === 0) this.now(); // EN1
+    if (this.#unheard.delete(request) && this.#unheard.size === 0) this.now(); // EN1, EN2
   }
 
   now(): void {

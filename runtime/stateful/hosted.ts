@@ -413,7 +413,7 @@ export class Hosted implements RunListener, PeersSession {
       }
     }
     const error = this.#failed(over);
-    if (over.kind === "ended") this.#site.answersOf(this.name, run.unheard);
+    if (over.kind === "ended") this.#site.answersOf(this.name, run.unheard); // ending.ts EN2
     if (over.kind === "ended") this.peers.ended();
     else this.peers.over(over.kind === "moved" ? over.error.site : null);
     for (const { request } of [...this.#waiting.values()]) this.#settle(request, (w) => w.done.reject(error));

@@ -76,7 +76,7 @@ export class ParkedTable {
   get(name: StatefulName): ParkedReport | null {
     const key = keyOf(name);
     const own = this.#own.get(key);
-    return own !== undefined ? own : this.#rows.get(key) ?? null;
+    return own !== undefined ? own : this.#rows.get(key) ?? null; // PT1
   }
 
   /** All of them. */
@@ -121,7 +121,7 @@ export class ParkedTable {
 
   async #write(name: StatefulName, report: ParkedReport | null): Promise<void> {
     const key = keyOf(name);
-    this.#own.set(key, report);
+    this.#own.set(key, report); // PT1
     try {
       await this.#system.write([
         report === null ? { kind: "delete", key } : { kind: "set", key, value: encodeSystem(report) },

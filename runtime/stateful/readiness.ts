@@ -93,7 +93,7 @@ export class Readiness {
     let hasLogs = false;
     for (const { name, head } of logs.all()) {
       hasLogs = true;
-      if (head.by === site || apps.has(name.app) || hasStandby(name)) continue;
+      if (head.by === site || apps.has(name.app) || hasStandby(name)) continue; // RD2
       const app = appOf(name.app);
       if (app !== undefined) apps.set(name.app, app);
       if (apps.size === APPS_MAX) break;

@@ -130,10 +130,10 @@ export class Releases {
     const { store } = this.#run;
     if (this.#seen === null || this.#touches !== store.touches) this.#look();
     const head = { seen: this.#unwritten(), ...left };
-    return store.isDurable ? head : store.durable().then(() => head);
+    return store.isDurable ? head : store.durable().then(() => head); // pieces.ts P1
   }
 
-  /** What a base says, of which all that was written is applied: it leaves nothing open. */
+  /** What a base says, of which all that was written is applied: it leaves nothing open (pieces.ts P5). */
   get baseHead(): PieceHead {
     const seen = this.#settled, { writer } = this.#run;
     return { seen, open: 0, marks: false, ...(seen?.token.replica === writer ? {} : { writer }) };
@@ -190,10 +190,10 @@ export class Releases {
     }
   }
 
-  /** R1: the commit is at all owners. @param entry its last one. @param handler whose calls they are (open_calls.ts). */
+  /** R1, commit.ts CM1: the commit is at all owners. @param entry its last one. @param handler whose calls they are (open_calls.ts). */
   async release(commit: Commit, entry: number, handler: number): Promise<void> {
     const { listener, undone, timers, calls, home } = this.#run;
-    const token = await this.#applyAll(commit.effects, false); // commit.ts CM1
+    const token = await this.#applyAll(commit.effects, false);
     if (this.#run.isOver) return;
     if ((this.#unapplied[0]?.effect ?? Infinity) <= (commit.effects.at(-1)?.effect ?? 0)) {
       throw new Error("what a commit wrote is not applied, and it was to leave (RL2)");

@@ -417,6 +417,7 @@ export class SessionHost {
 
   #why(name: StatefulName): string | null {
     const report = this.#services.parked.get(name);
+    // parked_table.ts PT2
     const isValid = report?.version === this.#services.apps.get(name.app)?.current.version;
     return report === null || !isValid ? null : `${report.code}: ${report.message}`;
   }

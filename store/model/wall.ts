@@ -184,7 +184,7 @@ export class Wall {
     this.#heard.set(from, { offsetMs, steadyMs, sinceMs, isWord });
   }
 
-  /** Somebody vouches for the wall clock as it is now. */
+  /** Somebody vouches for the wall clock as it is now (B4). */
   believe(): void {
     this.#steadyMs = this.#clock.steadyMs();
     this.#believeAt(this.saysMs);

@@ -34,7 +34,7 @@ export function mended(
   const { owners, missing } = chosen(f, kept, { site, choose });
   const added = owners.filter((owner) => owner !== site && !kept.includes(owner));
   const stays = out.slice(0, missing), leaves = out.slice(missing); // M1
-  const next = [site, ...kept, ...added, ...stays];
+  const next = [site, ...kept, ...added, ...stays]; // M1
   return {
     owners: next,
     former: [...former.filter((one) => !next.includes(one)), ...leaves],

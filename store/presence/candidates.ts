@@ -31,7 +31,7 @@ export function worthMeasuring(may: Iterable<SiteId>, { site, path, sites }: Pla
     return path.length + 1;
   };
   const drawn = others.map((id) => ({ id, hops: hops(id), order: hash(`${site} ${id}`) })); // C1
-  drawn.sort((a, b) => a.hops - b.hops || a.order - b.order || (a.id < b.id ? -1 : 1));
+  drawn.sort((a, b) => a.hops - b.hops || a.order - b.order || (a.id < b.id ? -1 : 1)); // C1
   const near = drawn.splice(0, CANDIDATES_MAX / 2); // C2
   drawn.sort((a, b) => a.order - b.order || (a.id < b.id ? -1 : 1));
   return [...near, ...drawn.slice(0, CANDIDATES_MAX - near.length)].map(({ id }) => id);

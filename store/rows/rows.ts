@@ -266,6 +266,7 @@ export class Rows {
       const known = heals === this.#heals ? undefined : this.#known(missing[i] as Key);
       const row = known === undefined ? stored[i] : known ?? undefined;
       found[places[i] ?? 0] = row;
+      // row_cache.ts C1
       if (settled === this.#settled && known === undefined) this.#cache.put(missing[i] as Key, row ?? null);
     }
     return found;
@@ -403,7 +404,7 @@ export class Rows {
 
   /** The frozen commit is on disk. */
   settle(frozen: Frozen): void {
-    this.#settled++;
+    this.#settled++; // row_cache.ts C1
     for (const [key, row] of frozen.changes) this.#cache.put(key, row);
     this.#committing = new Map();
     this.#recent = frozen.changes;

@@ -499,6 +499,7 @@ export class Handoff {
     const refused = Promise.withResolvers<void>();
     const asked = ask(site, { replica, depth, need: 0, rows: [], trace });
     const { wards } = this.#core.topology;
+    // H11
     if (isOwn || !wards.exist) return asked.then((carry) => carry?.outcome === "rows" ? carry : null);
     return new Promise((resolve) => {
       let isOver = false;
@@ -508,7 +509,7 @@ export class Handoff {
         resolve(carry);
       };
       const around = { depth, trace, refused: refused.promise, isOver: () => isOver };
-      const instead = this.#host.wards.carry(token, around, ask).then(taken); // H11
+      const instead = this.#host.wards.carry(token, around, ask).then(taken);
       Promise.all([asked.then(taken), instead]).then(() => resolve(null));
     });
   }

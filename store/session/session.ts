@@ -678,7 +678,7 @@ export class StoreSession implements AttachedSession {
       clock: this.#clock,
       path,
       ...(followed === null ? {} : { followed }),
-      open: open || !core.hasMet,
+      open: open || !core.hasMet, // handoff.ts H17
     };
   }
 

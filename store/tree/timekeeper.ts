@@ -132,7 +132,7 @@ export class Timekeeper {
       : last.ms + nowMs - last.steadyMs;
   }
 
-  /** K2 */
+  /** K2, wall.ts B4 */
   #isConfirmed(): boolean {
     const { wall } = this.#core;
     let connected = 0, agreeing = 0;

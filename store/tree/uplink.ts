@@ -191,7 +191,7 @@ export class Uplink {
     });
     // It was moved again meanwhile, or says another hello first.
     if (connection !== this.#connection) return;
-    core.hasMet = true;
+    core.hasMet = true; // handoff.ts H17
     this.#isHeld = false;
     this.#sentUpTo = Math.max(welcome.pushed, core.acked);
     this.#dirty.clear();

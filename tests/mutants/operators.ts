@@ -32,6 +32,7 @@ export const OPERATORS = {
   "element left out": "one of several parts of a list is missing",
   "unfiltered": "a list is not filtered, or not sorted",
   "some or every": "some is every, and back",
+  "other end": "a list is taken from at its other end",
 } as const;
 
 export type OperatorName = keyof typeof OPERATORS;
@@ -111,7 +112,7 @@ class Finder {
       this.#sequence(node.statements);
     }
     const value = valueOf(node);
-    if (value !== undefined && saysWhether(value) && !isFilter(node)) this.#truth(value);
+    if (value !== undefined && (saysWhether(value) || isAnswer(node)) && !isFilter(node)) this.#truth(value);
     if (ts.isArrowFunction(node) && !ts.isBlock(node.body) && isEffect(node.body)) {
       this.#add("left out", node.body, "undefined");
     }
@@ -174,6 +175,7 @@ class Finder {
         }
       } else replaceName("max or min", name === "max" ? "min" : "max");
     }
+    if (name === "shift" || name === "pop") replaceName("other end", name === "shift" ? "pop" : "shift");
     if (name === "some" || name === "every") replaceName("some or every", name === "some" ? "every" : "some");
     const isThinning = name === "filter" && args.length === 1;
     if ((isThinning || name === "sort" || name === "toSorted") && expression.questionDotToken === undefined) {
@@ -337,6 +339,11 @@ function valueOf(node: ts.Node): ts.Expression | undefined {
 
 const isConstant = (node: ts.Expression): boolean =>
   node.kind === ts.SyntaxKind.TrueKeyword || node.kind === ts.SyntaxKind.FalseKeyword;
+
+/** What a function returns that says itself that it is true or false. */
+const isAnswer = (node: ts.Node): boolean =>
+  ts.isReturnStatement(node) &&
+  ts.findAncestor(node, ts.isFunctionLike)?.type?.kind === ts.SyntaxKind.BooleanKeyword;
 
 /** Whether a node is, as a whole, a condition or a truth value, or a side of one that is left out. */
 function isDecided(node: ts.Expression): boolean {

@@ -59,6 +59,7 @@ const CASES: readonly (readonly [string, string, readonly string[]])[] = [
     "f(a.filter((b) => b > 0), c);",
   ]],
   ["some or every", "f(a.some(b));", ["f(a.every(b));"]],
+  ["other end", "f(a.shift(), b.pop());", ["f(a.pop(), b.pop());", "f(a.shift(), b.shift());"]],
 ];
 
 for (const [operator, body, wanted] of CASES) {
@@ -82,6 +83,14 @@ Deno.test("changes: a function that may return nothing returns it", () => {
     ["A | null", "Promise<A | undefined>", "number", "readonly A[]", "A"].map(made),
     [["null"], ["undefined"], ["0"], ["[]"], []],
   );
+});
+
+Deno.test("changes: a function that returns a truth value returns either, whatever it asks", () => {
+  const made = (type: string) => {
+    const parsed = parse("store/a.ts", `function f(): ${type} { return g(); }`);
+    return changesOf(parsed).filter(({ operator }) => operator === "truth").map(({ becomes }) => becomes);
+  };
+  assert.deepEqual(["boolean", "A"].map(made), [["true", "false"], []]);
 });
 
 Deno.test("changes: what a constructor must set, types, imports and texts are left alone (OP3)", () => {

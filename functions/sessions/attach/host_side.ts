@@ -353,7 +353,7 @@ export class HostSide {
     }
     const count = countFrom(this.#heard, frame.received);
     if (!this.#mayBe(count)) return;
-    if (frame.increment !== null && !this.#held(frame.increment)) return;
+    if (frame.increment !== null && !this.#held(frame.increment)) return; // host_log.ts HG2
     const { listener } = this.#options;
     const sequence = ++this.#received;
     const acknowledged = this.#takeCount(count);

@@ -69,7 +69,7 @@ export class Lobby {
       },
     };
     this.#asking = asking;
-    for (const host of hosts) if (this.#forged.has(host)) answers.set(host, null);
+    for (const host of hosts) if (this.#forged.has(host)) answers.set(host, null); // LB2
     for (const [line, hello] of this.#waiting) this.#fence(asking, line, hello);
     this.#look(asking);
     return promise;
@@ -97,7 +97,7 @@ export class Lobby {
       if (opened.ok) asking.answers.set(id, longer(known, opened.copy));
       else {
         asking.answers.set(id, known);
-        if (known === null) this.#forged.add(id);
+        if (known === null) this.#forged.add(id); // LB2
         line.refuse("log_forged", opened.message, "reset");
       }
     }

@@ -129,12 +129,12 @@ export class Due {
   /** @param tells where it is another's, too (D3). */
   async #say(name: StatefulName, tells: boolean): Promise<void> {
     const { site, whose, recorded, isLost } = this.#ports;
-    const isMine = () => whose(name) === site;
+    const isMine = () => whose(name) === site; // D1
     if (!isMine() && (!tells || whose(name) === null)) return;
     const home = await recorded(name);
     if (home === null || whose(name) === null) return;
     if (tells && home !== site && !isLost(home)) this.#ports.tell(home, name);
-    else if (isMine()) this.#ports.open(name);
+    else if (isMine()) this.#ports.open(name); // D1
   }
 }
 

@@ -459,6 +459,7 @@ export class LiveHome implements FollowerHome {
     const owners = [...wanted.map(({ site, disk }) => ({ site, disk })), ...hosts];
     const isAsRecorded = owners.length === this.#recorded.length &&
       owners.every(({ site, disk }) => this.#recorded.some((one) => one.site === site && one.disk === disk));
+    // move.ts M3
     if (isAsRecorded) this.#leave((follower) => !wanted.includes(follower) && follower !== this.#guest);
     else void this.#configure(owners);
   }
@@ -518,7 +519,7 @@ export class LiveHome implements FollowerHome {
     this.#config = row.config;
     this.#proposed = null;
     const recorded = new Set(this.#required());
-    this.#leave((follower) => !recorded.has(follower) && follower !== this.#guest);
+    this.#leave((follower) => !recorded.has(follower) && follower !== this.#guest); // move.ts M3
     for (const follower of recorded) follower.mayInstall = false;
     this.advanced();
   }

@@ -75,8 +75,9 @@ export function foundOf(row: RowState | null, { words, missed, stale }: Words): 
     return { kind: "settled", as, besides };
   }
   if (missed.length > 0) return { kind: "missed", sites: missed };
+  // RB4
   const logs = all.flatMap(([site, { disk, log }]) => log === null ? [] : [{ site, disk, log }])
-    .filter(({ log }) => log.promised > ended); // RB4
+    .filter(({ log }) => log.promised > ended);
   const fresh = logs.filter(({ site }) => site !== stale); // RB5
   const disks = (fresh.length > 0 ? fresh : logs).map(({ site, disk }) => ({ site, disk }));
   if (disks.length > 0) return { kind: "logs", disks, above };

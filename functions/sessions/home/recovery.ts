@@ -160,6 +160,7 @@ export class HomeRecovery {
     promised: ReadonlyMap<SiteId, Promised>,
     mine: Promised | null,
   ): Promise<RecoveredLog> {
+    // H7
     const silent = disksOf(row.owners).filter(({ site }) =>
       !promised.has(site) && !this.#lostDisks.has(site)
     );
@@ -305,7 +306,7 @@ export class HomeRecovery {
         answered.add(site);
         if (reply.kind === "promised") promised.set(site, reply);
         else if (reply.kind === "refused" && reply.why === "superseded") refused.superseded = reply.epoch;
-        else if (reply.kind === "refused" && reply.why === "disk") this.#lostDisks.add(site);
+        else if (reply.kind === "refused" && reply.why === "disk") this.#lostDisks.add(site); // H7
         changed.resolve();
       });
     }

@@ -75,6 +75,7 @@ export class LogExchange {
   #closed = false;
 
   constructor(ports: LogExchangePorts) {
+    // packet.ts B3
     if (ports.boot < BOOT_MIN) {
       throw new RangeError(`the process ${ports.boot} has a number of the version before`);
     }
@@ -242,7 +243,7 @@ export class LogExchange {
   }
 }
 
-/** X4: it is of the version before. */
+/** X4, packet.ts B3: it is of the version before. */
 const isOld = ({ boot }: Peer): boolean => boot > 0 && boot < BOOT_MIN;
 
 /** X4: something goes again to one of whom nothing was heard. */

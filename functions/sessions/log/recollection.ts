@@ -80,6 +80,7 @@ export class Recollection {
     const before = this.#position;
     if (position <= before) return;
     this.#position = position;
+    // RE3
     if (before > 0 && position > before + JUMP_MIN) {
       this.#jumps = [...this.#jumps, before].slice(-JUMPS_MAX);
       this.#ports.disk.putLater(JUMPS_KEY, writeJumps(this.#jumps));

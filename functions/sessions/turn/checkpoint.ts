@@ -79,7 +79,7 @@ export function encodeCheckpoint(program: Program, parts: Kept & Partial<Checkpo
   writer.uint(program.math.position).uint(program.crypto.position);
   if (version > VERSION_SHORT_CHECK) writeCheckMark(writer, check);
   else writer.uint(check.short);
-  writer.uint(program.nextCall).uint(program.nextLocal).uint(program.nextEffect);
+  writer.uint(program.nextCall).uint(program.nextLocal).uint(program.nextEffect); // CP2
   writer.list([...program.timers], ([name, dueMs]) => void writer.text(name).uint(dueMs));
   writer.list([...program.peers.values()], ({ peer, sent, received, isClosed }) => {
     writer.byte(PEERS.indexOf(peer.kind)).text(peer.id).uint(sent).uint(received).flag(isClosed);

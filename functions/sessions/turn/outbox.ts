@@ -114,7 +114,7 @@ export class Outbox {
     return intents;
   }
 
-  /** All that was made leaves, and is kept; nothing where this is no commit point (OB1). */
+  /** All that was made leaves, and is kept; nothing where this is no commit point (OB1, commit.ts CM2). */
   take(isPoint: boolean): Leaving {
     if (!isPoint) return NOTHING;
     const made = { outputs: this.#outputs, effects: this.#effects, timers: this.#timers };

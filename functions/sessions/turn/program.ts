@@ -286,9 +286,9 @@ export class Program implements SessionPort {
 
   /** In place of a handler: its subject is done with, unless it is tried again. */
   #reject(input: Rejected): void {
-    this.nextCall = input.nextCall;
+    this.nextCall = input.nextCall; // commit.ts CM3
     this.nextLocal = input.nextLocal;
-    this.nextEffect = input.nextEffect;
+    this.nextEffect = input.nextEffect; // commit.ts CM3
     for (const local of [...this.locals.keys()]) {
       if (input.drops === "all" || input.drops === local) this.clearLocal(local);
     }
@@ -305,7 +305,7 @@ export class Program implements SessionPort {
   // What an app's code takes from outside
 
   #running(): Turn {
-    if (this.#turn === null) throw new Error("a program was used outside of its turns");
+    if (this.#turn === null) throw new Error("a program was used outside of its turns"); // PG1
     return this.#turn;
   }
 
@@ -334,7 +334,7 @@ export class Program implements SessionPort {
       );
     }
     const number = this.nextCall++;
-    const effect = hasEffect ? this.nextEffect++ : null;
+    const effect = hasEffect ? this.nextEffect++ : null; // commit.ts CM3
     this.calls.set(number, { ...call, effect });
     this.#checkCall(number, call);
     this.#products.calls.push(number);

@@ -192,7 +192,7 @@ export class Rerun {
     const program = this.#program;
     this.#pending.push(program.take());
     this.#state ??= stateOf(program);
-    if (program.handler !== null) return;
+    if (program.handler !== null) return; // RC2
     for (const made of this.#pending) {
       this.#given.outputs.push(...made.outputs);
       this.#given.effects.push(...made.effects);
