@@ -233,7 +233,7 @@ export class TurnLoop implements SessionIsolate {
     this.#turnOf(program);
     try {
       this.#enter(program, () => program.begin(input, source));
-      this.#host.drain();
+      this.#host.drain(); // TL2
       // Before it is over: nothing of a turn that changed what is shared leaves.
       const changed = this.#host.changed?.(program);
       if (changed !== undefined) program.refuse(changed);

@@ -11,7 +11,7 @@ import { Keeper } from "../../../store/wards/keeper.ts";
 import { WardSource } from "../../../store/wards/source.ts";
 import { START_MS, World } from "../../sim/world.ts";
 
-const SOURCE = 5, OWNER = 6;
+const SOURCE = 5, OWNER = 6, REBORN = 9;
 /** What a link holds before its sender waits (runtime/link/limits.ts). */
 const WINDOW_BYTES = 4 << 20;
 const MIB = 1 << 20;
@@ -29,6 +29,7 @@ class Pair {
   /** Since it was set to 0. */
   sentBytes = 0;
   readonly #bytesPerMs: number;
+  readonly #cores: Core[] = [];
   #freeMs = 0;
   #isPumping = false;
 
@@ -87,6 +88,7 @@ class Pair {
     core.onWake(() => void this.world.after(0, () => void this.pump()));
     const claim = { site: "s", path: ["root", "s"], parent: 1, from: 0 };
     core.rows.put(core.own(replicaKey(SOURCE), encodeJson(claim)));
+    this.#cores.push(core);
     return core;
   }
 
@@ -116,7 +118,7 @@ class Pair {
     const { core, source } = this;
     source.prepare();
     const mark: Mark = {
-      replica: SOURCE,
+      replica: core.replica,
       partial: false,
       isFull: false,
       head: core.rows.head,
@@ -142,6 +144,13 @@ class Pair {
       void this.pump();
       await this.world.run(this.world.nowMs + 50);
     }
+  }
+
+  /** The source goes on under another number, which all know. */
+  beginAnew(): void {
+    this.core.replica = REBORN;
+    const claim = { site: "s", path: ["root", "s"], parent: 1, from: 0 };
+    for (const core of this.#cores) core.rows.put(core.own(replicaKey(REBORN), encodeJson(claim)));
   }
 
   /** The root has all that was written so far. */
@@ -237,4 +246,16 @@ Deno.test("a site whose owner falls silent as it is written down tells nothing w
   pair.wanted = wanted;
   await pair.pass(500);
   assert.deepEqual(pair.source.next?.owners, ["o"]);
+});
+
+Deno.test("a new incarnation has no owners, nor is one called silent that the one before had (G4)", async () => {
+  const pair = new Pair(100_000);
+  pair.write(WARD_BYTES_MAX / MIB + 20, MIB);
+  await pair.pass(5_000);
+  assert.deepEqual(pair.source.silent, [{ site: "o", why: "full" }]);
+  pair.beginAnew();
+  pair.wanted = null;
+  await pair.pass(500);
+  assert.deepEqual([pair.source.effective, pair.source.next, pair.source.silent], [null, null, []]);
+  assert.equal(pair.source.allows(pair.core.rows.committedHead), false);
 });
