@@ -187,3 +187,40 @@ Deno.test("reads show what is applied, what a commit under way writes, and what 
   rows.settle(frozen);
   assert.deepEqual(await shown(), [1, 5, 8, 6, 7]);
 });
+
+Deno.test("what a read finds is kept, unless a commit has ended meanwhile: it may be of before (row_cache.ts C1)", async () => {
+  const arrives = Promise.withResolvers<void>();
+  const storage = new CountingStorage(), getMany = storage.getMany.bind(storage);
+  const turns = { nowMs: () => 1, steadyMs: () => 1, after: () => () => {}, turn: () => Promise.resolve() };
+  const rows = new Rows({
+    ...{ storage, turns, clock: new HybridClock(new Wall(turns)) },
+    ...{ nowMs: () => 1, applied: () => {} },
+  });
+  const key = packKey(["read"]);
+  const rowOf = (clock: number) => ({
+    ...{ key, value: new Uint8Array([clock]), clock, replica: 1, known: 0, expiresAtMs: 0 },
+    position: clock,
+  });
+  await storage.commit({ rows: [rowOf(1)], drop: [], records: new Map() });
+  storage.getMany = async (...asked) => {
+    const found = await getMany(...asked);
+    await arrives.promise;
+    return found;
+  };
+  const early = rows.lookup([key]);
+  rows.put(rowOf(2));
+  const frozen = rows.freeze();
+  await storage.commit(frozen.commit);
+  rows.settle(frozen);
+  arrives.resolve();
+  assert.equal((await early)[0]?.clock, 1, "it was asked before");
+  assert.equal((await rows.lookup([key]))[0]?.clock, 2);
+
+  const other = packKey(["other"]);
+  await storage.commit({ rows: [{ ...rowOf(3), key: other }], drop: [], records: new Map() });
+  for (const reads of [1, 0]) {
+    storage.got = 0;
+    assert.equal((await rows.lookup([other]))[0]?.clock, 3);
+    assert.equal(storage.got, reads, "it is told from memory from then on");
+  }
+});
