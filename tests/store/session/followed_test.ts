@@ -122,3 +122,17 @@ Deno.test("a session whose site is lost together with the one above is told of w
   await scene.pass(10_000);
   await rejects(() => scene.attach("e3", left), ({ code }) => code === "source_lost");
 });
+
+Deno.test("a site that started again gives open tokens until its parent has met it: its clock may have gone back (H17)", async () => {
+  const scene = new Scene(TREE);
+  await scene.start();
+  equal((await scene.attach("e1")).token(false).open, false);
+  scene.network.block("e1", "root", scene.world.nowMs + 5_000);
+  scene.site("e1").crash();
+  await scene.site("e1").start();
+  await scene.until(() => scene.process("e1").ready);
+  const session = await scene.attach("e1");
+  equal(session.token(false).open, true);
+  await scene.pass(10_000);
+  equal(session.token(false).open, false);
+});
