@@ -394,3 +394,19 @@ Deno.test("a message that was rejected, since an isolate ended in its handler, i
   assert.deepEqual(told, ["waits"], "which did not come");
   reader.broken();
 });
+
+Deno.test("who came before a run had told what its log has of him waits for the next, where that one ends (HP1)", async () => {
+  let openings = 0;
+  const run = { isOver: false, isEnding: false, home: { epoch: 1 } };
+  const peers = new HostedPeers({
+    ...{ run: null, ensure: () => (openings++, Promise.resolve(run)) },
+    peersSite: () => ({ clock: new HandClock(), newId: () => "b", failed: () => {}, isShared: () => false }),
+  } as unknown as PeersSession);
+  const told: unknown[] = [];
+  const reader = await peers.connect({ send: (frame) => void told.push(frame), close: () => {} }, null);
+  reader.frame(encodeToHome(hello({ identity: null })));
+  const before = openings;
+  peers.runOver(null);
+  assert.deepEqual([openings - before, told], [1, []]);
+  reader.broken();
+});
