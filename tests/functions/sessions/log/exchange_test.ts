@@ -1,4 +1,4 @@
-/** Packets between homes, beside a site of the version before (functions/sessions/log/exchange.ts, X4). */
+/** Packets between homes, and beside a site of the version before (functions/sessions/log/exchange.ts). */
 import { strict as assert } from "node:assert";
 import type { Reply, SiteAsk } from "../../../../functions/sessions/log/asks.ts";
 import { LogExchange } from "../../../../functions/sessions/log/exchange.ts";
@@ -16,6 +16,7 @@ const BOOT = BOOT_MIN + 5, OLD = BOOT_MIN - 1;
 
 function started(handle: (ask: SiteAsk) => Reply = () => ({ kind: "nobody" })) {
   let nowMs = 0;
+  const link = { takes: () => Promise.resolve() };
   const sent: LogPacket[] = [], witnesses: number[] = [];
   const exchange = new LogExchange({
     site: "edge-1",
@@ -29,7 +30,7 @@ function started(handle: (ask: SiteAsk) => Reply = () => ({ kind: "nobody" })) {
     nowMs: () => nowMs,
     send: (_to, packet) => {
       sent.push(decodeLogPacket(packet));
-      return Promise.resolve();
+      return link.takes();
     },
     witness: () => 7,
     heard: (_from, position) => void witnesses.push(position),
@@ -38,7 +39,7 @@ function started(handle: (ask: SiteAsk) => Reply = () => ({ kind: "nobody" })) {
   });
   const turns = () => new Promise((resolve) => setTimeout(resolve));
   return {
-    ...{ exchange, witnesses, turns },
+    ...{ exchange, witnesses, turns, link },
     /** What was sent since the last time. */
     sent: async () => {
       await turns();
@@ -55,6 +56,36 @@ function started(handle: (ask: SiteAsk) => Reply = () => ({ kind: "nobody" })) {
 }
 
 const kinds = ({ asks }: LogPacket) => asks.map(({ body }) => body.kind);
+
+/** A packet of another process of this version. */
+const packetOf = (packet: Partial<LogPacket>) =>
+  encodeLogPacket({ boot: BOOT + 1, to: BOOT, witness: 0, asks: [], replies: [], ...packet });
+
+Deno.test("a reply to another process of this site is none (X2)", async () => {
+  const { exchange, sent } = started();
+  const asking = exchange.ask("cloud", look);
+  const [packet] = await sent();
+  const number = packet?.asks[0]?.number ?? 0;
+  exchange.received("cloud", packetOf({ to: BOOT - 1, replies: [{ number, body: { kind: "nobody" } }] }));
+  const body = { kind: "row", outcome: "granted", row: null } as const;
+  exchange.received("cloud", packetOf({ replies: [{ number, body }] }));
+  assert.deepEqual(await asking.reply, body);
+});
+
+Deno.test("what is asked while a packet is on its way into a link goes with the next (X3)", async () => {
+  const { exchange, sent, turns, link } = started();
+  exchange.received("cloud", packetOf({}));
+  const taken = Promise.withResolvers<void>();
+  link.takes = () => taken.promise;
+  exchange.ask("cloud", look);
+  assert.equal((await sent()).length, 1);
+  exchange.ask("cloud", look);
+  await turns();
+  exchange.ask("cloud", look);
+  assert.equal((await sent()).length, 0);
+  taken.resolve();
+  assert.deepEqual((await sent()).map(kinds), [["look", "look"]]);
+});
 
 Deno.test("who was never heard is asked in the second form, and greeted in the first where it does not answer (X4)", async () => {
   const { exchange, sent, pass } = started();
