@@ -128,6 +128,15 @@ Deno.test("a follower tells what it can't follow once, with what it did, and giv
     assert.equal(other.parked?.code, "code_differs");
   }));
 
+Deno.test("pieces that wait for their turn are followed in the order of the log (FO3)", () =>
+  inMacrotask(() => {
+    const solo = new Solo(Counter);
+    solo.loop.follow(1, { ...OPEN, ...SOLO });
+    for (const piece of counting(3)) solo.loop.piece(1, piece);
+    promoted(solo.run(), 2);
+    assert.deepEqual([solo.parked, (solo.object as Counter).n], [null, 3]);
+  }));
+
 Deno.test("a follower begins with a checkpoint and what is behind it, and goes on when it is promoted", () =>
   inMacrotask(() => {
     const home = new Solo(Counter).open();
