@@ -1,7 +1,7 @@
 /** What an arbiter that went back puts on record of a name, by what sites have of it (rebuild.ts). */
 import { strict as assert } from "node:assert";
 import type { KeptWord, LogState, RowState } from "../../../../functions/sessions/log/asks.ts";
-import { foundOf, rowOfLogs, type Word } from "../../../../functions/sessions/home/rebuild.ts";
+import { foundOf, Rebuild, rowOfLogs, type Word } from "../../../../functions/sessions/home/rebuild.ts";
 
 const DISKS: Readonly<Record<string, number>> = { cloud: 1, a: 11, b: 12, c: 13 };
 const owners = (...sites: readonly string[]) => sites.map((site) => ({ site, disk: DISKS[site] ?? 0 }));
@@ -68,6 +68,32 @@ Deno.test("two that say to be home: the later one is, and the one before is to b
   );
   assert.ok(found.kind === "settled");
   assert.deepEqual([found.as.site, found.besides], ["b", owners("a")]);
+});
+
+Deno.test("who says to be home from before is fenced below the one on record, on its own disk (RB6)", async () => {
+  const words = new Map([
+    word("a", { home: home(3, "a"), log: log(3, "a") }),
+    word("b", { home: home(9, "b"), log: log(9, "b") }),
+  ]);
+  const asked: unknown[] = [], settled: unknown[] = [];
+  const rebuild = new Rebuild(
+    {
+      ...{ site: "cloud", sites: () => [...words.keys()], leap: 100, fatal: assert.fail, note: () => {} },
+      after: () => () => {},
+      ask: (site: string, ask: { readonly kind: string }) => {
+        if (ask.kind === "promise") asked.push([site, ask]);
+        return { reply: Promise.resolve(words.get(site)), cancel: () => {} };
+      },
+      arbiter: {
+        ...{ doubted: () => Promise.resolve(null), isSiteBehind: false },
+        settle: (_: unknown, { site, epoch }: RowState) => Promise.resolve(void settled.push([site, epoch])),
+      },
+    } as unknown as ConstructorParameters<typeof Rebuild>[0],
+  );
+  const name = { app: "shop", class: "cart", id: "x" };
+  assert.deepEqual(await rebuild.settle(name), []);
+  assert.deepEqual(settled, [["b", 9]]);
+  assert.deepEqual(asked, [["a", { kind: "promise", name, disk: DISKS["a"], epoch: 8 }]]);
 });
 
 Deno.test("what has ended as late as any log was promised has ended (RB4)", () => {
