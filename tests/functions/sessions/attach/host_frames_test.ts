@@ -96,16 +96,19 @@ Deno.test("who was asked for the log, and is not there any more when the session
   assert.deepEqual([feeds.attached, gone], [["p1"], ["p2"]]);
 });
 
-Deno.test("who holds no log is told at once what was recovered: it is released (PR3)", () => {
+Deno.test("who holds no log is told what was on its way to hosts when that has been recovered: it is released (PR3)", () => {
   const home = new HandHome(), feeds = new HandFeeds();
+  home.side.opened({ ...{ epoch: 1, peers: [], outputs: [] }, ahead: { ...nobodyAsked, feeds } });
   const line = home.line();
-  line.say(hello({ identity: identity("p1"), log: null }));
-  home.side.opened({
-    ...{ epoch: 2, outputs: [{ to: "p1", sequence: 1, bytes: tag("o") }] },
-    peers: [{ kind: "client", id: "p1", sent: 1, received: 0, isClosed: false }],
-    ahead: { feeds, released: 5, asked: [] },
-  });
-  assert.deepEqual(line.heard().map(({ kind }) => kind), ["welcome", "output"]);
+  line.say(hello());
+  home.done();
+  line.heard();
+  const outputs = [{ to: "p1", sequence: 1, bytes: tag("o") }];
+  home.side.appended({ entry: 5, outputs });
+  assert.deepEqual(line.heard(), []);
+  const peers = [{ ...{ kind: "client" as const, id: "p1", sent: 1, received: 0 }, isClosed: false }];
+  home.side.opened({ ...{ epoch: 1, peers, outputs }, ahead: { feeds, released: 5, asked: [] } });
+  assert.deepEqual(line.heard().map(({ kind }) => kind), ["output"]);
   home.side.over(null);
 });
 
