@@ -200,6 +200,21 @@ Deno.test("a session that rests while a checkpoint is written wakes with all of 
   }
 });
 
+Deno.test("what its owner does not have yet is no base: another home may go on without it (H4)", async () => {
+  const all = await Cluster.start(3, 1);
+  const home = await all.home(1, "x");
+  await all.of(home.commit(commitOf("r1")));
+  const owner = all.logs(0).includes("x") ? "s0" : "s2";
+  const baseAt = () => all.homes(1).debugLog(name("x"))?.base?.at ?? 0;
+  all.network.stall("s1", owner, all.world.nowMs + 200);
+  const held = home.commit(commitOf("r2"));
+  const checkpoint = home.checkpoint({ at: 2, bytes: encode("state"), version: "v1" });
+  await all.pass(150);
+  assert.deepEqual([home.released, baseAt()], [1, 0]);
+  await all.of(Promise.all([held, checkpoint]));
+  assert.deepEqual([home.released, baseAt()], [2, 2]);
+});
+
 Deno.test("who had a session open before it rested neither appends to it nor writes its checkpoint (OH1)", async () => {
   const all = await Cluster.start(2, 1);
   const before = await all.home(1, "x");
