@@ -2,8 +2,8 @@
  * One child process: its lines as they come, and limits on the time that its processor works for it, which is the same
  * however busy the machine is.
  *
- * CH1  It is ended once it has worked for longer than it may since it was given time last, or has done nothing at all
- *      for a while.
+ * CH1  It is ended once it has worked for longer than it may since it was given time last, or has done next to nothing
+ *      for a while: a timer that looks now and then for what never comes is no work.
  * CH2  It has a low priority, and dies with its memory rather than fill the machine's.
  */
 
@@ -27,8 +27,9 @@ export interface Ended {
 
 /** Between two looks at its time. */
 const LOOK_MS = 100;
-/** Without any work: what it waits for does not come. */
-const IDLE_MS = 10_000;
+/** With less work than this in that time: what it waits for does not come. A busy machine leaves it more. */
+const IDLE_MS = 15_000;
+const WORK_MS_MIN = 150;
 const HEAP_MB = 1_500;
 const ERRORS_CHARS = 4_000;
 /** Ticks of the kernel in a second, as `/proc` counts them on every machine there is. */
@@ -45,13 +46,14 @@ export async function runChild({ args, cwd, env = {}, cpuMsMax, onLine }: ChildO
     stdout: "piped",
     stderr: "piped",
   }).spawn();
-  let limitMs = cpuMsMax, isHung = false, cpuMs = 0, movedMs = performance.now();
+  let limitMs = cpuMsMax, isHung = false, cpuMs = 0;
+  let moved = { cpuMs: 0, atMs: performance.now() };
   const look = () => {
     const now = cpuOf(child.pid);
     if (now === null) return;
-    if (now > cpuMs) movedMs = performance.now();
     cpuMs = now;
-    if (cpuMs <= limitMs && performance.now() - movedMs <= IDLE_MS) return; // CH1
+    if (cpuMs >= moved.cpuMs + WORK_MS_MIN) moved = { cpuMs, atMs: performance.now() };
+    if (cpuMs <= limitMs && performance.now() - moved.atMs <= IDLE_MS) return; // CH1
     isHung = true;
     kill(child);
   };
