@@ -214,6 +214,27 @@ Deno.test("a call that was in line when its isolate ended was not begun: it ends
   }
 });
 
+Deno.test("a request that is asked again while it waits is handed to its run once, and both hear its answer (H1)", async () => {
+  const { hosted, next } = served();
+  const given: string[] = [];
+  next.made = (run) => {
+    const line = { ...run.line, has: () => false, take: () => false };
+    const home = { epoch: 1, ask: () => ({ kind: "new" }) };
+    Object.assign(run, { line, home, deliver: (event: { request: string }) => given.push(event.request) });
+  };
+  const asked = { request: "r", chain: [], bytes: new Uint8Array(), token: null };
+  const errors: string[] = [];
+  const [first, again] = [hosted.request(asked), hosted.request(asked)];
+  for (const each of [first, again]) each.catch(({ code }) => errors.push(code));
+  await turns();
+  assert.deepEqual([given, hosted.waiting], [["r"], 1]);
+  const { run } = hosted;
+  assert.ok(run !== null);
+  hosted.over(run, { kind: "moved", error: new HomeError("superseded", "another site has it") });
+  await turns();
+  assert.deepEqual(errors, ["superseded", "superseded"]);
+});
+
 Deno.test("who comes when an opening has failed asks for the next one (HP1)", async () => {
   const { hosted, runs, next } = served();
   const peers = [{ kind: "client", id: "p1", isClosed: false, received: 0, sent: 0 }] as const;
