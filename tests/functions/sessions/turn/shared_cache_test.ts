@@ -76,3 +76,17 @@ Deno.test("a time to live that is none is refused", async () => {
     });
   }
 });
+
+Deno.test("each read gives a value of its own, frozen through and through (SC3)", async () => {
+  const cache = new SharedCache(() => 0), log: Uint8Array[] = [];
+  const read = async () =>
+    await readShared(reader(log), cache, { name: "menu", load: () => ({ dishes: [{ name: "soup" }] }) }) as {
+      dishes: { name: string }[];
+    };
+  const [made, found] = [await read(), await read()];
+  for (const each of [made, found]) {
+    assert.throws(() => each.dishes.push({ name: "pie" }), TypeError);
+    assert.throws(() => Object.assign(each.dishes[0] ?? {}, { name: "pie" }), TypeError);
+  }
+  assert.notEqual(made.dishes, found.dishes);
+});
