@@ -322,7 +322,7 @@ export class Arbiter {
       return;
     }
     const answers = batch.map(({ run }) => run(table));
-    if (table.changed.size > 0) await this.#commit(table);
+    if (table.changed.size > 0) await this.#commit(table); // A4
     batch.forEach(({ resolve }, i) => resolve(answers[i] ?? { kind: "nobody" }));
   }
 
