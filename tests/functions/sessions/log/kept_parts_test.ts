@@ -125,3 +125,14 @@ Deno.test("parts that have gone while they are read are said not to be there", a
   await onDisk();
   assert.equal(await read(0), null);
 });
+
+Deno.test("what was uploaded for a base that never came takes no room (SP2)", () => {
+  const { log, upload } = keeping();
+  const before = log.bytes;
+  assert.equal(upload(5, 0, "12"), true);
+  assert.equal(log.bytes, before + 6);
+  assert.equal(upload(7, 0, "3"), true, "for another base");
+  assert.equal(log.bytes, before + 3);
+  log.setUpload(null);
+  assert.deepEqual([log.bytes, log.upload], [before, null]);
+});
