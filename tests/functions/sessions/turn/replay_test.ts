@@ -288,6 +288,44 @@ Deno.test("a handler reads what it wrote, over what the store has", () =>
     assert.deepEqual([again.parked, again.opened?.effects], [null, effects]);
   }));
 
+/** Answers with what the way of a request names. */
+class Answering extends Small {
+  override n = 0;
+  override fetch({ url }: Request): Response {
+    const body = new ReadableStream({
+      pull: (controller) => {
+        if (++this.n < 3) return controller.enqueue(Uint8Array.of(this.n));
+        controller.close();
+      },
+    });
+    return url.endsWith("/body") ? new Response(body) : new Response(null, { status: 204 });
+  }
+}
+
+Deno.test("a response's body is read to its end before its handler ends; none is none (HD2)", () =>
+  inMacrotask(() => {
+    const get = (request: string) =>
+      ({
+        ...{ kind: "request", request, chain: [] } as const,
+        bytes: encodeCall({
+          ...{
+            kind: "fetch",
+            method: "GET",
+            url: `https://shop.example/${request}`,
+            headers: [],
+            body: null,
+          },
+        }),
+      }) as const;
+    const solo = new Solo(Answering).open().deliver(get("body")).deliver(get("none"));
+    const answers = solo.commits.flatMap(({ outputs }) => outputs).map(({ bytes }) => decodeAnswer(bytes));
+    assert.deepEqual(answers.map((each) => each.kind === "response" && [each.status, each.body]), [
+      [200, Uint8Array.of(1, 2)],
+      [204, null],
+    ]);
+    assert.equal(new Solo(Answering).open({ entries: solo.entries }).parked, null);
+  }));
+
 /** Writes before and after it waits for another. */
 class Waiting extends Small {
   async both(): Promise<void> {
