@@ -288,6 +288,27 @@ Deno.test("a handler reads what it wrote, over what the store has", () =>
     assert.deepEqual([again.parked, again.opened?.effects], [null, effects]);
   }));
 
+/** Does otherwise where it is told to, by what all sessions share. */
+const otherwise: boolean[] = [];
+class Shifting extends Small {
+  override add(by: number): number {
+    return this.n += otherwise.shift() === true ? 2 * by : by;
+  }
+}
+
+Deno.test("a replay that does otherwise is done once more, and what that did is told where it is not the same (RC3)", () =>
+  inMacrotask(() => {
+    const { entries } = new Solo(Shifting).open().deliver(request("add", 1));
+    const messageAfter = (...replays: readonly boolean[]) => {
+      otherwise.splice(0, Infinity, ...replays);
+      return new Solo(Shifting).open({ entries }).parked?.message ?? "";
+    };
+    assert.equal(messageAfter(false), "");
+    assert.doesNotMatch(messageAfter(true, true), /second replay/);
+    assert.match(messageAfter(true, false), /a second replay did as the log says/);
+    assert.deepEqual(otherwise, []);
+  }));
+
 /** Answers with what the way of a request names. */
 class Answering extends Small {
   override n = 0;
