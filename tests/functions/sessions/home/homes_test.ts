@@ -384,6 +384,20 @@ Deno.test("a session that is made has an id of its birth, without a trip to the 
   assert.deepEqual([opened.epoch, opened.log.length], [2, 1]);
 });
 
+Deno.test("nobody is told the name of a session that is made before all its owners know it (H2)", async () => {
+  const all = await Cluster.start(3, 1);
+  const create = () => all.homes(1).create({ app: "shop", class: "cart" }, "v1");
+  const { name: first } = await all.of(create());
+  const owner = [0, 2].find((at) => all.logs(at).includes(first.id)) ?? 0;
+  all.network.stall("s1", `s${owner}`, all.world.nowMs + 300);
+  let made = "";
+  void create().then(({ name }) => made = name.id);
+  await all.pass(200);
+  assert.equal(made, "");
+  await all.pass(500);
+  assert.ok(all.logs(owner).includes(made));
+});
+
 Deno.test("a name in the form of a birth that never was is opened blank", async () => {
   const all = await Cluster.start(3, 1);
   const made = await all.of(all.homes(1).create({ app: "shop", class: "cart" }, "v1"));
