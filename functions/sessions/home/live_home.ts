@@ -363,7 +363,7 @@ export class LiveHome implements FollowerHome {
     for (const resolve of this.#advances.splice(0)) resolve();
     const required = this.#required();
     if (this.#recorded.length > 0) {
-      const held = Math.min(this.hosts.held, ...required.map(({ acked }) => acked));
+      const held = Math.min(this.hosts.held, ...required.map(({ acked }) => acked)); // H3
       if (held > this.held) {
         this.held = held;
         this.hosts.onReleased();
