@@ -345,12 +345,12 @@ export class SiteReplica implements Replica {
     const { config } = this.#core;
     if (config.parent === null || this.#uplink === null) throw new Error("the root has no parent to leave");
     const before = config.parent;
-    // At once: what waits in the inboxes of two new parents may happen in any order (inboxes.ts B3).
     if (to !== before) {
       // What the old one still says is not heard, and its goodbye is nobody's.
       this.#inboxes.next(before);
       this.#uplink.disconnect();
     }
+    // At once: what waits in the inboxes of two new parents may happen in any order (inboxes.ts B3).
     this.#core.moveTo(to, lost);
     if (to === before) this.#inboxes.enqueue(to, () => this.#uplink?.retell());
   }

@@ -9,6 +9,9 @@ import type { PeerClock } from "../../../functions/sessions/attach/mod.ts";
 import { SYSTEM_CLOCK } from "../../../runtime/stateful/clock.ts";
 import type { SessionObject } from "../../../functions/sessions/turn/handler.ts";
 import { decodeValue, encodeValue } from "../../../functions/values/value.ts";
+import { moveRun } from "../../../runtime/stateful/moves.ts";
+import type { SessionRun } from "../../../runtime/stateful/session_run.ts";
+import { HandClock } from "../../functions/sessions/attach/peer_pair.ts";
 import { Disks, type MemoryHost, memoryHost } from "./memory_host.ts";
 
 const NAME = { app: "shop", class: "robot", id: "r" };
@@ -106,6 +109,22 @@ Deno.test("a session whose owners do not take what it did is not moved, and goes
   }
   assert.equal(await second, 2);
   assert.equal(await add("last"), 3);
+});
+
+Deno.test("what was begun is waited for as long as was said, and no longer (MV2)", async () => {
+  const clock = new HandClock(), nothing = () => {};
+  clock.turn(10_000);
+  const run = {
+    ...{ settled: new Promise(nothing), isOver: false, line: { hold: nothing, goOn: nothing } },
+    home: { name: NAME, prepareMove: () => Promise.resolve(), stay: nothing },
+  };
+  let told = "";
+  moveRun(run as unknown as SessionRun, "edge-2", 1_000, clock).catch(({ code }) => told = code);
+  for (const [ms, code] of [[0, ""], [999, ""], [1, "move_refused"]] as const) {
+    clock.turn(ms);
+    await new Promise((resolve) => setTimeout(resolve));
+    assert.equal(told, code);
+  }
 });
 
 Deno.test("a site that stops does not wait for the one that is to take a session over", async () => {
