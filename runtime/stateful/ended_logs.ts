@@ -100,6 +100,7 @@ export class EndedLogs {
       if (copy === null) return;
       const endedMs = nowMs();
       const log = encodeLog({ ...copy, endedMs });
+      // EL1
       if (log.length > LOG_BYTES_MAX) {
         return note("ended_log_unkept", { ...name, why: `it has ${log.length} bytes` });
       }

@@ -111,9 +111,9 @@ export class PeerWays {
     try {
       const asked = decodeForwarded(request.head, null);
       const { site, homes, host } = this.#services;
-      if (asked.to !== site) return await this.#pass(request, asked);
+      if (asked.to !== site) return await this.#pass(request, asked); // PW1
       const at = homes.where(asked.name);
-      if (at !== site) return replied({ kind: "elsewhere", site: at ?? "" });
+      if (at !== site) return replied({ kind: "elsewhere", site: at ?? "" }); // PW1
       if (request.body === null) throw new WayRefused("internal", "a way came without its incoming half");
       const way = new StreamWay(this.#clock).read(request.body);
       const reader = await host.connect(asked.name, channelOf(way), asked.token);

@@ -62,7 +62,7 @@ async function circle(
     for (const [path, waited] of next) {
       for (const call of waited) {
         if (queued.has(call.request)) return [...path, { ...call, isQueued: true }];
-        if (seen.has(call.request) || seen.size >= LOOKS_MAX) continue;
+        if (seen.has(call.request) || seen.size >= LOOKS_MAX) continue; // W3
         seen.add(call.request);
         const { isQueued, calls } = await ask(call);
         further.set([...path, { ...call, isQueued }], calls);

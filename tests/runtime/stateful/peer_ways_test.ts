@@ -1,6 +1,12 @@
 /** Ways to homes at other sites, over links that the test plays. */
 import assert from "node:assert/strict";
-import { encodeForwardedReply } from "../../../runtime/stateful/forwarded.ts";
+import {
+  decodeForwarded,
+  decodeReply,
+  encodeForwarded,
+  encodeForwardedReply,
+} from "../../../runtime/stateful/forwarded.ts";
+import type { LinkRequest } from "../../../runtime/gateway/link_requests.ts";
 import { PeerWays, WayRefused } from "../../../runtime/stateful/peer_ways.ts";
 
 const NAME = { app: "shop", class: "robot", id: "r" };
@@ -19,6 +25,8 @@ class Scene {
   readonly asked: string[] = [];
   readonly watched: string[] = [];
   readonly faults: unknown[] = [];
+  /** Of what a link was asked last. */
+  head: Uint8Array = new Uint8Array();
   standing: Standing = "alive";
   /** What the links answer. */
   answer: (to: string) => Promise<{ head: Uint8Array; body: ReadableStream<Uint8Array> | null }> = () =>
@@ -30,8 +38,9 @@ class Scene {
     homes: { where: () => "there", misled: () => {} },
     host: { connect: () => Promise.reject(new Error("it is not here")) },
     links: {
-      request: (to, _kind, _head, { signal } = {}) => {
+      request: (to, _kind, head, { signal } = {}) => {
         this.asked.push(to);
+        this.head = head;
         const late = new Promise<never>((_, reject) =>
           signal?.addEventListener("abort", () => reject(new Error("given up")), { once: true })
         );
@@ -92,4 +101,23 @@ Deno.test("a site that is not heard of is asked along the tree, and one that can
     to === "there" ? Promise.reject(Object.assign(new Error("no link"), { code: "unreachable" })) : answer();
   assert.equal(await (await scene.ways.open(NAME, null)).next(), null);
   assert.deepEqual(scene.asked, ["cloud", "there", "cloud"]);
+});
+
+Deno.test("a site that is asked passes on ways for other sites along the tree, and looks for none itself (PW1)", async () => {
+  const scene = new Scene();
+  const serve = async (to: string, hops: number) => {
+    const { head } = encodeForwarded({
+      ...{ name: NAME, request: "", to, hops, chain: [], token: null, call: new Uint8Array() },
+    });
+    const reply = await scene.ways.serve({ head, body: new ReadableStream() } as LinkRequest);
+    return decodeReply(reply.head, null);
+  };
+  assert.deepEqual(await serve("here", 2), { kind: "elsewhere", site: "there" });
+  assert.deepEqual(await serve("there", 0), { kind: "elsewhere", site: "" });
+  assert.deepEqual(scene.asked, []);
+  assert.equal((await serve("there", 2)).kind, "answer");
+  assert.deepEqual([scene.asked, decodeForwarded(scene.head, null).hops], [["cloud"], 1]);
+  scene.answer = () => Promise.reject(new Error("no link"));
+  assert.deepEqual(await serve("there", 2), { kind: "elsewhere", site: "" });
+  assert.equal(scene.asked.length, 2, "once");
 });
