@@ -35,6 +35,11 @@ export const CLOCK_AHEAD_MS_MAX = 60_000;
  * seconds. Half of what neighbours refuse, so that one that is believed is not refused by a neighbour that is as far off.
  */
 export const CLOCK_LEAP_MS_MAX = CLOCK_AHEAD_MS_MAX / 2;
+/**
+ * A wall clock that is further behind what its site had dated is not believed at a start (wall.ts): time has passed since
+ * then. Neighbours are ahead by seconds, and so is what a disk has of the clock (CLOCK_RESERVE_MS).
+ */
+export const CLOCK_BEHIND_MS_MAX = 5_000;
 /** Ten times what quartz is off by, and what time servers correct it by: the width of a leap is believed in half a day. */
 export const CLOCK_DRIFT_MAX = 0.001;
 /** A clock that was set wrong is set right within less; a machine that was suspended and is alone waits so long (wall.ts B7). */

@@ -8,7 +8,8 @@
  *
  * B1  The wall clock is believed within CLOCK_LEAP_MS_MAX of where a steady clock says that it should be. That place is
  *     the wall clock's own of before; at a start, where the clock value on disk ends: what time has passed since then
- *     nobody here knows.
+ *     nobody here knows, but that some has. So a wall clock that is behind it by more than CLOCK_BEHIND_MS_MAX is not
+ *     believed there: by so much and by all the time that the site was down it is wrong, which may be too much.
  * B2  Where it is elsewhere, the site goes on from what it believed last, at the pace of the steady clock. That is as
  *     good a clock as any: nothing stops, nothing is refused.
  * B3  Further ahead it is believed as far as another site's clock says the same: two that are wrong by the same leap are
@@ -22,7 +23,7 @@
  * B6  A site that starts with a wall clock that is behind what it had dated before takes the time from its parent: how
  *     long it was down nobody here knows. So does one without any time of its own, whatever its wall clock says since,
  *     and one that would refuse its parent, and has not believed its own wall clock for CLOCK_DOUBT_MS: it knows no better.
- *     A root takes it from most of its children, where its wall clock is not believed (timekeeper.ts K4).
+ *     A root takes it from most of its children (timekeeper.ts K4).
  * B7  A root without children has nobody to ask. It goes by a wall clock that has stayed where it is for CLOCK_STAYS_MS,
  *     further ahead or back: what expires does. What it dates does not, and goes on from what was believed: the first
  *     site that joins may know better, and would refuse what is dated ahead of it for as long as the leap was wide.
@@ -32,6 +33,7 @@
  */
 import {
   CLOCK_AHEAD_MS_MAX,
+  CLOCK_BEHIND_MS_MAX,
   CLOCK_DOUBT_MS,
   CLOCK_DRIFT_MAX,
   CLOCK_LEAP_MS_MAX,
@@ -83,6 +85,8 @@ export class Wall {
   #odd: { readonly offsetMs: number; readonly sinceMs: number } | null = null;
   /** It goes on from a disk, and has not heard its parent since (B6). */
   #isResumed = false;
+  /** The place is where the clock value on disk ended, and it is later than that by nobody knows how much (B1). */
+  #isAtLeast = false;
   /** Where the wall clock of a site without any time of its own was at its start, and would be now (B6). */
   #firstMs = -Infinity;
   /** There is nobody who could know better (B7). */
@@ -98,7 +102,7 @@ export class Wall {
   resume(endMs: number): void {
     this.#steadyMs = this.#clock.steadyMs();
     this.#placeMs = this.#believedMs = endMs;
-    this.#isResumed = endMs > 0;
+    this.#isResumed = this.#isAtLeast = endMs > 0;
     if (endMs === 0) this.#firstMs = this.saysMs;
     this.#look();
   }
@@ -151,22 +155,24 @@ export class Wall {
     return ms > Math.max(this.#believedMs, this.saysMs, this.#firstMs) + CLOCK_AHEAD_MS_MAX;
   }
 
-  /** The time is so, whatever the wall clock says, which is not believed (timekeeper.ts K4). */
+  /** The time is so, whatever the wall clock says (timekeeper.ts K4). */
   takes(ms: number): void {
     this.#look();
-    if (ms > this.#believedMs) this.#placeMs = this.#believedMs = ms;
+    if (ms <= this.#believedMs) return;
+    this.#placeMs = this.#believedMs = ms;
+    this.#isAtLeast = false;
   }
 
   /** The parent welcomes this site, and its clock says so (B6). */
   meets(ms: number): void {
     this.#look();
-    const isBehind = this.saysMs < this.#placeMs - CLOCK_LEAP_MS_MAX;
+    const isBehind = this.saysMs < this.#placeMs - this.#behindMsMax;
     if (this.#isResumed && isBehind && ms > this.#believedMs) this.#placeMs = this.#believedMs = ms;
     if (this.#hasStayedFor(CLOCK_DOUBT_MS) && this.isTooFar(ms)) this.#placeMs = this.#believedMs = ms;
     if (ms <= this.#firstMs + CLOCK_AHEAD_MS_MAX && ms > this.#believedMs) {
       this.#placeMs = this.#believedMs = ms;
     }
-    this.#isResumed = false;
+    this.#isResumed = this.#isAtLeast = false;
     this.#firstMs = -Infinity;
   }
 
@@ -193,6 +199,12 @@ export class Wall {
   #believeAt(ms: number): void {
     this.#placeMs = this.#believedMs = ms;
     this.#odd = null;
+    this.#isAtLeast = false;
+  }
+
+  /** B1 */
+  get #behindMsMax(): number {
+    return this.#isAtLeast ? CLOCK_BEHIND_MS_MAX : CLOCK_LEAP_MS_MAX;
   }
 
   #look(): void {
@@ -202,11 +214,12 @@ export class Wall {
     this.#placeMs += elapsedMs;
     this.#firstMs += elapsedMs;
     const offMs = saysMs - this.#placeMs;
-    if (Math.abs(offMs) <= CLOCK_LEAP_MS_MAX) {
+    if (offMs <= CLOCK_LEAP_MS_MAX && offMs >= -this.#behindMsMax) {
       const mostMs = elapsedMs * CLOCK_DRIFT_MAX;
       this.#placeMs += Math.max(-mostMs, Math.min(mostMs, offMs));
       this.#believedMs = saysMs;
       this.#odd = null;
+      this.#isAtLeast = false;
       return;
     }
     this.#believedMs += elapsedMs; // B2

@@ -9,10 +9,12 @@
  * K3  A site tells its neighbours what its wall clock says, again and again, where that is behind what it believes, or
  *     both are behind what it has dated: what they hear of it otherwise is what it dates. Two whose clocks were ahead and
  *     are right again would confirm each other's belief for good.
- * K4  A root whose wall clock is not believed takes the time from its children, where it refuses most of them for their
- *     clocks, which agree: it was down, or suspended, and its wall clock can't tell it for how long. Any other site takes
- *     the time from its parent then (wall.ts B6). It takes the least that they say, and of a child that says by itself
- *     what its wall clock does (K1, K3) no more than that.
+ * K4  A root takes the time from its children, where it refuses some of them for their clocks, and most of those that are
+ *     connected agree on a time that it would refuse: it was down, or suspended, and its wall clock can't tell it for how
+ *     long. Where it believes its wall clock, that is a voice against them: one that was as far behind as the root was
+ *     down looks right, and one child may be wrong. Any other site takes the time from its parent, where it does not
+ *     believe its own (wall.ts B6). The root takes the least that they say, and of a child that says by itself what its
+ *     wall clock does (K1, K3) no more than that; of one that it does not refuse, that has the time from here, just that.
  */
 import type { Child } from "../core/child.ts";
 import type { Core } from "../core/core.ts";
@@ -45,6 +47,8 @@ export class Timekeeper {
   /** By child that is refused for its clock: what that was when it said hello last (K4). */
   readonly #ahead = new Map<SiteId, Said>();
   #toldMs = -Infinity;
+  /** Since when most of its children agree on another time, as it looks, though this root believes its own. */
+  #outvotedSinceMs = Infinity;
   #isDoubted = false;
 
   constructor(core: Core, neighbours: Neighbours) {
@@ -58,11 +62,11 @@ export class Timekeeper {
     wall.isAlone = isRoot && topology.childrenOf(config.site).length === 0;
     const { doubt } = wall;
     this.#note(doubt);
-    if (doubt === null) this.#forget();
-    else if (isRoot && this.#isConfirmed()) {
+    if (isRoot && doubt !== null && this.#isConfirmed(doubt)) {
       wall.believe();
       return this.look();
-    } else if (isRoot && doubt.forMs >= CLOCK_DOUBT_MS) this.#takeTime();
+    }
+    if (isRoot) this.#takeTime(doubt);
     this.#tell(doubt);
   }
 
@@ -97,31 +101,37 @@ export class Timekeeper {
     if (this.#core.isRoot) this.#ahead.set(site, { ms, steadyMs: this.#core.steady.nowMs() });
   }
 
-  #forget(): void {
+  /** K4 */
+  #takeTime(doubt: Doubt | null): void {
+    const nowMs = this.#core.steady.nowMs(), time = this.#timeOfMost(doubt === null ? 1 : 0);
+    if (time === null || doubt !== null) this.#outvotedSinceMs = Infinity;
+    else this.#outvotedSinceMs = Math.min(this.#outvotedSinceMs, nowMs);
+    const forMs = doubt?.forMs ?? nowMs - this.#outvotedSinceMs;
+    if (time === null || forMs < CLOCK_DOUBT_MS) return;
+    this.#core.count("clock_taken");
     this.#said.clear();
     this.#ahead.clear();
+    this.#core.wall.takes(time);
   }
 
-  /** K4 */
-  #takeTime(): void {
+  /** The least that most children agree on and that this root would refuse; so many voices are against them. */
+  #timeOfMost(against: number): number | null {
     const { wall } = this.#core;
-    let connected = 0;
-    const times: number[] = [];
+    let voices = against;
+    const times: { readonly ms: number; readonly isRefused: boolean }[] = [];
     for (const child of this.#neighbours.children()) {
       if (!child.connected) continue;
-      connected++;
+      voices++;
       const dates = this.#saidNow(this.#ahead, child.id), says = this.#saidNow(this.#said, child.id);
-      if (dates === null) continue;
-      const ms = says === null ? dates : Math.min(dates, says);
-      if (wall.isTooFar(ms)) times.push(ms);
+      const ms = Math.min(dates ?? Infinity, says ?? Infinity);
+      if (ms < Infinity && wall.isTooFar(ms)) times.push({ ms, isRefused: dates !== null });
     }
-    times.sort((a, b) => a - b);
-    const agreeing = (ms: number) => times.filter((each) => each >= ms && each - ms <= CLOCK_AHEAD_MS_MAX);
-    const time = times.find((ms) => 2 * agreeing(ms).length > connected);
-    if (time === undefined) return;
-    this.#core.count("clock_taken");
-    this.#forget();
-    wall.takes(time);
+    times.sort((a, b) => a.ms - b.ms);
+    for (const { ms: least } of times) {
+      const agreeing = times.filter(({ ms }) => ms >= least && ms - least <= CLOCK_AHEAD_MS_MAX);
+      if (2 * agreeing.length > voices && agreeing.some(({ isRefused }) => isRefused)) return least;
+    }
+    return null;
   }
 
   /** What it would say now, if it has said anything lately. */
@@ -133,13 +143,15 @@ export class Timekeeper {
   }
 
   /** K2, wall.ts B4 */
-  #isConfirmed(): boolean {
-    const { wall } = this.#core;
+  #isConfirmed({ forMs }: Doubt): boolean {
+    const { wall, steady } = this.#core;
     let connected = 0, agreeing = 0;
     for (const child of this.#neighbours.children()) {
       if (!child.connected) continue;
       connected++;
-      const theirsMs = this.#saidNow(this.#said, child.id);
+      // What was said before speaks of another time.
+      const isSince = (this.#said.get(child.id)?.steadyMs ?? 0) >= steady.nowMs() - forMs;
+      const theirsMs = isSince ? this.#saidNow(this.#said, child.id) : null;
       if (theirsMs !== null && Math.abs(theirsMs - wall.saysMs) <= CLOCK_AHEAD_MS_MAX) agreeing++;
     }
     return 2 * agreeing > connected;

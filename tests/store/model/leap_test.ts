@@ -9,6 +9,7 @@ const TREE = {
   e1: { parent: "a", linkMs: 1 },
   e2: { parent: "root", linkMs: 2 },
 } as const;
+const { root, a } = TREE;
 const SITES = Object.keys(TREE);
 const HOUR_MS = 3_600_000;
 /** Longer than an hour's leap needs to be gone by at a root that is alone (store/model/limits.ts CLOCK_STAYS_MS). */
@@ -112,7 +113,7 @@ function aheadMs(scene: Scene, site: string): number {
 }
 
 Deno.test("sites whose clocks were ahead by the same, and are right again, do not confirm each other for good (K3)", async () => {
-  const { root, a } = TREE, scene = new Scene({ root, a });
+  const scene = new Scene({ root, a });
   await scene.start();
   for (const id of ["root", "a"]) scene.site(id).warp(HOUR_MS);
   await scene.pass(2_000);
@@ -124,10 +125,14 @@ Deno.test("sites whose clocks were ahead by the same, and are right again, do no
 const MINUTES_MS = 11 * 60_000;
 
 /** The root is down while minutes pass. */
-async function downForMinutes(scene: Scene, meanwhile: () => void = () => {}): Promise<void> {
+async function downForMinutes(
+  scene: Scene,
+  meanwhile: () => void = () => {},
+  ms = MINUTES_MS,
+): Promise<void> {
   scene.site("root").crash();
   await scene.pass(50);
-  scene.world.sleptMs += MINUTES_MS;
+  scene.world.sleptMs += ms;
   meanwhile();
   await scene.site("root").start();
   await scene.until(() => scene.process("root").ready);
@@ -148,6 +153,36 @@ for (const ms of [-HOUR_MS, -MINUTES_MS / 2]) {
   });
 }
 
+for (const [says, tree] of [["its children", TREE], ["its only child", { root, a }]] as const) {
+  for (const [downMs, leapMs] of [[40_000, -66_000], [65_000, -84_000], [100_000, -106_000]] as const) {
+    Deno.test(`a root that was down for ${downMs / 1000} s, and whose clock is ${-leapMs / 1000} s behind, has the time of ${says} (B1)`, async () => {
+      const scene = new Scene(tree);
+      await scene.start();
+      const session = await scene.attach("a");
+      await scene.write(session, 0, 1);
+      await downForMinutes(scene, () => scene.site("root").leap(leapMs), downMs);
+      await scene.pass(10_000);
+      await scene.write(session, 0, 2);
+      const atRoot = await scene.attach("root", session.token(false));
+      strictEqual(await scene.read(atRoot, 0), 2);
+      for (const id of Object.keys(tree)) {
+        deepStrictEqual(scene.process(id).replica.status().clocksAhead, [], id);
+        strictEqual(Math.abs(aheadMs(scene, id)) < CLOCK_AHEAD_MS_MAX, true, id);
+      }
+    });
+  }
+}
+
+Deno.test("a root whose clock is behind by as much as it was down takes the time from its children (K4)", async () => {
+  const scene = new Scene(TREE);
+  await scene.start();
+  await works(scene, 10);
+  await downForMinutes(scene, () => scene.site("root").leap(-MINUTES_MS));
+  await scene.pass(10_000);
+  strictEqual(Math.abs(aheadMs(scene, "root")) < 2_000, true);
+  await works(scene, 20);
+});
+
 Deno.test("a root whose clock is behind does not take the time of one child, which the other contradicts (K4)", async () => {
   const scene = new Scene(TREE);
   await scene.start();
@@ -159,7 +194,7 @@ Deno.test("a root whose clock is behind does not take the time of one child, whi
 });
 
 Deno.test("a root that was down for minutes hears the time from a child that it refuses, and whose clock is right again (K3)", async () => {
-  const { root, a } = TREE, scene = new Scene({ root, a });
+  const scene = new Scene({ root, a });
   await scene.start();
   scene.site("a").warp(CLOCK_AHEAD_MS_MAX + 1_000);
   const session = await scene.attach("a");

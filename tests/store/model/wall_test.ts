@@ -1,6 +1,11 @@
 /** What is believed of a wall clock that leaps, by itself and by what neighbours say (store/model/wall.ts). */
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
-import { CLOCK_AHEAD_MS_MAX, CLOCK_LEAP_MS_MAX, CLOCK_STAYS_MS } from "../../../store/model/limits.ts";
+import {
+  CLOCK_AHEAD_MS_MAX,
+  CLOCK_BEHIND_MS_MAX,
+  CLOCK_LEAP_MS_MAX,
+  CLOCK_STAYS_MS,
+} from "../../../store/model/limits.ts";
 import { Wall } from "../../../store/model/wall.ts";
 
 const NOON_MS = Date.UTC(2026, 5, 1, 12);
@@ -189,6 +194,33 @@ Deno.test("a start goes on from the disk, and takes from the parent what its own
   late.wall.resume(0);
   late.wall.meets(late.rightMs);
   strictEqual(late.wall.agrees(late.rightMs), false, "nothing tells which of the two is wrong");
+});
+
+Deno.test("a start believes no clock that is behind what the disk has, until somebody says how late it is (B1)", () => {
+  const onDisk = (behindMs: number) => {
+    const site = machine(-behindMs);
+    site.wall.resume(site.rightMs);
+    return site;
+  };
+  const near = onDisk(CLOCK_BEHIND_MS_MAX);
+  strictEqual(near.offMs, -CLOCK_BEHIND_MS_MAX);
+  near.leap(-CLOCK_LEAP_MS_MAX);
+  strictEqual(near.offMs, -CLOCK_LEAP_MS_MAX, "a clock that was believed may be set as ever");
+  const behindMs = CLOCK_BEHIND_MS_MAX + 1;
+  const alone = onDisk(behindMs);
+  alone.pass(10_000);
+  strictEqual(alone.offMs, 0, "nobody says");
+  strictEqual(alone.doubtMs, 10_000);
+  alone.leap(0);
+  strictEqual(alone.doubtMs, null, "it was set right");
+  alone.leap(-behindMs);
+  strictEqual(alone.offMs, -behindMs);
+  const child = onDisk(behindMs);
+  child.wall.meets(child.rightMs + HOUR_MS);
+  strictEqual(child.offMs, HOUR_MS, "its parent says so (B6)");
+  const same = onDisk(behindMs);
+  same.wall.meets(same.rightMs);
+  strictEqual(same.offMs, -behindMs, "no time had passed");
 });
 
 Deno.test("who does not believe its own clock takes the time from a parent that it would refuse; who does, does not (B6)", () => {

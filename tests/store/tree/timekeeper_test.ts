@@ -115,7 +115,7 @@ Deno.test("what a child said counts for as long as it says it again, and only wh
 
 Deno.test("a root that refuses most of its children for their clocks takes the least of what they agree on (K4)", () => {
   /** By child: what it dates, and what its wall clock says, ahead of the root's; null: nothing. */
-  type Says = Readonly<Record<string, readonly [number, number | null] | null>>;
+  type Says = Readonly<Record<string, readonly [number | null, number | null] | null>>;
   const rows: readonly (readonly [string, Says, number])[] = [
     ["both", { a: [HOUR_MS, null], b: [HOUR_MS + 2_000, null] }, HOUR_MS],
     ["one of two", { a: [HOUR_MS, null], b: null }, 0],
@@ -126,6 +126,11 @@ Deno.test("a root that refuses most of its children for their clocks takes the l
       { a: [9 * HOUR_MS, HOUR_MS], b: [9 * HOUR_MS, HOUR_MS] },
       HOUR_MS,
     ],
+    ["one of two, and the other, which has the time from here, says the same", {
+      a: [HOUR_MS, null],
+      b: [null, HOUR_MS],
+    }, HOUR_MS],
+    ["only such that have the time from here", { a: [null, HOUR_MS], b: [null, HOUR_MS] }, 0],
     ["none that would be refused", { a: [CLOCK_AHEAD_MS_MAX, null], b: [CLOCK_AHEAD_MS_MAX, null] }, 0],
   ];
   for (const [says, children, offMs] of rows) {
@@ -134,7 +139,7 @@ Deno.test("a root that refuses most of its children for their clocks takes the l
     const say = () => {
       for (const [id, said] of Object.entries(children)) {
         if (said === null) continue;
-        all.timekeeper.refused(id, all.rightMs() + said[0]);
+        if (said[0] !== null) all.timekeeper.refused(id, all.rightMs() + said[0]);
         if (said[1] !== null) all.timekeeper.told(id, all.rightMs() + said[1]);
       }
     };
@@ -143,6 +148,41 @@ Deno.test("a root that refuses most of its children for their clocks takes the l
     all.pass(3_000, say);
     assert.equal(Math.round(all.offMs() / 60_000), Math.round(offMs / 60_000), says);
     if (offMs > 0) assert.equal(all.core.counters["clock_taken"], 1, says);
+  }
+});
+
+Deno.test("a root that believes its clock has one voice against its children (K4)", () => {
+  /** By child: what it is refused for, and what its wall clock says, ahead of the root's; null: nothing. */
+  type Says = Readonly<Record<string, readonly [number | null, number | null]>>;
+  const refused = [HOUR_MS, null] as const,
+    other = [null, HOUR_MS + 1_000] as const,
+    none = [null, null] as const;
+  const rows: readonly (readonly [string, Says, boolean])[] = [
+    ["one of one", { a: refused }, false],
+    ["two of two", { a: refused, b: refused }, true],
+    ["two of three", { a: refused, b: refused, c: none }, false],
+    ["two, and one that has the time from here", { a: refused, b: refused, c: other }, true],
+    ["one, and one that has the time from here", { a: refused, b: other }, true],
+    ["only such that have the time from here", { a: other, b: other, c: other }, false],
+    ["two that do not agree", { a: refused, b: [3 * HOUR_MS, null] }, false],
+    ["what they date is ahead of their own clocks", { a: [HOUR_MS, 0], b: [HOUR_MS, 0] }, false],
+  ];
+  for (const [says, children, isTaken] of rows) {
+    const all = site({ depth: 0, children: Object.keys(children).map((id) => [id, true] as const) });
+    const say = () => {
+      for (const [id, [dates, wallMs]] of Object.entries(children)) {
+        if (dates !== null) all.timekeeper.refused(id, all.rightMs() + dates);
+        if (wallMs !== null) all.timekeeper.told(id, all.rightMs() + wallMs);
+      }
+    };
+    all.pass(1_000, say);
+    all.pass(4 * CLOCK_TELL_MS);
+    assert.equal(all.offMs(), 0, `${says}: not for a while`);
+    all.pass(CLOCK_DOUBT_MS, say);
+    assert.equal(all.offMs(), 0, `${says}: it began anew`);
+    all.pass(2_000, say);
+    assert.equal(Math.round(all.offMs() / 60_000), isTaken ? 60 : 0, says);
+    assert.equal(all.core.counters["clock_taken"], isTaken ? 1 : undefined, says);
   }
 });
 
