@@ -227,8 +227,10 @@ function moving(plan: Plan, draws: Draws): Plan {
   if (!draws.chance(0.25) || faults.wipeInner > 1) return plan;
   const move = draws.integer(1, 4);
   const f = Math.max(0, ...plan.sites.map(({ owners }) => owners.f));
-  // One that is lost for good counts among the disks that owners make up for, and among the sites that may own.
-  const mayLose = f === 0 || (faults.wipe + faults.remove < f && plan.sites.length - faults.remove - 2 >= f);
+  // One that is lost for good counts among the disks that owners make up for, and among the sites that may own. So does
+  // one that is drained: what it holds for others goes with it.
+  const gone = Math.ceil(faults.remove) + faults.retire;
+  const mayLose = f === 0 || (Math.ceil(faults.wipe) + gone < f && plan.sites.length - gone - 2 >= f);
   const adopt = mayLose && draws.chance(0.4) && faults.wipeInner === 0 ? 1 : 0;
   return { ...plan, faults: { ...faults, move, adopt } };
 }
