@@ -28,7 +28,8 @@
  *     has lost its disk since, this site's `down[a]` counts in another journal, and the answer is void.
  * H17 A site that starts over an older copy of its disk may date what it writes before what that disk has pushed since,
  *     since its clock went back with it. Until its parent has met it its tokens are `open`, so that no clock is taken
- *     for proof that what their sessions saw is elsewhere.
+ *     for proof that what their sessions saw is elsewhere; but for those of sessions that saw nothing of its journal, and
+ *     whose clock is no later than its watermark. These rest on nothing of this disk, and nobody need be asked.
  * H14 What a site wrote and told nobody of is on its disk alone: its owners need not have it. Whoever has to know whether it
  *     was written asks that site itself while that disk is in use, under whichever number. What is left of an incarnation that is over, and that none goes on as, is in the journal above it before the word of
  *     its end, with an owner that says so, or was carried away before. Once the stable clocks of the root and of the

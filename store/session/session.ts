@@ -678,8 +678,16 @@ export class StoreSession implements AttachedSession {
       clock: this.#clock,
       path,
       ...(followed === null ? {} : { followed }),
-      open: open || !core.hasMet, // handoff.ts H17
+      open: open || !core.hasMet && this.#restsOnThisDisk, // handoff.ts H17
     };
+  }
+
+  /**
+   * Where it saw nothing of this journal, and claims nothing by a clock that the root has not passed, an older copy of
+   * this disk would say the same (handoff.ts H17).
+   */
+  get #restsOnThisDisk(): boolean {
+    return this.#own > 0 || this.#clock > this.#core.watermark;
   }
 
   /** This site took a new number meanwhile: all that was seen here stands under it, at nobody knows which positions. */

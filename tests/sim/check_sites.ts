@@ -11,7 +11,7 @@ import type { Excused } from "./excuses.ts";
 import type { Held, History, HistoryEvent, Seen, Stamp, Violation } from "./history.ts";
 import type { WriteRecord } from "./ledger.ts";
 import type { Past } from "./past.ts";
-import type { Loss } from "./lives.ts";
+import type { Life, Loss } from "./lives.ts";
 import { type Issue, type Request, Trail } from "./trail.ts";
 
 /**
@@ -164,14 +164,13 @@ export class SitesCheck {
       return "source_lost: the disk of its source, and what it saw is elsewhere";
     }
     if (over.length > 0) return "source_lost: a disk above its source, and what it saw is elsewhere";
-    const hasLost = (does: (loss: Loss, isOwn: boolean, open: boolean) => boolean) =>
-      presents.some(({ life, open }) =>
-        life.endedBy.some((loss) => does(loss, loss.site === life.site, open))
-      );
-    if (hasLost(({ isYoung }, isOwn, open) => isYoung && (!isOwn || open))) {
+    const hasLost = (does: (loss: Loss, life: Life, open: boolean) => boolean) =>
+      presents.some(({ life, open }) => life.endedBy.some((loss) => does(loss, life, open)));
+    const isOwn = (loss: Loss, life: Life) => loss.site === life.site;
+    if (hasLost((loss, life, open) => isOwn(loss, life) ? life.isYoung && open : loss.isYoung)) {
       return "source_lost: its source, or a disk above it, had no owners yet";
     }
-    return hasLost(({ isForGood }, isOwn) => isForGood && !isOwn)
+    return hasLost((loss, life) => loss.isForGood && !isOwn(loss, life))
       ? "source_lost: a disk above its source, which an operator named as lost"
       : null;
   }

@@ -144,10 +144,10 @@ class Script {
     return this;
   }
 
-  /** The root's disk says that these incarnations have owners. */
-  owned(...numbers: number[]): this {
+  /** A site's disk says that an incarnation of it has owners. */
+  owned(site: string, number: number): this {
     const none = { rows: [], gone: [], covers: [], wards: [], clockMs: this.clockMs };
-    this.#events.push({ kind: "commit", atMs: this.#atMs, site: "root", owned: numbers, ...none });
+    this.#events.push({ kind: "commit", atMs: this.#atMs, site, owned: [number], ...none });
     return this;
   }
 
@@ -414,7 +414,7 @@ Deno.test("an older copy that is set aside goes with the disk in whose place it 
     const s = new Script();
     s.parents = new Map([["root", null], ["s1", "root"]]);
     s.owners = new Map([["s1", f]]);
-    s.start("root", true).start("s1", true).numbered("s1", 2).owned(2);
+    s.start("root", true).start("s1", true).numbered("s1", 2).owned("s1", 2);
     const a = s.request(0, "s1");
     s.write(a, "05", { write: 1, key: 0, what: "set" }).commit("s1", [row(0, 1, "05")], [0]);
     if (f > 0) s.commit("root", [], [], [], [{ of: 2, key: 0, row: row(0, 1, "05") }]);
@@ -435,6 +435,29 @@ Deno.test("an older copy that is set aside goes with the disk in whose place it 
     ],
   });
   deepStrictEqual(told(1).wrong, ["source_lost", "source_lost"]);
+});
+
+Deno.test("an older copy that is from before its site had owners is told of as young, and what was told without it is not (V4)", () => {
+  const told = (isCopyOwned: boolean) => {
+    const s = new Script();
+    s.parents = new Map([["root", null], ["s1", "root"]]);
+    s.owners = new Map([["s1", 1]]);
+    s.start("root", true).start("s1", true).numbered("s1", 2).owned("s1", 2);
+    const a = s.request(0, "s1"), before = s.open(a);
+    s.answer(a);
+    s.lost("s1").start("s1", false).commit("s1", []).numbered("s1", 2);
+    if (isCopyOwned) s.owned("s1", 2);
+    const b = s.request(1, "s1"), meanwhile = s.open(b);
+    s.answer(b);
+    s.aside("s1").start("s1", true).commit("s1", []).numbered("s1", 3);
+    for (const token of [meanwhile, before]) s.answer(s.request(2, "root", [token]), "source_lost");
+    return s.all();
+  };
+  deepStrictEqual(told(true), { wrong: ["source_lost", "source_lost"], excused: [] });
+  deepStrictEqual(told(false), {
+    wrong: ["source_lost"],
+    excused: ["source_lost: its source, or a disk above it, had no owners yet"],
+  });
 });
 
 Deno.test("site checker reports sites that differ from the root and pushes that did not drain", () => {
@@ -522,7 +545,8 @@ Deno.test("site checker excuses a loss in spite of owners where there were none 
     s.parents = new Map([["root", null], ["c", "root"], ["s1", "c"], ["s2", "root"]]);
     s.owners = new Map([["c", 1], ["s1", 1], ["s2", 1]]);
     for (const [i, site] of ["root", "c", "s1", "s2"].entries()) s.start(site, true).numbered(site, i + 1);
-    s.owned(...owned ? [2, 3] : [3]);
+    s.owned("s1", 3);
+    if (owned) s.owned("c", 2);
     const a = s.request(0, from), token = open ? s.open(a) : s.answer(a);
     s.lost("c", isForGood);
     if (open) s.answer(a, "crashed");

@@ -9,7 +9,8 @@
  *     told may rest on rows that only the lost disk had. What a site tells in its next life rests on nothing of it.
  * V3  Disks are lost at one time when one is lost while the other's site is not back, or has just come back.
  * V4  An older copy that is put in the place of a disk has nothing that was not on that: when it is set aside nothing more
- *     is lost, and what the site told with it is as what it told before. Until then its site is not back.
+ *     is lost, and what the site told with it is as what it told before. Until then its site is not back. Whether owners
+ *     had all that it told with it that copy says, which may be from before it had any.
  * V2  A site stands below the one that gave it its number, whatever its operator has told it since.
  */
 import type { History, HistoryEvent } from "./history.ts";
@@ -23,7 +24,7 @@ export interface Loss {
   backMs: number;
   /** How many disks were lost at one time, this one among them (V3). */
   atOnce: number;
-  /** Its disk did not say yet that owners have all of it. */
+  /** It did not say yet that owners have all of it. */
   readonly isYoung: boolean;
 }
 
@@ -37,6 +38,8 @@ export interface Life {
   incarnation: number | null;
   /** The disks whose losses have ended it. */
   readonly endedBy: Loss[];
+  /** It ended with its site's own disk, which did not say yet that owners have all of it. */
+  isYoung: boolean;
 }
 
 /** See the file's header. */
@@ -45,8 +48,8 @@ export class Lives {
   readonly #lives = new Map<string, Life[]>();
   readonly #parents = new Map<string, string | null>();
   readonly #losses: Loss[] = [];
-  /** Incarnations that have had owners. */
-  readonly #owned = new Set<number>();
+  /** By site: the incarnations that have owners, as its disk says. */
+  readonly #owned = new Map<string, Set<number>>();
 
   constructor({ parents }: History) {
     for (const [site, parent] of parents ?? []) this.#parents.set(site, parent);
@@ -65,8 +68,10 @@ export class Lives {
   step(event: HistoryEvent): void {
     if (event.kind === "lost") event.isAside === true ? this.#setAside(event.site) : this.#lose(event);
     else if (event.kind === "numbered") this.of(event.site).incarnation = event.number;
-    else if (event.kind === "commit") { for (const number of event.owned ?? []) this.#owned.add(number); }
+    else if (event.kind === "commit") this.#have(event);
     else if (event.kind === "start") {
+      // What is on its disk is told anew.
+      this.#owned.delete(event.site);
       const loss = this.#down(event.site);
       if (loss === undefined) return;
       loss.backMs = event.atMs;
@@ -83,10 +88,22 @@ export class Lives {
 
   #begin(site: string): Life {
     const lives = this.#lives.get(site) ?? [];
-    const life = { site, number: lives.length, incarnation: null, endedBy: [] };
+    const life = { site, number: lives.length, incarnation: null, endedBy: [], isYoung: false };
     lives.push(life);
     this.#lives.set(site, lives);
     return life;
+  }
+
+  #have({ site, owned = [] }: HistoryEvent & { kind: "commit" }): void {
+    const all = this.#owned.get(site) ?? new Set();
+    this.#owned.set(site, all);
+    for (const number of owned) all.add(number);
+  }
+
+  /** Whether a site's disk does not say of what it is now that owners have all of it. */
+  #isYoung(site: string): boolean {
+    const { incarnation } = this.of(site);
+    return incarnation !== null && this.#owned.get(site)?.has(incarnation) !== true;
   }
 
   /** The loss of a site's disk, as long as it has not begun again. */
@@ -102,13 +119,15 @@ export class Lives {
   #lose({ site, atMs, isForGood }: HistoryEvent & { kind: "lost" }): void {
     const others = this.#losses.filter((loss) => loss.backMs + MENDING_MS > atMs); // V3
     const atOnce = others.length + 1;
-    const { incarnation } = this.of(site);
-    const isYoung = incarnation !== null && !this.#owned.has(incarnation);
+    const isYoung = this.#isYoung(site);
     const loss = { site, atMs, isForGood, backMs: Infinity, atOnce, isYoung };
     for (const other of others) other.atOnce = Math.max(other.atOnce, atOnce);
     this.#losses.push(loss);
     // What it had told as what it was before may be on that disk alone, too.
-    for (const life of this.#lives.get(site) ?? [this.of(site)]) life.endedBy.push(loss);
+    for (const life of this.#lives.get(site) ?? [this.of(site)]) {
+      if (!life.endedBy.some((one) => one.site === site)) life.isYoung = isYoung;
+      life.endedBy.push(loss);
+    }
     for (const other of this.#parents.keys()) {
       if (this.#isBelow(other, site)) this.of(other).endedBy.push(loss); // V1
     }
@@ -119,7 +138,9 @@ export class Lives {
     const loss = this.#losses.findLast((one) => one.site === site);
     if (loss === undefined) throw new Error(`${site} sets a disk aside, and never lost one`);
     loss.backMs = Infinity;
-    this.of(site).endedBy.push(loss);
+    const life = this.of(site);
+    life.isYoung = this.#isYoung(site);
+    life.endedBy.push(loss);
   }
 
   /** V2 */

@@ -253,3 +253,44 @@ Deno.test("a site that comes with an older copy of its own disk stops, also when
   assert.equal(faults.length, 1);
   assert.match(faults[0] ?? "", /the disk of site e1 was found ending at .* older copy/);
 });
+
+Deno.test("a session that saw nothing of an older copy loses nothing with it, though that is from before the site had owners (H17)", async () => {
+  const { world, network, faults, start } = tree();
+  const disk = new MemoryStorage(), key = packKey(["x"]);
+  await start("root", new MemoryStorage());
+  const one = await start("e1", disk, "e2");
+  await world.run(world.nowMs + 200);
+  const done = async <T>(what: Promise<T>): Promise<T> => {
+    let isOver = false;
+    what.then(() => isOver = true, () => isOver = true);
+    assert.ok(await world.run(world.nowMs + 5_000, () => isOver));
+    return await what;
+  };
+  const attach = (at: typeof one) => done(Promise.resolve(at.replica.attach(null)));
+  assert.deepEqual(await done((await attach(one)).get([key])), [undefined]);
+  await world.run(world.nowMs + 100);
+  const old = await copyOf(disk);
+  const owner = await start("e2", new MemoryStorage());
+  assert.ok(await world.run(20_000, () => one.replica.status().wards.owners.length === 1));
+  network.down("e1"); // before its owner has heard that it owns
+  await done(one.replica.close());
+  network.partition("e1", "root", Infinity);
+  const again = await start("e1", old, "e2");
+  const reading = await attach(again);
+  assert.deepEqual(await done(reading.get([key])), [undefined]);
+  assert.ok(reading.isDurable);
+  const token = reading.token(false);
+  const writing = await attach(again);
+  await done(writing.write([{ kind: "set", key: packKey(["z"]), value: new Uint8Array(1) }]));
+  assert.deepEqual([token.open, writing.token(false).open], [false, true]);
+  network.block("e1", "root", 0);
+  assert.ok(await world.run(world.nowMs + 5_000, () => faults.length === 1));
+  network.down("e1");
+  const blank = await start("e1", new MemoryStorage(), "e2");
+  assert.ok(await world.run(world.nowMs + 20_000, () => blank.core.replica > again.core.replica));
+  await world.run(world.nowMs + 2_000);
+  const elsewhere = await done(Promise.resolve(owner.replica.attach(token)));
+  assert.equal(elsewhere.how, "nothing");
+  const asOpen = async () => await owner.replica.attach({ ...token, open: true });
+  await assert.rejects(asOpen, { code: "source_lost" }, "nobody knows what more it was told");
+});
