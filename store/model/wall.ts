@@ -18,8 +18,9 @@
  * B4  So is it where all of a cluster's machines were suspended, and none that is believed says so: the root takes the
  *     word of most of its children for it (timekeeper.ts). An operator's word counts at once.
  * B5  A wall clock that is further back is believed where a neighbour's has agreed with it for HEARD_FOR_MS, and after
- *     CLOCK_DOUBT_MS where that one is not refused then, nor would refuse this site. A site that has heard nobody stays where it is. The
- *     site's own clock value stays where it is.
+ *     CLOCK_DOUBT_MS where that one is not refused then, nor would refuse this site, and is nearer to this wall clock than
+ *     to what is believed. Else it agrees with that; and what it dates, or others do, would be refused where it is the
+ *     nearest of all. A site that has heard nobody stays where it is. The site's own clock value stays where it is.
  * B6  A site that starts with a wall clock that is behind what it had dated before takes the time from its parent: how
  *     long it was down nobody here knows. So does one without any time of its own, whatever its wall clock says since,
  *     and one that would refuse its parent, and has not believed its own wall clock for CLOCK_DOUBT_MS: it knows no better.
@@ -155,6 +156,11 @@ export class Wall {
     return ms > Math.max(this.#believedMs, this.saysMs, this.#firstMs) + CLOCK_AHEAD_MS_MAX;
   }
 
+  /** Whether a time is nearer to what the wall clock says than to what is believed. */
+  isNearer(ms: number): boolean {
+    return Math.abs(ms - this.saysMs) < Math.abs(ms - this.#believedMs);
+  }
+
   /** The time is so, whatever the wall clock says (timekeeper.ts K4). */
   takes(ms: number): void {
     this.#look();
@@ -245,9 +251,10 @@ export class Wall {
     return this.#heard.values().some(({ offsetMs, steadyMs, sinceMs }) => {
       // One message may have been long on its way.
       if (steadyMs - sinceMs < HEARD_FOR_MS) return false;
-      const offMs = Math.abs(offsetMs + this.#steadyMs - saysMs);
+      const heardMs = offsetMs + this.#steadyMs, offMs = Math.abs(heardMs - saysMs);
       const isFresh = this.#steadyMs - steadyMs <= HEARD_MS_MAX;
-      return isFresh && offMs <= CLOCK_LEAP_MS_MAX || hasStayed && offMs <= CLOCK_AHEAD_MS_MAX;
+      const mayBe = offMs <= CLOCK_AHEAD_MS_MAX && this.isNearer(heardMs);
+      return isFresh && offMs <= CLOCK_LEAP_MS_MAX || hasStayed && mayBe;
     });
   }
 }

@@ -5,7 +5,8 @@
  * K1  A child of the root whose wall clock is ahead of what it believes tells the root what it says, again and again. So
  *     does each child that refuses its parent, whose clock is too far ahead of its own.
  * K2  The root believes its own where most of the children that it is connected with say the same, within what none of
- *     them would refuse. All other sites hear it from the root then, down the tree.
+ *     them would refuse, and rather that than what it believes: who tells it for another reason (K3) confirms nothing.
+ *     All other sites hear it from the root then, down the tree.
  * K3  A site tells its neighbours what its wall clock says, again and again, where that is behind what it believes, or
  *     both are behind what it has dated: what they hear of it otherwise is what it dates. Two whose clocks were ahead and
  *     are right again would confirm each other's belief for good.
@@ -152,7 +153,8 @@ export class Timekeeper {
       // What was said before speaks of another time.
       const isSince = (this.#said.get(child.id)?.steadyMs ?? 0) >= steady.nowMs() - forMs;
       const theirsMs = isSince ? this.#saidNow(this.#said, child.id) : null;
-      if (theirsMs !== null && Math.abs(theirsMs - wall.saysMs) <= CLOCK_AHEAD_MS_MAX) agreeing++;
+      if (theirsMs === null || Math.abs(theirsMs - wall.saysMs) > CLOCK_AHEAD_MS_MAX) continue;
+      if (wall.isNearer(theirsMs)) agreeing++;
     }
     return 2 * agreeing > connected;
   }

@@ -56,6 +56,7 @@ const RARE: readonly (readonly [seed: number, what: string])[] = [
   [90000504, "an older copy of a disk is set aside"],
   [95002914, "an older copy is from before its site had owners"],
   [95000689, "a root whose clock is behind was down almost as long"],
+  [95002422, "a root's clock leaps back, and its child's says another time than that one dates"],
   [90001200, "a parent starts blank while a child says hello twice"],
   [90002832, "a site is drained and removed while another one of its branch is away"],
   [90002965, "a root from which all were taken goes by its wall clock"],

@@ -173,6 +173,24 @@ for (const [says, tree] of [["its children", TREE], ["its only child", { root, a
   }
 }
 
+Deno.test("a root whose clock leaps back goes on as its child dates, not as that one's wall clock says (B5, K2)", async () => {
+  const tree = { root, a, e1: TREE.e1 }, scene = new Scene(tree);
+  await scene.start();
+  const session = await scene.attach("e1");
+  await scene.write(session, 0, 1);
+  for (const ms of [30_000, 31_000]) { // by so little that each is believed
+    for (const id of ["root", "e1"]) scene.site(id).leap(ms);
+    await scene.pass(1_000);
+    await scene.write(session, 0, 2);
+    await scene.pass(1_000);
+  }
+  scene.site("root").leap(-58_000);
+  await scene.pass(10_000);
+  await scene.write(session, 0, 3);
+  strictEqual(await scene.read(await scene.attach("root", session.token(false)), 0), 3);
+  for (const id of Object.keys(tree)) deepStrictEqual(scene.process(id).replica.status().clocksAhead, [], id);
+});
+
 Deno.test("a root whose clock is behind by as much as it was down takes the time from its children (K4)", async () => {
   const scene = new Scene(TREE);
   await scene.start();

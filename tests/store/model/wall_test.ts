@@ -166,6 +166,25 @@ Deno.test("a message that was held up confirms no clock that is behind, nor a da
   strictEqual(site.offMs, -70_000, "its wall clock says so, whatever it dates");
 });
 
+Deno.test("a neighbour's clock confirms none that is further from it than what is believed (B5)", () => {
+  const rows: [leapMs: number, saysMs: number, isWord: boolean, offMs: number][] = [
+    [-57_000, 0, true, 0],
+    [-57_000, 0, false, 0],
+    [-57_000, -26_000, true, 0],
+    [-90_000, -46_000, false, -90_000],
+    [-90_000, -46_000, true, -90_000],
+  ];
+  for (const [leapMs, saysMs, isWord, offMs] of rows) {
+    const site = machine();
+    site.leap(leapMs);
+    for (let said = 0; said < 10; said++) {
+      site.wall.hears("child", site.rightMs + saysMs, isWord);
+      site.pass(1_000);
+    }
+    strictEqual(site.offMs, offMs, `${leapMs} ${saysMs} ${isWord}`);
+  }
+});
+
 Deno.test("a start goes on from the disk, and takes from the parent what its own clock can't know (B1, B6)", () => {
   const rows: [wrongMs: number, parentMs: number, offMs: number][] = [
     // Down for an hour: its own clock is right, and the parent says so.

@@ -93,6 +93,17 @@ Deno.test("a root believes a leap that most of its connected children say of the
   }
 });
 
+Deno.test("a child whose wall clock says what the root believes, rather than what the root's says, confirms nothing (K2)", () => {
+  for (
+    const [wrongMs, saysMs, offMs] of [[-57_000, 0, 0], [50_000, 0, 0], [50_000, 40_000, 50_000]] as const
+  ) {
+    const all = site({ depth: 0, children: [["a", true]] });
+    all.at.wrongMs = wrongMs;
+    all.pass(1_000, () => all.timekeeper.told("a", all.rightMs() + saysMs));
+    assert.equal(all.offMs(), offMs, `${wrongMs} ${saysMs}`);
+  }
+});
+
 Deno.test("what a child said counts for as long as it says it again, and only while the root's own clock is doubted (K2)", () => {
   const late = site({ depth: 0, children: [["a", true]] });
   late.timekeeper.told("a", late.rightMs() + 8 * HOUR_MS);
