@@ -8,7 +8,8 @@
  * H3  N2: the stable clock of a, as of what has arrived from a, has reached the token's: nothing to do.
  * H4  N3: the token's position for a is not pending and has arrived: nothing to do.
  * H5  An `open` token says too little: its session may have written since. s is asked, always; where s is another
- *     incarnation by now, under which the session may have gone on, that one is.
+ *     incarnation by now, under which the session may have gone on, that one is. What went with a disk above s before
+ *     that, the session may have seen: owners say whether they have put all of it into the tree (H11).
  * H6  C1–C4: s answers with all rows pending towards a, each inner site on the way up adds its own, the topmost
  *     sends them here; they are installed, at once and all of them, when all that they may depend on has
  *     arrived from a (`need`), and what the token names of a's journal has, also where something is pending towards a
@@ -172,11 +173,16 @@ export class Handoff {
     return wentBack(site, token, gap);
   }
 
-  /** H5: an open token as one of the incarnation that its session may have gone on under; null: it saw what is lost. */
+  /**
+   * H5: an open token as one of the incarnation that its session may have gone on under; null: it saw what is lost. As long
+   * as an owner has not said what it has, as it came (H11).
+   */
   #ofLast(token: TokenState): TokenState | null {
     const last = this.#lastOf(token);
     if (!token.open || last === token) return token;
-    return this.#mayHaveLost(token) ? null : last;
+    if (!this.#mayHaveLost(token)) return last;
+    const { kind } = recoveryOf(this.#core.topology, token);
+    return kind === "lost" ? null : kind === "unknown" ? token : last;
   }
 
   /** A token as its site might say it under the last number that its disk has. */
