@@ -63,8 +63,9 @@ export class Custody {
   // ── Tuples of this site ──
 
   /** A new tuple of a producer here: told at once. */
-  take(id: TupleId, owners: readonly SiteId[], content: Content, mark: TupleMark): void {
-    const tuple = this.#keep(id, { version: 1, owners, content, mark });
+  take(id: TupleId, owners: readonly SiteId[], content: Content, mark: TupleMark, version = 1): void {
+    const former = this.#forgetEnd({ id, owners });
+    const tuple = this.#keep(id, { version, owners, content, mark, former });
     tuple.how = "stored";
     this.#tell(tuple, true);
   }
@@ -139,9 +140,10 @@ export class Custody {
   /** A tuple that is new here goes to the disk, with its payload. */
   #keep(
     id: TupleId,
-    { version, owners, content, mark }: Pick<Entry, "version" | "owners"> & {
+    { version, owners, content, mark, former = NO_SITES }: Pick<Entry, "version" | "owners"> & {
       content: Content;
       mark: TupleMark;
+      former?: readonly SiteId[];
     },
   ): Tuple {
     const { table, shelf } = this.#ports, { payload, ...rest } = content;
@@ -150,7 +152,7 @@ export class Custody {
       ...mark,
       version,
       owners,
-      former: NO_SITES,
+      former,
       gone: false,
       isUnsure: false,
       bytes: payload.length,
@@ -293,9 +295,11 @@ export class Custody {
     if (view !== undefined) {
       const order = compareEntry(entry, view);
       if (order <= 0) return order < 0 ? "older" : "same";
-      const tuple = table.get(entry.id);
-      if (tuple !== undefined) this.#take(tuple, entry, from);
-      return "taken";
+      if (!view.gone || entry.mark === null) {
+        const tuple = table.get(entry.id);
+        if (tuple !== undefined) this.#take(tuple, entry, from);
+        return "taken";
+      }
     }
     if (!entry.owners.includes(this.#ports.site)) return "taken";
     const { content, mark } = entry;
@@ -306,9 +310,24 @@ export class Custody {
     if (content === null) return "missing";
     // Who may be told so soon has others; a list that nobody can have goes nowhere.
     if (isStrange || !this.#ports.hasRoom(content.payload.length)) return "full";
-    const tuple = this.#keep(entry.id, { ...entry, content, mark });
+    const former = this.#forgetEnd(entry, from);
+    const tuple = this.#keep(entry.id, { ...entry, content, mark, former });
     tuple.held = true;
+    this.#tellSome(tuple, former);
     return "taken";
+  }
+
+  /** What is known here of an id's end was of another time (tuple.ts T2); those that may not have heard of that. */
+  #forgetEnd({ id, owners }: Pick<Entry, "id" | "owners">, from?: SiteId): readonly SiteId[] {
+    const tuple = this.#ports.table.get(id);
+    if (tuple === undefined) return NO_SITES;
+    const { shelf, table } = this.#ports, others = this.#others(tuple);
+    this.#exchange.unshare(id, others);
+    this.#unsettled.delete(id);
+    this.#remembered.delete(id);
+    shelf.drop(tuple);
+    table.delete(tuple);
+    return others.filter((one) => one !== from && !owners.includes(one));
   }
 
   /** What another site says of a tuple holds. */
@@ -333,6 +352,7 @@ export class Custody {
     this.#exchange.share(this.#others(tuple));
     this.#ports.overtaken(tuple.id, entry.mark === null && !entry.isUnsure);
     if (entry.mark === null) {
+      tuple.rememberUntilS = entry.goneUntilS;
       this.#ended(tuple, entry.isUnsure);
       this.#takeGone(tuple, from, told);
     } else {

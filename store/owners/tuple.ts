@@ -5,8 +5,11 @@
  * state alone, newer than what stands in ["t", id].
  *
  * T1  Of two versions the larger one holds; of two equal ones that of the larger responsible site, and, where a site
- *     that had lost its disk has stored one id twice, the larger of the two. What is gone is newer than all that is
- *     not, and what somebody has acted on newer than what was given up.
+ *     that had lost its disk has stored one id twice, the larger of the two. What is gone is newer than all of its time
+ *     that is not, and what somebody has acted on newer than what was given up.
+ * T2  The version of a tuple whose producer gave the id begins with the second in which it was stored: its time. What
+ *     was given up is of the time at which it had been stored, and what was acted on of all the time that its id is to
+ *     be known, too. So the word of an end that comes late does not end what was stored under the same id since.
  */
 import { CodecError, Reader, Writer } from "../model/codec.ts";
 import type { SiteId } from "../model/ports.ts";
@@ -119,6 +122,16 @@ export class Tuple implements Roster, TupleState {
   }
 }
 
+/** Changes that fit between two times (T2); a version has 53 bits, of which seconds since 1970 take 32. */
+const VERSIONS_A_SECOND = 2 ** 20;
+
+/** The first version of a tuple whose producer gave its id (T2); one with a drawn id is stored once, and begins with 1. */
+export const versionAt = (wallMs: number): number =>
+  Math.max(0, Math.floor(wallMs / 1_000)) * VERSIONS_A_SECOND + 1;
+
+/** T2 */
+const timeOf = (version: number): number => Math.floor(version / VERSIONS_A_SECOND);
+
 /** A tuple as it is told now; in full where a payload is given. */
 export function entryOf(id: TupleId, state: TupleState, payload: Uint8Array | null = null): Entry {
   const { version, owners, gone, isUnsure, dueMs, note, topic, f, rememberUntilS } = state;
@@ -130,8 +143,12 @@ export function entryOf(id: TupleId, state: TupleState, payload: Uint8Array | nu
 /** Negative, zero or positive as an entry is older than, the same as or newer than a tuple (T1). */
 export function compareEntry(
   entry: Entry,
-  tuple: Omit<TupleState, "bytes" | "rememberUntilS" | "topic" | "f" | "former">,
+  tuple: Omit<TupleState, "bytes" | "topic" | "f" | "former">,
 ): number {
+  const knownUntilS = tuple.gone && !tuple.isUnsure ? tuple.rememberUntilS : 0;
+  const times = Math.max(timeOf(entry.version), entry.goneUntilS) -
+    Math.max(timeOf(tuple.version), knownUntilS);
+  if (times !== 0) return times;
   const end = (gone: boolean, isUnsure: boolean) => !gone ? 0 : isUnsure ? 1 : 2;
   const ends = end(entry.mark === null, entry.isUnsure) - end(tuple.gone, tuple.isUnsure);
   if (ends !== 0) return ends;

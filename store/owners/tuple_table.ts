@@ -31,7 +31,7 @@ const HOWS: readonly How[] = ["stored", "adopted", "loaded"];
 class Chunk {
   readonly ids: (TupleId | null)[] = new Array(CHUNK_SLOTS).fill(null);
   readonly notes: string[] = new Array(CHUNK_SLOTS).fill("");
-  readonly versions = new Uint32Array(CHUNK_SLOTS);
+  readonly versions = new Float64Array(CHUNK_SLOTS);
   /** The roster's number and one; 0: in motion, or nothing. */
   readonly rosters = new Uint32Array(CHUNK_SLOTS);
   readonly bytes = new Uint32Array(CHUNK_SLOTS);
@@ -259,5 +259,5 @@ export class TupleTable {
 /** TT2; what no column has room for moves for good. */
 function canRest(tuple: Tuple): boolean {
   const isPlain = tuple.payload === null && tuple.doubts === null && tuple.refusedBy.length === 0;
-  return isPlain && tuple.held && tuple.version < 2 ** 32 && tuple.rememberUntilS < 2 ** 32;
+  return isPlain && tuple.held && tuple.rememberUntilS < 2 ** 32;
 }

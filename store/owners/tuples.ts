@@ -12,7 +12,8 @@
  * O3  Of two sites that think themselves responsible one is told of the other when they hear of each other, and lets
  *     it go; that there were two means that a living site was taken for dead.
  * O4  What is gone at one owner comes back at none: gone is newer than anything, is on disk before it is told, and is
- *     kept in mind until all owners have it.
+ *     kept in mind until all owners have it. It says nothing of what is stored later under an id that was given up, or
+ *     is not to be known any more (tuple.ts T2): that is not lost by it.
  * O5  Every tuple that is held is `mine` somewhere until it is removed.
  * O6  An id that its producer gave is stored once until the time that it is to be remembered: what was acted on is
  *     remembered as gone, on the disks of its owners. Too many are given up oldest first, and counted.
@@ -49,7 +50,7 @@ import {
   type TupleMark,
 } from "./packet.ts";
 import { Shelf } from "./shelf.ts";
-import { entryOf, type How, type Tuple, type TupleSlot } from "./tuple.ts";
+import { entryOf, type How, type Tuple, type TupleSlot, versionAt } from "./tuple.ts";
 import { TupleTable, type TupleView } from "./tuple_table.ts";
 
 /** Whom a site knows, and what it would choose (site_owners.ts). */
@@ -288,7 +289,7 @@ export class Tuples {
   store(fresh: NewTuple): Promise<TupleId> {
     const id = fresh.id ?? this.#freshId();
     const known = this.#table.get(id);
-    if (known !== undefined) return this.#storeAgain(known);
+    if (known !== undefined && !this.#isOutdated(known)) return this.#storeAgain(known);
     const { payload, topic, f, rememberUntilMs = 0, dueMs = this.#ports.wallMs(), note = "" } = fresh;
     const mark = { dueMs: Math.max(0, Math.ceil(dueMs)), note };
     let owners: readonly SiteId[];
@@ -300,7 +301,8 @@ export class Tuples {
     }
     const rememberUntilS = Math.min(Math.max(0, Math.ceil(rememberUntilMs / 1_000)), REMEMBER_UNTIL_S_MAX);
     const waiter = this.#waiter(id);
-    this.#custody.take(id, owners, { topic, f, rememberUntilS, payload }, mark);
+    const version = fresh.id === undefined ? 1 : versionAt(this.#ports.wallMs());
+    this.#custody.take(id, owners, { topic, f, rememberUntilS, payload }, mark, version);
     this.#count("stored");
     return waiter.promise;
   }
@@ -308,6 +310,12 @@ export class Tuples {
   /** Whether a tuple is here, or is remembered to be over. */
   isKnown(id: TupleId): boolean {
     return this.#table.has(id);
+  }
+
+  /** It is over, and so is the time for which its id is known: not all may have heard of its end. */
+  #isOutdated({ gone, isUnsure, rememberUntilS }: Tuple): boolean {
+    return gone && !isUnsure && rememberUntilS > 0 &&
+      rememberUntilS < Math.floor(this.#ports.wallMs() / 1_000);
   }
 
   /** O1: all its owners have it, or it is over. */

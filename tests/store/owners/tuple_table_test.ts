@@ -85,7 +85,7 @@ Deno.test("a tuple rests where it has no payload in memory, all its owners had i
     held: (tuple) => tuple.held = false,
     doubt: (tuple) => tuple.doubts = new Map([["b", "asked"]]),
     refusal: (tuple) => tuple.refuses("b", true),
-    version: (tuple) => tuple.version = 2 ** 32,
+    time: (tuple) => tuple.rememberUntilS = 2 ** 32,
   };
   for (const [id, makeOdd] of Object.entries(odd)) {
     const tuple = table.add(id, STATE);

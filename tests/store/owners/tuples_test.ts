@@ -1,7 +1,13 @@
 /** What a producer of tuples is told (store/owners/tuples.ts). */
 import { strict as assert } from "node:assert";
 import { MemoryStorage } from "../../../runtime/storage/memory.ts";
-import { decodeTuplePacket, encodeTuplePacket, type TuplePacket } from "../../../store/owners/packet.ts";
+import {
+  decodeTuplePacket,
+  encodeTuplePacket,
+  type Entry,
+  type TuplePacket,
+} from "../../../store/owners/packet.ts";
+import { versionAt } from "../../../store/owners/tuple.ts";
 import { type NewTuple, Tuples, type TuplesPorts } from "../../../store/owners/tuples.ts";
 import type { Standing } from "../../../store/presence/detector.ts";
 import type { DiskCommit, Storage } from "../../../store/model/ports.ts";
@@ -109,6 +115,85 @@ Deno.test("tuples: a producer that was refused and comes again with the same id 
   await site.world.run(site.world.nowMs + 10_000);
   assert.equal(await site.within(3_000, tuples.store(tuple("x"))), "x");
   assert.deepEqual(site.acted, ["x"]);
+});
+
+Deno.test("tuples: what is stored under an id that was given up outlives late words of that (T2)", async () => {
+  const site = new Site(), ends: Entry[] = [];
+  site.heard = ({ entries }) => ends.push(...entries.filter(({ isUnsure }) => isUnsure));
+  const tuples = await site.start(new MemoryStorage());
+  assert.equal(await site.within(3_000, tuples.store(tuple("x"))), "owners_missing");
+  site.answers = true;
+  await site.world.run(site.world.nowMs + 10_000);
+  assert.equal(await site.within(3_000, tuples.store(tuple("x"))), "x");
+  const [end] = ends;
+  assert.ok(end !== undefined);
+  tuples.received("c", encodeTuplePacket({ ...HEAD, ...NONE, boot: OTHER_BOOT, seq: 1, entries: [end] }));
+  await site.world.run(site.world.nowMs + 100);
+  assert.equal(tuples.view("x")?.gone, false);
+});
+
+Deno.test("tuples: an owner that knows that an id was given up takes what is stored under it since (T2)", async () => {
+  const site = new Site(), storage = new MemoryStorage();
+  const tuples = await site.start(storage);
+  const version = versionAt(5_000), owners = ["b", "a"], end = { mark: null, isUnsure: true, content: null };
+  const first = { id: "x", version, owners: ["b", "a", "c"], mark: MARK, isUnsure: false, goneUntilS: 0 };
+  const said = (seq: number, entry: Partial<Entry>) =>
+    tuples.received(
+      "b",
+      encodeTuplePacket({
+        ...HEAD,
+        ...NONE,
+        boot: OTHER_BOOT,
+        seq,
+        entries: [{ ...first, content: CONTENT, ...entry }],
+      }),
+    );
+  said(1, {});
+  said(2, { version: version + 1, ...end });
+  await site.world.run(site.world.nowMs + 100);
+  assert.equal(tuples.view("x")?.gone, true);
+  said(3, { version: versionAt(8_000), owners, content: null });
+  await site.world.run(site.world.nowMs + 100);
+  assert.equal(tuples.view("x")?.gone, true, "it has no payload");
+  said(4, { version: versionAt(8_000), owners });
+  await site.world.run(site.world.nowMs + 100);
+  const { gone, former } = tuples.view("x") ?? {};
+  assert.deepEqual([gone, former], [false, ["c"]], "c may have the first one yet");
+  assert.deepEqual(await tuples.read("x"), payload);
+  said(5, { version: version + 1, ...end });
+  await site.world.run(site.world.nowMs + 100);
+  assert.equal(tuples.view("x")?.gone, false);
+  const restarted = await site.start(storage);
+  assert.equal(restarted.view("x")?.version, versionAt(8_000));
+});
+
+Deno.test("tuples: an id whose time is over is stored anew though not all know the end of the one before (O6)", async () => {
+  const site = new Site();
+  const tuples = await site.start(new MemoryStorage());
+  const named = () => ({ ...tuple("x"), rememberUntilMs: site.world.nowMs + 5_000 });
+  site.answers = true;
+  assert.equal(await site.within(1_000, tuples.store(named())), "x");
+  site.answers = false;
+  await site.within(100, tuples.remove("x"));
+  assert.equal(await site.within(100, tuples.store(named())), "x");
+  assert.deepEqual(site.acted, ["x"], "it is known");
+  await site.world.run(10_000);
+  site.answers = true;
+  const ended = tuples.view("x");
+  assert.equal(await site.within(1_000, tuples.store(named())), "x");
+  assert.deepEqual(site.acted, ["x", "x"]);
+  const end = { id: "x", version: ended?.version ?? 0, owners: ["a", "b"], goneUntilS: 5 };
+  tuples.received(
+    "b",
+    encodeTuplePacket({
+      ...HEAD,
+      ...NONE,
+      boot: OTHER_BOOT,
+      seq: 1,
+      entries: [{ ...end, mark: null, isUnsure: false, content: null }],
+    }),
+  );
+  assert.equal(tuples.view("x")?.gone, false, "that was before");
 });
 
 Deno.test("tuples: and after a restart of the site too", async () => {
