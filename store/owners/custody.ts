@@ -334,10 +334,11 @@ export class Custody {
   #take(tuple: Tuple, entry: Entry, from: SiteId): void {
     const { site } = this.#ports;
     const { acting } = tuple;
-    // Whom this site has told otherwise it tells again. Of another site's version those that it leaves out may hear from
-    // nobody else: that site need not know of them, and who told them may have lost its disk.
-    const isOthers = entry.owners[0] !== tuple.responsible;
-    const leftOut = isOthers ? this.#others(tuple).filter((one) => !entry.owners.includes(one)) : [];
+    // Whom this site has told otherwise it tells again. Those that a version leaves out may hear of it from nobody else:
+    // who made it need not know of them, and who told them may lose its disk (tuples.ts O3).
+    const leftOut = entry.mark === null && entry.owners[0] === tuple.responsible
+      ? []
+      : this.#others(tuple).filter((one) => !entry.owners.includes(one));
     const whom = tuple.responsible === site ? this.#others(tuple) : [...tuple.unacked, ...leftOut];
     const told = [...new Set(whom)].filter((one) => one !== from);
     this.#exchange.unshare(tuple.id, this.#others(tuple));
@@ -394,6 +395,9 @@ export class Custody {
       tuple.former = tuple.former.filter((one) => one !== site);
       this.#exchange.unshare(tuple.id, [site]);
       this.#act(tuple);
+      // It was waited for with adopting it, too (tuples.ts O2).
+      this.#doubtful.add(tuple.id);
+      this.#ports.wake();
     }
     this.#checkHeld(tuple);
     if (tuple.unacked.length === 0) this.#allAcked(tuple);

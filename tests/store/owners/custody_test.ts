@@ -24,10 +24,11 @@ function keeping(f = 1) {
     wallMs: 1_000_000,
     standings: new Map<SiteId, Standing>(),
     spare: [] as SiteId[],
+    unsettled: new Set<SiteId>(),
   };
   const exchange = {
     ...{ share: () => {}, unshare: () => {}, lost: () => {}, begins: () => {}, isFull: () => false },
-    ...{ isSettled: () => true, isUnnamed: () => false, sites: () => [] },
+    ...{ isSettled: (site: SiteId) => !state.unsettled.has(site), isUnnamed: () => false, sites: () => [] },
     tell: (site: SiteId, id: string) => void told.push(`${site} of ${id}`),
     tellForget: (id: string, sites: readonly SiteId[]) => void told.push(`${sites} may forget ${id}`),
     ask: (site: SiteId) => void told.push(`${site} is asked`),
@@ -115,6 +116,38 @@ Deno.test("who acts on a tuple is told when another site does so too, and lets i
     assert.equal(all.custody.merge(entryOf(["b", "a"], 1), "b"), "older");
     assert.equal(all.custody.merge(entryOf(["c", "a", "b"], 2), "b"), "same");
   }
+});
+
+Deno.test("an owner tells whom another version leaves out, whoever made that, and is told by nobody of it any more then (O3)", async () => {
+  for (const by of ["b", "d"]) {
+    const { custody, told, having, tupleOf } = keeping(2);
+    await having(["b", "a", "c"]);
+    custody.merge(entryOf([by, "a", "e"], 2), by);
+    const left = by === "b" ? ["c"] : ["b", "c"];
+    assert.deepEqual(told.splice(0), left.map((site) => `${site} of x`), by);
+    assert.deepEqual(tupleOf("x").former, left);
+    for (const site of left) custody.acked(tupleOf("x"), site);
+    assert.deepEqual(tupleOf("x").former, []);
+  }
+  const { custody, told, having } = keeping(2);
+  await having(["b", "a", "c"]);
+  custody.merge(entryOf(["b", "a", "c"], 2, true), "b");
+  assert.deepEqual(told, [], "who removes it tells all");
+});
+
+Deno.test("a tuple that waits for the word of one that is left out is adopted when that has come (O2, O5)", async () => {
+  const { custody, state, told, having, tupleOf, written } = keeping(2);
+  await having(["b", "a", "c"]);
+  custody.merge(entryOf(["b", "a", "e"], 2), "b");
+  state.unsettled.add("c");
+  state.standings.set("b", "suspected");
+  custody.changed("b", "suspected");
+  custody.considerSome();
+  assert.equal(tupleOf("x").responsible, "b", "c may know more");
+  custody.acked(tupleOf("x"), "c");
+  custody.considerSome();
+  await written();
+  assert.ok(told.includes("x is mine, adopted"));
 });
 
 Deno.test("whoever removes a tuple is responsible for its end, is on disk with it, and tells all who had it (O4)", async () => {
