@@ -425,7 +425,8 @@ export class Tuples {
   }
 
   /**
-   * Writes what has gathered, and stops. What comes meanwhile is not taken, nor answered.
+   * Writes what has gathered, and stops. What comes meanwhile is not taken, nor answered, but for a producer: it is
+   * refused at once.
    *
    * @param awayUntilMs when this site said that it will be back, by the wall clock (O8).
    */
@@ -436,7 +437,11 @@ export class Tuples {
     // What was said before, and is over, still holds for what the others have to tell (O8).
     if (awayUntilMs !== undefined && this.#exchange.unheard.size === 0) this.#shelf.away(awayUntilMs);
     await this.#step();
-    this.#stop(new TupleRefused("closed", `site ${this.#ports.site} is stopping`));
+    this.#stop(this.#closed());
+  }
+
+  #closed(): TupleRefused {
+    return new TupleRefused("closed", `site ${this.#ports.site} is stopping`);
   }
 
   #freshId(): TupleId {
@@ -446,6 +451,7 @@ export class Tuples {
   /** @throws TupleRefused, or why this site has stopped. */
   #check({ payload, topic, f, note = "" }: NewTuple, id: TupleId): void {
     if (this.#failure !== null) throw this.#failure;
+    if (this.#isClosing) throw this.#closed();
     if (!isTupleId(id)) {
       const shown = JSON.stringify(id.slice(0, 2 * TUPLE_ID_BYTES_MAX));
       throw invalid(`the id ${shown}`, `an id has 1 to ${TUPLE_ID_BYTES_MAX} bytes of UTF-8`);

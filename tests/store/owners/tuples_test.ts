@@ -394,6 +394,8 @@ Deno.test("tuples: what comes while a site stops begins no step beside its last 
   await site.world.run(site.world.nowMs + 100);
   let isClosed = false;
   const closing = tuples.close().then(() => isClosed = true);
+  assert.equal(await site.within(1, tuples.store(tuple("z"))), "closed");
+  assert.equal(tuples.isKnown("z"), false, "no disk would have it");
   for (let steps = 1; !isClosed; steps++) {
     assert.ok(steps <= 5, "it does not wait for what comes");
     offer();
