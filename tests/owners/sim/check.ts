@@ -8,7 +8,8 @@
  *   for dead that lived, or the one that had acted died before the others knew, or more than f that had it were down at
  *   one time, or it was sent again where its id cannot be known any more.
  * - choice: no suspect gets a new tuple.
- * - marks: who acts again on what it had marked finds its mark.
+ * - marks: who acts again on what it had marked finds its mark, but where its producer stored it anew there, as it did
+ *   not own it any more: that is another one.
  * - returns: a site that was away for longer than it had said acts on what it had when it has heard who else has that.
  * - patience: nobody acts meanwhile on what a site has that will be back.
  */
@@ -151,14 +152,16 @@ class Marks {
       if (this.#tries.get(event.id)?.site === event.site) this.#tries.delete(event.id);
     } else if (event.kind === "acts") {
       const last = this.#tries.get(event.id);
-      if (last?.site === event.site && event.tries < last.tries) {
+      // What a process stores itself nobody has marked: an earlier one has, and was replaced as an owner.
+      const isAnother = event.how === "stored";
+      if (last?.site === event.site && !isAnother && event.tries < last.tries) {
         this.#say(
           "marks",
           event.atMs,
           `${event.id} was tried ${last.tries} times at ${event.site}, which finds ${event.tries}`,
         );
       }
-      if (last?.site !== event.site) this.#tries.delete(event.id);
+      if (last?.site !== event.site || isAnother) this.#tries.delete(event.id);
     }
   }
 }
