@@ -583,7 +583,7 @@ export class Custody {
     }
     if (!tuple.owners.includes(site)) return;
     const before = tuple.owners.slice(0, tuple.owners.indexOf(site));
-    if (!this.#isFree(tuple, before) || !this.#isSettled(tuple)) return;
+    if (!this.#isFree(tuple, before) || !this.#isSettled(tuple) || this.#mayBeTaken(tuple)) return;
     const others = tuple.owners.filter((owner) => owner !== site);
     const lost = others.filter((owner) => this.isLost(owner));
     tuple.how = "adopted"; // tuples.ts O5
@@ -606,6 +606,14 @@ export class Custody {
       this.#exchange.ask(owner);
     }
     return left.length === 0;
+  }
+
+  /** Whether a site that will be back may have adopted a tuple before it left, and this one was not there to hear it (O8). */
+  #mayBeTaken(tuple: Tuple): boolean {
+    const { isAwaited } = this.#ports;
+    return this.#others(tuple).some((site) =>
+      isAwaited(site) && this.isLost(site) && !this.#exchange.hadToldAll(site)
+    );
   }
 
   /** Gives a tuple other owners for those that are dead, or, as long as nobody counts on it, suspected or full. */

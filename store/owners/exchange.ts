@@ -86,6 +86,8 @@ interface Peer {
   /** Of its last packet that was taken. */
   heardSeq: number;
   reconciled: boolean;
+  /** It was reconciled up to when it was suspected. */
+  hadToldAll: boolean;
   greeting: number;
   greetedMs: number;
   isGreetingDue: boolean;
@@ -140,6 +142,11 @@ export class TupleExchange {
   isSettled(site: SiteId): boolean {
     if (this.#unheard.has(site)) return false;
     return this.#ports.isLost(site) || this.#peer(site).reconciled;
+  }
+
+  /** Whether a site that is suspected had told this process all it knew up to then. */
+  hadToldAll(site: SiteId): boolean {
+    return this.#peers.get(site)?.hadToldAll === true;
   }
 
   /** All with whom something is shared have to be heard (X5). */
@@ -199,7 +206,7 @@ export class TupleExchange {
       if (peer.shared > 0) continue;
       peer.unwatch?.();
       peer.unwatch = null;
-      peer.reconciled = peer.isGreetingDue = false;
+      peer.reconciled = peer.hadToldAll = peer.isGreetingDue = false;
     }
   }
 
@@ -221,6 +228,7 @@ export class TupleExchange {
   lost(site: SiteId): void {
     const peer = this.#peers.get(site);
     if (peer === undefined) return;
+    peer.hadToldAll ||= peer.reconciled;
     peer.reconciled = peer.isGreetingDue = false;
     peer.askMs = PACKET_RETRY_MS;
     peer.answer = null;
@@ -231,7 +239,9 @@ export class TupleExchange {
   /** A site is to tell all it knows, again. */
   ask(site: SiteId): void {
     const peer = this.#peers.get(site);
-    if (peer === undefined || peer.shared === 0 || (peer.isGreetingDue && !peer.reconciled)) return;
+    if (peer === undefined) return;
+    if (!this.#ports.isLost(site)) peer.hadToldAll = false;
+    if (peer.shared === 0 || (peer.isGreetingDue && !peer.reconciled)) return;
     peer.reconciled = false;
     this.#greet(peer);
   }
@@ -328,6 +338,7 @@ export class TupleExchange {
         boot: 0,
         heardSeq: 0,
         reconciled: false,
+        hadToldAll: false,
         greeting: 0,
         greetedMs: -Infinity,
         isGreetingDue: false,
@@ -365,7 +376,7 @@ export class TupleExchange {
     peer.boot = boot;
     peer.heardSeq = 0;
     if (isFirst) return;
-    peer.reconciled = false;
+    peer.reconciled = peer.hadToldAll = false;
     peer.answer = null;
     this.#recall(peer);
     this.#ports.restarted(peer.site);

@@ -22,7 +22,8 @@
  *     told to anybody, its user among them.
  * O8  A site that comes back later than it had announced counts all that it had as adopted: of that it acts on nothing
  *     before its other owners have told what they know; that they are suspected is not enough. Before that time nobody
- *     adopts what it had (GeoRep, section 2.1.4).
+ *     adopts what it had (GeoRep, section 2.1.4), nor, where it was not there to hear what that was, what it may have
+ *     adopted.
  */
 import {
   F_MAX,

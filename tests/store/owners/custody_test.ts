@@ -25,10 +25,13 @@ function keeping(f = 1) {
     standings: new Map<SiteId, Standing>(),
     spare: [] as SiteId[],
     unsettled: new Set<SiteId>(),
+    awaited: new Set<SiteId>(),
+    hadToldAll: true,
   };
   const exchange = {
     ...{ share: () => {}, unshare: () => {}, lost: () => {}, begins: () => {}, isFull: () => false },
     ...{ isSettled: (site: SiteId) => !state.unsettled.has(site), isUnnamed: () => false, sites: () => [] },
+    hadToldAll: () => state.hadToldAll,
     tell: (site: SiteId, id: string) => void told.push(`${site} of ${id}`),
     tellForget: (id: string, sites: readonly SiteId[]) => void told.push(`${sites} may forget ${id}`),
     ask: (site: SiteId) => void told.push(`${site} is asked`),
@@ -39,8 +42,9 @@ function keeping(f = 1) {
       const owners = ["a", ...kept, ...state.spare].slice(0, wanted + 1);
       return { owners, missing: wanted + 1 - owners.length };
     },
-    ...{ isKnown: () => true, isStranger: () => false, isAwaited: () => false, hasRoom: () => true },
+    ...{ isKnown: () => true, isStranger: () => false, hasRoom: () => true },
     ...{ count: () => {}, wake: () => {}, lacking: () => {} },
+    isAwaited: (site) => state.awaited.has(site),
     standing: (site) => state.standings.get(site) ?? "alive",
     refused: (event) => assert.fail(event),
     fail: (error) => assert.fail(`${error}`),
@@ -148,6 +152,27 @@ Deno.test("a tuple that waits for the word of one that is left out is adopted wh
   custody.considerSome();
   await written();
   assert.ok(told.includes("x is mine, adopted"));
+});
+
+Deno.test("what a site that will be back may have adopted as it left waits for it, or for its time to be over (O8)", async () => {
+  for (const hadToldAll of [true, false]) {
+    const { custody, state, told, having, written } = keeping(2);
+    await having(["b", "a", "c"]);
+    state.hadToldAll = hadToldAll;
+    state.awaited.add("c");
+    for (const site of ["c", "b"]) {
+      state.standings.set(site, "suspected");
+      custody.changed(site, "suspected");
+    }
+    custody.considerSome();
+    await written();
+    assert.equal(told.includes("x is mine, adopted"), hadToldAll);
+    state.awaited.clear();
+    custody.changed("c", "dead");
+    custody.considerSome();
+    await written();
+    assert.ok(told.includes("x is mine, adopted"), "it is not back");
+  }
 });
 
 Deno.test("whoever removes a tuple is responsible for its end, is on disk with it, and tells all who had it (O4)", async () => {

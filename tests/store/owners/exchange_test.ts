@@ -153,7 +153,13 @@ Deno.test("a peer is reconciled when all that it knew has come since it was gree
   assert.equal(exchange.isSettled("b"), false);
   state.isLost = true;
   assert.equal(exchange.isSettled("b"), true, "nobody can say what it knows");
+  exchange.lost("b");
+  exchange.ask("b");
+  assert.equal(exchange.hadToldAll("b"), true, "up to when it was suspected");
   state.isLost = false;
+  exchange.ask("b");
+  exchange.lost("b");
+  assert.equal(exchange.hadToldAll("b"), false, "it was back, and did not come to that");
   exchange.ask("b");
   reconcile();
   assert.equal(exchange.isSettled("b"), true);
