@@ -111,6 +111,13 @@ export function simulateOwners(
   return new OwnersSimulation(seed, change(drawOwnersPlan(seed)), wrongs).run();
 }
 
+/** A site that has a tuple, as it has it. */
+interface Holder {
+  readonly site: SiteId;
+  readonly owners: readonly SiteId[];
+  readonly mark: TupleMark | null;
+}
+
 class OwnersSimulation {
   readonly #seed: number;
   readonly #plan: OwnersPlan;
@@ -367,13 +374,14 @@ class OwnersSimulation {
 
   /** What is not as it should be while all live and nobody acts. */
   #complaints(): string[] {
-    const holders = new Map<string, { site: SiteId; owners: readonly SiteId[]; mark: TupleMark | null }[]>();
+    const holders = new Map<string, Holder[]>();
     for (const { id: site, tuples } of this.#sites) {
       for (const { id, owners, mark } of tuples?.debugEntries() ?? []) {
         holders.set(id, [...holders.get(id) ?? [], { site, owners, mark }]);
       }
     }
-    return [...holders].flatMap(([id, at]) => {
+    const tuples = [...holders].flatMap(([id, all]) => this.#apart(id, all).map((at) => [id, at] as const));
+    return tuples.flatMap(([id, at]) => {
       if (at.every(({ owners, site, mark }) => mark === null && owners.join() === site)) return []; // remembered
       if (at.some(({ mark }) => mark === null)) return [`${id} is going`];
       const marks = new Set(at.map(({ mark }) => `${mark?.dueMs} ${mark?.note}`));
@@ -392,6 +400,18 @@ class OwnersSimulation {
       }
       return [];
     });
+  }
+
+  /** Sent again at a site that does not own it any more it is another tuple, of others (docs/faults.md). */
+  #apart(id: string, all: readonly Holder[]): (readonly Holder[])[] {
+    const again = this.#told.filter((event) => event.kind === "stored" && event.id === id).slice(1);
+    const anew = again.find(({ site }) => all.some((one) => one.site === site && one.owners[0] === site));
+    const its = all.filter(({ owners }) => anew !== undefined && owners.includes(anew.site));
+    const others = all.filter((one) => !its.includes(one));
+    const areOthers = others.every(({ site, owners }) =>
+      [site, ...owners].every((one) => !its.some((it) => it.site === one || it.owners.includes(one)))
+    );
+    return its.length === 0 || others.length === 0 || !areOthers ? [all] : [its, others];
   }
 
   #left(): string[] {
