@@ -14,6 +14,12 @@ const RARE: readonly (readonly [seed: number, what: string])[] = [
   [90007275, "of two versions the one that lost was told by a site that lost its disk"],
   [90005168, "an owner dies that knew of the end of a tuple, and its disk did not"],
   [90008713, "more than f that had a tuple are down at one time"],
+  [95000573, "a tuple is sent again where it had been marked, and is not known any more"],
+  [
+    95000663,
+    "the word that an id was given up comes late, and a site that is left out is heard before it acts",
+  ],
+  [95110329, "a tuple is sent again at a site that does not own it any more, while nobody acts"],
 ];
 
 Deno.test("owners groups keep what was acknowledged, on a fixed set of seeds", async () => {
@@ -100,6 +106,20 @@ Deno.test("a mistaken suspicion excuses what it can have led to, and nothing of 
   ]]);
   assert.deepEqual(twice(down("c", 100, "x"), down("d", 200, "y")), [["duplicates"], []]);
   assert.deepEqual(twice(down("c", 100, "x"), up("c", 150), down("d", 200, "x")), [["duplicates"], []]);
+});
+
+Deno.test("a mark has to be found again where the tuple is the one that was marked", () => {
+  const found = (how: string): readonly string[] => {
+    const event = { site: "a", id: "x", tries: 0, how };
+    const told: Told[] = [
+      { ...event, kind: "acts", atMs: 1 },
+      { ...event, kind: "tried", tries: 1, atMs: 2 },
+      { ...event, kind: "acts", atMs: 3 },
+    ];
+    return check({ told, acks: [] }).map(({ checker }) => checker);
+  };
+  for (const how of ["loaded", "adopted"]) assert.deepEqual(found(how), ["marks"], how);
+  assert.deepEqual(found("stored"), [], "its producer came again here, where it was not known any more");
 });
 
 for (const variant of VARIANTS) {
