@@ -132,6 +132,8 @@ Deno.test("a site that started again gives open tokens until its parent has met 
   await scene.site("e1").start();
   await scene.until(() => scene.process("e1").ready);
   const session = await scene.attach("e1");
+  equal(session.token(false).open, false); // it rests on nothing of this disk
+  await scene.write(session, 0, 1);
   equal(session.token(false).open, true);
   await scene.pass(10_000);
   equal(session.token(false).open, false);
