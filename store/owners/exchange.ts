@@ -13,6 +13,8 @@
  * X4  A packet that comes after a later one is dropped, and told again without it: what it says may be over.
  * X5  A peer that this site must hear, since it was away for longer than it had said, is not settled by being
  *     suspected: only by what it tells, or by leaving the tree.
+ * X6  Of a peer that is suspected it is known whether it had told all up to then: it may have adopted what this process
+ *     never heard of (tuples.ts O8).
  */
 import {
   OWNER_FULL_MS,
@@ -86,7 +88,7 @@ interface Peer {
   /** Of its last packet that was taken. */
   heardSeq: number;
   reconciled: boolean;
-  /** It was reconciled up to when it was suspected. */
+  /** X6 */
   hadToldAll: boolean;
   greeting: number;
   greetedMs: number;
@@ -144,7 +146,7 @@ export class TupleExchange {
     return this.#ports.isLost(site) || this.#peer(site).reconciled;
   }
 
-  /** Whether a site that is suspected had told this process all it knew up to then. */
+  /** X6 */
   hadToldAll(site: SiteId): boolean {
     return this.#peers.get(site)?.hadToldAll === true;
   }

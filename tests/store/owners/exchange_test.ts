@@ -130,7 +130,7 @@ Deno.test("of two versions the larger holds, then that of the larger site; what 
   }
 });
 
-Deno.test("a peer is reconciled when all that it knew has come since it was greeted, and not by what is of before (X1, X3)", () => {
+Deno.test("a peer is reconciled when all that it knew has come since it was greeted, and not by what is of before (X1, X3, X6)", () => {
   const { exchange, happened, state, share, step, hears, reconcile } = site();
   share("t", true);
   share("u", true);
