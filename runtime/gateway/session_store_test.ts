@@ -133,10 +133,11 @@ Deno.test("what is written is a plain value, and what is added a number, whateve
   const key = packKey(["kv", "x"]),
     merged = contribute(undefined, "sum", number(3), { clock: 1, replica: 1 });
   const bytes = (...all: number[]) => Uint8Array.from(all);
-  const values = [merged, bytes(VALUE_TAG.merge, 9), bytes(), bytes(0xff, 1), bytes(VALUE_TAG.u64, 1)];
+  const values = [merged, bytes(VALUE_TAG.merge), bytes(VALUE_TAG.merge, 9)];
+  const none = [bytes(), bytes(0xff, 1), bytes(VALUE_TAG.u64, 1), text("1"), bytes(VALUE_TAG.number)];
   const forged: Mutation[] = [
     ...values.map((value): Mutation => ({ kind: "set", key, value })),
-    ...[...values, text("1"), bytes(VALUE_TAG.number)].flatMap((value): Mutation[] =>
+    ...[...values, ...none].flatMap((value): Mutation[] =>
       (["sum", "min", "max"] as const).map((kind) => ({ kind, key, value }))
     ),
   ];

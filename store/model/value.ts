@@ -22,15 +22,10 @@ export const VALUE_TAG = {
 } as const;
 
 const NUMBER_BYTES = 9;
-const TAG_MAX = VALUE_TAG.content;
 
 /** A number, as it is added to a merge value. */
 export const isNumberValue = (value: Uint8Array): boolean =>
   value.length === NUMBER_BYTES && (value[0] === VALUE_TAG.u64 || value[0] === VALUE_TAG.number);
 
-/** What may be written as it is: merge values are made by the store alone. */
-export function isPlainValue(value: Uint8Array): boolean {
-  const tag = value[0];
-  if (tag === VALUE_TAG.u64 || tag === VALUE_TAG.number) return isNumberValue(value);
-  return tag !== undefined && tag <= TAG_MAX;
-}
+/** What may be written as it is: merge values are made by the store alone. What others mean is the app's business. */
+export const isPlainValue = (value: Uint8Array): boolean => value[0] !== VALUE_TAG.merge;

@@ -4,6 +4,7 @@ import { join, resolve } from "node:path";
 import { FreePorts } from "../../runtime/dev/free_port.ts";
 import { type Answer, ask } from "./client.ts";
 import { eventually } from "./cluster.ts";
+import { POLLED_EACH, POLLED_EACH_NAME } from "../../runtime/loop/socket_polls.ts";
 
 const ROOT = resolve(import.meta.dirname ?? ".", "..", "..");
 const TOKENS = {
@@ -85,7 +86,7 @@ class Pair {
         ...["run", "-A", "--config", join(ROOT, "deno.json"), join(ROOT, main)],
         ...["site", "--config", join(this.#folder, `${id}.json`)],
       ],
-      env,
+      env: { [POLLED_EACH_NAME]: `${POLLED_EACH}`, ...env },
       stdin: "null",
       stdout: "null",
       stderr: "piped",

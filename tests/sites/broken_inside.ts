@@ -90,8 +90,8 @@ export const INSIDE_VARIANTS: readonly InsideVariant[] = [
   {
     name: "a root that takes the time from no child, where nothing at its own machine says it",
     file: "store/tree/timekeeper.ts",
-    says: "    if (time === undefined) return;\n",
-    becomes: "    if (time === undefined || connected > 0) return;\n",
+    says: "    if (time === null || forMs < CLOCK_DOUBT_MS) return;\n",
+    becomes: "    if (time === null || forMs >= 0) return;\n",
     ...{ plan: "overslept", first: 15, seeds: 1, caughtBy: "liveness" },
   },
   {
