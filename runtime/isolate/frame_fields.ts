@@ -62,14 +62,14 @@ export function readNumber(payload: Payload): number {
   return value;
 }
 
-/** What an app may set a row to. @throws FrameError */
+/** A value that an app may set a row to. @throws FrameError */
 export function readRowValue(payload: Payload): Uint8Array {
   const value = payload.bytes();
   if (!isPlainValue(value)) throw new FrameError(`${value.length} bytes of tag ${value[0]} are no value`);
   return value;
 }
 
-/** What is added to a row. @throws FrameError */
+/** A number that is added to a row. @throws FrameError */
 export function readAmount(payload: Payload): Uint8Array {
   const value = payload.bytes();
   if (!isNumberValue(value)) throw new FrameError(`${value.length} bytes of tag ${value[0]} are no number`);

@@ -29,7 +29,7 @@ export const WATCHES_MAX = 1_024;
 /** Ranges of all of them together: pages that follow some rows, or a list and its index. */
 export const WATCHED_RANGES_MAX = 4_096;
 /**
- * What a row costs beside its bytes, in bytes that cost as much: from its frame to the disk and the neighbours some 40 µs, as
+ * The cost of a row beside its bytes, in bytes that cost as much: from its frame to the disk and the neighbours some 40 µs, as
  * much as 640 bytes of a long row.
  */
 const ROW_BYTES = 640;

@@ -1,7 +1,7 @@
 /**
  * How often Deno looks at sockets while JavaScript has something to do at once.
  *
- * It runs on tokio, which looks at sockets when nothing else is ready, or after so many steps: 61, where nothing is said.
+ * Deno runs on tokio, which looks at sockets when nothing else is ready, or after so many steps: 61, where nothing is said.
  * A slice that is put off with `setImmediate` is ready at once, and so is the next one. Whoever has work in slices of a
  * millisecond (next_turn.ts) is heard by others each sixtieth slice: a request that goes to its isolate and back waits 70 ms
  * for each way, where it would be 1. Deno takes the number from its environment as its process starts.
@@ -18,7 +18,7 @@ export const POLLED_EACH_NAME = "DENO_TOKIO_EVENT_INTERVAL";
  */
 export const POLLED_EACH = 4;
 
-/** What to do about this process where others wait for slices; null: nothing. */
+/** A warning where this process was started without it; null: it was started with it. */
 export function polledLate(env: Pick<typeof Deno.env, "get"> = Deno.env): string | null {
   const said = Number(env.get(POLLED_EACH_NAME));
   if (said >= 1 && said <= POLLED_EACH) return null;

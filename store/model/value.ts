@@ -27,5 +27,5 @@ const NUMBER_BYTES = 9;
 export const isNumberValue = (value: Uint8Array): boolean =>
   value.length === NUMBER_BYTES && (value[0] === VALUE_TAG.u64 || value[0] === VALUE_TAG.number);
 
-/** What may be written as it is: merge values are made by the store alone. What others mean is the app's business. */
+/** Whether an app may write these bytes as they are: merge values are made by the store alone, and others are the app's business. */
 export const isPlainValue = (value: Uint8Array): boolean => value[0] !== VALUE_TAG.merge;

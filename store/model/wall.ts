@@ -156,7 +156,7 @@ export class Wall {
     return ms > Math.max(this.#believedMs, this.saysMs, this.#firstMs) + CLOCK_AHEAD_MS_MAX;
   }
 
-  /** Whether a time is nearer to what the wall clock says than to what is believed. */
+  /** True where a time is nearer to what the wall clock says than to what is believed. */
   isNearer(ms: number): boolean {
     return Math.abs(ms - this.saysMs) < Math.abs(ms - this.#believedMs);
   }
