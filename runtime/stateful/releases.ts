@@ -133,7 +133,7 @@ export class Releases {
     return store.isDurable ? head : store.durable().then(() => head); // pieces.ts P1
   }
 
-  /** What a base says, of which all that was written is applied: it leaves nothing open (pieces.ts P5). */
+  /** The head of a base all of whose writes are applied: it leaves nothing open (pieces.ts P5). */
   get baseHead(): PieceHead {
     const seen = this.#settled, { writer } = this.#run;
     return { seen, open: 0, marks: false, ...(seen?.token.replica === writer ? {} : { writer }) };

@@ -27,5 +27,5 @@ const NUMBER_BYTES = 9;
 export const isNumberValue = (value: Uint8Array): boolean =>
   value.length === NUMBER_BYTES && (value[0] === VALUE_TAG.u64 || value[0] === VALUE_TAG.number);
 
-/** Whether an app may write these bytes as they are: merge values are made by the store alone, and others are the app's business. */
+/** A value that an app may write as it is: any but a merge value, which the store alone makes. */
 export const isPlainValue = (value: Uint8Array): boolean => value[0] !== VALUE_TAG.merge;

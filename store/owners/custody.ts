@@ -317,7 +317,7 @@ export class Custody {
     return "taken";
   }
 
-  /** What is known here of an id's end was of another time (tuple.ts T2); those that may not have heard of that. */
+  /** Forgets an id's end that was of another time (tuple.ts T2); returns the sites that may not have heard of that end. */
   #forgetEnd({ id, owners }: Pick<Entry, "id" | "owners">, from?: SiteId): readonly SiteId[] {
     const tuple = this.#ports.table.get(id);
     if (tuple === undefined) return NO_SITES;
@@ -334,7 +334,7 @@ export class Custody {
   #take(tuple: Tuple, entry: Entry, from: SiteId): void {
     const { site } = this.#ports;
     const { acting } = tuple;
-    // Whom this site has told otherwise it tells again. Those that a version leaves out may hear of it from nobody else:
+    // Sites that this one has told otherwise are told again. Those that a version leaves out may hear of it from nobody else:
     // who made it need not know of them, and who told them may lose its disk (tuples.ts O3).
     const leftOut = entry.mark === null && entry.owners[0] === tuple.responsible
       ? []
@@ -395,7 +395,7 @@ export class Custody {
       tuple.former = tuple.former.filter((one) => one !== site);
       this.#exchange.unshare(tuple.id, [site]);
       this.#act(tuple);
-      // It was waited for with adopting it, too (tuples.ts O2).
+      // Adopting the tuple waited for that site, too (tuples.ts O2).
       this.#doubtful.add(tuple.id);
       this.#ports.wake();
     }
@@ -608,7 +608,7 @@ export class Custody {
     return left.length === 0;
   }
 
-  /** Whether a site that will be back may have adopted a tuple before it left, and this one was not there to hear it (O8). */
+  /** True where a site that will be back may have adopted a tuple before it left, and this one was not there to hear it (O8). */
   #mayBeTaken(tuple: Tuple): boolean {
     const { isAwaited } = this.#ports;
     return this.#others(tuple).some((site) =>

@@ -314,7 +314,7 @@ export class Tuples {
     return this.#table.has(id);
   }
 
-  /** It is over, and so is the time for which its id is known: not all may have heard of its end. */
+  /** True of a tuple that is over, as is the time for which its id is known: not all may have heard of its end. */
   #isOutdated({ gone, isUnsure, rememberUntilS }: Tuple): boolean {
     return gone && !isUnsure && rememberUntilS > 0 &&
       rememberUntilS < Math.floor(this.#ports.wallMs() / 1_000);

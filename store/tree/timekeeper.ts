@@ -150,7 +150,7 @@ export class Timekeeper {
     for (const child of this.#neighbours.children()) {
       if (!child.connected) continue;
       connected++;
-      // What was said before speaks of another time.
+      // A word from before the doubt speaks of another time.
       const isSince = (this.#said.get(child.id)?.steadyMs ?? 0) >= steady.nowMs() - forMs;
       const theirsMs = isSince ? this.#saidNow(this.#said, child.id) : null;
       if (theirsMs === null || Math.abs(theirsMs - wall.saysMs) > CLOCK_AHEAD_MS_MAX) continue;
