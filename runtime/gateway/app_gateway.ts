@@ -227,6 +227,7 @@ export class AppGateway {
     const { status, headers } = decodeAnswerHead(answer.head);
     if (ways === null || status !== 101 || answer.body === null) {
       ways?.writable.close().catch(() => {}); // no socket came of it: nothing follows on this way
+      arrival.isStreamed = answer.body !== null;
       return respond(answerResponse(answer));
     }
     const protocol = headers.find(([name]) => name === "sec-websocket-protocol")?.[1] ?? "";

@@ -198,7 +198,10 @@ export class AppRunner {
     metrics.invoked(version, run.ranMs(), answer.kind === "error" ? answer.code : undefined);
     endInvoke(span, answer);
     traffic?.answered(version, begunMs, hasFailed(answer));
-    if (answer.kind === "response") return respond(answer.response);
+    if (answer.kind === "response") {
+      arrival.isStreamed = answer.body instanceof ReadableStream;
+      return respond(answer.response);
+    }
     const headers: [string, string][] = [];
     // R4: a write that is on no disk is nobody's to have seen.
     const isTold = answer.kind !== "error" || answer.code !== "disk_failed";

@@ -29,6 +29,8 @@ export interface Arrival {
   tier?: Tier;
   /** There is no room for it: it is told to come again. */
   isSentAway?: boolean;
+  /** Its answer's body streams. */
+  isStreamed?: boolean;
 }
 
 /** A body that has not been read yet. A `Request` is one. */

@@ -23,6 +23,8 @@ const SLOW_MS = 100;
 /** One request that waits for its answer. */
 export class Departure implements GoneSignal {
   readonly #request: Pick<Request, "signal">;
+  /** Hears that it has waited a while. */
+  readonly #slow: (() => void) | undefined;
   readonly sinceMs: number;
   #aborted = false;
   #watched = false;
@@ -31,9 +33,15 @@ export class Departure implements GoneSignal {
   before: Departure = this;
   after: Departure = this;
 
-  constructor(request: Pick<Request, "signal">, sinceMs: number) {
+  constructor(request: Pick<Request, "signal">, sinceMs: number, slow?: () => void) {
     this.#request = request;
+    this.#slow = slow;
     this.sinceMs = sinceMs;
+  }
+
+  /** It has waited a while. */
+  get isSlow(): boolean {
+    return this.#watched;
   }
 
   get aborted(): boolean {
@@ -54,8 +62,9 @@ export class Departure implements GoneSignal {
     if (this.#watched) return;
     this.#watched = true;
     const { signal } = this.#request;
-    if (signal.aborted) this.#abort();
-    else signal.addEventListener("abort", () => this.#abort(), { once: true });
+    if (signal.aborted) return this.#abort();
+    this.#slow?.();
+    signal.addEventListener("abort", () => this.#abort(), { once: true });
   }
 
   #abort(): void {
@@ -88,8 +97,8 @@ export class Departures {
   }
 
   /** A request begins to wait. */
-  begin(request: Pick<Request, "signal">): Departure {
-    const departure = new Departure(request, this.#nowMs());
+  begin(request: Pick<Request, "signal">, slow?: () => void): Departure {
+    const departure = new Departure(request, this.#nowMs(), slow);
     const last = this.#ends.before;
     departure.before = last;
     departure.after = this.#ends;

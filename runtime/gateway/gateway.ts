@@ -22,6 +22,7 @@ import { answeredProtocol, type RequestHead } from "./request_head.ts";
 import type { RequestTelemetry } from "./request_telemetry.ts";
 import { clearedCookie } from "./cookies.ts";
 import { isForPerson, stuckPage } from "./stuck_page.ts";
+import { contentOf, type RequestClient, Surplus, withContent } from "./surplus.ts";
 
 /** Where links over WebSocket come in. */
 const LINK_PATH = "/_sojourn/link";
@@ -47,12 +48,9 @@ export interface GatewayServices {
   /** Takes the connection of another site that came over HTTP; resolves when it has ended. */
   readonly link: (socket: WebSocket, peer: Deno.Addr) => Promise<void>;
   readonly fault: (error: unknown) => void;
+  /** Clients were cut off that went on sending while they were answered, so many (surplus.ts). */
+  readonly cutOff?: (clients: number) => void;
   readonly telemetry: RequestTelemetry;
-}
-
-/** Who sent a request. */
-export interface RequestClient {
-  readonly remoteAddr: Deno.Addr;
 }
 
 /** Answers HTTP requests. */
@@ -61,11 +59,13 @@ export class Gateway {
   readonly #sockets = new Set<ClientSocket>();
   readonly #departures = new Departures();
   readonly #refusals = new RefusalPace();
+  readonly #surplus: Surplus;
   /** Requests answered since start. */
   requests = 0;
 
   constructor(services: GatewayServices) {
     this.#services = services;
+    this.#surplus = new Surplus(services.cutOff);
   }
 
   /** Requests for apps that wait for their answer. */
@@ -98,13 +98,14 @@ export class Gateway {
     }
     if (address.path === LINK_PATH && isUpgrade(request)) return this.#link(request, client);
     if (address.path.startsWith(AGENT_PATH) && isUpgrade(request)) return this.#agent(request, address.path);
-    return this.#platform(request, address.path);
+    return this.#platform(request, client, address.path);
   };
 
   /** Closes the WebSockets that are open, and looks for nobody any more: the site goes away. */
   close(): void {
     this.#departures.close();
     this.#refusals.close();
+    this.#surplus.close();
     for (const socket of this.#sockets) socket.close(1001, "the site is stopping");
   }
 
@@ -127,10 +128,13 @@ export class Gateway {
     }
   }
 
-  async #platform(request: Request, path: string): Promise<Response> {
+  async #platform(request: Request, client: RequestClient, path: string): Promise<Response> {
+    const content = contentOf(request);
+    this.#surplus.asked(client);
+    this.#surplus.begin(request, client, content);
     try {
-      const { telemetry, platform } = this.#services;
-      const answer = await telemetry.operator.called(request, path, (request) => platform(request, path));
+      const { telemetry, platform } = this.#services, taken = withContent(request, content);
+      const answer = await telemetry.operator.called(taken, path, (request) => platform(request, path));
       return readable(request, path, answer);
     } catch (error) {
       this.#faulty(error);
@@ -147,13 +151,15 @@ export class Gateway {
     let head: RequestHead | null = null;
     let response: Response;
     let failure: unknown;
-    const departure = this.#departures.begin(request);
+    const content = contentOf(request), watchSurplus = () => this.#surplus.begin(request, client, content);
+    this.#surplus.asked(client);
+    const departure = this.#departures.begin(request, watchSurplus);
     const { telemetry } = this.#services, { remoteAddr } = client;
     const arrival: Arrival = {
       method: request.method,
       url,
       headers: request.headers,
-      content: request,
+      content,
       signal: departure,
       remote: remoteAddr.transport === "tcp" ? remoteAddr.hostname : undefined,
       span: telemetry.arrived(request),
@@ -181,6 +187,7 @@ export class Gateway {
     } finally {
       this.#departures.done(departure);
     }
+    if (arrival.isStreamed === true && !departure.isSlow) watchSurplus();
     const turn = arrival.isSentAway === true ? this.#refusals.turn() : null; // W2
     if (turn !== null) await turn;
     return telemetry.answered(arrival, response, departure.sinceMs, failure);

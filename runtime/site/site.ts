@@ -75,6 +75,7 @@ const DRAIN_MS_MAX = 3_000;
 /** Between the answer to whoever drains or moves a site and that. */
 const ANSWER_MS = 100;
 const DRAINING = "the site is about to stop, as planned; another site takes this session";
+const SENT_ON = "they went on sending while they were answered, beyond what a client has to say then";
 
 /** A running site. */
 export class Site {
@@ -276,6 +277,7 @@ export class Site {
       },
       front: () => frontPage(config.dev, this.#apps?.table.list() ?? []),
       fault: (error) => this.log.line("error", "request_failed", { error: describe(error) }),
+      cutOff: (clients) => this.log.line("warn", "clients_cut_off", { clients, says: SENT_ON }),
       telemetry: this.requests,
     });
     this.telemetry.add(

@@ -1,0 +1,170 @@
+/**
+ * Clients that send more than they ask. While a request is answered, and while its answer streams, Deno goes on reading its
+ * connection to see it close, and keeps whatever comes, without a bound: a gibibyte in two seconds, of anybody, at any path,
+ * over TLS too. Bodies are not read so (who does not take them is sent no more), nor are WebSockets.
+ *
+ * Life of a watch: `begin`, when a request has waited a while or its answer streams → the kernel is asked how much its
+ * connection has received (link/descriptors.ts) → cut, or over with the request. Short requests are not watched: what comes
+ * in a tenth of a second is no more than the line carries.
+ *
+ * SU1  Whoever sends SURPLUS_BYTES_MAX beyond his request's body while it is answered is cut off, and what has come of him is
+ *      gone. A client of HTTP/1.1 has nothing to send then, or a few heads of what it asks next.
+ * SU2  A body that tells its length may have that; of another so much may have come as its app has taken, with what frames
+ *      each piece, and what waits on the way.
+ * SU3  A connection on which another request begins meanwhile speaks HTTP/2, which bounds what it has not been asked for by
+ *      itself: it is watched no more.
+ * SU4  Where the system can't tell (DS2) nobody is cut off.
+ */
+import { ConnectionWatch, descriptors } from "../link/descriptors.ts";
+import type { ArrivalContent } from "./arrival.ts";
+
+/** Beyond a body: thousands of heads. */
+export const SURPLUS_BYTES_MAX = 1024 * 1024;
+/** What is read ahead of a body, here and by the system. */
+const AHEAD_BYTES = 8 * 1024 * 1024;
+/** A piece of one byte takes six of a chunked body. */
+const FRAMED_FACTOR = 8;
+/** Whoever does it does it again. */
+const NOTE_MS = 60_000;
+
+/** Who sent a request, as Deno tells it. */
+export interface RequestClient {
+  readonly remoteAddr: Deno.Addr;
+  /** Settles when the answer is gone, or its client is, or its connection is a WebSocket. */
+  readonly completed?: Promise<void>;
+}
+
+/** A request's body; {@link CountedContent} where it does not tell its length. */
+export function contentOf(request: Request): ArrivalContent {
+  const { method } = request;
+  if (method === "GET" || method === "HEAD" || request.headers.has("content-length")) return request;
+  return new CountedContent(request);
+}
+
+/** A request whose body is read as that content. */
+export const withContent = (request: Request, content: ArrivalContent): Request =>
+  content === request || content.body === null ? request : new Request(request, { body: content.body });
+
+/** A body that does not tell its length, counted as it is taken. */
+export class CountedContent implements ArrivalContent {
+  readonly #request: Request;
+  #body: ReadableStream<Uint8Array<ArrayBuffer>> | null | undefined;
+  taken = 0;
+
+  constructor(request: Request) {
+    this.#request = request;
+  }
+
+  get body(): ReadableStream<Uint8Array<ArrayBuffer>> | null {
+    if (this.#body === undefined) {
+      const counted = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
+        transform: (piece, controller) => {
+          this.taken += piece.length;
+          controller.enqueue(piece);
+        },
+      });
+      this.#body = this.#request.body?.pipeThrough(counted) ?? null;
+    }
+    return this.#body;
+  }
+
+  bytes(): Promise<Uint8Array> {
+    return new Response(this.body).bytes();
+  }
+}
+
+class SurplusWatch extends ConnectionWatch {
+  readonly #mayBytes: () => number;
+  readonly #tell: () => void;
+  /** Read of the connection when it was looked at first. */
+  #from: number | null = null;
+
+  constructor(peer: Deno.NetAddr, mayBytes: () => number, tell: () => void) {
+    super(peer);
+    this.#mayBytes = mayBytes;
+    this.#tell = tell;
+  }
+
+  override lost(): void {
+    this.#from = null;
+  }
+
+  looked(read: number): void {
+    this.#from ??= read;
+    if (read < this.#from) return descriptors.lose(this);
+    if (read - this.#from <= this.#mayBytes() + SURPLUS_BYTES_MAX) return;
+    if (!descriptors.isStill(this)) return descriptors.lose(this);
+    descriptors.cut(this);
+    this.#tell();
+  }
+}
+
+/** The watches of one gateway. */
+export class Surplus {
+  readonly #watches = new Map<string, SurplusWatch>();
+  readonly #note: (cutOff: number) => void;
+  #cutOff = 0;
+  #notedMs = -Infinity;
+
+  /** @param note hears how many were cut off since it heard so before, once in NOTE_MS. */
+  constructor(note: (cutOff: number) => void = () => {}) {
+    this.#note = note;
+  }
+
+  get size(): number {
+    return this.#watches.size;
+  }
+
+  /** Of a request that is being answered. */
+  begin(request: Request, { remoteAddr, completed }: RequestClient, content: ArrivalContent): void {
+    if (remoteAddr.transport !== "tcp" || completed === undefined) return;
+    const peer = peerOf(remoteAddr);
+    if (this.#watches.has(peer)) return this.#end(peer); // SU3
+    const watch = new SurplusWatch(remoteAddr, mayBytesOf(request, content), () => {
+      this.#end(peer);
+      this.#told();
+    });
+    this.#watches.set(peer, watch);
+    descriptors.watch(watch);
+    const over = () => {
+      if (this.#watches.get(peer) === watch) this.#end(peer);
+    };
+    completed.then(over, over);
+  }
+
+  /** A request begins (SU3). */
+  asked({ remoteAddr }: RequestClient): void {
+    if (this.#watches.size > 0 && remoteAddr.transport === "tcp") this.#end(peerOf(remoteAddr));
+  }
+
+  /** Watches nobody any more. */
+  close(): void {
+    for (const peer of [...this.#watches.keys()]) this.#end(peer);
+  }
+
+  #told(): void {
+    this.#cutOff++;
+    const nowMs = performance.now();
+    if (nowMs - this.#notedMs < NOTE_MS) return;
+    this.#notedMs = nowMs;
+    this.#note(this.#cutOff);
+    this.#cutOff = 0;
+  }
+
+  #end(peer: string): void {
+    const watch = this.#watches.get(peer);
+    if (watch === undefined) return;
+    this.#watches.delete(peer);
+    descriptors.end(watch);
+  }
+}
+
+const peerOf = ({ hostname, port }: Deno.NetAddr): string => `${hostname} ${port}`;
+
+/** SU2 */
+function mayBytesOf(request: Request, content: ArrivalContent): () => number {
+  if (content instanceof CountedContent) return () => content.taken * FRAMED_FACTOR + AHEAD_BYTES;
+  const length = Number(request.headers.get("content-length") ?? 0);
+  const bytes = Number.isFinite(length) ? length : 0;
+  return () => bytes;
+}

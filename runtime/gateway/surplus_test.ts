@@ -1,0 +1,213 @@
+import { strict as assert } from "node:assert";
+import { contentOf, Surplus, SURPLUS_BYTES_MAX } from "./surplus.ts";
+
+const LATE_MS = 60_000, MIB = 1024 * 1024;
+const isLinux = Deno.build.os === "linux";
+
+/** A server that answers when it is told to, or at once with a stream that ends then; and what its watches tell. */
+function serve(how: "waits" | "streams") {
+  const answer = Promise.withResolvers<void>(), asked = Promise.withResolvers<void>();
+  let cutOff = 0, bytes: number | null = null;
+  const surplus = new Surplus((clients) => cutOff += clients);
+  const server = Deno.serve(
+    { port: 0, hostname: "127.0.0.1", onListen: () => {} },
+    async (request, client) => {
+      const content = contentOf(request);
+      surplus.asked(client);
+      surplus.begin(request, client, content);
+      asked.resolve();
+      if (how === "streams") {
+        return new Response(
+          new ReadableStream({
+            async pull(controller) {
+              controller.enqueue(new Uint8Array(1));
+              await answer.promise;
+              controller.close();
+            },
+          }),
+        );
+      }
+      if (request.body !== null) bytes = (await content.bytes()).length;
+      await answer.promise;
+      return new Response("done");
+    },
+  );
+  return {
+    asked: asked.promise,
+    surplus,
+    port: server.addr.port,
+    cutOff: () => cutOff,
+    bytes: () => bytes,
+    answer: () => answer.resolve(),
+    async [Symbol.asyncDispose]() {
+      answer.resolve();
+      surplus.close();
+      await server.shutdown();
+    },
+  };
+}
+
+async function connect(port: number) {
+  const connection = await Deno.connect({ hostname: "127.0.0.1", port });
+  let isBroken = false, heard = "";
+  const send = async (bytes: Uint8Array | string) => {
+    const all = typeof bytes === "string" ? new TextEncoder().encode(bytes) : bytes;
+    try {
+      for (let at = 0; at < all.length;) at += await connection.write(all.subarray(at));
+    } catch {
+      isBroken = true;
+    }
+  };
+  const reading = (async () => {
+    const into = new Uint8Array(4_096), text = new TextDecoder();
+    for (;;) {
+      const read = await connection.read(into).catch(() => null);
+      if (read === null) return;
+      heard += text.decode(into.subarray(0, read));
+    }
+  })();
+  return {
+    send,
+    isBroken: () => isBroken,
+    heard: () => heard,
+    async [Symbol.asyncDispose]() {
+      connection.close();
+      await reading;
+    },
+  };
+}
+
+async function until(what: string, isSo: () => boolean): Promise<void> {
+  for (const lateMs = performance.now() + LATE_MS; !isSo();) {
+    assert.ok(performance.now() < lateMs, what);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+const GET = "GET / HTTP/1.1\r\nhost: x\r\n\r\n";
+const some = new Uint8Array(64 * 1024);
+const looks = () => new Promise((resolve) => setTimeout(resolve, 300));
+
+for (const how of ["waits", "streams"] as const) {
+  Deno.test({
+    name: `who goes on sending is cut off, and nothing more is read of him, while his answer ${how} (SU1)`,
+    ignore: !isLinux,
+    async fn() {
+      await using server = serve(how);
+      await using client = await connect(server.port);
+      await client.send(GET);
+      await server.asked;
+      await looks();
+      let sent = 0;
+      while (!client.isBroken()) {
+        await client.send(some);
+        sent += some.length;
+        assert.ok(sent < 1024 * MIB, "a gibibyte was taken");
+        await new Promise((resolve) => setTimeout(resolve, 1));
+      }
+      assert.equal(server.cutOff(), 1);
+      await until("it is over", () => server.surplus.size === 0);
+    },
+  });
+}
+
+Deno.test({
+  name: "a few heads of what is asked next are no surplus (SU1)",
+  ignore: !isLinux,
+  async fn() {
+    await using server = serve("waits");
+    await using client = await connect(server.port);
+    await client.send(GET);
+    await server.asked;
+    await looks();
+    await client.send(GET.repeat(1_000));
+    await looks();
+    assert.deepEqual([server.cutOff(), client.isBroken()], [0, false]);
+    server.answer();
+    await until("all are answered", () => client.heard().split("done").length === 1_002);
+  },
+});
+
+for (const framing of ["of known length", "in pieces"]) {
+  const isKnown = framing === "of known length";
+  const headOf = (bytes: number) =>
+    `POST / HTTP/1.1\r\nhost: x\r\n${
+      isKnown ? `content-length: ${bytes}` : "transfer-encoding: chunked"
+    }\r\n\r\n`;
+  const piece = async (client: { send(bytes: Uint8Array | string): Promise<void> }, bytes: Uint8Array) => {
+    if (!isKnown) await client.send(`${bytes.length.toString(16)}\r\n`);
+    await client.send(bytes);
+    if (!isKnown) await client.send("\r\n");
+  };
+
+  Deno.test({
+    name: `a long body ${framing} is no surplus (SU2)`,
+    ignore: !isLinux,
+    async fn() {
+      await using server = serve("waits");
+      await using client = await connect(server.port);
+      const BYTES = 24 * MIB;
+      await client.send(headOf(BYTES));
+      await server.asked;
+      await looks();
+      for (let sent = 0; sent < BYTES; sent += some.length) await piece(client, some);
+      if (!isKnown) await client.send("0\r\n\r\n");
+      await until("it is taken", () => server.bytes() === BYTES);
+      await looks();
+      assert.deepEqual([server.cutOff(), client.isBroken()], [0, false]);
+    },
+  });
+
+  Deno.test({
+    name: `what comes after a body ${framing} is surplus (SU2)`,
+    ignore: !isLinux,
+    async fn() {
+      await using server = serve("waits");
+      await using client = await connect(server.port);
+      await client.send(headOf(10));
+      await piece(client, some.subarray(0, 10));
+      if (!isKnown) await client.send("0\r\n\r\n");
+      await until("it is taken", () => server.bytes() === 10);
+      await looks();
+      const sending = (async () => {
+        while (!client.isBroken()) {
+          await client.send(some);
+          await new Promise((resolve) => setTimeout(resolve, 1));
+        }
+      })();
+      await until("it is cut off", () => server.cutOff() === 1);
+      server.answer();
+      await sending;
+    },
+  });
+}
+
+Deno.test("a connection on which another request begins is watched no more (SU3), nor one whose answer is gone", () => {
+  const surplus = new Surplus(), request = new Request("http://x/");
+  const client = (port: number, completed: Promise<void>) => ({
+    remoteAddr: { transport: "tcp" as const, hostname: "127.0.0.1", port },
+    completed,
+  });
+  const never = new Promise<void>(() => {}), first = client(1, never);
+  surplus.begin(request, first, request);
+  assert.equal(surplus.size, 1);
+  surplus.asked(client(2, never));
+  assert.equal(surplus.size, 1);
+  surplus.asked(first);
+  assert.equal(surplus.size, 0);
+  surplus.begin(request, first, request);
+  surplus.begin(request, first, request);
+  assert.equal(surplus.size, 0);
+});
+
+Deno.test("a request is watched until its answer is gone", async () => {
+  const surplus = new Surplus(), request = new Request("http://x/"), gone = Promise.withResolvers<void>();
+  const remoteAddr = { transport: "tcp" as const, hostname: "127.0.0.1", port: 1 };
+  surplus.begin(request, { remoteAddr, completed: gone.promise }, request);
+  assert.equal(surplus.size, 1);
+  gone.reject(new Error("the client has gone"));
+  await new Promise((resolve) => setTimeout(resolve, 0));
+  assert.equal(surplus.size, 0);
+});
+
+assert.ok(SURPLUS_BYTES_MAX >= GET.length * 1_000);

@@ -1,0 +1,222 @@
+/**
+ * What the kernel says of this process's connections: how many bytes were read of each (`TCP_INFO` of tcp(7), less what
+ * nobody has read yet), and who is at its other end. Deno tells none of it, and no descriptor.
+ *
+ * Life of a watch: `watch` → its descriptor is found, by the address of its peer → `looked` in each round → `end`. Rounds go
+ * over all descriptors of the process, LOOKED_EACH of them every LOOK_MS: a round of a site with a few hundred takes one
+ * such time, with ten thousand two seconds.
+ *
+ * DS1  A descriptor may be another connection's by now: whoever acts on what was read asks {@link Descriptors.isStill} first.
+ * DS2  Where the system can't tell (it is no Linux, or the process may call no foreign code) nothing is ever looked at.
+ */
+import { clearInterval, setInterval } from "node:timers";
+
+const LOOK_MS = 50;
+/** Two calls of the system each, in which nothing else is done: a fraction of a millisecond. */
+const LOOKED_EACH = 256;
+
+/** Of linux/tcp.h, linux/sockios.h and sys/socket.h, the same on all processors that Deno runs on. */
+const IPPROTO_TCP = 6, TCP_INFO = 11, FIONREAD = 0x541b, SHUT_RDWR = 2;
+const BYTES_RECEIVED_AT = 128;
+const AF_INET = 2, AF_INET6 = 10;
+
+const CALLS = {
+  getsockopt: { parameters: ["i32", "i32", "i32", "buffer", "buffer"], result: "i32" },
+  getpeername: { parameters: ["i32", "buffer", "buffer"], result: "i32" },
+  ioctl: { parameters: ["i32", "usize", "buffer"], result: "i32" },
+  shutdown: { parameters: ["i32", "i32"], result: "i32" },
+} as const;
+
+/** One connection that is watched. */
+export abstract class ConnectionWatch {
+  readonly host: string;
+  readonly port: number;
+  /** null while it is not found. */
+  descriptor: number | null = null;
+
+  constructor(peer: Deno.NetAddr) {
+    this.host = hostOf(peer.hostname);
+    this.port = peer.port;
+  }
+
+  /** So many bytes were read of it, since it was opened. */
+  abstract looked(read: number, nowMs: number): void;
+
+  /** It was found for the first time, or again. */
+  found(): void {}
+
+  /** Its descriptor is another's by now. */
+  lost(): void {}
+}
+
+/** The connections of this process. */
+export class Descriptors {
+  /** By their peer's port. */
+  readonly #sought = new Map<number, Set<ConnectionWatch>>();
+  readonly #found = new Map<number, ConnectionWatch>();
+  readonly #kernel = new Kernel();
+  #watches = 0;
+  #timer: ReturnType<typeof setInterval> | undefined;
+  #next = 0;
+  #slots = 0;
+
+  watch(watch: ConnectionWatch): void {
+    this.#watches++;
+    this.#seek(watch);
+    this.#timer ??= setInterval(this.#look, LOOK_MS).unref();
+  }
+
+  /** It is closed, or what comes matters to nobody any more. */
+  end(watch: ConnectionWatch): void {
+    const sought = this.#sought.get(watch.port);
+    if (watch.descriptor !== null) this.#found.delete(watch.descriptor);
+    else if (sought?.delete(watch) !== true) return;
+    else if (sought.size === 0) this.#sought.delete(watch.port);
+    watch.descriptor = null;
+    if (--this.#watches > 0) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+    this.#kernel.close();
+  }
+
+  /** DS1 */
+  isStill({ descriptor, host, port }: ConnectionWatch): boolean {
+    return descriptor !== null && this.#kernel.peerPort(descriptor) === port &&
+      this.#kernel.peerHost() === host;
+  }
+
+  /** Nothing comes of it any more, and nothing goes. Whoever reads it finds its end. */
+  cut(watch: ConnectionWatch): void {
+    if (watch.descriptor !== null) this.#kernel.cut(watch.descriptor);
+  }
+
+  /** A descriptor is another connection's: it is looked for anew. */
+  lose(watch: ConnectionWatch): void {
+    if (watch.descriptor === null) return;
+    this.#found.delete(watch.descriptor);
+    watch.descriptor = null;
+    this.#seek(watch);
+    watch.lost();
+  }
+
+  #seek(watch: ConnectionWatch): void {
+    let sought = this.#sought.get(watch.port);
+    if (sought === undefined) this.#sought.set(watch.port, sought = new Set());
+    sought.add(watch);
+  }
+
+  #look = (): void => {
+    if (!this.#kernel.canTell) return; // DS2
+    const nowMs = performance.now();
+    if (this.#next >= this.#slots) {
+      this.#next = 0;
+      this.#slots = descriptorSlots();
+    }
+    const until = Math.min(this.#slots, this.#next + LOOKED_EACH);
+    while (this.#next < until) {
+      const descriptor = this.#next++;
+      const watch = this.#found.get(descriptor) ??
+        (this.#sought.size > 0 ? this.#find(descriptor) : undefined);
+      if (watch === undefined) continue;
+      const read = this.#kernel.read(descriptor);
+      if (read === null) this.lose(watch);
+      else watch.looked(read, nowMs);
+    }
+  };
+
+  #find(descriptor: number): ConnectionWatch | undefined {
+    const port = this.#kernel.peerPort(descriptor),
+      sought = port === null ? undefined : this.#sought.get(port);
+    for (const watch of sought ?? []) {
+      if (watch.host !== this.#kernel.peerHost()) continue;
+      sought?.delete(watch);
+      if (sought?.size === 0) this.#sought.delete(watch.port);
+      this.#found.set(descriptor, watch);
+      watch.descriptor = descriptor;
+      watch.found();
+      return watch;
+    }
+    return undefined;
+  }
+}
+
+/** What the kernel says of a descriptor. */
+class Kernel {
+  #library: Deno.DynamicLibrary<typeof CALLS> | null | undefined;
+  readonly #info = new DataView(new ArrayBuffer(256));
+  readonly #peer = new DataView(new ArrayBuffer(128));
+  readonly #length = new Uint32Array(1);
+  readonly #unread = new Int32Array(1);
+
+  get canTell(): boolean {
+    return this.#open() !== null;
+  }
+
+  /** So much was read of a connection; null: it is none of TCP. */
+  read(descriptor: number): number | null {
+    const library = this.#open();
+    this.#length[0] = this.#info.byteLength;
+    if (
+      library === null ||
+      library.symbols.getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, this.#info.buffer, this.#length) !== 0 ||
+      (this.#length[0] ?? 0) < BYTES_RECEIVED_AT + 8 ||
+      library.symbols.ioctl(descriptor, BigInt(FIONREAD), this.#unread) !== 0
+    ) return null;
+    return Number(this.#info.getBigUint64(BYTES_RECEIVED_AT, isLittleEndian)) - (this.#unread[0] ?? 0);
+  }
+
+  /** Of the other end; null: it is none of IP. */
+  peerPort(descriptor: number): number | null {
+    const library = this.#open();
+    this.#length[0] = this.#peer.byteLength;
+    if (library === null || library.symbols.getpeername(descriptor, this.#peer.buffer, this.#length) !== 0) {
+      return null;
+    }
+    const family = this.#peer.getUint16(0, isLittleEndian);
+    return family === AF_INET || family === AF_INET6 ? this.#peer.getUint16(2) : null;
+  }
+
+  /** Of the one whose port was told last, as {@link hostOf} has it. */
+  peerHost(): string {
+    if (this.#peer.getUint16(0, isLittleEndian) === AF_INET) {
+      return Array.from({ length: 4 }, (_, i) => this.#peer.getUint8(4 + i)).join(".");
+    }
+    return hostOf(
+      Array.from({ length: 8 }, (_, i) => this.#peer.getUint16(8 + 2 * i).toString(16)).join(":"),
+    );
+  }
+
+  cut(descriptor: number): void {
+    this.#open()?.symbols.shutdown(descriptor, SHUT_RDWR);
+  }
+
+  close(): void {
+    this.#library?.close();
+    this.#library = undefined;
+  }
+
+  #open(): Deno.DynamicLibrary<typeof CALLS> | null {
+    if (this.#library !== undefined) return this.#library;
+    try {
+      const may = Deno.build.os === "linux" &&
+        Deno.permissions.querySync({ name: "ffi" }).state === "granted";
+      return this.#library = may ? Deno.dlopen("libc.so.6", CALLS) : null;
+    } catch {
+      return this.#library = null;
+    }
+  }
+}
+
+const isLittleEndian = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1;
+
+/** One form of an address that has several. */
+const hostOf = (hostname: string): string =>
+  hostname.includes(":") ? new URL(`http://[${hostname}]`).hostname : hostname;
+
+/** Descriptors are below this: the lowest that is free is taken. */
+function descriptorSlots(): number {
+  return Number(/^FDSize:\s+(\d+)/m.exec(Deno.readTextFileSync("/proc/self/status"))?.[1] ?? 0);
+}
+
+/** Those of this process. */
+export const descriptors: Descriptors = new Descriptors();
