@@ -7,8 +7,9 @@
  * HO1  Nothing leaves to a host ahead of the disks but while it is on record in each configuration that may be.
  * HO2  A home is opened with the promise, and the log, of every host on record, and of a disk; the longest log is taken.
  * HO3  Where one disk alone is on record (f = 0), what is released to anybody else is at all hosts on record first, in
- *      each configuration that may be, and a host is recorded only when it has all that was released before. So there,
- *      and only there, hosts are enough where the disk can't be asked.
+ *      each configuration that may be, and a host is recorded only when it has all that was released before, and all that
+ *      those that have left the record were told: that may be on the disk alone. So there, and only there, hosts are
+ *      enough where the disk can't be asked.
  * HO4  Hosts change like disks, through the arbiter only; and none leaves the record before the disks that stay, and
  *      with one disk alone the hosts that stay, have all that it was told.
  * HO8  Where an operator opens it without hosts that do not come back, these are left behind: off the record, and no
@@ -81,7 +82,10 @@ export class HostOwners implements HomeHosts {
   readonly asked: readonly string[];
   readonly leftBehind: readonly string[];
   readonly #home: OwnedHome | null;
-  /** The last entry that the home was opened with: earlier homes may have released it (HO3). */
+  /**
+   * The last entry that the home was opened with: earlier homes may have released it (HO3). Or one that a host was told
+   * which is off the record since: the disks have it, and who is recorded beside one disk has to.
+   */
   #floor = 0;
   onRecorded: () => void = NOTHING;
   onReleased: () => void = NOTHING;
@@ -175,7 +179,8 @@ export class HostOwners implements HomeHosts {
   /**
    * Those to be on record beside so many disks; null: what they have does not allow for so few yet.
    *
-   * @param released up to this entry others were told: with one disk, only who has that is recorded (HO3).
+   * @param released up to this entry others were told: with one disk, only who has that is recorded, and what those that
+   * have left were told (HO3).
    * @param kept up to this entry the disks that stay have the log (HO4).
    */
   wanted({ released, kept, disks }: { released: number; kept: number; disks: number }): Owner[] | null {
@@ -208,7 +213,8 @@ export class HostOwners implements HomeHosts {
   get held(): number {
     if (!this.#isSingle && this.#proposed?.isSingle !== true) return Infinity;
     // Those that are to be on record are waited for, too: else a busy session would always be ahead of them. Not those
-    // that lack some of what the home was opened with: they are sent it when it is released.
+    // that lack some of what the home was opened with, or one was told that has left: they are sent it when it is
+    // released.
     let least = Infinity;
     for (const hosts of [this.#recorded, this.#proposed?.hosts ?? NONE]) {
       for (const host of hosts) least = Math.min(least, this.#has?.get(host) ?? 0);
@@ -229,7 +235,11 @@ export class HostOwners implements HomeHosts {
     this.#recorded = recordedOf(owners);
     this.#isSingle = disksOf(owners).length <= 1;
     this.#proposed = null;
-    for (const host of this.#told?.keys() ?? []) if (!this.#recorded.has(host)) this.#told?.delete(host);
+    for (const [host, through] of this.#told ?? []) {
+      if (this.#recorded.has(host)) continue;
+      this.#floor = Math.max(this.#floor, through);
+      this.#told?.delete(host);
+    }
     this.onRecorded();
   }
 }

@@ -101,6 +101,24 @@ Deno.test("a host is recorded beside one disk when it has all that was released,
   assert.deepEqual(ids(hosts.wanted({ released: 4, kept: 9, disks: 1 })), ["a"], "then others wait for it");
 });
 
+Deno.test("beside one disk a host is recorded when it has all that those were told that have left the record (HO3)", () => {
+  for (const disks of [ONE, TWO]) {
+    const hosts = opened(disks, { a: 3 }, 3);
+    hosts.told("a", 9);
+    hosts.drop("a");
+    assert.deepEqual(ids(hosts.wanted({ released: 3, kept: 9, disks: disks.length })), []);
+    hosts.recorded(disks);
+    hosts.has("b", 3);
+    const wanted = () => ids(hosts.wanted({ released: 3, kept: 9, disks: 1 }));
+    assert.deepEqual(wanted(), [], "the disk alone has the rest");
+    assert.equal(hosts.held, Infinity, "others do not wait for it, and it is sent what is released");
+    hosts.has("b", 8);
+    assert.deepEqual(wanted(), []);
+    hosts.has("b", 9);
+    assert.deepEqual(wanted(), ["b"]);
+  }
+});
+
 Deno.test("a host leaves the record when those that stay have all that it was told (HO4)", () => {
   for (
     const [disks, kept, others, left] of [

@@ -8,6 +8,10 @@ const recorded = (owners: string): string[] => [`e1 proposes ${owners}`, "e1 is 
 const SMALL = { homesMax: 2, entriesMax: 1, changesMax: 1, wipes: false, statesMax: 700_000 } as const;
 const ONE_DISK = [...attached("h0"), ...recorded("d0 @h0")];
 const TWO_DISKS = [...attached("h0"), ...recorded("d0 d1 @h0")];
+const LEFT = [
+  ...[...ONE_DISK, "e1 steps", "e1 sends h0 1", "e1 reaches h0 with 1", "e1 writes 1 to d0", "e1 drops h0"],
+  ...recorded("d0"),
+];
 const TWO_HOSTS = [...attached("h0", "h1"), ...recorded("d0 @h0 @h1")];
 
 export const WHOLE: readonly { readonly name: string; readonly what: HostExploration }[] = [
@@ -36,6 +40,7 @@ export const BROKEN: Readonly<Record<BrokenHosts, HostExploration>> = {
   "shortest": { ...SMALL, hosts: 1, disks: 1, begin: ONE_DISK },
   "ahead unrecorded": { ...SMALL, hosts: 1, disks: 1, begin: attached("h0") },
   "recorded first": { ...SMALL, hosts: 1, disks: 1, wipes: true },
+  "recorded after another": { ...SMALL, hosts: 2, disks: 1, changesMax: 3, begin: LEFT },
   "own word": { ...SMALL, hosts: 1, disks: 1, wipes: true, begin: ONE_DISK },
   "not both": { ...SMALL, changesMax: 2, hosts: 1, disks: 1, wipes: true, begin: ONE_DISK },
   "left early": { ...SMALL, changesMax: 2, hosts: 1, disks: 1, begin: ONE_DISK },

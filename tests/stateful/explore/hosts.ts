@@ -33,6 +33,8 @@ export type BrokenHosts =
   | "ahead unrecorded"
   /** A host is recorded before it has what was released, where hosts are enough. */
   | "recorded first"
+  /** So it is before it has what one was told that has left the record. */
+  | "recorded after another"
   /** The home counts a host no more that it has dropped, without the arbiter. */
   | "own word"
   /** While the arbiter is asked, the new configuration alone counts. */
@@ -94,6 +96,8 @@ interface Home {
   readonly taken: Readonly<Record<string, number>>;
   readonly has: Readonly<Record<string, number>>;
   readonly told: Readonly<Record<string, number>>;
+  /** What those were told that have left the record. */
+  readonly left: number;
   readonly released: number;
 }
 
@@ -128,9 +132,10 @@ function hostLog({ promised, log, from }: Host): HostLog {
   return host;
 }
 
-function ownersOf({ recorded, proposed, has, told }: Home): HostOwners {
+function ownersOf({ recorded, proposed, has, told, left }: Home): HostOwners {
   // None of them is left behind: whom it does not count any more it has dropped.
   const owners = new HostOwners(recorded, new Map(hostsOf(recorded).map((host) => [host, 0])));
+  owners.opened(left);
   for (const host of hostsOf(recorded)) if (!Object.hasOwn(has, host)) owners.drop(host);
   for (const [host, through] of Object.entries(has)) owners.has(host, through);
   for (const [host, through] of Object.entries(told)) owners.told(host, through);
@@ -206,6 +211,7 @@ class HostExplorer {
       log: [],
       appended: 0,
       changes: 0,
+      left: 0,
       released: 0,
     };
     return { epoch, config, own, recorded, ...nothing, ...fresh };
@@ -392,7 +398,16 @@ class HostExplorer {
     const { epoch, config, recorded, proposed, isApplied, released, changes } = home;
     if (proposed !== null && isApplied) {
       const told = Object.fromEntries(hostsOf(proposed).map((id) => [id, home.told[id] ?? 0]));
-      const learned = { recorded: proposed, config: config + 1, proposed: null, isApplied: false, told };
+      const gone = hostsOf(recorded).filter((id) => !Object.hasOwn(told, id)).map((id) => home.told[id] ?? 0);
+      const left = this.#broken === "recorded after another" ? 0 : Math.max(home.left, ...gone);
+      const learned = {
+        recorded: proposed,
+        config: config + 1,
+        proposed: null,
+        isApplied: false,
+        told,
+        left,
+      };
       add(`e${epoch} learns`, become(learned));
       return;
     }
