@@ -20,6 +20,7 @@ const RARE: readonly (readonly [seed: number, what: string])[] = [
     "the word that an id was given up comes late, and a site that is left out is heard before it acts",
   ],
   [95110329, "a tuple is sent again at a site that does not own it any more, while nobody acts"],
+  [96000473, "who acts is taken for dead meanwhile, lets go, and who adopted acts half a minute later"],
 ];
 
 Deno.test("owners groups keep what was acknowledged, on a fixed set of seeds", async () => {
@@ -106,6 +107,27 @@ Deno.test("a mistaken suspicion excuses what it can have led to, and nothing of 
   ]]);
   assert.deepEqual(twice(down("c", 100, "x"), down("d", 200, "y")), [["duplicates"], []]);
   assert.deepEqual(twice(down("c", 100, "x"), up("c", 150), down("d", 200, "x")), [["duplicates"], []]);
+});
+
+Deno.test("who was taken for dead as it acted, and let go before it had removed, is overtaken at any later time", () => {
+  const found = (over: readonly ("removed" | "lets go")[], adoptedMs = 1_500): readonly string[] => {
+    const told: Told[] = ["a", "b"].map((site) => ({ kind: "up", site, atMs: 0 }));
+    const at = { id: "x", tries: 0 };
+    told.push({ ...at, kind: "acts", site: "a", how: "stored", atMs: 900 });
+    told.push({ ...at, kind: "acted", site: "a", atMs: 1_000 });
+    told.push({ kind: "suspects", site: "b", other: "a", atMs: 1_400 });
+    if (adoptedMs < 2_000) told.push({ ...at, kind: "acts", site: "b", how: "adopted", atMs: adoptedMs });
+    told.push({ kind: "trusts", site: "b", other: "a", atMs: 2_000 });
+    if (adoptedMs > 2_000) told.push({ ...at, kind: "acts", site: "b", how: "adopted", atMs: adoptedMs });
+    told.push(...over.map((kind, i): Told => ({ id: "x", kind, site: "a", atMs: 2_200 + i })));
+    told.push({ ...at, kind: "acted", site: "b", atMs: 60_000 });
+    return check({ told, acks: [] }).map(({ checker }) => checker);
+  };
+  assert.deepEqual(found(["lets go"]), []);
+  assert.deepEqual(found(["lets go", "removed"]), []);
+  assert.deepEqual(found(["removed", "lets go"]), ["duplicates"], "what is gone comes back at none");
+  assert.deepEqual(found([]), ["duplicates"]);
+  assert.deepEqual(found(["lets go"], 2_100), ["duplicates"], "nobody took it for dead");
 });
 
 Deno.test("a mark has to be found again where the tuple is the one that was marked", () => {

@@ -5,8 +5,9 @@
  * - conservation: what a producer was told is stored is acted on.
  * - copies: it is on f + 1 disks when the producer is told.
  * - duplicates: it is acted on once, unless somebody whose it was then was taken for dead and lived, or took another one
- *   for dead that lived, or the one that had acted died before the others knew, or more than f that had it were down at
- *   one time, or it was sent again where its id cannot be known any more.
+ *   for dead that lived, or did so while the act was under way, which let it go before it had removed it; or the one that
+ *   had acted died before the others knew, or more than f that had it were down at one time, or it was sent again where
+ *   its id cannot be known any more.
  * - choice: no suspect gets a new tuple.
  * - marks: who acts again on what it had marked finds its mark, but where its producer stored it anew there, as it did
  *   not own it any more: that is another one.
@@ -228,6 +229,9 @@ export function check({ told, acks }: History, excused: Excused = () => {}): Vio
         (claimed.has(by) || claimed.has(about)) &&
         all.slice(0, i + 1).some(({ atMs }) => fromMs <= atMs && atMs <= untilMs + SETTLING_MS)
       );
+      const isOvertaken = before.some((act) =>
+        wasOvertaken(id, act, two.atMs, { told, mistakes: mistakes.all, claimed })
+      );
       const hasDied = deaths.get(id)?.some(({ site, atMs }) =>
         atMs <= two.atMs && before.some((act) => act.site === site && act.atMs <= atMs)
       );
@@ -240,7 +244,7 @@ export function check({ told, acks }: History, excused: Excused = () => {}): Vio
         event.kind === "stored" && event.id === id && event.atMs > first.atMs
       );
       if (hasDied === true) excused("acted on twice: who had acted died before the others knew");
-      else if (isMistake) excused("acted on twice: a living site was taken for dead");
+      else if (isMistake || isOvertaken) excused("acted on twice: a living site was taken for dead");
       else if ((outnumbered.get(id) ?? Infinity) <= two.atMs) {
         excused("acted on twice: more than f were down");
       } else if (isForgotten) excused("acted on twice: sent again at a site that does not own it any more");
@@ -251,4 +255,31 @@ export function check({ told, acks }: History, excused: Excused = () => {}): Vio
     }
   }
   return violations;
+}
+
+/**
+ * Whether who had acted let the tuple go before it had removed it, since another one, which took it for dead meanwhile, had
+ * adopted it: the other one acts on it, too, however much later.
+ */
+function wasOvertaken(
+  id: string,
+  act: { readonly site: SiteId; readonly atMs: number },
+  untilMs: number,
+  { told, mistakes, claimed }: {
+    readonly told: readonly Told[];
+    readonly mistakes: readonly Mistake[];
+    readonly claimed: ReadonlySet<SiteId>;
+  },
+): boolean {
+  const later = told.filter((event) => event.atMs >= act.atMs && event.atMs <= untilMs);
+  const ended = later.find((event) =>
+    (event.kind === "removed" || event.kind === "lets go") && event.site === act.site && event.id === id
+  );
+  if (ended?.kind !== "lets go") return false;
+  return later.some((event) =>
+    event.kind === "acts" && event.how === "adopted" && event.id === id && event.atMs <= ended.atMs &&
+    mistakes.some(({ by, about, fromMs, untilMs }) =>
+      by === event.site && claimed.has(about) && fromMs <= event.atMs && event.atMs <= untilMs
+    )
+  );
 }
