@@ -11,6 +11,7 @@
  *     one that stands still is due for as long as it does: they do so less and less often.
  * D4  Work is due at the start, and when the log has been as it is for a while: the site was started anew, or it is not
  *     known that the home is lost. Otherwise whoever has it open is at it.
+ * D5  A clock that was ahead and is right again leaves nothing waiting for the time that it showed.
  */
 import sortedBtree from "sorted-btree";
 import type { SiteId } from "../../../store/model/ports.ts";
@@ -30,6 +31,8 @@ const WORK_MS = 10_000;
 const WORK_DOUBLINGS = 4;
 /** D3: a home that lost power may lack the end of its log, where it would read of open work. */
 const WORK_TOLD = 3;
+/** D5: less is made good by itself. */
+const SET_BACK_MS = 1_000;
 /** Opening so many at once is a burst that a site survives. */
 const AT_ONCE = 100;
 /** Most of what is open is so at a home that is at it: that is seen without a question. */
@@ -73,6 +76,8 @@ export class Due {
   );
   readonly #logs = new Map<string, DueLog>();
   readonly #ports: DuePorts;
+  /** The latest that the clock has shown since it was set back (D5). */
+  #latestMs = -Infinity;
 
   constructor(ports: DuePorts) {
     this.#ports = ports;
@@ -80,6 +85,7 @@ export class Due {
 
   /** A log is other than before. @param news null: it is as it was found at the start. */
   changed({ name, wakeAtMs, open }: DueKept, news: LogNews | null, nowMs: number): void {
+    this.#shows(nowMs);
     const key = keyOf("", name), before = this.#logs.get(key);
     const isGone = news?.kind === "gone", timerMs = isGone ? 0 : wakeAtMs;
     const workMs = isGone || open === 0 ? 0 : news === null ? nowMs : nowMs + WORK_MS; // D4
@@ -99,7 +105,25 @@ export class Due {
     this.#order.set([log.atMs, key], log);
   }
 
+  /** D5: looks at all of them where the clock was set back. */
+  #shows(nowMs: number): void {
+    const byMs = this.#latestMs - nowMs;
+    if (byMs < SET_BACK_MS) {
+      this.#latestMs = Math.max(this.#latestMs, nowMs);
+      return;
+    }
+    this.#latestMs = nowMs;
+    this.#order.clear();
+    for (const [key, log] of this.#logs) {
+      if (log.workMs > 0) log.workMs = Math.max(1, log.workMs - byMs);
+      if (dueMs(log) <= nowMs) log.atMs -= byMs;
+      else [log.atMs, log.times] = [dueMs(log), 0];
+      this.#order.set([log.atMs, key], log);
+    }
+  }
+
   tick(nowMs: number): void {
+    this.#shows(nowMs);
     const ready: [string, DueLog][] = [];
     let asked = 0;
     for (const [[when, key], log] of this.#order.entries()) {

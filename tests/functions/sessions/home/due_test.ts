@@ -121,6 +121,37 @@ Deno.test("a timer that comes before the work is due is called at its time, and 
   assert.deepEqual(await later.pass(4), ["2 open x"]);
 });
 
+Deno.test("a clock that was ahead and is right again leaves nothing waiting for the time that it showed (D5)", async () => {
+  const YEAR_MS = 365 * 86_400_000;
+  const timer = looking();
+  timer.changed({ wakeAtMs: NOW + 20_000 });
+  await timer.pass(2);
+  timer.state.nowMs += YEAR_MS;
+  assert.equal((await timer.pass(1)).length, 1, "it looks due");
+  timer.state.nowMs -= YEAR_MS;
+  assert.deepEqual(await timer.pass(16), []);
+  assert.deepEqual(await timer.pass(7), ["20 open x", "25 open x"]);
+  // Who asked for it, or wrote it, looks at it between two ticks.
+  const work = looking();
+  await work.pass(1);
+  work.state.nowMs += YEAR_MS;
+  work.changed({ open: 1 });
+  work.state.nowMs -= YEAR_MS;
+  assert.deepEqual(await work.pass(16), ["12 open x", "17 open x"]);
+  const late = looking();
+  late.changed({ open: 1 }, null);
+  assert.deepEqual(await late.pass(6), ["1 open x", "6 open x"]);
+  late.state.nowMs += YEAR_MS;
+  await late.pass(1);
+  late.state.nowMs -= YEAR_MS;
+  assert.deepEqual(await late.pass(40), ["28 open x"]);
+  const slow = looking();
+  slow.changed({ wakeAtMs: NOW + 1_000 });
+  await slow.pass(1);
+  slow.state.nowMs -= 900;
+  assert.deepEqual((await slow.pass(6)).length, 1, "less makes it wait by as much");
+});
+
 Deno.test("a burst of what is due is spread, and what others have open makes none wait", async () => {
   const { changed, pass, state } = looking();
   for (let i = 0; i < 250; i++) changed({ id: `${i}`, wakeAtMs: NOW + 1_000 });
