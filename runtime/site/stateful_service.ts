@@ -98,6 +98,12 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
   const { config, log, clock, random, replica, hub, apps, metrics } = parts;
   const note = (event: string, detail: Record<string, unknown>) => log.line("warn", event, detail);
   const disks = await StatefulDisks.open(parts);
+  const believed: Clock = {
+    nowMs: () => replica.nowMs(),
+    steadyMs: () => clock.steadyMs(),
+    after: (ms, callback) => clock.after(ms, callback),
+    turn: () => clock.turn(),
+  };
   const early: [string, Uint8Array][] = [];
   const opened: { homes?: Homes; host?: SessionHost; standbys?: Standbys; readiness?: Readiness } = {};
   const send = replica.owners.channel(USE, (from, packet) => {
@@ -105,7 +111,8 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
     else opened.homes.received(from, packet);
   });
   const homesPorts = (): Parameters<typeof Homes.open>[0] => ({
-    ...{ site: config.id, clock, random, storage: disks.homes, arbiterStorage: disks.arbiter, send, note },
+    ...{ site: config.id, clock: believed, random, send, note },
+    ...{ storage: disks.homes, arbiterStorage: disks.arbiter },
     boot: BOOT_MIN + random.bytes(6).reduce((number, byte) => number * 256 + byte, 0),
     nowMs: () => performance.now(),
     arbiter: () => rootOf(replica) ?? config.id,
@@ -154,12 +161,6 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
   const draw = () => random.bytes(ID_BYTES).toHex();
   const sites = () => replica.members.sites;
   const instance = () => 1 + random.bytes(6).reduce((number, byte) => number * 256 + byte, 0);
-  const believed: Clock = {
-    nowMs: () => replica.nowMs(),
-    steadyMs: () => clock.steadyMs(),
-    after: (ms, callback) => clock.after(ms, callback),
-    turn: () => clock.turn(),
-  };
   const kept = await disks.loaded(async () => {
     const { outcomes } = disks;
     return outcomes === null

@@ -165,6 +165,26 @@ async function storeAndTimers(cluster: TestCluster): Promise<void> {
   });
 }
 
+/** Its home's clock is not believed, and a timer of one that rests rings all the same. */
+async function ringsByTheTime(cluster: TestCluster): Promise<void> {
+  await call(cluster, "edge-1", "una", "ring", 8_000);
+  const skew = async (ms: number) => {
+    const { code, err } = await cli(cluster, "chaos", "skew", "edge-1", "--ms", String(ms));
+    assert.equal(code, 0, err);
+  };
+  await skew(-3_600_000);
+  try {
+    // Nobody calls it: that would open it.
+    await eventually("a timer rings at a home whose clock is an hour behind", async () => {
+      const { out } = await sessionsCommand(cluster, "log", "una");
+      return /"timer".*"bell"/s.test(out);
+    });
+    assert.deepEqual(await call(cluster, "edge-1", "una", "heard"), ["bell"]);
+  } finally {
+    await skew(0);
+  }
+}
+
 async function losesItsHome(cluster: TestCluster): Promise<void> {
   for (let i = 1; i <= 5; i++) assert.equal(await call(cluster, "edge-2", "fay", "add", 1), i);
   const before = await shown(cluster, "fay");
@@ -499,6 +519,10 @@ Deno.test("stateful sessions keep one home, their state, and what they promised"
   await t.step(
     "what it writes its caller sees; timers ring, after a restart too",
     () => storeAndTimers(cluster),
+  );
+  await t.step(
+    "a timer of one that rests rings though its home's clock is not believed",
+    () => ringsByTheTime(cluster),
   );
   await t.step("with f = 1 it goes on when its home is killed", () => losesItsHome(cluster));
   await t.step("one that is followed goes on in place", () => isTakenOverInPlace(cluster));

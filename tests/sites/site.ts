@@ -149,7 +149,13 @@ export class Site implements Above {
     const storage = disk("homes");
     if (storage === null) throw new Error(`${id} has no disk for homes`);
     const homes = opened.homes = await Homes.open({
-      ...{ site: id, boot: BOOT_MIN + draws.integer(0, 2 ** 40), nowMs: steady.nowMs, clock },
+      ...{ site: id, boot: BOOT_MIN + draws.integer(0, 2 ** 40), nowMs: steady.nowMs },
+      clock: {
+        nowMs: () => process.replica.nowMs(),
+        steadyMs: () => clock.steadyMs(),
+        after: (ms, run) => clock.after(ms, run),
+        turn: () => clock.turn(),
+      },
       random: { bytes: (length) => draws.bytes(length) },
       storage: wrongs.storage?.(storage, id) ?? storage,
       ...{ arbiterStorage: disk("arbiter"), batchBytes: plan.batchBytes },

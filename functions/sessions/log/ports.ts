@@ -20,6 +20,7 @@ export interface HomesPorts {
   readonly site: SiteId;
   /** This process: 48 random bits above BOOT_MIN (packet.ts). */
   readonly boot: number;
+  /** Its wall clock is what the site believes of the time (docs/protocol/clocks.md). */
   readonly clock: Clock;
   /** Milliseconds that never go back. */
   readonly nowMs: () => number;
