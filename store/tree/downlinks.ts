@@ -44,6 +44,12 @@ interface Host {
   safe(position: Position): Promise<void>;
 }
 
+/** How far a child's journal was taken in, and as which incarnation it had pushed that. */
+interface Pushed {
+  readonly replica: ReplicaNumber;
+  readonly upTo: Position;
+}
+
 export class Downlinks {
   readonly #core: Core;
   readonly #host: Host;
@@ -59,8 +65,8 @@ export class Downlinks {
   /** Children with something due at the next flush. */
   readonly #due = new Set<Child>();
   /** Children that pushed since the last freeze, with how far; and as of the freeze under way. */
-  #pushed = new Map<Child, Position>();
-  #pushedFrozen = new Map<Child, Position>();
+  #pushed = new Map<Child, Pushed>();
+  #pushedFrozen = new Map<Child, Pushed>();
   /** Children whose hello came before it could be answered. */
   readonly #early = new Set<Child>();
   #sweptAtMs = -Infinity;
@@ -390,7 +396,7 @@ export class Downlinks {
       child.pushed = Math.max(child.pushed, push.upTo);
       child.stable = Math.max(child.stable, push.stable);
       child.floor = push.floor;
-      this.#pushed.set(child, child.pushed);
+      this.#pushed.set(child, { replica: child.replica, upTo: child.pushed });
       const isFirst = !child.hasPushed;
       child.hasPushed = true;
       await this.adoptions.settle(child);
@@ -428,7 +434,10 @@ export class Downlinks {
 
   /** Notes which children a commit concerns. */
   committed(frozen: Frozen): void {
-    for (const [child, pushed] of this.#pushedFrozen) child.acked = pushed;
+    for (const [child, { replica, upTo }] of this.#pushedFrozen) {
+      // It may have another number since the freeze, and begun another journal: to that this position says nothing (I8).
+      if (child.replica === replica) child.acked = upTo;
+    }
     for (const [key, row] of frozen.changes) {
       if (row === null) continue;
       const source = frozen.sources.get(key);

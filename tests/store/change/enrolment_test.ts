@@ -52,6 +52,30 @@ Deno.test("an incarnation that nobody below the root remembers ends at what the 
   }
 });
 
+Deno.test("what an incarnation pushed is acknowledged to no later one, whose positions are others (I8)", async () => {
+  const taken: number[] = [], wrong: number[] = [];
+  let number = 0;
+  const scene = new Scene(TREE, {
+    tap: (from, to, message) => {
+      const isDown = from === "root" && to === "inner";
+      if (isDown && message.kind === "welcome" && message.replica !== number) {
+        number = message.replica;
+        taken.splice(0, taken.length, 0);
+      } else if (from === "inner" && to === "root" && message.kind === "push") taken.push(message.upTo);
+      else if (isDown && message.kind === "feed" && !taken.includes(message.acked)) wrong.push(message.acked);
+    },
+  });
+  await scene.start();
+  const session = await scene.attach("edge"), first = number;
+  scene.site("root").slowDisk(300);
+  await scene.write(session, 0, 1);
+  await scene.pass(20); // the root has taken it in, and its disk has not
+  await startBlank(scene, "inner");
+  await scene.pass(2_000);
+  strictEqual(number > first, true);
+  deepStrictEqual(wrong, []);
+});
+
 /** A root that enrols one child, without its links. `isTold`: the number comes after the row that tells of it. */
 function enrolling(isTold = true) {
   let clock = 0;
