@@ -653,6 +653,28 @@ Deno.test("session checker takes no deletion for an explanation whose process di
   }
 });
 
+Deno.test("session checker takes a deletion for an explanation that was overtaken before its disk could show it", () => {
+  const stale = ["stale read", "read-your-writes"];
+  for (
+    const [when, wrong] of [["not yet", stale], ["an older row", stale], ["died before", stale], [
+      "is down",
+      [],
+    ]] as const
+  ) {
+    const s = new Script();
+    for (const site of ["root", "s1", "s2"]) s.start(site, true);
+    const a = s.request(0, "s1");
+    s.write(a, "06", set(1, 0)).commit("s1", [row(0, 1, "06")]);
+    const own = s.answer(a), d = s.request(1, "s2");
+    s.write(d, "07", gone(2, 0)).write(d, "08", set(3, 0));
+    if (when === "an older row") s.commit("s2", [row(0, 1, "06")]);
+    if (when === "died before") s.start("s2", false);
+    if (when === "is down" || when === "died before") s.commit("s2", [row(0, 3, "08")]);
+    s.read(s.request(0, "s1", [own]), absent(0));
+    deepStrictEqual(s.sessions(), wrong, when);
+  }
+});
+
 Deno.test("session checker learns from an absence which deletion was seen", () => {
   const s = new Script();
   for (const site of ["root", "s1"]) s.start(site, true);

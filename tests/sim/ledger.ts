@@ -5,7 +5,8 @@
  *     "wrote" event on, or from the first time that someone sees it.
  * L2  An absence is explained by a deletion that some disk has shown, or that the very process which is read from has
  *     taken in: nothing leaves a site before its disk has it. So a deletion whose process died with it, and whose
- *     version nobody was told, explains nothing until a disk shows it.
+ *     version nobody was told, explains nothing until a disk shows it. One that was overtaken there before its turn came
+ *     no disk shows: its process has it on disk when a newer row of the key is, and what rested on it may leave then.
  * L3  What expires explains an absence from its time on, by the clock of who looks; and where any clock has passed that
  *     time by the horizon it may have been collected.
  * L4  Where it is not known at which site something was done, it may have been at any.
@@ -29,7 +30,7 @@ export interface WriteRecord {
   state: "open" | "written" | "refused";
   /** The process that took it in still runs. */
   isHere: boolean;
-  /** Some disk has shown it, or still does. */
+  /** Some disk has shown it, or still does; or a newer row in its place (L2). */
   isDown: boolean;
 }
 
@@ -54,6 +55,8 @@ export class Ledger {
   readonly #tombs: Set<Stamp>[];
   /** By site: what its process has taken in. */
   readonly #here = new Map<string, WriteRecord[]>();
+  /** By site and key: what of that its disk has neither shown nor gone beyond. */
+  readonly #ahead = new Map<string, Map<number, Set<WriteRecord>>>();
   readonly #horizonMs: number;
   /** The greatest that any site's clock has shown. */
   #clockMs = 0;
@@ -72,8 +75,12 @@ export class Ledger {
     if (event.kind === "start" || event.kind === "lost") {
       for (const record of this.#here.get(event.site) ?? []) record.isHere = false;
       this.#here.delete(event.site);
+      this.#ahead.delete(event.site);
     } else if (event.kind === "commit") {
-      for (const row of event.rows) this.#shown(row);
+      for (const row of event.rows) {
+        this.#shown(row);
+        this.#reached(event.site, row);
+      }
       for (const { row } of event.wards ?? []) if (row !== null) this.#shown(row);
     }
   }
@@ -87,6 +94,22 @@ export class Ledger {
     const records = row.sums?.map((write) => this.writes.get(write)) ?? [this.seen(row)];
     for (const record of records) if (record !== undefined) record.isDown = true;
     if (row.write === null && row.sums === undefined) this.#tombs[row.key]?.add(row.stamp);
+  }
+
+  #goesAhead(record: WriteRecord): void {
+    const { site, key } = record, keys = this.#ahead.get(site) ?? new Map<number, Set<WriteRecord>>();
+    this.#ahead.set(site, keys.set(key, (keys.get(key) ?? new Set()).add(record)));
+  }
+
+  /** L2: what a process has taken in before a row that its disk shows. */
+  #reached(site: string, { key, stamp }: Seen): void {
+    const ahead = this.#ahead.get(site)?.get(key);
+    for (const record of ahead ?? []) {
+      if (record.stamp === null || record.stamp > stamp) continue;
+      ahead?.delete(record);
+      record.isDown = true;
+      if (record.what === "delete") this.#tombs[key]?.add(record.stamp);
+    }
   }
 
   /** A write begins, with everything its session had seen. */
@@ -114,6 +137,7 @@ export class Ledger {
       this.writes.set(write, record);
       this.#byKey[key]?.push(record);
       this.#here.set(site, [...this.#here.get(site) ?? [], record]);
+      if (what !== "sum") this.#goesAhead(record);
       if (what === "sum") this.#sums.push(record);
     }
   }

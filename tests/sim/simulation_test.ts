@@ -54,6 +54,10 @@ Deno.test("simulator gives the same history for the same seed", async () => {
 /** What few seeds draw. */
 const RARE: readonly (readonly [seed: number, what: string])[] = [
   [96000960, "a disk is lost, and its site back, before the root has written what it had pushed"],
+  [
+    96000969,
+    "a deletion leaves with a session that its own disk never shows, since it was written over by then",
+  ],
   [90000504, "an older copy of a disk is set aside"],
   [95002914, "an older copy is from before its site had owners"],
   [95000689, "a root whose clock is behind was down almost as long"],
