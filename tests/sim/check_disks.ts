@@ -7,7 +7,8 @@
  *             every disk between may be lost (PROTOCOL I7); from the root's disk only what explains an absence.
  * copies      What a request wrote is on the disk of its site when its client is told, and where that has owners on so
  *             many other disks, or the root has it (PROTOCOL O2). What a site between reads to those below it while its
- *             owners are silent is an excuse (excuses.ts), where that site had it for as long as it waits for them.
+ *             owners are silent is an excuse (excuses.ts), where that site had it for as long as it waits for them; and
+ *             so is what it had before it had any.
  */
 import { FEED_WAIT_MS } from "../../store/model/limits.ts";
 import { misshown, strangeSums } from "./check_sessions.ts";
@@ -127,8 +128,9 @@ export class DisksCheck {
       const isOwn = untold.has(write), f = isOwn ? this.#ownersOf(site) : this.#ownersAbove(site);
       const holders = losses.holders(record), copies = holders.length + this.#flown(record, atMs);
       if ((holders.includes(site) || !isOwn) && copies > f) continue;
-      if (!isOwn && this.#isFedEarly(record, site, atMs)) {
-        this.#excused("read below a site whose owners are silent");
+      const excuse = isOwn ? null : this.#fedWithout(record, site, atMs);
+      if (excuse !== null) {
+        this.#excused(excuse);
         continue;
       }
       const what = `write ${write} of key ${record.key} (${record.stamp})`;
@@ -152,13 +154,18 @@ export class DisksCheck {
     return least;
   }
 
-  /** A site above has waited for its owners, and fed it without them (store/session/durability.ts, B2). */
-  #isFedEarly({ what, write, stamp }: WriteRecord, site: string, atMs: number): boolean {
-    const { parents, root } = this.#trail.history, named = what === "delete" ? stamp : write;
+  /**
+   * A site above has waited for its owners, and fed it without them (store/session/durability.ts, B2), or had none then
+   * (store/wards/source.ts).
+   */
+  #fedWithout({ what, write, stamp }: WriteRecord, site: string, atMs: number): string | null {
+    const { lives, history: { parents, root } } = this.#trail, named = what === "delete" ? stamp : write;
     for (let at = parents?.get(site); at != null && at !== root; at = parents?.get(at)) {
-      if ((this.#since.get(`${at} ${named}`) ?? Infinity) <= atMs - FED_MS) return true;
+      const sinceMs = this.#since.get(`${at} ${named}`) ?? Infinity;
+      if (sinceMs <= atMs - FED_MS) return "read below a site whose owners are silent";
+      if (sinceMs < lives.ownedMs(at)) return "read below a site that had no owners yet";
     }
-    return false;
+    return null;
   }
 
   /** Disks that had it and were lost while their word of it may have been on its way. */

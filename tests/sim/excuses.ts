@@ -89,6 +89,11 @@ export const STORE_EXCUSES: readonly Excuse[] = [
     perHundred: 1,
     says: "what it gives them meanwhile is on its disk and on theirs",
   },
+  {
+    name: "read below a site that had no owners yet",
+    perHundred: 1,
+    says: "begins open answers and feeds its children all the same",
+  },
   { name: "refused: owners_unreachable", perHundred: 25, says: "503 `owners_unreachable` until then" },
   { name: "refused: pending_full", perHundred: 70, says: "503 `pending_full` beyond the limit" },
   { name: "refused: disk_failed", perHundred: 5, says: "503 `disk_failed`" },

@@ -50,6 +50,8 @@ export class Lives {
   readonly #losses: Loss[] = [];
   /** By site: the incarnations that have owners, as its disk says. */
   readonly #owned = new Map<string, Set<number>>();
+  /** By site and incarnation: when it had owners first. */
+  readonly #ownedMs = new Map<string, number>();
 
   constructor({ parents }: History) {
     for (const [site, parent] of parents ?? []) this.#parents.set(site, parent);
@@ -94,10 +96,21 @@ export class Lives {
     return life;
   }
 
-  #have({ site, owned = [] }: HistoryEvent & { kind: "commit" }): void {
+  #have({ site, atMs, owned = [] }: HistoryEvent & { kind: "commit" }): void {
     const all = this.#owned.get(site) ?? new Set();
     this.#owned.set(site, all);
-    for (const number of owned) all.add(number);
+    for (const number of owned) {
+      all.add(number);
+      const as = `${site} ${number}`;
+      if (!this.#ownedMs.has(as)) this.#ownedMs.set(as, atMs);
+    }
+  }
+
+  /** Since when a site, as what it is now, has owners that have all of it; Infinity: it has none yet. */
+  ownedMs(site: string): number {
+    return this.#isYoung(site)
+      ? Infinity
+      : this.#ownedMs.get(`${site} ${this.of(site).incarnation}`) ?? -Infinity;
   }
 
   /** Whether a site's disk does not say of what it is now that owners have all of it. */

@@ -58,6 +58,7 @@ const RARE: readonly (readonly [seed: number, what: string])[] = [
     96000969,
     "a deletion leaves with a session that its own disk never shows, since it was written over by then",
   ],
+  [96002166, "a site feeds what its owners do not have, since it has none yet"],
   [90000504, "an older copy of a disk is set aside"],
   [95002914, "an older copy is from before its site had owners"],
   [95000689, "a root whose clock is behind was down almost as long"],
