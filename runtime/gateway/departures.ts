@@ -18,7 +18,7 @@ export interface GoneSignal {
 }
 
 /** Below this a client that leaves costs nothing worth saving; above, loops and polls begin. */
-const SLOW_MS = 100;
+export const SLOW_MS = 100;
 
 /** One request that waits for its answer. */
 export class Departure implements GoneSignal {

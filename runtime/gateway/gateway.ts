@@ -13,7 +13,7 @@ import { addressOf } from "./address.ts";
 import type { AppGateway } from "./app_gateway.ts";
 import type { Arrival, Outcome } from "./arrival.ts";
 import { allowed, pageOrigin, shared } from "./cross_origin.ts";
-import { Departures } from "./departures.ts";
+import { Departures, SLOW_MS } from "./departures.ts";
 import { refusalResponse } from "./link_requests.ts";
 import { bridge, ClientSocket, type MessageSocket } from "./message_socket.ts";
 import { readable } from "./page_calls.ts";
@@ -131,14 +131,22 @@ export class Gateway {
   async #platform(request: Request, client: RequestClient, path: string): Promise<Response> {
     const content = contentOf(request);
     this.#surplus.asked(client);
-    this.#surplus.begin(request, client, content);
+    let isWatched = false;
+    const watchSurplus = () => {
+      if (!isWatched) this.#surplus.begin(request, client, content);
+      isWatched = true;
+    };
+    const slow = setTimeout(watchSurplus, SLOW_MS);
     try {
       const { telemetry, platform } = this.#services, taken = withContent(request, content);
       const answer = await telemetry.operator.called(taken, path, (request) => platform(request, path));
+      if (answer.status === 200) watchSurplus(); // it may stream
       return readable(request, path, answer);
     } catch (error) {
       this.#faulty(error);
       return readable(request, path, refusalResponse(error));
+    } finally {
+      clearTimeout(slow);
     }
   }
 

@@ -11,8 +11,9 @@
  *      gone. A client of HTTP/1.1 has nothing to send then, or a few heads of what it asks next.
  * SU2  A body that tells its length may have that; of another so much may have come as its app has taken, with what frames
  *      each piece, and what waits on the way.
- * SU3  A connection on which another request begins meanwhile speaks HTTP/2, which bounds what it has not been asked for by
- *      itself: it is watched no more.
+ * SU3  A connection on which another request begins meanwhile speaks HTTP/2, which bounds by itself what comes: it is watched
+ *      no more. Where a request may be one of HTTP/2 (no header names its host) what comes in the first SETTLE_MS is not
+ *      counted: it may be the body of one that began before it. By then that one is over, or watched itself.
  * SU4  Where the system can't tell (DS2) nobody is cut off.
  */
 import { ConnectionWatch, descriptors } from "../link/descriptors.ts";
@@ -24,6 +25,8 @@ export const SURPLUS_BYTES_MAX = 1024 * 1024;
 const AHEAD_BYTES = 8 * 1024 * 1024;
 /** A piece of one byte takes six of a chunked body. */
 const FRAMED_FACTOR = 8;
+/** A few times what a request takes until it counts as slow (departures.ts). */
+const SETTLE_MS = 400;
 /** Whoever does it does it again. */
 const NOTE_MS = 60_000;
 
@@ -76,12 +79,19 @@ export class CountedContent implements ArrivalContent {
 class SurplusWatch extends ConnectionWatch {
   readonly #mayBytes: () => number;
   readonly #tell: () => void;
-  /** Read of the connection when it was looked at first. */
+  /** Nothing counts before (SU3). */
+  readonly #countsMs: number;
+  /** Read of the connection since which it counts. */
   #from: number | null = null;
 
-  constructor(peer: Deno.NetAddr, mayBytes: () => number, tell: () => void) {
+  constructor(
+    peer: Deno.NetAddr,
+    counts: { readonly mayBytes: () => number; readonly sinceMs: number },
+    tell: () => void,
+  ) {
     super(peer);
-    this.#mayBytes = mayBytes;
+    this.#mayBytes = counts.mayBytes;
+    this.#countsMs = counts.sinceMs;
     this.#tell = tell;
   }
 
@@ -89,7 +99,8 @@ class SurplusWatch extends ConnectionWatch {
     this.#from = null;
   }
 
-  looked(read: number): void {
+  looked(read: number, nowMs: number): void {
+    if (nowMs < this.#countsMs) return;
     this.#from ??= read;
     if (read < this.#from) return descriptors.lose(this);
     if (read - this.#from <= this.#mayBytes() + SURPLUS_BYTES_MAX) return;
@@ -99,9 +110,18 @@ class SurplusWatch extends ConnectionWatch {
   }
 }
 
+/** A connection with requests that take a while. */
+interface Slow {
+  /** Requests. */
+  count: number;
+  /** null: it is not watched any more (SU3), or was cut off. */
+  watch: SurplusWatch | null;
+}
+
 /** The watches of one gateway. */
 export class Surplus {
-  readonly #watches = new Map<string, SurplusWatch>();
+  /** By peer. */
+  readonly #slow = new Map<string, Slow>();
   readonly #note: (cutOff: number) => void;
   #cutOff = 0;
   #notedMs = -Infinity;
@@ -111,35 +131,52 @@ export class Surplus {
     this.#note = note;
   }
 
+  /** How many connections are watched. */
   get size(): number {
-    return this.#watches.size;
+    return this.#slow.values().reduce((size, { watch }) => watch === null ? size : size + 1, 0);
   }
 
   /** Of a request that is being answered. */
-  begin(request: Request, { remoteAddr, completed }: RequestClient, content: ArrivalContent): void {
+  begin(request: Request, client: RequestClient, content: ArrivalContent): void {
+    const { remoteAddr, completed } = client;
     if (remoteAddr.transport !== "tcp" || completed === undefined) return;
     const peer = peerOf(remoteAddr);
-    if (this.#watches.has(peer)) return this.#end(peer); // SU3
-    const watch = new SurplusWatch(remoteAddr, mayBytesOf(request, content), () => {
-      this.#end(peer);
-      this.#told();
-    });
-    this.#watches.set(peer, watch);
-    descriptors.watch(watch);
+    let slow = this.#slow.get(peer);
+    if (slow === undefined) this.#slow.set(peer, slow = { count: 0, watch: null });
+    if (slow.count++ === 0) this.#watch(slow, remoteAddr, request, content);
+    else end(slow); // SU3
     const over = () => {
-      if (this.#watches.get(peer) === watch) this.#end(peer);
+      if (--slow.count > 0) return;
+      end(slow);
+      if (this.#slow.get(peer) === slow) this.#slow.delete(peer);
     };
     completed.then(over, over);
   }
 
+  #watch(slow: Slow, remoteAddr: Deno.NetAddr, request: Request, content: ArrivalContent): void {
+    const mayBeHttp2 = !request.headers.has("host");
+    const counts = {
+      mayBytes: mayBytesOf(request, content),
+      sinceMs: performance.now() + (mayBeHttp2 ? SETTLE_MS : 0),
+    };
+    slow.watch = new SurplusWatch(remoteAddr, counts, () => {
+      end(slow);
+      this.#told();
+    });
+    descriptors.watch(slow.watch);
+  }
+
   /** A request begins (SU3). */
   asked({ remoteAddr }: RequestClient): void {
-    if (this.#watches.size > 0 && remoteAddr.transport === "tcp") this.#end(peerOf(remoteAddr));
+    if (this.#slow.size === 0 || remoteAddr.transport !== "tcp") return;
+    const slow = this.#slow.get(peerOf(remoteAddr));
+    if (slow !== undefined) end(slow);
   }
 
   /** Watches nobody any more. */
   close(): void {
-    for (const peer of [...this.#watches.keys()]) this.#end(peer);
+    for (const slow of this.#slow.values()) end(slow);
+    this.#slow.clear();
   }
 
   #told(): void {
@@ -150,13 +187,11 @@ export class Surplus {
     this.#note(this.#cutOff);
     this.#cutOff = 0;
   }
+}
 
-  #end(peer: string): void {
-    const watch = this.#watches.get(peer);
-    if (watch === undefined) return;
-    this.#watches.delete(peer);
-    descriptors.end(watch);
-  }
+function end(slow: Slow): void {
+  if (slow.watch !== null) descriptors.end(slow.watch);
+  slow.watch = null;
 }
 
 const peerOf = ({ hostname, port }: Deno.NetAddr): string => `${hostname} ${port}`;

@@ -5,13 +5,14 @@ const LATE_MS = 60_000, MIB = 1024 * 1024;
 const isLinux = Deno.build.os === "linux";
 
 /** A server that answers when it is told to, or at once with a stream that ends then; and what its watches tell. */
-function serve(how: "waits" | "streams") {
+function serve(how: "waits" | "streams", tls: { cert: string; key: string } | Record<string, never> = {}) {
   const answer = Promise.withResolvers<void>(), asked = Promise.withResolvers<void>();
-  let cutOff = 0, bytes: number | null = null;
+  let cutOff = 0, withoutHost = 0, bytes: number | null = null;
   const surplus = new Surplus((clients) => cutOff += clients);
   const server = Deno.serve(
-    { port: 0, hostname: "127.0.0.1", onListen: () => {} },
+    { ...tls, port: 0, hostname: "127.0.0.1", onListen: () => {} },
     async (request, client) => {
+      if (!request.headers.has("host")) withoutHost++;
       const content = contentOf(request);
       surplus.asked(client);
       surplus.begin(request, client, content);
@@ -37,6 +38,8 @@ function serve(how: "waits" | "streams") {
     surplus,
     port: server.addr.port,
     cutOff: () => cutOff,
+    /** Requests of HTTP/2. */
+    withoutHost: () => withoutHost,
     bytes: () => bytes,
     answer: () => answer.resolve(),
     async [Symbol.asyncDispose]() {
@@ -178,6 +181,38 @@ for (const framing of ["of known length", "in pieces"]) {
       await until("it is cut off", () => server.cutOff() === 1);
       server.answer();
       await sending;
+    },
+  });
+}
+
+for (const order of ["before", "after"]) {
+  Deno.test({
+    name: `over HTTP/2 a body beside a request that waits is no surplus, begun ${order} it (SU3)`,
+    ignore: !isLinux,
+    async fn() {
+      const pem = (name: string) =>
+        Deno.readTextFileSync(new URL(`../../tests/runtime/link/tls/${name}`, import.meta.url));
+      await using server = serve("waits", { cert: pem("site.pem"), key: pem("site.key") });
+      using client = Deno.createHttpClient({ caCerts: [pem("ca.pem")] });
+      const url = `https://127.0.0.1:${server.port}/`;
+      let left = 600;
+      const body = new ReadableStream<Uint8Array<ArrayBuffer>>({
+        async pull(controller) {
+          if (left-- === 0) return controller.close();
+          controller.enqueue(some);
+          await new Promise((resolve) => setTimeout(resolve, 1));
+        },
+      });
+      const begin = [
+        () => fetch(url, { client }).then((answer) => answer.text()),
+        () => fetch(url, { client, method: "POST", body }).then((answer) => answer.text()),
+      ];
+      const asked = (order === "before" ? begin.reverse() : begin).map((ask) => ask());
+      await until("the body is taken", () => server.bytes() === 600 * some.length);
+      await looks();
+      assert.deepEqual([server.cutOff(), server.withoutHost()], [0, 2]);
+      server.answer();
+      assert.deepEqual(await Promise.all(asked), ["done", "done"]);
     },
   });
 }
