@@ -19,6 +19,8 @@ interface ClusterOptions {
   readonly keptMax?: (site: string) => number;
   readonly hosts?: HostsPort;
   readonly arbiterStorage?: Wrongs["arbiterStorage"];
+  /** What is asked for at the arbiter's site is at home elsewhere (seats.ts). */
+  readonly seats?: boolean;
   readonly bounds?: Pick<
     HomesPorts,
     "answersBytesMax" | "lostMs" | "perAppMax" | "batchBytes" | "endedMs" | "openOf"
@@ -75,6 +77,7 @@ export class Cluster {
         note: (site, event) => void this.notes.push(`${site} ${event}`),
         ...(options.bounds === undefined ? {} : { bounds: options.bounds }),
         ...(options.hosts === undefined ? {} : { hosts: options.hosts }),
+        seats: options.seats === true,
         ...(options.keptMax === undefined ? {} : { keptMax: options.keptMax(id) }),
       })
     );

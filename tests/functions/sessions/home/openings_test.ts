@@ -1,6 +1,7 @@
 /** Openings of stateful sessions that die, or are overtaken, before anybody knows of them (functions/sessions/home/recovery.ts). */
 import { strict as assert } from "node:assert";
 import { HomeError } from "../../../../functions/sessions/home/mod.ts";
+import { SEAT_MOVES_MAX } from "../../../../functions/sessions/log/limits.ts";
 import { Cluster, commitOf, name } from "./cluster.ts";
 import { decode, encode } from "../../../stateful/sim/program.ts";
 
@@ -89,4 +90,22 @@ Deno.test("what its owners on record know nothing of is not begun blank, but by 
   );
   const opened = await all.of(all.homes(1).open(name("x"), "v1", "ends"));
   assert.deepEqual(opened.log, []);
+});
+
+Deno.test("of many that are opened at the arbiter's site at once few move away, and the others are open there (SE4)", async () => {
+  const all = await Cluster.start(4, 1, { seats: true });
+  const ids = Array.from({ length: SEAT_MOVES_MAX + 2 }, (_, i) => `x${i}`);
+  for (const id of ids) {
+    const home = (await all.of(all.homes(0).open(name(id), "v1", false, true))).start([]);
+    await all.of(home.commit(commitOf("r1")));
+    await all.of(home.rest());
+  }
+  const opened = ids.map((id) =>
+    all.homes(0).open(name(id), "v1").then(() => "here", (error) => {
+      assert.ok(error instanceof HomeError && error.code === "elsewhere", `${error}`);
+      return "moved";
+    })
+  );
+  const outcomes = await Promise.all(opened.map((one) => all.of(one)));
+  assert.equal(outcomes.filter((one) => one === "moved").length, SEAT_MOVES_MAX, outcomes.join());
 });

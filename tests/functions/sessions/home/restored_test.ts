@@ -161,6 +161,7 @@ Deno.test("what the store has lost the arbiter and the disk of logs have lost: n
   all.homes(0).storeWentBack("s2");
   all.homes(0).storeWentBack("s1");
   assert.equal(stateOf(all), "behind");
+  assert.deepEqual(all.notes, ["s0 arbiter_behind"], "it is said once");
   await assert.rejects(all.open(2, "x"), code("elsewhere", /s1/));
   await all.pass(10_000);
   const { arbiter, disk: other } = all.homes(0).status();
