@@ -21,6 +21,7 @@ const RARE: readonly (readonly [seed: number, what: string])[] = [
   ],
   [95110329, "a tuple is sent again at a site that does not own it any more, while nobody acts"],
   [96000473, "who acts is taken for dead meanwhile, lets go, and who adopted acts half a minute later"],
+  [96002301, "who adopts has said that it stops, and the next owner is cut off from it and waits for it"],
 ];
 
 Deno.test("owners groups keep what was acknowledged, on a fixed set of seeds", async () => {
@@ -128,6 +129,37 @@ Deno.test("who was taken for dead as it acted, and let go before it had removed,
   assert.deepEqual(found(["removed", "lets go"]), ["duplicates"], "what is gone comes back at none");
   assert.deepEqual(found([]), ["duplicates"]);
   assert.deepEqual(found(["lets go"], 2_100), ["duplicates"], "nobody took it for dead");
+});
+
+Deno.test("who will be back is not taken for dead before, nor is what it has acted on by others", () => {
+  const found = (atMs: number, suspectedMs = -Infinity): readonly string[] => {
+    const told: Told[] = ["a", "b"].map((site) => ({ kind: "up", site, atMs: 0 }));
+    if (suspectedMs > 0) told.push({ kind: "suspects", site: "b", other: "a", atMs: suspectedMs });
+    told.push({ kind: "leaves", site: "a", untilMs: 2_000, own: new Map([["x", ["b"]]]), atMs: 1_000 });
+    told.push({ kind: "dead", site: "b", other: "a", atMs });
+    told.push({ kind: "acts", site: "b", id: "x", how: "adopted", tries: 0, atMs });
+    return check({ told, acks: [] }).map(({ message }) => message);
+  };
+  const dead = "b takes a for dead, which will be back";
+  assert.deepEqual(found(1_900), [dead, "b acts on x of a, which will be back"]);
+  assert.deepEqual(found(1_900, 900), [dead], "it may have been replaced before it said so");
+  assert.deepEqual(found(2_000), []);
+});
+
+Deno.test("who is back late acts when it has a packet of those that have what it had, suspected or not", () => {
+  const found = (...between: readonly Told[]): readonly string[] => {
+    const told: Told[] = [
+      { kind: "leaves", site: "a", untilMs: 2_000, own: new Map([["x", ["b"]]]), atMs: 1_000 },
+      { kind: "up", site: "a", atMs: 2_100 },
+      ...between,
+      { kind: "acts", site: "a", id: "x", how: "loaded", tries: 0, atMs: 2_900 },
+    ];
+    return check({ told, acks: [] }).map(({ checker }) => checker);
+  };
+  assert.deepEqual(found(), ["returns"]);
+  assert.deepEqual(found({ kind: "trusts", site: "a", other: "b", atMs: 2_200 }), ["returns"]);
+  assert.deepEqual(found({ kind: "hears", site: "a", other: "c", atMs: 2_200 }), ["returns"]);
+  assert.deepEqual(found({ kind: "hears", site: "a", other: "b", atMs: 2_200 }), []);
 });
 
 Deno.test("a mark has to be found again where the tuple is the one that was marked", () => {

@@ -223,6 +223,13 @@ export const VARIANTS: readonly Variant[] = [
     seeds: 10,
   },
   {
+    name: "a site that said when it will be back is taken for dead before that",
+    wrongs: { detectorAheadMs: 3_600_000 },
+    change: (plan) => ({ ...plan, leaves: 6 }),
+    caughtBy: ["patience"],
+    seeds: 10,
+  },
+  {
     name: "owners are not told of marks",
     wrongs: incoming((_, entries) =>
       entries.filter(({ mark, content, version }) => mark === null || content !== null || version === 1)

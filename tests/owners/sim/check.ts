@@ -12,7 +12,7 @@
  * - marks: who acts again on what it had marked finds its mark, but where its producer stored it anew there, as it did
  *   not own it any more: that is another one.
  * - returns: a site that was away for longer than it had said acts on what it had when it has heard who else has that.
- * - patience: nobody acts meanwhile on what a site has that will be back.
+ * - patience: nobody acts meanwhile on what a site has that will be back, nor takes it for dead.
  */
 import type { SiteId } from "../../../store/model/ports.ts";
 import type { Excused } from "../../sim/excuses.ts";
@@ -100,10 +100,11 @@ class Returns {
   step(event: Told): void {
     const { atMs, site } = event;
     if (event.kind === "suspects") this.#suspectedMs.set(event.other, atMs);
+    else if (event.kind === "dead") this.#buries(event.other, site, atMs);
     else if (event.kind === "leaves") this.#away.set(site, event);
     else if (event.kind === "up") this.#isBack(site, atMs);
     else if (event.kind === "wiped") this.#unheard.delete(site);
-    else if (event.kind === "trusts") {
+    else if (event.kind === "hears") {
       for (const sites of this.#unheard.get(site)?.values() ?? []) sites.delete(event.other);
     } else if (event.kind === "acts") {
       const unheard = [...this.#unheard.get(site)?.get(event.id) ?? []];
@@ -123,6 +124,11 @@ class Returns {
     this.#away.delete(site);
     if (leave === undefined || atMs <= leave.untilMs) return;
     this.#unheard.set(site, new Map([...leave.own].map(([id, sites]) => [id, new Set(sites)])));
+  }
+
+  #buries(site: SiteId, by: SiteId, atMs: number): void {
+    if (atMs >= (this.#away.get(site)?.untilMs ?? -Infinity)) return;
+    this.#say("patience", atMs, `${by} takes ${site} for dead, which will be back`);
   }
 
   #adopts(id: string, by: SiteId, atMs: number): void {

@@ -22,7 +22,10 @@ export type SiteEvent =
   | { readonly kind: "down"; readonly site: SiteId; readonly held: ReadonlyMap<string, number> }
   /** `held`: tuples that the disk may have had. */
   | { readonly kind: "wiped"; readonly site: SiteId; readonly held: readonly string[] }
-  | { readonly kind: "suspects" | "trusts"; readonly site: SiteId; readonly other: SiteId }
+  /** `suspects`: for its silence, and not since it said that it stops; it is `dead` after more of that. */
+  | { readonly kind: "suspects" | "dead" | "trusts"; readonly site: SiteId; readonly other: SiteId }
+  /** A process has the first packet of another one. */
+  | { readonly kind: "hears"; readonly site: SiteId; readonly other: SiteId }
   | { readonly kind: "chose"; readonly site: SiteId; readonly suspects: readonly SiteId[] }
   | { readonly kind: "lets go" | "acted" | "removed"; readonly site: SiteId; readonly id: string }
   /** It is told to be a site's, with so many tries on its mark. */
@@ -50,6 +53,8 @@ export interface Wrongs {
   readonly fellows?: (fellows: Fellows) => Fellows;
   /** What is added to the wall clock that tuples see. */
   readonly aheadMs?: number;
+  /** And to the one that its detector sees. */
+  readonly detectorAheadMs?: number;
   /** A packet on its way in; null: it is lost. */
   readonly receives?: (site: SiteId, from: SiteId, packet: Uint8Array) => Uint8Array | null;
   /** A packet on its way out; `answer` hands this process one as if it came from there. */
@@ -164,7 +169,8 @@ export class OwnerSite {
     };
     const detector = new Detector({
       nowMs,
-      wallMs: nowMs,
+      // The clock of `away`, by which sites say when they will be back.
+      wallMs: () => world.nowMs + (wrongs.detectorAheadMs ?? 0),
       after: (ms, callback) => clock.after(ms, callback),
       send: (to, beat) => send(to, BEAT, encodeMessage(beat)),
       isKnown: () => true,
@@ -174,10 +180,20 @@ export class OwnerSite {
       note: () => {},
     }, settings);
     for (const other of this.#options.sites) if (other !== id) detector.watch(other);
+    const silent = new Set<SiteId>(), heard = new Set<SiteId>();
     detector.onChange((other, standing) => {
       if (attempt !== this.#starts) return;
-      if (standing === "suspected") record({ kind: "suspects", site: id, other });
-      if (standing === "alive") record({ kind: "trusts", site: id, other });
+      const isAwaited = (this.#options.away.get(other) ?? 0) > world.nowMs;
+      const isLost = standing === "dead" || (standing === "suspected" && !isAwaited);
+      if (isLost && !silent.has(other)) {
+        silent.add(other);
+        record({ kind: "suspects", site: id, other });
+      }
+      if (standing === "dead") record({ kind: "dead", site: id, other });
+      if (standing === "alive") {
+        silent.delete(other);
+        record({ kind: "trusts", site: id, other });
+      }
     });
     const fellows = fellowsOf(detector, { ...this.#options, nowMs: () => world.nowMs });
     let tuples: Tuples | null = null;
@@ -213,6 +229,10 @@ export class OwnerSite {
           const beat = decodeMessage(body);
           if (beat.kind === "beat") detector.received(from, beat);
           return;
+        }
+        if (!heard.has(from)) {
+          heard.add(from);
+          record({ kind: "hears", site: id, other: from });
         }
         const packet = wrongs.receives === undefined ? body : wrongs.receives(id, from, body);
         if (packet !== null) process.tuples.received(from, packet);
