@@ -23,7 +23,7 @@ export const SLOW_MS = 100;
 /** One request that waits for its answer. */
 export class Departure implements GoneSignal {
   readonly #request: Pick<Request, "signal">;
-  /** Hears that it has waited a while. */
+  /** Called when it has waited SLOW_MS. */
   readonly #slow: (() => void) | undefined;
   readonly sinceMs: number;
   #aborted = false;
@@ -39,7 +39,7 @@ export class Departure implements GoneSignal {
     this.sinceMs = sinceMs;
   }
 
-  /** It has waited a while. */
+  /** Whether it has waited SLOW_MS and more. */
   get isSlow(): boolean {
     return this.#watched;
   }

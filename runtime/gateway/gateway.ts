@@ -50,6 +50,8 @@ export interface GatewayServices {
   readonly fault: (error: unknown) => void;
   /** Clients were cut off that went on sending while they were answered, so many (surplus.ts). */
   readonly cutOff?: (clients: number) => void;
+  /** Where requests come in. */
+  readonly port?: () => number | null;
   readonly telemetry: RequestTelemetry;
 }
 
@@ -65,7 +67,7 @@ export class Gateway {
 
   constructor(services: GatewayServices) {
     this.#services = services;
-    this.#surplus = new Surplus(services.cutOff);
+    this.#surplus = new Surplus(services.cutOff, services.port);
   }
 
   /** Requests for apps that wait for their answer. */
@@ -76,6 +78,7 @@ export class Gateway {
   /** The handler for `Deno.serve`. */
   readonly handle = (request: Request, client: RequestClient): Response | Promise<Response> => {
     this.requests++;
+    this.#surplus.asked(client);
     const { url, method } = request;
     if (REFUSED_METHODS.has(method)) {
       return refusalResponse(new Problem("method_not_allowed", `${method} is for proxies: no app is asked`));
@@ -130,7 +133,6 @@ export class Gateway {
 
   async #platform(request: Request, client: RequestClient, path: string): Promise<Response> {
     const content = contentOf(request);
-    this.#surplus.asked(client);
     let isWatched = false;
     const watchSurplus = () => {
       if (!isWatched) this.#surplus.begin(request, client, content);
@@ -160,7 +162,6 @@ export class Gateway {
     let response: Response;
     let failure: unknown;
     const content = contentOf(request), watchSurplus = () => this.#surplus.begin(request, client, content);
-    this.#surplus.asked(client);
     const departure = this.#departures.begin(request, watchSurplus);
     const { telemetry } = this.#services, { remoteAddr } = client;
     const arrival: Arrival = {

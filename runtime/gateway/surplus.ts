@@ -9,11 +9,12 @@
  *
  * SU1  Whoever sends SURPLUS_BYTES_MAX beyond his request's body while it is answered is cut off, and what has come of him is
  *      gone. A client of HTTP/1.1 has nothing to send then, or a few heads of what it asks next.
- * SU2  A body that tells its length may have that; of another so much may have come as its app has taken, with what frames
+ * SU2  A body that tells its length may have that, and over TLS what records add to it; of another so much may have come as its app has taken, with what frames
  *      each piece, and what waits on the way.
  * SU3  A connection on which another request begins meanwhile speaks HTTP/2, which bounds by itself what comes: it is watched
  *      no more. Where a request may be one of HTTP/2 (no header names its host) what comes in the first SETTLE_MS is not
- *      counted: it may be the body of one that began before it. By then that one is over, or watched itself.
+ *      counted: it may be the body of one that began before it. By then that one is over, or watched itself. And it may say
+ *      HTTP2_BYTES and HTTP2_BYTES_PER_MS beside: of windows, and that it is there.
  * SU4  Where the system can't tell (DS2) nobody is cut off.
  */
 import { ConnectionWatch, descriptors } from "../link/descriptors.ts";
@@ -21,16 +22,23 @@ import type { ArrivalContent } from "./arrival.ts";
 
 /** Beyond a body: thousands of heads. */
 export const SURPLUS_BYTES_MAX = 1024 * 1024;
-/** What is read ahead of a body, here and by the system. */
+/** The part of a body that is read ahead of its app, here and by the system. */
 const AHEAD_BYTES = 8 * 1024 * 1024;
 /** A piece of one byte takes six of a chunked body. */
-const FRAMED_FACTOR = 8;
+const FRAMED_FACTOR = 7;
+/** What all its pieces have beside what they carry, at most. */
+const FRAMED_BYTES_MAX = 16 * 1024 * 1024;
 /** A few times what a request takes until it counts as slow (departures.ts). */
 const SETTLE_MS = 400;
-/** Whoever does it does it again. */
+/** A record of TLS has 22 bytes beside what it carries: an eighth, where that is 176. */
+const RECORDED_PART = 8;
+/** What HTTP/2 says of windows and of being there: a sixth of a percent of what it is sent, where clients are eager. */
+const HTTP2_BYTES = 16 * 1024 * 1024;
+const HTTP2_BYTES_PER_MS = 1024;
+/** The pace of notes: whoever is cut off comes again. */
 const NOTE_MS = 60_000;
 
-/** Who sent a request, as Deno tells it. */
+/** The sender of a request, as Deno tells it. */
 export interface RequestClient {
   readonly remoteAddr: Deno.Addr;
   /** Settles when the answer is gone, or its client is, or its connection is a WebSocket. */
@@ -85,11 +93,11 @@ class SurplusWatch extends ConnectionWatch {
   #from: number | null = null;
 
   constructor(
-    peer: Deno.NetAddr,
+    ends: { readonly peer: Deno.NetAddr; readonly port: number | null },
     counts: { readonly mayBytes: () => number; readonly sinceMs: number },
     tell: () => void,
   ) {
-    super(peer);
+    super(ends.peer, ends.port);
     this.#mayBytes = counts.mayBytes;
     this.#countsMs = counts.sinceMs;
     this.#tell = tell;
@@ -118,17 +126,28 @@ interface Slow {
   watch: SurplusWatch | null;
 }
 
+interface Watched {
+  readonly request: Request;
+  readonly content: ArrivalContent;
+  readonly mayBeHttp2: boolean;
+}
+
 /** The watches of one gateway. */
 export class Surplus {
   /** By peer. */
   readonly #slow = new Map<string, Slow>();
   readonly #note: (cutOff: number) => void;
+  readonly #port: () => number | null;
   #cutOff = 0;
   #notedMs = -Infinity;
 
-  /** @param note hears how many were cut off since it heard so before, once in NOTE_MS. */
-  constructor(note: (cutOff: number) => void = () => {}) {
+  /**
+   * @param note hears how many were cut off since it heard so before, once in NOTE_MS.
+   * @param port at which requests come in; null: any.
+   */
+  constructor(note: (cutOff: number) => void = () => {}, port: () => number | null = () => null) {
     this.#note = note;
+    this.#port = port;
   }
 
   /** How many connections are watched. */
@@ -136,14 +155,16 @@ export class Surplus {
     return this.#slow.values().reduce((size, { watch }) => watch === null ? size : size + 1, 0);
   }
 
-  /** Of a request that is being answered. */
+  /** Begins to watch the connection of a request that is being answered. */
   begin(request: Request, client: RequestClient, content: ArrivalContent): void {
     const { remoteAddr, completed } = client;
     if (remoteAddr.transport !== "tcp" || completed === undefined) return;
     const peer = peerOf(remoteAddr);
+    const mayBeHttp2 = !request.headers.has("host");
     let slow = this.#slow.get(peer);
-    if (slow === undefined) this.#slow.set(peer, slow = { count: 0, watch: null });
-    if (slow.count++ === 0) this.#watch(slow, remoteAddr, request, content);
+    if (slow !== undefined && !mayBeHttp2) end(slow); // of HTTP/1.1 the one before is over
+    if (slow === undefined || !mayBeHttp2) this.#slow.set(peer, slow = { count: 0, watch: null });
+    if (slow.count++ === 0) this.#watch(slow, remoteAddr, { request, content, mayBeHttp2 });
     else end(slow); // SU3
     const over = () => {
       if (--slow.count > 0) return;
@@ -153,27 +174,28 @@ export class Surplus {
     completed.then(over, over);
   }
 
-  #watch(slow: Slow, remoteAddr: Deno.NetAddr, request: Request, content: ArrivalContent): void {
-    const mayBeHttp2 = !request.headers.has("host");
+  #watch(slow: Slow, peer: Deno.NetAddr, { request, content, mayBeHttp2 }: Watched): void {
+    const mayOfBody = mayBytesOf(request, content), beganMs = performance.now();
+    const mayOfFrames = () => HTTP2_BYTES + HTTP2_BYTES_PER_MS * (performance.now() - beganMs);
     const counts = {
-      mayBytes: mayBytesOf(request, content),
-      sinceMs: performance.now() + (mayBeHttp2 ? SETTLE_MS : 0),
+      mayBytes: mayBeHttp2 ? () => mayOfBody() + mayOfFrames() : mayOfBody,
+      sinceMs: beganMs + (mayBeHttp2 ? SETTLE_MS : 0),
     };
-    slow.watch = new SurplusWatch(remoteAddr, counts, () => {
+    slow.watch = new SurplusWatch({ peer, port: this.#port() }, counts, () => {
       end(slow);
       this.#told();
     });
     descriptors.watch(slow.watch);
   }
 
-  /** A request begins (SU3). */
+  /** Notes that a request begins (SU3). */
   asked({ remoteAddr }: RequestClient): void {
     if (this.#slow.size === 0 || remoteAddr.transport !== "tcp") return;
     const slow = this.#slow.get(peerOf(remoteAddr));
     if (slow !== undefined) end(slow);
   }
 
-  /** Watches nobody any more. */
+  /** Ends all watches. */
   close(): void {
     for (const slow of this.#slow.values()) end(slow);
     this.#slow.clear();
@@ -198,8 +220,11 @@ const peerOf = ({ hostname, port }: Deno.NetAddr): string => `${hostname} ${port
 
 /** SU2 */
 function mayBytesOf(request: Request, content: ArrivalContent): () => number {
-  if (content instanceof CountedContent) return () => content.taken * FRAMED_FACTOR + AHEAD_BYTES;
+  if (content instanceof CountedContent) {
+    return () => content.taken + Math.min(content.taken * FRAMED_FACTOR, FRAMED_BYTES_MAX) + AHEAD_BYTES;
+  }
   const length = Number(request.headers.get("content-length") ?? 0);
-  const bytes = Number.isFinite(length) ? length : 0;
+  const body = Number.isFinite(length) ? length : 0;
+  const bytes = request.url.startsWith("https:") ? body + body / RECORDED_PART : body;
   return () => bytes;
 }

@@ -5,10 +5,14 @@ const LATE_MS = 60_000, MIB = 1024 * 1024;
 const isLinux = Deno.build.os === "linux";
 
 /** A server that answers when it is told to, or at once with a stream that ends then; and what its watches tell. */
-function serve(how: "waits" | "streams", tls: { cert: string; key: string } | Record<string, never> = {}) {
+function serve(
+  how: "waits" | "streams",
+  tls: { cert: string; key: string } | Record<string, never> = {},
+  port?: number,
+) {
   const answer = Promise.withResolvers<void>(), asked = Promise.withResolvers<void>();
   let cutOff = 0, withoutHost = 0, bytes: number | null = null;
-  const surplus = new Surplus((clients) => cutOff += clients);
+  const surplus = new Surplus((clients) => cutOff += clients, () => port ?? server.addr.port);
   const server = Deno.serve(
     { ...tls, port: 0, hostname: "127.0.0.1", onListen: () => {} },
     async (request, client) => {
@@ -233,6 +237,32 @@ Deno.test("a connection on which another request begins is watched no more (SU3)
   surplus.begin(request, first, request);
   surplus.begin(request, first, request);
   assert.equal(surplus.size, 0);
+});
+
+Deno.test({
+  name: "a connection of the same peer to another port is not cut off",
+  ignore: !isLinux,
+  async fn() {
+    await using server = serve("waits", {}, 1);
+    await using client = await connect(server.port);
+    await client.send(GET);
+    await server.asked;
+    await looks();
+    for (let i = 0; i < 128; i++) await client.send(some);
+    await looks();
+    assert.deepEqual([server.cutOff(), client.isBroken(), server.surplus.size], [0, false, 1]);
+  },
+});
+
+Deno.test("over HTTP/1.1 each request of a connection is watched, also where the one before is over a little later", () => {
+  const surplus = new Surplus(), never = new Promise<void>(() => {}), first = Promise.withResolvers<void>();
+  const request = new Request("http://x/", { headers: { host: "x" } });
+  const remoteAddr = { transport: "tcp" as const, hostname: "127.0.0.1", port: 1 };
+  surplus.begin(request, { remoteAddr, completed: first.promise }, request);
+  surplus.asked({ remoteAddr });
+  surplus.begin(request, { remoteAddr, completed: never }, request);
+  assert.equal(surplus.size, 1);
+  surplus.close();
 });
 
 Deno.test("a request is watched until its answer is gone", async () => {

@@ -1,5 +1,5 @@
 /**
- * What the kernel says of this process's connections: how many bytes were read of each (`TCP_INFO` of tcp(7), less what
+ * The connections of this process as the kernel has them: how many bytes were read of each (`TCP_INFO` of tcp(7), less what
  * nobody has read yet), and who is at its other end. Deno tells none of it, and no descriptor.
  *
  * Life of a watch: `watch` → its descriptor is found, by the address of its peer → `looked` in each round → `end`. Rounds go
@@ -15,7 +15,7 @@ const LOOK_MS = 50;
 /** Two calls of the system each, in which nothing else is done: a fraction of a millisecond. */
 const LOOKED_EACH = 256;
 
-/** Of linux/tcp.h, linux/sockios.h and sys/socket.h, the same on all processors that Deno runs on. */
+/** Constants of linux/tcp.h, linux/sockios.h and sys/socket.h, the same on all processors that Deno runs on. */
 const IPPROTO_TCP = 6, TCP_INFO = 11, FIONREAD = 0x541b, SHUT_RDWR = 2;
 const BYTES_RECEIVED_AT = 128;
 const AF_INET = 2, AF_INET6 = 10;
@@ -23,6 +23,7 @@ const AF_INET = 2, AF_INET6 = 10;
 const CALLS = {
   getsockopt: { parameters: ["i32", "i32", "i32", "buffer", "buffer"], result: "i32" },
   getpeername: { parameters: ["i32", "buffer", "buffer"], result: "i32" },
+  getsockname: { parameters: ["i32", "buffer", "buffer"], result: "i32" },
   ioctl: { parameters: ["i32", "usize", "buffer"], result: "i32" },
   shutdown: { parameters: ["i32", "i32"], result: "i32" },
 } as const;
@@ -31,21 +32,24 @@ const CALLS = {
 export abstract class ConnectionWatch {
   readonly host: string;
   readonly port: number;
+  /** The port at this end; null where any is meant: one peer may have connections to several, from one port. */
+  readonly localPort: number | null;
   /** null while it is not found. */
   descriptor: number | null = null;
 
-  constructor(peer: Deno.NetAddr) {
+  constructor(peer: Deno.NetAddr, localPort: number | null = null) {
     this.host = hostOf(peer.hostname);
     this.port = peer.port;
+    this.localPort = localPort;
   }
 
-  /** So many bytes were read of it, since it was opened. */
+  /** Called in each round, with how many bytes were read of it since it was opened. */
   abstract looked(read: number, nowMs: number): void;
 
-  /** It was found for the first time, or again. */
+  /** Called when its descriptor is found, for the first time or again. */
   found(): void {}
 
-  /** Its descriptor is another's by now. */
+  /** Called when its descriptor turns out to be another connection's. */
   lost(): void {}
 }
 
@@ -80,9 +84,13 @@ export class Descriptors {
   }
 
   /** DS1 */
-  isStill({ descriptor, host, port }: ConnectionWatch): boolean {
+  isStill({ descriptor, host, port, localPort }: ConnectionWatch): boolean {
     return descriptor !== null && this.#kernel.peerPort(descriptor) === port &&
-      this.#kernel.peerHost() === host;
+      this.#kernel.peerHost() === host && this.#isAt(descriptor, localPort);
+  }
+
+  #isAt(descriptor: number, localPort: number | null): boolean {
+    return localPort === null || this.#kernel.localPort(descriptor) === localPort;
   }
 
   /** Nothing comes of it any more, and nothing goes. Whoever reads it finds its end. */
@@ -127,8 +135,9 @@ export class Descriptors {
   #find(descriptor: number): ConnectionWatch | undefined {
     const port = this.#kernel.peerPort(descriptor),
       sought = port === null ? undefined : this.#sought.get(port);
+    const host = sought === undefined ? "" : this.#kernel.peerHost(); // before its buffer has another name
     for (const watch of sought ?? []) {
-      if (watch.host !== this.#kernel.peerHost()) continue;
+      if (watch.host !== host || !this.#isAt(descriptor, watch.localPort)) continue;
       sought?.delete(watch);
       if (sought?.size === 0) this.#sought.delete(watch.port);
       this.#found.set(descriptor, watch);
@@ -140,7 +149,7 @@ export class Descriptors {
   }
 }
 
-/** What the kernel says of a descriptor. */
+/** The kernel's answers about a descriptor. */
 class Kernel {
   #library: Deno.DynamicLibrary<typeof CALLS> | null | undefined;
   readonly #info = new DataView(new ArrayBuffer(256));
@@ -167,9 +176,18 @@ class Kernel {
 
   /** Of the other end; null: it is none of IP. */
   peerPort(descriptor: number): number | null {
+    return this.#port(descriptor, "getpeername");
+  }
+
+  /** Of this end. */
+  localPort(descriptor: number): number | null {
+    return this.#port(descriptor, "getsockname");
+  }
+
+  #port(descriptor: number, end: "getpeername" | "getsockname"): number | null {
     const library = this.#open();
     this.#length[0] = this.#peer.byteLength;
-    if (library === null || library.symbols.getpeername(descriptor, this.#peer.buffer, this.#length) !== 0) {
+    if (library === null || library.symbols[end](descriptor, this.#peer.buffer, this.#length) !== 0) {
       return null;
     }
     const family = this.#peer.getUint16(0, isLittleEndian);
