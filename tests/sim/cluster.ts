@@ -38,6 +38,15 @@ export interface ClusterOptions {
   readonly calls?: ClientCalls;
 }
 
+/** A look at the system rows of all sites: what they were at one time, and may not be any more. */
+interface Look {
+  /** By site: those that it showed, once it has. */
+  readonly rows: Map<SiteId, readonly string[]>;
+  isOver: boolean;
+  /** Nothing may be judged by it: rows may have been written since. */
+  isVoid: boolean;
+}
+
 /** Virtual time within which a cluster without faults must have finished what it was at: waits are 2 s at most. */
 const PEACE_MS_MAX = 30_000;
 /** A root that is alone believes a clock that has stayed for a minute (store/model/limits.ts CLOCK_STAYS_MS). */
@@ -59,9 +68,7 @@ export class Cluster {
   readonly root: SiteId;
   /** Of requests, tokens and writes: nobody's twice. */
   readonly counters = { requests: 0, issues: 0, writes: 0 };
-  /** By site: the system rows that it showed last. */
-  readonly #systemRows = new Map<SiteId, readonly string[]>();
-  #isLooking = false;
+  #look: Look = { rows: new Map(), isOver: true, isVoid: true };
   #nextLookMs = 0;
   #lookEveryMs = POLL_MS;
 
@@ -224,20 +231,34 @@ export class Cluster {
     });
   }
 
+  /** All is at the root, and everywhere as there: system rows, too, as of since it was so of the others. */
+  isEven(): boolean {
+    if (this.isPushed() && this.isConverged()) return this.#isSystemEven();
+    this.#look.isVoid = true;
+    return false;
+  }
+
   /** Looks at all system rows again and again; never waits itself, since a read may need virtual time to pass. */
-  isSystemConverged(): boolean {
-    if (!this.#isLooking && this.world.nowMs >= this.#nextLookMs) {
-      this.#isLooking = true;
-      // What all sites show is much where they are many: each look is twice as far from the one before.
-      this.#nextLookMs = this.world.nowMs + this.#lookEveryMs;
-      this.#lookEveryMs *= 2;
-      const looks = [...this.sites].map(async ([id, { process }]) => {
-        if (process !== null) this.#systemRows.set(id, await systemRows(process).catch(() => []));
-      });
-      void Promise.all(looks).then(() => this.#isLooking = false);
+  #isSystemEven(): boolean {
+    const { rows, isOver, isVoid } = this.#look;
+    if (isOver && !isVoid) {
+      const shown = [...rows.values()].map((each) => each.join());
+      // No other look is begun: it would tell in the end of rows on their way, as they are not for long.
+      if (shown.length === this.present().length && new Set(shown).size === 1) return true;
     }
-    const shown = [...this.#systemRows.values()].map((rows) => rows.join());
-    return shown.length === this.present().length && new Set(shown).size === 1;
+    if ((isOver || isVoid) && this.world.nowMs >= this.#nextLookMs) this.#beginLook();
+    return false;
+  }
+
+  #beginLook(): void {
+    const look: Look = this.#look = { rows: new Map(), isOver: false, isVoid: false };
+    // What all sites show is much where they are many: each look is twice as far from the one before.
+    this.#nextLookMs = this.world.nowMs + this.#lookEveryMs;
+    this.#lookEveryMs *= 2;
+    const reads = [...this.sites].map(async ([id, { process }]) => {
+      if (process !== null) look.rows.set(id, await systemRows(process).catch(() => []));
+    });
+    void Promise.all(reads).then(() => look.isOver = true);
   }
 
   /** Notes what is there in the end. */
@@ -257,7 +278,7 @@ export class Cluster {
       const covers = [...storage.covered];
       const { pending } = replica.status(), aheadMs = clock.aheadMs(replica.nowMs());
       this.events.push({ kind: "final", atMs, site: id, rows, covers, pending, aheadMs });
-      this.events.push({ kind: "system", atMs, site: id, rows: this.#systemRows.get(id) ?? [] });
+      this.events.push({ kind: "system", atMs, site: id, rows: this.#look.rows.get(id) ?? [] });
     }
     for (const [name, count] of Object.entries(this.network.counts)) {
       this.probes.count(`link ${name}`, count);
@@ -267,15 +288,22 @@ export class Cluster {
 
   /** The last stages, once all requests have ended: everything is at the root, and as there. */
   async settle(): Promise<void> {
-    // Whether they did is for the checker to say.
-    await this.peace(null, () => this.isPushed() && this.isConverged() && this.isSystemConverged());
+    await this.#evenOut();
     await this.peace("sites find each other alive", () => this.isFound());
     await this.peace("owners have what is theirs", () => this.isWarded());
     // The choice of owners is a row, too.
-    await this.peace(null, () => this.isPushed() && this.isConverged() && this.isSystemConverged());
+    await this.#evenOut();
     // What is watched is covered again in a trip or two after a parent was lost, and as of then.
     await this.peace(null, () => this.isWatching() && this.isConverged());
     if (!this.#hasWrongClocks) await this.peace(null, () => this.isInTime(), IN_TIME_MS_MAX);
+  }
+
+  /** Whether all came to be even is for the checker to say. What was seen before, rows written since are not in. */
+  async #evenOut(): Promise<void> {
+    this.#look.isVoid = true;
+    this.#nextLookMs = 0;
+    this.#lookEveryMs = POLL_MS;
+    await this.peace(null, () => this.isEven());
   }
 
   /** Nobody doubts a clock of which all are right. */

@@ -69,6 +69,7 @@ const RARE: readonly (readonly [seed: number, what: string])[] = [
   [90003382, "two sites whose both clocks leapt, one after the other, dated what they heard of each other"],
   [90020172, "what is watched is covered again at the end of a run"],
   [90020235, "a site is told a time that is late as it joins, and its clock leaps for good then"],
+  [98003150, "a site takes other owners, which is a row, after all system rows were looked at"],
   [90006262, "all clocks jump just before a site dies whose wall clock is behind"],
 ];
 
