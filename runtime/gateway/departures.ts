@@ -39,7 +39,7 @@ export class Departure implements GoneSignal {
     this.sinceMs = sinceMs;
   }
 
-  /** Whether it has waited SLOW_MS and more. */
+  /** True once it has waited SLOW_MS. */
   get isSlow(): boolean {
     return this.#watched;
   }

@@ -26,13 +26,13 @@ export const SURPLUS_BYTES_MAX = 1024 * 1024;
 const AHEAD_BYTES = 8 * 1024 * 1024;
 /** A piece of one byte takes six of a chunked body. */
 const FRAMED_FACTOR = 7;
-/** What all its pieces have beside what they carry, at most. */
+/** The most that all its pieces may have beside what they carry. */
 const FRAMED_BYTES_MAX = 16 * 1024 * 1024;
 /** A few times what a request takes until it counts as slow (departures.ts). */
 const SETTLE_MS = 400;
 /** A record of TLS has 22 bytes beside what it carries: an eighth, where that is 176. */
 const RECORDED_PART = 8;
-/** What HTTP/2 says of windows and of being there: a sixth of a percent of what it is sent, where clients are eager. */
+/** The room for HTTP/2's window updates and pings: a sixth of a percent of what it is sent, where clients are eager. */
 const HTTP2_BYTES = 16 * 1024 * 1024;
 const HTTP2_BYTES_PER_MS = 1024;
 /** The pace of notes: whoever is cut off comes again. */

@@ -70,7 +70,7 @@ export class Descriptors {
     this.#timer ??= setInterval(this.#look, LOOK_MS).unref();
   }
 
-  /** It is closed, or what comes matters to nobody any more. */
+  /** Ends a watch: its connection is closed, or what comes matters to nobody any more. */
   end(watch: ConnectionWatch): void {
     const sought = this.#sought.get(watch.port);
     if (watch.descriptor !== null) this.#found.delete(watch.descriptor);
@@ -174,12 +174,12 @@ class Kernel {
     return Number(this.#info.getBigUint64(BYTES_RECEIVED_AT, isLittleEndian)) - (this.#unread[0] ?? 0);
   }
 
-  /** Of the other end; null: it is none of IP. */
+  /** The port of the other end; null: it is none of IP. */
   peerPort(descriptor: number): number | null {
     return this.#port(descriptor, "getpeername");
   }
 
-  /** Of this end. */
+  /** The port of this end. */
   localPort(descriptor: number): number | null {
     return this.#port(descriptor, "getsockname");
   }
@@ -194,7 +194,7 @@ class Kernel {
     return family === AF_INET || family === AF_INET6 ? this.#peer.getUint16(2) : null;
   }
 
-  /** Of the one whose port was told last, as {@link hostOf} has it. */
+  /** The host of the one whose port was told last, as {@link hostOf} has it. */
   peerHost(): string {
     if (this.#peer.getUint16(0, isLittleEndian) === AF_INET) {
       return Array.from({ length: 4 }, (_, i) => this.#peer.getUint8(4 + i)).join(".");
