@@ -42,7 +42,13 @@ export async function answerAsset(
       prefix,
       bare: prefix !== "" && isBare(arrival.url, prefix),
       header: (name) => headerOf(head, name),
-    }, services.reader);
+    }, {
+      async body(content, part) {
+        const body = await services.reader.body(content, part);
+        arrival.isStreamed = body instanceof ReadableStream;
+        return body;
+      },
+    });
     if (answer !== null) services.traffic?.answered(version, begunMs, false);
     if (services.answerHeaders === "always" || head.asksWhere) {
       answer?.headers.set("sojourn-site", services.site);

@@ -22,7 +22,7 @@ import { answeredProtocol, type RequestHead } from "./request_head.ts";
 import type { RequestTelemetry } from "./request_telemetry.ts";
 import { clearedCookie } from "./cookies.ts";
 import { isForPerson, stuckPage } from "./stuck_page.ts";
-import { contentOf, type RequestClient, Surplus, withContent } from "./surplus.ts";
+import { contentOf, type RequestClient, Surplus, type SurplusOptions, withContent } from "./surplus.ts";
 
 /** Where links over WebSocket come in. */
 const LINK_PATH = "/_sojourn/link";
@@ -48,10 +48,8 @@ export interface GatewayServices {
   /** Takes the connection of another site that came over HTTP; resolves when it has ended. */
   readonly link: (socket: WebSocket, peer: Deno.Addr) => Promise<void>;
   readonly fault: (error: unknown) => void;
-  /** Clients were cut off that went on sending while they were answered, so many (surplus.ts). */
-  readonly cutOff?: (clients: number) => void;
-  /** Where requests come in. */
-  readonly port?: () => number | null;
+  /** Of clients that go on sending while they are answered. */
+  readonly surplus?: SurplusOptions;
   readonly telemetry: RequestTelemetry;
 }
 
@@ -67,7 +65,7 @@ export class Gateway {
 
   constructor(services: GatewayServices) {
     this.#services = services;
-    this.#surplus = new Surplus(services.cutOff, services.port);
+    this.#surplus = new Surplus(services.surplus);
   }
 
   /** Requests for apps that wait for their answer. */
@@ -182,6 +180,7 @@ export class Gateway {
       }
       head = apps.head(arrival, address);
       const outcome = await apps.handle(arrival, head, address.app, null);
+      this.#departures.done(departure); // from now on nothing can be read of a request that is upgraded
       response = outcome.kind === "response"
         ? outcome.response
         : await this.#upgrade(request, remoteAddr, address.app, {
@@ -196,8 +195,8 @@ export class Gateway {
     } finally {
       this.#departures.done(departure);
     }
-    if (arrival.isStreamed === true && !departure.isSlow) watchSurplus();
     const turn = arrival.isSentAway === true ? this.#refusals.turn() : null; // W2
+    if ((arrival.isStreamed === true || turn !== null) && !departure.isSlow) watchSurplus();
     if (turn !== null) await turn;
     return telemetry.answered(arrival, response, departure.sinceMs, failure);
   }

@@ -129,3 +129,34 @@ Deno.test("a crowd that is sent away is told so at its pace; nobody else waits f
   assert.equal(gateway.active, 0);
   gateway.close();
 });
+
+Deno.test("clients whose answer streams are looked at for what they send on, and who wait to be told that there is no room", async () => {
+  const apps = {
+    head: () => null,
+    handle(...[arrival, , app]: Parameters<AppGateway["handle"]>) {
+      if (app === "full") return Promise.reject(new Problem("overloaded", "there is no room"));
+      if (app === "streams") arrival.isStreamed = true;
+      return Promise.resolve({ kind: "response", response: new Response("served") });
+    },
+  } as unknown as AppGateway;
+  const gateway = gatewayTo(apps);
+  let watched = 0;
+  const client = () => ({
+    ...CLIENT,
+    get completed() {
+      watched++;
+      return Promise.resolve();
+    },
+  });
+  const ask = (app: string) => gateway.handle(new Request(`http://h/${app}/x`), client());
+  await ask("other");
+  assert.equal(watched, 0);
+  await ask("streams");
+  assert.equal(watched, 1);
+  const answers = Array.from({ length: 2 * BURST }, () => ask("full"));
+  await ask("other");
+  const waiting = gateway.active;
+  assert.ok(waiting > 0 && watched - 1 >= waiting && watched - 1 < 2 * BURST, `${watched} for ${waiting}`);
+  await Promise.all(answers);
+  gateway.close();
+});

@@ -9,8 +9,9 @@
  *
  * SU1  Whoever sends SURPLUS_BYTES_MAX beyond his request's body while it is answered is cut off, and what has come of him is
  *      gone. A client of HTTP/1.1 has nothing to send then, or a few heads of what it asks next.
- * SU2  A body that tells its length may have that, and over TLS what records add to it; of another so much may have come as its app has taken, with what frames
- *      each piece, and what waits on the way.
+ * SU2  A body that tells its length may have that, and over TLS what records add to it; of another so much may have come as
+ *      its app has taken, with what frames each piece, and what waits on the way. When it is at its end nothing more may.
+ *      GET and HEAD have no body that anybody takes.
  * SU3  A connection on which another request begins meanwhile speaks HTTP/2, which bounds by itself what comes: it is watched
  *      no more. Where a request may be one of HTTP/2 (no header names its host) what comes in the first SETTLE_MS is not
  *      counted: it may be the body of one that began before it. By then that one is over, or watched itself. And it may say
@@ -47,10 +48,10 @@ export interface RequestClient {
 
 /** A request's body; {@link CountedContent} where it does not tell its length. */
 export function contentOf(request: Request): ArrivalContent {
-  const { method } = request;
-  if (method === "GET" || method === "HEAD" || request.headers.has("content-length")) return request;
-  return new CountedContent(request);
+  return hasNoBody(request) || request.headers.has("content-length") ? request : new CountedContent(request);
 }
+
+const hasNoBody = ({ method }: Request): boolean => method === "GET" || method === "HEAD";
 
 /** A request whose body is read as that content. */
 export const withContent = (request: Request, content: ArrivalContent): Request =>
@@ -61,6 +62,8 @@ export class CountedContent implements ArrivalContent {
   readonly #request: Request;
   #body: ReadableStream<Uint8Array<ArrayBuffer>> | null | undefined;
   taken = 0;
+  /** All of it was taken. */
+  isOver = false;
 
   constructor(request: Request) {
     this.#request = request;
@@ -73,6 +76,9 @@ export class CountedContent implements ArrivalContent {
           this.taken += piece.length;
           controller.enqueue(piece);
         },
+        flush: () => {
+          this.isOver = true;
+        },
       });
       this.#body = this.#request.body?.pipeThrough(counted) ?? null;
     }
@@ -84,22 +90,32 @@ export class CountedContent implements ArrivalContent {
   }
 }
 
-class SurplusWatch extends ConnectionWatch {
-  readonly #mayBytes: () => number;
-  readonly #tell: () => void;
+/** What may come of a connection. */
+interface Allowance {
+  /** Beside its body, since the watch began. */
+  readonly framesBytes: () => number;
+  readonly body: BodyAllowance;
   /** Nothing counts before (SU3). */
-  readonly #countsMs: number;
+  readonly sinceMs: number;
+}
+
+/** What may come of a body; `isOver`: it has come. */
+type BodyAllowance = () => { readonly bytes: number; readonly isOver: boolean };
+
+class SurplusWatch extends ConnectionWatch {
+  readonly #allowance: Allowance;
+  readonly #tell: () => void;
   /** Read of the connection since which it counts. */
   #from: number | null = null;
+  #isBodyOver = false;
 
   constructor(
     ends: { readonly peer: Deno.NetAddr; readonly port: number | null },
-    counts: { readonly mayBytes: () => number; readonly sinceMs: number },
+    allowance: Allowance,
     tell: () => void,
   ) {
     super(ends.peer, ends.port);
-    this.#mayBytes = counts.mayBytes;
-    this.#countsMs = counts.sinceMs;
+    this.#allowance = allowance;
     this.#tell = tell;
   }
 
@@ -108,10 +124,17 @@ class SurplusWatch extends ConnectionWatch {
   }
 
   looked(read: number, nowMs: number): void {
-    if (nowMs < this.#countsMs) return;
+    const { body, framesBytes, sinceMs } = this.#allowance;
+    if (nowMs < sinceMs) return;
     this.#from ??= read;
     if (read < this.#from) return descriptors.lose(this);
-    if (read - this.#from <= this.#mayBytes() + SURPLUS_BYTES_MAX) return;
+    const { bytes, isOver } = this.#isBodyOver ? NO_BODY : body();
+    if (read - this.#from > bytes + framesBytes() + SURPLUS_BYTES_MAX) return this.#cut();
+    if (isOver && !this.#isBodyOver) this.#from = read; // SU2
+    this.#isBodyOver = isOver;
+  }
+
+  #cut(): void {
     if (!descriptors.isStill(this)) return descriptors.lose(this);
     descriptors.cut(this);
     this.#tell();
@@ -126,28 +149,27 @@ interface Slow {
   watch: SurplusWatch | null;
 }
 
-interface Watched {
-  readonly request: Request;
-  readonly content: ArrivalContent;
-  readonly mayBeHttp2: boolean;
+export interface SurplusOptions {
+  /** Hears how many were cut off since it heard so before, once in `noteMs`. */
+  readonly note?: (cutOff: number) => void;
+  readonly noteMs?: number;
+  /** At which requests come in; null: at any. */
+  readonly port?: () => number | null;
+  readonly settleMs?: number;
 }
 
 /** The watches of one gateway. */
 export class Surplus {
   /** By peer. */
   readonly #slow = new Map<string, Slow>();
-  readonly #note: (cutOff: number) => void;
-  readonly #port: () => number | null;
+  readonly #options: Required<SurplusOptions>;
   #cutOff = 0;
-  #notedMs = -Infinity;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #isClosed = false;
 
-  /**
-   * @param note hears how many were cut off since it heard so before, once in NOTE_MS.
-   * @param port at which requests come in; null: any.
-   */
-  constructor(note: (cutOff: number) => void = () => {}, port: () => number | null = () => null) {
-    this.#note = note;
-    this.#port = port;
+  constructor(options: SurplusOptions = {}) {
+    const { note = () => {}, port = () => null, noteMs = NOTE_MS, settleMs = SETTLE_MS } = options;
+    this.#options = { note, port, noteMs, settleMs };
   }
 
   /** How many connections are watched. */
@@ -155,17 +177,22 @@ export class Surplus {
     return this.#slow.values().reduce((size, { watch }) => watch === null ? size : size + 1, 0);
   }
 
-  /** Begins to watch the connection of a request that is being answered. */
+  /** Begins to watch the connection of a request that is being answered, which is no WebSocket yet. */
   begin(request: Request, client: RequestClient, content: ArrivalContent): void {
     const { remoteAddr, completed } = client;
-    if (remoteAddr.transport !== "tcp" || completed === undefined) return;
+    if (this.#isClosed || remoteAddr.transport !== "tcp" || completed === undefined) return;
     const peer = peerOf(remoteAddr);
     const mayBeHttp2 = !request.headers.has("host");
     let slow = this.#slow.get(peer);
     if (slow !== undefined && !mayBeHttp2) end(slow); // of HTTP/1.1 the one before is over
     if (slow === undefined || !mayBeHttp2) this.#slow.set(peer, slow = { count: 0, watch: null });
-    if (slow.count++ === 0) this.#watch(slow, remoteAddr, { request, content, mayBeHttp2 });
-    else end(slow); // SU3
+    if (slow.count++ === 0) {
+      this.#watch(
+        slow,
+        remoteAddr,
+        allowanceOf(request, content, mayBeHttp2 ? this.#options.settleMs : null),
+      );
+    } else end(slow); // SU3
     const over = () => {
       if (--slow.count > 0) return;
       end(slow);
@@ -174,16 +201,11 @@ export class Surplus {
     completed.then(over, over);
   }
 
-  #watch(slow: Slow, peer: Deno.NetAddr, { request, content, mayBeHttp2 }: Watched): void {
-    const mayOfBody = mayBytesOf(request, content), beganMs = performance.now();
-    const mayOfFrames = () => HTTP2_BYTES + HTTP2_BYTES_PER_MS * (performance.now() - beganMs);
-    const counts = {
-      mayBytes: mayBeHttp2 ? () => mayOfBody() + mayOfFrames() : mayOfBody,
-      sinceMs: beganMs + (mayBeHttp2 ? SETTLE_MS : 0),
-    };
-    slow.watch = new SurplusWatch({ peer, port: this.#port() }, counts, () => {
+  #watch(slow: Slow, peer: Deno.NetAddr, allowance: Allowance): void {
+    slow.watch = new SurplusWatch({ peer, port: this.#options.port() }, allowance, () => {
       end(slow);
-      this.#told();
+      this.#cutOff++;
+      this.#tell();
     });
     descriptors.watch(slow.watch);
   }
@@ -195,19 +217,25 @@ export class Surplus {
     if (slow !== undefined) end(slow);
   }
 
-  /** Ends all watches. */
+  /** Ends all watches, and begins none any more. */
   close(): void {
+    this.#isClosed = true;
     for (const slow of this.#slow.values()) end(slow);
     this.#slow.clear();
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#tell();
   }
 
-  #told(): void {
-    this.#cutOff++;
-    const nowMs = performance.now();
-    if (nowMs - this.#notedMs < NOTE_MS) return;
-    this.#notedMs = nowMs;
-    this.#note(this.#cutOff);
+  #tell(): void {
+    if (this.#timer !== undefined || this.#cutOff === 0) return;
+    this.#options.note(this.#cutOff);
     this.#cutOff = 0;
+    if (this.#isClosed) return;
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      this.#tell();
+    }, this.#options.noteMs);
   }
 }
 
@@ -218,13 +246,26 @@ function end(slow: Slow): void {
 
 const peerOf = ({ hostname, port }: Deno.NetAddr): string => `${hostname} ${port}`;
 
+/** @param settleMs null: it is none of HTTP/2 (SU3). */
+function allowanceOf(request: Request, content: ArrivalContent, settleMs: number | null): Allowance {
+  const body = bodyAllowanceOf(request, content), beganMs = performance.now();
+  if (settleMs === null) return { body, framesBytes: () => 0, sinceMs: beganMs };
+  const framesBytes = () => HTTP2_BYTES + HTTP2_BYTES_PER_MS * (performance.now() - beganMs);
+  return { body, framesBytes, sinceMs: beganMs + settleMs };
+}
+
+const NO_BODY = { bytes: 0, isOver: true };
+
 /** SU2 */
-function mayBytesOf(request: Request, content: ArrivalContent): () => number {
+function bodyAllowanceOf(request: Request, content: ArrivalContent): BodyAllowance {
   if (content instanceof CountedContent) {
-    return () => content.taken + Math.min(content.taken * FRAMED_FACTOR, FRAMED_BYTES_MAX) + AHEAD_BYTES;
+    return () => ({
+      bytes: content.taken + Math.min(content.taken * FRAMED_FACTOR, FRAMED_BYTES_MAX) + AHEAD_BYTES,
+      isOver: content.isOver,
+    });
   }
-  const length = Number(request.headers.get("content-length") ?? 0);
-  const body = Number.isFinite(length) ? length : 0;
+  const length = hasNoBody(request) ? 0 : Number.parseInt(request.headers.get("content-length") ?? "0");
+  const body = Number.isSafeInteger(length) ? length : 0;
   const bytes = request.url.startsWith("https:") ? body + body / RECORDED_PART : body;
-  return () => bytes;
+  return () => ({ bytes, isOver: false });
 }

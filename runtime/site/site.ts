@@ -277,8 +277,10 @@ export class Site {
       },
       front: () => frontPage(config.dev, this.#apps?.table.list() ?? []),
       fault: (error) => this.log.line("error", "request_failed", { error: describe(error) }),
-      port: () => this.#server?.addr.port ?? null,
-      cutOff: (clients) => this.log.line("warn", "clients_cut_off", { clients, says: SENT_ON }),
+      surplus: {
+        port: () => this.#server?.addr.port ?? null,
+        note: (clients) => this.log.line("warn", "clients_cut_off", { clients, says: SENT_ON }),
+      },
       telemetry: this.requests,
     });
     this.telemetry.add(
