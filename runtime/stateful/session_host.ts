@@ -572,7 +572,7 @@ export class SessionHost {
 
   #sweep(): void {
     this.#lookWhatIsOwed();
-    const beforeMs = this.#services.nowMs() - this.#services.idleMs;
+    const beforeMs = this.#clock.nowMs() - this.#services.idleMs;
     this.#last.sweep();
     void this.#services.endedLogs?.sweep();
     for (const hosted of [...this.#hosted.values()]) {

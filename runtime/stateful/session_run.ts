@@ -136,7 +136,7 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     this.version = version;
     this.originWay = parts.originWay;
     this.store = store;
-    this.#usedMs = nowMs();
+    this.#usedMs = clock.nowMs();
     this.#leftAt = parts.open > OPEN_WORK ? parts.open : Infinity;
     this.clock = clock;
     this.listener = listener;
@@ -218,7 +218,7 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     return (this.#finished ??= Promise.withResolvers()).promise;
   }
 
-  /** When an event last began or ended. */
+  /** When an event last began or ended, by its clock. */
   get usedMs(): number {
     return this.#usedMs;
   }
@@ -266,7 +266,7 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
   #give(event: HandledEvent): void {
     if (this.#over !== null || this.#checkpoints.isLeaving || this.#at === null) return;
     const number = this.#nextEvent++;
-    this.#usedMs = this.#parts.nowMs();
+    this.#usedMs = this.clock.nowMs();
     this.undone.set(number, event);
     const { isolate, channel } = this.#at;
     const storeClock = this.store.tick();
@@ -463,7 +463,7 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
       heard();
       await this.releases.release(commit, entry, handler);
       if (!isTold) this.#untold--;
-      this.#usedMs = this.#parts.nowMs();
+      this.#usedMs = this.clock.nowMs();
       if (this.#over !== null) return;
       if (commit.isEnded) this.#endSoon(commit.outputs);
       else this.#checkpoints.released();

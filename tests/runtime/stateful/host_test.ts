@@ -9,6 +9,7 @@ import { decodeValue, encodeValue } from "../../../functions/values/value.ts";
 import { Card } from "../../functions/sample_app.ts";
 import { resolve } from "../../../store/model/merge.ts";
 import { packKey } from "../../../store/model/key.ts";
+import { SYSTEM_CLOCK } from "../../../runtime/stateful/clock.ts";
 import { Disks, type MemoryHost, memoryHost, sleep } from "./memory_host.ts";
 
 /** Resolved by a handler that takes its time, as it begins. */
@@ -266,6 +267,21 @@ Deno.test("an idle session leaves memory, and comes back with a request or a tim
   await until(async () => JSON.stringify(await ask(host, "all")) === all);
   await until(() => host.host.counts.open === 0);
   assert.equal(await ask(host, "add", 1), 4);
+});
+
+Deno.test("an idle session leaves memory also when the wall clock is set back", async () => {
+  let leapMs = 0;
+  // Sweeps are once a second.
+  const after = (ms: number, run: () => void) => SYSTEM_CLOCK.after(ms === 1_000 ? 10 : ms, run);
+  await using host = await memoryHost(robot, {
+    idleMs: 1_000,
+    peerClock: { nowMs: SYSTEM_CLOCK.nowMs, after },
+    wallMs: () => Date.now() + leapMs,
+  });
+  await ask(host, "add", 3);
+  await new Promise((resolve) => setTimeout(resolve, 300)); // a message is over a little after its answer
+  leapMs = -3_600_000;
+  await until(() => host.host.counts.open === 0);
 });
 
 Deno.test("a log outlives its site, and other code takes over from a checkpoint (S2)", async () => {

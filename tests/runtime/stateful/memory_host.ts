@@ -111,6 +111,7 @@ export async function memoryHost(
     durability = "owners",
     ends = {},
     peerClock = SYSTEM_CLOCK,
+    wallMs = Date.now,
   }: {
     disks?: Disks;
     /** So long an operator's opening waits for clients. */
@@ -119,6 +120,7 @@ export async function memoryHost(
     idleMs?: number;
     /** The time by which the host waits. */
     peerClock?: PeerClock;
+    wallMs?: () => number;
     /** What is kept of sessions that end. */
     ends?: Pick<ConstructorParameters<typeof SessionHost>[0], "lastAnswersMs" | "endedLogs">;
     /** What can be called; null: not known. */
@@ -202,7 +204,7 @@ export async function memoryHost(
     originOf: () => null,
     originWay: () => null,
     egressOf: () => new EgressRules({ fetchHosts: [] }),
-    nowMs: () => clock.nowMs(),
+    nowMs: wallMs,
     call: () => Promise.reject(new Error("no other session is here")),
     waitsOf: () => Promise.resolve(NO_WAITS),
     log: ({ text }) => void lines.push(text),
