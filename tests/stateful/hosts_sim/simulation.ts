@@ -282,12 +282,7 @@ class Simulation {
       this.#asked === this.#answers.size &&
       this.#clients.every((client) => client.isDone || client.id === this.#liar);
     await world.run(world.nowMs + HEAL_MS, isDone);
-    // A liar that was sent away does not come back, and may be waited for.
-    if (!isDone() && this.#liar !== null) {
-      this.#probe("excused waited for a host that lies, and was sent away");
-      this.#now.isForced = true;
-      await world.run(world.nowMs + HEAL_MS, isDone);
-    }
+    if (!isDone() && this.#isForced()) await world.run(world.nowMs + HEAL_MS, isDone);
     if (isDone()) await this.#judge();
     else this.#stuck();
     for (const { site } of this.#places) {
@@ -296,6 +291,13 @@ class Simulation {
       }
     }
     return { seed: this.#seed, plan: this.#plan, violations: this.#found, probes: this.#probes };
+  }
+
+  /** A liar that was sent away does not come back, and may be waited for: from now on it is opened by force. */
+  #isForced(): boolean {
+    if (this.#liar === null) return false;
+    this.#probe("excused waited for a host that lies, and was sent away");
+    return this.#now.isForced = true;
   }
 
   #stuck(): void {
@@ -317,7 +319,8 @@ class Simulation {
   }
 
   async #judge(): Promise<void> {
-    const last = await this.#last();
+    let last = await this.#last();
+    if (last === null && this.#isForced()) last = await this.#last();
     if (last === null) return this.#ledger.complain("liveness", "in the end nobody says how far it is");
     // Some have yet to find out that their site has gone.
     const lacks = ({ id, peer, received, isOver }: Client) =>
