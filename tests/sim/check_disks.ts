@@ -44,6 +44,7 @@ export class DisksCheck {
     else if (event.kind === "issue" || event.kind === "chunk") {
       this.#told(this.#trail.request(event.request), event.atMs);
     } else if (event.kind === "lost") {
+      for (const at of this.#since.keys()) if (at.startsWith(`${event.site} `)) this.#since.delete(at);
       const { ledger, losses } = this.#trail;
       const held = ledger.writes.values().filter((record) => losses.holders(record).includes(event.site));
       this.#lost = [...this.#lost.filter(({ atMs }) => atMs > event.atMs - FLIGHT_MS), {

@@ -812,18 +812,19 @@ Deno.test("disk checker lets a read below a site pass that had waited for its ow
 });
 
 Deno.test("disk checker lets a read below a site pass that had the row before it had owners, and no other", () => {
-  const read = (owned: "before" | "since" | "not yet", ...excused: string[]) => {
+  const read = (owned: "before" | "since" | "not yet" | "before it was lost", ...excused: string[]) => {
     const s = new Script();
     s.parents = new Map([["root", null], ["core", "root"], ["s1", "core"]]);
     s.owners = new Map([["core", 2], ["s1", 2]]);
     for (const site of ["root", "core", "s1"]) s.start(site, true);
     s.numbered("core", 2);
-    if (owned === "before") s.owned("core", 2);
+    if (owned.startsWith("before")) s.owned("core", 2);
     const w = s.request(0, "core");
     s.write(w, "05", set(1, 0)).commit("core", [row(0, 1, "05")]);
     if (owned === "since") s.owned("core", 2);
     // As it begins again its disk says so once more.
-    if (owned !== "not yet") s.start("core", false).owned("core", 2);
+    if (owned === "before it was lost") s.lost("core").pass(5_000).start("core", true).numbered("core", 3);
+    else if (owned !== "not yet") s.start("core", false).owned("core", 2);
     const r = s.request(1, "s1");
     s.commit("s1", [row(0, 1, "05")]).read(r, row(0, 1, "05"));
     s.answer(r);
@@ -835,6 +836,7 @@ Deno.test("disk checker lets a read below a site pass that had the row before it
   deepStrictEqual(read("before"), ["copies"]);
   deepStrictEqual(read("since", "read below a site that had no owners yet"), []);
   deepStrictEqual(read("not yet", "read below a site that had no owners yet"), []);
+  deepStrictEqual(read("before it was lost"), ["copies"]);
 });
 
 Deno.test("site checker reports a watcher that was told nothing, and what expires and differs in the end", () => {
