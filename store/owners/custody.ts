@@ -399,6 +399,11 @@ export class Custody {
       this.#doubtful.add(tuple.id);
       this.#ports.wake();
     }
+    // Those that are to leave it may go now (mend.ts M2).
+    if (tuple.owners.length > tuple.f + 1 && tuple.responsible === this.#ports.site) {
+      this.#doubtful.add(tuple.id);
+      this.#ports.wake();
+    }
     this.#checkHeld(tuple);
     if (tuple.unacked.length === 0) this.#allAcked(tuple);
   }
@@ -630,22 +635,44 @@ export class Custody {
 
   #planOf(tuple: Tuple): Mended {
     const { held, refusedBy, unacked } = tuple, { site, choose } = this.#ports;
-    if (held && refusedBy.length === 0) return this.#plan(tuple);
+    if (held && refusedBy.length === 0) {
+      return this.#plan(
+        tuple,
+        tuple.owners.filter((owner) => unacked.includes(owner)),
+      );
+    }
     const isUseless = (owner: SiteId) =>
       held
         ? this.#standing(owner) === "dead" || refusedBy.includes(owner)
         : unacked.includes(owner) && (this.isLost(owner) || this.#exchange.isFull(owner));
-    return mended(tuple, { site, isUseless, choose });
+    return mended(tuple, {
+      site,
+      isUseless,
+      mayStay: (owner) => held && !refusedBy.includes(owner),
+      lacks: (owner) => held && unacked.includes(owner),
+      choose,
+    });
   }
 
-  /** The owners that tuples of a roster are to have, where all their owners have them. */
-  #plan({ f, owners, former }: Roster): Mended {
-    const key = `${f}\n${owners.join("\n")}\n\n${former.join("\n")}`;
+  /**
+   * The owners that tuples of a roster are to have.
+   *
+   * @param lacking owners that are not known to have them.
+   */
+  #plan({ f, owners, former }: Roster, lacking: readonly SiteId[] = NO_SITES): Mended {
+    const key = `${f}\n${owners.join("\n")}\n\n${former.join("\n")}\n\n${lacking.join("\n")}`;
     let plan = this.#plans.get(key);
     if (plan === undefined) {
       const { site, choose } = this.#ports;
       const isUseless = (owner: SiteId) => this.#standing(owner) === "dead";
-      this.#plans.set(key, plan = mended({ f, owners, former }, { site, isUseless, choose }));
+      plan = mended({ f, owners, former }, {
+        site,
+        isUseless,
+        mayStay: () => true,
+        lacks: (owner) => lacking.includes(owner),
+        choose,
+      });
+      this.#plans.set(key, plan);
     }
     return plan;
   }

@@ -2,7 +2,10 @@
  * Other owners for those of a tuple that are of no use any more, and more of them where there are too few.
  *
  * M1  One that may come back is better than none: it stays where nobody can take its place.
+ * M2  What somebody counts on stays with whom it is to leave until those in their place have it: it is at as many disks at
+ *     each moment, and whoever comes back meanwhile is an owner still, and adopts it if those before it have lost it.
  */
+import { OWNERS_MAX } from "../model/limits.ts";
 import type { SiteId } from "../model/ports.ts";
 import type { Choice } from "../presence/choose.ts";
 import type { Roster } from "./tuple.ts";
@@ -10,6 +13,10 @@ import type { Roster } from "./tuple.ts";
 export interface MendPorts {
   readonly site: SiteId;
   readonly isUseless: (owner: SiteId) => boolean;
+  /** It may have what it is to leave (M2). */
+  readonly mayStay: (owner: SiteId) => boolean;
+  /** It is not known to have it yet (M2). */
+  readonly lacks: (owner: SiteId) => boolean;
   /** @throws OwnersError */
   readonly choose: (f: number, kept: readonly SiteId[]) => Choice;
 }
@@ -25,16 +32,22 @@ export interface Mended {
 /** The owners that a tuple should have, this site first. */
 export function mended(
   { f, owners: before, former }: Pick<Roster, "f" | "owners" | "former">,
-  { site, isUseless, choose }: MendPorts,
+  { site, isUseless, mayStay, lacks, choose }: MendPorts,
 ): Mended {
   const others = before.slice(1);
   const out = others.filter(isUseless);
-  if (out.length === 0 && others.length >= f) return { owners: before, former, missing: 0, isChanged: false };
+  if (out.length === 0 && others.length === f) {
+    return { owners: before, former, missing: 0, isChanged: false };
+  }
   const kept = others.filter((owner) => !out.includes(owner));
   const { owners, missing } = chosen(f, kept, { site, choose });
   const added = owners.filter((owner) => owner !== site && !kept.includes(owner));
-  const stays = out.slice(0, missing), leaves = out.slice(missing); // M1
-  const next = [site, ...kept, ...added, ...stays]; // M1
+  const isPending = added.length > 0 || kept.some(lacks); // M2
+  const wanted = isPending ? [...kept, ...added] : kept.slice(0, f);
+  const rest = [...kept.filter((owner) => !wanted.includes(owner)), ...out];
+  const stays = rest.filter((owner, i) => i < missing || (isPending && mayStay(owner))); // M1, M2
+  const next = [site, ...wanted, ...stays].slice(0, OWNERS_MAX);
+  const leaves = others.filter((owner) => !next.includes(owner));
   return {
     owners: next,
     former: [...former.filter((one) => !next.includes(one)), ...leaves],
@@ -47,7 +60,7 @@ export function mended(
 function chosen(
   f: number,
   kept: readonly SiteId[],
-  { site, choose }: Omit<MendPorts, "isUseless">,
+  { site, choose }: Pick<MendPorts, "site" | "choose">,
 ): Choice {
   try {
     return choose(f, kept);

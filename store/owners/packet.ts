@@ -5,6 +5,7 @@
 import { CodecError, Reader, Writer } from "../model/codec.ts";
 import {
   F_MAX,
+  OWNERS_MAX,
   TUPLE_BYTES_MAX,
   TUPLE_ID_BYTES_MAX,
   TUPLE_NOTE_BYTES_MAX,
@@ -122,8 +123,8 @@ export function decodeTuplePacket(bytes: Uint8Array): TuplePacket {
   const entries = r.list(() => {
     const id = readId(r), version = r.uint();
     const owners = r.list(() => sites.at(r.uint()));
-    if (owners.length === 0 || owners.length > F_MAX + 1 || new Set(owners).size !== owners.length) {
-      throw new CodecError(`a tuple has ${owners.length} owners: expected up to ${F_MAX + 1}, each once`);
+    if (owners.length === 0 || owners.length > OWNERS_MAX || new Set(owners).size !== owners.length) {
+      throw new CodecError(`a tuple has ${owners.length} owners: expected up to ${OWNERS_MAX}, each once`);
     }
     return { id, version, owners, ...readBody(r, topics) };
   });

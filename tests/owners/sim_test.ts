@@ -21,6 +21,8 @@ const RARE: readonly (readonly [seed: number, what: string])[] = [
   ],
   [95110329, "a tuple is sent again at a site that does not own it any more, while nobody acts"],
   [96000473, "who acts is taken for dead meanwhile, lets go, and who adopted acts half a minute later"],
+  [99000160, "a tuple of which its producer heard nothing is sent again where it is not owned any more"],
+  [99002027, "who is replaced is back before others have what it had, and they lose it"],
   [96002301, "who adopts has said that it stops, and the next owner is cut off from it and waits for it"],
 ];
 

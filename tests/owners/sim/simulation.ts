@@ -404,7 +404,10 @@ class OwnersSimulation {
 
   /** Sent again at a site that does not own it any more it is another tuple, of others (docs/faults.md). */
   #apart(id: string, all: readonly Holder[]): (readonly Holder[])[] {
-    const again = this.#told.filter((event) => event.kind === "stored" && event.id === id).slice(1);
+    const of = (kind: "ordered" | "stored") =>
+      this.#told.filter((event) => event.kind === kind && event.id === id);
+    const againMs = of("ordered")[1]?.atMs ?? Infinity; // the first time may have been told to nobody
+    const again = of("stored").filter(({ atMs }) => atMs > againMs);
     const anew = again.find(({ site }) => all.some((one) => one.site === site && one.owners[0] === site));
     const its = all.filter(({ owners }) => anew !== undefined && owners.includes(anew.site));
     const others = all.filter((one) => !its.includes(one));

@@ -254,33 +254,64 @@ Deno.test("the next owner adopts a tuple when all before it are lost, and gives 
     else {
       assert.equal(how, "adopted");
       // Who is suspected may be back: it is the last.
-      const expected = standing === "dead" ? [["a", "c", "d"], ["b"]] : [["a", "c", "b"], []];
-      assert.deepEqual([owners, former], expected, standing);
+      const expected = standing === "dead" ? ["a", "c", "d", "b"] : ["a", "c", "b"];
+      assert.deepEqual([owners, former], [expected, []], standing);
+      if (standing !== "dead") continue;
+      // Who is dead may have come back, and the others may have lost it: it goes when they have it (M2).
+      for (const site of ["c", "d"]) {
+        custody.acked(tupleOf("x"), site);
+        custody.considerSome();
+      }
+      assert.deepEqual([tupleOf("x").owners, tupleOf("x").former], [["a", "c", "d"], ["b"]]);
     }
   }
 });
 
+/** Who should own what `a` owns with `b` and `c`. */
+function mendedOf(
+  useless: readonly SiteId[],
+  spare: readonly SiteId[],
+  { f = 2, stays = false, lacking = [] as readonly SiteId[], owners = ["a", "b", "c"] } = {},
+) {
+  return mended({ f, owners, former: ["f", "d"] }, {
+    site: "a",
+    isUseless: (site) => useless.includes(site),
+    mayStay: () => stays,
+    lacks: (site) => lacking.includes(site),
+    choose: (wanted, kept) => {
+      const chosen = ["a", ...kept, ...spare].slice(0, Math.max(wanted, kept.length) + 1);
+      return { owners: chosen, missing: Math.max(0, wanted + 1 - chosen.length) };
+    },
+  });
+}
+
 Deno.test("an owner that is of no use stays where nobody can take its place (M1)", () => {
   const before = { owners: ["a", "b", "c"], former: ["f", "d"] };
-  const mend = (useless: readonly SiteId[], spare: readonly SiteId[], f = 2) =>
-    mended({ f, ...before }, {
-      ...{ site: "a", isUseless: (site) => useless.includes(site) },
-      choose: (wanted, kept) => {
-        const owners = ["a", ...kept, ...spare].slice(0, wanted + 1);
-        return { owners, missing: wanted + 1 - owners.length };
-      },
-    });
-  assert.deepEqual(mend([], ["d"]), { ...before, missing: 0, isChanged: false });
-  assert.deepEqual(mend(["b"], ["d", "e"]), {
+  assert.deepEqual(mendedOf([], ["d"]), { ...before, missing: 0, isChanged: false });
+  assert.deepEqual(mendedOf(["b"], ["d", "e"]), {
     ...{ owners: ["a", "c", "d"], former: ["f", "b"], missing: 0, isChanged: true },
   });
-  assert.deepEqual(mend(["b", "c"], ["d"]), {
+  assert.deepEqual(mendedOf(["b", "c"], ["d"]), {
     ...{ owners: ["a", "d", "b"], former: ["f", "c"], missing: 1, isChanged: true },
   });
-  assert.deepEqual(mend(["b"], []), {
+  assert.deepEqual(mendedOf(["b"], []), {
     ...{ owners: ["a", "c", "b"], former: ["f", "d"], missing: 1, isChanged: false },
   });
-  assert.deepEqual(mend([], ["d", "e"], 3), {
+  assert.deepEqual(mendedOf([], ["d", "e"], { f: 3 }), {
     ...{ owners: ["a", "b", "c", "d"], former: ["f"], missing: 0, isChanged: true },
   });
+});
+
+Deno.test("an owner that is of no use stays until those in its place have what it had (M2)", () => {
+  const joint = { owners: ["a", "c", "d", "b"], former: ["f"], missing: 0 }, stays = true;
+  assert.deepEqual(mendedOf(["b"], ["d", "e"], { stays }), { ...joint, isChanged: true });
+  const { owners } = joint;
+  assert.deepEqual(mendedOf(["b"], ["e"], { stays, owners, lacking: ["d"] }), {
+    ...{ owners, former: ["f"], missing: 0, isChanged: false },
+  });
+  const over = { owners: ["a", "c", "d"], former: ["f", "b"], missing: 0, isChanged: true };
+  assert.deepEqual(mendedOf(["b"], ["e"], { stays, owners, lacking: ["b"] }), over);
+  // It is back before that: then there is one too many.
+  assert.deepEqual(mendedOf([], ["e"], { stays, owners, lacking: ["d"] }).isChanged, false);
+  assert.deepEqual(mendedOf([], ["e"], { stays, owners }), over);
 });
