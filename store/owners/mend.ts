@@ -44,7 +44,7 @@ export function mended(
   const added = owners.filter((owner) => owner !== site && !kept.includes(owner));
   const isPending = added.length > 0 || kept.some(lacks); // M2
   const wanted = isPending ? [...kept, ...added] : kept.slice(0, f);
-  const rest = [...kept.filter((owner) => !wanted.includes(owner)), ...out];
+  const rest = [...kept, ...out].filter((owner) => !wanted.includes(owner));
   const stays = rest.filter((owner, i) => i < missing || (isPending && mayStay(owner))); // M1, M2
   const next = [site, ...wanted, ...stays].slice(0, OWNERS_MAX);
   const leaves = others.filter((owner) => !next.includes(owner));
