@@ -43,7 +43,7 @@ export class DisksCheck {
     if (event.kind === "commit") this.#commit(event);
     else if (event.kind === "issue" || event.kind === "chunk") {
       this.#told(this.#trail.request(event.request), event.atMs);
-    } else if (event.kind === "lost") {
+    } else if (event.kind === "lost" || (event.kind === "start" && event.blank)) { // emptied, where it was drained
       for (const at of this.#since.keys()) if (at.startsWith(`${event.site} `)) this.#since.delete(at);
       const { ledger, losses } = this.#trail;
       const held = ledger.writes.values().filter((record) => losses.holders(record).includes(event.site));

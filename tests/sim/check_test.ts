@@ -790,6 +790,25 @@ Deno.test("disk checker reports a write that is told and is on too few disks", (
   deepStrictEqual(told(2, "root"), []);
 });
 
+Deno.test("disk checker counts a copy whose disk was lost, or emptied as it was drained, while its word was on its way", () => {
+  const told = (how: "lost" | "drained", ms: number) => {
+    const s = new Script();
+    s.owners = new Map([["s1", 1]]);
+    for (const site of ["root", "s1", "s2"]) s.start(site, true);
+    const a = s.request(0, "s1");
+    s.write(a, "05", set(1, 0)).commit("s1", [row(0, 1, "05")]);
+    s.commit("s2", [], [], [], [{ of: 2, key: 0, row: row(0, 1, "05") }]);
+    if (how === "lost") s.lost("s2");
+    s.start("s2", true).pass(ms);
+    s.answer(a);
+    return s.all().wrong;
+  };
+  for (const how of ["lost", "drained"] as const) {
+    deepStrictEqual(told(how, 1_000), [], how);
+    deepStrictEqual(told(how, 3_000), ["copies"], how);
+  }
+});
+
 Deno.test("disk checker lets a read below a site pass that had waited for its owners, and no other", () => {
   const read = (ms: number, ...excused: string[]) => {
     const s = new Script();
