@@ -1,6 +1,7 @@
 /** Owners groups of 2 to 7 sites in virtual time, and what the checkers make of them when they are broken. */
 import { strict as assert } from "node:assert";
 import { excusedTooOften } from "../sim/excuses.ts";
+import type { SiteId } from "../../store/model/ports.ts";
 import { check, type Told } from "./sim/check.ts";
 import { OWNERS_EXCUSES } from "./sim/excuses.ts";
 import { VARIANTS } from "./sim/broken.ts";
@@ -113,7 +114,11 @@ Deno.test("a mistaken suspicion excuses what it can have led to, and nothing of 
 });
 
 Deno.test("who was taken for dead as it acted, and let go before it had removed, is overtaken at any later time", () => {
-  const found = (over: readonly ("removed" | "lets go")[], adoptedMs = 1_500): readonly string[] => {
+  const found = (
+    over: readonly ("removed" | "lets go")[],
+    adoptedMs = 1_500,
+    wiped: readonly SiteId[] = [],
+  ): readonly string[] => {
     const told: Told[] = ["a", "b"].map((site) => ({ kind: "up", site, atMs: 0 }));
     const at = { id: "x", tries: 0 };
     told.push({ ...at, kind: "acts", site: "a", how: "stored", atMs: 900 });
@@ -123,9 +128,14 @@ Deno.test("who was taken for dead as it acted, and let go before it had removed,
     told.push({ kind: "trusts", site: "b", other: "a", atMs: 2_000 });
     if (adoptedMs > 2_000) told.push({ ...at, kind: "acts", site: "b", how: "adopted", atMs: adoptedMs });
     told.push(...over.map((kind, i): Told => ({ id: "x", kind, site: "a", atMs: 2_200 + i })));
-    told.push({ ...at, kind: "acted", site: "b", atMs: 60_000 });
+    told.push(...wiped.map((site): Told => ({ kind: "wiped", site, held: [], atMs: 2_300 })));
+    const last = wiped.length === 0 ? "b" : "c";
+    told.push({ ...at, kind: "acted", site: last, atMs: 60_000 });
     return check({ told, acks: [] }).map(({ checker }) => checker);
   };
+  assert.deepEqual(found(["removed"], 1_500, ["b"]), [], "who adopted could not hear of it");
+  assert.deepEqual(found(["removed"], 1_500, ["d"]), ["duplicates"]);
+  assert.deepEqual(found(["removed"], 2_100, ["b"]), ["duplicates"], "nobody took it for dead");
   assert.deepEqual(found(["lets go"]), []);
   assert.deepEqual(found(["lets go", "removed"]), []);
   assert.deepEqual(found(["removed", "lets go"]), ["duplicates"], "what is gone comes back at none");

@@ -264,8 +264,9 @@ export function check({ told, acks }: History, excused: Excused = () => {}): Vio
 }
 
 /**
- * Whether who had acted let the tuple go before it had removed it, since another one, which took it for dead meanwhile, had
- * adopted it: the other one acts on it, too, however much later.
+ * Whether another one, which took who had acted for dead meanwhile, had adopted the tuple, and that was let go before it was
+ * removed, or removed where the other one lost its disk before it could hear of it: that one, or who had it from there, acts
+ * on it, too, however much later.
  */
 function wasOvertaken(
   id: string,
@@ -281,11 +282,16 @@ function wasOvertaken(
   const ended = later.find((event) =>
     (event.kind === "removed" || event.kind === "lets go") && event.site === act.site && event.id === id
   );
-  if (ended?.kind !== "lets go") return false;
-  return later.some((event) =>
-    event.kind === "acts" && event.how === "adopted" && event.id === id && event.atMs <= ended.atMs &&
-    mistakes.some(({ by, about, fromMs, untilMs }) =>
-      by === event.site && claimed.has(about) && fromMs <= event.atMs && event.atMs <= untilMs
-    )
-  );
+  if (ended === undefined) return false;
+  return later.some((event) => {
+    const hasAdopted = event.kind === "acts" && event.how === "adopted" && event.id === id &&
+      mistakes.some(({ by, about, fromMs, untilMs }) =>
+        by === event.site && claimed.has(about) && fromMs <= event.atMs && event.atMs <= untilMs
+      );
+    if (!hasAdopted) return false;
+    if (ended.kind === "lets go") return event.atMs <= ended.atMs;
+    return later.some(({ kind, site, atMs }) =>
+      kind === "wiped" && site === event.site && atMs >= event.atMs
+    );
+  });
 }
