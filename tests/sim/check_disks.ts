@@ -17,7 +17,7 @@ import { type Held, type HistoryEvent, NOWHERE, type Violation } from "./history
 import type { WriteRecord } from "./ledger.ts";
 import type { Request, Trail } from "./trail.ts";
 
-/** So long before an answer leaves an owner may have said that it holds what its disk had then. */
+/** So long before an answer leaves an owner may have said that it holds what its disk had then, and is gone since. */
 const FLIGHT_MS = 2_000;
 
 /** By a clock that drifts as much as any here. */
@@ -30,7 +30,7 @@ export class DisksCheck {
   readonly #excused: Excused;
   /** By site and write: since when its disk has it. */
   readonly #since = new Map<string, number>();
-  /** What lay on disks that were lost, a moment ago. */
+  /** What lay on disks that were lost, or emptied, a moment ago. */
   #lost: { readonly atMs: number; readonly records: ReadonlySet<WriteRecord> }[] = [];
 
   constructor(trail: Trail, excused: Excused) {
@@ -43,15 +43,23 @@ export class DisksCheck {
     if (event.kind === "commit") this.#commit(event);
     else if (event.kind === "issue" || event.kind === "chunk") {
       this.#told(this.#trail.request(event.request), event.atMs);
-    } else if (event.kind === "lost" || (event.kind === "start" && event.blank)) { // emptied, where it was drained
-      for (const at of this.#since.keys()) if (at.startsWith(`${event.site} `)) this.#since.delete(at);
-      const { ledger, losses } = this.#trail;
-      const held = ledger.writes.values().filter((record) => losses.holders(record).includes(event.site));
-      this.#lost = [...this.#lost.filter(({ atMs }) => atMs > event.atMs - FLIGHT_MS), {
-        atMs: event.atMs,
-        records: new Set(held),
-      }];
+    } else if (event.kind === "lost") this.#goes(event.site, event.atMs);
+    else if (event.kind === "emptied") {
+      const { site, atMs } = event;
+      for (const row of this.#trail.losses.rows(site).values()) this.#keeps(site, atMs, row, undefined);
+      this.#goes(site, atMs);
     }
+  }
+
+  /** All that is on a disk, whose word of it may still be on its way. */
+  #goes(site: string, atMs: number): void {
+    for (const at of this.#since.keys()) if (at.startsWith(`${site} `)) this.#since.delete(at);
+    const { ledger, losses } = this.#trail;
+    const held = ledger.writes.values().filter((record) => losses.holders(record).includes(site));
+    this.#lost = [...this.#lost.filter((lost) => lost.atMs > atMs - FLIGHT_MS), {
+      atMs,
+      records: new Set(held),
+    }];
   }
 
   #say(checker: string, atMs: number, message: string): void {
@@ -169,7 +177,7 @@ export class DisksCheck {
     return null;
   }
 
-  /** Disks that had it and were lost while their word of it may have been on its way. */
+  /** Disks that had it and were lost, or emptied, while their word of it may have been on its way. */
   #flown(record: WriteRecord, atMs: number): number {
     return this.#lost.filter((lost) => lost.atMs > atMs - FLIGHT_MS && lost.records.has(record)).length;
   }

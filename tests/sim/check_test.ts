@@ -123,6 +123,12 @@ class Script {
     return this;
   }
 
+  /** It was drained before. */
+  emptied(site: string): this {
+    this.#events.push({ kind: "emptied", atMs: this.#atMs, site });
+    return this;
+  }
+
   removed(site: string): this {
     this.#events.push({ kind: "removed", atMs: this.#atMs, site });
     return this;
@@ -791,7 +797,7 @@ Deno.test("disk checker reports a write that is told and is on too few disks", (
 });
 
 Deno.test("disk checker counts a copy whose disk was lost, or emptied as it was drained, while its word was on its way", () => {
-  const told = (how: "lost" | "drained", ms: number) => {
+  const told = (how: "lost" | "emptied", { goneMs, backMs }: { goneMs: number; backMs: number }) => {
     const s = new Script();
     s.owners = new Map([["s1", 1]]);
     for (const site of ["root", "s1", "s2"]) s.start(site, true);
@@ -799,14 +805,33 @@ Deno.test("disk checker counts a copy whose disk was lost, or emptied as it was 
     s.write(a, "05", set(1, 0)).commit("s1", [row(0, 1, "05")]);
     s.commit("s2", [], [], [], [{ of: 2, key: 0, row: row(0, 1, "05") }]);
     if (how === "lost") s.lost("s2");
-    s.start("s2", true).pass(ms);
+    else s.emptied("s2");
+    s.pass(goneMs).start("s2", true).pass(backMs);
     s.answer(a);
     return s.all().wrong;
   };
-  for (const how of ["lost", "drained"] as const) {
-    deepStrictEqual(told(how, 1_000), [], how);
-    deepStrictEqual(told(how, 3_000), ["copies"], how);
+  for (const how of ["lost", "emptied"] as const) {
+    deepStrictEqual(told(how, { goneMs: 0, backMs: 1_000 }), [], how);
+    deepStrictEqual(told(how, { goneMs: 0, backMs: 3_000 }), ["copies"], how);
+    deepStrictEqual(told(how, { goneMs: 3_000, backMs: 0 }), ["copies"], `${how}, and back since`);
   }
+});
+
+Deno.test("disk checker counts no copy on a disk that was emptied and is not used again, and has the root have its rows", () => {
+  const told = (isAtRoot: boolean) => {
+    const s = new Script();
+    s.owners = new Map([["s1", 1]]);
+    for (const site of ["root", "s1", "s2"]) s.start(site, true);
+    const a = s.request(0, "s1");
+    s.write(a, "05", set(1, 0)).commit("s1", [row(0, 1, "05")]);
+    s.commit("s2", [row(0, 1, "05")]);
+    if (isAtRoot) s.commit("root", [row(0, 1, "05")]);
+    s.emptied("s2").pass(3_000);
+    s.answer(a);
+    return s.all().wrong;
+  };
+  deepStrictEqual(told(true), []);
+  deepStrictEqual(told(false), ["kept", "copies"]);
 });
 
 Deno.test("disk checker lets a read below a site pass that had waited for its owners, and no other", () => {

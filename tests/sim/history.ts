@@ -153,6 +153,8 @@ export type HistoryEvent =
     readonly isForGood: boolean;
     readonly isAside?: boolean;
   }
+  /** The same of one that was drained, and had said that the root has all that was its own: no incarnation ends by it. */
+  | { readonly kind: "emptied"; readonly atMs: number; readonly site: SiteId }
   /** An operator has taken a site off the tree, as the root says. */
   | { readonly kind: "removed"; readonly atMs: number; readonly site: SiteId }
   /** What its disk goes by from now on. */

@@ -46,6 +46,7 @@ export class Losses {
     // What its disk holds for others is told anew.
     if (event.kind === "start") this.#disks.get(event.site)?.wards.clear();
     else if (event.kind === "commit") this.#commit(event);
+    else if (event.kind === "emptied") this.#disks.delete(event.site);
     else if (event.kind === "lost") {
       // An older copy that is set aside goes with the disk that it was made of (lives.ts, V4).
       if (event.isAside !== true) this.#lostMs.set(event.site, event.atMs);

@@ -454,8 +454,11 @@ export class SimSite {
     const isDrained = process.alive && await this.#drain(process);
     if (!process.alive) return false;
     this.#kill();
-    if (isDrained) this.#blankDisk();
-    else this.#disk = this.#disk.crash();
+    if (isDrained) {
+      const { world, record } = this.#around;
+      record({ kind: "emptied", atMs: world.nowMs, site: this.plan.id });
+      this.#blankDisk();
+    } else this.#disk = this.#disk.crash();
     this.#above?.ended(isDrained);
     return isDrained;
   }

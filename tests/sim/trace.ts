@@ -60,6 +60,8 @@ function lineOf(event: HistoryEvent): string {
       return event.isAside === true
         ? `  ${event.site} sets an older disk aside`
         : `  ${event.site} loses its disk${event.isForGood ? ", for good" : ""}`;
+    case "emptied":
+      return `  ${event.site} is drained, and its disk emptied`;
     case "removed":
       return `! ${event.site} is removed`;
     case "watched":
