@@ -137,7 +137,7 @@ export class Descriptors {
   #seekOn(): void {
     if (this.#next >= this.#slots) {
       this.#next = 0;
-      this.#slots = descriptorSlots();
+      this.#slots = descriptorSlots(this.#slots);
     }
     const until = Math.min(this.#slots, this.#next + LOOKED_EACH);
     for (; this.#next < until && this.#sought.size > 0; this.#next++) {
@@ -246,9 +246,13 @@ const isLittleEndian = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1;
 const hostOf = (hostname: string): string =>
   hostname.includes(":") ? new URL(`http://[${hostname}]`).hostname : hostname;
 
-/** Descriptors are below this: the lowest that is free is taken. */
-function descriptorSlots(): number {
-  return Number(/^FDSize:\s+(\d+)/m.exec(Deno.readTextFileSync("/proc/self/status"))?.[1] ?? 0);
+/** Descriptors are below this: the lowest that is free is taken. `known` where none is left to ask by, or it may not be read. */
+function descriptorSlots(known: number): number {
+  try {
+    return Number(/^FDSize:\s+(\d+)/m.exec(Deno.readTextFileSync("/proc/self/status"))?.[1] ?? known);
+  } catch {
+    return known;
+  }
 }
 
 /** Those of this process. */

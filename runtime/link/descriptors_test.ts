@@ -66,3 +66,25 @@ Deno.test({
     listener.close();
   },
 });
+
+Deno.test({
+  name: "where no descriptor is left nobody is found, and nothing is thrown",
+  ignore: Deno.build.os !== "linux",
+  async fn() {
+    const script = `
+      const { ConnectionWatch, Descriptors } = await import(Deno.args[0]);
+      class Look extends ConnectionWatch { looked() {} }
+      new Descriptors().watch(new Look({ transport: "tcp", hostname: "127.0.0.1", port: 1 }));
+      const open = [];
+      try { for (;;) open.push(Deno.openSync("/dev/null")); } catch { /* there are no more */ }
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      for (const file of open) file.close();
+      console.log("went on");
+    `;
+    const url = new URL("descriptors.ts", import.meta.url).href;
+    const { stdout, stderr } = await new Deno.Command("sh", {
+      args: ["-c", 'ulimit -n 256; exec "$0" eval --no-check "$1" "$2"', Deno.execPath(), script, url],
+    }).output();
+    assert.equal(new TextDecoder().decode(stdout), "went on\n", new TextDecoder().decode(stderr));
+  },
+});
