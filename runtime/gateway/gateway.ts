@@ -48,7 +48,7 @@ export interface GatewayServices {
   /** Takes the connection of another site that came over HTTP; resolves when it has ended. */
   readonly link: (socket: WebSocket, peer: Deno.Addr) => Promise<void>;
   readonly fault: (error: unknown) => void;
-  /** Of clients that go on sending while they are answered. */
+  /** The watches of clients that go on sending while they are answered. */
   readonly surplus?: SurplusOptions;
   readonly telemetry: RequestTelemetry;
 }

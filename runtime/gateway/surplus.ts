@@ -90,7 +90,7 @@ export class CountedContent implements ArrivalContent {
   }
 }
 
-/** What may come of a connection. */
+/** Bytes that a connection may send. */
 interface Allowance {
   /** Beside its body, since the watch began. */
   readonly framesBytes: () => number;
@@ -99,7 +99,7 @@ interface Allowance {
   readonly sinceMs: number;
 }
 
-/** What may come of a body; `isOver`: it has come. */
+/** Bytes that a body may have; `isOver`: all of it has come. */
 type BodyAllowance = () => { readonly bytes: number; readonly isOver: boolean };
 
 class SurplusWatch extends ConnectionWatch {

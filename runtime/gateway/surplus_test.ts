@@ -10,7 +10,7 @@ const tls = () => ({ cert: pem("site.pem"), key: pem("site.key") });
 
 interface Served extends SurplusOptions {
   readonly tls?: { cert: string; key: string };
-  /** Of requests that are watched; all, unless it is given. */
+  /** Tells which requests are watched; all, unless it is given. */
   readonly isWatched?: (request: Request) => boolean;
 }
 

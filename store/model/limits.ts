@@ -187,7 +187,7 @@ export const QUIET_SOURCES_MAX = 1_024;
 
 /** Other owners of a tuple: each costs its bytes once more, and GeoRep's own figures end at two. */
 export const F_MAX = 8;
-/** Of one tuple: as many as it is to have, and as many that are to leave it (owners/mend.ts). */
+/** Owners of one tuple: as many as it is to have, and as many that are to leave it (owners/mend.ts). */
 export const OWNERS_MAX = 2 * F_MAX + 1;
 /** Sites whose round trips are measured as candidates: a beat a second to each is nothing, to 10,000 it would be. */
 export const CANDIDATES_MAX = 32;

@@ -13,9 +13,9 @@ import type { Roster } from "./tuple.ts";
 export interface MendPorts {
   readonly site: SiteId;
   readonly isUseless: (owner: SiteId) => boolean;
-  /** It may have what it is to leave (M2). */
+  /** True where the owner that is to leave may have the tuple (M2). */
   readonly mayStay: (owner: SiteId) => boolean;
-  /** It is not known to have it yet (M2). */
+  /** True while the owner is not known to have the tuple (M2). */
   readonly lacks: (owner: SiteId) => boolean;
   /** @throws OwnersError */
   readonly choose: (f: number, kept: readonly SiteId[]) => Choice;
