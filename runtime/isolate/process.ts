@@ -87,17 +87,22 @@ export async function startProcess(options: ProcessOptions): Promise<IsolateProc
   const name = `${Deno.pid}-${nextSocket++}`;
   const path = `${options.folder}/${name}.sock`;
   const markPath = `${options.folder}/${name}.mark`;
-  const listener = Deno.listen({ transport: "unix", path });
-  const mark = await Deno.open(markPath, { read: true, write: true, createNew: true, mode: 0o600 });
-  const child = spawn(options, path, markPath);
-  const said = lastOf(child.stderr);
-  const exited = child.status.then(async (status) => ({
-    signal: status.signal,
-    code: status.code,
-    said: await said,
-  }));
+  using listener = Deno.listen({ transport: "unix", path });
+  /** What is given back where it does not start, from the last to the first. */
+  using begun = new DisposableStack();
   let timer: ReturnType<typeof setTimeout> | undefined;
   try {
+    const mark = begun.use(
+      await Deno.open(markPath, { read: true, write: true, createNew: true, mode: 0o600 }),
+    );
+    const child = spawn(options, path, markPath);
+    begun.defer(() => killQuietly(child));
+    const said = lastOf(child.stderr);
+    const exited = child.status.then(async (status) => ({
+      signal: status.signal,
+      code: status.code,
+      said: await said,
+    }));
     const connection = await Promise.race([
       listener.accept(),
       exited.then(({ code, said }) => {
@@ -107,9 +112,11 @@ export async function startProcess(options: ProcessOptions): Promise<IsolateProc
         timer = setTimeout(() => reject(new Error("an isolate process did not connect")), CONNECT_MS_MAX);
       }),
     ]);
+    begun.defer(() => closeQuietly(connection));
     const group = await options.cgroups?.hold(child.pid, options);
     if (group !== undefined) void child.status.then(() => group.remove());
     const usage = new UsageReader(child.pid);
+    begun.move(); // it is whoever called who gives it back now
     return {
       pid: child.pid,
       connection,
@@ -126,13 +133,8 @@ export async function startProcess(options: ProcessOptions): Promise<IsolateProc
       },
       kill: () => killQuietly(child),
     };
-  } catch (error) {
-    killQuietly(child);
-    mark.close();
-    throw error;
   } finally {
     clearTimeout(timer);
-    listener.close();
     for (const gone of [path, markPath]) await Deno.remove(gone).catch(() => {});
   }
 }

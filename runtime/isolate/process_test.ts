@@ -81,3 +81,16 @@ Deno.test({
       assert.equal(sessionNice(process.pid) ?? 10, 10);
     }, true),
 });
+
+Deno.test("what was begun of a process that can't start is given back: its socket, and its path", async () => {
+  const folder = await makeIsolatesFolder();
+  // Its mark can't be made, whichever number it has.
+  for (let i = 0; i < 256; i++) await Deno.writeTextFile(`${folder}/${Deno.pid}-${i}.mark`, "");
+  const { heapMib, buffersMib } = DEFAULT_ISOLATE_LIMITS, { serve } = await bootstrapFiles();
+  await assert.rejects(
+    startProcess({ bootstrap: serve, folder, heapMib, buffersMib }),
+    Deno.errors.AlreadyExists,
+  );
+  assert.deepEqual([...Deno.readDirSync(folder)].filter(({ name }) => name.endsWith(".sock")), []);
+  await removeIsolatesFolder(folder); // and nothing is open any more, or this test fails
+});
