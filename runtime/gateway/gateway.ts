@@ -21,6 +21,7 @@ import { Problem, problemOf } from "./problem.ts";
 import { answeredProtocol, type RequestHead } from "./request_head.ts";
 import type { RequestTelemetry } from "./request_telemetry.ts";
 import { clearedCookie } from "./cookies.ts";
+import { IdleConnections, type IdleOptions } from "./idle_connections.ts";
 import { isForPerson, stuckPage } from "./stuck_page.ts";
 import { contentOf, type RequestClient, Surplus, type SurplusOptions, withContent } from "./surplus.ts";
 
@@ -50,6 +51,8 @@ export interface GatewayServices {
   readonly fault: (error: unknown) => void;
   /** The watches of clients that go on sending while they are answered. */
   readonly surplus?: SurplusOptions;
+  /** Who looks for clients that are idle; nobody, unless it is given. */
+  readonly idle?: Omit<IdleOptions, "isAnswered">;
   readonly telemetry: RequestTelemetry;
 }
 
@@ -60,12 +63,15 @@ export class Gateway {
   readonly #departures = new Departures();
   readonly #refusals = new RefusalPace();
   readonly #surplus: Surplus;
+  readonly #idle: IdleConnections | null;
   /** Requests answered since start. */
   requests = 0;
 
   constructor(services: GatewayServices) {
     this.#services = services;
     this.#surplus = new Surplus(services.surplus);
+    const isAnswered = (peer: Deno.NetAddr) => this.#surplus.has(peer);
+    this.#idle = services.idle === undefined ? null : new IdleConnections({ ...services.idle, isAnswered });
   }
 
   /** Requests for apps that wait for their answer. */
@@ -76,12 +82,12 @@ export class Gateway {
   /** The handler for `Deno.serve`. */
   readonly handle = (request: Request, client: RequestClient): Response | Promise<Response> => {
     this.requests++;
-    this.#surplus.asked(client);
-    const { url, method } = request;
+    const { url, method } = request, host = request.headers.get("host");
+    this.#surplus.asked(client, host);
     if (REFUSED_METHODS.has(method)) {
       return refusalResponse(new Problem("method_not_allowed", `${method} is for proxies: no app is asked`));
     }
-    const address = addressOf(url, this.#services.hosts?.(), request.headers.get("host"));
+    const address = addressOf(url, this.#services.hosts?.(), host);
     if (address.kind === "app") {
       const page = pageOrigin(request, address, {
         sites: this.#services.sites,
@@ -98,7 +104,9 @@ export class Gateway {
       );
     }
     if (address.path === LINK_PATH && isUpgrade(request)) return this.#link(request, client);
-    if (address.path.startsWith(AGENT_PATH) && isUpgrade(request)) return this.#agent(request, address.path);
+    if (address.path.startsWith(AGENT_PATH) && isUpgrade(request)) {
+      return this.#agent(request, client, address.path);
+    }
     return this.#platform(request, client, address.path);
   };
 
@@ -107,6 +115,7 @@ export class Gateway {
     this.#departures.close();
     this.#refusals.close();
     this.#surplus.close();
+    this.#idle?.close();
     for (const socket of this.#sockets) socket.close(1001, "the site is stopping");
   }
 
@@ -115,14 +124,18 @@ export class Gateway {
     const { remoteAddr } = client; // it is gone with the upgrade
     const accepted = await acceptSocket(request);
     if (accepted === null) return goneAnswer();
+    this.#idle?.upgraded({ remoteAddr });
     this.#services.link(accepted.socket, remoteAddr).catch((error) => this.#services.fault(error));
     return accepted.response;
   }
 
   /** Nothing of the request can be read any more when it is upgraded. */
-  async #agent(request: Request, path: string): Promise<Response> {
+  async #agent(request: Request, client: RequestClient, path: string): Promise<Response> {
+    const { remoteAddr } = client;
     try {
-      return await this.#services.platform(request, path);
+      const answer = await this.#services.platform(request, path);
+      if (answer.status === 101) this.#idle?.upgraded({ remoteAddr });
+      return answer;
     } catch (error) {
       this.#faulty(error);
       return refusalResponse(error);
@@ -133,7 +146,7 @@ export class Gateway {
     const content = contentOf(request);
     let isWatched = false;
     const watchSurplus = () => {
-      if (!isWatched) this.#surplus.begin(request, client, content);
+      if (!isWatched) this.#surplus.begin(request, client, content, request.signal);
       isWatched = true;
     };
     const slow = setTimeout(watchSurplus, SLOW_MS);
@@ -159,7 +172,8 @@ export class Gateway {
     let head: RequestHead | null = null;
     let response: Response;
     let failure: unknown;
-    const content = contentOf(request), watchSurplus = () => this.#surplus.begin(request, client, content);
+    const content = contentOf(request);
+    const watchSurplus = () => this.#surplus.begin(request, client, content, departure);
     const departure = this.#departures.begin(request, watchSurplus);
     const { telemetry } = this.#services, { remoteAddr } = client;
     const arrival: Arrival = {
@@ -210,6 +224,7 @@ export class Gateway {
     const accepted = await this.#accept(request, outcome);
     if (accepted === null) return goneAnswer();
     const { socket, response } = accepted;
+    this.#idle?.upgraded({ remoteAddr: peer });
     for (const [name, value] of outcome.headers) {
       if (name !== "sec-websocket-protocol") response.headers.append(name, value);
     }

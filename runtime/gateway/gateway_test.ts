@@ -148,7 +148,8 @@ Deno.test("clients whose answer streams are looked at for what they send on, and
       return Promise.resolve();
     },
   });
-  const ask = (app: string) => gateway.handle(new Request(`http://h/${app}/x`), client());
+  const ask = (app: string) =>
+    gateway.handle(new Request(`http://h/${app}/x`, { headers: { host: "h" } }), client());
   await ask("other");
   assert.equal(watched, 0);
   await ask("streams");

@@ -9,46 +9,64 @@
  *
  * SU1  Whoever sends SURPLUS_BYTES_MAX beyond his request's body while it is answered is cut off, and what has come of him is
  *      gone. A client of HTTP/1.1 has nothing to send then, or a few heads of what it asks next.
- * SU2  A body that tells its length may have that, and over TLS what records add to it; of another so much may have come as
- *      its app has taken, with what frames each piece, and what waits on the way. When it is at its end nothing more may.
- *      GET and HEAD have no body that anybody takes.
- * SU3  A connection on which another request begins meanwhile speaks HTTP/2, which bounds by itself what comes: it is watched
- *      no more. Where a request may be one of HTTP/2 (no header names its host) what comes in the first SETTLE_MS is not
- *      counted: it may be the body of one that began before it. By then that one is over, or watched itself. And it may say
- *      HTTP2_BYTES and HTTP2_BYTES_PER_MS beside: of windows, and that it is there.
- * SU4  Where the system can't tell (DS2) nobody is cut off.
+ * SU2  A body that tells its length may have that, up to the longest that is taken of anybody, and over TLS what records add to
+ *      it; of another so much may have come as its app has taken, with what frames each piece, and what waits on the way. When
+ *      it is at its end nothing more may. GET and HEAD have no body that anybody takes.
+ * SU3  A connection is watched while one of its requests is answered, and no other. Where another begins meanwhile it speaks
+ *      HTTP/2, which bounds by itself what comes: it is not watched for the first one any more. Of a connection whose requests
+ *      name a host in their headers, as those of HTTP/1.1 do and some of HTTP/2, others are known once they take a while, too:
+ *      so nobody is cut off in the first JUDGED_MS.
+ * SU4  A client of HTTP/2 says beside how much it has taken of the answer, a few bytes for each piece or some thousands, and
+ *      that it is there. So what may come grows with what has gone: who is sent little may send little.
+ * SU5  All that has come of the connections that are watched, and that nobody has taken, is HELD_BYTES_MAX at most: beyond that
+ *      who has as much of it as they have on average, or more, is cut off.
+ * SU6  Where the system can't tell (DS2) nobody is cut off.
  */
 import { ConnectionWatch, descriptors } from "../link/descriptors.ts";
+import { ASSET_BYTES_MAX } from "../assets/asset_index.ts";
 import type { ArrivalContent } from "./arrival.ts";
+import type { GoneSignal } from "./departures.ts";
 
 /** Beyond a body: thousands of heads. */
 export const SURPLUS_BYTES_MAX = 1024 * 1024;
 /** The part of a body that is read ahead of its app, here and by the system. */
 const AHEAD_BYTES = 8 * 1024 * 1024;
-/** A piece of one byte takes six of a chunked body. */
-const FRAMED_FACTOR = 7;
-/** The most that all its pieces may have beside what they carry. */
+/** A piece of one byte takes six of a chunked body, and 22 more where it is a record of TLS. */
+const FRAMED_FACTOR = 29;
+/** The most that all its pieces or records may have beside what they carry. */
 const FRAMED_BYTES_MAX = 16 * 1024 * 1024;
-/** A few times what a request takes until it counts as slow (departures.ts). */
-const SETTLE_MS = 400;
-/** A record of TLS has 22 bytes beside what it carries: an eighth, where that is 176. */
+/** Beyond that a record of TLS adds no more than an eighth. */
 const RECORDED_PART = 8;
-/** The room for HTTP/2's window updates and pings: a sixth of a percent of what it is sent, where clients are eager. */
-const HTTP2_BYTES = 16 * 1024 * 1024;
-const HTTP2_BYTES_PER_MS = 1024;
+/** Longer than it takes until a request counts as slow (departures.ts), which is then known here. */
+const JUDGED_MS = 250;
+/** Of window updates (SU4): at first one for each piece, of 26 bytes for as little as 10 … */
+const UPDATES_FACTOR = 3;
+const UPDATES_BYTES_MAX = 16 * 1024 * 1024;
+/** … and one for 4 KiB where clients are eager, with room to spare. */
+const UPDATES_PART = 64;
+/** Of pings: three a second. */
+const PING_BYTES_PER_MS = 0.064;
+/** The longest body that is taken of anybody: a blob of a deploy, or what the site's file allows its apps. */
+const BODY_BYTES_MAX = ASSET_BYTES_MAX;
+/** Over all connections. */
+const HELD_BYTES_MAX = 256 * 1024 * 1024;
+/** A shorter body counts as taken as soon as it is begun: to count each piece costs a fifth of what it takes to read it. */
+const COUNTED_BYTES = 1024 * 1024;
 /** The pace of notes: whoever is cut off comes again. */
 const NOTE_MS = 60_000;
 
 /** The sender of a request, as Deno tells it. */
 export interface RequestClient {
   readonly remoteAddr: Deno.Addr;
-  /** Settles when the answer is gone, or its client is, or its connection is a WebSocket. */
+  /** Settles when the answer is gone, or its connection is a WebSocket; or its client is gone, once there is an answer. */
   readonly completed?: Promise<void>;
 }
 
-/** A request's body; {@link CountedContent} where it does not tell its length. */
+/** A request's body; {@link CountedContent} where it does not tell its length, or that is long. */
 export function contentOf(request: Request): ArrivalContent {
-  return hasNoBody(request) || request.headers.has("content-length") ? request : new CountedContent(request);
+  if (hasNoBody(request)) return request;
+  const length = request.headers.get("content-length");
+  return length !== null && Number.parseInt(length) <= COUNTED_BYTES ? request : new CountedContent(request);
 }
 
 const hasNoBody = ({ method }: Request): boolean => method === "GET" || method === "HEAD";
@@ -57,7 +75,7 @@ const hasNoBody = ({ method }: Request): boolean => method === "GET" || method =
 export const withContent = (request: Request, content: ArrivalContent): Request =>
   content === request || content.body === null ? request : new Request(request, { body: content.body });
 
-/** A body that does not tell its length, counted as it is taken. */
+/** A body that is counted as it is taken. */
 export class CountedContent implements ArrivalContent {
   readonly #request: Request;
   #body: ReadableStream<Uint8Array<ArrayBuffer>> | null | undefined;
@@ -90,47 +108,70 @@ export class CountedContent implements ArrivalContent {
   }
 }
 
-/** Bytes that a connection may send. */
-interface Allowance {
-  /** Beside its body, since the watch began. */
-  readonly framesBytes: () => number;
-  readonly body: BodyAllowance;
-  /** Nothing counts before (SU3). */
-  readonly sinceMs: number;
+/** Bytes that a body may have, and that were taken of it; `isOver`: all of it has come. */
+type BodyAllowance = () => { readonly bytes: number; readonly taken: number; readonly isOver: boolean };
+
+/** What is held of all connections. */
+interface Held {
+  bytes: number;
+  connections: number;
+  readonly bytesMax: number;
 }
 
-/** Bytes that a body may have; `isOver`: all of it has come. */
-type BodyAllowance = () => { readonly bytes: number; readonly isOver: boolean };
-
 class SurplusWatch extends ConnectionWatch {
-  readonly #allowance: Allowance;
+  readonly #body: BodyAllowance;
+  readonly #held: Held;
+  /** Its part of them. */
+  #heldBytes = 0;
   readonly #tell: () => void;
-  /** Read of the connection since which it counts. */
-  #from: number | null = null;
+  readonly #judgedMs: number;
+  readonly #beganMs = performance.now();
+  /** What was read and acknowledged of the connection when it began; null: it was not found yet. */
+  #from: { read: number; sent: number } | null = null;
   #isBodyOver = false;
 
   constructor(
     ends: { readonly peer: Deno.NetAddr; readonly port: number | null },
-    allowance: Allowance,
+    body: BodyAllowance,
+    held: Held,
+    judgedMs: number,
     tell: () => void,
   ) {
     super(ends.peer, ends.port);
-    this.#allowance = allowance;
+    this.#body = body;
+    this.#held = held;
+    held.connections++;
+    this.#judgedMs = this.#beganMs + judgedMs;
     this.#tell = tell;
   }
 
   override lost(): void {
     this.#from = null;
+    this.#holds(0);
   }
 
-  looked(read: number, nowMs: number): void {
-    const { body, framesBytes, sinceMs } = this.#allowance;
-    if (nowMs < sinceMs) return;
-    this.#from ??= read;
-    if (read < this.#from) return descriptors.lose(this);
-    const { bytes, isOver } = this.#isBodyOver ? NO_BODY : body();
-    if (read - this.#from > bytes + framesBytes() + SURPLUS_BYTES_MAX) return this.#cut();
-    if (isOver && !this.#isBodyOver) this.#from = read; // SU2
+  end(): void {
+    this.#holds(0);
+    this.#held.connections--;
+    descriptors.end(this);
+  }
+
+  #holds(bytes: number): void {
+    this.#held.bytes += bytes - this.#heldBytes;
+    this.#heldBytes = bytes;
+  }
+
+  looked(read: number, nowMs: number, sent: number): void {
+    const from = this.#from ??= { read, sent };
+    if (read < from.read || sent < from.sent) return descriptors.lose(this);
+    if (nowMs < this.#judgedMs) return; // SU3
+    const { bytes, taken, isOver } = this.#isBodyOver ? NO_BODY : this.#body();
+    const besideBytes = updatesBytes(sent - from.sent) + PING_BYTES_PER_MS * (nowMs - this.#beganMs);
+    const cameBytes = read - from.read - besideBytes, held = this.#held;
+    if (cameBytes > bytes + SURPLUS_BYTES_MAX) return this.#cut();
+    this.#holds(Math.max(0, cameBytes - taken));
+    if (held.bytes > held.bytesMax && this.#heldBytes >= held.bytes / held.connections) return this.#cut(); // SU5
+    if (isOver && !this.#isBodyOver) this.#from = { read, sent }; // SU2
     this.#isBodyOver = isOver;
   }
 
@@ -141,11 +182,22 @@ class SurplusWatch extends ConnectionWatch {
   }
 }
 
-/** A connection with requests that take a while. */
-interface Slow {
-  /** Requests. */
-  count: number;
-  /** null: it is not watched any more (SU3), or was cut off. */
+/** SU4 */
+const updatesBytes = (sent: number): number =>
+  Math.min(sent * UPDATES_FACTOR, UPDATES_BYTES_MAX) + sent / UPDATES_PART;
+
+/** A request that is being answered. */
+interface Answered {
+  /** null: it does not take a while, so far. */
+  body: BodyAllowance | null;
+  /** Another one has begun on its connection since (SU3), or that was cut off. */
+  isPast: boolean;
+}
+
+/** A connection with requests that take a while, or of HTTP/2 with any. */
+interface Connection {
+  readonly peer: Deno.NetAddr;
+  readonly answered: Map<RequestClient, Answered>;
   watch: SurplusWatch | null;
 }
 
@@ -155,73 +207,118 @@ export interface SurplusOptions {
   readonly noteMs?: number;
   /** At which requests come in; null: at any. */
   readonly port?: () => number | null;
-  readonly settleMs?: number;
+  /** The longest body that is taken of anybody. */
+  readonly bodyBytesMax?: number;
+  /** The most that may be held of all connections (SU5). */
+  readonly heldBytesMax?: number;
+  readonly judgedMs?: number;
 }
 
 /** The watches of one gateway. */
 export class Surplus {
   /** By peer. */
-  readonly #slow = new Map<string, Slow>();
+  readonly #connections = new Map<string, Connection>();
   readonly #options: Required<SurplusOptions>;
+  readonly #held: Held;
   #cutOff = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #isClosed = false;
 
   constructor(options: SurplusOptions = {}) {
-    const { note = () => {}, port = () => null, noteMs = NOTE_MS, settleMs = SETTLE_MS } = options;
-    this.#options = { note, port, noteMs, settleMs };
+    const { note = () => {}, port = () => null, noteMs = NOTE_MS, judgedMs = JUDGED_MS } = options;
+    const { bodyBytesMax = BODY_BYTES_MAX, heldBytesMax = HELD_BYTES_MAX } = options;
+    this.#held = { bytes: 0, connections: 0, bytesMax: heldBytesMax };
+    this.#options = {
+      note,
+      port,
+      noteMs,
+      judgedMs,
+      heldBytesMax,
+      bodyBytesMax: Math.max(bodyBytesMax, BODY_BYTES_MAX),
+    };
   }
 
   /** How many connections are watched. */
   get size(): number {
-    return this.#slow.values().reduce((size, { watch }) => watch === null ? size : size + 1, 0);
+    return this.#connections.values().reduce((size, { watch }) => watch === null ? size : size + 1, 0);
   }
 
-  /** Begins to watch the connection of a request that is being answered, which is no WebSocket yet. */
-  begin(request: Request, client: RequestClient, content: ArrivalContent): void {
-    const { remoteAddr, completed } = client;
-    if (this.#isClosed || remoteAddr.transport !== "tcp" || completed === undefined) return;
-    const peer = peerOf(remoteAddr);
-    const mayBeHttp2 = !request.headers.has("host");
-    let slow = this.#slow.get(peer);
-    if (slow !== undefined && !mayBeHttp2) end(slow); // of HTTP/1.1 the one before is over
-    if (slow === undefined || !mayBeHttp2) this.#slow.set(peer, slow = { count: 0, watch: null });
-    if (slow.count++ === 0) {
-      this.#watch(
-        slow,
-        remoteAddr,
-        allowanceOf(request, content, mayBeHttp2 ? this.#options.settleMs : null),
-      );
-    } else end(slow); // SU3
+  /** Whether a request of that peer takes a while. */
+  has(peer: Deno.NetAddr): boolean {
+    return this.#connections.has(peerOf(peer));
+  }
+
+  /**
+   * Notes that a request begins (SU3).
+   *
+   * @param host that its headers name.
+   */
+  asked(client: RequestClient, host: string | null): void {
+    if (this.#connections.size === 0 && host !== null) return;
+    const { remoteAddr: peer } = client;
+    if (peer.transport !== "tcp") return;
+    const connection = this.#connections.get(peerOf(peer));
+    if (connection !== undefined) pass(connection);
+    if (host === null) this.#answered(client, peer);
+  }
+
+  /**
+   * Begins to watch the connection of a request that is being answered, which is no WebSocket yet.
+   *
+   * @param gone tells that its client is, while there is no answer yet: that is not told by `completed`.
+   */
+  begin(request: Request, client: RequestClient, content: ArrivalContent, gone?: GoneSignal): void {
+    const { remoteAddr: peer } = client;
+    if (peer.transport !== "tcp" || gone?.aborted === true) return;
+    const begun = this.#answered(client, peer);
+    if (begun === null) return;
+    const { connection, answered, over } = begun;
+    answered.body ??= this.#bodyAllowance(request, content);
+    gone?.addEventListener("abort", over, { once: true });
+    this.#consider(connection);
+  }
+
+  /** A request as it is kept until it is answered; null where it can't be. */
+  #answered(client: RequestClient, peer: Deno.NetAddr) {
+    const { completed } = client, key = peerOf(peer);
+    if (this.#isClosed || completed === undefined) return null;
+    const connection = this.#connections.get(key) ?? { peer, answered: new Map(), watch: null };
+    this.#connections.set(key, connection);
     const over = () => {
-      if (--slow.count > 0) return;
-      end(slow);
-      if (this.#slow.get(peer) === slow) this.#slow.delete(peer);
+      if (!connection.answered.delete(client)) return;
+      this.#consider(connection);
+      if (connection.answered.size > 0 || this.#connections.get(key) !== connection) return;
+      this.#connections.delete(key);
     };
-    completed.then(over, over);
+    let answered = connection.answered.get(client);
+    if (answered === undefined) {
+      connection.answered.set(client, answered = { body: null, isPast: false });
+      completed.then(over, over);
+      if (connection.watch !== null) this.#consider(connection);
+    }
+    return { connection, answered, over };
   }
 
-  #watch(slow: Slow, peer: Deno.NetAddr, allowance: Allowance): void {
-    slow.watch = new SurplusWatch({ peer, port: this.#options.port() }, allowance, () => {
-      end(slow);
+  /** SU3 */
+  #consider(connection: Connection): void {
+    const { answered, peer } = connection, [only] = answered.values();
+    const body = answered.size === 1 && only?.isPast === false ? only.body : null;
+    if (body === null || this.#isClosed) return end(connection);
+    if (connection.watch !== null) return;
+    const { port, judgedMs } = this.#options;
+    connection.watch = new SurplusWatch({ peer, port: port() }, body, this.#held, judgedMs, () => {
+      pass(connection);
       this.#cutOff++;
       this.#tell();
     });
-    descriptors.watch(slow.watch);
-  }
-
-  /** Notes that a request begins (SU3). */
-  asked({ remoteAddr }: RequestClient): void {
-    if (this.#slow.size === 0 || remoteAddr.transport !== "tcp") return;
-    const slow = this.#slow.get(peerOf(remoteAddr));
-    if (slow !== undefined) end(slow);
+    descriptors.watch(connection.watch);
   }
 
   /** Ends all watches, and begins none any more. */
   close(): void {
     this.#isClosed = true;
-    for (const slow of this.#slow.values()) end(slow);
-    this.#slow.clear();
+    for (const connection of this.#connections.values()) end(connection);
+    this.#connections.clear();
     clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#tell();
@@ -237,35 +334,38 @@ export class Surplus {
       this.#tell();
     }, this.#options.noteMs);
   }
+
+  /** SU2 */
+  #bodyAllowance(request: Request, content: ArrivalContent): BodyAllowance {
+    const length = hasNoBody(request) ? 0 : Number.parseInt(request.headers.get("content-length") ?? "");
+    const counted = content instanceof CountedContent ? content : null;
+    if (counted !== null && Number.isNaN(length)) {
+      return () => {
+        const taken = counted.taken + framesOf(counted.taken);
+        return { bytes: taken + AHEAD_BYTES, taken, isOver: counted.isOver };
+      };
+    }
+    const body = Number.isNaN(length) ? 0 : Math.min(length, this.#options.bodyBytesMax);
+    const frames = request.url.startsWith("https:") ? framesOf(body) + body / RECORDED_PART : 0;
+    const taken = () => counted?.taken ?? (request.bodyUsed ? body : 0);
+    return () => ({ bytes: body + frames, taken: taken() + frames, isOver: false });
+  }
 }
 
-function end(slow: Slow): void {
-  if (slow.watch !== null) descriptors.end(slow.watch);
-  slow.watch = null;
+/** What frames the pieces of so many bytes. */
+const framesOf = (bytes: number): number => Math.min(bytes * FRAMED_FACTOR, FRAMED_BYTES_MAX);
+
+/** None of the requests that it has now is watched for any more. */
+function pass(connection: Connection): void {
+  for (const answered of connection.answered.values()) answered.isPast = true;
+  end(connection);
+}
+
+function end(connection: Connection): void {
+  connection.watch?.end();
+  connection.watch = null;
 }
 
 const peerOf = ({ hostname, port }: Deno.NetAddr): string => `${hostname} ${port}`;
 
-/** @param settleMs null: it is none of HTTP/2 (SU3). */
-function allowanceOf(request: Request, content: ArrivalContent, settleMs: number | null): Allowance {
-  const body = bodyAllowanceOf(request, content), beganMs = performance.now();
-  if (settleMs === null) return { body, framesBytes: () => 0, sinceMs: beganMs };
-  const framesBytes = () => HTTP2_BYTES + HTTP2_BYTES_PER_MS * (performance.now() - beganMs);
-  return { body, framesBytes, sinceMs: beganMs + settleMs };
-}
-
-const NO_BODY = { bytes: 0, isOver: true };
-
-/** SU2 */
-function bodyAllowanceOf(request: Request, content: ArrivalContent): BodyAllowance {
-  if (content instanceof CountedContent) {
-    return () => ({
-      bytes: content.taken + Math.min(content.taken * FRAMED_FACTOR, FRAMED_BYTES_MAX) + AHEAD_BYTES,
-      isOver: content.isOver,
-    });
-  }
-  const length = hasNoBody(request) ? 0 : Number.parseInt(request.headers.get("content-length") ?? "0");
-  const body = Number.isSafeInteger(length) ? length : 0;
-  const bytes = request.url.startsWith("https:") ? body + body / RECORDED_PART : body;
-  return () => ({ bytes, isOver: false });
-}
+const NO_BODY = { bytes: 0, taken: 0, isOver: true };

@@ -12,6 +12,10 @@ interface Served extends SurplusOptions {
   readonly tls?: { cert: string; key: string };
   /** Tells which requests are watched; all, unless it is given. */
   readonly isWatched?: (request: Request) => boolean;
+  /** So many bytes stream at once; one, unless it is given. */
+  readonly streamed?: number;
+  /** Bodies are left where they are. */
+  readonly takesNone?: boolean;
 }
 
 /**
@@ -32,7 +36,7 @@ function serve(how: "waits" | "streams" | "upgrades", options: Served = {}) {
     async (request, client) => {
       if (!request.headers.has("host")) withoutHost++;
       const content = contentOf(request);
-      surplus.asked(client);
+      surplus.asked(client, request.headers.get("host"));
       if (options.isWatched?.(request) !== false) surplus.begin(request, client, content);
       asked.resolve();
       if (how === "upgrades") {
@@ -41,12 +45,19 @@ function serve(how: "waits" | "streams" | "upgrades", options: Served = {}) {
         socket.onmessage = () => heard++;
         return response;
       }
-      if (request.body !== null) bytes = (await content.bytes()).length;
+      if (request.body !== null && options.takesNone !== true) {
+        bytes = (await content.bytes().catch(() => some)).length;
+      }
       if (how === "streams") {
+        let streamed = 0;
         return new Response(
           new ReadableStream({
             async pull(controller) {
-              controller.enqueue(new Uint8Array(1));
+              if (streamed < (options.streamed ?? 1)) {
+                const piece = new Uint8Array(Math.min(some.length, (options.streamed ?? 1) - streamed));
+                streamed += piece.length;
+                return controller.enqueue(piece);
+              }
               await answer.promise;
               controller.close();
             },
@@ -80,7 +91,7 @@ function serve(how: "waits" | "streams" | "upgrades", options: Served = {}) {
 async function connect(port: number, tls?: { caCerts: string[]; alpnProtocols?: string[] }) {
   const at = { hostname: "127.0.0.1", port };
   const connection = tls === undefined ? await Deno.connect(at) : await Deno.connectTls({ ...at, ...tls });
-  let isBroken = false, heard = "";
+  let isBroken = false, heard = "", read = 0;
   const send = async (bytes: Uint8Array | string) => {
     const all = typeof bytes === "string" ? new TextEncoder().encode(bytes) : bytes;
     try {
@@ -92,18 +103,19 @@ async function connect(port: number, tls?: { caCerts: string[]; alpnProtocols?: 
   const reading = (async () => {
     const into = new Uint8Array(4_096), text = new TextDecoder();
     for (;;) {
-      const read = await connection.read(into).catch(() => null);
-      if (read === null) return;
-      heard += text.decode(into.subarray(0, read));
+      const came = await connection.read(into).catch(() => null);
+      if (came === null) return;
+      read += came;
+      if (read < MIB) heard += text.decode(into.subarray(0, came));
     }
   })();
   /** How much went until it was cut off. */
-  const sendOn = async (): Promise<number> => {
+  const sendOn = async (atMost = TAKEN_MAX): Promise<number> => {
     let sent = 0;
     while (!isBroken) {
       await send(some);
       sent += some.length;
-      assert.ok(sent < TAKEN_MAX, `${sent / MIB} MiB were taken`);
+      assert.ok(sent < atMost, `${sent / MIB} MiB were taken`);
       await new Promise((resolve) => setTimeout(resolve, 1));
     }
     return sent;
@@ -112,7 +124,9 @@ async function connect(port: number, tls?: { caCerts: string[]; alpnProtocols?: 
     send,
     sendOn,
     isBroken: () => isBroken,
+    /** The first mebibyte of what came. */
     heard: () => heard,
+    read: () => read,
     async [Symbol.asyncDispose]() {
       connection.close();
       await reading;
@@ -132,11 +146,15 @@ const some = new Uint8Array(64 * 1024);
 const looks = () => new Promise((resolve) => setTimeout(resolve, 300));
 /** The surplus, what comes between two looks, and what the system keeps of a connection at both ends. */
 const TAKEN_MAX = 14 * MIB;
+/** Of a deploy's file. */
+const LONGEST_BODY_BYTES = 25 * MIB;
 
 const hostile: [what: string, how: "waits" | "streams", head: string, isTls?: boolean][] = [
   ["while his answer waits", "waits", GET],
   ["while his answer streams", "streams", GET],
   ["over TLS", "waits", GET, true],
+  ["without naming a host", "waits", GET.replace("host", "x-host")],
+  ["without naming a host, while his answer streams", "streams", GET.replace("host", "x-host")],
   [
     "as the body of a GET, which nobody takes",
     "streams",
@@ -305,13 +323,11 @@ for (const order of ["before", "after"]) {
 }
 
 Deno.test({
-  name:
-    "over HTTP/2 the body of one that is not watched yet is no surplus of an answer that streams already (SU3)",
+  name: "over HTTP/2 the body of one that takes no while is no surplus of an answer that streams (SU3)",
   ignore: !isLinux,
   async fn() {
-    // A settling that no body here outlasts: what is tried is that there is one.
     const isWatched = ({ method }: Request) => method === "GET";
-    await using server = serve("streams", { tls: tls(), isWatched, settleMs: LATE_MS });
+    await using server = serve("streams", { tls: tls(), isWatched, judgedMs: 0 });
     using client = Deno.createHttpClient({ caCerts: [pem("ca.pem")] });
     const url = `https://127.0.0.1:${server.port}/`, PIECES = 400, goes = Promise.withResolvers<void>();
     const rest = bodyOf(PIECES).getReader();
@@ -330,60 +346,182 @@ Deno.test({
     await looks();
     goes.resolve();
     await until("the body is taken", () => server.bytes() === (PIECES + 1) * some.length);
-    assert.deepEqual([server.cutOff(), server.withoutHost(), server.surplus.size], [0, 2, 1]);
+    assert.deepEqual([server.cutOff(), server.withoutHost(), server.surplus.size], [0, 2, 0]);
     server.answer();
     await Promise.all([streams.text(), posted.then((answer) => answer.text())]);
   },
 });
 
-/** A GET of HTTP/2 (RFC 9113, 3.4; of its heads all are in the table of RFC 7541), and a window's update by one byte. */
+/**
+ * A GET of HTTP/2 (RFC 9113, 3.4; of its heads all are in the table of RFC 7541) by whom any answer may be sent at once
+ * (SETTINGS_INITIAL_WINDOW_SIZE, and a gibibyte for the connection), and a window's update by one byte.
+ */
 const HTTP2_GET = new Uint8Array([
   ...new TextEncoder().encode("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
-  ...[0, 0, 0, 4, 0, 0, 0, 0, 0],
+  ...[0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0x7f, 0xff, 0xff, 0xff],
+  ...[0, 0, 4, 8, 0, 0, 0, 0, 0, 0x40, 0, 0, 0],
   ...[0, 0, 3, 1, 5, 0, 0, 0, 1, 0x82, 0x84, 0x87],
 ]);
 const WINDOW_UPDATE = [0, 0, 4, 8, 0, 0, 0, 0, 0, 0, 0, 0, 1];
 
+for (
+  const [streamed, may, mayNot] of [[64 * MIB, 8 * MIB, 64 * MIB], [1, MIB / 2, 4 * MIB]] as const
+) {
+  Deno.test({
+    name: `over HTTP/2 a client that is sent ${streamed} bytes may say a part of that (SU4)`,
+    ignore: !isLinux,
+    async fn() {
+      await using server = serve("streams", { tls: tls(), streamed });
+      await using client = await connect(server.port, { caCerts: [pem("ca.pem")], alpnProtocols: ["h2"] });
+      await client.send(HTTP2_GET);
+      await looks();
+      await until("all is sent", () => client.read() >= streamed);
+      const updates = new Uint8Array(Array.from({ length: 8_192 }, () => WINDOW_UPDATE).flat());
+      const send = async (bytes: number) => {
+        for (let sent = 0; sent < bytes && !client.isBroken(); sent += updates.length) {
+          await client.send(updates);
+        }
+        await looks();
+      };
+      await send(may);
+      assert.deepEqual([server.cutOff(), client.isBroken(), server.withoutHost()], [0, false, 1]);
+      await send(mayNot);
+      assert.equal(server.cutOff(), 1);
+    },
+  });
+}
+
 Deno.test({
-  name:
-    "over HTTP/2 a client may say what it has to of an answer that streams, and who says far more is cut off (SU3)",
+  name: "nobody is cut off at first, and what comes then counts (SU3)",
   ignore: !isLinux,
   async fn() {
-    await using server = serve("streams", { tls: tls(), settleMs: 0 });
-    await using client = await connect(server.port, { caCerts: [pem("ca.pem")], alpnProtocols: ["h2"] });
-    await client.send(HTTP2_GET);
+    await using server = serve("waits", { judgedMs: 1_500 });
+    await using client = await connect(server.port);
+    await client.send(GET);
     await server.asked;
     await looks();
-    const updates = new Uint8Array(Array.from({ length: 8_192 }, () => WINDOW_UPDATE).flat());
-    const send = async (bytes: number) => {
-      for (let sent = 0; sent < bytes && !client.isBroken(); sent += updates.length) {
-        await client.send(updates);
-      }
-    };
-    await send(4 * MIB); // of windows: for two gigabytes
+    for (let sent = 0; sent < 4 * MIB; sent += some.length) await client.send(some);
     await looks();
-    assert.deepEqual([server.cutOff(), client.isBroken(), server.withoutHost()], [0, false, 1]);
-    await send(64 * MIB);
-    assert.deepEqual([server.cutOff(), client.isBroken()], [1, true]);
+    assert.deepEqual([server.cutOff(), client.isBroken()], [0, false]);
+    await until("he is cut off", () => server.cutOff() === 1);
   },
 });
 
-Deno.test("a connection on which another request begins is watched no more (SU3), nor one whose answer is gone", () => {
-  const surplus = new Surplus(), request = new Request("http://x/");
-  const client = (port: number, completed: Promise<void>) => ({
-    remoteAddr: { transport: "tcp" as const, hostname: "127.0.0.1", port },
-    completed,
+Deno.test({
+  name: "a body that is longer than any that is taken may not come whole (SU2)",
+  ignore: !isLinux,
+  async fn() {
+    await using server = serve("streams", { bodyBytesMax: 1 });
+    await using client = await connect(server.port);
+    // It is taken here as it comes: only its length tells.
+    await client.send("POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 9000000000\r\n\r\n");
+    await server.asked;
+    await looks();
+    const sent = await client.sendOn(LONGEST_BODY_BYTES + TAKEN_MAX);
+    assert.ok(sent > LONGEST_BODY_BYTES, `${sent} bytes`);
+    assert.deepEqual(server.notes, [1]);
+  },
+});
+
+for (const what of ["sends on", "sends a body that nobody takes"]) {
+  Deno.test({
+    name: `where too much is held of all, who ${what} is cut off before the others (SU5)`,
+    ignore: !isLinux,
+    async fn() {
+      await using server = serve("streams", { heldBytesMax: MIB, takesNone: true });
+      const open = () => connect(server.port);
+      await using quiet = await open();
+      const clients = [await open(), await open(), await open()];
+      const isBody = what !== "sends on";
+      const head = isBody
+        ? GET.replace("GET", "POST").replace("\r\n\r\n", "\r\ncontent-length: 9000000\r\n\r\n")
+        : GET;
+      for (const client of clients) await client.send(head);
+      await quiet.send(GET);
+      await looks();
+      await looks();
+      const send = async (client: typeof quiet, pieces: number) => {
+        for (let i = 0; i < pieces; i++) await client.send(some);
+        await looks();
+      };
+      const [first, second, third] = clients;
+      assert.ok(first !== undefined && second !== undefined && third !== undefined);
+      await send(first, 6);
+      await send(second, 5);
+      assert.deepEqual([server.cutOff(), first.isBroken()], [0, false]);
+      await send(third, 8); // of nineteen, where sixteen are held: more than a quarter
+      for (let i = 0; i < 20 && !third.isBroken(); i++) await send(third, 1);
+      assert.deepEqual([server.cutOff(), third.isBroken()], [1, true]);
+      await send(first, 1);
+      await send(second, 1);
+      await send(quiet, 1);
+      assert.deepEqual([server.cutOff(), first.isBroken(), second.isBroken(), quiet.isBroken()], [
+        1,
+        false,
+        false,
+        false,
+      ]);
+      for (const client of clients) await client[Symbol.asyncDispose]();
+    },
   });
-  const never = new Promise<void>(() => {}), first = client(1, never);
-  surplus.begin(request, first, request);
-  assert.equal(surplus.size, 1);
-  surplus.asked(client(2, never));
-  assert.equal(surplus.size, 1);
-  surplus.asked(first);
+}
+
+const peer = (port: number, completed: Promise<void> = new Promise<void>(() => {})) => ({
+  remoteAddr: { transport: "tcp" as const, hostname: "127.0.0.1", port },
+  completed,
+});
+const settled = () => new Promise((resolve) => setTimeout(resolve, 0));
+
+for (const host of ["x", null]) {
+  const named = host === null ? "no host" : "a host", request = new Request("http://x/");
+
+  Deno.test(`a connection on which another request begins, that names ${named}, is watched no more for the first (SU3)`, async () => {
+    const surplus = new Surplus(), over = Promise.withResolvers<void>();
+    surplus.asked(peer(1), host);
+    surplus.begin(request, peer(1), request);
+    assert.equal(surplus.size, host === null ? 0 : 1);
+    surplus.close();
+
+    const other = new Surplus(), first = peer(1), second = peer(1, over.promise);
+    other.asked(first, host);
+    other.begin(request, first, request);
+    other.asked(peer(2), host);
+    assert.equal(other.size, 1, "another connection's changes nothing");
+    other.asked(second, host);
+    assert.equal(other.size, 0);
+    over.resolve();
+    await settled();
+    assert.equal(other.size, 0);
+    other.close();
+  });
+
+  Deno.test(`of two requests at one time, that name ${named}, none is watched, and the other when one is over (SU3)`, async () => {
+    const surplus = new Surplus(), over = Promise.withResolvers<void>();
+    const first = peer(1, over.promise), second = peer(1);
+    surplus.asked(first, host);
+    surplus.begin(request, first, request);
+    surplus.asked(second, host);
+    surplus.begin(request, second, request);
+    assert.equal(surplus.size, 0);
+    over.resolve();
+    await settled();
+    assert.equal(surplus.size, 1);
+    surplus.close();
+  });
+}
+
+Deno.test("a request whose client goes before it is answered is watched no more, and the next from there is", async () => {
+  const surplus = new Surplus(), request = new Request("http://x/"), gone = new AbortController();
+  surplus.begin(request, peer(1), request, gone.signal);
+  assert.deepEqual([surplus.size, surplus.has(peer(1).remoteAddr)], [1, true]);
+  gone.abort();
+  assert.deepEqual([surplus.size, surplus.has(peer(1).remoteAddr)], [0, false]);
+  surplus.begin(request, peer(1), request, gone.signal);
   assert.equal(surplus.size, 0);
-  surplus.begin(request, first, request);
-  surplus.begin(request, first, request);
-  assert.equal(surplus.size, 0);
+  surplus.begin(request, peer(1), request, new AbortController().signal);
+  assert.equal(surplus.size, 1);
+  await settled();
+  surplus.close();
 });
 
 Deno.test({
@@ -399,17 +537,6 @@ Deno.test({
     await looks();
     assert.deepEqual([server.cutOff(), client.isBroken(), server.surplus.size], [0, false, 1]);
   },
-});
-
-Deno.test("over HTTP/1.1 each request of a connection is watched, also where the one before is over a little later", () => {
-  const surplus = new Surplus(), never = new Promise<void>(() => {}), first = Promise.withResolvers<void>();
-  const request = new Request("http://x/", { headers: { host: "x" } });
-  const remoteAddr = { transport: "tcp" as const, hostname: "127.0.0.1", port: 1 };
-  surplus.begin(request, { remoteAddr, completed: first.promise }, request);
-  surplus.asked({ remoteAddr });
-  surplus.begin(request, { remoteAddr, completed: never }, request);
-  assert.equal(surplus.size, 1);
-  surplus.close();
 });
 
 Deno.test("a request is watched until its answer is gone", async () => {

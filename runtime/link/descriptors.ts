@@ -1,15 +1,18 @@
 /**
  * The connections of this process as the kernel has them: how many bytes were read of each (`TCP_INFO` of tcp(7), less what
- * nobody has read yet), and who is at its other end. Deno tells none of it, and no descriptor.
+ * nobody has read yet) and acknowledged by the other end, when something was sent, and who is at that end. Deno tells none of
+ * it, and no descriptor.
  *
  * Life of a watch: `watch` → its descriptor is found, by the address of its peer → `looked` in each round → `end`. Every LOOK_MS
  * LOOKED_EACH of those that are found are looked at, and where one is not found yet it is looked for among LOOKED_EACH
- * descriptors of the process: a round of a site with a thousand takes one such time, with ten thousand half a second.
+ * descriptors of the process: a round of a site with a thousand takes one such time, with ten thousand half a second. And
+ * `connectionsAt` goes over all of a port, once, at the same pace.
  *
  * DS1  A descriptor may be another connection's by now: whoever acts on what was read asks {@link Descriptors.isStill} first,
  *      and nobody's watch keeps a descriptor from its connection's.
  * DS2  Where the system can't tell (it is no Linux, or the process may call no foreign code) nothing is ever looked at.
  */
+import { strict as assert } from "node:assert";
 import { clearInterval, setInterval } from "node:timers";
 
 const LOOK_MS = 50;
@@ -18,7 +21,7 @@ const LOOKED_EACH = 1_024;
 
 /** Constants of linux/tcp.h, linux/sockios.h and sys/socket.h, the same on all processors that Deno runs on. */
 const IPPROTO_TCP = 6, TCP_INFO = 11, FIONREAD = 0x541b, SHUT_RDWR = 2;
-const BYTES_RECEIVED_AT = 128;
+const LAST_DATA_SENT_AT = 44, LAST_DATA_RECV_AT = 52, BYTES_ACKED_AT = 120, BYTES_RECEIVED_AT = 128;
 const AF_INET = 2, AF_INET6 = 10;
 
 const CALLS = {
@@ -44,8 +47,8 @@ export abstract class ConnectionWatch {
     this.localPort = localPort;
   }
 
-  /** Called in each round, with how many bytes were read of it since it was opened. */
-  abstract looked(read: number, nowMs: number): void;
+  /** Called in each round, with how many bytes were read of it since it was opened, and acknowledged by its peer. */
+  abstract looked(read: number, nowMs: number, sent: number): void;
 
   /** Called when its descriptor is found, for the first time or again. */
   found(): void {}
@@ -54,13 +57,24 @@ export abstract class ConnectionWatch {
   lost(): void {}
 }
 
+/** A connection as it is met on the way over all of them; it is to be looked at before anything is waited for (DS1). */
+export interface MetConnection {
+  readonly peer: { readonly hostname: string; readonly port: number };
+  /** Since anything was sent to it, or since it was opened. */
+  readonly sentAgoMs: number;
+  /** Since anything was received of it, or since it was opened. */
+  readonly receivedAgoMs: number;
+  cut(): void;
+}
+
 /** The connections of this process. */
 export class Descriptors {
   /** By their peer's port. */
   readonly #sought = new Map<number, Set<ConnectionWatch>>();
   readonly #found = new Map<number, ConnectionWatch>();
   readonly #kernel = new Kernel();
-  #watches = 0;
+  /** Those that ask the kernel now: it is closed when there are none. */
+  #users = 0;
   #timer: ReturnType<typeof setInterval> | undefined;
   /** Goes over those that are found. */
   #round = this.#found.entries();
@@ -69,7 +83,7 @@ export class Descriptors {
   #slots = 0;
 
   watch(watch: ConnectionWatch): void {
-    this.#watches++;
+    this.#users++;
     this.#seek(watch);
     this.#timer ??= setInterval(this.#look, LOOK_MS).unref();
   }
@@ -81,10 +95,41 @@ export class Descriptors {
     else if (sought?.delete(watch) !== true) return;
     else if (sought.size === 0) this.#sought.delete(watch.port);
     watch.descriptor = null;
-    if (--this.#watches > 0) return;
-    clearInterval(this.#timer);
-    this.#timer = undefined;
-    this.#kernel.close();
+    if (this.#sought.size === 0 && this.#found.size === 0) {
+      clearInterval(this.#timer);
+      this.#timer = undefined;
+    }
+    this.#leave();
+  }
+
+  /** Keeps the kernel at hand until what is returned is called: to open it takes a millisecond. */
+  keep(): () => void {
+    this.#users++;
+    return () => this.#leave();
+  }
+
+  #leave(): void {
+    assert.ok(this.#users > 0, "left more often than used");
+    if (--this.#users === 0) this.#kernel.close();
+  }
+
+  /**
+   * Goes once over all connections that came in at a port, LOOKED_EACH descriptors every LOOK_MS; over none where the system
+   * can't tell (DS2). Whoever keeps it at hand ({@link keep}) may ask.
+   */
+  async *connectionsAt(localPort: number): AsyncGenerator<MetConnection, void, void> {
+    const slots = this.#kernel.canTell ? descriptorSlots(0) : 0;
+    for (let descriptor = 0; descriptor < slots; descriptor++) {
+      if (descriptor % LOOKED_EACH === LOOKED_EACH - 1) {
+        await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+      }
+      const port = this.#kernel.peerPort(descriptor);
+      if (port === null) continue;
+      const hostname = this.#kernel.peerHost(); // before its buffer has another name
+      const told = this.#kernel.localPort(descriptor) === localPort ? this.#kernel.tell(descriptor) : null;
+      if (told === null) continue;
+      yield { ...told, peer: { hostname, port }, cut: () => this.#kernel.cut(descriptor) };
+    }
   }
 
   /** DS1 */
@@ -127,9 +172,9 @@ export class Descriptors {
         this.#round = this.#found.entries();
         return;
       }
-      const [descriptor, watch] = next.value, read = this.#kernel.read(descriptor);
-      if (read === null) this.lose(watch);
-      else watch.looked(read, nowMs);
+      const [descriptor, watch] = next.value, told = this.#kernel.tell(descriptor);
+      if (told === null) this.lose(watch);
+      else watch.looked(told.read, nowMs, told.sent);
     }
   };
 
@@ -142,7 +187,7 @@ export class Descriptors {
     const until = Math.min(this.#slots, this.#next + LOOKED_EACH);
     for (; this.#next < until && this.#sought.size > 0; this.#next++) {
       const watch = this.#found.get(this.#next);
-      if (watch !== undefined && this.#kernel.peerPort(this.#next) === watch.port) continue;
+      if (watch !== undefined && this.isStill(watch)) continue;
       if (watch !== undefined) this.lose(watch); // DS1
       this.#find(this.#next);
     }
@@ -164,6 +209,16 @@ export class Descriptors {
   }
 }
 
+/** What the kernel tells of a connection. */
+interface Told {
+  /** Bytes that were read of it. */
+  readonly read: number;
+  /** Bytes that its other end has acknowledged. */
+  readonly sent: number;
+  readonly sentAgoMs: number;
+  readonly receivedAgoMs: number;
+}
+
 /** The kernel's answers about a descriptor. */
 class Kernel {
   #library: Deno.DynamicLibrary<typeof CALLS> | null | undefined;
@@ -176,8 +231,8 @@ class Kernel {
     return this.#open() !== null;
   }
 
-  /** So much was read of a connection; null: it is none of TCP. */
-  read(descriptor: number): number | null {
+  /** What there is to tell of a connection; null: it is none of TCP. */
+  tell(descriptor: number): Told | null {
     const library = this.#open();
     this.#length[0] = this.#info.byteLength;
     if (
@@ -186,7 +241,13 @@ class Kernel {
       (this.#length[0] ?? 0) < BYTES_RECEIVED_AT + 8 ||
       library.symbols.ioctl(descriptor, BigInt(FIONREAD), this.#unread) !== 0
     ) return null;
-    return Number(this.#info.getBigUint64(BYTES_RECEIVED_AT, isLittleEndian)) - (this.#unread[0] ?? 0);
+    const count = (at: number) => Number(this.#info.getBigUint64(at, isLittleEndian));
+    return {
+      read: count(BYTES_RECEIVED_AT) - (this.#unread[0] ?? 0),
+      sent: count(BYTES_ACKED_AT),
+      sentAgoMs: this.#info.getUint32(LAST_DATA_SENT_AT, isLittleEndian),
+      receivedAgoMs: this.#info.getUint32(LAST_DATA_RECV_AT, isLittleEndian),
+    };
   }
 
   /** The port of the other end; null: it is none of IP. */

@@ -3,7 +3,7 @@
  *
  * A client that is refused at once, and asks again at once, is refused as often as the site's thread can: a crowd of them takes
  * all of it, from the clients that are served. So the crowd is told no faster than costs a tenth of the thread, and a connection
- * that waits to be told costs nothing.
+ * that waits to be told costs what any does (gateway/surplus.ts bounds what it sends).
  *
  * RP1  No more are told than PER_MS, beyond a burst of BURST; the others wait, in order.
  * RP2  Nobody waits for longer than WAIT_MS.

@@ -62,6 +62,8 @@ const limits = z.strictObject({
   atomicBytes: bytes.default(4 * 1024 * 1024),
   cpuMs: ms.default(1000),
   wallMs: ms.default(30_000),
+  /** A client's connection to which nothing was sent for so long, and which waits for no answer, is closed. */
+  idleMs: ms.min(1_000).default(120_000),
   /** A cron job's run: a nightly job that reads all rows of a table takes minutes. */
   cronMs: ms.default(15 * 60_000),
   cronCpuMs: ms.default(30_000),

@@ -75,6 +75,12 @@ const DRAIN_MS_MAX = 3_000;
 /** Between the answer to whoever drains or moves a site and that. */
 const ANSWER_MS = 100;
 const DRAINING = "the site is about to stop, as planned; another site takes this session";
+const SCARCE =
+  "half of the files that this process may open are connections: idle ones are closed twelve times as " +
+  "soon as limits.idleMs says; a higher `ulimit -n` or a proxy in front makes room";
+const FELL =
+  "no connection could be taken, most often since no more files can be opened (`ulimit -n`); those that " +
+  "are open go on, and the site listens again in a moment";
 const SENT_ON = "they went on sending while they were answered, beyond what a client has to say then";
 
 /** A running site. */
@@ -280,6 +286,12 @@ export class Site {
       surplus: {
         port: () => this.#server?.addr.port ?? null,
         note: (clients) => this.log.line("warn", "clients_cut_off", { clients, says: SENT_ON }),
+        bodyBytesMax: config.limits.bodyBytes,
+      },
+      idle: {
+        port: () => this.#server?.addr.port ?? null,
+        idleMs: config.limits.idleMs,
+        note: (scarcity) => this.log.line("warn", "connections_scarce", { ...scarcity, says: SCARCE }),
       },
       telemetry: this.requests,
     });
@@ -320,7 +332,12 @@ export class Site {
     };
     const shown = (files: TlsFiles | null) => config.tls?.http === true ? files?.own ?? {} : {};
     const server = this.#server = new HttpListener(
-      { at: listen, handle: gateway.handle, signal: this.#cut.signal },
+      {
+        at: listen,
+        handle: gateway.handle,
+        signal: this.#cut.signal,
+        note: (error) => this.log.line("error", "listener_fell", { error: String(error), says: FELL }),
+      },
       shown(tls),
     );
     this.#certificates = new Certificates(config, this.log.line.bind(this.log), async (files) => {
