@@ -86,7 +86,7 @@ const idle: [what: string, said: string, more?: string][] = [
 ];
 for (const [what, said, more] of idle) {
   Deno.test({
-    name: `${what} is cut off (IC1)`,
+    name: `idle is, and is cut off (IC1), ${what}`,
     ignore: !isLinux,
     async fn() {
       await using server = serve();
