@@ -6,7 +6,8 @@ import { z } from "zod";
 import type { StatefulName } from "../../functions/sessions/home/mod.ts";
 import { ADMIN_PATH } from "../deploy/admin_api.ts";
 import { sessionSegments } from "../deploy/session_path.ts";
-import { Problem, problemResponse } from "../gateway/problem.ts";
+import { problemResponse } from "../gateway/problem.ts";
+import { Problem } from "../../functions/vocabulary/problem.ts";
 import type { AdminServices } from "./services.ts";
 import { readSites } from "./sites.ts";
 

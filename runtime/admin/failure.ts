@@ -2,7 +2,8 @@
  * What an admin call answers when its handler throws: the problem that was thrown, where it is one; else
  * `admin_failed`, with the stack in the log.
  */
-import { problemOf, problemResponse } from "../gateway/problem.ts";
+import { problemResponse } from "../gateway/problem.ts";
+import { problemOf } from "../../functions/vocabulary/problem.ts";
 import type { AdminServices } from "./services.ts";
 
 /** The answer for an error. */

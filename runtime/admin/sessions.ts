@@ -3,7 +3,8 @@
  */
 import { HomeError, type HomeRow, type StatefulName } from "../../functions/sessions/home/mod.ts";
 import { isLeftBehind } from "../../functions/sessions/log/host_owners.ts";
-import { Problem, problemResponse } from "../gateway/problem.ts";
+import { problemResponse } from "../gateway/problem.ts";
+import { Problem } from "../../functions/vocabulary/problem.ts";
 import { forgetEnded, sessionPath } from "./ended_sessions.ts";
 import { HOMES_ASKED_MAX, mendingRoutes, nameIn } from "./session_mending.ts";
 import { type AdminHono, type AdminServices, unknownApp } from "./services.ts";

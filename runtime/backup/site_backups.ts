@@ -12,7 +12,7 @@
  */
 import { createHash } from "node:crypto";
 import { statfsSync } from "node:fs";
-import { Problem } from "../gateway/problem.ts";
+import { Problem } from "../../functions/vocabulary/problem.ts";
 import type { Hold } from "../link/hold.ts";
 import { pulledBody } from "../observe/ndjson.ts";
 import {

@@ -7,7 +7,7 @@
  * D3  It is not served on a host that belongs to an app: a service worker of that app could stand in for it.
  */
 import { bareHost } from "../deploy/hosts.ts";
-import { Problem } from "../gateway/problem.ts";
+import { Problem } from "../../functions/vocabulary/problem.ts";
 
 const TYPES = {
   "index.html": "text/html; charset=utf-8",

@@ -1,5 +1,5 @@
 import { strict as assert } from "node:assert";
-import { Problem } from "../gateway/problem.ts";
+import { Problem } from "../../functions/vocabulary/problem.ts";
 import { Dashboard, DASHBOARD_PATH } from "./files.ts";
 
 const dashboard = new Dashboard(

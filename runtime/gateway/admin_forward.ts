@@ -20,7 +20,7 @@ import {
   type RequestLinks,
 } from "./forward.ts";
 import type { OperatorTelemetry } from "./operator_telemetry.ts";
-import { Problem } from "./problem.ts";
+import { Problem } from "../../functions/vocabulary/problem.ts";
 
 /** What forwarding needs of its site. */
 export interface AdminForwardServices {

@@ -26,7 +26,7 @@ import {
   type RequestLinks,
 } from "./forward.ts";
 import { LinkSocket } from "./link_socket.ts";
-import { Problem } from "./problem.ts";
+import { Problem } from "../../functions/vocabulary/problem.ts";
 import { readHead, type RequestHead, SESSION_HEADER, TIMING_HEADER } from "./request_head.ts";
 import { describeApp } from "./request_spans.ts";
 import { problemCode, type RequestTelemetry } from "./request_telemetry.ts";

@@ -10,7 +10,7 @@ import { AppGateway } from "./app_gateway.ts";
 import type { AppRunner } from "./app_runner.ts";
 import { NO_CONTENT, respond } from "./arrival.ts";
 import { decodeRequestHead, encodeAnswerHead, type ForwardedRequest, type RequestLinks } from "./forward.ts";
-import { Problem } from "./problem.ts";
+import { Problem } from "../../functions/vocabulary/problem.ts";
 import { SessionTokens } from "./session_tokens.ts";
 
 const STATE: TokenState = {

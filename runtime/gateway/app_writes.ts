@@ -17,7 +17,7 @@ import type { Mutation } from "../../functions/vocabulary/store_client.ts";
 import { decodeValue } from "../../functions/values/value.ts";
 import { type Key, packKey } from "../../store/model/key.ts";
 import type { AppTable, LiveApp, LiveVersion } from "../deploy/app_table.ts";
-import { Problem } from "./problem.ts";
+import { Problem } from "../../functions/vocabulary/problem.ts";
 
 /** Writes of one version's functions. */
 export interface VersionWrites {

@@ -4,7 +4,7 @@ import { encodeValue } from "../../functions/values/value.ts";
 import { packKey, unpackKey } from "../../store/model/key.ts";
 import type { LiveApp, LiveVersion } from "../deploy/app_table.ts";
 import { AppWrites } from "./app_writes.ts";
-import { Problem } from "./problem.ts";
+import { Problem } from "../../functions/vocabulary/problem.ts";
 
 const version = (name: string, indexes: Record<string, string[]>, at?: "root") =>
   ({

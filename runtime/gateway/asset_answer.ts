@@ -7,7 +7,7 @@ import type { IsolateApp } from "../isolate/call.ts";
 import type { LiveVersion } from "../deploy/app_table.ts";
 import type { Traffic } from "../observe/traffic.ts";
 import type { Arrival } from "./arrival.ts";
-import { Problem, problemOf } from "./problem.ts";
+import { Problem, problemOf } from "../../functions/vocabulary/problem.ts";
 import type { AnswerHeaders, RequestHead } from "./request_head.ts";
 
 /** What answering needs of its site. */

@@ -5,7 +5,8 @@
  */
 import type { SessionTarget } from "../../functions/calls/stub.ts";
 import { type Outcome, respond } from "./arrival.ts";
-import { Problem, problemResponse } from "./problem.ts";
+import { problemResponse } from "./problem.ts";
+import { Problem } from "../../functions/vocabulary/problem.ts";
 import type { RequestHead } from "./request_head.ts";
 import type { StatefulCalls } from "./stateful_calls.ts";
 

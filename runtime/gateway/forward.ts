@@ -7,7 +7,7 @@
  * F2  A head names how many hops it may still take: a topology that changes under it cannot make it circle.
  */
 import { z } from "zod";
-import { Problem } from "./problem.ts";
+import { Problem } from "../../functions/vocabulary/problem.ts";
 
 /** The request channel of the links (runtime/link). */
 export interface RequestLinks {

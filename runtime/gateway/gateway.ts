@@ -17,7 +17,7 @@ import { Departures, SLOW_MS } from "./departures.ts";
 import { refusalResponse } from "./link_requests.ts";
 import { bridge, ClientSocket, type MessageSocket } from "./message_socket.ts";
 import { readable } from "./page_calls.ts";
-import { Problem, problemOf } from "./problem.ts";
+import { Problem, problemOf } from "../../functions/vocabulary/problem.ts";
 import { answeredProtocol, type RequestHead } from "./request_head.ts";
 import type { RequestTelemetry } from "./request_telemetry.ts";
 import { clearedCookie } from "./cookies.ts";

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { AppGateway, type AppGatewayServices } from "./app_gateway.ts";
 import { BURST } from "../loop/refusal_pace.ts";
 import { Gateway } from "./gateway.ts";
-import { Problem } from "./problem.ts";
+import { Problem } from "../../functions/vocabulary/problem.ts";
 import { SessionTokens } from "./session_tokens.ts";
 
 const CLIENT = { remoteAddr: { transport: "tcp", hostname: "127.0.0.1", port: 9 } } as const;

@@ -8,7 +8,8 @@ import { type Arrival, NO_CONTENT, type Outcome, streamContent } from "./arrival
 import { decodeRequestHead, encodeAnswerHead, FORWARD_KIND, type ForwardedRequest } from "./forward.ts";
 import { LinkSocket } from "./link_socket.ts";
 import { bridge } from "./message_socket.ts";
-import { Problem, problemOf, problemResponse } from "./problem.ts";
+import { problemResponse } from "./problem.ts";
+import { Problem, problemOf } from "../../functions/vocabulary/problem.ts";
 import { endRequest } from "./request_spans.ts";
 import { problemCode, type RequestTelemetry } from "./request_telemetry.ts";
 

@@ -19,7 +19,7 @@ import { decodeCall } from "../../functions/calls/call.ts";
 import type { SessionTarget } from "../../functions/calls/stub.ts";
 import { AppError } from "../../functions/vocabulary/errors.ts";
 import { Writer } from "../../store/model/codec.ts";
-import { Problem } from "./problem.ts";
+import { Problem } from "../../functions/vocabulary/problem.ts";
 
 /** Name of the header (draft-ietf-httpapi-idempotency-key-header). */
 const ONCE_HEADER = "idempotency-key";

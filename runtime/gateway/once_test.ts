@@ -2,7 +2,7 @@ import { strict as assert } from "node:assert";
 import { encodeCall } from "../../functions/calls/call.ts";
 import { AppError } from "../../functions/vocabulary/errors.ts";
 import { KEPT_NAMES_MAX, OnceCalls, onceKeyOf, type OnceScope } from "./once.ts";
-import { Problem } from "./problem.ts";
+import { Problem } from "../../functions/vocabulary/problem.ts";
 
 const rpc = (method: string, args = "x") =>
   encodeCall({ kind: "rpc", method, args: new TextEncoder().encode(args) });

@@ -6,7 +6,7 @@
  */
 import { type Span, SPAN_KIND, traceContextOf, type Tracer, withContext } from "../telemetry/mod.ts";
 import type { ForwardedRequest } from "./forward.ts";
-import { type ProblemCode, problemOf, problemStatus } from "./problem.ts";
+import { type ProblemCode, problemOf, problemStatus } from "../../functions/vocabulary/problem.ts";
 import { endRequest, knownMethod } from "./request_spans.ts";
 
 const ADMIN = "/_sojourn/admin/";

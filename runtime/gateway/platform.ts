@@ -12,7 +12,7 @@ import { type AgentScope, allows } from "../deploy/roles.ts";
 import { PROMETHEUS_TYPE } from "../telemetry/mod.ts";
 import { addressOf, isLoopback } from "./address.ts";
 import { madeByPage, preflight } from "./page_calls.ts";
-import { Problem } from "./problem.ts";
+import { Problem } from "../../functions/vocabulary/problem.ts";
 import { clearedCookie, isCrossSite } from "./cookies.ts";
 
 /** Whether a site can serve, and what it says of its parent. */

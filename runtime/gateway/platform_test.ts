@@ -1,7 +1,7 @@
 import { strict as assert } from "node:assert";
 import { AdminTokens } from "../deploy/mod.ts";
 import { platform, type PlatformServices, type SiteReadiness } from "./platform.ts";
-import { Problem } from "./problem.ts";
+import { Problem } from "../../functions/vocabulary/problem.ts";
 
 const ADMIN = "the-token-of-an-admin";
 const READER = "the-token-of-a-reader";

@@ -7,7 +7,7 @@
  */
 import type { Address } from "./address.ts";
 import { isCrossSite, SESSION_COOKIE, splitCookie } from "./cookies.ts";
-import { Problem } from "./problem.ts";
+import { Problem } from "../../functions/vocabulary/problem.ts";
 
 /** Name of the header that carries tokens, in requests and answers. */
 export const SESSION_HEADER = "sojourn-session";

@@ -1,6 +1,6 @@
 import { strict as assert } from "node:assert";
 import { addressOf } from "./address.ts";
-import { Problem } from "./problem.ts";
+import { Problem } from "../../functions/vocabulary/problem.ts";
 import { answeredProtocol, readHead, takeQueryToken } from "./request_head.ts";
 
 function head(headers: Record<string, string>, url = "http://h/app/x", method = "GET") {

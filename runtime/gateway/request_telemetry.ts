@@ -18,7 +18,7 @@ import type { LiveVersion } from "../deploy/app_table.ts";
 import type { Arrival } from "./arrival.ts";
 import type { ForwardedRequest } from "./forward.ts";
 import { OperatorTelemetry } from "./operator_telemetry.ts";
-import { problemOf } from "./problem.ts";
+import { problemOf } from "../../functions/vocabulary/problem.ts";
 import { RequestMetrics } from "./request_metrics.ts";
 import { describeRequest, endRequest } from "./request_spans.ts";
 

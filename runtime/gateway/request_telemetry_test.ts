@@ -3,7 +3,7 @@ import { encodeSpans } from "../telemetry/otlp.ts";
 import type { Span, SpanSink } from "../telemetry/span.ts";
 import { SamplingTracer } from "../telemetry/tracer.ts";
 import { NO_CONTENT } from "./arrival.ts";
-import { Problem } from "./problem.ts";
+import { Problem } from "../../functions/vocabulary/problem.ts";
 import { RequestTelemetry } from "./request_telemetry.ts";
 
 class Recorded implements SpanSink {

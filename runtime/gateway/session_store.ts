@@ -35,7 +35,7 @@ import type { Range } from "../../store/model/range.ts";
 import { parseVersionstamp, type Row, versionstamp } from "../../store/model/row.ts";
 import { isNumberValue, isPlainValue } from "../../store/model/value.ts";
 import type { VersionWrites } from "./app_writes.ts";
-import { Problem } from "./problem.ts";
+import { Problem } from "../../functions/vocabulary/problem.ts";
 
 /** What the site allows of a write (docs/http.md). */
 export interface StoreLimits {

@@ -6,7 +6,7 @@ import { contribute } from "../../store/model/merge.ts";
 import { prefixRange, type Range } from "../../store/model/range.ts";
 import type { Row } from "../../store/model/row.ts";
 import { VALUE_TAG } from "../../store/model/value.ts";
-import { Problem } from "./problem.ts";
+import { Problem } from "../../functions/vocabulary/problem.ts";
 import { appSpace, RequestStore, type StoreAccess } from "./session_store.ts";
 
 const LIMITS = { keyBytes: 64, valueBytes: 100, atomicMutations: 3, atomicBytes: 500 };

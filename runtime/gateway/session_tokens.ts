@@ -9,7 +9,7 @@
 import type { TokenState } from "../../store/api/api.ts";
 import { followedOf } from "../../store/api/token_path.ts";
 import { type OpenedToken as TokenOpening, sessionIdOf } from "../../store/session/token.ts";
-import { Problem } from "./problem.ts";
+import { Problem } from "../../functions/vocabulary/problem.ts";
 import { TokenCache } from "./token_cache.ts";
 
 /** Seals and opens tokens under the cluster's keys (store/session/token.ts). */

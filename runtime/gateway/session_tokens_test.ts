@@ -1,7 +1,7 @@
 import { strict as assert } from "node:assert";
 import type { TokenState } from "../../store/api/api.ts";
 import { deriveKeyRing, openToken, sealToken } from "../../store/session/token.ts";
-import { Problem } from "./problem.ts";
+import { Problem } from "../../functions/vocabulary/problem.ts";
 import { SessionTokens, wantsCookie } from "./session_tokens.ts";
 
 const DAY_MS = 24 * 60 * 60_000;

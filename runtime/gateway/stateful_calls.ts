@@ -13,7 +13,7 @@ import type { AttachedSession, TokenState } from "../../store/api/api.ts";
 import type { LiveVersion } from "../deploy/app_table.ts";
 import type { SessionCallPort } from "../isolate/session_calls.ts";
 import type { MessageSocket } from "./message_socket.ts";
-import { Problem } from "./problem.ts";
+import { Problem } from "../../functions/vocabulary/problem.ts";
 import type { OnceCalls } from "./once.ts";
 
 /** A stateful session of the cluster. */

@@ -5,7 +5,7 @@
  * SP1  Nothing is decided here: the cookie stays until the person says so, by the platform's own path.
  * SP2  Nothing of it runs or loads but its own script, whatever stands in the problem.
  */
-import type { Problem } from "./problem.ts";
+import type { Problem } from "../../functions/vocabulary/problem.ts";
 import type { RequestHead } from "./request_head.ts";
 
 /** What is told of each of the two problems. */

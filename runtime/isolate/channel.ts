@@ -1,37 +1,9 @@
 /** What an isolate says of one stateful session, handed to whoever opened it. */
-import type { Call, Checkpoint, Commit, OpenedProgram, Parked } from "../../functions/sessions/turn/mod.ts";
+import type { ChannelSink } from "../../functions/sessions/serve/ports.ts";
 import { readEnd, readLogLine, readNumber } from "./frame_fields.ts";
 import type { Payload } from "./frame_reader.ts";
 import { ISOLATE_FRAME } from "./frames.ts";
 import { readCall, readCheckpoint, readOpened, readParked, readSessionCommit } from "./session_frames.ts";
-
-/** How an isolate of stateful sessions ended. */
-export interface StatefulEnd {
-  /** Nobody needed it any more. */
-  readonly isPlanned: boolean;
-  readonly why: string;
-  /** The channel whose turn ran last; 0: none. */
-  readonly channel: number;
-  /** The number of the newest event of that channel that had come to the isolate when that turn began; 0: none. */
-  readonly received: number;
-}
-
-/** The site's end of one stateful session that is open in an isolate. */
-export interface ChannelSink {
-  opened(opened: OpenedProgram): void;
-  /** What is returned resolves when nothing of it waits here any more. */
-  commit(commit: Commit): Promise<void> | void;
-  /** A call without an effect. */
-  call(call: Call): void;
-  /** Nobody waits for that call any more. */
-  dropped(call: number): void;
-  /** As with `commit`. */
-  checkpointed(checkpoint: Checkpoint): Promise<void> | void;
-  parked(parked: Parked): void;
-  log(level: string, text: string): void;
-  /** The isolate is gone; `isCause`: it was this session's turn. */
-  ended(end: StatefulEnd, isCause: boolean): void;
-}
 
 /**
  * Reads a frame on a session's channel; those that mean nothing there are ignored.

@@ -3,14 +3,7 @@ export type { AnswerBody, IsolateAnswer, ResponseAnswer } from "./answer.ts";
 export type { CallRequest, IsolateApp, IsolateCall } from "./call.ts";
 export { AppQueues, type QueueName, SiteQueues } from "./app_queues.ts";
 export type { HostSocket, SocketSink } from "./host_socket.ts";
-export type { ChannelSink, StatefulEnd } from "./channel.ts";
-export {
-  type FollowedChannel,
-  type OpenChannel,
-  StatefulLoadError,
-  StatefulPool,
-  type StatefulPoolOptions,
-} from "./stateful_pool.ts";
+export { StatefulLoadError, StatefulPool, type StatefulPoolOptions } from "./stateful_pool.ts";
 export { IsolateCgroups } from "./cgroups.ts";
 export { DEFAULT_ISOLATE_LIMITS, type IsolateLimits } from "./limits.ts";
 export type { IsolateEnd } from "./isolate.ts";

@@ -18,7 +18,7 @@ import type { OpenSession } from "../../functions/sessions/turn/mod.ts";
 import { messageOf } from "./bodies.ts";
 import { statefulBootstrap } from "./bootstrap_file.ts";
 import type { IsolateApp } from "./call.ts";
-import type { ChannelSink } from "./channel.ts";
+import type { ChannelSink, FollowedChannel, OpenChannel } from "../../functions/sessions/serve/ports.ts";
 import { DEFAULT_ISOLATE_LIMITS, type ProcessSizes, STATEFUL_BUFFERS_MIB } from "./limits.ts";
 import { makeIsolatesFolder, removeIsolatesFolder } from "./isolates_folder.ts";
 import type { IsolateCgroups } from "./cgroups.ts";
@@ -46,21 +46,6 @@ export interface StatefulPoolOptions {
   /** Lines that belong to no session. */
   readonly log: (app: IsolateApp, level: string, text: string) => void;
   readonly note: (event: string, detail: Record<string, unknown>) => void;
-}
-
-/** A session in its isolate. */
-export interface OpenChannel {
-  readonly isolate: Pick<
-    StatefulIsolate,
-    "deliver" | "acknowledge" | "checkpointNow" | "closeChannel" | "holds" | "kill"
-  >;
-  readonly channel: number;
-}
-
-/** A session that is followed, in its isolate. */
-export interface FollowedChannel {
-  readonly isolate: OpenChannel["isolate"] & Pick<StatefulIsolate, "piece" | "promote">;
-  readonly channel: number;
 }
 
 /** No isolate of that version could be opened. */

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { AppQueues } from "./app_queues.ts";
 import { BodyReceiver, BodySender, WINDOW_BYTES } from "./bodies.ts";
-import type { ChannelSink } from "./channel.ts";
+import type { ChannelSink } from "../../functions/sessions/serve/ports.ts";
 import { receiveChannel } from "./channel.ts";
 import { Payload } from "./frame_reader.ts";
 import { FrameWriter } from "./frame_writer.ts";

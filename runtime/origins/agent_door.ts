@@ -13,9 +13,9 @@ import { SUBPROTOCOL } from "../../functions/sessions/attach/mod.ts";
 import type { StatefulName } from "../../functions/sessions/home/mod.ts";
 import type { AgentScope } from "../deploy/roles.ts";
 import { bridge, ClientSocket, type MessageSocket } from "../gateway/message_socket.ts";
-import { Problem } from "../gateway/problem.ts";
+import { Problem } from "../../functions/vocabulary/problem.ts";
 import { acceptSocket, goneAnswer } from "../link/accept_socket.ts";
-import { FORWARDED_FRAME_BYTES_MAX, type FrameWay } from "../stateful/frame_way.ts";
+import { FORWARDED_FRAME_BYTES_MAX, type FrameWay } from "../../functions/sessions/attach/frame_way.ts";
 import { RefusedPeer, RelayedPeer } from "../stateful/relayed_peer.ts";
 import type { AgentHub, AgentOf } from "./agent_hub.ts";
 

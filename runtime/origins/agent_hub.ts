@@ -14,7 +14,7 @@
 import type { CallOutcome } from "../../functions/sessions/turn/mod.ts";
 import { CodecError, Reader, Writer } from "../../store/model/codec.ts";
 import type { MessageSocket } from "../gateway/message_socket.ts";
-import type { FrameWay } from "../stateful/frame_way.ts";
+import type { FrameWay } from "../../functions/sessions/attach/frame_way.ts";
 import type { OriginRequest } from "./http_origins.ts";
 import { encodeWanted, type OriginWanted } from "./origin_ends.ts";
 

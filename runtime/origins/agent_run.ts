@@ -10,7 +10,7 @@ import { HostLog } from "../../functions/sessions/sealed/mod.ts";
 import { findSite } from "../cli/cluster.ts";
 import { EXIT, type ExitCode, type Parsed, type Shell, UsageError } from "../cli/command.ts";
 import { AdminError } from "../deploy/admin_api.ts";
-import { FORWARDED_FRAME_BYTES_MAX } from "../stateful/frame_way.ts";
+import { FORWARDED_FRAME_BYTES_MAX } from "../../functions/sessions/attach/frame_way.ts";
 import { ClientSocket, type MessageSocket } from "../gateway/message_socket.ts";
 import { messageOf } from "../isolate/bodies.ts";
 import { EgressRules } from "../isolate/egress_rules.ts";

@@ -7,7 +7,7 @@
 import { Reader, Writer } from "../../store/model/codec.ts";
 import { hopTowards, type RequestLinks } from "../gateway/forward.ts";
 import type { LinkReply, LinkRequest } from "../gateway/link_requests.ts";
-import { HOPS_MAX } from "../stateful/forwarded.ts";
+import { HOPS_MAX } from "../../functions/sessions/serve/limits.ts";
 
 /** What they need of their site. */
 export interface AlongTreeServices {

@@ -1,6 +1,6 @@
 /** WebSockets as ways of frames, TCP connections as streams of messages: what agents put together. */
 import type { MessageSocket, SocketEvent } from "../gateway/message_socket.ts";
-import type { Frame, FrameWay } from "../stateful/frame_way.ts";
+import type { Frame, FrameWay } from "../../functions/sessions/attach/frame_way.ts";
 
 /** A WebSocket whose binary messages are frames. */
 export class SocketWay implements FrameWay {

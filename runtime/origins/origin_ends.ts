@@ -14,7 +14,13 @@ import type { OriginAddress } from "../../functions/origin_address.ts";
 import { HostLog } from "../../functions/sessions/sealed/mod.ts";
 import { Reader, Writer } from "../../store/model/codec.ts";
 import type { LinkReply, LinkRequest } from "../gateway/link_requests.ts";
-import { channelOf, feed, type FrameWay, localWay, StreamWay } from "../stateful/frame_way.ts";
+import {
+  channelOf,
+  feed,
+  type FrameWay,
+  localWay,
+  StreamWay,
+} from "../../functions/sessions/attach/frame_way.ts";
 import type { OriginAsker } from "./http_origins.ts";
 import { OriginEnd } from "./origin_end.ts";
 import type { OriginConnection, OriginListener } from "./plain_origin.ts";

@@ -9,7 +9,7 @@ import { createHash } from "node:crypto";
 import { gzipSync } from "node:zlib";
 import { runDenoBundle } from "../bundle/deno_bundle.ts";
 import { fromFileUrl } from "../bundle/file_url.ts";
-import { Problem } from "../gateway/problem.ts";
+import { Problem } from "../../functions/vocabulary/problem.ts";
 
 const ENTRY = fromFileUrl(new URL("../../functions/client/mod.ts", import.meta.url));
 const CONFIG = fromFileUrl(new URL("../../deno.json", import.meta.url));

@@ -1,5 +1,5 @@
 import { strict as assert } from "node:assert";
-import { Problem } from "../gateway/problem.ts";
+import { Problem } from "../../functions/vocabulary/problem.ts";
 import { ClientFile } from "./client_file.ts";
 
 /** What a page waits for: more is a second round trip's worth of packets on a slow network. */

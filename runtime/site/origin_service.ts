@@ -6,7 +6,7 @@ import type { StatefulName } from "../../functions/sessions/home/mod.ts";
 import { type OriginAddress, originAddress } from "../../functions/origin_address.ts";
 import type { AppTable, LiveVersion } from "../deploy/mod.ts";
 import type { LinkReply, LinkRequest } from "../gateway/link_requests.ts";
-import { Problem } from "../gateway/problem.ts";
+import { Problem } from "../../functions/vocabulary/problem.ts";
 import { EgressRules } from "../isolate/egress_rules.ts";
 import { AgentDoor, type AgentDoorServices } from "../origins/agent_door.ts";
 import { AgentHub } from "../origins/agent_hub.ts";
@@ -16,7 +16,7 @@ import type { KeptOutcomes } from "../origins/kept_outcomes.ts";
 import { encodeWanted, ORIGIN_WAY_KIND, OriginEnds } from "../origins/origin_ends.ts";
 import { SYSTEM_CLOCK } from "../stateful/clock.ts";
 import { currentVersion } from "../stateful/versions.ts";
-import { type FrameWay, StreamWay } from "../stateful/frame_way.ts";
+import { type FrameWay, StreamWay } from "../../functions/sessions/attach/frame_way.ts";
 import { fetchFor, type HttpOrigin } from "../stateful/made_calls.ts";
 import type { SiteConfig } from "./config.ts";
 
@@ -85,7 +85,7 @@ export function openOrigins(parts: OriginParts): OriginService {
   const dial = async (name: StatefulName, version: string): Promise<FrameWay> => {
     const wanted = { ...name, version }, at = root();
     if (at === undefined || at === site) return ends.open(wanted);
-    let way = new StreamWay();
+    let way = new StreamWay(SYSTEM_CLOCK);
     const { body } = await sendAlong(parts, {
       ...{
         to: at,
@@ -93,7 +93,7 @@ export function openOrigins(parts: OriginParts): OriginService {
         head: encodeWanted(wanted),
         signal: AbortSignal.timeout(OPEN_MS_MAX),
       },
-      body: () => (way = new StreamWay()).outgoing,
+      body: () => (way = new StreamWay(SYSTEM_CLOCK)).outgoing,
     });
     if (body === null) throw new Error(`${at} gave no way to the origin`);
     return way.read(body);

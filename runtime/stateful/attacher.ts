@@ -8,7 +8,7 @@ import type { StatefulName } from "../../functions/sessions/home/mod.ts";
 import { type PeerClock, SUBPROTOCOL } from "../../functions/sessions/attach/mod.ts";
 import type { MessageSocket } from "../gateway/message_socket.ts";
 import type { AppQueues } from "../isolate/app_queues.ts";
-import { Problem } from "../gateway/problem.ts";
+import { Problem } from "../../functions/vocabulary/problem.ts";
 import type { AttachedSocket, StatefulAttachment, StatefulCaller } from "../gateway/stateful_calls.ts";
 import type { PeerWays } from "./peer_ways.ts";
 import { PlainPeer } from "./plain_peer.ts";

@@ -11,20 +11,3 @@ export const SYSTEM_CLOCK: PeerClock = {
     return () => clearTimeout(timer);
   },
 };
-
-/** Resolves after so long. */
-export const pauseBy = (clock: PeerClock, ms: number): Promise<void> =>
-  new Promise((resolve) => void clock.after(ms, resolve));
-
-/** The same time; what is thrown when it has passed is told, and ends nothing else. */
-export const guarded = (clock: PeerClock, failed: (error: unknown) => void): PeerClock => ({
-  nowMs: () => clock.nowMs(),
-  after: (ms, run) =>
-    clock.after(ms, () => {
-      try {
-        run();
-      } catch (error) {
-        failed(error);
-      }
-    }),
-});

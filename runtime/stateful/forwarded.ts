@@ -9,10 +9,9 @@ import type { TokenState } from "../../store/api/api.ts";
 import { CodecError, Reader, Writer } from "../../store/model/codec.ts";
 import { CALL_BYTES_MAX } from "../../functions/calls/call.ts";
 import type { StatefulName } from "../../functions/sessions/home/mod.ts";
-import { readToken, writeToken } from "./token_bytes.ts";
+import { HOPS_MAX } from "../../functions/sessions/serve/limits.ts";
+import { readToken, writeToken } from "../../functions/sessions/serve/token_bytes.ts";
 
-/** Deeper than any tree that makes sense; twice that, up and down. */
-export const HOPS_MAX = 16;
 /** Longer chains of calls are loops that change their ids. */
 export const CHAIN_MAX = 16;
 /** A head must fit one record of a link (128 KiB). */

@@ -10,12 +10,12 @@ import type { StoreLimits } from "../gateway/session_store.ts";
 import type { KeptReply } from "../gateway/stateful_calls.ts";
 import type { EgressRules } from "../isolate/egress_rules.ts";
 import type { IsolateApp, StatefulPool } from "../isolate/mod.ts";
-import type { FrameWay } from "./frame_way.ts";
+import type { FrameWay } from "../../functions/sessions/attach/frame_way.ts";
 import type { HttpOrigin } from "./made_calls.ts";
-import type { EndedLogs } from "./ended_logs.ts";
+import type { EndedLogs } from "../../functions/sessions/serve/ended_logs.ts";
 import type { ParkedTable } from "./parked_table.ts";
-import type { Standby } from "./standby.ts";
-import type { CallWait, WaitedCall } from "./waits.ts";
+import type { Standby } from "../../functions/sessions/serve/standby.ts";
+import type { CallWait, WaitedCall } from "../../functions/sessions/serve/waits.ts";
 
 /** What hosting needs of its site. */
 export interface HostServices {

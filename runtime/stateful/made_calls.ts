@@ -27,10 +27,11 @@ import { CodecError, Writer } from "../../store/model/codec.ts";
 import { fetchOutside } from "../isolate/egress.ts";
 import type { EgressRules } from "../isolate/egress_rules.ts";
 import { FetchRefused, type OutgoingResponse } from "../isolate/outgoing_http.ts";
+import type { CallMaker, Making } from "../../functions/sessions/serve/ports.ts";
 import type { OwnStore } from "./own_store.ts";
 
 /** What making calls needs of the stateful session and its site. */
-export interface CallMaker {
+export interface CallingSession {
   readonly store: OwnStore;
   readonly egress: EgressRules;
   /** Names a call with an effect for ever, among all of the cluster's. */
@@ -56,15 +57,14 @@ export interface HttpOrigin {
   fetch(call: Call, key: string | null, signal: AbortSignal): Promise<CallOutcome>;
 }
 
-/** How a call is made. */
-export interface Making {
-  readonly signal: AbortSignal;
-  /** Told what to call when its outcome is in the log (M2). */
-  readonly kept: (heard: () => void) => void;
-}
+/** Whoever makes the calls of one. */
+export const callMaker = (session: CallingSession): CallMaker => ({
+  keyOf: (effect) => session.keyOf(effect),
+  make: (call, making) => makeCall(session, call, making),
+});
 
 /** Makes a call (M1). */
-export async function makeCall(maker: CallMaker, call: Call, making: Making): Promise<CallOutcome> {
+export async function makeCall(maker: CallingSession, call: Call, making: Making): Promise<CallOutcome> {
   try {
     const { origin } = maker, { signal } = making;
     if (origin !== null && call.kind === "fetch" && isTo(origin.origin, call)) {
@@ -91,7 +91,7 @@ function isTo(origin: string, { bytes }: Call): boolean {
 }
 
 async function make(
-  maker: CallMaker,
+  maker: CallingSession,
   call: Call,
   { signal, kept }: Making,
 ): Promise<Uint8Array> {
@@ -123,7 +123,7 @@ const REDIRECTS_MAX = 20;
 
 /** Makes an outside request from this site. @throws FetchRefused, TypeError */
 export async function fetchFor(
-  maker: Pick<CallMaker, "egress" | "keyOf"> & { readonly signal: AbortSignal },
+  maker: Pick<CallingSession, "egress" | "keyOf"> & { readonly signal: AbortSignal },
   call: Call,
 ): Promise<Uint8Array> {
   const { redirect, call: bytes } = decodeOutside(call.bytes);

@@ -19,13 +19,13 @@ import { readEntries, type ReadEntry } from "../../functions/sessions/turn/log_e
 import { checkpointHead, withoutLog } from "../../functions/sessions/turn/taken_back.ts";
 import { CodecError } from "../../store/model/codec.ts";
 import type { AppTable } from "../deploy/app_table.ts";
-import { Problem } from "../gateway/problem.ts";
-import type { EndedLogs } from "./ended_logs.ts";
-import { type LogView, viewLog } from "./log_view.ts";
-import { joinPieces, NO_HEAD, openPiece, wrapPiece } from "./pieces.ts";
+import { Problem } from "../../functions/vocabulary/problem.ts";
+import type { EndedLogs } from "../../functions/sessions/serve/ended_logs.ts";
+import { type LogView, viewLog } from "../../functions/sessions/serve/log_view.ts";
+import { joinPieces, NO_HEAD, openPiece, wrapPiece } from "../../functions/sessions/serve/pieces.ts";
 import type { SessionHost } from "./session_host.ts";
-import { packState } from "./state_parts.ts";
-import { shownSession } from "./hosted.ts";
+import { packState } from "../../functions/sessions/serve/state_parts.ts";
+import { shownSession } from "../../functions/sessions/serve/hosted.ts";
 import { versionOfLog } from "./versions.ts";
 
 /** What mending needs of its site. */

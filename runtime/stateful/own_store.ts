@@ -54,7 +54,8 @@ import { unixMs, type Version } from "../../store/model/row.ts";
 import { decodeSystem, encodeSystem } from "../deploy/records.ts";
 import { type AppSpace, RequestStore, type StoreLimits } from "../gateway/session_store.ts";
 import type { VersionWrites } from "../gateway/app_writes.ts";
-import type { PieceHead } from "./pieces.ts";
+import type { RunStore } from "../../functions/sessions/serve/ports.ts";
+import type { PieceHead } from "../../functions/sessions/serve/pieces.ts";
 
 /** What it needs of its site. */
 export interface OwnStoreServices {
@@ -100,7 +101,7 @@ const UNKNOWN = `whether a write with checks was made is not known: ${LOST}`;
 const MISSING: ReadonlySet<string> = new Set(["source_unreachable", "source_lost"]);
 
 /** See the file's header. */
-export class OwnStore {
+export class OwnStore implements RunStore {
   readonly #services: OwnStoreServices;
   /** Of its marks: a session that is made later under the same name has others. */
   readonly #lead: readonly [string, string, string, string];

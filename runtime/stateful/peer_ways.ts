@@ -21,12 +21,18 @@ import {
   encodeForwarded,
   encodeForwardedReply,
   type ForwardedReply,
-  HOPS_MAX,
 } from "./forwarded.ts";
-import { channelOf, feed, type FrameWay, localWay, StreamWay } from "./frame_way.ts";
+import { HOPS_MAX } from "../../functions/sessions/serve/limits.ts";
+import {
+  channelOf,
+  feed,
+  type FrameWay,
+  localWay,
+  StreamWay,
+} from "../../functions/sessions/attach/frame_way.ts";
 import { replyOf } from "./router.ts";
 import type { SessionHost } from "./session_host.ts";
-import { shownSession } from "./hosted.ts";
+import { shownSession } from "../../functions/sessions/serve/hosted.ts";
 import type { Whereabouts } from "./whereabouts.ts";
 
 /** What bringing ways needs of its site. */

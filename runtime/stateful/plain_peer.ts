@@ -22,9 +22,10 @@ import {
 } from "../../functions/sessions/attach/mod.ts";
 import type { AppQueues, QueueHold } from "../isolate/app_queues.ts";
 import { cutReason, type MessageSocket, type SocketEvent, SocketQueue } from "../gateway/message_socket.ts";
-import { isProblemCode, Problem } from "../gateway/problem.ts";
-import { pauseBy, SYSTEM_CLOCK } from "./clock.ts";
-import { channelOf, feed, type FrameWay } from "./frame_way.ts";
+import { isProblemCode, Problem } from "../../functions/vocabulary/problem.ts";
+import { pauseBy } from "../../functions/sessions/serve/clock.ts";
+import { SYSTEM_CLOCK } from "./clock.ts";
+import { channelOf, feed, type FrameWay } from "../../functions/sessions/attach/frame_way.ts";
 import { WayRefused } from "./peer_ways.ts";
 
 /** What it needs of its site. */

@@ -7,9 +7,9 @@
  */
 import { CLOSE, encodeToHost } from "../../functions/sessions/attach/mod.ts";
 import type { MessageSocket, SocketEvent } from "../gateway/message_socket.ts";
-import { FORWARDED_FRAME_BYTES_MAX, type FrameWay } from "./frame_way.ts";
+import { FORWARDED_FRAME_BYTES_MAX, type FrameWay } from "../../functions/sessions/attach/frame_way.ts";
 import { WayRefused } from "./peer_ways.ts";
-import { FOR_GOOD } from "./refusals.ts";
+import { FOR_GOOD } from "../../functions/sessions/serve/refusals.ts";
 
 const UNSUPPORTED = 1003;
 const TOO_BIG = 1009;

@@ -26,9 +26,10 @@ import { StoreUnavailable } from "../../store/api/api.ts";
 import { CodecError } from "../../store/model/codec.ts";
 import { hopTowards, type RequestLinks } from "../gateway/forward.ts";
 import type { LinkReply, LinkRequest } from "../gateway/link_requests.ts";
-import { isProblemCode, Problem } from "../gateway/problem.ts";
+import { isProblemCode, Problem } from "../../functions/vocabulary/problem.ts";
 import type { KeptReply, StatefulCaller, StatefulReply, StatefulRequest } from "../gateway/stateful_calls.ts";
-import { pauseBy, SYSTEM_CLOCK } from "./clock.ts";
+import { pauseBy } from "../../functions/sessions/serve/clock.ts";
+import { SYSTEM_CLOCK } from "./clock.ts";
 import {
   bodyOf,
   CHAIN_MAX,
@@ -40,12 +41,12 @@ import {
   type ForwardedCall,
   type ForwardedReply,
   type Framed,
-  HOPS_MAX,
   readBody,
 } from "./forwarded.ts";
+import { HOPS_MAX } from "../../functions/sessions/serve/limits.ts";
 import { Hearing } from "./hearing.ts";
-import { shownSession } from "./hosted.ts";
-import { PASSING_CODES, REACH_MS_MAX } from "./refusals.ts";
+import { shownSession } from "../../functions/sessions/serve/hosted.ts";
+import { PASSING_CODES, REACH_MS_MAX } from "../../functions/sessions/serve/refusals.ts";
 import type { SessionHost } from "./session_host.ts";
 import { WHERE_KIND, type Whereabouts } from "./whereabouts.ts";
 import {
@@ -57,7 +58,7 @@ import {
   NO_WAITS,
   type WaitedCall,
   type WaitsAsked,
-} from "./waits.ts";
+} from "../../functions/sessions/serve/waits.ts";
 
 /** What bringing calls needs of its site. */
 export interface RouterServices {

@@ -8,14 +8,15 @@ import { createHash } from "node:crypto";
 import type { StatefulName } from "../../functions/sessions/home/mod.ts";
 import type { CallToSession } from "../../functions/sessions/turn/mod.ts";
 import { StoreUnavailable, type TokenState } from "../../store/api/api.ts";
-import { Problem } from "../gateway/problem.ts";
+import { Problem } from "../../functions/vocabulary/problem.ts";
 import type { KeptReply } from "../gateway/stateful_calls.ts";
 import type { EgressRules } from "../isolate/egress_rules.ts";
-import { pauseBy, SYSTEM_CLOCK } from "./clock.ts";
+import { pauseBy } from "../../functions/sessions/serve/clock.ts";
+import { SYSTEM_CLOCK } from "./clock.ts";
 import type { HostServices } from "./host_services.ts";
-import type { CallMaker, HttpOrigin } from "./made_calls.ts";
+import type { CallingSession, HttpOrigin } from "./made_calls.ts";
 import type { OwnStore } from "./own_store.ts";
-import { PASSING_CODES, REACH_MS_MAX } from "./refusals.ts";
+import { PASSING_CODES, REACH_MS_MAX } from "../../functions/sessions/serve/refusals.ts";
 
 /** Each try has waited for some seconds by itself, but for a clock that is wrong. */
 const SEE_AGAIN_MS = 100;
@@ -30,7 +31,7 @@ export interface Caller {
 }
 
 /** See the file's header. */
-export class SessionCalls implements CallMaker {
+export class SessionCalls implements CallingSession {
   readonly store: OwnStore;
   readonly egress: EgressRules;
   readonly origin: HttpOrigin | null;

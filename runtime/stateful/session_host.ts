@@ -14,25 +14,32 @@ import { decodeCall } from "../../functions/calls/call.ts";
 import type { TokenState } from "../../store/api/api.ts";
 import type { ClockValue } from "../../store/model/row.ts";
 import { CodecError } from "../../store/model/codec.ts";
-import { Problem } from "../gateway/problem.ts";
-import { guarded, pauseBy, SYSTEM_CLOCK } from "./clock.ts";
-import { Hosted, shownSession } from "./hosted.ts";
-import type { Answered, HostedRequest, HostedSite, Reason } from "./hosted_site.ts";
+import { Problem } from "../../functions/vocabulary/problem.ts";
+import { guarded, pauseBy } from "../../functions/sessions/serve/clock.ts";
+import { SYSTEM_CLOCK } from "./clock.ts";
+import { Hosted, shownSession } from "../../functions/sessions/serve/hosted.ts";
+import type {
+  Answered,
+  HostedRequest,
+  HostedSite,
+  Reason,
+} from "../../functions/sessions/serve/hosted_site.ts";
 import type { HostServices } from "./host_services.ts";
-import type { PeersSite } from "./hosted_peers.ts";
-import { peerKeys } from "./host_logs.ts";
-import { Openings } from "./openings.ts";
+import type { PeersSite } from "../../functions/sessions/serve/hosted_peers.ts";
+import { peerKeys } from "../../functions/sessions/serve/host_logs.ts";
+import { Openings } from "../../functions/sessions/serve/openings.ts";
 import { OwnStore } from "./own_store.ts";
-import { LastAnswers } from "./last_answers.ts";
-import { joinPieces, openPiece } from "./pieces.ts";
-import type { RunListener } from "./run_over.ts";
-import { salvage, type Salvaged } from "./salvage.ts";
+import { LastAnswers } from "../../functions/sessions/serve/last_answers.ts";
+import { joinPieces, openPiece } from "../../functions/sessions/serve/pieces.ts";
+import type { RunListener } from "../../functions/sessions/serve/run_over.ts";
+import { salvage, type Salvaged } from "../../functions/sessions/serve/salvage.ts";
+import { callMaker } from "./made_calls.ts";
 import { SessionCalls } from "./session_calls.ts";
-import { ClockLead, RunVersions } from "./run_versions.ts";
-import { SessionRun } from "./session_run.ts";
-import { sessionOf, Standby, StandbyFailed } from "./standby.ts";
-import { toldTexts } from "./told_reason.ts";
-import { type CallWait, NO_WAITS } from "./waits.ts";
+import { ClockLead, RunVersions } from "../../functions/sessions/serve/run_versions.ts";
+import { SessionRun } from "../../functions/sessions/serve/session_run.ts";
+import { sessionOf, Standby, StandbyFailed } from "../../functions/sessions/serve/standby.ts";
+import { toldTexts } from "../../functions/sessions/serve/told_reason.ts";
+import { type CallWait, NO_WAITS } from "../../functions/sessions/serve/waits.ts";
 import { currentVersion, isShared, replayCode, versionOfLog, VersionParts, writtenBy } from "./versions.ts";
 
 const lastOf = ({ log, checkpoint }: OpenedSession): number => {
@@ -393,6 +400,7 @@ export class SessionHost {
     return {
       clock: guarded(this.#clock, failed),
       newId: newPeer,
+      random: (length) => crypto.getRandomValues(new Uint8Array(length)),
       isShared: () => isShared(apps.get(name.app)?.current, name),
       origin: () => {
         const live = apps.get(name.app)?.current;
@@ -517,7 +525,7 @@ export class SessionHost {
         nowMs: this.#services.nowMs,
         clock: this.#clock,
         originWay: this.#services.originWay(name, version),
-        calls: new SessionCalls(this.#services, { name, seed, store, egress, origin }),
+        calls: callMaker(new SessionCalls(this.#services, { name, seed, store, egress, origin })),
       });
       const epoch = { epoch: home.epoch, replica };
       const since = { out: {}, effectsApplied: applied };

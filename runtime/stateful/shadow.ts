@@ -28,8 +28,9 @@ import {
 } from "../../functions/sessions/turn/mod.ts";
 import { readEntries } from "../../functions/sessions/turn/log_entry.ts";
 import { Writer } from "../../store/model/codec.ts";
-import type { ChannelSink, IsolateApp, OpenChannel, StatefulPool } from "../isolate/mod.ts";
-import { entryView } from "./log_view.ts";
+import type { IsolateApp, StatefulPool } from "../isolate/mod.ts";
+import type { ChannelSink, OpenChannel } from "../../functions/sessions/serve/ports.ts";
+import { entryView } from "../../functions/sessions/serve/log_view.ts";
 
 /** Entries that came together, and the number of the first of them. */
 type Increment = Pick<Commit, "first" | "entries">;

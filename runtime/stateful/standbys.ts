@@ -22,10 +22,10 @@ import type {
 } from "../../functions/sessions/home/mod.ts";
 import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
 import type { OpenSession } from "../../functions/sessions/turn/mod.ts";
-import type { ChannelSink, FollowedChannel } from "../isolate/mod.ts";
+import type { ChannelSink, FollowedChannel } from "../../functions/sessions/serve/ports.ts";
 import { SYSTEM_CLOCK } from "./clock.ts";
-import { shownSession } from "./hosted.ts";
-import { sessionOf, Standby, type StandbyEnd } from "./standby.ts";
+import { shownSession } from "../../functions/sessions/serve/hosted.ts";
+import { sessionOf, Standby, type StandbyEnd } from "../../functions/sessions/serve/standby.ts";
 
 /** What standing by needs of its site. */
 export interface StandbyServices {

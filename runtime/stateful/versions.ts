@@ -6,8 +6,8 @@ import type { OpenedSession, StatefulName } from "../../functions/sessions/home/
 import { writerOf } from "../../functions/sessions/turn/mod.ts";
 import { CodecError } from "../../store/model/codec.ts";
 import type { AppTable, LiveVersion } from "../deploy/mod.ts";
-import { Problem } from "../gateway/problem.ts";
-import { openPiece } from "./pieces.ts";
+import { Problem } from "../../functions/vocabulary/problem.ts";
+import { openPiece } from "../../functions/sessions/serve/pieces.ts";
 
 /** The version that serves its app. @throws Problem */
 export function currentVersion(

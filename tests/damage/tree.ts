@@ -17,7 +17,7 @@ import { ownersSettings } from "../../runtime/site/owners_fields.ts";
 import { markOlder } from "../../runtime/site/lost_folder.ts";
 import { withParent } from "../../runtime/site/parent_file.ts";
 import { StatefulDisks } from "../../runtime/site/stateful_disks.ts";
-import { EndedLogs } from "../../runtime/stateful/ended_logs.ts";
+import { EndedLogs } from "../../functions/sessions/serve/ended_logs.ts";
 import type { Replica } from "../../store/api/api.ts";
 import { Core } from "../../store/core/core.ts";
 import { OlderDisk } from "../../store/core/lost.ts";

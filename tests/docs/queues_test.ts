@@ -6,6 +6,12 @@ import { DEFAULT_ISOLATE_LIMITS as ISOLATE } from "../../runtime/isolate/limits.
 
 const ROOT = resolve(import.meta.dirname ?? ".", "..", "..");
 const RUNTIME = join(ROOT, "runtime");
+/** Folders with queues of a site, each with what the page's paths are relative to. */
+const FOLDERS = [
+  { folder: RUNTIME, from: RUNTIME },
+  { folder: join(ROOT, "functions", "sessions", "serve"), from: ROOT },
+  { folder: join(ROOT, "functions", "sessions", "attach"), from: ROOT },
+];
 
 /** How a constant is called that bounds what waits. */
 const BOUND =
@@ -34,10 +40,11 @@ async function* sources(folder: string): AsyncGenerator<string> {
 /** By "file NAME". */
 async function bounds(): Promise<Map<string, number>> {
   const found = new Map<string, number>();
-  for await (const path of sources(RUNTIME)) {
-    for (const [, name = "", value = ""] of (await Deno.readTextFile(path)).matchAll(BOUND)) {
-      if (name.endsWith("_MS")) continue;
-      found.set(`${relative(RUNTIME, path)} ${name}`, numberOf(value));
+  for (const { folder, from } of FOLDERS) {
+    for await (const path of sources(folder)) {
+      for (const [, name = "", value = ""] of (await Deno.readTextFile(path)).matchAll(BOUND)) {
+        if (!name.endsWith("_MS")) found.set(`${relative(from, path)} ${name}`, numberOf(value));
+      }
     }
   }
   return found;

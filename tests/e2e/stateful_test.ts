@@ -299,7 +299,7 @@ async function movesOnPurpose(cluster: TestCluster): Promise<void> {
   assert.match((await move(cluster, "nobody", "edge-2")).err, /not_found/);
   await call(cluster, "edge-1", "kim", "linger", LINGER_MS);
   const lingers = await move(cluster, "kim", "edge-2", "--wait", "100");
-  assert.match(lingers.err, /move_refused: .*a setTimeout of it has not gone off/);
+  assert.match(lingers.err, /move_refused: .*a timeout that it has set has not gone off/);
   assert.equal((await shown(cluster, "kim")).home, "edge-1");
   const waited = await move(cluster, "kim", "edge-2");
   assert.equal(waited.code, 0, `it waits for that: ${waited.err}`);

@@ -24,8 +24,8 @@ import { Program } from "../../functions/sessions/turn/program.ts";
 import { checkText, type EntryCheck, RollingCheck } from "../../functions/sessions/turn/rolling_check.ts";
 import type { TurnInput } from "../../functions/sessions/turn/turn.ts";
 import { Writer } from "../../store/model/codec.ts";
-import { openPiece, wrapPiece } from "../../runtime/stateful/pieces.ts";
-import { packState, unpackState } from "../../runtime/stateful/state_parts.ts";
+import { openPiece, wrapPiece } from "../../functions/sessions/serve/pieces.ts";
+import { packState, unpackState } from "../../functions/sessions/serve/state_parts.ts";
 import { runPython, storedVectors } from "./python.ts";
 
 const Turn = z.strictObject({

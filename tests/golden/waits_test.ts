@@ -6,7 +6,7 @@ import {
   decodeWaitsAsked,
   encodeWaits,
   encodeWaitsAsked,
-} from "../../runtime/stateful/waits.ts";
+} from "../../functions/sessions/serve/waits.ts";
 import { runPython, storedVectors } from "./python.ts";
 
 const call = z.strictObject({ class: z.string(), id: z.string(), request: z.string() });

@@ -8,7 +8,7 @@ import { decodeCheckpoint, encodeCheckpoint } from "../../functions/sessions/tur
 import { readEntries } from "../../functions/sessions/turn/log_entry.ts";
 import type { Commit, OpenSession, SessionEvent } from "../../functions/sessions/turn/mod.ts";
 import { Program } from "../../functions/sessions/turn/program.ts";
-import type { ChannelSink } from "../../runtime/isolate/mod.ts";
+import type { ChannelSink } from "../../functions/sessions/serve/ports.ts";
 import type { HostServices } from "../../runtime/stateful/host_services.ts";
 import type { AttachedSession } from "../../store/api/api.ts";
 import type { Storage } from "../../store/model/ports.ts";

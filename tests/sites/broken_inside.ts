@@ -17,7 +17,7 @@ export interface InsideVariant extends Rewriting {
 export const INSIDE_VARIANTS: readonly InsideVariant[] = [
   {
     name: "answers leave before what their handler wrote is applied",
-    file: "runtime/stateful/releases.ts",
+    file: "functions/sessions/serve/releases.ts",
     says: `    const token = await this.#applyAll(commit.effects, false);
     if (this.#run.isOver) return;
     if ((this.#unapplied[0]?.effect ?? Infinity) <= (commit.effects.at(-1)?.effect ?? 0)) {
@@ -40,7 +40,7 @@ export const INSIDE_VARIANTS: readonly InsideVariant[] = [
   },
   {
     name: "a session's reads are made before what it wrote is applied",
-    file: "runtime/stateful/session_run.ts",
+    file: "functions/sessions/serve/session_run.ts",
     says: "    if (!this.releases.areWriting || !ofStore.has(call.kind)) return this.calls.make(call);\n",
     becomes: "    if (this.#over === null) return this.calls.make(call);\n",
     ...{ plan: "tokens", first: 0, seeds: 6 },
@@ -61,14 +61,14 @@ export const INSIDE_VARIANTS: readonly InsideVariant[] = [
   },
   {
     name: "a session's log leaves out what it rests on",
-    file: "runtime/stateful/releases.ts",
+    file: "functions/sessions/serve/releases.ts",
     says: "    const head = { seen: this.#unwritten(), ...left };\n",
     becomes: "    const head = { seen: this.#unwritten() === null ? null : null, ...left };\n",
     ...{ plan: "taken", first: 10, seeds: 6, caughtBy: "site closure" },
   },
   {
     name: "what a handler wrote at the home before is not let out when it ends at the next",
-    file: "runtime/stateful/run_versions.ts",
+    file: "functions/sessions/serve/run_versions.ts",
     says: "    if (replica !== this.#of.replica && !this.#ofLog.replicas.has(replica)) {\n",
     becomes: "    if (replica !== this.#of.replica) {\n",
     ...{ plan: "unapplied", first: 0, seeds: 6 },
@@ -82,7 +82,7 @@ export const INSIDE_VARIANTS: readonly InsideVariant[] = [
   },
   {
     name: "what a log leaves to be written is not written where it is opened",
-    file: "runtime/stateful/releases.ts",
+    file: "functions/sessions/serve/releases.ts",
     says: "    await this.#applyAll(opened.effects, true);\n",
     becomes: "    await Promise.resolve();\n",
     ...{ plan: "unapplied", first: 0, seeds: 6, caughtBy: "durability" },
@@ -96,7 +96,7 @@ export const INSIDE_VARIANTS: readonly InsideVariant[] = [
   },
   {
     name: "a session that has ended is gone before what it wrote last is applied",
-    file: "runtime/stateful/session_run.ts",
+    file: "functions/sessions/serve/session_run.ts",
     says: "      await this.releases.release(commit, entry, handler);\n",
     becomes: `      if (commit.isEnded) await this.home.end().catch(() => {});
       await this.releases.release(commit, entry, handler);\n`,
@@ -112,14 +112,14 @@ export const INSIDE_VARIANTS: readonly InsideVariant[] = [
   },
   {
     name: "a home makes again what only a mark tells to be made, before its own piece is at owners",
-    file: "runtime/stateful/session_run.ts",
+    file: "functions/sessions/serve/session_run.ts",
     says: "    await this.releases.known(named);\n",
     becomes: "    await this.releases.known(named === null ? named : null);\n",
     ...{ plan: "chained", first: 60, seeds: 20, caughtBy: "integrity" },
   },
   {
     name: "a home's piece is at owners before it is known what homes before have made",
-    file: "runtime/stateful/releases.ts",
+    file: "functions/sessions/serve/releases.ts",
     says: "    return this.#knowing === null ? head() : this.#knowing.then(head);\n",
     becomes: "    return head();\n",
     ...{ plan: "chained", first: 285, seeds: 20, caughtBy: "integrity" },

@@ -6,7 +6,7 @@
 import { decodeAnswer, encodeCall } from "../../functions/calls/call.ts";
 import { encodeValue } from "../../functions/values/value.ts";
 import { OnceCalls } from "../../runtime/gateway/once.ts";
-import { Problem } from "../../runtime/gateway/problem.ts";
+import { Problem } from "../../functions/vocabulary/problem.ts";
 import { StatefulCalls } from "../../runtime/gateway/stateful_calls.ts";
 import type { AttachedSession } from "../../store/api/api.ts";
 import type { CallOperation, RequestCalls } from "../sim/handler.ts";

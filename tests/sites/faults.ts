@@ -50,7 +50,7 @@ export class Faults {
 
   /**
    * How far a session's clock may be ahead of the right time, from a site whose clock was: what it sets is due as much
-   * later (runtime/stateful/timers.ts, T2).
+   * later (functions/sessions/serve/timers.ts, T2).
    */
   get aheadMsMax(): number {
     const { faults: { warp, jump }, sites } = this.#ports.plan.store;

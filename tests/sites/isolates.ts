@@ -9,7 +9,7 @@ import type { Commit, OpenSession, SessionSink } from "../../functions/sessions/
 import { ProgramStore } from "../../functions/sessions/turn/session_store.ts";
 import { type LoopHost, TurnLoop } from "../../functions/sessions/turn/turn_loop.ts";
 import type { ClockShare } from "../../store/model/clock_share.ts";
-import type { ChannelSink, FollowedChannel } from "../../runtime/isolate/mod.ts";
+import type { ChannelSink, FollowedChannel } from "../../functions/sessions/serve/ports.ts";
 import type { Draws } from "../sim/random.ts";
 import { CLASSES, type ClassName, stage } from "./program.ts";
 

@@ -19,7 +19,7 @@ import {
   type OriginWanted,
 } from "../../runtime/origins/origin_ends.ts";
 import { Attacher } from "../../runtime/stateful/attacher.ts";
-import { type FrameWay, StreamWay } from "../../runtime/stateful/frame_way.ts";
+import { type FrameWay, StreamWay } from "../../functions/sessions/attach/frame_way.ts";
 import { ParkedTable } from "../../runtime/stateful/parked_table.ts";
 import { PEER_KIND, PeerWays } from "../../runtime/stateful/peer_ways.ts";
 import { isForRouter, StatefulRouter } from "../../runtime/stateful/router.ts";

@@ -9,7 +9,7 @@ import { type DiskCopy, SimDisk } from "../sim/disk.ts";
 import type { Draws } from "../sim/random.ts";
 import { heardBy } from "../sim/recording.ts";
 import type { Above, AboveParts, AboveProcess, SimSite, SiteProcess as ReplicaProcess } from "../sim/site.ts";
-import { openOf } from "../../runtime/stateful/pieces.ts";
+import { openOf } from "../../functions/sessions/serve/pieces.ts";
 import { SiteProcess } from "./process.ts";
 import type { Surroundings } from "./surroundings.ts";
 

@@ -19,7 +19,7 @@ const FLAGS = 16;
 const AS_IT_IS = 0, OWN = 1, KNOWN = 2, FORM = 3;
 const EPOCH_FOLLOWS = 4, WAKE_FOLLOWS = 8;
 const NO_TIMER = 0, LATER = 1, EARLIER = 2;
-/** Before the entries of a commit that says nothing of the store (runtime/stateful/pieces.ts). */
+/** Before the entries of a commit that says nothing of the store (functions/sessions/serve/pieces.ts). */
 const PLAIN = 2;
 /** More would be looked through for each message. */
 const PEERS_MAX = 64;

@@ -6,7 +6,7 @@ import { type From, Session } from "../../../functions/class/session.ts";
 import { encodeToHome, encodeToHost } from "../../../functions/sessions/attach/mod.ts";
 import { encodeKept } from "../../../functions/sessions/attach/frame_bytes.ts";
 import { SealedSeries, type SeriesStart } from "../../../functions/sessions/sealed/mod.ts";
-import { NO_HEAD, wrapPiece } from "../../../runtime/stateful/pieces.ts";
+import { NO_HEAD, wrapPiece } from "../../../functions/sessions/serve/pieces.ts";
 import { inMacrotask } from "../../functions/sessions/turn/run.ts";
 import { Solo } from "../../functions/sessions/turn/solo.ts";
 import type { BenchContext } from "../bench.ts";

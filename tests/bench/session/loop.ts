@@ -7,7 +7,7 @@ import type { FeedHome } from "../../../functions/sessions/sealed/mod.ts";
 import { HostFeeds } from "../../../functions/sessions/sealed/mod.ts";
 import { type From, Session } from "../../../functions/class/session.ts";
 import { decodeValue, encodeValue } from "../../../functions/values/value.ts";
-import { NO_HEAD, wrapPiece } from "../../../runtime/stateful/pieces.ts";
+import { NO_HEAD, wrapPiece } from "../../../functions/sessions/serve/pieces.ts";
 import { inMacrotask } from "../../functions/sessions/turn/run.ts";
 import { Solo } from "../../functions/sessions/turn/solo.ts";
 import { freshAnswer, freshInput } from "../fresh.ts";

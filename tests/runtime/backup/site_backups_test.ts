@@ -8,7 +8,7 @@ import { ArchiveReader, type BackupManifest } from "../../../runtime/backup/arch
 import { RestoreError, restoreSite, verifyBackup } from "../../../runtime/backup/restore.ts";
 import { keepRestored, readRestored, RESTORING } from "../../../runtime/backup/restored.ts";
 import { SiteBackups } from "../../../runtime/backup/site_backups.ts";
-import { Problem } from "../../../runtime/gateway/problem.ts";
+import { Problem } from "../../../functions/vocabulary/problem.ts";
 import { Hold } from "../../../runtime/link/mod.ts";
 import { openDenoKv } from "../../../runtime/storage/denokv.ts";
 import { openSqlite } from "../../../runtime/storage/sqlite.ts";

@@ -11,7 +11,7 @@ import { AdminTokens, AppTable, Deployments, type Role } from "../../../runtime/
 import { AnswerBrokenOff } from "../../../runtime/deploy/client.ts";
 import { encodeSystem } from "../../../runtime/deploy/records.ts";
 import { readNdjson } from "../../../runtime/observe/ndjson.ts";
-import { Problem } from "../../../runtime/gateway/problem.ts";
+import { Problem } from "../../../functions/vocabulary/problem.ts";
 import { memorySecrets } from "./memory_secrets.ts";
 import { MemorySystem } from "./memory_system.ts";
 

@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { forgetEnded, lastEndedLog } from "../../../runtime/admin/ended_sessions.ts";
 import { encodeSystem } from "../../../runtime/deploy/records.ts";
-import { Problem, problemResponse } from "../../../runtime/gateway/problem.ts";
+import { problemResponse } from "../../../runtime/gateway/problem.ts";
+import { Problem } from "../../../functions/vocabulary/problem.ts";
 import { MemorySystem } from "./memory_system.ts";
 import { packKey } from "../../../store/model/key.ts";
 

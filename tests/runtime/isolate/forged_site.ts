@@ -1,4 +1,5 @@
 /** A site's ends of isolates whose processes are a forger: real stores, sockets and runs, and whatever he sends. */
+import { callMaker } from "../../../runtime/stateful/made_calls.ts";
 import type { Home, OpenedSession as OpenedHome } from "../../../functions/sessions/home/mod.ts";
 import type { Parked } from "../../../functions/sessions/turn/mod.ts";
 import { appSpace, RequestStore } from "../../../runtime/gateway/session_store.ts";
@@ -11,12 +12,12 @@ import type { IsolateProcess } from "../../../runtime/isolate/process.ts";
 import { StatefulIsolate } from "../../../runtime/isolate/stateful_isolate.ts";
 import { SystemClock, SystemRandom } from "../../../runtime/site/system_ports.ts";
 import { OwnStore } from "../../../runtime/stateful/own_store.ts";
-import { toldTexts } from "../../../runtime/stateful/told_reason.ts";
+import { toldTexts } from "../../../functions/sessions/serve/told_reason.ts";
 import { ParkedTable } from "../../../runtime/stateful/parked_table.ts";
-import { NO_HEAD } from "../../../runtime/stateful/pieces.ts";
-import type { RunListener, RunOver } from "../../../runtime/stateful/run_over.ts";
-import { ClockLead, RunVersions } from "../../../runtime/stateful/run_versions.ts";
-import { SessionRun } from "../../../runtime/stateful/session_run.ts";
+import { NO_HEAD } from "../../../functions/sessions/serve/pieces.ts";
+import type { RunListener, RunOver } from "../../../functions/sessions/serve/run_over.ts";
+import { ClockLead, RunVersions } from "../../../functions/sessions/serve/run_versions.ts";
+import { SessionRun } from "../../../functions/sessions/serve/session_run.ts";
 import { MemoryStorage } from "../../../runtime/storage/memory.ts";
 import type { Replica } from "../../../store/api/api.ts";
 import { packKey } from "../../../store/model/key.ts";
@@ -286,10 +287,10 @@ export class ForgedSite {
         failed: () => {},
       } as unknown as RunListener,
       originWay: null,
-      calls: {
-        ...{ store, egress: null as never, origin: null, keyOf: (effect: number) => `key ${effect}` },
+      calls: callMaker({
+        ...{ store, egress: null as never, origin: null, keyOf: (effect) => `key ${effect}` },
         callSession: () => Promise.resolve({ answer: new Uint8Array([1]), heard: () => {} }),
-      },
+      }),
     });
     const seed = new Uint8Array(16);
     const session = {

@@ -10,9 +10,10 @@ import type {
   Parked,
 } from "../../../functions/sessions/turn/mod.ts";
 import { decodeValue, encodeValue } from "../../../functions/values/value.ts";
-import type { ChannelSink, StatefulEnd } from "../../../runtime/isolate/channel.ts";
+import type { ChannelSink, StatefulEnd } from "../../../functions/sessions/serve/ports.ts";
 import type { IsolateApp } from "../../../runtime/isolate/mod.ts";
-import type { OpenChannel, StatefulPool } from "../../../runtime/isolate/stateful_pool.ts";
+import type { StatefulPool } from "../../../runtime/isolate/stateful_pool.ts";
+import type { OpenChannel } from "../../../functions/sessions/serve/ports.ts";
 import { keptAfter } from "../../functions/sessions/turn/kept_checkpoint.ts";
 import { joined } from "../../functions/sessions/turn/entries.ts";
 

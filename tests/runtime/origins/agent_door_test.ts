@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { Problem } from "../../../runtime/gateway/problem.ts";
+import { Problem } from "../../../functions/vocabulary/problem.ts";
 import { AgentDoor } from "../../../runtime/origins/agent_door.ts";
 import { AgentHub } from "../../../runtime/origins/agent_hub.ts";
-import { localWay } from "../../../runtime/stateful/frame_way.ts";
+import { localWay } from "../../../functions/sessions/attach/frame_way.ts";
 import { type MessageSocket, SocketQueue } from "../../../runtime/gateway/message_socket.ts";
 
 const TILLS = { app: "shop", class: "till" };

@@ -15,7 +15,7 @@ import {
 } from "../../../runtime/origins/agent_hub.ts";
 import type { OriginRequest } from "../../../runtime/origins/http_origins.ts";
 import { decodeWanted, encodeWanted, type OriginWanted } from "../../../runtime/origins/origin_ends.ts";
-import { localWay } from "../../../runtime/stateful/frame_way.ts";
+import { localWay } from "../../../functions/sessions/attach/frame_way.ts";
 
 const OF = { app: "shop", class: "wire" };
 const WANTED: OriginWanted = { ...OF, version: "v1", id: "w1" };

@@ -13,8 +13,8 @@ import {
 import { decodeSummary } from "../../../functions/sessions/sealed/mod.ts";
 import { EgressRules } from "../../../runtime/isolate/egress_rules.ts";
 import { OriginEnds, type OriginWanted } from "../../../runtime/origins/origin_ends.ts";
-import type { FrameWay } from "../../../runtime/stateful/frame_way.ts";
-import { OriginWay } from "../../../runtime/stateful/origin_way.ts";
+import type { FrameWay } from "../../../functions/sessions/attach/frame_way.ts";
+import { OriginWay } from "../../../functions/sessions/attach/origin_way.ts";
 import { connectOrigin } from "../../../runtime/origins/plain_origin.ts";
 
 const utf8 = new TextEncoder();

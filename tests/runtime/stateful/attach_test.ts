@@ -7,7 +7,7 @@ import { value } from "../../../functions/tracked/mod.ts";
 import { encodeValue } from "../../../functions/values/value.ts";
 import { SUBPROTOCOL } from "../../../functions/sessions/attach/mod.ts";
 import type { MessageSocket } from "../../../runtime/gateway/message_socket.ts";
-import { Problem } from "../../../runtime/gateway/problem.ts";
+import { Problem } from "../../../functions/vocabulary/problem.ts";
 import { Attacher } from "../../../runtime/stateful/attacher.ts";
 import { PeerWays, WayRefused } from "../../../runtime/stateful/peer_ways.ts";
 import { Disks, type MemoryHost, memoryHost } from "./memory_host.ts";

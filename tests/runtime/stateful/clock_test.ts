@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { guarded, SYSTEM_CLOCK } from "../../../runtime/stateful/clock.ts";
+import { guarded } from "../../../functions/sessions/serve/clock.ts";
+import { SYSTEM_CLOCK } from "../../../runtime/stateful/clock.ts";
 
 Deno.test("what is thrown in a timer of one session is told, and the process goes on", async () => {
   const told: unknown[] = [];

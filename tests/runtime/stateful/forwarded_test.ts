@@ -12,9 +12,9 @@ import {
   type ForwardedCall,
   type ForwardedReply,
   type HeardAnswers,
-  HOPS_MAX,
   readBody,
 } from "../../../runtime/stateful/forwarded.ts";
+import { HOPS_MAX } from "../../../functions/sessions/serve/limits.ts";
 import { Hearing } from "../../../runtime/stateful/hearing.ts";
 import { CALL_BYTES_MAX } from "../../../functions/calls/call.ts";
 import type { TokenState } from "../../../store/api/api.ts";

@@ -9,15 +9,15 @@ import { check, Client, name, soon, until } from "../../functions/sessions/attac
 import { Disks, memoryHost, seeing } from "./memory_host.ts";
 import { HandClock, hello, keyOf } from "../../functions/sessions/attach/peer_pair.ts";
 import type { Commit, HandledEvent, OpenedProgram } from "../../../functions/sessions/turn/mod.ts";
-import { Problem } from "../../../runtime/gateway/problem.ts";
+import { Problem } from "../../../functions/vocabulary/problem.ts";
 import { SYSTEM_CLOCK } from "../../../runtime/stateful/clock.ts";
-import { type FrameWay, localWay } from "../../../runtime/stateful/frame_way.ts";
-import { HostedPeers, type PeersSession } from "../../../runtime/stateful/hosted_peers.ts";
+import { type FrameWay, localWay } from "../../../functions/sessions/attach/frame_way.ts";
+import { HostedPeers, type PeersSession } from "../../../functions/sessions/serve/hosted_peers.ts";
 import {
   type PeersRun,
   SessionPeers,
   type SessionPeersPorts,
-} from "../../../runtime/stateful/session_peers.ts";
+} from "../../../functions/sessions/serve/session_peers.ts";
 
 class Counter extends Session {
   count = 0;

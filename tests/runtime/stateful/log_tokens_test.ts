@@ -1,7 +1,8 @@
 /**
- * What the log of a stateful session says that it has seen (runtime/stateful/pieces.ts): a run over a real replica in
+ * What the log of a stateful session says that it has seen (functions/sessions/serve/pieces.ts): a run over a real replica in
  * virtual time, with an isolate by hand and a home that notes what it is given, and when.
  */
+import { callMaker } from "../../../runtime/stateful/made_calls.ts";
 import assert from "node:assert/strict";
 import type {
   Home,
@@ -13,10 +14,10 @@ import type { Commit, Effect, OpenedProgram } from "../../../functions/sessions/
 import { decodeValue, encodeValue } from "../../../functions/values/value.ts";
 import { appSpace } from "../../../runtime/gateway/session_store.ts";
 import { OwnStore } from "../../../runtime/stateful/own_store.ts";
-import { NO_HEAD, openPiece, type PieceHead } from "../../../runtime/stateful/pieces.ts";
-import type { RunListener } from "../../../runtime/stateful/run_over.ts";
-import { ClockLead, RunVersions } from "../../../runtime/stateful/run_versions.ts";
-import { SessionRun } from "../../../runtime/stateful/session_run.ts";
+import { NO_HEAD, openPiece, type PieceHead } from "../../../functions/sessions/serve/pieces.ts";
+import type { RunListener } from "../../../functions/sessions/serve/run_over.ts";
+import { ClockLead, RunVersions } from "../../../functions/sessions/serve/run_versions.ts";
+import { SessionRun } from "../../../functions/sessions/serve/session_run.ts";
 import type { AttachedSession } from "../../../store/api/api.ts";
 import { packKey } from "../../../store/model/key.ts";
 import { isMerge } from "../../../store/model/merge.ts";
@@ -104,7 +105,13 @@ async function opening(scene: Scene, site: string, opened: OpenedProgram, head: 
       ...{ peers, done() {}, over() {}, log: (level: string, text: string) => said.push(`${level} ${text}`) },
       answered: (request: string) => void left.push(request),
     } as unknown as RunListener,
-    calls: { store, egress: null as never, origin: null, keyOf: String, callSession: () => Promise.reject() },
+    calls: callMaker({
+      store,
+      egress: null as never,
+      origin: null,
+      keyOf: String,
+      callSession: () => Promise.reject(),
+    }),
   });
   const isolate = {
     ...{ acknowledge() {}, closeChannel() {}, checkpointNow() {}, holds() {}, kill() {} },

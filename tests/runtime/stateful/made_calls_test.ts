@@ -4,7 +4,8 @@ import { decodeAnswer, encodeCall } from "../../../functions/calls/call.ts";
 import type { Call } from "../../../functions/sessions/turn/mod.ts";
 import { decodeOutsideAnswer, encodeOutside } from "../../../functions/sessions/turn/call_bytes.ts";
 import { EgressRules } from "../../../runtime/isolate/egress_rules.ts";
-import { type CallMaker, type HttpOrigin, makeCall } from "../../../runtime/stateful/made_calls.ts";
+import { type HttpOrigin, makeCall } from "../../../runtime/stateful/made_calls.ts";
+import type { CallMaker } from "../../../functions/sessions/serve/ports.ts";
 
 /** An outside request of a session's. */
 function outside(

@@ -7,7 +7,7 @@ import type { SessionObject } from "../../../functions/sessions/turn/handler.ts"
 import type { StoreClient } from "../../../functions/vocabulary/store_client.ts";
 import { decodeValue, encodeValue } from "../../../functions/values/value.ts";
 import type { Homes } from "../../../functions/sessions/home/mod.ts";
-import { EndedLogs } from "../../../runtime/stateful/ended_logs.ts";
+import { EndedLogs } from "../../../functions/sessions/serve/ended_logs.ts";
 import { Mending } from "../../../runtime/stateful/mending.ts";
 import { MemoryStorage } from "../../../runtime/storage/memory.ts";
 import { Disks, type MemoryHost, memoryHost, sleep } from "./memory_host.ts";

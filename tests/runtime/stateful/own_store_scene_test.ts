@@ -1,7 +1,7 @@
 /** The store of a stateful session over real replicas in virtual time: what its tokens say of what it has touched. */
 import assert from "node:assert/strict";
 import type { Effect } from "../../../functions/sessions/turn/mod.ts";
-import { NO_HEAD } from "../../../runtime/stateful/pieces.ts";
+import { NO_HEAD } from "../../../functions/sessions/serve/pieces.ts";
 import { OwnStore } from "../../../runtime/stateful/own_store.ts";
 import { decodeValue, encodeValue } from "../../../functions/values/value.ts";
 import { appSpace } from "../../../runtime/gateway/session_store.ts";

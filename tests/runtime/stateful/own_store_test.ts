@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { type AttachedSession, StoreUnavailable, type TokenState } from "../../../store/api/api.ts";
 import { OwnStore, type OwnStoreServices } from "../../../runtime/stateful/own_store.ts";
-import { NO_HEAD } from "../../../runtime/stateful/pieces.ts";
+import { NO_HEAD } from "../../../functions/sessions/serve/pieces.ts";
 
 const GONE = 7, HERE = 2;
 const NAME = { class: "duel", id: "one", birth: "00" };

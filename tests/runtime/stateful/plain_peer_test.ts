@@ -1,7 +1,7 @@
 /** The host side of a plain WebSocket, over a home side by hand: what its client and its session see of each other. */
 import assert from "node:assert/strict";
-import type { Problem } from "../../../runtime/gateway/problem.ts";
-import { channelOf, feed, type FrameWay, localWay } from "../../../runtime/stateful/frame_way.ts";
+import type { Problem } from "../../../functions/vocabulary/problem.ts";
+import { channelOf, feed, type FrameWay, localWay } from "../../../functions/sessions/attach/frame_way.ts";
 import { WayRefused } from "../../../runtime/stateful/peer_ways.ts";
 import { encodeSummary } from "../../../functions/sessions/sealed/mod.ts";
 import { PlainPeer, type PlainPeerPorts } from "../../../runtime/stateful/plain_peer.ts";

@@ -1,7 +1,11 @@
 /** What a client with the library is told whose frames are relayed (runtime/stateful/relayed_peer.ts). */
 import assert from "node:assert/strict";
 import { CLOSE, decodeToHost } from "../../../functions/sessions/attach/mod.ts";
-import { FORWARDED_FRAME_BYTES_MAX, type FrameWay, localWay } from "../../../runtime/stateful/frame_way.ts";
+import {
+  FORWARDED_FRAME_BYTES_MAX,
+  type FrameWay,
+  localWay,
+} from "../../../functions/sessions/attach/frame_way.ts";
 import { WayRefused } from "../../../runtime/stateful/peer_ways.ts";
 import { RefusedPeer, RelayedPeer } from "../../../runtime/stateful/relayed_peer.ts";
 

@@ -2,12 +2,12 @@
 import assert from "node:assert/strict";
 import { HomeError } from "../../../functions/sessions/home/mod.ts";
 import type { LinkReply, LinkRequest } from "../../../runtime/gateway/link_requests.ts";
-import { Problem } from "../../../runtime/gateway/problem.ts";
+import { Problem } from "../../../functions/vocabulary/problem.ts";
 import { LinkError } from "../../../runtime/link/mod.ts";
-import type { HostedRequest } from "../../../runtime/stateful/hosted_site.ts";
+import type { HostedRequest } from "../../../functions/sessions/serve/hosted_site.ts";
 import type { OwnStore } from "../../../runtime/stateful/own_store.ts";
 import { SessionCalls } from "../../../runtime/stateful/session_calls.ts";
-import { NO_WAITS } from "../../../runtime/stateful/waits.ts";
+import { NO_WAITS } from "../../../functions/sessions/serve/waits.ts";
 import { StoreUnavailable, type TokenState } from "../../../store/api/api.ts";
 import { type RouterServices, StatefulRouter } from "../../../runtime/stateful/router.ts";
 

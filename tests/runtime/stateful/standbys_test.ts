@@ -8,9 +8,9 @@ import type {
   StatefulName,
 } from "../../../functions/sessions/home/mod.ts";
 import type { OpenSession, Promotion } from "../../../functions/sessions/turn/mod.ts";
-import type { ChannelSink } from "../../../runtime/isolate/mod.ts";
-import { NO_HEAD, wrapPiece } from "../../../runtime/stateful/pieces.ts";
-import { StandbyFailed } from "../../../runtime/stateful/standby.ts";
+import type { ChannelSink } from "../../../functions/sessions/serve/ports.ts";
+import { NO_HEAD, wrapPiece } from "../../../functions/sessions/serve/pieces.ts";
+import { StandbyFailed } from "../../../functions/sessions/serve/standby.ts";
 import { SYSTEM_CLOCK } from "../../../runtime/stateful/clock.ts";
 import { Standbys } from "../../../runtime/stateful/standbys.ts";
 

@@ -4,7 +4,7 @@ import { encodeCall } from "../../../functions/calls/call.ts";
 import { Session } from "../../../functions/class/session.ts";
 import type { SessionObject } from "../../../functions/sessions/turn/handler.ts";
 import { encodeValue } from "../../../functions/values/value.ts";
-import { Problem } from "../../../runtime/gateway/problem.ts";
+import { Problem } from "../../../functions/vocabulary/problem.ts";
 import { refusalResponse } from "../../../runtime/gateway/link_requests.ts";
 import { StatefulCalls, type StatefulCallsUse } from "../../../runtime/gateway/stateful_calls.ts";
 import { replyOf } from "../../../runtime/stateful/router.ts";

@@ -1,12 +1,12 @@
 /**
  * Sessions that call each other at random, in virtual time, each at a home that looks for circles as the runtime does
- * (runtime/stateful/waits.ts). Questions take their time, and what they are told may be over when it arrives.
+ * (functions/sessions/serve/waits.ts). Questions take their time, and what they are told may be over when it arrives.
  *
  * WW1  A call that fails for a circle has not been begun, and was in one while it was looked for; it is in one still, where
  *      no handler was undone.
  * WW2  At the end nobody waits.
  */
-import { type CallWait, NO_WAITS, victim, type WaitedCall } from "../../../runtime/stateful/waits.ts";
+import { type CallWait, NO_WAITS, victim, type WaitedCall } from "../../../functions/sessions/serve/waits.ts";
 import type { Draws } from "../../sim/random.ts";
 
 /** What broken variants put their hands on. */

@@ -4,7 +4,7 @@ import { HomePeer } from "../../../functions/sessions/attach/home_peer.ts";
 import { type Appended, HomeSide } from "../../../functions/sessions/attach/mod.ts";
 import { Lobby } from "../../../functions/sessions/attach/lobby.ts";
 import { Reach } from "../../../functions/sessions/attach/reach.ts";
-import { peerKeys } from "../../../runtime/stateful/host_logs.ts";
+import { peerKeys } from "../../../functions/sessions/serve/host_logs.ts";
 import type { Violation } from "./check.ts";
 import { contested, forced, forcedAndLost, wiped } from "./hard.ts";
 import type { HostsPlan } from "./plan.ts";

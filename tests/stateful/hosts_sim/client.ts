@@ -15,7 +15,7 @@ import type { Line } from "./channel.ts";
 import type { Held } from "./ledger.ts";
 import { decodeEntries, decodeState, digestAfter } from "./program.ts";
 import { NAME } from "./session_at.ts";
-import { openPiece } from "../../../runtime/stateful/pieces.ts";
+import { openPiece } from "../../../functions/sessions/serve/pieces.ts";
 
 /** What a client that lies gives back for its log. */
 export type Lie =

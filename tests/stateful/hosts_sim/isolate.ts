@@ -9,7 +9,7 @@ import type {
   OpenSession,
 } from "../../../functions/sessions/turn/mod.ts";
 import { subjectOf } from "../../../functions/class/subject.ts";
-import type { ChannelSink } from "../../../runtime/isolate/mod.ts";
+import type { ChannelSink } from "../../../functions/sessions/serve/ports.ts";
 import { packKey } from "../../../store/model/key.ts";
 import type { Draws } from "../../sim/random.ts";
 import {
@@ -210,7 +210,7 @@ export class Isolate {
 
   #twisted(commit: Commit): Commit {
     if (this.#ports.wrongs.hidesWrites !== true || commit.effects.length === 0) return commit;
-    // Asked whether they may be written (runtime/stateful/run_versions.ts) first, then for the piece (releases.ts), then
+    // Asked whether they may be written (functions/sessions/serve/run_versions.ts) first, then for the piece (releases.ts), then
     // whether hosts may be told (session_run.ts, R6).
     let times = 0;
     const { effects } = commit;

@@ -8,7 +8,7 @@
  * that was sent is in the log, everybody has been told all → the checker.
  */
 import type { HostEnd } from "../../../functions/sessions/attach/mod.ts";
-import { Problem } from "../../../runtime/gateway/problem.ts";
+import { Problem } from "../../../functions/vocabulary/problem.ts";
 import { SimNetwork } from "../../sim/network.ts";
 import { Draws } from "../../sim/random.ts";
 import { START_MS, World } from "../../sim/world.ts";

@@ -1,0 +1,19 @@
+/** What a replay did otherwise than its log says, in words for the app's log. */
+import type { Act } from "../turn/mod.ts";
+
+/** A line each: the entry, what the replay made of it, and from where in the app; "" for other reasons. */
+export function difference(
+  { code, detail: { logged, replayed, did } }: {
+    readonly code: string;
+    readonly detail: Readonly<Record<string, unknown>>;
+  },
+): string {
+  if (code !== "diverged") return "";
+  const acts = Array.isArray(did) ? did as readonly Act[] : [];
+  return [
+    "",
+    `logged: ${JSON.stringify(logged)}`,
+    `replayed: ${JSON.stringify(replayed)}`,
+    ...acts.map(({ what, at }) => `did: ${what}${at === "" ? "" : `, ${at}`}`),
+  ].join("\n");
+}

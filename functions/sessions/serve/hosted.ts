@@ -1,0 +1,595 @@
+/**
+ * A stateful session that this site serves, from one opening to the next: the requests that wait for its answers.
+ *
+ * H1  A request is answered once, by whichever run has its answer; one that asks again meanwhile waits for the same.
+ * H2  When a run is over and another can follow here (its isolate was killed, it rested, other code is to run it),
+ *     requests without an answer are handed to the next; the log says which of them were done (`Home.ask`).
+ * H3  An event in whose handler the isolate was killed counts as one that threw: its request is told so, others are
+ *     given up, tried again or the session parked, as its class says. What kills isolates otherwise, KILLS_MAX times,
+ *     parks the session.
+ * H4  Where several events were under way none is blamed at first: the next run is given them in single file
+ *     (event_line.ts), so that a second end says in which. Only where it does not, the first is. When all that waited is
+ *     done it was none of that: the next end is a first one.
+ * H5  One that had not been begun is run in the next isolate; where that ends before it is begun, too, it is what ends
+ *     them.
+ * H6  It is the one of its name here (`gone`) as long as a run of it is open, opens, or is to follow one that ends.
+ * H7  What another stateful session waits for is not begun when that one waits no longer, or when both wait for each
+ *     other (waits.ts): it is known here, and nowhere else, that it was not.
+ */
+import { HomeError, type StatefulName } from "../home/mod.ts";
+import { chainName, type HandledEvent, type Rejection } from "../turn/mod.ts";
+import type { TokenState } from "../../../store/api/api.ts";
+import { Problem } from "../../vocabulary/problem.ts";
+import type { ChannelSink } from "./ports.ts";
+import { moveRun } from "./moves.ts";
+import type { Channel, ChannelReader, HomeSideStatus, LogAsk } from "../attach/mod.ts";
+import { HostedPeers, type PeersSession, type PeersSite } from "./hosted_peers.ts";
+import { RunFailed, type RunListener, type RunOver } from "./run_over.ts";
+import type { SessionRun } from "./session_run.ts";
+import { difference } from "./difference.ts";
+import type { Answered, HostedRequest, HostedSite, Reason } from "./hosted_site.ts";
+import { SessionRoom } from "./session_room.ts";
+import { type CallWait, NO_WAITS, victim, WAITED_CALLS_MAX } from "./waits.ts";
+
+interface Waiting extends HostedRequest {
+  readonly done: PromiseWithResolvers<Answered>;
+  /** An isolate was killed in its handler (H3). */
+  killed: string | null;
+  /** It was on its way to an isolate that was killed. */
+  wasLost: boolean;
+  isSettled: boolean;
+  /** It was given to a run's line: it may be in a log (H7). */
+  wasGiven: boolean;
+  /** So many wait for it. */
+  askers: number;
+}
+
+/** H7: a circle fails within a second; most calls are over by the first look. */
+const LOOK_MS = 250;
+/** In a row, without an event that was done. */
+const KILLS_MAX = 3;
+/** H4: beyond those that were under way, for what comes meanwhile and is given before them. */
+const SINGLE_MORE = 16;
+/** Isolates that end meanwhile, in turns of others. */
+const OPENINGS_MAX = 5;
+/** For so long events wait until other code runs; then they go on with the code that runs. */
+const SWITCH_MS_MAX = 2_000;
+
+/** See the file's header. */
+export class Hosted implements RunListener, PeersSession {
+  readonly name: StatefulName;
+  readonly peers: HostedPeers;
+  readonly #site: HostedSite;
+  readonly #waiting = new Map<string, Waiting>();
+  readonly #room = new SessionRoom();
+  #run: SessionRun | null = null;
+  #opening: Promise<SessionRun> | null = null;
+  /** Those that have it opened when what goes on here is over (H6). */
+  #following = 0;
+  /** `apart` */
+  #aside: Promise<void> | null = null;
+  #isMoving = false;
+  #kills = 0;
+  /** H4: isolates that ended since one was blamed or all was done, and how many events the next run is given in single file. */
+  #unclear = 0;
+  #single = 0;
+  /** Of events that are no requests: one was on its way to an isolate that was killed, and none was done since. */
+  readonly #others = { wasLost: false };
+  #parked: string | null = null;
+  /** H7: until it is looked whether those in line wait for each other; null: nobody looks. */
+  #cancelLook: (() => void) | null = null;
+  #isLooking = false;
+  /** What the next run is told first, in place of what killed the one before (H3), while that one's epoch lasts. */
+  #rejected: { readonly event: HandledEvent; readonly epoch: number } | null = null;
+
+  constructor(name: StatefulName, site: HostedSite) {
+    this.name = name;
+    this.#site = site;
+    this.peers = new HostedPeers(this);
+  }
+
+  get run(): SessionRun | null {
+    return this.#run;
+  }
+
+  /** Why it stands still; null where it does not. */
+  get parked(): string | null {
+    return this.#parked;
+  }
+
+  get waiting(): number {
+    return this.#waiting.size;
+  }
+
+  /** Its code has changed: what stood still may go on. */
+  unpark(): void {
+    this.#parked = null;
+    this.#kills = 0;
+  }
+
+  /** @throws HomeError, Problem, StoreUnavailable */
+  async request(asked: HostedRequest): Promise<Answered> {
+    const known = this.#waiting.get(asked.request);
+    if (known !== undefined) return await this.#waitFor(known, asked.signal); // H1
+    const nowMs = this.#site.clock.nowMs();
+    if (!this.#room.isFor(this.#waiting.size, nowMs)) {
+      throw new Problem(
+        "overloaded",
+        `${this.#waiting.size} requests wait for ${
+          shownSession(this.name)
+        }, which is more than it answers in time`,
+      );
+    }
+    const done = Promise.withResolvers<Answered>();
+    const waiting: Waiting = {
+      ...asked,
+      done,
+      killed: null,
+      wasLost: false,
+      isSettled: false,
+      wasGiven: false,
+      askers: 0,
+    };
+    this.#waiting.set(asked.request, waiting);
+    this.#room.came(this.#waiting.size, nowMs);
+    void this.#submit(waiting);
+    if (isCall(waiting)) this.#lookLater();
+    return await this.#waitFor(waiting, asked.signal);
+  }
+
+  /** H7 */
+  async #waitFor(waiting: Waiting, signal: AbortSignal | undefined): Promise<Answered> {
+    waiting.askers++;
+    const left = () => {
+      waiting.askers--;
+      if (waiting.askers > 0 || !isCall(waiting)) return;
+      this.#refuse(
+        waiting,
+        new Problem("superseded", `nobody waits for this call of ${shownSession(this.name)}`),
+      );
+    };
+    if (signal?.aborted) left();
+    signal?.addEventListener("abort", left, { once: true });
+    try {
+      return await waiting.done.promise;
+    } finally {
+      signal?.removeEventListener("abort", left);
+    }
+  }
+
+  /** H7: where it has not been begun. */
+  #refuse(waiting: Waiting, problem: Problem): void {
+    if (waiting.isSettled || waiting.killed !== null) return;
+    if (waiting.wasGiven) {
+      const run = this.#run;
+      if (run?.line.take(waiting.request) !== true) return;
+      run.home.dropped(waiting.request); // who asks again with its id has it begun
+    }
+    this.#settle(waiting.request, ({ done }) => done.reject(problem));
+    this.tidy();
+  }
+
+  /** What a call of this session waits for (waits.ts). */
+  waits(request: string): CallWait {
+    const run = this.#run;
+    if (run === null || run.isOver || !this.#waiting.has(request)) return NO_WAITS;
+    return {
+      isQueued: run.line.has(request),
+      calls: run.calls.waited(this.name.app).slice(0, WAITED_CALLS_MAX),
+    };
+  }
+
+  #lookLater(): void {
+    if (this.#isLooking || this.#cancelLook !== null) return;
+    this.#cancelLook = this.#site.clock.after(LOOK_MS, () => {
+      this.#cancelLook = null;
+      this.#isLooking = true;
+      void this.#look().catch((error) => this.failed(error)).then(() => {
+        this.#isLooking = false;
+        if (this.#waiting.values().some(isCall)) this.#lookLater();
+      });
+    });
+  }
+
+  /** H7 */
+  async #look(): Promise<void> {
+    const look = () => {
+      const run = this.#run;
+      if (run === null || run.isOver) return { calls: [], queued: new Set<string>() };
+      const queued = this.#waiting.keys().filter((request) => run.line.has(request));
+      return { calls: run.calls.waited(this.name.app), queued: new Set(queued) };
+    };
+    const found = await victim(look, (call) => this.#site.waitsOf(call));
+    const waiting = found === null ? undefined : this.#waiting.get(found.request);
+    if (found === null || waiting === undefined) return;
+    const path = [this.name, ...found.circle.map(({ name }) => name)].map(({ class: of, id }) =>
+      chainName(of, id)
+    );
+    this.#refuse(waiting, new Problem("cycle", `stateful sessions wait for each other: ${path.join(" → ")}`));
+  }
+
+  /**
+   * Moves it to another site, from memory or from the disk. @throws HomeError `move_refused`: it goes on here.
+   *
+   * @param unopened moves it where no run is open here.
+   * @returns its epoch here.
+   */
+  async move(to: string, unopened: () => Promise<number>, drainMs: number): Promise<number> {
+    if (this.#aside !== null || this.#isMoving) {
+      throw new HomeError(
+        "move_refused",
+        `cannot move ${shownSession(this.name)}: it is being moved already`,
+      );
+    }
+    this.#isMoving = true;
+    try {
+      while (this.#opening !== null || this.#run?.isOver === true) await this.#changed();
+      const run = this.#run;
+      if (run !== null) {
+        const { epoch } = run.home;
+        await moveRun(run, to, drainMs, this.#site.clock).catch((error) => this.#notMoved(run, to, error));
+        await run.finished;
+        return epoch;
+      }
+      const epoch = await this.apart(unopened);
+      this.unpark();
+      return epoch;
+    } finally {
+      this.#isMoving = false;
+      this.tidy();
+    }
+  }
+
+  /** Something is done to its home while no run is open or opens: nobody opens it before that is over. */
+  async apart<T>(work: () => Promise<T>): Promise<T> {
+    const done = work();
+    const aside = this.#aside = done.then(() => {}, () => {});
+    try {
+      return await done;
+    } finally {
+      if (this.#aside === aside) this.#aside = null;
+      this.tidy();
+    }
+  }
+
+  /** It is open, or can't be; or a run that was over has ended, and by now it may be opened again. */
+  async #changed(): Promise<void> {
+    const run = this.#run;
+    if (this.#opening !== null) return void await this.#opening.catch(() => {});
+    await run?.finished;
+    if (this.#run === run) this.#run = null;
+  }
+
+  /** Its checkpoint may have shown that it can't go on at all. @throws HomeError */
+  async #notMoved(run: SessionRun, to: string, error: unknown): Promise<never> {
+    if (run.isOver) await run.finished;
+    if (this.#parked === null) throw error;
+    const why = `it stands still: ${this.#parked}`;
+    throw new HomeError("move_refused", `cannot move ${shownSession(this.name)} to ${to}: ${why}`);
+  }
+
+  /** It is open, or opens. @throws as request */
+  ensure(): Promise<SessionRun> {
+    const run = this.#run;
+    if (run === null && this.#aside !== null) return this.#follows(this.#aside, null);
+    if (run?.isOver) return this.#follows(run.finished, run);
+    if (run !== null) return Promise.resolve(run);
+    return this.#opening ??= this.#start().finally(() => this.#opening = null); // session_host.ts S1
+  }
+
+  async #follows(before: Promise<void>, run: SessionRun | null): Promise<SessionRun> {
+    this.#following++;
+    await before;
+    this.#following--;
+    if (this.#run === run) this.#run = null;
+    return await this.ensure();
+  }
+
+  /** An isolate that ends in the turn of another session is no reason not to open this one in the next (H3). */
+  async #start(): Promise<SessionRun> {
+    for (let attempt = 1;; attempt++) {
+      try {
+        return await this.#startOnce();
+      } catch (error) {
+        this.peers.notOpened();
+        if (!(error instanceof RunFailed)) throw error;
+        const { over } = error;
+        if (over.kind !== "killed") throw this.#failed(over);
+        if (over.isCause && ++this.#kills >= KILLS_MAX) this.#killedTooOften(over.why);
+        if (this.#parked !== null || attempt >= OPENINGS_MAX) throw this.#failed(over);
+      }
+    }
+  }
+
+  async #startOnce(): Promise<SessionRun> {
+    this.#parked ??= this.#site.why(this.name);
+    if (this.#parked !== null) throw parked(this.name, this.#parked);
+    const run = await this.#site.open(this.name, this);
+    const { over } = run;
+    if (run.isOver && over !== null) { // it did not serve yet, so that nobody was told
+      await run.finished;
+      throw new RunFailed(over);
+    }
+    // Of an earlier epoch it may have been done at another site since.
+    const rejected = this.#rejected?.epoch === run.home.epoch ? this.#rejected.event : null;
+    this.#rejected = null;
+    this.#run = run;
+    run.line.single(this.#single);
+    this.#single = 0;
+    const stopped = this.#stopped(run);
+    if (stopped !== null) run.deliver(stopped);
+    run.serve(rejected);
+    this.#room.opened(this.#waiting.size, this.#site.clock.nowMs());
+    this.#site.serves(this.name, run);
+    return run;
+  }
+
+  /** H3: a handler that goes on in the log and took its isolate with it ends before any other event. */
+  #stopped(run: SessionRun): HandledEvent | null {
+    const waiting = run.handling === null ? undefined : this.#waiting.get(run.handling);
+    return waiting === undefined ? null : killedOf(waiting);
+  }
+
+  async #submit(waiting: Waiting): Promise<void> {
+    let run: SessionRun | undefined;
+    try {
+      run = await this.ensure();
+      if (run.isOver) return void this.#submit(waiting);
+      if (run.isSwitching) await this.#switched(run);
+      if (waiting.token !== null && waiting.killed === null) await run.store.see(waiting.token);
+      if (waiting.isSettled || run !== this.#run || run.isOver) return; // H2
+      const isBegun = run.handling === waiting.request || waiting.killed !== null;
+      const asked = run.home.ask(waiting.request, isBegun);
+      if (asked.kind === "known") return this.#relay(run, waiting, asked.answer);
+      if (asked.kind === "past") {
+        throw new Problem(
+          "superseded",
+          `a request of ${shownSession(this.name)} was answered before, and not kept`,
+        );
+      }
+      // Its answer comes with a commit; one that took its isolate with it was stopped before all else.
+      if (run.handling === waiting.request) return;
+      const { request, chain, bytes } = waiting;
+      waiting.wasGiven = true;
+      run.deliver(killedOf(waiting) ?? { kind: "request", request, chain, bytes });
+    } catch (error) {
+      if (run?.isOver === true) return; // H2
+      this.#settle(waiting.request, (w) => w.done.reject(error));
+      this.tidy();
+    }
+  }
+
+  /**
+   * It was run before: its answer is there, or on its way. What its log wrote may be applied by the next run only, where
+   * this one is over meanwhile: nothing of it leaves then (session_run.ts R2).
+   */
+  #relay(run: SessionRun, waiting: Waiting, answer: Promise<Uint8Array>): void {
+    answer.then(async (bytes) => {
+      await run.settled;
+      const token = await run.store.token();
+      if (run.isOver) return; // H2
+      this.#settle(waiting.request, (w) => w.done.resolve({ answer: bytes, token }));
+    }).catch(() => {}); // it is over, or will be: H2
+  }
+
+  async #switched(run: SessionRun): Promise<void> {
+    const late = Promise.withResolvers<void>();
+    const cancel = this.#site.clock.after(SWITCH_MS_MAX, late.resolve);
+    await Promise.race([run.finished, late.promise]);
+    cancel();
+  }
+
+  #settle(request: string, settle: (waiting: Waiting) => void): void {
+    const waiting = this.#waiting.get(request);
+    if (waiting === undefined) return;
+    this.#kills = 0;
+    waiting.isSettled = true;
+    this.#waiting.delete(request);
+    if (this.#waiting.size === 0) {
+      this.#cancelLook?.();
+      this.#cancelLook = null;
+    }
+    waiting.done.promise.catch(() => {});
+    this.#room.answered(this.#waiting.size, this.#site.clock.nowMs());
+    settle(waiting);
+  }
+
+  over(sink: ChannelSink, over: RunOver): void {
+    const run = this.#run;
+    if (run === null || run !== sink) return; // it never served: `#start` tells why
+    this.#run = null;
+    this.#room.closed();
+    for (const waiting of this.#waiting.values()) { // H7
+      if (isCall(waiting) && run.line.has(waiting.request)) waiting.wasGiven = false;
+    }
+    if (over.kind === "killed" || over.kind === "rested") {
+      if (over.kind === "killed") this.#killed(run, over);
+      if (this.#parked === null) {
+        for (const waiting of this.#waiting.values()) void this.#submit(waiting);
+        this.peers.runOver(this.#rejected?.event ?? null);
+        // Also where nobody asks: what killed it would be due again, and kill the next.
+        if (this.#rejected !== null || this.#single > 0) this.ensure().catch(() => {}); // who asks for it next is told
+        return this.tidy();
+      }
+    }
+    const error = this.#failed(over);
+    if (over.kind === "ended") this.#site.answersOf(this.name, run.unheard); // ending.ts EN2
+    if (over.kind === "ended") this.peers.ended();
+    else this.peers.over(over.kind === "moved" ? over.error.site : null);
+    for (const { request } of [...this.#waiting.values()]) this.#settle(request, (w) => w.done.reject(error));
+    this.tidy();
+  }
+
+  // ── What runs say ──
+
+  answered(request: string, answer: Uint8Array, token: TokenState): void {
+    this.#settle(request, (waiting) => waiting.done.resolve({ answer, token }));
+  }
+
+  unanswered(request: string): void {
+    this.#settle(request, ({ done }) => done.reject(new Problem("internal", "the request was dropped")));
+  }
+
+  done(): void {
+    this.#kills = 0;
+    this.#others.wasLost = false;
+    if (this.#waiting.size === 0 && this.#run?.isAllDone === true) this.#unclear = 0; // H4
+  }
+
+  ending(): Promise<void> {
+    return this.#site.ending(this.name);
+  }
+
+  log(level: string, text: string): void {
+    this.#site.log(this.name, level, text);
+  }
+
+  failed(error: unknown): void {
+    this.#site.failed(this.name, error);
+  }
+
+  /** Nothing is given up in silence: who asked is told by its answer, all else by the app's log. */
+  rejected({ subject, attempt, code, message }: Rejection): void {
+    this.#site.rejected(subject?.kind ?? "local");
+    if (subject?.kind === "request") return;
+    const what = subject === null ? "a closure timer" : `${subject.kind} ${JSON.stringify(subject.id)}`;
+    const then = attempt === 0 ? "it is given up" : `attempt ${attempt}, it is kept to be tried again`; // by itself, or by an operator: as its class says
+    this.log("warn", `${shownSession(this.name)} rejected ${what}, ${then}: ${code}: ${message}`);
+  }
+
+  /** H3 */
+  #killed(
+    run: SessionRun,
+    { isCause, isUnbegun, underWay, why }: Extract<RunOver, { kind: "killed" }>,
+  ): void {
+    const { first } = run;
+    const waiting = first?.kind === "request" ? this.#waiting.get(first.request) : undefined;
+    const lost = waiting ?? this.#others;
+    const isLostAgain = isUnbegun && lost.wasLost;
+    if (isUnbegun) lost.wasLost = true;
+    if (!isCause && !isLostAgain) return; // H5
+    this.#single = SINGLE_MORE + 2 * underWay;
+    if (underWay > 1 && this.#unclear++ === 0) return; // H4
+    this.#unclear = 0;
+    if (waiting !== undefined) {
+      waiting.killed = `the isolate that ran the request was ended: ${why}`;
+      return; // Map keeps the order of insertion: it comes before the others, as it did
+    }
+    // What becomes of an event is for its class to say (static whenThrown), and it is not for ever.
+    // Nor does it tell an event from another where an isolate is ended in what is handed over in place of one.
+    const isOfNone = first === undefined || first.kind === "reject";
+    if (isOfNone && ++this.#kills >= KILLS_MAX) this.#killedTooOften(why);
+    const of = first?.kind === "reject" ? first.of : first ?? null;
+    const event = { kind: "reject", of, code: "isolate_killed", message: why } as const;
+    this.#rejected = { event, epoch: run.home.epoch };
+  }
+
+  /** What those who wait are told. */
+  #failed(over: RunOver): Error {
+    switch (over.kind) {
+      case "moved":
+        return over.error;
+      case "parked":
+        return parked(this.name, this.#park(over.parked));
+      case "killed":
+        if (this.#parked !== null) return parked(this.name, this.#parked);
+        return new Problem("isolate_killed", `${shownSession(this.name)} could not be opened: ${over.why}`);
+      case "ended":
+        return new HomeError("ended", `${shownSession(this.name)} has ended`);
+      case "rested":
+        return new HomeError("closed", `${shownSession(this.name)} rests`);
+      case "failed":
+        if (!(over.error instanceof HomeError)) {
+          this.log("error", `${shownSession(this.name)} could not go on: ${over.error}`);
+        }
+        return over.error instanceof Error ? over.error : new Error(String(over.error));
+    }
+  }
+
+  #killedTooOften(why: string): void {
+    const message = `its isolate was ended ${KILLS_MAX} times: ${why}`;
+    this.#park({ code: "isolate_killed", message, detail: {} });
+  }
+
+  /** It stands still; why. */
+  #park(reason: Reason): string {
+    const why = this.#parked = `${reason.code}: ${reason.message}`;
+    this.#site.park(this.name, reason);
+    this.log("error", `${shownSession(this.name)} stands still: ${why}${difference(reason)}`);
+    return why;
+  }
+
+  /** A channel of somebody who is attached, or wants to be. @throws as request */
+  connect(channel: Channel, token: TokenState | null): Promise<ChannelReader> {
+    return this.peers.connect(channel, token);
+  }
+
+  /** This site is not the home of that epoch any more, whether a run serves or not. */
+  homeOver(epoch: number, error: HomeError): void {
+    if (this.#rejected?.epoch === epoch) this.#rejected = null;
+    this.peers.homeOver(epoch, error);
+    this.tidy();
+  }
+
+  /** Who is attached; null: nobody was. */
+  get attachment(): HomeSideStatus | null {
+    return this.peers.status;
+  }
+
+  /** The ids of those who are attached. */
+  get peerIds(): readonly string[] {
+    return this.peers.ids;
+  }
+
+  /** An opening asks hosts for the log (functions/sessions/home, HostsPort). */
+  ask(ask: LogAsk): ReturnType<HostedPeers["ask"]> {
+    return this.peers.ask(ask);
+  }
+
+  /** What those need who are attached. */
+  peersSite(): PeersSite {
+    return this.#site.peersOf(this.name);
+  }
+
+  /** It was ended while no run was open: who is attached begins anew, and nothing that was to come next does. */
+  forgotten(): void {
+    this.unpark();
+    this.#rejected = null;
+    this.#single = 0;
+    this.peers.ended();
+    this.tidy();
+  }
+
+  /** This site stops. */
+  leave(): void {
+    this.peers.over(null);
+  }
+
+  /** Nothing is kept of one that has nothing here. */
+  tidy(): void { // H6
+    const isRunning = this.#run !== null || this.#opening !== null || this.#following > 0 || this.#isMoving ||
+      this.#aside !== null;
+    if (
+      this.#waiting.size > 0 || isRunning || this.#rejected !== null || this.#parked !== null ||
+      this.peers.isUsed
+    ) return;
+    this.peers.close();
+    this.#site.gone(this);
+  }
+}
+
+/** Another stateful session waits for it. */
+const isCall = ({ chain }: Waiting): boolean => chain.length > 0;
+
+/** In place of a request in whose handler an isolate was killed (H3); null: none was. */
+function killedOf({ request, chain, bytes, killed }: Waiting): HandledEvent | null {
+  const of = { kind: "request", request, chain, bytes } as const;
+  return killed === null ? null : { kind: "reject", of, code: "isolate_killed", message: killed };
+}
+
+/** How a stateful session is called in messages. */
+export const shownSession = (name: StatefulName): string =>
+  `${name.class} ${JSON.stringify(name.id)} of ${name.app}`;
+
+const parked = (name: StatefulName, why: string): Problem =>
+  new Problem("stateful_parked", `${shownSession(name)} stands still: ${why}`);

@@ -1,0 +1,73 @@
+/**
+ * How homes are opened for the stateful sessions of a site: why one could not be, for operators to see, and without the
+ * clients that hold its log and do not come back, when an operator says so (functions/sessions/log/host_owners.ts, HO8).
+ */
+import { HomeError, type Homes, type OpenedSession, type StatefulName } from "../home/mod.ts";
+
+/** The latest ones, at some 300 bytes each. */
+const UNOPENED_MAX = 1_000;
+
+/** See the file's header. */
+export class Openings {
+  readonly #homes: Pick<Homes, "open">;
+  readonly #asked = new Map<string, "forced" | "here">();
+  readonly #unopened = new Map<string, string>();
+
+  constructor(homes: Pick<Homes, "open">) {
+    this.#homes = homes;
+  }
+
+  /** @throws HomeError as `Homes.open` */
+  async open(name: StatefulName, version: string): Promise<OpenedSession> {
+    const key = keyOf(name);
+    try {
+      const asked = this.#asked.get(key);
+      this.#asked.delete(key);
+      const home = await this.#homes.open(name, version, asked === "forced", asked !== undefined);
+      this.#unopened.delete(key);
+      return home;
+    } catch (error) {
+      if (error instanceof HomeError && error.code === "stateful_unreachable") {
+        this.#failed(key, error.message);
+      }
+      throw error;
+    }
+  }
+
+  /** Why it could not be opened here; null: it could, or nobody has tried. */
+  why(name: StatefulName): string | null {
+    return this.#unopened.get(keyOf(name)) ?? null;
+  }
+
+  /** The next opening of it, which `ensure` brings about, waits for no clients. */
+  forced<T>(name: StatefulName, ensure: () => Promise<T>): Promise<T> {
+    return this.#as("forced", name, ensure);
+  }
+
+  /** The next opening of it, which `ensure` brings about, is at this site, whichever it is (functions/sessions/home/seats.ts). */
+  here<T>(name: StatefulName, ensure: () => Promise<T>): Promise<T> {
+    return this.#as("here", name, ensure);
+  }
+
+  async #as<T>(how: "forced" | "here", name: StatefulName, ensure: () => Promise<T>): Promise<T> {
+    const key = keyOf(name);
+    this.#asked.set(key, how);
+    try {
+      return await ensure().catch((error) => {
+        if (!this.#asked.has(key)) throw error;
+        return ensure(); // that was one that had begun before, and otherwise
+      });
+    } finally {
+      this.#asked.delete(key);
+    }
+  }
+
+  #failed(key: string, why: string): void {
+    this.#unopened.delete(key);
+    this.#unopened.set(key, why);
+    const [oldest] = this.#unopened.keys();
+    if (this.#unopened.size > UNOPENED_MAX && oldest !== undefined) this.#unopened.delete(oldest);
+  }
+}
+
+const keyOf = ({ app, class: className, id }: StatefulName): string => JSON.stringify([app, className, id]);

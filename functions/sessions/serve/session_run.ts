@@ -1,0 +1,674 @@
+/**
+ * One opening of a stateful session at its home: its log at the owners, its state in an isolate, its session at the
+ * store, and what goes between them. What leaves after a commit is in releases.ts, checkpoints in run_checkpoints.ts.
+ *
+ * Stages: `open` (the home's log is replayed in an isolate, what may not have left yet leaves) → events in, commits out
+ * → over, once, for one reason (RunOver).
+ *
+ * R1  A commit's entries are at all owners before anything of it leaves: then its writes are applied, and on disk here,
+ *     then its answers leave, then its timers are set and its calls made; one commit after the other (commit.ts, CM1).
+ *     So is all of the log that it was opened with, before what that left open leaves.
+ * R2  After it is over nothing of it leaves, and nothing is heard of its isolate.
+ * R3  An event is done when a commit says so; those that are not are handed back when it is over.
+ * R4, R10  run_checkpoints.ts.
+ * R5  What the isolate says of its log fits the home's, entry by entry; where it does not the isolate is ended, and the
+ *     log is as it was.
+ * R11  More calls (open_calls.ts OC4) or timers than a program may have end the isolate that says them, too.
+ * R9  What it writes it writes under versions that are its own (run_versions.ts); where not, the isolate is ended, and
+ *     nothing of that has left.
+ * R7  What it asks of the store is asked when what it wrote in commits before is applied: a session reads its own writes.
+ * R8  A commit is appended when what its piece says that the session has seen is on disk, and all of it that homes before
+ *     may have done is known (releases.ts RL3, RL4): mostly that is so already, and it is at once. None is appended before the one before it. Those that an isolate told before it
+ *     was lost are appended all the same, and the run is over behind them: who is to blame is looked for after them.
+ * R6  Where hosts hold the log they may be told of a commit as soon as it is appended, with the log up to there: unless
+ *     it, or one before it that has not left, wrote to the store.
+ */
+import {
+  type Acknowledged,
+  type Call,
+  type CallKind,
+  type CallOutcome,
+  type Checkpoint,
+  type Commit,
+  type HandledEvent,
+  leavesMarks,
+  type OpenedProgram,
+  type Output,
+  type Parked,
+  TIMERS_MAX,
+} from "../turn/mod.ts";
+import type { Home, OpenedSession as OpenedHome } from "../home/mod.ts";
+import type { PeerClock } from "../attach/mod.ts";
+import type { ChannelSink, OpenChannel, StatefulEnd } from "./ports.ts";
+import type { ClockValue } from "../../../store/model/row.ts";
+import type { FrameWay } from "../attach/frame_way.ts";
+import { Ending } from "./ending.ts";
+import { EventLine } from "./event_line.ts";
+import type { CallMaker } from "./ports.ts";
+import { type CallingRun, OpenCalls } from "./open_calls.ts";
+import type { RunStore } from "./ports.ts";
+import { OPEN_WORK, type PieceHead, wrapPiece } from "./pieces.ts";
+import { Releases, type ReleasingRun } from "./releases.ts";
+import { type CheckpointingRun, RunCheckpoints } from "./run_checkpoints.ts";
+import { RunFailed, type RunListener, type RunOver } from "./run_over.ts";
+import type { RunVersions } from "./run_versions.ts";
+import { Timers } from "./timers.ts";
+
+/** What a run is made of. */
+export interface RunParts {
+  readonly home: OpenedHome;
+  /** The code that runs: a version of the app. */
+  readonly version: string;
+  readonly store: RunStore;
+  readonly listener: RunListener;
+  readonly calls: CallMaker;
+  /** Opens a way to the end of the origin that attaches to sessions of its class; null: it has none. */
+  readonly originWay: (() => Promise<FrameWay>) | null;
+  /** The wall clock. */
+  readonly nowMs: () => number;
+  readonly clock: PeerClock;
+  /** Hosts hold the log, too (R6). */
+  readonly isShared: boolean;
+  /** What it goes on from was written by other code, with nothing after it: from now on this code runs it. */
+  readonly isAdopted: boolean;
+  /** The number of the last effect that its log says to be applied. */
+  readonly applied: number;
+  /** What its log says that it leaves open (pieces.ts P3). */
+  readonly open: number;
+  /** R9 */
+  readonly versions: RunVersions;
+}
+
+/** See the file's header. */
+export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, CallingRun {
+  readonly version: string;
+  readonly store: RunStore;
+  readonly originWay: RunParts["originWay"];
+  /** The request whose handler the log left running: it goes on, and is not delivered again. */
+  handling: string | null = null;
+  readonly #parts: RunParts;
+  /** The handler that the log left running has not ended. */
+  #isHandling = false;
+  /** null: it has opened. */
+  #opening: PromiseWithResolvers<void> | null = Promise.withResolvers();
+  /** null: it serves. */
+  #serving: PromiseWithResolvers<void> | null = Promise.withResolvers();
+  readonly clock: PeerClock;
+  readonly listener: RunListener;
+  readonly timers: Timers;
+  readonly undone = new Map<number, HandledEvent>();
+  /** The clocks of these, with which their first turns write; of some that are done, too. */
+  readonly #clocks = new Map<number, ClockValue>();
+  /** As `begunAt`, of the handler that the log left running. */
+  #leftAt: ClockValue;
+  readonly calls: OpenCalls;
+  readonly releases: Releases;
+  readonly #checkpoints: RunCheckpoints;
+  #home: Home | null = null;
+  /** R6: peers know what it was opened with. */
+  #isTelling = false;
+  /** R6: commits that have not left and that no host was told of. */
+  #untold = 0;
+  /** R7: calls that are to be made when what was written before is applied. */
+  readonly #waiting = new Set<number>();
+  /** R8: commits that wait to be appended; null: there are none. */
+  #appending: Promise<void> | null = null;
+  /** Resolves when a commit is at all owners, or the run is over; null: that is not waited for (releases.ts RL4). */
+  #naming: PromiseWithResolvers<void> | null = null;
+  /** The last entry that the isolate has told (R5). */
+  #told = 0;
+  /** The last event that a commit says to be done, whether that has left or not. */
+  #through = 0;
+  #at: OpenChannel | null = null;
+  #nextEvent = 1;
+  #over: RunOver | null = null;
+  #finished: PromiseWithResolvers<void> | null = null;
+  #isFinished = false;
+  /** As the isolate said last. */
+  #isQuiescent = false;
+  readonly line: EventLine;
+  #usedMs: number;
+  #ending: Ending | null = null;
+
+  constructor(parts: RunParts) {
+    this.#parts = parts;
+    const { version, store, listener, nowMs, clock } = parts;
+    this.version = version;
+    this.originWay = parts.originWay;
+    this.store = store;
+    this.#usedMs = clock.nowMs();
+    this.#leftAt = parts.open > OPEN_WORK ? parts.open : Infinity;
+    this.clock = clock;
+    this.listener = listener;
+    this.timers = new Timers(nowMs, clock, (name, dueMs) => this.deliver({ kind: "timer", name, dueMs }));
+    this.calls = new OpenCalls(parts.calls, this);
+    this.releases = new Releases(this, parts.applied);
+    this.#checkpoints = new RunCheckpoints(this, parts.home.checkpoint?.at ?? 0);
+    this.line = new EventLine({
+      ...{ give: (event) => this.#give(event), isFree: () => this.first === undefined, nowMs },
+      isIdle: () => this.first === undefined && !this.#isHandling,
+    });
+    this.#opening?.promise.catch(() => {});
+  }
+
+  /** Resolves when it serves. @throws RunFailed where its state could not be made, StatefulLoadError, HomeError … */
+  async start(at: Promise<OpenChannel>): Promise<void> {
+    try {
+      this.#at = await at;
+      await this.#opening?.promise;
+    } catch (error) {
+      this.#end({ kind: "failed", error });
+      throw error;
+    }
+  }
+
+  async #begin(opened: OpenedProgram, named: Promise<void> | null): Promise<void> {
+    // R1: the end of what was opened may be on one disk only, and be lost with it. Where the disk is gone an opening
+    // finds what hosts on record have: they have all of it, also before anybody is told what the log says of him.
+    const leaves = opened.effects.length > 0 || opened.calls.some(({ effect }) => effect !== null);
+    if (leaves || this.#parts.isShared) await this.home.settled();
+    await this.releases.known(named);
+    if (this.#over !== null) return;
+    await this.releases.begin(opened);
+    if (opened.isEnded) {
+      await this.releases.answerAgain(opened);
+      this.#endSoon(opened.outputs);
+    } else if (this.#checkpoints.isBeginning) {
+      await this.#checkpoints.begun();
+      this.line.goOn();
+    }
+    this.#opening?.resolve();
+    this.#opening = null;
+  }
+
+  /** It has started, and takes events. `rejected`: before all others. */
+  serve(rejected: HandledEvent | null): void {
+    if (rejected !== null) this.deliver(rejected);
+    this.#serving?.resolve();
+    this.#serving = null;
+  }
+
+  /** The home that it serves as. @throws Error before `start`. */
+  get home(): Home {
+    if (this.#home === null) throw new Error("a run serves when it has started");
+    return this.#home;
+  }
+
+  get isOver(): boolean {
+    return this.#over !== null;
+  }
+
+  get writer(): number {
+    return this.#parts.versions.writer;
+  }
+
+  /** Why it is over; null: it is not. */
+  get over(): RunOver | null {
+    return this.#over;
+  }
+
+  /** Its home, where hosts hold the log, too. */
+  get shared(): Home | null {
+    return this.#parts.isShared ? this.#home : null;
+  }
+
+  /** Resolves when it is over, and another run may follow. */
+  get finished(): Promise<void> {
+    if (this.#isFinished) return Promise.resolve();
+    return (this.#finished ??= Promise.withResolvers()).promise;
+  }
+
+  /** When an event last began or ended, by its clock. */
+  get usedMs(): number {
+    return this.#usedMs;
+  }
+
+  /** Nothing is under way: it could leave memory. */
+  get isIdle(): boolean {
+    return this.undone.size === 0 && this.#isQuiescent && this.calls.size === 0;
+  }
+
+  /** No event waits, or is under way. */
+  get isAllDone(): boolean {
+    return this.undone.size === 0 && this.line.isEmpty;
+  }
+
+  /** All of its log is in its checkpoint. */
+  get isInCheckpoint(): boolean {
+    return this.#home !== null && this.#told === this.#checkpoints.at;
+  }
+
+  /** What keeps it from rest; null: nothing. */
+  get openWork(): string | null {
+    const { first } = this, open = this.calls.kinds;
+    if (first !== undefined) return `its handler of ${eventText(first)} is not over`;
+    if (open.length > 0) return `it waits for what it asked for: ${open.join(", ")}`;
+    return this.#isQuiescent ? null : "a timeout that it has set has not gone off";
+  }
+
+  /** For operators. */
+  get state() {
+    return {
+      sequence: this.#home?.sequence ?? this.#checkpoints.at,
+      checkpoint: this.#checkpoints.at,
+      logBytes: this.#home?.logBytes ?? 0,
+      timers: this.timers.list(),
+      waiting: this.undone.size,
+    };
+  }
+
+  /** Hands an event to the session. */
+  deliver(event: HandledEvent): void {
+    if (this.#ending !== null) this.#ending.now();
+    else this.line.push(event);
+  }
+
+  #give(event: HandledEvent): void {
+    if (this.#over !== null || this.#checkpoints.isLeaving || this.#at === null) return;
+    const number = this.#nextEvent++;
+    this.#usedMs = this.clock.nowMs();
+    this.undone.set(number, event);
+    const { isolate, channel } = this.#at;
+    const storeClock = this.store.tick();
+    this.#clocks.set(number, storeClock);
+    this.#parts.versions.gives(storeClock);
+    isolate.deliver(channel, { ...event, number, storeClock });
+  }
+
+  /** Somebody is attached no more, as all owners know. */
+  detached(peer: string): void {
+    this.home.hosts.gone(peer);
+  }
+
+  /** Peers have these outputs. */
+  acknowledge(outputs: Readonly<Record<string, number>>): void {
+    if (this.#over === null) this.#at?.isolate.acknowledge(this.#at.channel, { outputs, effects: 0 });
+  }
+
+  /** The oldest version that it may still write: a handler may run for long. Infinity: none. Ask it now and then. */
+  get owed(): ClockValue {
+    const { value: first = Infinity } = this.undone.keys().next();
+    for (const number of this.#clocks.keys()) {
+      if (number >= first) break;
+      this.#clocks.delete(number);
+    }
+    return Math.min(this.#clocks.get(first) ?? Infinity, this.#leftAt, this.releases.owed);
+  }
+
+  get begunAt(): ClockValue {
+    for (const number of this.undone.keys()) {
+      if (number > this.#through) return Math.min(this.#leftAt, this.#clocks.get(number) ?? Infinity);
+    }
+    return this.#leftAt;
+  }
+
+  /** The event whose handler runs: the first of which no commit says that it is done. */
+  get first(): HandledEvent | undefined {
+    for (const [number, event] of this.undone) if (number > this.#through) return event;
+    return undefined;
+  }
+
+  /** Writes a checkpoint when it is at rest; with `next`, for that code, and is over then (R4). */
+  checkpoint(next: string | null = null): void {
+    this.#checkpoints.ask(next);
+  }
+
+  /** Other code is to run it: it takes no events for now, so that it comes to rest. */
+  get isSwitching(): boolean {
+    return this.#checkpoints.isSwitching && this.#over === null;
+  }
+
+  /** Leaves memory: at once where owners have all of the log as a checkpoint, else when it is asked again after they have. */
+  rest(): void {
+    if (!this.isIdle || this.#over !== null) return;
+    if (this.isInCheckpoint) {
+      this.releases.afterwards(() => Promise.resolve(this.isIdle && this.#end({ kind: "rested" })));
+    } else if (this.#checkpoints.taken !== this.#told) this.checkpoint(); // R10
+  }
+
+  /** Ends it here, for good: its log goes. */
+  async remove(): Promise<void> {
+    await this.home.end();
+    // Whoever opened the log before would write again what they say is written (own_store.ts, O2).
+    await this.store.forget().catch(() => {});
+    this.#end({ kind: "ended" });
+  }
+
+  /** It has called `end()`: it answers who asks again, and nobody else. */
+  get isEnding(): boolean {
+    return this.#ending !== null;
+  }
+
+  /** What it answered last, and nobody has heard. */
+  get unheard(): ReadonlyMap<string, Uint8Array> {
+    return this.#ending?.unheard ?? new Map();
+  }
+
+  /** Whoever asked has the answer. */
+  received(request: string): void {
+    this.home.received(request);
+    this.#ending?.heard(request);
+  }
+
+  /** Somebody wants to begin it anew. */
+  endNow(): void {
+    this.#ending?.now();
+  }
+
+  #endSoon(outputs: readonly Output[]): void {
+    if (this.#ending !== null) return; // its log said so, and the entry of this epoch comes after that
+    const ending = this.#ending = new Ending(this.#answersOf(outputs), this.clock);
+    // Who is attached need not wait until those who asked have heard.
+    this.listener.peers.ended();
+    // What came behind the handler that ended it is for the one that begins anew (EN3).
+    if ([...this.undone.values(), ...this.line.waiting].some(({ kind }) => kind === "request")) ending.now();
+    ending.over
+      .then(() => this.#over === null ? this.listener.ending() : undefined)
+      .then(() => this.#over === null ? this.remove() : undefined)
+      .catch((error) => this.#end({ kind: "failed", error }));
+  }
+
+  /** Resolves when what was committed so far has left. */
+  get settled(): Promise<void> {
+    return this.releases.settled;
+  }
+
+  // ── What the isolate says ──
+
+  opened(opened: OpenedProgram): void {
+    if (this.#over !== null || this.#home !== null) return;
+    const { home: opening, isAdopted, isShared, listener, versions } = this.#parts;
+    const wrong = versions.ofLog(opened);
+    if (wrong !== null) return this.#misfit(wrong);
+    const { peers } = listener;
+    peers.noted(opened);
+    const answers = this.#answersOf(opened.outputs);
+    const home = this.#home = opening.start(answers);
+    this.#endWith(home);
+    this.#told = home.sequence;
+    const isMarked = leavesMarks(opened);
+    // A class of which hosts held the log before: they do no longer. Or what is made first waits for a piece at all owners
+    // (RL4), and hosts are sent none before that is made: they take their places again as those who come.
+    if (!isShared || isMarked) { for (const host of home.hosts.asked) home.hosts.drop(host); }
+    if (opened.sequence !== this.#told) return this.#misfitAt(opened.sequence);
+    if (isAdopted) {
+      this.line.hold();
+      this.#checkpoints.begin();
+    }
+    this.handling = opened.handling;
+    this.#isHandling = opened.handling !== null;
+    if (opened.isQuiescent) this.#leftAt = Infinity;
+    this.#isQuiescent = opened.isQuiescent;
+    for (const { name, dueMs } of opened.timers) this.timers.plan(name, dueMs);
+    this.releases.opened(opened);
+    this.calls.intended(opened.calls);
+    if (isMarked) this.#naming = Promise.withResolvers();
+    const named = this.#naming?.promise ?? null;
+    this.releases.afterwards(() => this.#begin(opened, named));
+    this.releases.afterwards(async () => {
+      await this.#serving?.promise;
+      // A blank log of a later epoch may be one that another home has taken away: nobody is told that he is not in it.
+      const isDoubted = opened.sequence === 0 && home.epoch > 1;
+      if ((opened.peers.length > 0 || isDoubted) && !isShared) await home.settled();
+      await peers.ready(this.store);
+      if (this.#over !== null || opened.isEnded) return;
+      peers.opened(opened);
+      this.#isTelling = isShared;
+    });
+  }
+
+  /** By itself: what is kept until then keeps nothing of the opening. */
+  #endWith(home: Home): void {
+    home.over.then((error) => {
+      this.#end(error.code === "ended" ? { kind: "ended" } : { kind: "moved", error });
+    }).catch((error) => this.listener.failed(error));
+  }
+
+  #answersOf(outputs: readonly Output[]): { readonly request: string; readonly bytes: Uint8Array }[] {
+    const { peers } = this.listener;
+    return outputs.filter(({ to }) => !peers.isPeer(to)).map(({ to, bytes }) => ({ request: to, bytes }));
+  }
+
+  commit(commit: Commit): Promise<void> | void {
+    const home = this.#home;
+    if (this.#over !== null || home === null) return;
+    if (commit.count > 0 && commit.first !== this.#told + 1) return this.#misfitAt(commit.first);
+    const wrong = this.#parts.versions.ofCommit(commit) ?? this.calls.misfit(commit.calls) ??
+      this.#timersMisfit(commit);
+    if (wrong !== null) return this.#misfit(wrong);
+    this.#told += commit.count;
+    const before = this.#through;
+    this.#through = commit.through;
+    this.#isQuiescent = commit.isQuiescent;
+    if (commit.isPoint) {
+      this.#leftAt = Infinity; // what it wrote is in this commit
+      this.#isHandling = false;
+    }
+    for (const [number, event] of this.undone) {
+      if (number > commit.through) break;
+      // Those of commits before, too: what they did may not have left, and their timers are set anew since.
+      if (number > before && event.kind === "timer") this.timers.fired(event.name, event.dueMs);
+    }
+    for (const { name, dueMs } of commit.timers) this.timers.plan(name, dueMs);
+    this.line.advance();
+    const { handler } = this.calls, entry = this.#told;
+    const heard = this.calls.logged(commit);
+    const head = this.releases.committed(commit);
+    const { earliest: wakeAtMs } = this.timers;
+    const appended = this.#append(home, { entry, commit, wakeAtMs }, head);
+    if (this.#naming !== null) heldOf(appended).then(() => this.#named(), (error) => this.failed(error));
+    return this.releases.afterwards(async () => {
+      const { isTold, held } = await appended;
+      await held;
+      heard();
+      await this.releases.release(commit, entry, handler);
+      if (!isTold) this.#untold--;
+      this.#usedMs = this.clock.nowMs();
+      if (this.#over !== null) return;
+      if (commit.isEnded) this.#endSoon(commit.outputs);
+      else this.#checkpoints.released();
+    });
+  }
+
+  /** R11; timers that have gone off are taken off with a later commit. */
+  #timersMisfit({ timers }: Commit): string | null {
+    const set = timers.filter(({ dueMs }) => dueMs !== null).length;
+    return this.timers.size + set <= 4 * TIMERS_MAX ? null : `sets more than ${TIMERS_MAX} timers`;
+  }
+
+  #named(): void {
+    this.#naming?.resolve();
+    this.#naming = null;
+  }
+
+  /** R8: at once where nothing is waited for; one after the other. */
+  #append(home: Home, leaving: Leaving, head: PieceHead | Promise<PieceHead>): Appended | Promise<Appended> {
+    const before = this.#appending;
+    if (before === null && !(head instanceof Promise)) return this.#appendNow(home, leaving, head);
+    const appended = (async () => {
+      const [safe] = await Promise.all([head, before]);
+      // Where one is not appended, none after it is.
+      if (this.#over !== null) throw new RunFailed(this.#over);
+      return this.#appendNow(home, leaving, safe);
+    })();
+    const done = this.#appending = appended.then(() => {}, (error) => this.failed(error)).then(() => {
+      if (this.#appending === done) this.#appending = null;
+    });
+    return appended;
+  }
+
+  #appendNow(home: Home, { entry, commit, wakeAtMs }: Leaving, head: PieceHead): Appended {
+    const { count, entries, outputs } = commit, answers = this.#answersOf(outputs);
+    const piece = { count, entries: wrapPiece(head, entries), answers, wakeAtMs };
+    // One without entries follows from those before it, after which it leaves.
+    const held = piece.count > 0 ? home.commit(piece) : Promise.resolve();
+    held.catch(() => {});
+    // What there is no room for, or no home any more, follows from nothing that anybody has: the run ends with it.
+    const isAppended = home.sequence === entry;
+    const isTold = this.#isTelling && isAppended && this.#untold === 0 && commit.effects.length === 0; // R6
+    if (!isTold) this.#untold++;
+    // The log itself goes to hosts in any case: what others are told may wait for them.
+    if (this.#isTelling && isAppended) this.listener.peers.appended(entry, isTold ? commit.outputs : []);
+    return { held, isTold };
+  }
+
+  call(call: Call): void {
+    if (this.#over !== null) return;
+    const wrong = this.#waiting.has(call.call)
+      ? `makes call ${call.call} a second time`
+      : this.calls.misfit([call], this.#waiting.size);
+    if (wrong !== null) return this.#misfit(wrong); // R11
+    if (!this.releases.areWriting || !ofStore.has(call.kind)) return this.calls.make(call);
+    this.#waiting.add(call.call);
+    this.releases.afterwards(() => {
+      if (this.#waiting.delete(call.call)) this.calls.make(call); // R7
+    });
+  }
+
+  dropped(call: number): void {
+    this.#waiting.delete(call);
+    this.calls.drop(call);
+  }
+
+  checkpointed(checkpoint: Checkpoint): Promise<void> | void {
+    if (checkpoint.at > this.#told) return this.#misfitAt(checkpoint.at);
+    return this.#checkpoints.came(checkpoint);
+  }
+
+  parked(parked: Parked): void {
+    if (this.#checkpoints.isBeginning) return this.#end({ kind: "parked", parked });
+    // What it did before has its way.
+    this.releases.afterwards(() => this.#end({ kind: "parked", parked }));
+  }
+
+  log(level: string, text: string): void {
+    this.listener.log(level, text);
+  }
+
+  ended(end: StatefulEnd, isCause: boolean): void {
+    const left = [...this.undone.keys()].filter((number) => number > this.#through);
+    const begun = left.filter((number) => number <= end.received).length;
+    // What was at rest was not what ran, though its turn was the last.
+    const wasAtRest = this.#isQuiescent && this.calls.size === 0 && begun === 0 && !this.#checkpoints.isAsked;
+    const isUnbegun = isCause && wasAtRest && left.length > 0;
+    const underWay = begun || left.length;
+    const over: RunOver = {
+      kind: "killed",
+      why: end.why,
+      isCause: isCause && !wasAtRest,
+      isUnbegun,
+      underWay,
+    };
+    if (this.#appending === null) return this.#end(over);
+    this.#at = null;
+    this.line.hold(); // what comes meanwhile is for the next run
+    void this.#appending.then(() => this.#end(over)); // R8
+  }
+
+  /** R5 */
+  #misfitAt(entry: number): void {
+    this.#misfit(`tells of entry ${entry} of a log that it has told up to ${this.#told}`);
+  }
+
+  /** R5, R9 */
+  #misfit(what: string): void {
+    const why = `it ${what}`;
+    this.listener.log("error", `the isolate of a stateful session is ended: ${why}`);
+    this.#end({ kind: "killed", why, isCause: true, isUnbegun: false, underWay: 1 });
+    this.#at?.isolate.kill(why, this.#at.channel);
+  }
+
+  /** R2, R3 */
+  #end(over: RunOver): void {
+    if (this.#over !== null) return;
+    this.#over = over;
+    // An isolate that is lost ends thousands at once: most have nobody to be told so.
+    if (this.#opening !== null || this.#checkpoints.isBeginning) {
+      const failed = new RunFailed(over);
+      this.#opening?.reject(failed);
+      this.#checkpoints.over(failed);
+    }
+    this.#serving?.resolve();
+    this.#named();
+    this.#ending?.now();
+    this.timers.close();
+    this.calls.close();
+    this.store.close();
+    this.#at?.isolate.closeChannel(this.#at.channel);
+    const home = this.#home;
+    const gone = over.kind === "moved" || over.kind === "ended" || home === null;
+    const rested = gone ? Promise.resolve() : home.rest();
+    rested.catch(() => {}).then(() => {
+      if (home === null) this.#parts.home.abandon();
+      this.listener.over(this, over);
+    }).catch((error) => this.listener.failed(error)).then(() => {
+      this.#isFinished = true;
+      this.#finished?.resolve();
+    });
+  }
+
+  // ── For its parts ──
+
+  /** Changes when an event is delivered. */
+  get events(): number {
+    return this.#nextEvent;
+  }
+
+  acknowledged(acknowledged: Acknowledged): void {
+    this.#at?.isolate.acknowledge(this.#at.channel, acknowledged);
+  }
+
+  askCheckpoint(): boolean {
+    this.#at?.isolate.checkpointNow(this.#at.channel);
+    return this.#at !== null;
+  }
+
+  holds(bytes: number): () => void {
+    const isolate = this.#at?.isolate;
+    isolate?.holds(bytes);
+    return () => isolate?.holds(-bytes);
+  }
+
+  done(call: number, outcome: CallOutcome): void {
+    if (this.#over !== null) return;
+    // What is given up in place of the handler that goes on in the log comes before what that one waits for.
+    if (this.#serving !== null) return void this.#serving.promise.then(() => this.done(call, outcome));
+    const storeClock = this.store.tick();
+    this.#parts.versions.gives(storeClock);
+    this.#at?.isolate.deliver(this.#at.channel, { kind: "result", storeClock, call, outcome });
+  }
+
+  rested(): void {
+    this.#end({ kind: "rested" });
+  }
+
+  failed(error: unknown): void {
+    this.#end({ kind: "failed", error });
+  }
+}
+
+/** A commit on its way to the home. */
+interface Leaving {
+  readonly commit: Commit;
+  /** Its last one. */
+  readonly entry: number;
+  /** When its earliest timer is due. */
+  readonly wakeAtMs: number | null;
+}
+
+/** One that was appended. */
+interface Appended {
+  /** Resolves when it is at all owners. */
+  readonly held: Promise<void>;
+  /** Hosts were told of it (R6). */
+  readonly isTold: boolean;
+}
+
+const heldOf = async (appended: Appended | Promise<Appended>): Promise<void> => await (await appended).held;
+
+/** R7 */
+const ofStore: ReadonlySet<CallKind> = new Set(["get", "list", "commit"]);
+
+/** An event in words. */
+const eventText = (event: HandledEvent): string =>
+  event.kind === "timer" ? `the timer ${event.name}` : `a ${event.kind}`;

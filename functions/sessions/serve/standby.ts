@@ -1,0 +1,220 @@
+/**
+ * A stateful session of another site, followed here: open in an isolate, one piece of its log behind its home.
+ *
+ * Life: opened with what this disk has of its log → pieces, as they are appended here → promoted: a run goes on with it,
+ * or closed: its log was cut, it could not be followed, this site keeps it no more.
+ *
+ * SB1  What the isolate was given is this disk's log, piece for piece: where that is begun otherwise, or cut, it is closed.
+ * SB2  Nothing of it leaves before it is promoted.
+ * SB3  A promotion that fails before the session serves fails alone: it is opened from its log as any other. So does one
+ *      that its isolate never heard of, since it had ended, and nobody had been told yet.
+ */
+import type { FollowedLog, LogNews, OpenedSession, StatefulName } from "../home/mod.ts";
+import type { OpenSession, Parked, Promotion } from "../turn/mod.ts";
+import type { ChannelSink, FollowedChannel, OpenChannel, StatefulEnd } from "./ports.ts";
+import { joinPieces, openPiece } from "./pieces.ts";
+import { unpackState } from "./state_parts.ts";
+
+/** What a standby is opened with. */
+export interface StandbyOpening {
+  readonly name: StatefulName;
+  /** The code that runs it. */
+  readonly version: string;
+  readonly copy: FollowedLog;
+  readonly session: OpenSession;
+}
+
+/** Why a standby is no more. */
+export type StandbyEnd =
+  /** Its replay did otherwise, or can't be made. */
+  | { readonly kind: "parked"; readonly parked: Parked }
+  | { readonly kind: "killed"; readonly why: string };
+
+/** A promotion that came to nothing (SB3). */
+export class StandbyFailed extends Error {
+  override readonly name = "StandbyFailed";
+}
+
+/** Followed without a newer checkpoint, a log takes memory, and a handler that throws is undone by a replay of it. */
+const FOLLOWED_BYTES_MAX = 512 * 1024;
+
+/** What an isolate is opened with, of a log that is kept here. @throws CodecError */
+export async function sessionOf(
+  { class: className, id }: StatefulName,
+  { seed, checkpoint, log }: Pick<OpenedSession, "seed" | "checkpoint" | "log">,
+): Promise<Pick<OpenSession, "class" | "id" | "seed" | "entries" | "checkpoint">> {
+  const opened = checkpoint && openPiece(checkpoint.bytes);
+  const state = await unpackState(checkpoint?.parts ?? []);
+  return {
+    ...{ class: className, id, seed },
+    entries: joinPieces(null, log).bytes,
+    checkpoint: checkpoint && opened && { at: checkpoint.at, bytes: opened.bytes, state },
+  };
+}
+
+/** See the file's header. */
+export class Standby {
+  readonly name: StatefulName;
+  readonly version: string;
+  readonly #ended: (end: StandbyEnd) => void;
+  #at: FollowedChannel | null = null;
+  /** Appended while its isolate was being opened. */
+  #early: { readonly first: number; readonly bytes: Uint8Array }[] = [];
+  #last: number;
+  #bytes: number;
+  #isOver = false;
+  #promoted: PromotedSink | null = null;
+
+  constructor({ name, version, copy, session }: StandbyOpening, ended: (end: StandbyEnd) => void) {
+    this.name = name;
+    this.version = version;
+    this.#ended = ended;
+    this.#last = copy.last;
+    this.#bytes = session.entries.length;
+  }
+
+  /** The last entry that it was given. */
+  get last(): number {
+    return this.#last;
+  }
+
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** Whether it would be better opened anew, from a newer checkpoint. */
+  get isLong(): boolean {
+    return this.#bytes > FOLLOWED_BYTES_MAX;
+  }
+
+  /** What its isolate says while it is followed (SB2), or was before it could hear of a promotion (SB3). */
+  get sink(): ChannelSink {
+    const nothing = () => {};
+    return {
+      ...{ opened: nothing, commit: nothing, call: nothing, dropped: nothing, checkpointed: nothing },
+      log: nothing,
+      parked: (parked) => {
+        this.#promoted?.parked(parked);
+        this.#end({ kind: "parked", parked });
+      },
+      ended: (end, isCause) => {
+        this.#promoted?.ended(end, isCause);
+        this.#end({ kind: "killed", why: end.why });
+      },
+    };
+  }
+
+  /** Its isolate is there. */
+  opened(at: FollowedChannel): void {
+    this.#at = at;
+    if (this.#isOver) return at.isolate.closeChannel(at.channel);
+    for (const { bytes } of this.#early.splice(0)) at.isolate.piece(at.channel, bytes);
+  }
+
+  /** Its log has grown; false: not from where this is (SB1). */
+  appended({ pieces }: Extract<LogNews, { readonly kind: "appended" }>): boolean {
+    for (const { first, count, bytes } of pieces) {
+      if (first + count - 1 <= this.#last) continue;
+      if (first !== this.#last + 1) return false;
+      this.#last += count;
+      const entries = openPiece(bytes).bytes;
+      this.#bytes += entries.length;
+      if (this.#at === null) this.#early.push({ first, bytes: entries });
+      else this.#at.isolate.piece(this.#at.channel, entries);
+    }
+    return true;
+  }
+
+  close(): void {
+    this.#isOver = true;
+    this.#early = [];
+    this.#at?.isolate.closeChannel(this.#at.channel);
+  }
+
+  /** Goes on as the session's run: resolves when it serves. @throws StandbyFailed (SB3) */
+  promote(promotion: Promotion, run: ChannelSink): Promise<OpenChannel> {
+    const at = this.#at;
+    if (at === null || this.#isOver) return Promise.reject(new StandbyFailed("it is not open"));
+    this.#isOver = true;
+    const sink = this.#promoted = new PromotedSink(at, run);
+    at.isolate.promote(at.channel, promotion, sink);
+    return sink.serving;
+  }
+
+  #end(end: StandbyEnd): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#ended(end);
+  }
+}
+
+/** Hands everything to a run, once its isolate says that it goes on, and the run knows where (SB3). */
+class PromotedSink implements ChannelSink {
+  readonly #run: ChannelSink;
+  readonly #at: FollowedChannel;
+  readonly #serving = Promise.withResolvers<OpenChannel>();
+  #waiting: (() => void)[] | null = [];
+  #hasOpened = false;
+
+  constructor(at: FollowedChannel, run: ChannelSink) {
+    this.#at = at;
+    this.#run = run;
+  }
+
+  get serving(): Promise<OpenChannel> {
+    return this.#serving.promise;
+  }
+
+  /** What comes before it goes on is nothing that it can say. */
+  #pass<T>(hand: () => T): T | void {
+    if (this.#waiting === null) return hand();
+    if (this.#hasOpened) this.#waiting.push(hand);
+  }
+
+  opened(...args: Parameters<ChannelSink["opened"]>): void {
+    this.#hasOpened = true;
+    this.#pass(() => this.#run.opened(...args));
+    this.#serving.resolve(this.#at);
+    // Behind whoever waits for that, which is the run. Where it has failed before, nobody is handed anything.
+    void this.#serving.promise.then(() => {
+      const waiting = this.#waiting ?? [];
+      this.#waiting = null;
+      for (const hand of waiting) hand();
+    }, () => {});
+  }
+
+  commit(...args: Parameters<ChannelSink["commit"]>): Promise<void> | void {
+    return this.#pass(() => this.#run.commit(...args));
+  }
+
+  call(...args: Parameters<ChannelSink["call"]>): void {
+    this.#pass(() => this.#run.call(...args));
+  }
+
+  dropped(call: number): void {
+    this.#pass(() => this.#run.dropped(call));
+  }
+
+  checkpointed(...args: Parameters<ChannelSink["checkpointed"]>): Promise<void> | void {
+    return this.#pass(() => this.#run.checkpointed(...args));
+  }
+
+  parked(parked: Parked): void {
+    if (!this.#hasOpened) return this.#fail(`${parked.code}: ${parked.message}`);
+    this.#pass(() => this.#run.parked(parked));
+  }
+
+  log(level: string, text: string): void {
+    this.#run.log(level, text);
+  }
+
+  ended(end: StatefulEnd, isCause: boolean): void {
+    if (!this.#hasOpened) return this.#fail(end.why);
+    this.#pass(() => this.#run.ended(end, isCause));
+  }
+
+  #fail(why: string): void {
+    this.#at.isolate.closeChannel(this.#at.channel);
+    this.#serving.reject(new StandbyFailed(why));
+  }
+}
