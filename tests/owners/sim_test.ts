@@ -2,9 +2,15 @@
 import { strict as assert } from "node:assert";
 import { excusedTooOften } from "../sim/excuses.ts";
 import type { SiteId } from "../../store/model/ports.ts";
+import { NO_OWNERS } from "../../store/owners/site_owners.ts";
+import { encodeTuplePacket } from "../../store/owners/packet.ts";
+import { SimNetwork } from "../sim/network.ts";
+import { Draws } from "../sim/random.ts";
+import { World } from "../sim/world.ts";
 import { check, type Told } from "./sim/check.ts";
 import { OWNERS_EXCUSES } from "./sim/excuses.ts";
 import { VARIANTS } from "./sim/broken.ts";
+import { OwnerSite, type SiteEvent } from "./sim/owner_site.ts";
 import { type OwnersRun, simulateOwners } from "./sim/simulation.ts";
 
 /** The seeds of every test run: a few seconds. */
@@ -24,6 +30,10 @@ const RARE: readonly (readonly [seed: number, what: string])[] = [
   [96000473, "who acts is taken for dead meanwhile, lets go, and who adopted acts half a minute later"],
   [99000160, "a tuple of which its producer heard nothing is sent again where it is not owned any more"],
   [99002027, "who is replaced is back before others have what it had, and they lose it"],
+  [
+    99400069,
+    "an owner has no room for what it is given, as who gave it writes its last step, and chooses another one",
+  ],
   [96002301, "who adopts has said that it stops, and the next owner is cut off from it and waits for it"],
 ];
 
@@ -172,6 +182,54 @@ Deno.test("who is back late acts when it has a packet of those that have what it
   assert.deepEqual(found({ kind: "trusts", site: "a", other: "b", atMs: 2_200 }), ["returns"]);
   assert.deepEqual(found({ kind: "hears", site: "a", other: "c", atMs: 2_200 }), ["returns"]);
   assert.deepEqual(found({ kind: "hears", site: "a", other: "b", atMs: 2_200 }), []);
+});
+
+Deno.test("who leaves counts on those that its disk names, and not on what came while its last step was written", async () => {
+  const world = new World(), draws = new Draws("leaves"), told: SiteEvent[] = [], ids = ["a", "b", "c"];
+  const network = new SimNetwork({
+    world,
+    draws,
+    parentOf: () => null,
+    quality: () => ({ delayMs: [1, 1], lossChance: 0, bytesPerMs: Infinity }),
+    noticeMs: [0, 60],
+    lateChance: 0,
+    window: 64,
+  });
+  const sites = ids.map((id) =>
+    new OwnerSite({
+      id,
+      sites: ids,
+      settings: { ...NO_OWNERS, beatMs: 50, suspectMs: 250, deadMs: 1_200, f: 1, nearMs: 0 },
+      areas: new Map(),
+      world,
+      network,
+      draws: draws.fork(id),
+      commitMs: [50, 50],
+      drift: 0,
+      thinkMs: [60_000, 60_000],
+      tries: 0,
+      tuplesMax: Infinity,
+      away: new Map(),
+      wrongs: {},
+      record: (event) => void told.push(event),
+    })
+  );
+  for (const site of sites) void site.start();
+  await world.run(500);
+  const [leaver] = sites;
+  void leaver?.tuples?.store({ id: "x", topic: "mail", payload: new Uint8Array(1), f: 1, note: "0" });
+  await world.run(1_000);
+  const [entry] = leaver?.tuples?.debugEntries() ?? [];
+  assert.ok(leaver !== undefined && entry !== undefined);
+  const [other = "", third = ""] = [entry.owners[1], ids.slice(1).find((id) => !entry.owners.includes(id))];
+  void leaver.leave(3_000, () => {});
+  await world.run(1_010);
+  const nothing = { greeting: 0, list: 0, part: 0, isListEnd: false, receipts: [], missing: [], forget: [] };
+  const newer = { ...entry, version: entry.version + 1, owners: ["a", third] };
+  leaver.tuples?.received(other, encodeTuplePacket({ ...nothing, boot: 7, to: 0, seq: 0, entries: [newer] }));
+  await world.run(1_200);
+  const left = told.find((event) => event.kind === "leaves");
+  assert.deepEqual(left?.own, new Map([["x", [other]]]));
 });
 
 Deno.test("a mark has to be found again where the tuple is the one that was marked", () => {

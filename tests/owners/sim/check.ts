@@ -11,7 +11,8 @@
  * - choice: no suspect gets a new tuple.
  * - marks: who acts again on what it had marked finds its mark, but where its producer stored it anew there, as it did
  *   not own it any more: that is another one.
- * - returns: a site that was away for longer than it had said acts on what it had when it has heard who else has that.
+ * - returns: a site that was away for longer than it had said acts on what its disk had when it has heard who else has that,
+ *   as far as that disk says.
  * - patience: nobody acts meanwhile on what a site has that will be back, nor takes it for dead.
  */
 import type { SiteId } from "../../../store/model/ports.ts";

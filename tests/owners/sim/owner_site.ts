@@ -5,7 +5,7 @@
 import { decodeMessage, encodeMessage } from "../../../store/wire/message.ts";
 import type { OwnersSettings } from "../../../store/presence/choose.ts";
 import { unpackKey } from "../../../store/model/key.ts";
-import { decodeState } from "../../../store/owners/tuple.ts";
+import { decodeState, type TupleState } from "../../../store/owners/tuple.ts";
 import { Detector } from "../../../store/presence/detector.ts";
 import { type Fellows, Tuples, type TuplesUser } from "../../../store/owners/tuples.ts";
 import type { SiteId, Storage } from "../../../store/model/ports.ts";
@@ -38,7 +38,7 @@ export type SiteEvent =
   }
   /** So many tries are on the disk of who acts on it. */
   | { readonly kind: "tried"; readonly site: SiteId; readonly id: string; readonly tries: number }
-  /** A site stops and will be back by then; these it is responsible for, with the others that have them. */
+  /** A site stops and will be back by then; these it is responsible for, with the others that have them by its disk. */
   | {
     readonly kind: "leaves";
     readonly site: SiteId;
@@ -143,15 +143,16 @@ export class OwnerSite {
     return this.#disk;
   }
 
-  /** Tuples that its disk has, and does not know to be gone. */
-  get heldOnDisk(): ReadonlySet<string> {
-    const held = new Set<string>(), gone = new Set<string>();
+  /** Tuples that its disk has, and does not know to be gone, each with its owners there. */
+  get heldOnDisk(): ReadonlyMap<string, readonly SiteId[]> {
+    const states = new Map<string, TupleState>();
     for (const { key, value } of this.#disk.held()) {
       const [space, id] = unpackKey(key);
       if (value === null || typeof id !== "string" || space === "p") continue;
-      (decodeState(value).gone ? gone : held).add(id);
+      // What is amended is newer than the rest (store/owners/tuple.ts).
+      if (space === "m" || !states.has(id)) states.set(id, decodeState(value));
     }
-    return held.difference(gone);
+    return new Map([...states].filter(([, { gone }]) => !gone).map(([id, { owners }]) => [id, owners]));
   }
 
   async start(): Promise<void> {
@@ -259,10 +260,13 @@ export class OwnerSite {
     if (this.#process !== process) return;
     await tuples.close(untilMs);
     if (this.#process !== process) return;
-    const own = new Map(
-      tuples.debugEntries().filter(({ owners, mark }) => mark !== null && owners[0] === id)
-        .map((entry) => [entry.id, entry.owners.slice(1)]),
-    );
+    // What came while its last step was written is lost with it, and nobody has heard what it made of that: the next process
+    // knows whom it has to hear from the disk. The others may wait for more than that has.
+    const own = new Map<string, readonly SiteId[]>();
+    for (const { id: one, owners, mark } of tuples.debugEntries()) {
+      if (mark !== null && owners[0] === id) own.set(one, []);
+    }
+    for (const [one, owners] of this.heldOnDisk) if (owners[0] === id) own.set(one, owners.slice(1));
     record({ kind: "leaves", site: id, untilMs, own });
     stops();
     clock.stop();

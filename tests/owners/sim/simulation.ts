@@ -359,7 +359,7 @@ class OwnersSimulation {
     const holds = new Set<string>();
     for (const other of this.#sites) {
       for (const { id, mark } of other.tuples?.debugEntries() ?? []) if (mark !== null) holds.add(id);
-      if (other !== site) { for (const id of other.heldOnDisk) holds.add(id); }
+      if (other !== site) { for (const id of other.heldOnDisk.keys()) holds.add(id); }
     }
     for (const id of site.actedNow) {
       if (!site.removedNow.has(id) || holds.has(id)) {
