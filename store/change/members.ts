@@ -6,7 +6,9 @@
  *
  * A1  Between the row and the stop no session writes. So whoever has got the row over the tree has got, before it,
  *     all that any session saw at the site until then (PROTOCOL I1): for a token from there nothing is to be done,
- *     without a word from the site, and whatever other sites lag behind (handoff.ts H9).
+ *     without a word from the site, and whatever other sites lag behind (handoff.ts H9). What comes behind the row, from
+ *     the parent or from below, no session sees here. It is not waited for: there would always be more of it, and whoever
+ *     sent it has it on disk and keeps it until the root has it (I7).
  */
 import type { Replica } from "../api/api.ts";
 import type { Core } from "../core/core.ts";

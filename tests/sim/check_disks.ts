@@ -4,7 +4,9 @@
  * integrity   A disk holds what somebody wrote: each value under its key and its version, each sum as often as it was
  *             added, and no deletion that nobody asked for.
  * kept        A row leaves a disk, or goes back to an older version, only when the root has it or something newer, since
- *             every disk between may be lost (PROTOCOL I7); from the root's disk only what explains an absence.
+ *             every disk between may be lost (PROTOCOL I7); from the root's disk only what explains an absence. When the
+ *             disk of a site that was drained is emptied, the root has all that was there when the site said that it
+ *             leaves, and all that was ever written there. What came behind that is an excuse, where another disk has it.
  * copies      What a request wrote is on the disk of its site when its client is told, and where that has owners on so
  *             many other disks, or the root has it (PROTOCOL O2). What a site between reads to those below it while its
  *             owners are silent is an excuse (excuses.ts), where that site had it for as long as it waits for them; and
@@ -30,6 +32,8 @@ export class DisksCheck {
   readonly #excused: Excused;
   /** By site and write: since when its disk has it. */
   readonly #since = new Map<string, number>();
+  /** By site that has said that it leaves: what was there before, by key. */
+  readonly #left = new Map<string, ReadonlyMap<number, Held>>();
   /** What lay on disks that were lost, or emptied, a moment ago. */
   #lost: { readonly atMs: number; readonly records: ReadonlySet<WriteRecord> }[] = [];
 
@@ -43,17 +47,51 @@ export class DisksCheck {
     if (event.kind === "commit") this.#commit(event);
     else if (event.kind === "issue" || event.kind === "chunk") {
       this.#told(this.#trail.request(event.request), event.atMs);
-    } else if (event.kind === "lost") this.#goes(event.site, event.atMs);
+    } else if (event.kind === "start") this.#left.delete(event.site);
+    else if (event.kind === "leaves") this.#leaves(event);
+    else if (event.kind === "lost") this.#goes(event.site, event.atMs);
     else if (event.kind === "emptied") {
-      const { site, atMs } = event;
-      for (const row of this.#trail.losses.rows(site).values()) this.#keeps(site, atMs, row, undefined);
-      this.#goes(site, atMs);
+      this.#emptied(event.site, event.atMs);
+      this.#goes(event.site, event.atMs);
+    }
+  }
+
+  #leaves({ site, behind }: HistoryEvent & { kind: "leaves" }): void {
+    const before = new Map(this.#trail.losses.rows(site));
+    for (const key of behind) before.delete(key);
+    this.#left.set(site, before);
+  }
+
+  /** All leaves the disk of a site that was drained; where nobody heard that it leaves, all counts as from before. */
+  #emptied(site: string, atMs: number): void {
+    const rows = this.#trail.losses.rows(site), before = this.#left.get(site) ?? rows;
+    for (const row of before.values()) this.#keeps(site, atMs, row, undefined);
+    for (const row of rows.values()) if (row !== before.get(row.key)) this.#leavesBehind(site, atMs, row);
+  }
+
+  /** What came after the site had said that it leaves: nobody there has seen it, and its disk was not the only one. */
+  #leavesBehind(site: string, atMs: number, { key, stamp, write, sums }: Held): void {
+    const { losses, ledger } = this.#trail;
+    for (const number of sums ?? [write]) {
+      const record = number === null ? ledger.deletionOf(key, stamp) : ledger.writes.get(number);
+      const what = record ?? { key, what: "set", stamp, write: -1 };
+      const isAtRoot = record === undefined ? losses.isAtRoot(key, stamp) : losses.hasReachedRoot(record);
+      if (isAtRoot) continue;
+      const others = losses.holders(what).filter((other) => other !== site), isOwn = record?.site === site;
+      if (!isOwn && others.length > 0) {
+        this.#excused("fed to a site that had said that it leaves, whose disk was emptied");
+        continue;
+      }
+      const version = sums === undefined ? `key ${key} at ${stamp}` : `write ${number} of key ${key}`;
+      const text = `${site} had ${version} and was emptied; the root has less, and`;
+      this.#say("kept", atMs, `${text} ${isOwn ? "it was written there" : "no other disk has it"}`);
     }
   }
 
   /** All that is on a disk, whose word of it may still be on its way. */
   #goes(site: string, atMs: number): void {
     for (const at of this.#since.keys()) if (at.startsWith(`${site} `)) this.#since.delete(at);
+    this.#left.delete(site);
     const { ledger, losses } = this.#trail;
     const held = ledger.writes.values().filter((record) => losses.holders(record).includes(site));
     this.#lost = [...this.#lost.filter((lost) => lost.atMs > atMs - FLIGHT_MS), {

@@ -123,6 +123,12 @@ class Script {
     return this;
   }
 
+  /** Its disk has the word that it leaves, and these keys stand behind that. */
+  leaves(site: string, ...behind: number[]): this {
+    this.#events.push({ kind: "leaves", atMs: this.#atMs, site, behind });
+    return this;
+  }
+
   /** It was drained before. */
   emptied(site: string): this {
     this.#events.push({ kind: "emptied", atMs: this.#atMs, site });
@@ -832,6 +838,55 @@ Deno.test("disk checker counts no copy on a disk that was emptied and is not use
   };
   deepStrictEqual(told(true), []);
   deepStrictEqual(told(false), ["kept", "copies"]);
+});
+
+Deno.test("disk checker lets what a drained site was fed behind its word that it leaves go with its disk, where another has it", () => {
+  const FED = "fed to a site that had said that it leaves, whose disk was emptied";
+  const emptied = (happens: (s: Script) => void, isSum = false) => {
+    const s = new Script();
+    for (const site of ["root", "s1", "s2"]) s.start(site, true);
+    const a = s.request(0, "s1"), b = s.request(1, "s2");
+    if (isSum) s.write(a, "05", sum(1, 2)).write(b, "06", sum(2, 2));
+    else s.write(a, "05", set(1, 0)).write(a, "06", set(2, 0)).write(b, "07", set(3, 1));
+    s.answer(a, "crashed");
+    s.answer(b, "crashed");
+    happens(s);
+    const { wrong, excused } = s.emptied("s2").all();
+    return [...wrong, ...excused];
+  };
+  const at = (s: Script, site: string, ...rows: Held[]) => s.commit(site, rows);
+  const older = row(0, 1, "05"), newer = row(0, 2, "06"), own = row(1, 3, "07");
+  const cases: [string, (s: Script) => void, string[]][] = [
+    ["after it", (s) => at(at(s, "s1", older).leaves("s2"), "s2", older), [FED]],
+    ["with it, and behind", (s) => at(at(s, "s1", older), "s2", older).leaves("s2", 0), [FED]],
+    ["newer after it", (s) => at(at(at(s, "s1", newer).leaves("s2"), "s2", older), "s2", newer), [FED]],
+    ["before it", (s) => at(at(s, "s1", older), "s2", older).leaves("s2"), ["kept"]],
+    ["before it, and newer after", (s) => {
+      at(at(at(s, "s1", newer), "s2", older).leaves("s2"), "s2", newer);
+    }, ["kept", FED]],
+    ["before it, at the root, and newer after", (s) => {
+      at(at(at(at(s, "s1", newer), "root", older), "s2", older).leaves("s2"), "s2", newer);
+    }, [FED]],
+    ["after it, and nobody else has it", (s) => at(s.leaves("s2"), "s2", older), ["kept"]],
+    ["after it, and the other disk is lost", (s) => {
+      at(at(s, "s1", older).leaves("s2"), "s2", older).lost("s1");
+    }, ["kept"]],
+    ["after it, and its own", (s) => at(at(s, "s1", own).leaves("s2"), "s2", own), ["kept"]],
+    ["after a word from before a start", (s) => {
+      at(at(s, "s1", older).leaves("s2").start("s2", false), "s2", older);
+    }, ["kept"]],
+    ["after it, at the root", (s) => at(at(s, "root", older).leaves("s2"), "s2", older), []],
+  ];
+  for (const [what, happens, wrong] of cases) deepStrictEqual(emptied(happens), wrong, what);
+  const one = { ...sums(2, 1), stamp: "05" }, both = { ...sums(2, 1, 2), stamp: "06" };
+  const ofSums: [string, (s: Script) => void, string[]][] = [
+    ["after it", (s) => at(at(s, "s1", one).leaves("s2"), "s2", one), [FED]],
+    ["after it, with its own", (s) => at(at(s, "s1", both).leaves("s2"), "s2", both), [FED, "kept"].sort()],
+    ["before it", (s) => at(at(s, "s1", one), "s2", one).leaves("s2"), ["kept"]],
+  ];
+  for (const [what, happens, wrong] of ofSums) {
+    deepStrictEqual(emptied(happens, true).sort(), wrong, `sum, ${what}`);
+  }
 });
 
 Deno.test("disk checker lets a read below a site pass that had waited for its owners, and no other", () => {

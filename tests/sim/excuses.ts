@@ -94,6 +94,11 @@ export const STORE_EXCUSES: readonly Excuse[] = [
     perHundred: 1,
     says: "begins open answers and feeds its children all the same",
   },
+  {
+    name: "fed to a site that had said that it leaves, whose disk was emptied",
+    perHundred: 1,
+    says: "what it was fed behind the word that it leaves may not be at the root when it stops",
+  },
   { name: "refused: owners_unreachable", perHundred: 25, says: "503 `owners_unreachable` until then" },
   { name: "refused: pending_full", perHundred: 70, says: "503 `pending_full` beyond the limit" },
   { name: "refused: disk_failed", perHundred: 5, says: "503 `disk_failed`" },

@@ -153,7 +153,20 @@ export type HistoryEvent =
     readonly isForGood: boolean;
     readonly isAside?: boolean;
   }
-  /** The same of one that was drained, and had said that the root has all that was its own: no incarnation ends by it. */
+  /**
+   * A site's disk has the word that the site is about to be away, as planned (store/change/members.ts), since the last
+   * commit; `behind`: the keys whose rows stand behind that word in its journal.
+   */
+  | {
+    readonly kind: "leaves";
+    readonly atMs: number;
+    readonly site: SiteId;
+    readonly behind: readonly number[];
+  }
+  /**
+   * The disk of one that was drained is emptied: it had said that the root has all that stood before its word. No
+   * incarnation ends by it.
+   */
   | { readonly kind: "emptied"; readonly atMs: number; readonly site: SiteId }
   /** An operator has taken a site off the tree, as the root says. */
   | { readonly kind: "removed"; readonly atMs: number; readonly site: SiteId }

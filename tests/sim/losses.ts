@@ -76,7 +76,7 @@ export class Losses {
   }
 
   /** The sites whose disks have a write, or something newer. */
-  holders(record: WriteRecord): string[] {
+  holders(record: What): string[] {
     return [...this.#disks].flatMap(([site, disk]) => holds(disk, record) ? [site] : []);
   }
 
@@ -164,15 +164,18 @@ export class Losses {
 const NOTHING: ReadonlyMap<number, Held> = new Map();
 const NONE: ReadonlyMap<number, Stamp> = new Map();
 
-function holds({ rows, wards }: Disk, record: WriteRecord): boolean {
+/** What a disk may have of a key: a version, or a sum write. */
+type What = Pick<WriteRecord, "key" | "what" | "stamp" | "write">;
+
+function holds({ rows, wards }: Disk, record: What): boolean {
   if (shows(rows.get(record.key), record)) return true;
   return wards.values().some((row) => isIn(row, record));
 }
 
-const isIn = (row: Held, record: WriteRecord): boolean => row.key === record.key && shows(row, record);
+const isIn = (row: Held, record: What): boolean => row.key === record.key && shows(row, record);
 
 /** Whether a row includes a write or supersedes it. */
-export function shows(row: Held | undefined, record: WriteRecord): boolean {
+export function shows(row: Held | undefined, record: What): boolean {
   if (record.what === "sum") return row?.sums?.includes(record.write) ?? false;
   return row !== undefined && record.stamp !== null && row.stamp >= record.stamp;
 }

@@ -5,14 +5,14 @@
  * Coverage is read from the records of the commit, as bytes on a disk: `cover/` and the start of a range in
  * base64 → since when, and its end (store/rows/coverage.ts V2). So is what the disk holds for other sites: `ward/`, the
  * incarnation, and a key in base64 → the row (store/wards/ward.ts). Which incarnation has owners is a system row
- * (store/members/configuration.ts).
+ * (store/members/configuration.ts). That a site is about to be away is a system row of its own (store/change/members.ts).
  */
 import { Reader } from "../../store/model/codec.ts";
 import type { Key } from "../../store/model/key.ts";
 import type { DiskCommit, ScanOptions, SiteId, Storage } from "../../store/model/ports.ts";
 import type { Range } from "../../store/model/range.ts";
 import type { Position, Row } from "../../store/model/row.ts";
-import { decodeJson } from "../../store/members/topology.ts";
+import { awayKey, decodeJson } from "../../store/members/topology.ts";
 import { SOURCE_RECORD } from "../../store/wards/source.ts";
 import { readWardRows } from "../../store/wire/ward_message.ts";
 import type { Held, HistoryEvent, Ward } from "./history.ts";
@@ -159,6 +159,7 @@ export class RecordingStorage implements Storage {
     const rows = commit.rows.flatMap((row) => keyspace.seen(row) ?? []);
     const gone = commit.drop.flatMap((key) => keyspace.number(key) ?? []);
     const records = new Map(commit.records);
+    const leaves = commit.rows.find((row) => row.key === awayKey(site) && row.value !== null);
     this.isCommitting = true;
     const done = this.#disk.commit(commit);
     // A process that dies here leaves a commit under way.
@@ -176,7 +177,15 @@ export class RecordingStorage implements Storage {
     if (rows.length + gone.length + covers.length + wards.length + owned.length > 0) {
       record({ kind: "commit", atMs: nowMs(), site, rows, gone, covers, wards, owned, clockMs: clockMs() });
     }
+    if (leaves !== undefined) record({ kind: "leaves", atMs: nowMs(), site, behind: this.#behind(leaves) });
     this.#options.committed();
+  }
+
+  /** The keys of what stands behind a row in the journal. */
+  #behind({ position }: Row): number[] {
+    return this.#disk.held().flatMap((row) =>
+      row.position > position ? this.#options.keyspace.number(row.key) ?? [] : []
+    );
   }
 
   async #read<T>(look: () => Promise<T>): Promise<T> {

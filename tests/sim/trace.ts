@@ -60,6 +60,9 @@ function lineOf(event: HistoryEvent): string {
       return event.isAside === true
         ? `  ${event.site} sets an older disk aside`
         : `  ${event.site} loses its disk${event.isForGood ? ", for good" : ""}`;
+    case "leaves":
+      return `  ${event.site} says that it leaves` +
+        (event.behind.length > 0 ? `, with ${event.behind} behind that` : "");
     case "emptied":
       return `  ${event.site} is drained, and its disk emptied`;
     case "removed":
