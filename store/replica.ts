@@ -164,6 +164,7 @@ export class SiteReplica implements Replica {
       core,
       this.#downlinks.removals,
       (position) => this.#durability.onDisk(position),
+      () => this.owners.leaves(),
     );
     this.#host = host;
     core.damage.serve({

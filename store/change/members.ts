@@ -1,8 +1,8 @@
 /**
  * Who belongs to the tree and who is away, as the host of a replica changes and asks it.
  *
- * Life of a planned stop: its host ends all sessions → `leave` writes ["s", "away", id] and waits until the root
- * has it → stop … start → ready → the row is deleted.
+ * Life of a planned stop: its host ends all sessions → `leave` has its owners adopt nothing any more, writes
+ * ["s", "away", id], and waits until the root has it → stop … start → ready → the row is deleted.
  *
  * A1  Between the row and the stop no session writes. So whoever has got the row over the tree has got, before it,
  *     all that any session saw at the site until then (PROTOCOL I1): for a token from there nothing is to be done,
@@ -16,11 +16,16 @@ import type { Removals } from "./removal.ts";
 import type { Position } from "../model/row.ts";
 import { awayKey, encodeJson } from "../members/topology.ts";
 
-/** The part of a replica that knows its fellows. */
+/**
+ * The part of a replica that knows its fellows.
+ *
+ * @param leaves is called before a planned stop is said to anybody.
+ */
 export function openMembers(
   core: Core,
   removals: Removals,
   durable: (position: Position) => Promise<void>,
+  leaves: () => void,
 ): Replica["members"] {
   const site = core.config.site;
   const write = async (value: object | null): Promise<Position> => {
@@ -47,6 +52,7 @@ export function openMembers(
     },
     isRemoved: (id) => core.topology.isRemoved(id),
     leave: async (untilMs) => {
+      leaves(); // store/owners/tuples.ts O8
       const position = await write({ untilMs }); // A1
       if (!core.isRoot) await reached(core, position); // A1
     },

@@ -46,6 +46,8 @@ export class Custody {
   /** Of a step: thousands of tuples have the same owners. */
   readonly #plans = new Map<string, Mended>();
   #retriedMs = 0;
+  /** This site has said that it stops, or is about to (O8). */
+  #isLeaving = false;
   readonly payloads: Payloads;
 
   constructor(ports: CustodyPorts, exchange: TupleExchange) {
@@ -460,6 +462,11 @@ export class Custody {
 
   // ── Who is responsible ──
 
+  /** This site adopts nothing any more (O8): what it would adopt now the others could not know, and would have to wait for. */
+  leaves(): void {
+    this.#isLeaving = true;
+  }
+
   isLost(site: SiteId): boolean {
     const standing = this.#standing(site);
     return standing === "suspected" || standing === "dead";
@@ -586,7 +593,7 @@ export class Custody {
       this.#act(tuple);
       return this.#release(tuple);
     }
-    if (!tuple.owners.includes(site)) return;
+    if (this.#isLeaving || !tuple.owners.includes(site)) return;
     const before = tuple.owners.slice(0, tuple.owners.indexOf(site));
     if (!this.#isFree(tuple, before) || !this.#isSettled(tuple) || this.#mayBeTaken(tuple)) return;
     const others = tuple.owners.filter((owner) => owner !== site);

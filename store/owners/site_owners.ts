@@ -2,7 +2,7 @@
  * The owners of one site: who may be, who lives, and whom it would choose now.
  *
  * Life: made with the replica → `ready`: the site tells its area, and with f ≥ 1 begins to measure candidates →
- * `configure` as often as the operator likes → `close`.
+ * `configure` as often as the operator likes → `leaves`, where it stops as planned → `close`.
  *
  * W1  With f = 0, for the site and all its uses, nobody is measured and nothing is sent for it.
  * W2  Settings that no choice can meet are refused and change nothing. Those a site starts with are not: the sites
@@ -46,6 +46,7 @@ export class SiteOwners {
   readonly detector: Detector;
   #settings: OwnersSettings;
   #isReady = false;
+  #leaves = false;
   /** By candidate: ends the watch over it. */
   readonly #candidates = new Map<SiteId, () => void>();
   #revision = -1;
@@ -150,7 +151,7 @@ export class SiteOwners {
     this.#uses.set(use, opened);
     this.#revision = -1;
     this.#survey();
-    return opened.tuples = await Tuples.open({
+    const tuples = opened.tuples = await Tuples.open({
       site: core.config.site,
       boot: core.ports.random.bytes(BOOT_BYTES).reduce((number, byte) => number * 256 + byte, 0) + 1,
       clock: core.ports.clock,
@@ -171,6 +172,8 @@ export class SiteOwners {
       refused: (event, from) => core.refused(event, from),
       fatal: core.ports.fatal,
     }, user);
+    if (this.#leaves) tuples.leaves();
+    return tuples;
   }
 
   /** See Replica.owners in store/api/api.ts. */
@@ -210,6 +213,12 @@ export class SiteOwners {
     } catch (error) {
       return error instanceof Error ? error.message : String(error);
     }
+  }
+
+  /** To be called before this site says that it stops as planned (Tuples.leaves). */
+  leaves(): void {
+    this.#leaves = true;
+    for (const { tuples } of this.#uses.values()) tuples?.leaves();
   }
 
   close(): void {

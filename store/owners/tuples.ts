@@ -23,7 +23,7 @@
  * O8  A site that comes back later than it had announced counts all that it had as adopted: of that it acts on nothing
  *     before its other owners have told what they know; that they are suspected is not enough. Before that time nobody
  *     adopts what it had (GeoRep, section 2.1.4), nor, where it was not there to hear what that was, what it may have
- *     adopted.
+ *     adopted. From when it announces it, it adopts nothing itself: whom it takes for dead then would not hear of it.
  */
 import {
   F_MAX,
@@ -425,6 +425,11 @@ export class Tuples {
     return [...this.#table.views()].map(([id, view]) => entryOf(id, view));
   }
 
+  /** To be called before this site says that it stops: from here on it adopts nothing, and goes on with what it has (O8). */
+  leaves(): void {
+    this.#custody.leaves();
+  }
+
   /**
    * Writes what has gathered, and stops. What comes meanwhile is not taken, nor answered, but for a producer: it is
    * refused at once.
@@ -434,6 +439,7 @@ export class Tuples {
   async close(awayUntilMs?: number): Promise<void> {
     if (this.#failure !== null) return;
     this.#isClosing = true;
+    this.leaves();
     await this.#pumping;
     // What was said before, and is over, still holds for what the others have to tell (O8).
     if (awayUntilMs !== undefined && this.#exchange.unheard.size === 0) this.#shelf.away(awayUntilMs);

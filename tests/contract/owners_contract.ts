@@ -446,6 +446,34 @@ export function ownersContract(subject: StorageSubject): void {
   );
 
   test(
+    "a site that has said that it stops adopts nothing more, and who lives does (O8)",
+    2,
+    ["a", "b", "c"],
+    async (group) => {
+      const [a, b, c] = [group.site("a"), group.site("b"), group.site("c")];
+      const id = await a.store(bytes("left"));
+      await eventually("it is a's", () => a.mine.has(id));
+      await b.store(bytes("of b"));
+      c.running.leaves();
+      group.away.set("c", group.wallMs + 30_000);
+      group.stand("c", "suspected");
+      // It takes both for dead, and one of them is.
+      a.stop();
+      for (const site of ["a", "b"]) c.stand(site, "suspected");
+      await c.store(bytes("of c"), { f: 0 });
+      assert.equal(c.mine.has(id), false);
+      await c.leave(group.wallMs + 30_000);
+      b.stand("a", "suspected");
+      await eventually("it is b's", () => b.mine.get(id) === "adopted");
+      await c.start();
+      for (const site of ["a", "b"]) c.stand(site, site === "a" ? "suspected" : "alive");
+      group.stand("c", "alive");
+      await eventually("c knows", () => c.holds().includes(`${id}: b,a,c`));
+      assert.equal(c.mine.has(id), false);
+    },
+  );
+
+  test(
     "one that comes back later acts on nothing before the others have told (O8)",
     1,
     ["a", "b"],

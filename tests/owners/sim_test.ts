@@ -34,7 +34,7 @@ const RARE: readonly (readonly [seed: number, what: string])[] = [
     99400069,
     "an owner has no room for what it is given, as who gave it writes its last step, and chooses another one",
   ],
-  [96002301, "who adopts has said that it stops, and the next owner is cut off from it and waits for it"],
+  [99403138, "a site that has said that it stops takes others for dead, which live and do not hear it"],
 ];
 
 Deno.test("owners groups keep what was acknowledged, on a fixed set of seeds", async () => {

@@ -230,6 +230,14 @@ export const VARIANTS: readonly Variant[] = [
     seeds: 10,
   },
   {
+    name: "a site that has said that it stops goes on adopting",
+    wrongs: { adoptsToTheEnd: true },
+    change: (plan) => plan,
+    caughtBy: ["patience"],
+    first: 99403138,
+    seeds: 1,
+  },
+  {
     name: "owners are not told of marks",
     wrongs: incoming((_, entries) =>
       entries.filter(({ mark, content, version }) => mark === null || content !== null || version === 1)

@@ -55,6 +55,8 @@ export interface Wrongs {
   readonly aheadMs?: number;
   /** And to the one that its detector sees. */
   readonly detectorAheadMs?: number;
+  /** It adopts as if it had not said that it stops, up to its last step. */
+  readonly adoptsToTheEnd?: boolean;
   /** A packet on its way in; null: it is lost. */
   readonly receives?: (site: SiteId, from: SiteId, packet: Uint8Array) => Uint8Array | null;
   /** A packet on its way out; `answer` hands this process one as if it came from there. */
@@ -256,6 +258,7 @@ export class OwnerSite {
     if (process === null || this.#isLeaving) return;
     this.#isLeaving = true;
     const { clock, tuples } = process;
+    if (this.#options.wrongs.adoptsToTheEnd !== true) tuples.leaves();
     while (this.#underWay > 0 && this.#process === process) await world.sleep(5);
     if (this.#process !== process) return;
     await tuples.close(untilMs);

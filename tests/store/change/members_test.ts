@@ -8,8 +8,14 @@ import { loneCore } from "../lone_core.ts";
 function membersOf(core: Core) {
   const removals = new Removals(core, { all: () => [], among: () => [], dismiss: () => {} });
   const durable: number[] = [];
-  const members = openMembers(core, removals, (position) => Promise.resolve(void durable.push(position)));
-  return { members, durable };
+  const said: (number | undefined)[] = [];
+  const members = openMembers(
+    core,
+    removals,
+    (position) => Promise.resolve(void durable.push(position)),
+    () => said.push(core.topology.awayUntilMs(core.config.site)),
+  );
+  return { members, durable, said };
 }
 
 /** What follows at once has followed. */
@@ -17,10 +23,11 @@ const settled = () => new Promise((resolve) => setTimeout(resolve, 0));
 
 Deno.test("a site that stops as planned has the root know of it first, and the root waits for nobody (A1)", async () => {
   for (const path of [["root"], ["root", "e"]]) {
-    const core = loneCore(path, 4), { members, durable } = membersOf(core);
+    const core = loneCore(path, 4), { members, durable, said } = membersOf(core);
     let isOver = false;
     const leaving = members.leave(7_000).then(() => isOver = true);
     await settled();
+    assert.deepEqual(said, [undefined], "its owners hear of it before anybody else");
     assert.equal(core.topology.awayUntilMs(core.config.site), 7_000);
     assert.deepEqual(durable, [core.rows.head], "it is on disk here");
     assert.equal(isOver, core.isRoot);

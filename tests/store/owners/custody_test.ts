@@ -175,6 +175,27 @@ Deno.test("what a site that will be back may have adopted as it left waits for i
   }
 });
 
+Deno.test("who is about to say that it stops adopts nothing any more, and goes on with what it has (O8)", async () => {
+  for (const isLeaving of [false, true]) {
+    const { custody, state, told, having, written } = keeping(2), tuple = await having(["b", "a", "c"]);
+    if (isLeaving) custody.leaves();
+    state.standings.set("b", "suspected");
+    custody.changed("b", "suspected");
+    custody.considerSome();
+    await written();
+    assert.equal(told.includes("x is mine, adopted"), !isLeaving);
+    assert.equal(tuple.responsible, isLeaving ? "b" : "a");
+  }
+  const { custody, state, told, having } = keeping(1), tuple = await having(["a", "b"]);
+  custody.leaves();
+  state.spare.push("c");
+  state.standings.set("b", "dead");
+  custody.changed("b", "dead");
+  custody.considerSome();
+  assert.deepEqual(tuple.owners, ["a", "c", "b"]);
+  assert.ok(told.includes("c of x"));
+});
+
 Deno.test("whoever removes a tuple is responsible for its end, is on disk with it, and tells all who had it (O4)", async () => {
   for (const owners of [["a", "b", "c"], ["b", "a", "c"]]) {
     const { custody, told, having, written, onDisk } = keeping(2), tuple = await having(owners);

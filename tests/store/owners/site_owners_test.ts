@@ -121,6 +121,29 @@ Deno.test("tuples of a use are held by sites of the tree, and adopted when their
   assert.deepEqual(mine, ["e1 stored", "e2 adopted"]);
 });
 
+Deno.test("a site that says that it stops adopts nothing any more, of a use that is opened later neither (O8)", async () => {
+  for (const isLate of [false, true]) {
+    const { tree: all, root, e1, e2 } = await tree();
+    const mine: string[] = [];
+    const open = (site: string, replica: SiteReplica) =>
+      replica.owners.open("test", {
+        storage: new MemoryStorage(),
+        user: { mine: ({ how }) => void mine.push(`${site} ${how}`), lost: () => {} },
+      });
+    const leave = () => void e2.members.leave(4_000_000_000_000);
+    const [, first] = [await open("root", root), await open("e1", e1)];
+    if (isLate) leave();
+    await open("e2", e2);
+    void first.store({ payload: new Uint8Array(3), topic: "mail", f: 1 });
+    await all.pass(100);
+    assert.deepEqual(mine, ["e1 stored"]);
+    if (!isLate) leave();
+    all.network.down("e1");
+    await all.pass(1_000);
+    assert.deepEqual(mine, ["e1 stored"]);
+  }
+});
+
 Deno.test("packets and beats of strangers are refused, counted, and noted once a minute", async () => {
   const { tree: sites, root } = await tree();
   for (let i = 0; i < 3; i++) {
