@@ -486,7 +486,7 @@ export class Custody {
       this.#walks.begin(RETELL + site);
       this.#walks.begin(SHORT);
     } else {
-      this.#exchange.lost(site);
+      this.#exchange.lost(site, this.#ports.isAwaited(site));
       this.#walks.end(RETELL + site);
       this.#walks.begin(RECONSIDER + site);
       for (const tuple of this.#ports.table.moving) {
@@ -620,7 +620,7 @@ export class Custody {
     return left.length === 0;
   }
 
-  /** True where a site that will be back may have adopted a tuple before it left, and this one was not there to hear it (O8). */
+  /** True where a site that will be back may have adopted a tuple before it said so, and this one has not heard it (O8). */
   #mayBeTaken(tuple: Tuple): boolean {
     const { isAwaited } = this.#ports;
     return this.#others(tuple).some((site) =>

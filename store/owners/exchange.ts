@@ -13,8 +13,9 @@
  * X4  A packet that comes after a later one is dropped, and told again without it: what it says may be over.
  * X5  A peer that this site must hear, since it was away for longer than it had said, is not settled by being
  *     suspected: only by what it tells, or by leaving the tree.
- * X6  Of a peer that is suspected it is known whether it had told all up to then: it may have adopted what this process
- *     never heard of (tuples.ts O8).
+ * X6  Of a peer that said that it stops it is known whether it had told all up to then: else it may have adopted what
+ *     this process never heard of (tuples.ts O8). It has not where it was silent before it said so: it may have taken
+ *     this site for dead meanwhile, as this one took it.
  */
 import {
   OWNER_FULL_MS,
@@ -226,11 +227,15 @@ export class TupleExchange {
     this.#ports.wake();
   }
 
-  /** A site is suspected (X1): what flies is told again when it is back. */
-  lost(site: SiteId): void {
+  /**
+   * A site is suspected (X1): what flies is told again when it is back.
+   *
+   * @param isAwaited for it said that it stops.
+   */
+  lost(site: SiteId, isAwaited: boolean): void {
     const peer = this.#peers.get(site);
     if (peer === undefined) return;
-    peer.hadToldAll ||= peer.reconciled;
+    peer.hadToldAll ||= isAwaited && peer.reconciled;
     peer.reconciled = peer.isGreetingDue = false;
     peer.askMs = PACKET_RETRY_MS;
     peer.answer = null;

@@ -474,6 +474,33 @@ export function ownersContract(subject: StorageSubject): void {
   );
 
   test(
+    "what a site may have adopted while it was silent waits for it where it says that it stops (O8)",
+    2,
+    ["a", "b", "c"],
+    async (group) => {
+      const [a, b, c] = [group.site("a"), group.site("b"), group.site("c")];
+      const id = await a.store(bytes("cut off"));
+      await eventually("it is a's", () => a.mine.has(id));
+      await b.store(bytes("of b"));
+      await c.store(bytes("of c"));
+      a.stop();
+      b.stand("c", "suspected");
+      for (const site of ["a", "b"]) c.stand(site, "suspected");
+      await eventually("it is c's", () => c.mine.get(id) === "adopted");
+      group.away.set("c", group.wallMs + 30_000);
+      await c.leave(group.wallMs + 30_000);
+      b.stand("a", "suspected");
+      await b.store(bytes("of b"), { f: 0 });
+      assert.equal(b.mine.has(id), false);
+      await c.start();
+      group.stand("c", "alive");
+      c.stand("b", "alive");
+      await eventually("it is c's again", () => c.mine.has(id));
+      assert.equal(b.mine.has(id), false);
+    },
+  );
+
+  test(
     "one that comes back later acts on nothing before the others have told (O8)",
     1,
     ["a", "b"],

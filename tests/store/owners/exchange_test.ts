@@ -149,17 +149,21 @@ Deno.test("a peer is reconciled when all that it knew has come since it was gree
   assert.equal(exchange.isSettled("b"), true);
   assert.deepEqual(happened.splice(0), ["reconciled, unnamed: u"]);
   // Again once it was suspected, or is another process.
-  exchange.lost("b");
+  exchange.lost("b", true);
   assert.equal(exchange.isSettled("b"), false);
   state.isLost = true;
   assert.equal(exchange.isSettled("b"), true, "nobody can say what it knows");
-  exchange.lost("b");
+  exchange.lost("b", true);
   exchange.ask("b");
-  assert.equal(exchange.hadToldAll("b"), true, "up to when it was suspected");
+  assert.equal(exchange.hadToldAll("b"), true, "up to when it said that it stops");
   state.isLost = false;
   exchange.ask("b");
-  exchange.lost("b");
+  exchange.lost("b", true);
   assert.equal(exchange.hadToldAll("b"), false, "it was back, and did not come to that");
+  exchange.ask("b");
+  reconcile();
+  exchange.lost("b", false);
+  assert.equal(exchange.hadToldAll("b"), false, "it may have done something while it was silent");
   exchange.ask("b");
   reconcile();
   assert.equal(exchange.isSettled("b"), true);
@@ -186,7 +190,7 @@ Deno.test("who has to be heard is not settled by being suspected, only by what i
     share("t", true);
     exchange.mustHear();
     state.isLost = true;
-    exchange.lost("b");
+    exchange.lost("b", false);
     assert.deepEqual([exchange.isSettled("b"), [...exchange.unheard]], [false, ["b"]]);
     if (how === "tells") {
       state.isLost = false;
@@ -300,7 +304,7 @@ Deno.test("what flies to a site that is lost, or was to be told, is not kept for
   exchange.tell("b", "flies", false);
   const [{ seq, greeting } = assert.fail()] = step().late;
   exchange.tell("b", "due", false);
-  exchange.lost("b");
+  exchange.lost("b", false);
   state.isLost = true;
   hears({ receipts: [{ seq, full: false }], list: greeting, part: 1, isListEnd: true });
   assert.deepEqual([exchange.isFull("b"), step().late], [false, []]);
