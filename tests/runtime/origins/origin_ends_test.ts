@@ -12,6 +12,7 @@ import {
 } from "../../../functions/sessions/attach/mod.ts";
 import { decodeSummary } from "../../../functions/sessions/sealed/mod.ts";
 import { EgressRules } from "../../../runtime/isolate/egress_rules.ts";
+import { SYSTEM_CLOCK } from "../../../runtime/stateful/clock.ts";
 import { OriginEnds, type OriginWanted } from "../../../runtime/origins/origin_ends.ts";
 import type { FrameWay } from "../../../functions/sessions/attach/frame_way.ts";
 import { OriginWay } from "../../../functions/sessions/attach/origin_way.ts";
@@ -90,6 +91,7 @@ function homeOf(ends: OriginEnds, clock: PeerClock, events: Events, logged: Logg
     () => Promise.resolve(ends.open(WANTED)),
     (channel) => side.accept(channel, "origin"),
     (error) => void Promise.reject(error),
+    SYSTEM_CLOCK,
   );
   return {
     ...{ side, way },

@@ -4,8 +4,7 @@ import { decodeAnswer, encodeCall } from "../../../functions/calls/call.ts";
 import type { Call } from "../../../functions/sessions/turn/mod.ts";
 import { decodeOutsideAnswer, encodeOutside } from "../../../functions/sessions/turn/call_bytes.ts";
 import { EgressRules } from "../../../runtime/isolate/egress_rules.ts";
-import { type HttpOrigin, makeCall } from "../../../runtime/stateful/made_calls.ts";
-import type { CallMaker } from "../../../functions/sessions/serve/ports.ts";
+import { type CallingSession, type HttpOrigin, makeCall } from "../../../runtime/stateful/made_calls.ts";
 
 /** An outside request of a session's. */
 function outside(
@@ -24,7 +23,7 @@ const makerFor = (host: string, origin: HttpOrigin | null = null) =>
     origin,
     egress: new EgressRules({ fetchHosts: [host], privateHosts: [host] }),
     keyOf: (effect: number) => `key ${effect}`,
-  }) as unknown as CallMaker;
+  }) as unknown as CallingSession;
 
 async function serving(
   answer: (request: Request) => Response,
@@ -82,7 +81,7 @@ Deno.test("a request to the origin of its class goes by way of it, with its key,
 
 Deno.test("a call ends with an outcome, whatever happens (M1)", async () => {
   const error = (thrown: unknown) =>
-    ({ store: { get: () => Promise.reject(thrown) } }) as unknown as CallMaker;
+    ({ store: { get: () => Promise.reject(thrown) } }) as unknown as CallingSession;
   const call: Call = { call: 3, kind: "get", bytes: new Uint8Array(0), effect: null };
   const nonsense = await makeCall({ ...error(null), origin: null }, call, making);
   assert.deepEqual(nonsense.ok || nonsense.code, "internal", "bytes that are no call");
