@@ -37,6 +37,7 @@ import {
 } from "../wire/message.ts";
 import type { SiteId } from "../model/ports.ts";
 import { firstSources, type GatherSource, isGivenUp, sourcesAbove } from "./gather_sources.ts";
+import { isParentPartial } from "./moving.ts";
 import { firstId } from "../model/question.ts";
 import type { Position, ReplicaNumber } from "../model/row.ts";
 import { Stager } from "../core/stager.ts";
@@ -322,7 +323,8 @@ export class Adoptions {
       const rows = (await core.rows.lookup(keys)).filter((row) => row !== undefined);
       const need = core.isRoot ? core.rows.head : Math.max(core.down[0] ?? 0, core.rootFloor);
       const parent = core.path.at(-1) ?? "";
-      return { rows, said: { need, parent, parentReplica: core.isRoot ? 0 : core.parentReplica } };
+      const isNamed = !core.isRoot && !(core.resyncing && isParentPartial(core)); // gather_sources.ts S4
+      return { rows, said: { need, parent, parentReplica: isNamed ? core.parentReplica : 0 } };
     });
     if (core.damage.isWaiting) return; // it is asked again (damage.ts G2)
     await this.#host.durable();

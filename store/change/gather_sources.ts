@@ -7,6 +7,9 @@
  * S3  In place of one that is given up, the one above it is asked. One that lost its disk gets again what was pushed to
  *     it, and is asked for that; but where the old parent is given up, too, it might wait for the child; and so might the
  *     old parent itself, under a later number, by which those name it that stand below its next disk.
+ * S4  An old parent that resyncs waits for the child, which says so by naming itself among its siblings: it is asked for
+ *     what is there, and they are, too, as those that it waits for. Where it stands below another one that resyncs, and
+ *     that waits for it, that one is asked in the same way, and those below it.
  */
 import type { Core } from "../core/core.ts";
 import type { ChildHello } from "../wire/message.ts";
@@ -30,11 +33,12 @@ export function isGivenUp({ topology }: Core, { parentReplica, moved }: ChildHel
 export function firstSources(core: Core, child: SiteId, hello: ChildHello): GatherSource[] {
   const { moved } = hello;
   if (moved === undefined) return [];
-  if (!isGivenUp(core, hello)) return [{ site: moved.from, replica: hello.parentReplica }];
-  const others = moved.siblings.filter((site) =>
-    site !== child && !moved.lost.includes(site) && !core.topology.isRemoved(site)
-  );
-  return [child, ...others].map((site) => ({ site, replica: 0 }));
+  const isOver = isGivenUp(core, hello);
+  if (!isOver && !moved.siblings.includes(child)) return [{ site: moved.from, replica: hello.parentReplica }];
+  // One that has heard nothing yet from the old parent's present disk does not know who else waits there.
+  const others = isOver ? [] : [moved.from, ...below(core, moved.from)];
+  const sites = new Set([...others, child, ...moved.siblings]);
+  return [...sites].filter((site) => site === child || !isGone(core, hello, site)).map(anyOf);
 }
 
 /**
@@ -43,9 +47,25 @@ export function firstSources(core: Core, child: SiteId, hello: ChildHello): Gath
  * @param named who stood above each site that has answered, as it said.
  */
 export function sourcesAbove(core: Core, named: readonly GatherSource[], hello: ChildHello): GatherSource[] {
-  const found = named.flatMap((source) => standing(core, source, hello) ?? []);
+  const found = named.flatMap((source) => {
+    const above = standing(core, source, hello);
+    if (above === null) return [];
+    if (above.replica !== 0) return [above];
+    return [above, ...below(core, above.site).filter((site) => !isGone(core, hello, site)).map(anyOf)];
+  });
   return [...new Map(found.map((source) => [source.site, source])).values()];
 }
+
+/** S4: those that a site waits for where it resyncs. */
+const below = ({ topology }: Core, parent: SiteId): SiteId[] => [
+  ...topology.joinedBelow(parent),
+  ...topology.movingFrom(parent),
+];
+
+const anyOf = (site: SiteId): GatherSource => ({ site, replica: 0 });
+
+const isGone = ({ topology }: Core, { moved }: ChildHello, site: SiteId): boolean =>
+  moved?.lost.includes(site) === true || topology.isRemoved(site);
 
 /** S3; null where there is nobody who may know more. */
 function standing(core: Core, { site, replica }: GatherSource, hello: ChildHello): GatherSource | null {

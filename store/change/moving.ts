@@ -5,6 +5,9 @@
  *     the site goes on serving, and may come to depend on more than it has said.
  * M2  Whatever stands in the journals of those above, and not in this one, is not asked of this site by anybody: what
  *     sessions here, and below here, have seen of it counts as taken (core.ts `takes`).
+ * M3  A parent that resyncs waits for this site's push, so the new one would wait for ever until that is whole. It has told
+ *     this site nothing but who is who. Of what is pending here from before, what is left of its causes is with those that
+ *     the parent waits for. So these are asked, and this site is one of them (gather_sources.ts S4).
  */
 import type { Core } from "../core/core.ts";
 import type { MovedSite } from "../wire/message.ts";
@@ -21,6 +24,7 @@ export function broughtAlong(core: Core, parent: SiteId): MovedSite | undefined 
   const siblings = new Set(topology.movingFrom(from));
   for (const site of topology.sites()) if (site.parent === from) siblings.add(site.id);
   siblings.delete(core.config.site);
+  if (isParentPartial(core)) siblings.add(core.config.site); // M3
   const isKnown = isAllKnown(core);
   return {
     floor: floorOf(core),
@@ -28,6 +32,16 @@ export function broughtAlong(core: Core, parent: SiteId): MovedSite | undefined 
     siblings: isKnown ? [] : [...siblings].sort(),
     lost,
   };
+}
+
+/**
+ * Whether this site has nothing of its parent's present disk but who is who: as far as is known here that one resyncs, or
+ * has said nothing yet.
+ */
+export function isParentPartial({ stable, depth, coverage }: Core): boolean {
+  // One that resyncs has no stable clock.
+  if (depth === 0 || (stable[depth - 1] ?? 0) > 0) return false;
+  return coverage.all().every(({ start, end }) => SYSTEM_RANGE.start <= start && end <= SYSTEM_RANGE.end);
 }
 
 /** M1: whether it still says enough. */
@@ -43,6 +57,7 @@ const floorOf = (core: Core): Position => Math.max(core.rootFloor, core.down[0] 
 function isAllKnown(core: Core): boolean {
   // One that was never ready has shown nothing of it to anybody.
   if (core.depth === 1 || core.resyncing) return true;
+  if (isParentPartial(core) && hasPending(core)) return false; // M3
   if (!isParentKnown(core)) return false;
   // How far the root has those further up is not said here; but it has all that is older than its stable clock.
   const stable = core.topology.succession.bound(core.stable[0] ?? 0);
@@ -55,6 +70,10 @@ export function isParentKnown(core: Core): boolean {
   const taken = hasBelow(core) ? core.down[core.depth - 1] ?? 0 : core.taken;
   return (core.via[0]?.top ?? 0) >= taken;
 }
+
+/** Anything that the root is not known to have. */
+const hasPending = ({ pending, reach }: Core): boolean =>
+  pending.after(reach[0]?.top ?? 0, 1)[Symbol.iterator]().next().done !== true;
 
 /** What sites below have taken is not told here; they have no more of those above than this site has (M2). */
 const hasBelow = ({ topology, config }: Core): boolean => topology.joinedBelow(config.site).length > 0;

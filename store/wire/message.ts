@@ -58,7 +58,7 @@ export interface MovedSite {
   readonly floor: Position;
   /** The parent it had, where some of what that one fed it is not known at the root; else "". */
   readonly from: SiteId;
-  /** The other children of that parent, as far as the site knows them. */
+  /** The other children of that parent, as far as the site knows them; the site itself, where that one waits for it. */
   readonly siblings: readonly SiteId[];
   /** Sites that an operator has given up. */
   readonly lost: readonly SiteId[];

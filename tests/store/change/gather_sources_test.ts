@@ -30,13 +30,33 @@ function hello(moved: Partial<MovedSite> | null = {}): ChildHello {
 }
 
 Deno.test("the old parent is asked first, or, where it is given up, its child and that one's siblings (S3)", () => {
-  const siblings = ["e", "f", "g", "h"];
+  const siblings = ["f", "g", "h"];
   const core = adopting();
   removes(core, "g");
   assert.deepEqual(firstSources(core, "e", hello(null)), []);
   assert.deepEqual(firstSources(core, "e", hello({ siblings })), [{ site: "old", replica: OLD }]);
   const others = [{ site: "e", replica: 0 }, { site: "f", replica: 0 }];
   assert.deepEqual(firstSources(core, "e", hello({ siblings, lost: ["old", "h"] })), others);
+});
+
+Deno.test("where the old parent resyncs, and so waits for the child, all that it waits for are asked with it (S4)", () => {
+  const core = adopting();
+  learns(core, 10, ["root", "a", "b", "old", "e"], { parent: OLD });
+  learns(core, 11, ["root", "a", "b", "old", "f"], { parent: OLD });
+  const asked = (said: ChildHello) => firstSources(core, "e", said).map(({ site }) => site).sort();
+  const any = firstSources(core, "e", hello({ siblings: ["e"] }));
+  assert.deepEqual(any.filter(({ replica }) => replica !== 0), [], "whatever is there");
+  assert.deepEqual(asked(hello({ siblings: ["e"] })), ["e", "f", "old"]);
+  assert.deepEqual(asked(hello({ siblings: ["e", "g"], lost: ["f"] })), ["e", "g", "old"]);
+  assert.deepEqual(asked(hello({ siblings: ["e", "g"], lost: ["old"] })), ["e", "g"], "S3");
+});
+
+Deno.test("a site above that resyncs, too, and waits for the old parent, is asked for what is there, as are those below it (S4)", () => {
+  const core = adopting();
+  learns(core, 10, ["root", "a", "b", "c"], { parent: B });
+  learns(core, 11, ["root", "a", "b", "d"], { parent: B });
+  const found = sourcesAbove(core, [{ site: "b", replica: 0 }], hello({ siblings: ["e"], lost: ["d"] }));
+  assert.deepEqual(found, ["b", "old", "c"].map((site) => ({ site, replica: 0 })));
 });
 
 Deno.test("an old parent is given up where an operator says so, it is off the tree, or its disk is lost", () => {

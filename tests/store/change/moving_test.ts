@@ -65,6 +65,52 @@ Deno.test("an orphan is taken in with what its siblings have of what it saw", as
   deepStrictEqual(keys, [2, 1, 9], "the effect and its causes");
 });
 
+/** Two above each other, of which one alone leads to a site that is far away. */
+const DEEP = {
+  root: { parent: null, linkMs: 0 },
+  top: { parent: "root", linkMs: 5 },
+  a: { parent: "top", linkMs: 1 },
+  b: { parent: "root", linkMs: 5 },
+  e1: { parent: "top", linkMs: 1 },
+  e2: { parent: "a", linkMs: 20 },
+} as const;
+
+for (const lost of [["a"], ["top", "a"]]) {
+  const whose = lost.length === 1 ? "a parent that lost its disk" : "parents that lost their disks";
+  Deno.test(`a site that leaves ${whose}, and had not pushed there, waits for nobody who waits for it`, async () => {
+    const asked: string[] = [];
+    const scene = new Scene(DEEP, {
+      tap: (_, to, message) => void (message.kind === "gather" && asked.push(to)),
+    });
+    await scene.start();
+    for (const site of [...lost, "e2"]) lose(scene, site);
+    for (const site of [...lost, "e2"]) void scene.site(site).start();
+    // Who is who has come to it; what it pushes then is on its way, and does not arrive.
+    await scene.until(() => (scene.site("e2").process?.replica.status().coverage.ranges ?? 0) > 0);
+    await scene.pass(5);
+    await scene.move("e2", "b");
+    await scene.until(() => [...lost, "e2"].every((site) => scene.process(site).ready));
+    deepStrictEqual([...new Set(asked)], ["a", "e2", ...lost.length === 1 ? ["top"] : ["top", "e1"]]);
+    for (const site of ["a", "e2"]) await scene.write(await scene.attach(site), 0, 1);
+  });
+}
+
+Deno.test("a site that leaves a parent that lost its disk at once brings along what others have of what it saw", async () => {
+  const { scene, reader } = await knownBelowA();
+  await scene.write(reader, 1, 2);
+  const { replica: before } = scene.process("e2").replica.status();
+  lose(scene, "a");
+  scene.network.block("a", "root", 0);
+  scene.network.block("a", "e1", scene.world.nowMs + 5_000);
+  void scene.site("a").start();
+  await scene.until(() => scene.process("e2").replica.status().replica !== before);
+  await scene.move("e2", "b");
+  await scene.pass(100);
+  const there = await scene.attach("d");
+  const keys = [await scene.read(there, 1), await scene.read(there, 0), await scene.read(there, CAUSE)];
+  deepStrictEqual(keys, [2, 1, 9], "the effect and its causes");
+});
+
 Deno.test("a session is told of a loss, whenever it comes, when what it saw went with the parent of its site", async () => {
   const { scene } = await knownBelowA();
   // What a alone has a session sees there, and goes on at e2, which does not cover it.
