@@ -10,6 +10,9 @@
  *     owner that got its rows as they were written never comes to that, since its floor holds the watermark back; one
  *     does that took the place of another when they were older than the horizon, the source cut off from the root and
  *     both of those disks lost since, while it was cut off itself.
+ * Y6  Of a ward without rows the root has all. It waits for no causes: its owner says so as soon as the end is known, but
+ *     for what is on its way to another parent, and stands in for it until Y1 as before. Else one child that is away would
+ *     hold back that word, and with the owner's disk, lost hours after the other, all sessions of the ward were lost.
  * Y3  An owner without a ward says that it has recovered nothing: so it can be known that something is lost.
  * Y4  For a token, every incarnation on its path that is over must have been recovered as far as the token, and the
  *     incarnation below, had seen it.
@@ -73,31 +76,49 @@ export class WardRecovery {
   async #take(replica: ReplicaNumber): Promise<boolean> {
     const core = this.#core;
     const ward = [...this.#keeper.all()].find((each) => each.replica === replica);
-    const isTaken = await core.rows.lock.run(async () => {
+    return await core.rows.lock.run(async () => {
       // Under the lock: below another parent its causes would be elsewhere.
       const causesAt = ward === undefined ? 0 : this.#causesAt(ward);
-      if (causesAt === null) return false;
-      const key = recoveredKey(replica, core.config.site);
+      if (causesAt === null) {
+        if (ward !== undefined && this.#isAtRoot(ward)) await this.#say(replica, ward);
+        return false;
+      }
       const held = [...ward?.rows() ?? []], isOld = (row: Row) => row.clock <= core.watermark;
       const isWhole = !held.some((row) => isOld(row) && core.mayHaveBeenLost(row)); // Y2
       const rows = isWhole ? held.filter((row) => !isOld(row)) : []; // Y2
-      const [old, ...olds] = await core.rows.lookup([key, ...rows.map((row) => row.key)]);
+      const olds = await core.rows.lookup(rows.map((row) => row.key));
       rows.forEach((row, i) => core.rows.apply(olds[i], { ...row, known: core.depth }));
       if (rows.length > 0) core.takes(causesAt);
-      const recovered: RecoveredWard = {
-        position: isWhole ? ward?.position ?? 0 : 0, // Y3
-        down: ward?.down ?? [],
-        config: ward?.settled ?? 0,
-        clock: ward?.clock ?? 0,
-      };
-      core.rows.apply(old, core.own(key, encodeJson(recovered)));
-      core.count("recovered_wards");
       core.count("recovered_rows", rows.length);
+      await this.#say(replica, ward, isWhole);
       if (ward !== undefined) this.#keeper.forget(ward);
       return true;
     });
-    if (isTaken) core.wake();
-    return isTaken;
+  }
+
+  /** Y6 */
+  #isAtRoot({ replica, size }: Ward): boolean {
+    const { topology } = this.#core;
+    return size === 0 && topology.incarnation(replica) !== undefined &&
+      topology.movingSince(replica, 0) === Infinity;
+  }
+
+  /** Writes the word of a ward, behind its rows, where it does not stand already. */
+  async #say(replica: ReplicaNumber, ward: Ward | undefined, isWhole = true): Promise<void> {
+    const core = this.#core, { site } = core.config;
+    const recovered: RecoveredWard = {
+      position: isWhole ? ward?.position ?? 0 : 0, // Y3
+      down: ward?.down ?? [],
+      config: ward?.settled ?? 0,
+      clock: ward?.clock ?? 0,
+    };
+    const said = core.topology.wards.recovered(replica).get(site);
+    if (said !== undefined && said.position === recovered.position) return;
+    const key = recoveredKey(replica, site);
+    const [old] = await core.rows.lookup([key]);
+    core.rows.apply(old, core.own(key, encodeJson(recovered)));
+    core.count("recovered_wards");
+    core.wake();
   }
 
   /** Y1: the depth of the ancestor in whose journal, as it has come here, all causes of a ward are; null: not yet. */

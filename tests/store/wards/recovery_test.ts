@@ -100,6 +100,37 @@ Deno.test("an owner takes a ward into its own journal when its incarnation is ov
   assert.equal(core.topology.wards.recovered(SOURCE).get("o")?.position, 200);
 });
 
+Deno.test("an owner waits for no causes to say of a ward of which the root has all that it is whole (Y6)", async () => {
+  const rows: readonly (readonly [string, number, Ended | null, number | undefined])[] = [
+    ["the root has all of it", 200, { stable: 50 }, 300],
+    ["the root lacks a row", 100, { stable: 50 }, undefined],
+    ["its source lives", 200, null, undefined],
+    ["its source is on the way to another parent", 200, { stable: 50, next: 8 }, undefined],
+  ];
+  for (const [says, reach, ended, position] of rows) {
+    const { core, keeper, ward, write, recovery } = await holding(null);
+    const said = () => core.topology.wards.recovered(SOURCE).get("o")?.position;
+    const standsIn = () =>
+      keeper.standIn({ kind: "standIn", id: 1, replica: SOURCE, depth: 0, position: 300 }).outcome;
+    await keeper.receive("s", { ...ward, after: 200, head: 300, clock: 300, reach: [reach], rows: [] });
+    core.stable = [299, 299]; // a child is away
+    if (ended !== null) write(endedKey(SOURCE), ended);
+    await recovery.sweep();
+    assert.deepEqual([said(), standsIn()], [position, "rows"], says);
+    const { head } = core.rows;
+    await recovery.sweep();
+    assert.equal(core.rows.head, head, "it is said once");
+    if (position === undefined) continue;
+    core.stable = [300, 300];
+    await recovery.sweep();
+    assert.deepEqual(
+      [said(), standsIn(), core.rows.head],
+      [position, "behind", head],
+      "then it is let go of",
+    );
+  }
+});
+
 Deno.test("an owner's clock is no less than its ward's: else nobody's is where the source's was ahead, and died (Y1)", async () => {
   const { core, keeper, ward } = await holding(null);
   const clock = core.clock.last + 10_000 * CLOCK_TICKS_PER_MS;

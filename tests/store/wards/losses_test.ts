@@ -1,0 +1,54 @@
+/** Disks that are lost one after the other, while a site that is away holds back the stable clocks (recovery.ts, retake.ts). */
+import { strict as assert } from "node:assert";
+import { WARD_IDLE_MS } from "../../../store/model/limits.ts";
+import { NO_OWNERS } from "../../../store/owners/site_owners.ts";
+import { Scene } from "../../sim/scene.ts";
+
+const KEY = 0, OTHER = 1;
+const owned = { ...NO_OWNERS, f: 1, nearMs: 0, sites: ["owner"] };
+
+const TREE = {
+  root: { parent: null, linkMs: 1 },
+  core: { parent: "root", linkMs: 1 },
+  source: { parent: "core", linkMs: 1, owners: owned },
+  owner: { parent: "core", linkMs: 1 },
+  edge: { parent: "source", linkMs: 1 },
+  away: { parent: "core", linkMs: 1 },
+} as const;
+
+/**
+ * A site with an owner writes something that the clocks of those below it have not reached, and loses its disk; long
+ * after it is back its owner does.
+ *
+ * @param isKnown whether its owner has heard that the root has it, as it does with what comes next.
+ */
+async function lost(isKnown: boolean): Promise<Scene> {
+  const scene = new Scene(TREE), { network, world } = scene;
+  await scene.start();
+  await scene.until(() => scene.process("source").replica.status().wards.owners.length === 1);
+  network.partition("core", "away", Infinity);
+  network.partition("source", "edge", world.nowMs + 2_000);
+  await scene.pass(500);
+  const writer = await scene.attach("source");
+  await scene.read(writer, OTHER);
+  await scene.write(writer, KEY, 1);
+  const token = writer.token(false);
+  await scene.pass(WARD_IDLE_MS);
+  if (isKnown) await scene.write(await scene.attach("root"), OTHER, 2);
+  await scene.pass(2 * WARD_IDLE_MS);
+  for (const id of ["source", "owner"]) {
+    scene.site(id).wipe();
+    await scene.pass(100);
+    void scene.site(id).start();
+    await scene.until(() => scene.site(id).process?.ready === true);
+    await scene.pass(5_000);
+  }
+  network.heal();
+  await scene.pass(1_000);
+  assert.equal(await scene.read(await scene.attach("root", token), KEY), 1);
+  return scene;
+}
+
+Deno.test("a session whose site lost its disk, and long after that its owner, is told of no loss where the root had all (Y6)", async () => {
+  await lost(true);
+});
