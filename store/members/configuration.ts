@@ -4,7 +4,8 @@
  *   ["s", "wards", number]            {number, owners, previous}: a configuration of that incarnation, written by its
  *                                     site; `previous` own its ward until it is in effect
  *   ["s", "recovered", number, site]  {position, down, config, clock}: all that it had told up to that position
- *                                     of its journal stands in the owner's before this row (recovery.ts)
+ *                                     of its journal stands before this row in that of the site, which owned the ward
+ *                                     (recovery.ts) or has taken it back (retake.ts)
  */
 import { SYSTEM } from "../api/api.ts";
 import { type Key, packKey } from "../model/key.ts";
@@ -19,7 +20,7 @@ export interface Configuration {
   readonly previous: readonly SiteId[];
 }
 
-/** What an owner has put in place of an incarnation that is over. */
+/** What an owner, or its own site again, has put in place of an incarnation that is over. */
 export interface RecoveredWard {
   readonly position: Position;
   /** The incarnation's `down` when it stood there, root first. */

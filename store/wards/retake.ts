@@ -1,7 +1,8 @@
 /**
  * A site that lost its disk takes back what it had told: before it passes on anything of what its children push again,
  * its owners' wards stand in its own journal. What came to a child by its feed may be the cause of what was written
- * there, and the child need not have it: what it does not cover it has not got.
+ * there, and the child need not have it: what it does not cover it has not got. And what is in this journal again is not
+ * lost with its owner's disk.
  *
  * Life: all children have pushed again → the owners of each former incarnation are asked, in the way in which they are
  * asked to stand in for it → the rows are taken, as pending here → over. What an owner does when it learns of the end
@@ -16,10 +17,16 @@
  *     owners of the site above it. Then the log says so, and what has been answered is taken.
  * B4  While this site has not pushed, its floor of before holds, so no row of a ward is at or below the watermark (I9).
  *     Where one is that the root may not have, the ward is left alone (recovery.ts Y2).
+ * B5  Behind the rows stands the word of them, as behind those that an owner takes (recovery.ts): they need not wait for a
+ *     stable clock, which one child that is away holds back for as long, since this site's own is held back until they are
+ *     here (B1). The rest of the ward is in the journal of this incarnation of the parent before the word of the end; so
+ *     where that one is lost, too, its own owners must have had it up to where this site has it now.
  */
 import type { Core } from "../core/core.ts";
 import { OWNERS_WAIT_MS, STAND_IN_AFTER_MS } from "../model/limits.ts";
 import type { SiteId } from "../model/ports.ts";
+import { recoveredKey, type RecoveredWard } from "../members/configuration.ts";
+import { encodeJson } from "../members/topology.ts";
 import type { ReplicaNumber } from "../model/row.ts";
 import type { StandIn, StoodIn } from "../wire/ward_message.ts";
 
@@ -140,7 +147,7 @@ export class Retake {
   }
 
   async #install({ replica, answers }: Former): Promise<void> {
-    const core = this.#core;
+    const core = this.#core, taken: StoodIn[] = [];
     for (const [owner, part] of answers) {
       const isOld = part.rows.some((row) => core.isCollectable(row) && core.mayHaveBeenLost(row)); // B4
       if (part.outcome === "too_large" || isOld) this.#miss(replica, { owner, too: isOld ? "old" : "large" });
@@ -152,6 +159,23 @@ export class Retake {
       core.takes(core.depth - 1);
       core.count("retaken_wards");
       core.count("retaken_rows", rows.length);
+      taken.push(part);
     }
+    if (taken.length > 0) await this.#say(replica, taken);
+  }
+
+  /** B5 */
+  async #say(replica: ReplicaNumber, taken: readonly StoodIn[]): Promise<void> {
+    const core = this.#core, { topology, config: { site } } = core;
+    if (topology.recordedEnd(replica) === undefined) return;
+    const most = (of: (part: StoodIn) => number) => Math.max(...taken.map(of));
+    const position = most((part) => part.position), config = most((part) => part.config);
+    if (position === 0) return; // none of them had anything of it
+    const said = topology.wards.recovered(replica).get(site);
+    if (said !== undefined && said.position >= position && said.config >= config) return;
+    const key = recoveredKey(replica, site);
+    const [old] = await core.rows.lookup([key]);
+    const word: RecoveredWard = { position, down: core.down, config, clock: most((part) => part.clock) };
+    core.rows.apply(old, core.own(key, encodeJson(word)));
   }
 }

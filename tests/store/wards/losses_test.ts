@@ -52,3 +52,7 @@ async function lost(isKnown: boolean): Promise<Scene> {
 Deno.test("a session whose site lost its disk, and long after that its owner, is told of no loss where the root had all (Y6)", async () => {
   await lost(true);
 });
+
+Deno.test("a session whose site lost its disk, and long after that its owner, is told of no loss where it took all back (B5)", async () => {
+  await lost(false);
+});

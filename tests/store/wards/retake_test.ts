@@ -158,6 +158,30 @@ Deno.test("it goes on when one owner has answered that knows the newest owners, 
   assert.equal(causes.retake.isOver(() => {}), true, "under this number");
 });
 
+Deno.test("behind what it takes back it writes the word of that, as an owner does (B5)", async () => {
+  const rows: readonly (readonly [string, Partial<StoodIn>, boolean, number | undefined])[] = [
+    ["its end is known", {}, true, 7],
+    ["its end is not known", {}, false, undefined],
+    ["its owner had nothing of it", { position: 0, rows: [] }, true, undefined],
+    ["its causes are away", { down: [DOWN + 5] }, true, undefined],
+  ];
+  for (const [says, part, isOver, position] of rows) {
+    const all = blank(), { core } = all;
+    if (isOver) all.write(endedKey(FORMER), { stable: 1 });
+    all.answer("o", { position: 7, ...part });
+    core.down = [DOWN + 1];
+    await all.run();
+    await all.world.run(all.world.nowMs + OWNERS_WAIT_MS + 1_500);
+    assert.equal(all.again(), 1, says);
+    const word = core.topology.wards.recovered(FORMER).get("c");
+    assert.equal(word?.position, position, says);
+    if (word === undefined) continue;
+    assert.deepEqual([word.down, word.config], [[DOWN + 1], 1]);
+    const [row, said] = await core.rows.lookup([ROW, recoveredKey(FORMER, "c")]);
+    assert.ok((row?.position ?? Infinity) < (said?.position ?? 0), "behind its rows");
+  }
+});
+
 Deno.test("owners are waited for so long and no longer, and the log says what is missed (B3)", async () => {
   for (const isAnswered of [true, false]) {
     const all = blank();
