@@ -71,6 +71,10 @@ const RARE: readonly (readonly [seed: number, what: string])[] = [
   [90020235, "a site is told a time that is late as it joins, and its clock leaps for good then"],
   [98003150, "a site takes other owners, which is a row, after all system rows were looked at"],
   [90006262, "all clocks jump just before a site dies whose wall clock is behind"],
+  [
+    99404157,
+    "an owner loses its disk long after the site whose ward it has, and before a stable clock lets it take that",
+  ],
 ];
 
 Deno.test("store keeps its guarantees on a fixed set of seeds", async () => {
