@@ -445,6 +445,11 @@ export class Custody {
   lacks(tuple: Tuple, site: SiteId): void {
     // It need not hear of what it does not have, but from the responsible site.
     if (tuple.responsible === this.#ports.site) return this.payloads.want(tuple.id, site);
+    if (tuple.responsible === site || tuple.doubts?.has(site) === true) {
+      (tuple.doubts ??= new Map()).set(site, "lost");
+      this.#doubtful.add(tuple.id);
+      this.#ports.wake();
+    }
     if (tuple.owners.includes(site)) this.#ports.lacking(tuple.id);
     this.acked(tuple, site);
   }
@@ -518,7 +523,7 @@ export class Custody {
   }
 
   /**
-   * A site has told all it knows, and did not name this. Who is responsible has lost it then; another owner may not
+   * A site has told all it knows, and did not name this. Who is responsible may have lost it then; another owner may not
    * have had it yet, unless it was asked because of the loss.
    */
   #unnamed(tuple: Tuple, site: SiteId): void {
@@ -527,9 +532,18 @@ export class Custody {
       if (!tuple.owners.includes(site)) return;
       tuple.owe(site);
       this.#exchange.tell(site, tuple.id, false);
-    } else if (tuple.responsible === site || tuple.doubts?.get(site) === "asked") {
-      (tuple.doubts ??= new Map()).set(site, "lost");
-    }
+    } else if (tuple.responsible === site || tuple.doubts?.has(site) === true) this.#inquire(tuple, site);
+  }
+
+  /**
+   * An owner is asked for a tuple by itself: it names what it knows to be shared with this site, and may have a version
+   * that has another in its place. Only its own word shows that it does not have the tuple (`lacks`).
+   */
+  #inquire(tuple: Tuple, site: SiteId): void {
+    const doubts = tuple.doubts ??= new Map();
+    if (doubts.get(site) === "lost") return;
+    doubts.set(site, "told");
+    this.#tellSome(tuple, [site]);
   }
 
   #errand(reason: string): Errand {

@@ -70,8 +70,8 @@ export class Tuple implements Roster, TupleState {
   /** The user was told that it is this site's. */
   acting = false;
   how: How = "loaded";
-  /** Owners before this site that were asked whether they have it, and those that have lost it with their disk. */
-  doubts: Map<SiteId, "asked" | "lost"> | null = null;
+  /** Owners before this site that were asked for all they share with it, then for this, and those that do not have it. */
+  doubts: Map<SiteId, "asked" | "told" | "lost"> | null = null;
   /** Owners that had no room for it when they were told last. */
   refusedBy: readonly SiteId[] = NO_SITES;
   isUnsure: boolean;

@@ -35,6 +35,7 @@ const RARE: readonly (readonly [seed: number, what: string])[] = [
     "an owner has no room for what it is given, as who gave it writes its last step, and chooses another one",
   ],
   [99403138, "a site that has said that it stops takes others for dead, which live and do not hear it"],
+  [99405950, "two owners do not know each other as the one that knows both loses its disk"],
 ];
 
 Deno.test("owners groups keep what was acknowledged, on a fixed set of seeds", async () => {

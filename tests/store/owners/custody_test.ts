@@ -25,12 +25,14 @@ function keeping(f = 1) {
     standings: new Map<SiteId, Standing>(),
     spare: [] as SiteId[],
     unsettled: new Set<SiteId>(),
+    unnamed: new Set<SiteId>(),
     awaited: new Set<SiteId>(),
     hadToldAll: true,
   };
   const exchange = {
     ...{ share: () => {}, unshare: () => {}, lost: () => {}, begins: () => {}, isFull: () => false },
-    ...{ isSettled: (site: SiteId) => !state.unsettled.has(site), isUnnamed: () => false, sites: () => [] },
+    ...{ isSettled: (site: SiteId) => !state.unsettled.has(site), sites: () => [] },
+    isUnnamed: (site: SiteId) => state.unnamed.has(site),
     hadToldAll: () => state.hadToldAll,
     tell: (site: SiteId, id: string) => void told.push(`${site} of ${id}`),
     tellForget: (id: string, sites: readonly SiteId[]) => void told.push(`${sites} may forget ${id}`),
@@ -152,6 +154,36 @@ Deno.test("a tuple that waits for the word of one that is left out is adopted wh
   custody.considerSome();
   await written();
   assert.ok(told.includes("x is mine, adopted"));
+});
+
+Deno.test("an owner that does not name a tuple is asked for it by itself: it may have one that names another site here (O2, O5)", async () => {
+  for (const owners of [["b", "c", "a"], ["c", "a", "b"]]) {
+    for (const hasIt of [true, false]) {
+      const { custody, state, told, having, written } = keeping(2), tuple = await having(owners);
+      const isNext = owners[0] === "b";
+      if (isNext) {
+        state.standings.set("b", "suspected");
+        custody.changed("b", "suspected");
+        custody.considerSome();
+        assert.deepEqual(told.splice(0), ["c is asked"]);
+      }
+      state.unnamed.add("c");
+      custody.reconciled("c");
+      custody.considerSome();
+      await written();
+      assert.deepEqual(
+        told.splice(0),
+        ["c of x"],
+        "who tells what it shares with a need not name what it shares with others",
+      );
+      if (hasIt) custody.acked(tuple, "c");
+      else custody.lacks(tuple, "c");
+      custody.considerSome();
+      await written();
+      assert.equal(told.includes("x is mine, adopted"), !hasIt);
+      assert.equal(tuple.responsible, hasIt ? owners[0] : "a");
+    }
+  }
 });
 
 Deno.test("what a site that will be back may have adopted as it left waits for it, or for its time to be over (O8)", async () => {
