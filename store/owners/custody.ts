@@ -16,7 +16,17 @@ import { mayHave, type Merged, type TupleExchange } from "./exchange.ts";
 import { type Mended, mended } from "./mend.ts";
 import type { Content, Entry, TupleId, TupleMark } from "./packet.ts";
 import { Payloads } from "./payloads.ts";
-import { compareEntry, NO_SITES, type Roster, type Tuple, type TupleSlot, type TupleState } from "./tuple.ts";
+import {
+  compareEntry,
+  isBefore,
+  isStoredAgain,
+  NO_SITES,
+  type Roster,
+  type Tuple,
+  type TupleSlot,
+  type TupleState,
+  versionAfter,
+} from "./tuple.ts";
 import { type Errand, Walks } from "./walks.ts";
 
 /** Adopting so many takes some milliseconds, and a step of the disk. */
@@ -157,6 +167,7 @@ export class Custody {
       former,
       gone: false,
       isUnsure: false,
+      isRepeated: false,
       bytes: payload.length,
     };
     const tuple = table.add(id, state);
@@ -214,6 +225,7 @@ export class Custody {
   /** What all that is gone has in common: a word on the disk, and no payload anywhere. */
   #ended(tuple: Tuple, isUnsure: boolean): void {
     tuple.gone = true;
+    tuple.isRepeated = false;
     tuple.acting = false;
     tuple.doubts = null;
     this.#takes(tuple);
@@ -259,7 +271,7 @@ export class Custody {
   #rememberEnd({ id, version, goneUntilS }: Entry): void {
     const { table, shelf, site } = this.#ports;
     if (goneUntilS * 1_000 <= this.#ports.wallMs()) return;
-    const nothing = { topic: "", f: 0, former: NO_SITES, dueMs: 0, note: "", bytes: 0 };
+    const nothing = { topic: "", f: 0, former: NO_SITES, isRepeated: false, dueMs: 0, note: "", bytes: 0 };
     const known = { owners: [site], version, gone: true, isUnsure: false, rememberUntilS: goneUntilS };
     const tuple = table.add(id, { ...nothing, ...known });
     tuple.held = true;
@@ -299,7 +311,12 @@ export class Custody {
       if (order <= 0) return order < 0 ? "older" : "same";
       if (!view.gone || entry.mark === null) {
         const tuple = table.get(entry.id);
-        if (tuple !== undefined) this.#take(tuple, entry, from);
+        if (tuple === undefined) return "taken";
+        if (!tuple.gone && tuple.owners.includes(this.#ports.site) && isBefore(tuple, entry)) {
+          this.#outlive(tuple, entry);
+          return "older";
+        }
+        this.#take(tuple, entry, from);
         return "taken";
       }
     }
@@ -332,6 +349,19 @@ export class Custody {
     return others.filter((one) => one !== from && !owners.includes(one));
   }
 
+  /** What was here before is not given up with what was stored again under its id (tuple.ts T3). */
+  #outlive(tuple: Tuple, { version }: Entry): void {
+    const { site, shelf } = this.#ports;
+    this.#ports.count("outlived");
+    tuple.version = versionAfter(version);
+    tuple.unacked = NO_SITES;
+    if (tuple.held) shelf.amend(tuple);
+    else shelf.put(tuple, tuple.payload);
+    this.#tell(tuple, !tuple.held);
+    // Those before this site may have given it up themselves, or have lost it.
+    for (const owner of tuple.owners.slice(0, tuple.owners.indexOf(site))) this.#inquire(tuple, owner);
+  }
+
   /** What another site says of a tuple holds. */
   #take(tuple: Tuple, entry: Entry, from: SiteId): void {
     const { site } = this.#ports;
@@ -348,6 +378,7 @@ export class Custody {
     tuple.doubts = null;
     this.#takes(tuple);
     tuple.held = true;
+    tuple.isRepeated ||= isStoredAgain(entry, tuple);
     tuple.version = entry.version;
     tuple.owners = entry.owners;
     tuple.former = told.filter((one) => !entry.owners.includes(one));

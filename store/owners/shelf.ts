@@ -73,7 +73,7 @@ export class Shelf {
   end(tuple: Tuple): void {
     this.#dropPayload(tuple);
     const { version, owners, former, f, topic, rememberUntilS, isUnsure } = tuple;
-    const nothing = { gone: true, dueMs: 0, note: "", bytes: 0 };
+    const nothing = { gone: true, isRepeated: false, dueMs: 0, note: "", bytes: 0 };
     const state = { version, owners, former, f, topic, rememberUntilS, isUnsure, ...nothing };
     this.#state(tuple, encodeState(state, null));
   }

@@ -10,6 +10,9 @@
  * T2  The version of a tuple whose producer gave the id begins with the second in which it was stored: its time. What
  *     was given up is of the time at which it had been stored, and what was acted on of all the time that its id is to
  *     be known, too. So the word of an end that comes late does not end what was stored under the same id since.
+ * T3  A site that has lost its disk may store an id again that others have, and give it up. While that id is to be known
+ *     this does not end what an owner had before: that was acknowledged, perhaps. It counts as of the second that
+ *     follows.
  */
 import { CodecError, Reader, Writer } from "../model/codec.ts";
 import type { SiteId } from "../model/ports.ts";
@@ -38,6 +41,8 @@ export interface TupleState extends Omit<Roster, "unacked">, TupleMark {
   readonly version: number;
   /** It is gone, and perhaps nobody has acted on it: its producer was refused. */
   readonly isUnsure: boolean;
+  /** It was here when its id was stored again, at a site that did not know it (T3). */
+  readonly isRepeated: boolean;
   /** Of its payload. */
   readonly bytes: number;
   /** Until when its id is known after it is gone, in seconds since 1970; 0: no longer than it has to be. */
@@ -75,6 +80,7 @@ export class Tuple implements Roster, TupleState {
   /** Owners that had no room for it when they were told last. */
   refusedBy: readonly SiteId[] = NO_SITES;
   isUnsure: boolean;
+  isRepeated: boolean;
   /** The disk has an ["m", id] of it. */
   isAmended = false;
 
@@ -86,6 +92,7 @@ export class Tuple implements Roster, TupleState {
     this.former = state.former;
     this.gone = state.gone;
     this.isUnsure = state.isUnsure;
+    this.isRepeated = state.isRepeated;
     this.dueMs = state.dueMs;
     this.note = state.note;
     this.bytes = state.bytes;
@@ -132,6 +139,26 @@ export const versionAt = (wallMs: number): number =>
 /** T2 */
 const timeOf = (version: number): number => Math.floor(version / VERSIONS_A_SECOND);
 
+/** Whether a newer version, of one that is here, is of an id that was stored again (T3); in one second where both are the first. */
+export const isStoredAgain = (
+  { version, mark }: Pick<Entry, "version" | "mark">,
+  before: Pick<TupleState, "version">,
+): boolean =>
+  mark !== null && (timeOf(version) > timeOf(before.version) ||
+    (version === before.version && version % VERSIONS_A_SECOND === 1));
+
+/** Whether what is here was so before the store that was given up (T3): its end is not meant. */
+export function isBefore(
+  { version, rememberUntilS, isRepeated }: Pick<TupleState, "version" | "rememberUntilS" | "isRepeated">,
+  end: Pick<Entry, "version" | "isUnsure">,
+): boolean {
+  const time = timeOf(end.version);
+  return end.isUnsure && time < rememberUntilS && (isRepeated || time > timeOf(version));
+}
+
+/** The first version of the time that follows (T3). */
+export const versionAfter = (version: number): number => (timeOf(version) + 1) * VERSIONS_A_SECOND + 1;
+
 /** A tuple as it is told now; in full where a payload is given. */
 export function entryOf(id: TupleId, state: TupleState, payload: Uint8Array | null = null): Entry {
   const { version, owners, gone, isUnsure, dueMs, note, topic, f, rememberUntilS } = state;
@@ -143,7 +170,7 @@ export function entryOf(id: TupleId, state: TupleState, payload: Uint8Array | nu
 /** Negative, zero or positive as an entry is older than, the same as or newer than a tuple (T1). */
 export function compareEntry(
   entry: Entry,
-  tuple: Omit<TupleState, "bytes" | "topic" | "f" | "former">,
+  tuple: Omit<TupleState, "bytes" | "topic" | "f" | "former" | "isRepeated">,
 ): number {
   const knownUntilS = tuple.gone && !tuple.isUnsure ? tuple.rememberUntilS : 0;
   const times = Math.max(timeOf(entry.version), entry.goneUntilS) -
@@ -167,21 +194,26 @@ const read = new Map<string, Common>();
 /** Beyond so many the table begins anew. */
 const READ_MAX = 4_096;
 
-type Common = Pick<TupleState, "gone" | "isUnsure" | "owners" | "former" | "f" | "topic">;
+type Common = Pick<TupleState, "gone" | "isUnsure" | "isRepeated" | "owners" | "former" | "f" | "topic">;
 
-const ENDS = ["held", "gone", "unsure"];
+const endOf = ({ gone, isUnsure, isRepeated }: Common): string =>
+  gone ? isUnsure ? "unsure" : "gone" : isRepeated ? "repeated" : "held";
 
 /** As a text of lines: no name has a line break (packet.ts). */
-const commonText = ({ gone, isUnsure, f, topic, owners, former }: Common): string =>
-  `${ENDS[!gone ? 0 : isUnsure ? 2 : 1]}\n${f}\n${topic}\n${owners.length}\n${owners.join("\n")}` +
-  (former.length === 0 ? "" : `\n${former.join("\n")}`);
+function commonText(common: Common): string {
+  const { f, topic, owners, former } = common;
+  return `${endOf(common)}\n${f}\n${topic}\n${owners.length}\n${owners.join("\n")}` +
+    (former.length === 0 ? "" : `\n${former.join("\n")}`);
+}
 
 function commonOf(text: string): Common {
   let common = read.get(text);
   if (common === undefined) {
     const [end = "", f = "", topic = "", count = "", ...sites] = text.split("\n");
     const owners = sites.splice(0, Number(count));
-    common = { gone: end !== "held", isUnsure: end === "unsure", f: Number(f), topic, owners, former: sites };
+    const gone = end === "gone" || end === "unsure";
+    const ends = { gone, isUnsure: end === "unsure", isRepeated: end === "repeated" };
+    common = { ...ends, f: Number(f), topic, owners, former: sites };
     if (commonText(common) !== text) throw new CodecError("a tuple's row is not one of ours");
     if (read.size >= READ_MAX) read.clear();
     read.set(text, common);
@@ -216,11 +248,12 @@ export function decodeTupleRow(bytes: Uint8Array): { state: TupleState; payload:
 }
 
 function readState(r: Reader): TupleState {
-  const { gone, isUnsure, owners, former, f, topic } = commonOf(r.text());
+  const { gone, isUnsure, isRepeated, owners, former, f, topic } = commonOf(r.text());
   const version = r.uint(), dueMs = r.uint(), note = r.text();
   return {
     gone,
     isUnsure,
+    isRepeated,
     owners,
     former,
     f,

@@ -25,7 +25,7 @@ const CHUNK_SLOTS = 1 << CHUNK_BITS;
  */
 const MOVING_MIN = 5_000;
 
-const ACTING = 1, UNSURE = 2, AMENDED = 4, HOW_SHIFT = 3;
+const ACTING = 1, UNSURE = 2, AMENDED = 4, REPEATED = 8, HOW_SHIFT = 4;
 const HOWS: readonly How[] = ["stored", "adopted", "loaded"];
 
 class Chunk {
@@ -230,7 +230,8 @@ export class TupleTable {
     chunk.rememberUntilS[index] = tuple.rememberUntilS;
     chunk.dueMs[index] = tuple.dueMs;
     chunk.flags[index] = (tuple.acting ? ACTING : 0) | (tuple.isUnsure ? UNSURE : 0) |
-      (tuple.isAmended ? AMENDED : 0) | HOWS.indexOf(tuple.how) << HOW_SHIFT;
+      (tuple.isAmended ? AMENDED : 0) | (tuple.isRepeated ? REPEATED : 0) |
+      HOWS.indexOf(tuple.how) << HOW_SHIFT;
     this.#places.set(tuple.id, slot);
   }
 
@@ -246,6 +247,7 @@ export class TupleTable {
       bytes: chunk.bytes[index] ?? 0,
       rememberUntilS: chunk.rememberUntilS[index] ?? 0,
       isUnsure: (flags & UNSURE) !== 0,
+      isRepeated: (flags & REPEATED) !== 0,
     });
     tuple.unacked = roster.unacked;
     tuple.held = true;

@@ -8,7 +8,7 @@ import type { TupleExchange } from "../../../store/owners/exchange.ts";
 import { mended } from "../../../store/owners/mend.ts";
 import type { Entry } from "../../../store/owners/packet.ts";
 import { Shelf } from "../../../store/owners/shelf.ts";
-import type { Tuple, TupleState } from "../../../store/owners/tuple.ts";
+import { type Tuple, type TupleState, versionAt } from "../../../store/owners/tuple.ts";
 import { TupleTable } from "../../../store/owners/tuple_table.ts";
 import type { Standing } from "../../../store/presence/detector.ts";
 
@@ -66,6 +66,7 @@ function keeping(f = 1) {
       former: [],
       gone: false,
       isUnsure: false,
+      isRepeated: false,
       ...MARK,
       bytes: 3,
       rememberUntilS,
@@ -80,9 +81,10 @@ function keeping(f = 1) {
   };
   const onDisk = async () => {
     let found: Pick<TupleState, "owners" | "gone" | "version"> | null = null;
-    const take = (_: string, { owners, gone, version }: TupleState) => found = { owners, gone, version };
+    const take = (_: string, { owners, gone, version, isRepeated }: TupleState) =>
+      found = { owners, gone, version, ...isRepeated ? { isRepeated } : {} };
     await new Shelf(storage).load(take, () => Promise.resolve());
-    return found as Pick<TupleState, "owners" | "gone" | "version"> | null;
+    return found as Pick<TupleState, "owners" | "gone" | "version"> & { readonly isRepeated?: true } | null;
   };
   return { custody, table, state, told, written, having, onDisk, tupleOf };
 }
@@ -184,6 +186,62 @@ Deno.test("an owner that does not name a tuple is asked for it by itself: it may
       assert.equal(tuple.responsible, hasIt ? owners[0] : "a");
     }
   }
+});
+
+Deno.test("what was here before outlives what is stored again under its id, and given up, while that is known (T3)", async () => {
+  const again = versionAt(1_000_000), content = { ...CONTENT, f: 2, payload: new Uint8Array(3) };
+  const end = { ...entryOf(["c", "a", "b"], again + 1, true), isUnsure: true };
+  for (const isStored of [true, false]) {
+    const { custody, told, written, onDisk, tupleOf } = keeping(2);
+    const first = {
+      ...entryOf(["c", "a", "b"], versionAt(990_000)),
+      content: { ...content, rememberUntilS: 2_000 },
+    };
+    custody.merge(first, "c");
+    await written();
+    const tuple = tupleOf("x");
+    if (isStored) {
+      assert.equal(custody.merge({ ...entryOf(["c", "a", "b"], again), content }, "c"), "taken");
+      await written();
+      assert.equal((await onDisk())?.isRepeated, true, "a restart does not change that");
+    }
+    told.length = 0;
+    assert.equal(custody.merge(end, "c"), "older");
+    await written();
+    assert.deepEqual([tuple.gone, tuple.version], [false, versionAt(1_001_000)]);
+    assert.equal((await onDisk())?.version, versionAt(1_001_000));
+    assert.deepEqual([...new Set(told.splice(0))], ["c of x", "b of x"]);
+    custody.lacks(tuple, "c");
+    custody.considerSome();
+    await written();
+    assert.ok(told.includes("x is mine, adopted"), "who gave it up does not have it");
+    assert.equal(custody.merge(end, "b"), "older");
+  }
+  // Beyond the time for which its id is known it may be over, and what was given up another one.
+  const late = keeping(2), old = await late.having(["c", "a", "b"], 1_000);
+  assert.equal(late.custody.merge(end, "c"), "taken");
+  assert.equal(old.gone, true);
+  // What was not here before is what is given up.
+  const { custody, written, tupleOf } = keeping(2);
+  custody.merge({ ...entryOf(["c", "a", "b"], again), content: { ...content, rememberUntilS: 2_000 } }, "c");
+  await written();
+  custody.merge(entryOf(["c", "b", "a"], again + 1), "c");
+  await written();
+  assert.equal(custody.merge({ ...end, version: again + 2 }, "c"), "taken");
+  assert.equal(tupleOf("x").gone, true);
+});
+
+Deno.test("a tuple that is stored again within a second by a site that lost its disk outlives that too (T3)", async () => {
+  const { custody, table, written, tupleOf } = keeping(1), version = versionAt(1_000_000);
+  const content = { ...CONTENT, rememberUntilS: 2_000, payload: new Uint8Array(3) };
+  const stored = (owners: readonly SiteId[]) => custody.merge({ ...entryOf(owners, version), content }, "c");
+  assert.equal(stored(["c", "a", "b"]), "taken");
+  assert.equal(stored(["c", "b", "a"]), "taken");
+  await written();
+  assert.equal(tupleOf("x").isRepeated, true);
+  const end = { ...entryOf(["c", "b", "a"], version + 1, true), isUnsure: true };
+  assert.equal(custody.merge(end, "c"), "older");
+  assert.equal(table.get("x")?.gone, false);
 });
 
 Deno.test("what a site that will be back may have adopted as it left waits for it, or for its time to be over (O8)", async () => {

@@ -19,7 +19,16 @@ const NOTHING: TuplePacket = {
 };
 
 const STATE: TupleState = {
-  ...{ topic: "mail", f: 1, version: 1, owners: ["a", "b"], former: [], gone: false, isUnsure: false },
+  ...{
+    topic: "mail",
+    f: 1,
+    version: 1,
+    owners: ["a", "b"],
+    former: [],
+    gone: false,
+    isUnsure: false,
+    isRepeated: false,
+  },
   ...{ dueMs: 0, note: "", bytes: 0, rememberUntilS: 0 },
 };
 

@@ -12,7 +12,16 @@ function disk(count: number) {
   const ids = Array.from({ length: count }, (_, i) => `${i}`);
   for (const id of ids) {
     table.add(id, {
-      ...{ topic: "mail", f: 1, version: 1, owners: ["a", "b"], former: [], gone: false, isUnsure: false },
+      ...{
+        topic: "mail",
+        f: 1,
+        version: 1,
+        owners: ["a", "b"],
+        former: [],
+        gone: false,
+        isUnsure: false,
+        isRepeated: false,
+      },
       ...{ dueMs: 0, note: "", bytes: BYTES, rememberUntilS: 0 },
     });
   }

@@ -9,7 +9,7 @@ import { Tuple, type TupleState } from "../../../store/owners/tuple.ts";
 const LONG = 1_025, SHORT = 1_024;
 const STATE: TupleState = {
   ...{ version: 1, owners: ["a", "b"], former: [], f: 1, topic: "mail", rememberUntilS: 0 },
-  ...{ isUnsure: false, gone: false, dueMs: 0, note: "", bytes: 0 },
+  ...{ isUnsure: false, isRepeated: false, gone: false, dueMs: 0, note: "", bytes: 0 },
 };
 
 for (const bytes of [SHORT, LONG]) {

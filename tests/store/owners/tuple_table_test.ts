@@ -8,7 +8,16 @@ import { Walks } from "../../../store/owners/walks.ts";
 import { Draws } from "../../sim/random.ts";
 
 const STATE: TupleState = {
-  ...{ topic: "mail", f: 1, version: 1, owners: ["a", "b"], former: [], gone: false, isUnsure: false },
+  ...{
+    topic: "mail",
+    f: 1,
+    version: 1,
+    owners: ["a", "b"],
+    former: [],
+    gone: false,
+    isUnsure: false,
+    isRepeated: false,
+  },
   ...{ dueMs: 0, note: "", bytes: 0, rememberUntilS: 0 },
 };
 /** More than are in motion anyhow. */
@@ -24,6 +33,7 @@ function drawn(draws: Draws): TupleState {
     former: draws.pick([[], ["c"]]),
     gone,
     isUnsure: gone && draws.chance(0.5),
+    isRepeated: !gone && draws.chance(0.2),
     dueMs: draws.pick([0, 1_790_000_000_123]),
     note: draws.pick(["", "3 tries"]),
     bytes: draws.integer(0, 5_000),
@@ -33,9 +43,10 @@ function drawn(draws: Draws): TupleState {
 
 /** All that is known of a tuple. */
 const shown = (one: TupleState & { readonly unacked: readonly string[] }) => {
-  const { topic, f, version, owners, former, unacked, gone, isUnsure, dueMs, note, bytes, rememberUntilS } =
-    one;
-  return { topic, f, version, owners, former, unacked, gone, isUnsure, dueMs, note, bytes, rememberUntilS };
+  const { topic, f, version, owners, former, unacked, gone, isUnsure, isRepeated } = one;
+  const { dueMs, note, bytes, rememberUntilS } = one;
+  const who = { topic, f, version, owners, former, unacked, gone, isUnsure, isRepeated };
+  return { ...who, dueMs, note, bytes, rememberUntilS };
 };
 
 Deno.test("tuples are the same at rest as they were in motion, whatever comes and goes (TT1, TT2, RO1)", () => {
