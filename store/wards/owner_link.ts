@@ -7,6 +7,8 @@
  * L1  While streaming, `sentUpTo` is what was sent, and `#dirty` names every pending row past it.
  * L2  What was sent is given the time that it takes over the narrowest line: to send it again sooner would never end.
  * L3  An owner that is full is sent nothing before what is pending here fits.
+ * L4  An owner that may hold a row which the root has by now is told so: else it would hold it, and what it says of this
+ *     site would wait for it (recovery.ts Y6), for as long as nothing is written here.
  */
 import type { Core, Mark } from "../core/core.ts";
 import type { Key } from "../model/key.ts";
@@ -40,6 +42,9 @@ export class OwnerLink {
   refused: WardRefusal = "none";
   isStreaming = false;
   sentUpTo: Position = 0;
+  /** It may hold rows up to here, but for those up to what it was told that the root has (L4). */
+  #heldUpTo: Position = 0;
+  #saidAtRoot: Position = 0;
   readonly #core: Core;
   readonly #dirty = new Set<Key>();
   #isSending = false;
@@ -72,7 +77,11 @@ export class OwnerLink {
   }
 
   /** @param wanted somebody waits for what was not sent yet. */
-  isDue(mark: Pick<Mark, "head">, under: { config: number; settled: boolean }, wanted: boolean): boolean {
+  isDue(
+    mark: Pick<Mark, "head" | "reach">,
+    under: { config: number; settled: boolean },
+    wanted: boolean,
+  ): boolean {
     const now = this.#core.steady.nowMs();
     if (this.#isSending) return false;
     if (this.isStreaming && now - this.#waitingMs > this.#patienceMs) this.broken();
@@ -80,7 +89,13 @@ export class OwnerLink {
     if (!this.isStreaming) return now - this.#sentMs >= WARD_PROBE_MS;
     if (this.#dirty.size > 0 || (wanted && mark.head > this.sentUpTo)) return true;
     if (under.config !== this.#sentConfig || under.settled !== this.#sentSettled) return true;
-    return mark.head > this.sentUpTo && now - this.#sentMs >= WARD_IDLE_MS;
+    const isNews = mark.head > this.sentUpTo || this.#mayDrop(mark.reach[0]?.[0] ?? 0);
+    return isNews && now - this.#sentMs >= WARD_IDLE_MS;
+  }
+
+  /** L4 */
+  #mayDrop(atRoot: Position): boolean {
+    return this.#saidAtRoot < this.#heldUpTo && this.#saidAtRoot < atRoot;
   }
 
   /** L2 */
@@ -115,7 +130,13 @@ export class OwnerLink {
     if (first === undefined) return;
     this.#sentMs = this.#core.steady.nowMs();
     this.#waitingMs = Math.min(this.#waitingMs, this.#sentMs);
-    for (const { rows } of messages) for (const row of rows) this.#waitingBytes += wireBytes(row);
+    for (const { rows } of messages) {
+      for (const row of rows) {
+        this.#waitingBytes += wireBytes(row);
+        this.#heldUpTo = Math.max(this.#heldUpTo, row.position);
+      }
+    }
+    this.#saidAtRoot = first.reach[0] ?? 0;
     this.#sentConfig = first.config;
     this.#sentSettled = first.settled;
     if (this.isStreaming) {
@@ -164,7 +185,8 @@ export class OwnerLink {
 
   /** The owner's ward reaches up to here: it gets what comes after. */
   #stream(position: Position): void {
-    this.acked = this.sentUpTo = position;
+    this.acked = this.sentUpTo = this.#heldUpTo = position;
+    this.#saidAtRoot = 0;
     this.isStreaming = true;
     this.#isSending = false;
     this.#connection++;

@@ -22,7 +22,9 @@ const SLACK_MS = 1;
 class Cluster {
   readonly world = new World();
   readonly #replicas = new Map<SiteId, Replica>();
+  /** Messages to owners that bring them something, and all. */
   wards = 0;
+  said = 0;
   /** A site that is killed refuses dials, where it is silent else. */
   refuses = false;
 
@@ -83,6 +85,7 @@ class Cluster {
   #send(from: SiteId, to: SiteId, message: Uint8Array): Promise<void> {
     const ms = from === "root" || to === "root" ? ROOT_MS : PEER_MS;
     const sent = decodeMessage(message);
+    if (sent.kind === "ward") this.said++;
     if (sent.kind === "ward" && sent.rows.length > 0) this.wards++;
     this.world.after(ms, () => {
       const [sender, receiver] = [this.#replicas.get(from), this.#replicas.get(to)];
@@ -132,6 +135,22 @@ Deno.test("writes that come together share the trip to their owner", async () =>
   const { ms } = await cluster.timeOf(all);
   assert.ok(ms <= 3 * COMMIT_MS + 2 * PEER_MS + SLACK_MS, `${ms} ms for all of them`);
   assert.ok(cluster.wards <= 2, `${cluster.wards} messages for 100 writes`);
+});
+
+Deno.test("an owner is told once after each burst of writes what the root has of them, and then nothing", async () => {
+  const cluster = new Cluster(), { world } = cluster;
+  await cluster.start(1);
+  const held = () => cluster.of("e2").status().wards.heldBytes;
+  cluster.wards = cluster.said = 0;
+  for (let id = 0; id < 10; id++) {
+    await cluster.timeOf(() => write(cluster.of("e1"), id));
+    assert.ok(held() > 0);
+    await world.run(world.nowMs + 1_000);
+    assert.equal(held(), 0);
+  }
+  assert.deepEqual([cluster.wards, cluster.said], [10, 20]);
+  await world.run(world.nowMs + 60_000);
+  assert.equal(cluster.said, 20);
 });
 
 Deno.test("an owner answers for a killed site within a tenth of a second and two round trips", async () => {

@@ -40,7 +40,10 @@ function source() {
   core.replica = 9;
   core.setPath(["root"]);
   const link = new OwnerLink("o", core);
-  const isDue = (head: number, wanted = false, under = UNDER) => link.isDue({ head }, under, wanted);
+  /** Up to here the root has this site's journal. */
+  let atRoot = 0;
+  const isDue = (head: number, wanted = false, under = UNDER) =>
+    link.isDue({ head, reach: [[atRoot, atRoot]] }, under, wanted);
   const pends = (name: string) => {
     const key = packKey([name]);
     core.rows.put(core.own(key, new Uint8Array(4)));
@@ -54,7 +57,7 @@ function source() {
       head,
       clock: 1,
       down: [],
-      reach: [],
+      reach: [atRoot],
       part: 0,
       more: false,
       rows,
@@ -68,6 +71,7 @@ function source() {
     pass: (ms: number) => world.run(world.nowMs + ms),
     send: (head: number, ...batches: readonly (readonly Row[])[]) =>
       link.send((batches.length === 0 ? [[]] : batches).map((rows) => message(head, rows)), () => {}),
+    reaches: (position: number) => void (atRoot = position),
     keys: async () => (await link.rows())?.map(({ position }) => position) ?? null,
   };
 }
@@ -142,6 +146,38 @@ Deno.test("what is idle is told of a head at times, at once where somebody waits
   assert.equal(isDue(5, false, { config: 2, settled: false }), true);
   await pass(WARD_IDLE_MS);
   assert.deepEqual([isDue(5), isDue(6)], [false, true]);
+});
+
+Deno.test("an owner is told once what the root has of the rows that it holds, where nothing is written any more (L4)", async () => {
+  const { isDue, hears, send, pass, reaches } = source();
+  const row = (position: number) => ({ ...rowOf(100), position });
+  hears({ position: 0 });
+  await send(3, [row(1), row(2)]);
+  hears({ position: 3 });
+  const told = async (expected: boolean, says: string) => {
+    await pass(WARD_IDLE_MS - 1);
+    assert.equal(isDue(3), false, `${says}: not at once`);
+    await pass(1);
+    assert.equal(isDue(3), expected, says);
+    if (!expected) return;
+    await send(3);
+    hears({ position: 3 });
+  };
+  await told(false, "the root has nothing of it");
+  for (const [position, expected] of [[1, true], [1, false], [3, true], [3, false], [9, false]] as const) {
+    await send(3);
+    hears({ position: 3 });
+    reaches(position);
+    await told(expected, `the root is at ${position}`);
+  }
+  // It may hold what another process of this site has sent.
+  hears({ refused: "gap", position: 12 });
+  await send(12);
+  hears({ position: 12 });
+  await pass(WARD_IDLE_MS);
+  assert.equal(isDue(12), false);
+  reaches(10);
+  assert.equal(isDue(12), true);
 });
 
 Deno.test("what was sent has the time that it takes on the narrowest line, and no more (L2)", async () => {
