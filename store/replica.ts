@@ -232,6 +232,7 @@ export class SiteReplica implements Replica {
     }
     this.#isReady = true;
     this.#ready.resolve();
+    this.#wards.ready();
     this.members.back().then(() => this.owners.ready()).catch((error) => this.#fail(error));
   }
 

@@ -57,19 +57,23 @@ export class WardRows {
     return true;
   }
 
-  /** The same of an incarnation that is over (past.ts): rows of its own, if there are any, are as new. */
+  /**
+   * The same of an incarnation that is over (past.ts): rows of its own, if there are any, are as new. True where it says
+   * of an owner what no row has said.
+   */
   recall(
     replica: ReplicaNumber,
     configuration: Configuration | undefined,
     recovered: Readonly<Record<SiteId, RecoveredWard>> = {},
-  ): void {
+  ): boolean {
     if (configuration !== undefined && configuration.number > (this.of(replica)?.number ?? 0)) {
       this.#configurations.set(replica, configuration);
       this.changed = true;
     }
-    const by = this.#recovered.get(replica) ?? new Map<SiteId, RecoveredWard>();
+    const by = this.#recovered.get(replica) ?? new Map<SiteId, RecoveredWard>(), { size } = by;
     for (const [owner, found] of Object.entries(recovered)) if (!by.has(owner)) by.set(owner, found);
     if (by.size > 0) this.#recovered.set(replica, by);
+    return by.size > size;
   }
 
   /** The newest configuration of an incarnation. */

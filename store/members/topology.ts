@@ -125,6 +125,8 @@ export class Topology {
   readonly #endedByRemoval = new Set<ReplicaNumber>();
   /** The clocks of the rows that say of ends. */
   readonly #toldEnds = new Map<ReplicaNumber, ClockValue>();
+  /** The newest of the rows that say what an owner had of one. */
+  readonly #toldWards = new Map<ReplicaNumber, ClockValue>();
   /** Sites that came, moved, were removed, let in again or given a number, or of which one ended, since this was cleared. */
   readonly departed = new Set<SiteId>();
   /** Incarnations of which that is to be said when their site is known. */
@@ -173,8 +175,15 @@ export class Topology {
       const word = value as { floor: number; known: number; whole: boolean };
       this.succession.kept(name, { ...word, clock: row.clock, by: row.replica });
       this.#depart(name);
-    } else return this.wards.apply(space, name, owner, value);
+    } else {
+      if (space === "recovered" && typeof name === "number") this.#tellWard(name, row.clock);
+      return this.wards.apply(space, name, owner, value);
+    }
     return true;
+  }
+
+  #tellWard(number: ReplicaNumber, clock: ClockValue): void {
+    this.#toldWards.set(number, Math.max(clock, this.#toldWards.get(number) ?? 0));
   }
 
   #leaveOut(gaps: readonly Gap[]): true {
@@ -190,7 +199,7 @@ export class Topology {
         if (site !== undefined && !this.#incarnations.has(number)) {
           this.#learn(number, { site, path, parent, from: 0 });
         }
-        this.wards.recall(number, wards, recovered);
+        if (this.wards.recall(number, wards, recovered)) this.#tellWard(number, clock);
         if (this.#ended.has(number)) continue;
         this.#ended.set(number, stable);
         this.#toldEnds.set(number, clock);
@@ -385,9 +394,13 @@ export class Topology {
     return known && at;
   }
 
-  /** The clock of the row that says that an incarnation is over, which is newer than all that its parent had of it. */
+  /**
+   * The clock of the last row that says that an incarnation is over, or what an owner had of it: newer than all that its
+   * parent had of it, and that its owners had given to anybody.
+   */
   toldEnd(number: ReplicaNumber): ClockValue | undefined {
-    return this.#toldEnds.get(number);
+    const end = this.#toldEnds.get(number);
+    return end === undefined ? undefined : Math.max(end, this.#toldWards.get(number) ?? 0);
   }
 
   /** The last stable clock of an incarnation that is over, as it was written down. */

@@ -267,7 +267,7 @@ export const OWNER_FULL_MS = 5_000;
 /** What is gone is told by others when who removed it has not settled it for so long. */
 export const GONE_MS = 30_000;
 
-/** Owners are asked again this often for rows that this site's disk has damaged: they may be starting. */
+/** Owners are asked again this often for what this site's disk had, or has damaged: they may be starting. */
 export const REGAIN_EVERY_MS = 1_000;
 
 /** A disk is read for damage (scrub.ts) some seconds after a start, which has enough to do, */

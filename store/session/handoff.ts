@@ -33,9 +33,10 @@
  *     whose clock is no later than its watermark. These rest on nothing of this disk, and nobody need be asked.
  * H14 What a site wrote and told nobody of is on its disk alone: its owners need not have it. Whoever has to know whether it
  *     was written asks that site itself while that disk is in use, under whichever number. What is left of an incarnation that is over, and that none goes on as, is in the journal above it before the word of
- *     its end, with an owner that says so, or was carried away before. Once the stable clocks of the root and of the
- *     site above have passed that word by LEFT_MS, in which an answer on its way is taken in or given up and owners
- *     have taken what they hold, all of it is in what has arrived here: a row that is not there never comes.
+ *     its end, with an owner that says so, or was carried away before, also to its site itself (wards/retake.ts B6). Once
+ *     the stable clocks of the root and of the site above have passed that word, and the last one of its owners, by
+ *     LEFT_MS, in which an answer on its way is taken in or given up and owners have taken what they hold, all of it is
+ *     in what has arrived here: a row that is not there never comes.
  * H15 A write that waits there for what it looks at would be made after that answer, beside the same one of who asked:
  *     so whoever wrote under it is stopped there first, and only then the site is asked.
  * H11 A source, or a site above it, that does not answer is stood in for by its owners (wards/stand_in.ts). What an

@@ -2,11 +2,12 @@
  * A site that lost its disk takes back what it had told: before it passes on anything of what its children push again,
  * its owners' wards stand in its own journal. What came to a child by its feed may be the cause of what was written
  * there, and the child need not have it: what it does not cover it has not got. And what is in this journal again is not
- * lost with its owner's disk.
+ * lost with its owner's disk: that is why one without children takes it back as well.
  *
  * Life: all children have pushed again → the owners of each former incarnation are asked, in the way in which they are
- * asked to stand in for it → the rows are taken, as pending here → over. What an owner does when it learns of the end
- * (recovery.ts) is the same as ever: the same rows come over the tree once more, and then the word of them.
+ * asked to stand in for it → the rows are taken, as pending here → over; or the site goes on without some, and asks them
+ * beside its work until they have answered → over. What an owner does when it learns of the end (recovery.ts) is the same
+ * as ever: the same rows come over the tree once more, and then the word of them.
  *
  * B1  Only what the disk had under this very incarnation of the parent is taken: a ward is whole together with the
  *     journal of the parent, which has to have come here as far as the ward's `down` (PROTOCOL C3). Below another one
@@ -21,13 +22,16 @@
  *     stable clock, which one child that is away holds back for as long, since this site's own is held back until they are
  *     here (B1). The rest of the ward is in the journal of this incarnation of the parent before the word of the end; so
  *     where that one is lost, too, its own owners must have had it up to where this site has it now.
+ * B6  Who was silent then is asked on, by later processes, too, until the tree has its word: it may have rows on its disk
+ *     alone for as long as a stable clock stands. By then this site has said floors, so nothing is taken so that is older
+ *     than the horizon, as with a carry (I9).
  */
 import type { Core } from "../core/core.ts";
-import { OWNERS_WAIT_MS, STAND_IN_AFTER_MS } from "../model/limits.ts";
+import { OWNERS_WAIT_MS, REGAIN_EVERY_MS, STAND_IN_AFTER_MS } from "../model/limits.ts";
 import type { SiteId } from "../model/ports.ts";
 import { recoveredKey, type RecoveredWard } from "../members/configuration.ts";
 import { encodeJson } from "../members/topology.ts";
-import type { ReplicaNumber } from "../model/row.ts";
+import type { ReplicaNumber, Row } from "../model/row.ts";
 import type { StandIn, StoodIn } from "../wire/ward_message.ts";
 
 export interface RetakeHost {
@@ -49,6 +53,8 @@ export class Retake {
   /** Under this number nothing is left to take. */
   #overFor: ReplicaNumber = 0;
   #isRunning = false;
+  /** Owners of which nothing more is to be taken, by incarnation. */
+  readonly #heard = new Map<ReplicaNumber, Set<SiteId>>();
 
   constructor(core: Core, host: RetakeHost) {
     this.#core = core;
@@ -69,16 +75,46 @@ export class Retake {
     return false;
   }
 
-  /** B1. A site without children passes on nothing that it has not written since. */
+  /** B6: beside all else that this site does from now on. */
+  begin(): void {
+    if (this.#isRunning) return;
+    this.#isRunning = true;
+    this.#rest().catch((error) => this.#host.fail(error)).finally(() => this.#isRunning = false);
+  }
+
+  /** B6 */
+  async #rest(): Promise<void> {
+    const core = this.#core, { replica } = core;
+    const isHere = () => core.replica === replica && !core.closed;
+    for (let formers = this.#formers(); formers.length > 0; formers = this.#formers()) {
+      await Promise.all(formers.map((former) => this.#ask(former)));
+      if (!isHere()) return;
+      await core.rows.lock.run(async () => {
+        if (isHere()) { for (const former of formers) await this.#install(former, true); }
+      });
+      core.wake();
+      await this.#pause(REGAIN_EVERY_MS);
+      if (!isHere()) return;
+    }
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => this.#core.ports.clock.after(ms, resolve));
+  }
+
+  /** B1 */
   #formers(): Former[] {
     const { topology, replica, parentReplica, config: { site } } = this.#core, { wards } = topology;
-    if (topology.joinedBelow(site).length === 0) return [];
     return [...wards.all()].flatMap((former) => {
       const known = topology.incarnation(former);
       if (former === replica || known?.site !== site || known.parent !== parentReplica) return [];
+      if (topology.goesOn(former)) return []; // nothing was lost
       const recovered = wards.recovered(former), newest = wards.of(former)?.number;
       const isIn = [...recovered.values()].some(({ position, config }) => position > 0 && config === newest);
-      const owners = wards.owners(former).filter((id) => !topology.isRemoved(id) && !recovered.has(id));
+      const heard = this.#heard.get(former);
+      const isAsked = (id: SiteId) =>
+        !topology.isRemoved(id) && !recovered.has(id) && heard?.has(id) !== true;
+      const owners = wards.owners(former).filter(isAsked);
       if (isIn || owners.length === 0 || topology.endedByRemoval(former)) return [];
       return [{ replica: former, owners, answers: new Map() }];
     });
@@ -93,7 +129,7 @@ export class Retake {
       const late = formers.filter((former) => !this.#isWhole(former) || !this.#hasCauses(former));
       if (!isHere()) return;
       if (late.length > 0 && core.steady.nowMs() < untilMs) { // B3
-        await new Promise<void>((resolve) => core.ports.clock.after(STAND_IN_AFTER_MS, resolve));
+        await this.#pause(STAND_IN_AFTER_MS);
         continue;
       }
       for (const { replica, owners, answers } of late) {
@@ -146,13 +182,16 @@ export class Retake {
     this.#core.ports.note("ward_not_retaken", { incarnation, ...detail });
   }
 
-  async #install({ replica, answers }: Former): Promise<void> {
-    const core = this.#core, taken: StoodIn[] = [];
+  /** @param late this site has pushed since (B6). */
+  async #install({ replica, answers }: Former, late = false): Promise<void> {
+    const core = this.#core, taken: StoodIn[] = [], heard = new Set<SiteId>();
+    const isPast = (row: Row) => core.isCollectable(row) || (late && core.isTooOldToCarry(row));
     for (const [owner, part] of answers) {
-      const isOld = part.rows.some((row) => core.isCollectable(row) && core.mayHaveBeenLost(row)); // B4
+      const isOld = part.rows.some((row) => isPast(row) && core.mayHaveBeenLost(row)); // B4
       if (part.outcome === "too_large" || isOld) this.#miss(replica, { owner, too: isOld ? "old" : "large" });
+      if (part.outcome !== "rows" || isOld || this.#isBelow(part)) heard.add(owner);
       if (part.outcome !== "rows" || isOld || !this.#isBelow(part)) continue;
-      const rows = part.rows.filter((row) => !core.isCollectable(row));
+      const rows = part.rows.filter((row) => !isPast(row));
       const found = await core.rows.lookup(rows.map((row) => row.key));
       rows.forEach((row, i) => core.rows.apply(found[i], { ...row, known: core.depth }));
       core.clock.merge(part.clock);
@@ -162,6 +201,9 @@ export class Retake {
       taken.push(part);
     }
     if (taken.length > 0) await this.#say(replica, taken);
+    // Its word is still to be written (B5).
+    if (core.topology.recordedEnd(replica) === undefined) return;
+    this.#heard.set(replica, new Set([...this.#heard.get(replica) ?? [], ...heard]));
   }
 
   /** B5 */

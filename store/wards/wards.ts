@@ -87,6 +87,11 @@ export class Wards {
     return this.#retake.isOver(again);
   }
 
+  /** The site serves: what it had told and could not take back before is asked for beside that. */
+  ready(): void {
+    this.#retake.begin();
+  }
+
   /** Rows that the disk has damaged are asked for. */
   regain(): void {
     this.#regain.begin();

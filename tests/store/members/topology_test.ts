@@ -7,6 +7,7 @@ import {
   type Ended,
   endedKey,
   keptKey,
+  pastKey,
   removedKey,
   replicaKey,
   Topology,
@@ -106,4 +107,24 @@ Deno.test("an incarnation is over when nothing more is to be said of it (past.ts
     ["one has, and the other is off the tree", [e, end, wards, recovered("a"), [removedKey("b"), {}]], true],
   ];
   for (const [says, all, isOver] of rows) deepStrictEqual(told(...all).over(), isOver ? [7] : [], says);
+});
+
+Deno.test("the last word of an incarnation that is over is that of its end or of an owner, with rows of their own or without (H14)", () => {
+  const e = given(7, ["root", "e"], 1), end = ended(7, { stable: 5 });
+  const word = { position: 1, down: [], config: 1, clock: 1 };
+  const recovered = (owner: string) => [recoveredKey(7, owner), word] as const;
+  const past = (owners: readonly string[]) => {
+    const over = [{ number: 7, stable: 5, recovered: Object.fromEntries(owners.map((id) => [id, word])) }];
+    return [pastKey("e"), [{ path: ["root", "e"], parent: 1, over }]] as const;
+  };
+  // The clock of a row is its place.
+  const rows: readonly (readonly [string, readonly (readonly [Key, unknown])[], number | undefined])[] = [
+    ["it lives", [e], undefined],
+    ["no owner has said anything", [e, end], 2],
+    ["two have", [e, end, recovered("a"), recovered("b")], 4],
+    ["it is told for the end", [e, past([])], 2],
+    ["it is told for the words that had rows", [e, end, recovered("a"), past(["a"])], 3],
+    ["it is told for one that had none", [e, end, recovered("a"), past(["a", "b"])], 4],
+  ];
+  for (const [says, all, clock] of rows) strictEqual(told(...all).toldEnd(7), clock, says);
 });

@@ -13,9 +13,11 @@ import {
   removedKey,
   replicaKey,
 } from "../../../store/members/topology.ts";
+import { recoveredKey, wardsKey } from "../../../store/members/configuration.ts";
 import { Gaps } from "../../../store/model/gaps.ts";
 import type { Key } from "../../../store/model/key.ts";
-import type { Position } from "../../../store/model/row.ts";
+import { LEFT_MS } from "../../../store/model/limits.ts";
+import { CLOCK_TICKS_PER_MS, type Position } from "../../../store/model/row.ts";
 import { Handoff } from "../../../store/session/handoff.ts";
 import type { Wards } from "../../../store/wards/wards.ts";
 import { START_MS, World } from "../../sim/world.ts";
@@ -431,6 +433,35 @@ Deno.test("what one that is over wrote is neither stopped nor asked for: what is
   void living.handoff.whole(tokenOf({}), stop).catch(() => {});
   await Promise.resolve();
   assert.deepEqual(stopped, ["s"]);
+});
+
+Deno.test("what is left of one that is over is all here when the stable clocks have passed its end, and each owner's word, for long (H14)", async () => {
+  const stop = () => Promise.resolve(), leftTicks = LEFT_MS * CLOCK_TICKS_PER_MS;
+  for (const isOwned of [false, true]) {
+    const all = arriving(), { core } = all;
+    if (isOwned) all.write(wardsKey(S), { number: 1, owners: ["o"], previous: [] });
+    ended(S)(all);
+    const end = core.clock.last;
+    if (isOwned) {
+      core.clock.merge(end + leftTicks / 2);
+      all.write(recoveredKey(S, "o"), { position: 0, down: [], config: 0, clock: 0 });
+    }
+    const last = core.clock.last;
+    assert.equal(core.topology.toldEnd(S), last);
+    let how = "waits";
+    void all.handoff.whole(tokenOf({}), stop).then((left) => how = left?.how ?? "nobody can tell");
+    const stable = async (clock: number) => {
+      core.stable = core.stable.map(() => clock);
+      core.advanced();
+      await new Promise((resolve) => setImmediate(resolve));
+      return how;
+    };
+    if (isOwned) {
+      assert.equal(await stable(end + leftTicks), "waits", "its site may have taken some of it back");
+    }
+    assert.equal(await stable(last + leftTicks - 1), "waits");
+    assert.equal(await stable(last + leftTicks), "wait");
+  }
 });
 
 Deno.test("a token from the far future is refused, and moves no clock", async () => {

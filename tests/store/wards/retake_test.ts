@@ -5,8 +5,8 @@ import { Core } from "../../../store/core/core.ts";
 import { encodeJson, endedKey, removedKey, replicaKey, siteKey } from "../../../store/members/topology.ts";
 import { recoveredKey, wardsKey } from "../../../store/members/configuration.ts";
 import { type Key, packKey } from "../../../store/model/key.ts";
-import { OWNERS_WAIT_MS } from "../../../store/model/limits.ts";
-import type { Position } from "../../../store/model/row.ts";
+import { OWNERS_WAIT_MS, REGAIN_EVERY_MS } from "../../../store/model/limits.ts";
+import { CLOCK_TICKS_PER_MS, type Position, type Row } from "../../../store/model/row.ts";
 import { Retake } from "../../../store/wards/retake.ts";
 import type { StoodIn } from "../../../store/wire/ward_message.ts";
 import { START_MS, World } from "../../sim/world.ts";
@@ -15,6 +15,11 @@ import { START_MS, World } from "../../sim/world.ts";
 const ROOT = 1, FORMER = 10, NOW = 11, CHILD = 20, OTHER = 30;
 const DOWN = 100;
 const ROW = packKey(["row"]);
+
+/** What its disk had. */
+const rowAt = (clock: number): Row => ({
+  ...{ key: ROW, value: Uint8Array.of(7), clock, replica: FORMER, known: 1, expiresAtMs: 0, position: 1 },
+});
 
 /** Site c below the root, blank: before it had owners o and p. */
 function blank(hasChild = true) {
@@ -68,14 +73,7 @@ function blank(hasChild = true) {
   const answer = (owner: string, part: Partial<StoodIn> = {}) =>
     answers.set(owner, {
       ...{ outcome: "rows", config: 1, clock: core.clock.tick(), down: [DOWN] },
-      rows: [{
-        key: ROW,
-        value: Uint8Array.of(7),
-        clock: core.clock.last,
-        replica: FORMER,
-        known: 1,
-        expiresAtMs: 0,
-      }],
+      rows: [rowAt(core.clock.last)],
       ...part,
     } as unknown as StoodIn);
   const run = async (): Promise<string> => {
@@ -84,12 +82,12 @@ function blank(hasChild = true) {
     return again > 0 ? "over" : "waits";
   };
   const has = async () => (await core.rows.lookup([ROW]))[0] !== undefined;
-  return { core, world, asked, notes, write, owned, answer, run, has, retake, again: () => again };
+  return { core, world, asked, notes, write, stands, owned, answer, run, has, retake, again: () => again };
 }
 
 type Blank = ReturnType<typeof blank>;
 
-Deno.test("only what its disk had under this very parent is asked for, and only where there is something to be passed on (B1)", async () => {
+Deno.test("only what its disk had under this very parent is asked for (B1)", async () => {
   const rows: readonly (readonly [string, (all: Blank) => void, readonly string[]])[] = [
     ["its owners are asked", () => {}, ["o", "p"]],
     ["one of them is gone for good", ({ write }) => write(removedKey("o"), {}), ["p"]],
@@ -128,11 +126,57 @@ Deno.test("only what its disk had under this very parent is asked for, and only 
   }
 });
 
-Deno.test("a site without children asks nobody: it passes on nothing that it has not written since (B1)", async () => {
+Deno.test("a site without children takes back what it had told as well (B1)", async () => {
   const all = blank(false);
   for (const owner of ["o", "p"]) all.answer(owner);
-  assert.equal(await all.run(), "nothing to do");
-  assert.deepEqual(all.asked, []);
+  assert.equal(await all.run(), "over");
+  assert.equal(await all.has(), true);
+});
+
+Deno.test("who was silent is asked on beside all else, until it has answered (B6)", async () => {
+  const all = blank(), { core, world, asked, retake } = all;
+  all.write(endedKey(FORMER), { stable: 1 });
+  await all.run();
+  await world.run(world.nowMs + OWNERS_WAIT_MS + 500);
+  assert.deepEqual([all.again(), await all.has()], [1, false]);
+  retake.begin();
+  retake.begin();
+  await world.run(world.nowMs + REGAIN_EVERY_MS / 2);
+  const rounds = async (count: number) => {
+    asked.length = 0;
+    await world.run(world.nowMs + count * (REGAIN_EVERY_MS + 5));
+    return asked.toSorted().join();
+  };
+  assert.equal(await rounds(2), "o,o,p,p");
+  all.answer("o", { config: 0, position: 5, rows: [] });
+  await rounds(1);
+  assert.equal(core.topology.wards.recovered(FORMER).get("c")?.position, 5);
+  assert.equal(await rounds(2), "p,p", "the other one may have been told more");
+  all.answer("p", { position: 7, down: [DOWN + 1] });
+  await rounds(1);
+  assert.deepEqual([await all.has(), await rounds(1)], [false, "p"], "its causes are still to come");
+  core.down = [DOWN + 1];
+  await rounds(2);
+  assert.deepEqual([await all.has(), await rounds(2)], [true, ""]);
+  assert.equal(core.topology.wards.recovered(FORMER).get("c")?.position, 7);
+});
+
+Deno.test("beside all else nothing is taken that no carry would bring, and nothing where nothing was lost (B6)", async () => {
+  const old = blank(), clock = old.core.clock.tick();
+  old.write(endedKey(FORMER), { stable: 1 });
+  old.answer("o", { rows: [rowAt(clock)] });
+  old.core.clock.merge(clock + old.core.horizonMs * CLOCK_TICKS_PER_MS);
+  old.retake.begin();
+  await old.world.run(old.world.nowMs + 3 * REGAIN_EVERY_MS);
+  assert.deepEqual([await old.has(), old.notes], [false, ["ward_not_retaken"]]);
+  assert.deepEqual(old.asked.filter((owner) => owner === "o"), ["o"], "it gets no younger");
+  const moved = blank();
+  moved.write(endedKey(FORMER), { stable: 1, next: NOW });
+  moved.stands(NOW, ["root", "c"], ROOT, FORMER);
+  for (const owner of ["o", "p"]) moved.answer(owner);
+  moved.retake.begin();
+  await moved.world.run(moved.world.nowMs + 50);
+  assert.deepEqual(moved.asked, []);
 });
 
 Deno.test("it goes on when one owner has answered that knows the newest owners, and what that names has come (B1, B2)", async () => {
