@@ -132,7 +132,11 @@ export const VARIANTS: readonly Variant[] = [
         return bytes;
       },
     },
-    change: crashing,
+    // What the others have to say is on its way for longer than it takes to act.
+    change: (plan) => {
+      const crashes = crashing(plan);
+      return { ...crashes, delaysMs: crashes.delaysMs.map(() => 20), thinkMs: [0, 100] };
+    },
     caughtBy: ["duplicates"],
     seeds: 60,
   },
@@ -232,7 +236,7 @@ export const VARIANTS: readonly Variant[] = [
   {
     name: "a site that has said that it stops goes on adopting",
     wrongs: { adoptsToTheEnd: true },
-    change: (plan) => plan,
+    change: (plan) => ({ ...plan, tuples: 35, tuplesMax: Infinity }),
     caughtBy: ["patience"],
     first: 99403138,
     seeds: 1,
