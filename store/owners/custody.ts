@@ -485,10 +485,11 @@ export class Custody {
     this.acked(tuple, site);
   }
 
-  /** O1: on the disks of all its owners. */
+  /** O1: on as many disks as it is to be; those that are to leave it may be none of these (mend.ts M2). */
   #checkHeld(tuple: Tuple): void {
     if (tuple.gone || !this.#ports.shelf.isWritten(tuple.id)) return;
-    if (tuple.owners.length <= tuple.f || tuple.owners.some((owner) => tuple.unacked.includes(owner))) return;
+    const having = tuple.owners.filter((owner) => !tuple.unacked.includes(owner));
+    if (having.length <= tuple.f) return;
     this.#ports.held(tuple.id);
     if (tuple.held) return;
     tuple.held = true;
@@ -700,8 +701,8 @@ export class Custody {
     return mended(tuple, {
       site,
       isUseless,
-      mayStay: (owner) => held && !refusedBy.includes(owner),
-      lacks: (owner) => held && unacked.includes(owner),
+      mayStay: (owner) => !refusedBy.includes(owner),
+      lacks: (owner) => unacked.includes(owner),
       choose,
     });
   }

@@ -29,7 +29,7 @@ export interface CustodyPorts {
   readonly fail: (error: unknown) => void;
   /** Something is to be written or told. */
   readonly wake: () => void;
-  /** All owners have it on disk. */
+  /** As many owners as it wants have it on disk. */
   readonly held: (id: TupleId) => void;
   /** An owner that another site is to give it to does not have it yet. */
   readonly lacking: (id: TupleId) => void;

@@ -2,8 +2,9 @@
  * Other owners for those of a tuple that are of no use any more, and more of them where there are too few.
  *
  * M1  One that may come back is better than none: it stays where nobody can take its place.
- * M2  What somebody counts on stays with whom it is to leave until those in their place have it: it is at as many disks at
- *     each moment, and whoever comes back meanwhile is an owner still, and adopts it if those before it have lost it.
+ * M2  It stays with whom it is to leave until those in their place have it: it is at as many disks at each moment, and
+ *     whoever comes back meanwhile is an owner still, and adopts it if those before it have lost it. So it is, too, as
+ *     long as nobody counts on it: who may have it would adopt it, and those in its place have to know of that.
  */
 import { OWNERS_MAX } from "../model/limits.ts";
 import type { SiteId } from "../model/ports.ts";
@@ -42,7 +43,7 @@ export function mended(
   const kept = others.filter((owner) => !out.includes(owner));
   const { owners, missing } = chosen(f, kept, { site, choose });
   const added = owners.filter((owner) => owner !== site && !kept.includes(owner));
-  const isPending = added.length > 0 || kept.some(lacks); // M2
+  const isPending = missing > 0 || added.length > 0 || kept.slice(0, f).some(lacks); // M2
   const wanted = isPending ? [...kept, ...added] : kept.slice(0, f);
   const rest = [...kept, ...out].filter((owner) => !wanted.includes(owner));
   const stays = rest.filter((owner, i) => i < missing || (isPending && mayStay(owner))); // M1, M2

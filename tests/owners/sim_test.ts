@@ -37,6 +37,10 @@ const RARE: readonly (readonly [seed: number, what: string])[] = [
   [99403138, "a site that has said that it stops takes others for dead, which live and do not hear it"],
   [99405950, "two owners do not know each other as the one that knows both loses its disk"],
   [99405764, "an id is stored again at a site that lost its disk, while others have it"],
+  [
+    99850131,
+    "who is replaced before anybody counts on a tuple is back, and who takes its place does not know it",
+  ],
 ];
 
 Deno.test("owners groups keep what was acknowledged, on a fixed set of seeds", async () => {

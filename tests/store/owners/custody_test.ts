@@ -425,4 +425,43 @@ Deno.test("an owner that is of no use stays until those in its place have what i
   // It is back before that: then there is one too many.
   assert.deepEqual(mendedOf([], ["e"], { stays, owners, lacking: ["d"] }).isChanged, false);
   assert.deepEqual(mendedOf([], ["e"], { stays, owners }), over);
+  assert.deepEqual(mendedOf([], ["e"], { stays, owners, lacking: ["b"] }), over, "nobody waits for it");
+  // Where there are too few to take the places nobody that may have it is let go.
+  assert.deepEqual(mendedOf(["c", "d", "b"], ["e"], { stays, owners }), {
+    ...{ owners: ["a", "e", "c", "d", "b"], former: ["f"], missing: 1, isChanged: true },
+  });
+  assert.deepEqual(mendedOf(["c", "d", "b"], [], { stays, owners }).isChanged, false);
+});
+
+Deno.test("who is replaced before anybody counts on a tuple stays until as many others have it (M2, O1)", async () => {
+  for (const isBack of [false, true]) {
+    const { custody, state, told, written, tupleOf } = keeping(2);
+    custody.take("x", ["a", "b", "c"], { ...CONTENT, f: 2, payload: new Uint8Array(3) }, MARK);
+    await written();
+    const tuple = tupleOf("x"),
+      heldBy = (site: SiteId) => {
+        custody.acked(tuple, site);
+        custody.considerSome();
+      };
+    heldBy("c");
+    state.spare = ["d"];
+    state.standings.set("b", "suspected");
+    custody.changed("b", "suspected");
+    custody.considerSome();
+    assert.deepEqual([tuple.owners, tuple.former], [["a", "c", "d", "b"], []], "d is to know b");
+    told.length = 0;
+    await written();
+    heldBy("c");
+    assert.deepEqual([tuple.held, tuple.owners], [false, ["a", "c", "d", "b"]]);
+    if (isBack) state.standings.set("b", "alive");
+    heldBy(isBack ? "b" : "d");
+    assert.equal(tuple.held, true, "as many disks as it was to be on have it");
+    assert.deepEqual(told.filter((one) => one.startsWith("x ")), ["x is held", "x is mine, stored"]);
+    assert.deepEqual(
+      [tuple.owners, tuple.former],
+      isBack ? [["a", "c", "d", "b"], []] : [["a", "c", "d"], ["b"]],
+    );
+    if (isBack) heldBy("d");
+    assert.deepEqual([tuple.owners, tuple.former], [["a", "c", "d"], ["b"]]);
+  }
 });
