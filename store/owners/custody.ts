@@ -437,6 +437,11 @@ export class Custody {
       this.#doubtful.add(tuple.id);
       this.#ports.wake();
     }
+    // It knows that it comes after this site.
+    if (tuple.doubts?.has(site) === true) {
+      this.#doubtful.add(tuple.id);
+      this.#ports.wake();
+    }
     this.#checkHeld(tuple);
     if (tuple.unacked.length === 0) this.#allAcked(tuple);
   }
@@ -556,7 +561,8 @@ export class Custody {
 
   /**
    * A site has told all it knows, and did not name this. Who is responsible may have lost it then; another owner may not
-   * have had it yet, unless it was asked because of the loss.
+   * have had it yet, unless it was asked because of the loss. One after this site may have been away as this site became
+   * an owner in its place (mend.ts M2): it would adopt what it has without a word to this site, and is told at once.
    */
   #unnamed(tuple: Tuple, site: SiteId): void {
     if (tuple.gone) return;
@@ -565,6 +571,13 @@ export class Custody {
       tuple.owe(site);
       this.#exchange.tell(site, tuple.id, false);
     } else if (tuple.responsible === site || tuple.doubts?.has(site) === true) this.#inquire(tuple, site);
+    else if (this.#after(tuple).includes(site)) this.#tellSome(tuple, [site]);
+  }
+
+  /** The owners that come after this site, if it is one. */
+  #after({ owners }: Tuple): readonly SiteId[] {
+    const place = owners.indexOf(this.#ports.site);
+    return place < 0 ? NO_SITES : owners.slice(place + 1);
   }
 
   /**
@@ -642,6 +655,7 @@ export class Custody {
     if (this.#isLeaving || !tuple.owners.includes(site)) return;
     const before = tuple.owners.slice(0, tuple.owners.indexOf(site));
     if (!this.#isFree(tuple, before) || !this.#isSettled(tuple) || this.#mayBeTaken(tuple)) return;
+    if (!this.#isAgreed(tuple)) return;
     const others = tuple.owners.filter((owner) => owner !== site);
     const lost = others.filter((owner) => this.isLost(owner));
     tuple.how = "adopted"; // tuples.ts O5
@@ -663,6 +677,16 @@ export class Custody {
       (tuple.doubts ??= new Map()).set(owner, "asked");
       this.#exchange.ask(owner);
     }
+    return left.length === 0;
+  }
+
+  /** Whether those after this site know that they are; those that did not name the tuple are asked for it by itself. */
+  #isAgreed(tuple: Tuple): boolean {
+    const left = this.#after(tuple).filter((owner) =>
+      !this.isLost(owner) && this.#exchange.isUnnamed(owner, tuple.slot) &&
+      tuple.doubts?.get(owner) !== "lost"
+    );
+    for (const owner of left) if (tuple.doubts?.has(owner) !== true) this.#inquire(tuple, owner);
     return left.length === 0;
   }
 

@@ -96,7 +96,7 @@ interface Peer {
   isGreetingDue: boolean;
   /** How many tuples are. */
   shared: number;
-  /** What it has named since it was greeted, or has come here since. */
+  /** What it has named since it was greeted, or has as it is here, or has come here since. */
   readonly named: SlotSet;
   /** To be told, with the payload or without. */
   readonly due: Map<TupleId, boolean>;
@@ -425,7 +425,10 @@ export class TupleExchange {
         if (tuple === undefined) continue;
         if (isLacking) this.#ports.lacks(tuple, peer.site);
         else if (full && entry.content !== null) refused.push(tuple);
-        else this.#ports.acked(tuple, peer.site);
+        else {
+          peer.named.add(tuple.slot);
+          this.#ports.acked(tuple, peer.site);
+        }
       }
       if (refused.length === 0) continue;
       peer.fullUntilMs = this.#ports.nowMs() + OWNER_FULL_MS;

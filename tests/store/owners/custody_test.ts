@@ -465,3 +465,37 @@ Deno.test("who is replaced before anybody counts on a tuple stays until as many 
     assert.deepEqual([tuple.owners, tuple.former], [["a", "c", "d"], ["b"]]);
   }
 });
+
+Deno.test("an owner after this one that does not name a tuple is told of it at once, and it is not adopted before it knows (M2, O5)", async () => {
+  for (const knows of [true, false]) {
+    const { custody, state, told, having, written } = keeping(1), tuple = await having(["b", "a", "c"]);
+    // It had a version that does not name this site, and would adopt that.
+    state.unnamed.add("c");
+    custody.reconciled("c");
+    custody.considerSome();
+    assert.deepEqual(told.splice(0), ["c of x"]);
+    state.standings.set("b", "suspected");
+    custody.changed("b", "suspected");
+    custody.considerSome();
+    custody.considerSome();
+    await written();
+    assert.deepEqual([tuple.responsible, told.splice(0)], ["b", ["c of x"]]);
+    if (knows) {
+      state.unnamed.delete("c");
+      custody.acked(tuple, "c");
+    } else custody.lacks(tuple, "c");
+    custody.considerSome();
+    await written();
+    assert.ok(told.includes("x is mine, adopted"));
+  }
+  const { custody, state, told, having, written } = keeping(1);
+  await having(["b", "a", "c"]);
+  state.unnamed.add("c");
+  for (const site of ["b", "c"]) {
+    state.standings.set(site, "suspected");
+    custody.changed(site, "suspected");
+  }
+  custody.considerSome();
+  await written();
+  assert.ok(told.includes("x is mine, adopted"), "nobody waits for one that is lost");
+});

@@ -193,6 +193,18 @@ Deno.test("an answer to a greeting of which a part is missing is none: it is ask
   assert.deepEqual(happened, ["reconciled, unnamed: t"], "what was named in another answer does not count");
 });
 
+Deno.test("a peer that did not name a tuple has it as it is here once it says so, and not where it lacks it (X1)", () => {
+  const { exchange, share, step, hears, reconcile } = site();
+  const [has, lacks] = [share("has", true), share("lacks", true)];
+  const unnamed = () => [has, lacks].filter(({ slot }) => exchange.isUnnamed("b", slot)).map(({ id }) => id);
+  reconcile();
+  assert.deepEqual(unnamed(), ["has", "lacks"]);
+  for (const { id } of [has, lacks]) exchange.tell("b", id, false);
+  const receipts = step().late.map(({ seq }) => ({ seq, full: false }));
+  hears({ receipts, missing: ["lacks"] });
+  assert.deepEqual(unnamed(), ["lacks"]);
+});
+
 Deno.test("who has to be heard is not settled by being suspected, only by what it tells, or as it leaves (X5)", () => {
   for (const how of ["tells", "leaves"]) {
     const { exchange, happened, state, share, reconcile } = site();
