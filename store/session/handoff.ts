@@ -55,7 +55,7 @@ import { CLOCK_TICKS_PER_MS, type Position, type ReplicaNumber, unixMs } from ".
 import type { SiteId } from "../model/ports.ts";
 import { firstId } from "../model/question.ts";
 import { Relays } from "../tree/relays.ts";
-import { recoveryOf, type TokenStanding } from "../wards/recovery.ts";
+import { mayHaveLost, recoveryOf, type TokenStanding } from "../wards/recovery.ts";
 import type { Wards } from "../wards/wards.ts";
 
 export interface ArrivingSession {
@@ -289,7 +289,7 @@ export class Handoff {
     const stable = topology.ended(token.replica);
     // One that goes on as it was may stand below one that does not.
     const mayHaveLost = this.#mayHaveLost(token);
-    if (stable === undefined) return { kind: mayHaveLost ? "lost" : "living" };
+    if (stable === undefined) return mayHaveLost ? recoveryOf(topology, token) : { kind: "living" };
     if (token.clock <= stable && !token.open && !mayHaveLost) return { kind: "safe" };
     const goesOn = topology.succession.heir(token.replica) !== null || this.#isKept(token);
     const isTold = goesOn || this.#hasAnnounced(token);
@@ -308,9 +308,8 @@ export class Handoff {
     return mayCount && topology.hasAnnounced(replica, clock);
   }
 
-  /** An open token's clock says too little. */
-  #mayHaveLost({ replica, path, clock, open }: TokenState): boolean {
-    return this.#core.topology.mayHaveLost(replica, path, open ? Infinity : clock);
+  #mayHaveLost(token: TokenState): boolean {
+    return mayHaveLost(this.#core.topology, token.replica, token);
   }
 
   /** H12 */

@@ -19,6 +19,9 @@
  * Y5  Under a configuration sessions are told something when all its owners have acknowledged that it is in effect
  *     (source.ts). So where one of them holds the ward, and does not know that, what open sessions were told is at any
  *     owner of the one before.
+ * Y7  One that lives, below one that went on without all that the lost disk above it had, goes on, too, as soon as it is
+ *     heard of. Only then do its owners say how far it had seen that disk's journal (Y4): until then nobody knows what of
+ *     it a session saw that is gone. Where it has no owners nobody ever will.
  */
 import type { TokenState } from "../api/api.ts";
 import { followedOf } from "../api/token_path.ts";
@@ -149,7 +152,10 @@ export function recoveryOf(topology: Topology, token: TokenState): TokenStanding
   for (;;) {
     const known = topology.incarnation(at);
     if (known === undefined) return { kind: "unknown" };
-    if (topology.ended(at) === undefined) return { kind: "recovered", clock };
+    if (topology.ended(at) === undefined) {
+      if (!mayHaveLost(topology, at, token)) return { kind: "recovered", clock };
+      return { kind: topology.wards.of(at) === undefined ? "lost" : "unknown" }; // Y7
+    }
     // The disk above it is gone, and it has not been heard of since: it may still have everything.
     if (topology.recordedEnd(at) === undefined) return { kind: "unknown" };
     const found = bestOf(topology, at, least, isOpen);
@@ -160,6 +166,18 @@ export function recoveryOf(topology: Topology, token: TokenState): TokenStanding
     const above = known.path.length - 2;
     least = Math.max(found.down[above] ?? 0, followedOf(token, above));
   }
+}
+
+/**
+ * Whether a token's session may have seen what was lost with a former parent of an incarnation on its path, or of one
+ * above that: an open one's clock says too little.
+ */
+export function mayHaveLost(
+  topology: Topology,
+  at: ReplicaNumber,
+  { path, clock, open }: TokenState,
+): boolean {
+  return topology.mayHaveLost(at, path, open ? Infinity : clock);
 }
 
 function bestOf(

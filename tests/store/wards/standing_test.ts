@@ -4,7 +4,14 @@ import { MemoryStorage } from "../../../runtime/storage/memory.ts";
 import type { TokenState } from "../../../store/api/api.ts";
 import { Core } from "../../../store/core/core.ts";
 import type { Key } from "../../../store/model/key.ts";
-import { encodeJson, type Ended, endedKey, removedKey, replicaKey } from "../../../store/members/topology.ts";
+import {
+  encodeJson,
+  type Ended,
+  endedKey,
+  keptKey,
+  removedKey,
+  replicaKey,
+} from "../../../store/members/topology.ts";
 import { recoveredKey, type RecoveredWard, wardsKey } from "../../../store/members/configuration.ts";
 import { recoveryOf } from "../../../store/wards/recovery.ts";
 
@@ -144,4 +151,18 @@ Deno.test("where the disk is in use under another number, what it had told is pu
     });
   assert.equal(goesOn().recovered("o", { position: 2 }).says(), "from 500");
   assert.equal(goesOn().recovered("o", { position: 2 }).ended(NEXT).says(), "unknown");
+});
+
+Deno.test("one that lives below one that lacks what went with a lost disk is waited for, where it has owners (Y7)", () => {
+  const lacking = () =>
+    tree().write(replicaKey(NEXT), { site: "c", path: ["root", "c"], parent: ROOT, from: CORE })
+      .ended(CORE, { next: NEXT, gap: 100 }).write(keptKey(CORE), { floor: 0, known: 0, whole: false });
+  assert.equal(lacking().owned().says(), "unknown", "it has not been heard of since");
+  assert.equal(lacking().says(), "lost", "nobody will ever say how far it had seen that disk's journal");
+  assert.equal(lacking().owned().says({ clock: 100 }), "from 100", "the root had all of it");
+  assert.equal(
+    lacking().owned().says({ path: [7, null, 7] }),
+    "from 500",
+    "all that it saw had come to the root",
+  );
 });
