@@ -41,6 +41,10 @@ const RARE: readonly (readonly [seed: number, what: string])[] = [
     99850131,
     "who is replaced before anybody counts on a tuple is back, and who takes its place does not know it",
   ],
+  [
+    99900148,
+    "who had marked a tuple dies, and takes the version of who took it for dead, before it acts again",
+  ],
 ];
 
 Deno.test("owners groups keep what was acknowledged, on a fixed set of seeds", async () => {
@@ -250,6 +254,36 @@ Deno.test("a mark has to be found again where the tuple is the one that was mark
   };
   for (const how of ["loaded", "adopted"]) assert.deepEqual(found(how), ["marks"], how);
   assert.deepEqual(found("stored"), [], "its producer came again here, where it was not known any more");
+});
+
+Deno.test("a mark need not be found again where another site acted on the tuple as it was made, and did not let go", () => {
+  const excuse = "a mark, made while another one acted on the tuple, too";
+  const at = { id: "x", tries: 0, how: "loaded", atMs: 1 };
+  const acts = (site: SiteId): Told => ({ ...at, kind: "acts", site });
+  const tried = (tries: number): Told => ({ ...at, kind: "tried", site: "a", tries });
+  const down = (site: SiteId): Told => ({ ...at, kind: "down", site, held: new Map() });
+  const letsGo = (site: SiteId): Told => ({ ...at, kind: "lets go", site });
+  const found = (...told: Told[]): readonly string[] => {
+    const excused: string[] = [];
+    const violations = check({ told, acks: [] }, (name) => void excused.push(name));
+    return [...violations.map(({ checker }) => checker), ...excused];
+  };
+  const again = [down("a"), acts("a")];
+  assert.deepEqual(found(acts("a"), acts("b"), tried(1), ...again), [excuse]);
+  assert.deepEqual(found(acts("b"), acts("a"), tried(1), ...again), [excuse]);
+  assert.deepEqual(found(acts("a"), acts("b"), tried(1), down("b"), ...again), [excuse], "its disk has it");
+  assert.deepEqual(found(acts("a"), acts("b"), letsGo("b"), tried(1), ...again), ["marks"]);
+  assert.deepEqual(found(acts("a"), acts("b"), tried(1), letsGo("b"), ...again), ["marks"]);
+  assert.deepEqual(
+    found(acts("b"), down("b"), acts("a"), tried(1), ...again),
+    ["marks"],
+    "one after the other",
+  );
+  assert.deepEqual(found(acts("b"), letsGo("b"), acts("a"), tried(1), ...again), ["marks"]);
+  const removed: Told = { ...at, kind: "removed", site: "b" };
+  assert.deepEqual(found(acts("b"), removed, acts("a"), tried(1), ...again), ["marks"]);
+  const later = [acts("a"), acts("b"), tried(1), ...again, letsGo("b"), tried(1), ...again];
+  assert.deepEqual(found(...later), ["marks", excuse], "and not what is marked later");
 });
 
 for (const variant of VARIANTS) {

@@ -10,7 +10,8 @@
  *   its id cannot be known any more.
  * - choice: no suspect gets a new tuple.
  * - marks: who acts again on what it had marked finds its mark, but where its producer stored it anew there, as it did
- *   not own it any more: that is another one.
+ *   not own it any more: that is another one. Nor need it find what it marked while another one acted on the tuple, too:
+ *   it may have taken that one's version since, with the mark there, as its process was not told yet that it is its own.
  * - returns: a site that was away for longer than it had said acts on what its disk had when it has heard who else has that,
  *   as far as that disk says.
  * - patience: nobody acts meanwhile on what a site has that will be back, nor takes it for dead.
@@ -142,35 +143,68 @@ class Returns {
   }
 }
 
+interface Mark {
+  readonly site: SiteId;
+  readonly tries: number;
+  /** Who acted on the tuple, too, as it was made, and has not let go since. */
+  readonly rivals: Set<SiteId>;
+}
+
 /** What who acts finds of its own marks. */
 class Marks {
   /** By tuple: who marked it last, and how often it was tried then. */
-  readonly #tries = new Map<string, { readonly site: SiteId; readonly tries: number }>();
+  readonly #tries = new Map<string, Mark>();
+  /** By tuple: whose it is, as they were told and have not let go, each with those whose it was at the same time. */
+  readonly #claims = new Map<string, Map<SiteId, Set<SiteId>>>();
   readonly #say: (checker: string, atMs: number, message: string) => void;
+  readonly #excused: Excused;
 
-  constructor(say: (checker: string, atMs: number, message: string) => void) {
+  constructor(say: (checker: string, atMs: number, message: string) => void, excused: Excused) {
     this.#say = say;
+    this.#excused = excused;
   }
 
   step(event: Told): void {
-    if (event.kind === "tried") this.#tries.set(event.id, event);
-    else if (event.kind === "wiped") {
+    if (event.kind === "tried") {
+      const { site, id, tries } = event, rivals = this.#claims.get(id)?.get(site);
+      this.#tries.set(id, { site, tries, rivals: new Set(rivals) });
+    } else if (event.kind === "down") {
+      // What it made of a tuple is on its disk, and may be on others: a rival it remains.
+      for (const claims of this.#claims.values()) claims.delete(event.site);
+    } else if (event.kind === "wiped") {
       for (const [id, { site }] of this.#tries) if (site === event.site) this.#tries.delete(id);
-    } else if (event.kind === "lets go") {
+    } else if (event.kind === "removed") this.#claims.get(event.id)?.delete(event.site);
+    else if (event.kind === "lets go") {
       if (this.#tries.get(event.id)?.site === event.site) this.#tries.delete(event.id);
+      this.#tries.get(event.id)?.rivals.delete(event.site);
+      const claims = this.#claims.get(event.id);
+      claims?.delete(event.site);
+      for (const rivals of claims?.values() ?? []) rivals.delete(event.site);
     } else if (event.kind === "acts") {
       const last = this.#tries.get(event.id);
+      this.#claim(event.id, event.site);
       // What a process stores itself nobody has marked: an earlier one has, and was replaced as an owner.
       const isAnother = event.how === "stored";
       if (last?.site === event.site && !isAnother && event.tries < last.tries) {
-        this.#say(
-          "marks",
-          event.atMs,
-          `${event.id} was tried ${last.tries} times at ${event.site}, which finds ${event.tries}`,
-        );
+        if (last.rivals.size > 0) this.#excused("a mark, made while another one acted on the tuple, too");
+        else {
+          this.#say(
+            "marks",
+            event.atMs,
+            `${event.id} was tried ${last.tries} times at ${event.site}, which finds ${event.tries}`,
+          );
+        }
       }
       if (last?.site !== event.site || isAnother) this.#tries.delete(event.id);
     }
+  }
+
+  #claim(id: string, site: SiteId): void {
+    const claims = this.#claims.get(id) ?? new Map<SiteId, Set<SiteId>>();
+    this.#claims.set(id, claims);
+    claims.delete(site);
+    for (const rivals of claims.values()) rivals.add(site);
+    claims.set(site, new Set(claims.keys()));
   }
 }
 
@@ -192,7 +226,7 @@ export function check({ told, acks }: History, excused: Excused = () => {}): Vio
   /** By tuple: since when more than f of those that had it have been down at one time. */
   const outnumbered = new Map<string, number>();
   const mistakes = new Mistakes();
-  const returns = new Returns(say), marks = new Marks(say);
+  const returns = new Returns(say), marks = new Marks(say, excused);
   for (const event of told) {
     const { atMs } = event;
     mistakes.step(event);

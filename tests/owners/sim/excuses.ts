@@ -27,4 +27,9 @@ export const OWNERS_EXCUSES: readonly Excuse[] = [
     perHundred: 60,
     says: "one of these may be lost while that word is on its way",
   },
+  {
+    name: "a mark, made while another one acted on the tuple, too",
+    perHundred: 1,
+    says: "two act on a tuple at one time, what one of them noted on it may be lost",
+  },
 ];
