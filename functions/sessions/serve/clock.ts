@@ -1,5 +1,6 @@
 /**
- * What is made of a clock by those who serve stateful sessions: it is given to them, the system's or one of virtual time.
+ * Pauses, and timers whose faults are contained, over the clock that a stateful session is served by: the system's, or one
+ * of virtual time.
  */
 import type { PeerClock } from "../attach/mod.ts";
 

@@ -1,4 +1,4 @@
-/** What is allowed to those who ask stateful sessions over links. */
+/** Limits of calls to stateful sessions that travel over links. */
 
 /** Deeper than any tree that makes sense; twice that, up and down. */
 export const HOPS_MAX = 16;

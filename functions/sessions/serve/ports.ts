@@ -1,6 +1,6 @@
 /**
- * What serving a stateful session needs beside its home: the isolate that its turns run in, the store as it sees it, and
- * whoever makes its calls. A site has them of processes, disks and links (runtime/stateful, runtime/isolate).
+ * Ports of a stateful session that is served, beside its home: the isolate that its turns run in, the store as it sees it,
+ * and whoever makes its calls. A site has them of processes, disks and links (runtime/stateful, runtime/isolate).
  */
 import type {
   Acknowledged,
@@ -33,7 +33,7 @@ export interface StatefulEnd {
 /** The site's end of one stateful session that is open in an isolate. */
 export interface ChannelSink {
   opened(opened: OpenedProgram): void;
-  /** What is returned resolves when nothing of it waits here any more. */
+  /** Takes a commit; the promise resolves when nothing of it waits here any more. */
   commit(commit: Commit): Promise<void> | void;
   /** A call without an effect. */
   call(call: Call): void;
@@ -55,7 +55,7 @@ export interface ChannelIsolate {
   checkpointNow(channel: number): void;
   /** The session leaves this isolate; nothing of it is heard any more. */
   closeChannel(channel: number): void;
-  /** What it sent waits at this site, among the queues of its app, until that is given back. */
+  /** Counts bytes that the isolate has sent, and that wait at this site, among the queues of its app; negative: given back. */
   holds(bytes: number): void;
   /** @param cause the channel of the session that is to blame; left out: whose turn it is. */
   kill(why: string, cause?: number): void;
@@ -70,9 +70,9 @@ export interface OpenChannel {
 /** A session that is followed, in its isolate. */
 export interface FollowedChannel {
   readonly isolate: ChannelIsolate & {
-    /** What was appended to its log. */
+    /** Hands on entries that were appended to the session's log. */
     piece(channel: number, entries: Uint8Array): void;
-    /** It runs here from now on; `sink` is told what becomes of it. */
+    /** Makes the session run here from now on; `sink` is told what becomes of it. */
     promote(channel: number, promotion: Promotion, sink: ChannelSink): void;
   };
   readonly channel: number;
@@ -86,7 +86,7 @@ export interface RunStore {
   see(token: TokenState): Promise<void>;
   /** As {@link see}, of those attached, one token each. @throws StoreUnavailable */
   seeAll(tokens: readonly TokenState[]): Promise<void>;
-  /** What it has seen by now; it may leave when that is on disk. */
+  /** The token of all that the session has seen by now; it may leave when that is on disk. */
   seen(): TokenState;
   /** Counts what it touches: `seen` says no more than before where it is as it was. */
   readonly touches: number;
