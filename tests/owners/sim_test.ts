@@ -45,6 +45,10 @@ const RARE: readonly (readonly [seed: number, what: string])[] = [
     99900148,
     "who had marked a tuple dies, and takes the version of who took it for dead, before it acts again",
   ],
+  [
+    99902681,
+    "a site that alone has tuples begins to stop before all is healed, and goes and is back after that",
+  ],
 ];
 
 Deno.test("owners groups keep what was acknowledged, on a fixed set of seeds", async () => {

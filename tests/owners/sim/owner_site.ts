@@ -141,6 +141,11 @@ export class OwnerSite {
     return this.#process !== null;
   }
 
+  /** It is up, and has not begun to stop as planned. */
+  get isStaying(): boolean {
+    return this.isUp && !this.#isLeaving;
+  }
+
   get disk(): SimDisk {
     return this.#disk;
   }

@@ -1,8 +1,9 @@
 /**
  * One run of owners groups: n sites that store, hold, act and remove in virtual time, and faults drawn from the seed.
  *
- * Stages: safety phase (producers, crashes, wipes of at most f disks, planned stops, partitions, slow links) → healing → users pause:
- * every tuple that is left is at f + 1 sites and acted on at one → users go on: nothing is left anywhere.
+ * Stages: safety phase (producers, crashes, wipes of at most f disks, planned stops, partitions, slow links) → healing, until all
+ * that are down, or about to stop as planned, are back → users pause: every tuple that is left is at f + 1 sites and acted on at
+ * one → users go on: nothing is left anywhere.
  */
 import { packKey } from "../../../store/model/key.ts";
 import { NO_OWNERS } from "../../../store/owners/site_owners.ts";
@@ -193,7 +194,9 @@ class OwnersSimulation {
       site.isIdle = true;
       this.#start(site);
     }
-    await this.#until("all live", () => this.#sites.every(({ isUp }) => isUp));
+    // A planned stop that has begun ends what is under way first: its site may go only now. What it has is its own until it
+    // is back, and nothing may be judged without it.
+    await this.#until("all live", () => this.#sites.every(({ isStaying }) => isStaying));
     await this.#until("stores end", () => this.#pending === 0);
     await this.#until(
       "tuples are at f + 1 sites, one of them responsible",
