@@ -56,6 +56,8 @@ export class Faults {
   readonly #around: FaultSurroundings;
   readonly #draws: Draws;
   readonly #down = new Set<SimSite>();
+  /** Planned stops that are under way: their sites are up until they have drained. */
+  readonly #stopping = new Set<Promise<void>>();
   readonly #departures: Departures;
   readonly #moves: Moves;
   readonly #clocks: ClockFaults;
@@ -110,13 +112,20 @@ export class Faults {
     return sites.some(({ owners }) => owners.f > 0) ? [...POINTS, ...WARD_POINTS] : POINTS;
   }
 
-  /** Ends all faults; sites that are down start again. */
+  /**
+   * Ends all faults; sites that are down start again. So do those that would go down later: that are stopping, or whose
+   * disk is full and have not met that yet.
+   */
   async end(): Promise<void> {
     this.#over = true;
     this.points.end();
     this.#around.network.heal();
-    for (const site of this.#around.sites) site.slowDisk(1);
+    for (const site of this.#around.sites) {
+      site.slowDisk(1);
+      if (site.isDiskFull) this.#givesUp(site);
+    }
     for (const site of [...this.#down]) await this.#restart(site);
+    await Promise.all(this.#stopping);
     await this.#clocks.settled();
     await this.#moves.ended();
     await this.#departures.ended();
@@ -154,7 +163,7 @@ export class Faults {
         return this.#away(loser, draws);
       }
       case "stop":
-        return void this.#stop(site, draws);
+        return this.#stops(site, draws);
       case "partition":
       case "stall":
       case "oneWay":
@@ -193,12 +202,7 @@ export class Faults {
       case "diskFull":
         this.#say(`the disk of ${site.plan.id} is full`);
         return site.fillDisk(() => {
-          if (this.#down.has(site) || this.#departures.isAway(site)) return;
-          this.#say(`${site.plan.id} gives up`);
-          site.crash();
-          this.#down.add(site);
-          if (this.#over) void this.#restart(site);
-          else this.#away(site, draws);
+          if (this.#givesUp(site)) this.#away(site, draws);
         });
       case "point":
         return;
@@ -264,6 +268,21 @@ export class Faults {
     if (!this.#down.delete(site) || this.#departures.isAway(site)) return;
     this.#say(`${site.plan.id} starts`);
     await site.start();
+  }
+
+  /** Its disk is full; false: it is down already. */
+  #givesUp(site: SimSite): boolean {
+    if (this.#down.has(site) || this.#departures.isAway(site)) return false;
+    this.#say(`${site.plan.id} gives up`);
+    site.crash();
+    this.#down.add(site);
+    return true;
+  }
+
+  #stops(site: SimSite, draws: Draws): void {
+    const stopping = this.#stop(site, draws);
+    this.#stopping.add(stopping);
+    void stopping.then(() => this.#stopping.delete(stopping));
   }
 
   async #stop(site: SimSite, draws: Draws): Promise<void> {

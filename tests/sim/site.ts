@@ -463,6 +463,11 @@ export class SimSite {
     return isDrained;
   }
 
+  /** Whether a process runs that has no room on its disk, which it may not have met yet. */
+  get isDiskFull(): boolean {
+    return this.#isDiskFull;
+  }
+
   /** Every commit from now on fails; the process must end itself, and is started again later by `failed`. */
   fillDisk(failed: () => void): void {
     if (this.#process === null) return;
