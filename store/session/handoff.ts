@@ -17,7 +17,9 @@
  *     there.
  * H7  W: all the while N2 and N3 may come true; whichever is sooner. An open token can't take that way.
  * H9  What a site announced before a planned stop (members.ts A1) counts like H4, for open tokens too: their
- *     sessions had ended. So it does where the site was taken off the tree since.
+ *     sessions had ended. So it does where the site was taken off the tree since. Where the root had that word as it did
+ *     so, all of that has come with its own (removal.ts R1), whatever became of a's disk, also at s itself, which was let
+ *     in again: else it is worth no more than a's disk was.
  * H12 An incarnation that ended and goes on (succession.ts) is not lost: its successor's word, with the root's
  *     journal up to the floor that it names, counts like H9. Nothing else of what that site said before does.
  * H8  An answer is taken in whole or not at all, and a source of another incarnation refuses.
@@ -124,7 +126,7 @@ export class Handoff {
     const known = core.topology.incarnation(token.replica);
     if (known !== undefined) {
       const source = this.#source(known.path);
-      const ended = this.#ended(token);
+      const ended = this.#ended(token, source);
       if (ended.kind === "lost") throw sourceLost(core, token);
       const past = this.#past(token, followedOf(token, core.depth));
       if (past !== null) throw past;
@@ -284,7 +286,7 @@ export class Handoff {
   }
 
   /** H2, H12 */
-  #ended(token: TokenState): Ended {
+  #ended(token: TokenState, source: Source): Ended {
     const { topology } = this.#core;
     const stable = topology.ended(token.replica);
     // One that goes on as it was may stand below one that does not.
@@ -292,8 +294,9 @@ export class Handoff {
     if (stable === undefined) return mayHaveLost ? recoveryOf(topology, token) : { kind: "living" };
     if (token.clock <= stable && !token.open && !mayHaveLost) return { kind: "safe" };
     const goesOn = topology.succession.heir(token.replica) !== null || this.#isKept(token);
-    const isTold = goesOn || this.#hasAnnounced(token);
-    return isTold && !mayHaveLost ? { kind: "safe" } : recoveryOf(topology, token);
+    const isTold = goesOn || this.#isTold(token, source);
+    if (mayHaveLost || isTold === false) return recoveryOf(topology, token);
+    return { kind: isTold === null ? "unknown" : "safe" };
   }
 
   /** H14: what was lost above a disk is not what was written on it. */
@@ -301,7 +304,14 @@ export class Handoff {
     return { kind: this.#isOver(token) ? "lost" : "living" };
   }
 
-  /** H9 */
+  /** H9: whether all that its session saw has come here with its site's word; null: it is not known here yet. */
+  #isTold(token: TokenState, source: Source): boolean | null {
+    if (!this.#hasAnnounced(token)) return false;
+    const { topology } = this.#core, { replica } = token;
+    const end = topology.endedByRemoval(replica) ? topology.recordedEnd(replica) ?? -1 : -1;
+    return end >= topology.announced(replica) || this.#sharesAncestor(token, source);
+  }
+
   #hasAnnounced({ replica, clock }: TokenState): boolean {
     const { topology } = this.#core;
     const mayCount = topology.ended(replica) === undefined || topology.endedByRemoval(replica);
@@ -320,9 +330,9 @@ export class Handoff {
   }
 
   /** H3, H4: what the session has touched if nothing needs doing, else null. */
-  #nothing(token: TokenState, { depth }: Source, ended: Ended): Touched | null {
+  #nothing(token: TokenState, source: Source, ended: Ended): Touched | null {
     if (ended.kind === "unknown") return null;
-    const core = this.#core;
+    const core = this.#core, { depth } = source;
     const here = depth === core.depth;
     const down = here ? core.rows.head : core.down[depth] ?? 0;
     const least = ended.kind === "recovered" ? ended.clock : token.clock;
@@ -339,7 +349,7 @@ export class Handoff {
     // What an open token's session has seen since stands behind its position.
     const byPosition = !token.open && position !== null && down >= position && isShared(depth);
     const isKept = this.#isKept(token) && !this.#mayHaveLost(token);
-    const byWord = isKept || isShared(depth) && this.#hasAnnounced(token); // H9
+    const byWord = isKept || this.#isTold(token, source) === true; // H9
     const isClosed = !token.open || ended.kind === "recovered";
     if (!byWord && (!isClosed || (!byClock && !byPosition))) return null;
     core.count(
@@ -391,7 +401,7 @@ export class Handoff {
       const known = core.topology.incarnation(token.replica);
       if (known === undefined) return;
       const source = this.#source(known.path);
-      const ended = isOwn ? this.#endedItself(token) : this.#ended(token);
+      const ended = isOwn ? this.#endedItself(token) : this.#ended(token, source);
       if (ended.kind === "lost") return outcome.reject(sourceLost(core, token));
       const past = this.#unrooted(token) ?? this.#past(token, followedOf(token, core.depth));
       if (past !== null) return outcome.reject(past);

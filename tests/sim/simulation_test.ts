@@ -75,6 +75,8 @@ const RARE: readonly (readonly [seed: number, what: string])[] = [
     99404157,
     "an owner loses its disk long after the site whose ward it has, and before a stable clock lets it take that",
   ],
+  [99901555, "a site is still being stopped as the faults end"],
+  [99903723, "an open session of a site that was drained comes to it, removed and let in again"],
 ];
 
 Deno.test("store keeps its guarantees on a fixed set of seeds", async () => {

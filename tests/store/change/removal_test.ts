@@ -214,6 +214,45 @@ Deno.test("nobody is told of a loss by a site that was drained and removed, what
   }
 });
 
+/** A tree of three, in which e is drained and removed; and an open token of a session that wrote there before. */
+async function drained() {
+  const scene = new Scene({
+    root: { parent: null, linkMs: 0 },
+    c: { parent: "root", linkMs: 1 },
+    e: { parent: "c", linkMs: 1 },
+    near: { parent: "c", linkMs: 1 },
+  });
+  await scene.start();
+  const written = await scene.attach("e");
+  const token = written.token(true);
+  await scene.write(written, 0, 1);
+  written.close();
+  assert.equal(await scene.done(scene.site("e").retire(0)), true);
+  const { members } = scene.process("root").replica;
+  assert.equal((await scene.done(members.remove("e"))).kind, "removed");
+  await scene.pass(100);
+  return { scene, token, members };
+}
+
+Deno.test("an open session of a site that was drained and removed goes on there when it was let in again (H9)", async () => {
+  const { scene, token, members } = await drained();
+  assert.equal(await scene.done(members.admit("e")), true);
+  await scene.site("e").start();
+  await scene.until(() => scene.process("e").ready);
+  assert.equal(await scene.read(await scene.attach("e", token), 0), 1);
+});
+
+Deno.test("an open session of a site that was drained and removed goes on below a disk that was lost since (H9)", async () => {
+  const { scene, token } = await drained();
+  scene.site("c").wipe();
+  await scene.site("c").start();
+  await scene.until(() => scene.process("c").ready);
+  await scene.pass(1_000);
+  for (const at of ["c", "near", "root"]) {
+    assert.equal(await scene.read(await scene.attach(at, token), 0), 1, `at ${at}`);
+  }
+});
+
 Deno.test("a hello is refused by what is known of the site, of its disk and of who stands where (R3, R5 to R8)", () => {
   const told: unknown[] = [];
   const core = coreOf({ ms: 1 }, (detail) => told.push(detail?.why));

@@ -119,6 +119,12 @@ const announced = (clock: number, replica = S) => ({ write }: Arriving) =>
 const both = (...all: readonly ((around: Arriving) => void)[]) => (around: Arriving) =>
   all.forEach((each) => each(around));
 
+const belowOther = ({ stands }: Arriving) => {
+  stands(5, ["root", "b"], ROOT);
+  stands(S, ["root", "b", "s"], 5);
+};
+const belowUnknown = ({ stands }: Arriving) => stands(HERE, ["root", "b", "d"], 6);
+
 /** The site's own positions: what it has of each journal, and where its own ends. */
 const here = (first: Position | null, second: Position | null): (Position | null)[] => [first, second, HEAD];
 
@@ -261,6 +267,46 @@ const CASES: readonly Case[] = [
     token: { clock: 8_000, path: [90, null, 77] },
     given: both(announced(9_000), keptBy(ROOT_DOWN + 1)),
     expect: ["asks"],
+  },
+  {
+    says: "open, of a site that was drained and removed",
+    token: { open: true },
+    given: both(announced(9_000), ended(S, { removed: true }, 9_000)),
+    expect: ["nothing", here(null, 200)],
+  },
+  {
+    says: "the same, and below another disk of the ancestor",
+    token: { open: true },
+    given: both(announced(9_000), ended(S, { removed: true }, 9_000), belowOther),
+    expect: ["nothing", here(null, 200)],
+  },
+  {
+    says: "the same, and the root ended it without that word",
+    token: { open: true },
+    given: both(announced(9_000), ended(S, { removed: true }, 8_999), belowOther),
+    expect: ["source_lost"],
+  },
+  {
+    says: "the same, and what it saw was told by a clock",
+    token: { clock: 9_000, path: [null, null, 77] },
+    given: both(announced(9_000), ended(S, { removed: true }, 8_999), belowOther),
+    expect: ["source_lost"],
+  },
+  {
+    says: "the same, and this site does not know yet below whom it stands",
+    token: { open: true },
+    given: both(announced(9_000), ended(S, { removed: true }, 8_999), belowUnknown),
+    expect: ["asks"],
+  },
+  {
+    says: "open, of this site before it was drained, removed and let in again",
+    token: { replica: 15, open: true, path: [90, 190, 240] },
+    given: both(
+      ({ stands }) => stands(15, ["root", "b", "d"], B),
+      announced(9_000, 15),
+      ended(15, { removed: true }, 9_000),
+    ),
+    expect: ["nothing", here(null, null)],
   },
   // H2
   {
