@@ -212,7 +212,9 @@ export class Handoff {
     if (this.#isOver(token)) return await this.#left(token, stop);
     try {
       await this.#stopped(token, stop);
-      return await this.#waitOrCarry({ ...token, open: true }, "", true);
+      // As one that leaves now: what its site said of a stop before says nothing of what it has written since (H9).
+      const clock = Math.max(token.clock, this.#core.clock.last);
+      return await this.#waitOrCarry({ ...token, clock, open: true }, "", true);
     } catch (error) {
       if (!(error instanceof StoreUnavailable) || error.code !== "source_lost") throw error;
       return await this.#left(this.#lastOf(token), stop);

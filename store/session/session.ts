@@ -9,7 +9,8 @@
  * E3  `durable` covers what was read as well as what was written: another's write that was read and then lost
  *     would be time travel.
  * E4  The token's clock is at least that at which anything it touched was applied at this site (PROTOCOL I5);
- *     a session that touched nothing leaves with the token it came with.
+ *     a session that touched nothing leaves with the token it came with. An open one's is that at which it left: what this
+ *     site has said of a stop before (handoff.ts H9) says nothing of what its session writes from there on.
  * E6  Where this site becomes another incarnation meanwhile, because a disk above it was lost or it has another parent,
  *     what the session saw may be gone with that: it is told so, unless all of it had come further or is here.
  * E5  A read answers from coverage only; a miss covers first. A row that is pending here but not covered is no
@@ -675,7 +676,7 @@ export class StoreSession implements AttachedSession {
       session: this.id,
       sequence: this.#sequence + 1,
       replica: this.#replica,
-      clock: this.#clock,
+      clock: open ? Math.max(this.#clock, core.clock.last) : this.#clock, // E4
       path,
       ...(followed === null ? {} : { followed }),
       open: open || !core.hasMet && this.#restsOnThisDisk, // handoff.ts H17

@@ -35,6 +35,40 @@ Deno.test("a token's clock is that at which a row came here, not the row's versi
   equal(await scene.read(elsewhere, 0), 1);
 });
 
+/** A site that has stopped as planned and is back, and a token of it from before. */
+async function back() {
+  const scene = new Scene({ ...TREE, e1: { parent: "root", linkMs: 20 } });
+  await scene.start();
+  const before = (await scene.attach("e1")).token(false);
+  for (const key of [0, 1]) equal(await scene.read(await scene.attach("e2"), key), null);
+  await scene.done(scene.process("e1").replica.members.leave(0));
+  scene.site("e1").crash();
+  await scene.site("e1").start();
+  await scene.until(() => scene.process("e1").ready);
+  await scene.pass(1_000);
+  return { scene, before };
+}
+
+Deno.test("what a site said of a stop is older than each open token that it gives when it is back (E4, H9)", async () => {
+  const { scene, before } = await back();
+  for (const [key, came] of [[], [before]].entries()) {
+    const session = await scene.attach("e1", ...came);
+    const open = session.token(true);
+    await scene.write(session, key, 1);
+    const elsewhere = await scene.attach("e2", open);
+    equal(elsewhere.how, "carry");
+    equal(await scene.read(elsewhere, key), 1);
+  }
+});
+
+Deno.test("a site that is back after a stop is asked what it has written since, whatever it said of that (H9, H14)", async () => {
+  const { scene, before } = await back();
+  await scene.write(await scene.attach("e1", before), 0, 1);
+  const elsewhere = await scene.attach("e2");
+  equal(await scene.done(elsewhere.seeWhole(before, () => Promise.resolve())), true);
+  equal(await scene.read(elsewhere, 0), 1);
+});
+
 Deno.test("what is not there counts as the deletion that left it so, also when that is collected (E2)", async () => {
   const scene = new Scene(TREE, { horizonMs: HORIZON_MS });
   await scene.start();
