@@ -23,7 +23,14 @@ import type { RequestTelemetry } from "./request_telemetry.ts";
 import { clearedCookie } from "./cookies.ts";
 import { IdleConnections, type IdleOptions } from "./idle_connections.ts";
 import { isForPerson, stuckPage } from "./stuck_page.ts";
-import { contentOf, type RequestClient, Surplus, type SurplusOptions, withContent } from "./surplus.ts";
+import {
+  contentOf,
+  isUpgrade,
+  type RequestClient,
+  Surplus,
+  type SurplusOptions,
+  withContent,
+} from "./surplus.ts";
 
 /** Where links over WebSocket come in. */
 const LINK_PATH = "/_sojourn/link";
@@ -174,7 +181,9 @@ export class Gateway {
     let failure: unknown;
     const content = contentOf(request);
     const watchSurplus = () => this.#surplus.begin(request, client, content, departure);
-    const departure = this.#departures.begin(request, watchSurplus);
+    const isForSocket = isUpgrade(request);
+    const departure = this.#departures.begin(request, isForSocket ? undefined : watchSurplus);
+    if (isForSocket) watchSurplus(); // surplus.ts SU7
     const { telemetry } = this.#services, { remoteAddr } = client;
     const arrival: Arrival = {
       method: request.method,
@@ -275,9 +284,6 @@ function closeUnheard(socket: MessageSocket, code: number): void {
 
 /** Of which no `Request` can be made. */
 const REFUSED_METHODS: ReadonlySet<string> = new Set(["CONNECT", "TRACE", "TRACK"]);
-
-const isUpgrade = (request: Request): boolean =>
-  request.method === "GET" && request.headers.get("upgrade")?.toLowerCase() === "websocket";
 
 /**
  * The answer to a request that the platform refused; a bad cookie is dropped, and a navigation tries again. Where the

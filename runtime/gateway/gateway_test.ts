@@ -130,7 +130,7 @@ Deno.test("a crowd that is sent away is told so at its pace; nobody else waits f
   gateway.close();
 });
 
-Deno.test("clients whose answer streams are looked at for what they send on, and who wait to be told that there is no room", async () => {
+Deno.test("clients whose answer streams are looked at for what they send on, who wait to be told that there is no room, and who ask for a WebSocket", async () => {
   const apps = {
     head: () => null,
     handle(...[arrival, , app]: Parameters<AppGateway["handle"]>) {
@@ -159,5 +159,9 @@ Deno.test("clients whose answer streams are looked at for what they send on, and
   const waiting = gateway.active;
   assert.ok(waiting > 0 && watched - 1 >= waiting && watched - 1 < 2 * BURST, `${watched} for ${waiting}`);
   await Promise.all(answers);
+  const before = watched, headers = { host: "h", upgrade: "websocket" };
+  const upgrades = gateway.handle(new Request("http://h/other/x", { headers }), client());
+  assert.equal(watched, before + 1, "at once");
+  await upgrades;
   gateway.close();
 });

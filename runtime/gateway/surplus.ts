@@ -21,6 +21,8 @@
  * SU5  All that has come of the connections that are watched, and that nobody has taken, is HELD_BYTES_MAX at most: beyond that
  *      who has as much of it as they have on average, or more, is cut off.
  * SU6  Where the system can't tell (DS2) nobody is cut off.
+ * SU7  Who asks for a WebSocket has nothing to say until that is there (RFC 6455, 4.1), and speaks HTTP/1.1: he is watched from
+ *      the beginning, and cut off after UPGRADE_BYTES_MAX. All that has come of him by then would be copied at one go.
  */
 import { ConnectionWatch, descriptors } from "../link/descriptors.ts";
 import { ASSET_BYTES_MAX } from "../assets/asset_index.ts";
@@ -29,6 +31,8 @@ import type { GoneSignal } from "./departures.ts";
 
 /** Beyond a body: thousands of heads. */
 export const SURPLUS_BYTES_MAX = 1024 * 1024;
+/** Beyond a request that asks for a WebSocket. */
+export const UPGRADE_BYTES_MAX = 64 * 1024;
 /** The part of a body that is read ahead of its app, here and by the system. */
 const AHEAD_BYTES = 8 * 1024 * 1024;
 /** A piece of one byte takes six of a chunked body, and 22 more where it is a record of TLS. */
@@ -68,6 +72,10 @@ export function contentOf(request: Request): ArrivalContent {
   const length = request.headers.get("content-length");
   return length !== null && Number.parseInt(length) <= COUNTED_BYTES ? request : new CountedContent(request);
 }
+
+/** Whether a request asks for a WebSocket. */
+export const isUpgrade = ({ method, headers }: Request): boolean =>
+  method === "GET" && headers.get("upgrade")?.toLowerCase() === "websocket";
 
 const hasNoBody = ({ method }: Request): boolean => method === "GET" || method === "HEAD";
 
@@ -125,6 +133,7 @@ class SurplusWatch extends ConnectionWatch {
   #heldBytes = 0;
   readonly #tell: () => void;
   readonly #judgedMs: number;
+  readonly #surplusMax: number;
   readonly #beganMs = performance.now();
   /** What was read and acknowledged of the connection when it began; null: it was not found yet. */
   #from: { read: number; sent: number } | null = null;
@@ -134,7 +143,7 @@ class SurplusWatch extends ConnectionWatch {
     ends: { readonly peer: Deno.NetAddr; readonly port: number | null },
     body: BodyAllowance,
     held: Held,
-    judgedMs: number,
+    { judgedMs, surplusMax }: { readonly judgedMs: number; readonly surplusMax: number },
     tell: () => void,
   ) {
     super(ends.peer, ends.port);
@@ -142,6 +151,7 @@ class SurplusWatch extends ConnectionWatch {
     this.#held = held;
     held.connections++;
     this.#judgedMs = this.#beganMs + judgedMs;
+    this.#surplusMax = surplusMax;
     this.#tell = tell;
   }
 
@@ -168,7 +178,7 @@ class SurplusWatch extends ConnectionWatch {
     const { bytes, taken, isOver } = this.#isBodyOver ? NO_BODY : this.#body();
     const besideBytes = updatesBytes(sent - from.sent) + PING_BYTES_PER_MS * (nowMs - this.#beganMs);
     const cameBytes = read - from.read - besideBytes, held = this.#held;
-    if (cameBytes > bytes + SURPLUS_BYTES_MAX) return this.#cut();
+    if (cameBytes > bytes + this.#surplusMax) return this.#cut();
     this.#holds(Math.max(0, cameBytes - taken));
     if (held.bytes > held.bytesMax && this.#heldBytes >= held.bytes / held.connections) return this.#cut(); // SU5
     if (isOver && !this.#isBodyOver) this.#from = { read, sent }; // SU2
@@ -190,6 +200,8 @@ const updatesBytes = (sent: number): number =>
 interface Answered {
   /** null: it does not take a while, so far. */
   body: BodyAllowance | null;
+  /** It asks for a WebSocket (SU7). */
+  isUpgrade: boolean;
   /** Another one has begun on its connection since (SU3), or that was cut off. */
   isPast: boolean;
 }
@@ -274,6 +286,7 @@ export class Surplus {
     if (begun === null) return;
     const { connection, answered, over } = begun;
     answered.body ??= this.#bodyAllowance(request, content);
+    answered.isUpgrade = isUpgrade(request);
     gone?.addEventListener("abort", over, { once: true });
     this.#consider(connection);
   }
@@ -292,7 +305,7 @@ export class Surplus {
     };
     let answered = connection.answered.get(client);
     if (answered === undefined) {
-      connection.answered.set(client, answered = { body: null, isPast: false });
+      connection.answered.set(client, answered = { body: null, isUpgrade: false, isPast: false });
       completed.then(over, over);
       if (connection.watch !== null) this.#consider(connection);
     }
@@ -306,7 +319,10 @@ export class Surplus {
     if (body === null || this.#isClosed) return end(connection);
     if (connection.watch !== null) return;
     const { port, judgedMs } = this.#options;
-    connection.watch = new SurplusWatch({ peer, port: port() }, body, this.#held, judgedMs, () => {
+    const limits = only?.isUpgrade === true
+      ? { judgedMs: 0, surplusMax: UPGRADE_BYTES_MAX } // SU7
+      : { judgedMs, surplusMax: SURPLUS_BYTES_MAX };
+    connection.watch = new SurplusWatch({ peer, port: port() }, body, this.#held, limits, () => {
       pass(connection);
       this.#cutOff++;
       this.#tell();

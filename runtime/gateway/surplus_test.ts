@@ -1,5 +1,5 @@
 import { strict as assert } from "node:assert";
-import { contentOf, Surplus, SURPLUS_BYTES_MAX, type SurplusOptions } from "./surplus.ts";
+import { contentOf, Surplus, SURPLUS_BYTES_MAX, type SurplusOptions, UPGRADE_BYTES_MAX } from "./surplus.ts";
 
 const LATE_MS = 60_000, MIB = 1024 * 1024;
 const isLinux = Deno.build.os === "linux";
@@ -121,6 +121,7 @@ async function connect(port: number, tls?: { caCerts: string[]; alpnProtocols?: 
     return sent;
   };
   return {
+    local: connection.localAddr as Deno.NetAddr,
     send,
     sendOn,
     isBroken: () => isBroken,
@@ -180,6 +181,25 @@ for (const [what, how, head, isTls] of hostile) {
     },
   });
 }
+
+Deno.test({
+  name: "who asks for a WebSocket has nothing to say until it is there, from the beginning (SU7)",
+  ignore: !isLinux,
+  async fn() {
+    await using server = serve("waits", { judgedMs: LATE_MS });
+    const asks = GET.replace("\r\n\r\n", "\r\nconnection: upgrade\r\nupgrade: WebSocket\r\n\r\n");
+    await using plain = await connect(server.port);
+    await using socket = await connect(server.port);
+    for (const [client, head] of [[plain, GET], [socket, asks]] as const) {
+      await client.send(head);
+      await until("it is asked", () => server.surplus.has(client.local));
+      await looks();
+      for (let sent = 0; sent <= UPGRADE_BYTES_MAX; sent += some.length) await client.send(some);
+      await looks();
+    }
+    assert.deepEqual([server.notes, server.surplus.size], [[1], 1]);
+  },
+});
 
 Deno.test({
   name: "of many that are cut off it is told once in a while, and of the last when it ends",
