@@ -1,5 +1,5 @@
 /**
- * What a site has ready for the sessions of others: standbys, over isolates of their own (runtime/stateful/standbys.ts),
+ * What a site has ready for the sessions of others: standbys, over isolates of their own (functions/sessions/serve/standbys.ts),
  * and a process that waits (runtime/stateful/readiness.ts).
  */
 import type { Homes, StatefulName } from "../../functions/sessions/home/mod.ts";
@@ -8,7 +8,8 @@ import type { AppTable, LiveVersion } from "../deploy/mod.ts";
 import type { Prepared } from "../gateway/app_runner.ts";
 import type { StatefulPool } from "../isolate/mod.ts";
 import { Readiness } from "../stateful/readiness.ts";
-import { Standbys } from "../stateful/standbys.ts";
+import { SYSTEM_CLOCK } from "../stateful/clock.ts";
+import { Standbys } from "../../functions/sessions/serve/standbys.ts";
 import { replayCode, versionOfLog } from "../stateful/versions.ts";
 
 /** What they are made of. */
@@ -48,7 +49,7 @@ export function standbysOf(parts: StandbyParts): Standbys {
   const { site, homes, pool, homePool, apps, takeOver } = parts;
   const { owners } = parts.replica, { detector } = owners;
   return new Standbys({
-    ...{ site, takeOver, logs: homes.followable },
+    ...{ site, takeOver, logs: homes.followable, clock: SYSTEM_CLOCK },
     wantsAny: () =>
       apps.list().some(({ current }) =>
         Object.values(current.manifest.sessions).some(({ standby }) => standby)

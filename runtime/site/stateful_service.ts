@@ -27,7 +27,7 @@ import { openOf } from "../../functions/sessions/serve/pieces.ts";
 import { CheckedPool } from "../stateful/shadow.ts";
 import { SessionHost } from "../stateful/session_host.ts";
 import type { Readiness } from "../stateful/readiness.ts";
-import type { Standbys } from "../stateful/standbys.ts";
+import type { Standbys } from "../../functions/sessions/serve/standbys.ts";
 import { newTraceId } from "../telemetry/mod.ts";
 import type { SiteConfig } from "./config.ts";
 import { readinessOf, standbysOf } from "./standby_service.ts";

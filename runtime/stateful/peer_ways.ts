@@ -21,7 +21,7 @@ import {
   encodeForwarded,
   encodeForwardedReply,
   type ForwardedReply,
-} from "./forwarded.ts";
+} from "../../functions/sessions/serve/forwarded.ts";
 import { HOPS_MAX } from "../../functions/sessions/serve/limits.ts";
 import {
   channelOf,

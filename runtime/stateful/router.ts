@@ -42,9 +42,9 @@ import {
   type ForwardedReply,
   type Framed,
   readBody,
-} from "./forwarded.ts";
+} from "../../functions/sessions/serve/forwarded.ts";
 import { HOPS_MAX } from "../../functions/sessions/serve/limits.ts";
-import { Hearing } from "./hearing.ts";
+import { Hearing } from "../../functions/sessions/serve/hearing.ts";
 import { shownSession } from "../../functions/sessions/serve/hosted.ts";
 import { PASSING_CODES, REACH_MS_MAX } from "../../functions/sessions/serve/refusals.ts";
 import type { SessionHost } from "./session_host.ts";

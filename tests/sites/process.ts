@@ -26,7 +26,7 @@ import { isForRouter, StatefulRouter } from "../../runtime/stateful/router.ts";
 import { Whereabouts } from "../../runtime/stateful/whereabouts.ts";
 import type { HostServices } from "../../runtime/stateful/host_services.ts";
 import { SessionHost } from "../../runtime/stateful/session_host.ts";
-import { Standbys } from "../../runtime/stateful/standbys.ts";
+import { Standbys } from "../../functions/sessions/serve/standbys.ts";
 import { replayCode, versionOfLog } from "../../runtime/stateful/versions.ts";
 import type { AttachedSession, Replica } from "../../store/api/api.ts";
 import type { SiteId } from "../../store/model/ports.ts";

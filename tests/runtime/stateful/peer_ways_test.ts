@@ -5,7 +5,7 @@ import {
   decodeReply,
   encodeForwarded,
   encodeForwardedReply,
-} from "../../../runtime/stateful/forwarded.ts";
+} from "../../../functions/sessions/serve/forwarded.ts";
 import type { LinkRequest } from "../../../runtime/gateway/link_requests.ts";
 import { PeerWays, WayRefused } from "../../../runtime/stateful/peer_ways.ts";
 

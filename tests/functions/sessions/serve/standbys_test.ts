@@ -6,13 +6,13 @@ import type {
   KeptLog,
   LogNews,
   StatefulName,
-} from "../../../functions/sessions/home/mod.ts";
-import type { OpenSession, Promotion } from "../../../functions/sessions/turn/mod.ts";
-import type { ChannelSink } from "../../../functions/sessions/serve/ports.ts";
-import { NO_HEAD, wrapPiece } from "../../../functions/sessions/serve/pieces.ts";
-import { StandbyFailed } from "../../../functions/sessions/serve/standby.ts";
-import { SYSTEM_CLOCK } from "../../../runtime/stateful/clock.ts";
-import { Standbys } from "../../../runtime/stateful/standbys.ts";
+} from "../../../../functions/sessions/home/mod.ts";
+import type { OpenSession, Promotion } from "../../../../functions/sessions/turn/mod.ts";
+import type { ChannelSink } from "../../../../functions/sessions/serve/ports.ts";
+import { NO_HEAD, wrapPiece } from "../../../../functions/sessions/serve/pieces.ts";
+import { StandbyFailed } from "../../../../functions/sessions/serve/standby.ts";
+import { SYSTEM_CLOCK } from "../../../../runtime/stateful/clock.ts";
+import { Standbys } from "../../../../functions/sessions/serve/standbys.ts";
 
 const NAME: StatefulName = { app: "shop", class: "card", id: "ann" };
 const SEED = new Uint8Array(32);

@@ -2,8 +2,7 @@
  * Tells the homes of stateful sessions which answers have arrived, so that they keep them no longer for somebody who
  * asks again: several together, a moment later. What is lost on the way costs nothing but room, for a while.
  */
-import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
-import { SYSTEM_CLOCK } from "./clock.ts";
+import type { PeerClock } from "../attach/mod.ts";
 import { encodeHeard, type HeardAnswers } from "./forwarded.ts";
 
 /** Long enough for some to meet, short beside the time that answers are kept (a minute). */
@@ -18,7 +17,7 @@ export class Hearing {
   readonly #clock: PeerClock;
   #cancel: (() => void) | null = null;
 
-  constructor(send: (site: string, head: Uint8Array) => Promise<unknown>, clock: PeerClock = SYSTEM_CLOCK) {
+  constructor(send: (site: string, head: Uint8Array) => Promise<unknown>, clock: PeerClock) {
     this.#send = send;
     this.#clock = clock;
   }

@@ -13,19 +13,12 @@
  * SS4  What is about to be opened here is followed meanwhile, of whatever class (`ahead`): its state is made anew while its
  *      epoch is asked for. Of that nobody is told, and it is let go of where nothing comes of it.
  */
-import type {
-  Followable,
-  FollowedLog,
-  KeptLog,
-  LogNews,
-  StatefulName,
-} from "../../functions/sessions/home/mod.ts";
-import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
-import type { OpenSession } from "../../functions/sessions/turn/mod.ts";
-import type { ChannelSink, FollowedChannel } from "../../functions/sessions/serve/ports.ts";
-import { SYSTEM_CLOCK } from "./clock.ts";
-import { shownSession } from "../../functions/sessions/serve/hosted.ts";
-import { sessionOf, Standby, type StandbyEnd } from "../../functions/sessions/serve/standby.ts";
+import type { Followable, FollowedLog, KeptLog, LogNews, StatefulName } from "../home/mod.ts";
+import type { PeerClock } from "../attach/mod.ts";
+import type { OpenSession } from "../turn/mod.ts";
+import type { ChannelSink, FollowedChannel } from "./ports.ts";
+import { shownSession } from "./hosted.ts";
+import { sessionOf, Standby, type StandbyEnd } from "./standby.ts";
 
 /** What standing by needs of its site. */
 export interface StandbyServices {
@@ -55,8 +48,7 @@ export interface StandbyServices {
   /** Its home is suspected: this site is to take it over. */
   readonly takeOver: (name: StatefulName) => void;
   readonly log: (name: StatefulName, level: string, text: string) => void;
-  /** The system's, where it is left out. */
-  readonly clock?: PeerClock;
+  readonly clock: PeerClock;
   /** Logs are looked through so often. */
   readonly sweepMs?: number;
   /** STANDBYS_MAX */
@@ -117,7 +109,7 @@ export class Standbys {
 
   constructor(services: StandbyServices) {
     this.#services = services;
-    this.#clock = services.clock ?? SYSTEM_CLOCK;
+    this.#clock = services.clock;
     this.#unlisten = services.fellows.onChange((site) => this.#changed(site));
     this.#sweepMs = services.sweepMs ?? SWEEP_MS;
     this.#max = services.max ?? STANDBYS_MAX;

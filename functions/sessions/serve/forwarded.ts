@@ -5,12 +5,12 @@
  * F1  Reading throws CodecError for anything that writing does not make.
  * F2  A call names how many links it may still take, and every stateful session that waits for it.
  */
-import type { TokenState } from "../../store/api/api.ts";
-import { CodecError, Reader, Writer } from "../../store/model/codec.ts";
-import { CALL_BYTES_MAX } from "../../functions/calls/call.ts";
-import type { StatefulName } from "../../functions/sessions/home/mod.ts";
-import { HOPS_MAX } from "../../functions/sessions/serve/limits.ts";
-import { readToken, writeToken } from "../../functions/sessions/serve/token_bytes.ts";
+import type { TokenState } from "../../../store/api/api.ts";
+import { CodecError, Reader, Writer } from "../../../store/model/codec.ts";
+import { CALL_BYTES_MAX } from "../../calls/call.ts";
+import type { StatefulName } from "../home/mod.ts";
+import { HOPS_MAX } from "./limits.ts";
+import { readToken, writeToken } from "./token_bytes.ts";
 
 /** Longer chains of calls are loops that change their ids. */
 export const CHAIN_MAX = 16;

@@ -13,13 +13,14 @@ import {
   type ForwardedReply,
   type HeardAnswers,
   readBody,
-} from "../../../runtime/stateful/forwarded.ts";
-import { HOPS_MAX } from "../../../functions/sessions/serve/limits.ts";
-import { Hearing } from "../../../runtime/stateful/hearing.ts";
-import { CALL_BYTES_MAX } from "../../../functions/calls/call.ts";
-import type { TokenState } from "../../../store/api/api.ts";
-import { pathNaming } from "../../../store/api/token_path.ts";
-import { CodecError } from "../../../store/model/codec.ts";
+} from "../../../../functions/sessions/serve/forwarded.ts";
+import { HOPS_MAX } from "../../../../functions/sessions/serve/limits.ts";
+import { Hearing } from "../../../../functions/sessions/serve/hearing.ts";
+import { CALL_BYTES_MAX } from "../../../../functions/calls/call.ts";
+import type { TokenState } from "../../../../store/api/api.ts";
+import { pathNaming } from "../../../../store/api/token_path.ts";
+import { CodecError } from "../../../../store/model/codec.ts";
+import { SYSTEM_CLOCK } from "../../../../runtime/stateful/clock.ts";
 
 const record = <T>(model: { [K in keyof T]: fc.Arbitrary<T[K]> }) =>
   fc.record(model, { noNullPrototype: true });
@@ -68,7 +69,7 @@ Deno.test("word of answers that have arrived is told in batches, to the site tha
   const hearing = new Hearing((site, head) => {
     told.push({ site, heard: decodeHeard(head) });
     return Promise.reject(new Error("lost on the way"));
-  });
+  }, SYSTEM_CLOCK);
   const name = { app: "a", class: "b", id: "c" };
   for (let i = 0; i < 250; i++) hearing.add(i % 2 === 0 ? "edge-1" : "edge-2", { name, request: `r${i}` });
   while (told.length < 2) await new Promise((resolve) => setTimeout(resolve, 20));
