@@ -1,6 +1,7 @@
 import { strict as assert } from "node:assert";
 import { connect as connectFrom } from "node:net";
 import { IdleConnections } from "./idle_connections.ts";
+import { Surplus } from "./surplus.ts";
 
 const LATE_MS = 60_000, IDLE_MS = 1_500, ROUND_MS = 50;
 const isLinux = Deno.build.os === "linux";
@@ -160,5 +161,120 @@ Deno.test({
     await until("the own one is cut off", () => own.isOver());
     await pause(4 * ROUND_MS);
     assert.equal(client.isOver(), false);
+  },
+});
+
+/** A connection from an address of the loopback, and a port. */
+async function connectAs(port: number, localAddress: string, localPort: number) {
+  const client = connectFrom({ host: "127.0.0.1", port, localAddress, localPort });
+  await new Promise((resolve, reject) => client.once("connect", resolve).once("error", reject));
+  const closed = new Promise((resolve) => client.once("close", resolve));
+  client.resume();
+  return {
+    client,
+    closed,
+    isOver: () => client.closed || client.readableEnded,
+    async [Symbol.asyncDispose]() {
+      client.destroy();
+      await closed;
+    },
+  };
+}
+
+/** A port that nobody has. */
+function freePort(): number {
+  const free = Deno.listen({ port: 0, hostname: "127.0.0.1" }), { port } = free.addr;
+  free.close();
+  return port;
+}
+
+for (const how of ["waits", "upgrades"] as const) {
+  Deno.test({
+    name: `one who ${how} keeps nobody who has his port at another address (IC2)`,
+    ignore: !isLinux,
+    async fn() {
+      await using server = serve(how);
+      const port = freePort();
+      await using busy = await connectAs(server.port, "127.0.0.2", port);
+      busy.client.write(
+        how === "waits" ? GET : GET.replace(
+          "\r\n\r\n",
+          "\r\nconnection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n" +
+            "sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n",
+        ),
+      );
+      await using quiet = await connectAs(server.port, "127.0.0.1", port);
+      await until("the quiet one is cut off", () => quiet.isOver());
+      await pause(4 * ROUND_MS);
+      assert.equal(busy.isOver(), false);
+    },
+  });
+}
+
+Deno.test({
+  name: "who has just sent something is left for a twelfth of the time more (IC2)",
+  ignore: !isLinux,
+  async fn() {
+    const sent = [];
+    for (const isSending of [false, true]) {
+      await using server = serve();
+      await using client = await connect(server.port);
+      await client.send(GET.slice(0, 20));
+      const sinceMs = performance.now();
+      while (!client.isOver()) {
+        assert.ok(performance.now() < sinceMs + LATE_MS, "nobody was cut off");
+        await pause(5);
+        if (isSending) await client.send("x");
+      }
+      sent.push(performance.now() - sinceMs);
+    }
+    assert.ok(Math.min(...sent) >= IDLE_MS);
+    assert.ok((sent[1] ?? 0) >= IDLE_MS + IDLE_MS / 12, `${sent}`);
+  },
+});
+
+Deno.test({
+  name: "while idle connections are looked for libc stays open, however often nobody is watched",
+  ignore: !isLinux,
+  async fn() {
+    const { dlopen } = Deno;
+    let opened = 0;
+    Object.assign(Deno, {
+      dlopen: (name: string, calls: Deno.ForeignLibraryInterface) => {
+        opened++;
+        return dlopen(name, calls);
+      },
+    });
+    try {
+      await using server = serve();
+      await using client = await connect(server.port);
+      await client.send(GET);
+      await until("it is met", () => server.idle.size === 1);
+      const surplus = new Surplus(), request = new Request("http://x/");
+      for (let i = 0; i < 3; i++) {
+        const over = Promise.withResolvers<void>();
+        const remoteAddr = { transport: "tcp" as const, hostname: "127.0.0.1", port: 1 };
+        surplus.begin(request, { remoteAddr, completed: over.promise }, request);
+        assert.equal(surplus.size, 1);
+        await pause(3 * ROUND_MS);
+        over.resolve();
+        await until("nobody is watched", () => surplus.size === 0);
+      }
+      surplus.close();
+    } finally {
+      Object.assign(Deno, { dlopen });
+    }
+    assert.equal(opened, 1);
+  },
+});
+
+Deno.test({
+  name: "where the system can't tell nobody is cut off (IC5)",
+  permissions: { net: true, read: true, ffi: false },
+  async fn() {
+    await using server = serve();
+    await using client = await connect(server.port);
+    await pause(IDLE_MS + 10 * ROUND_MS);
+    assert.deepEqual([client.isOver(), server.idle.size], [false, 0]);
   },
 });

@@ -1,7 +1,15 @@
 import { strict as assert } from "node:assert";
-import { contentOf, Surplus, SURPLUS_BYTES_MAX, type SurplusOptions, UPGRADE_BYTES_MAX } from "./surplus.ts";
+import { type ConnectionWatch, descriptors } from "../link/descriptors.ts";
+import {
+  contentOf,
+  CountedContent,
+  Surplus,
+  SURPLUS_BYTES_MAX,
+  type SurplusOptions,
+  UPGRADE_BYTES_MAX,
+} from "./surplus.ts";
 
-const LATE_MS = 60_000, MIB = 1024 * 1024;
+const LATE_MS = 60_000, MIB = 1024 * 1024, KIB = 1024;
 const isLinux = Deno.build.os === "linux";
 
 const pem = (name: string) =>
@@ -310,6 +318,26 @@ for (const framing of ["of known length", "in pieces"]) {
   });
 }
 
+for (const bytes of [1, 64]) {
+  Deno.test({
+    name: `over TLS the records of a body, of ${bytes} bytes each, have room (SU2)`,
+    ignore: !isLinux,
+    async fn() {
+      const RECORDS = 60_000; // each has 22 bytes beside: together more than a surplus
+      await using server = serve("waits", { tls: tls() });
+      await using client = await connect(server.port, { caCerts: [pem("ca.pem")] });
+      await client.send(`POST / HTTP/1.1\r\nhost: x\r\ncontent-length: ${RECORDS * bytes}\r\n\r\n`);
+      await server.asked;
+      await looks();
+      const record = new Uint8Array(bytes);
+      for (let i = 0; i < RECORDS && !client.isBroken(); i++) await client.send(record);
+      await until("it is taken", () => server.bytes() === RECORDS * bytes || client.isBroken());
+      await looks();
+      assert.deepEqual([server.cutOff(), client.isBroken()], [0, false]);
+    },
+  });
+}
+
 /** So many pieces, one a millisecond. */
 const bodyOf = (pieces: number) =>
   new ReadableStream<Uint8Array<ArrayBuffer>>({
@@ -492,6 +520,167 @@ const peer = (port: number, completed: Promise<void> = new Promise<void>(() => {
 });
 const settled = () => new Promise((resolve) => setTimeout(resolve, 0));
 
+/** Watches of connections that are made up: whoever has a watch says what the system tells of it. */
+function madeUp() {
+  const watches: ConnectionWatch[] = [], cut: ConnectionWatch[] = [], lost: ConnectionWatch[] = [];
+  const own: Partial<typeof descriptors> = {
+    watch: (watch) => void watches.push(watch),
+    isStill: () => true,
+    cut: (watch) => void cut.push(watch),
+    lose(watch) {
+      lost.push(watch);
+      watch.lost();
+    },
+    end: () => {},
+  };
+  Object.assign(descriptors, own);
+  return {
+    own,
+    cut,
+    lost,
+    /** Begins a watch of one whose request is answered. */
+    begin(
+      surplus: Surplus,
+      request: Request,
+      content = contentOf(request),
+      client = peer(watches.length + 1),
+    ) {
+      surplus.begin(request, client, content);
+      const watch = watches.at(-1);
+      assert.ok(watch !== undefined);
+      watch.looked(0, performance.now(), 0);
+      return { client, watch };
+    },
+    [Symbol.dispose]: () =>
+      Object.keys(own).forEach((name) => void Reflect.deleteProperty(descriptors, name)),
+  };
+}
+
+const GIB = 1024 * MIB, HOUR_MS = 3_600_000;
+interface Allowed {
+  readonly what: string;
+  readonly url?: string;
+  /** null: it does not tell. */
+  readonly length?: number | null;
+  /** Of a body that is counted. */
+  readonly taken?: number;
+  readonly method?: string;
+  readonly sent?: number;
+  readonly afterMs?: number;
+  readonly bytes: number;
+}
+const allowed: Allowed[] = [
+  { what: "a GET has no body (SU2)", method: "GET", length: 9_000_000, bytes: 0 },
+  { what: "nor has a HEAD (SU2)", method: "HEAD", length: 9_000_000, bytes: 0 },
+  { what: "a body has its length (SU2)", length: 9_000_000, bytes: 9_000_000 },
+  { what: "a longer one than is taken has as much as is (SU2)", length: 9 * GIB, bytes: 2 * GIB },
+  { what: "over TLS: records of one byte (SU2)", url: "https://x/", length: 80_000, bytes: 30.125 * 80_000 },
+  { what: "over TLS: long bodies (SU2)", url: "https://x/", length: GIB, bytes: 1.125 * GIB + 16 * MIB },
+  { what: "over TLS: no body (SU2)", url: "https://x/", method: "GET", length: null, bytes: 0 },
+  { what: "what does not tell its length is read ahead (SU2)", length: null, bytes: 8 * MIB },
+  { what: "… and taken in pieces (SU2)", length: null, taken: 80_000, bytes: 8 * MIB + 30 * 80_000 },
+  { what: "… which frame no more than that (SU2)", length: null, taken: GIB, bytes: GIB + 24 * MIB },
+  { what: "updates for each piece (SU4)", method: "GET", length: null, sent: MIB, bytes: 3 * MIB + MIB / 64 },
+  { what: "updates of a long answer (SU4)", method: "GET", length: null, sent: GIB, bytes: 32 * MIB },
+  { what: "pings (SU4)", method: "GET", length: null, afterMs: 100 * HOUR_MS, bytes: 64 * 360_000 },
+];
+for (const { what, url = "http://x/", method = "POST", length = null, bytes, ...more } of allowed) {
+  Deno.test(`so much may come, and a surplus: ${what}`, () => {
+    for (const isBeyond of [false, true]) {
+      using connections = madeUp();
+      const surplus = new Surplus({ judgedMs: 0, heldBytesMax: Infinity, bodyBytesMax: 2 * GIB });
+      const request = new Request(url, { method, body: method === "POST" ? "x" : null });
+      if (length !== null) request.headers.set("content-length", `${length}`);
+      const content = contentOf(request);
+      if (more.taken !== undefined) {
+        assert.ok(content instanceof CountedContent);
+        content.taken = more.taken;
+      }
+      const { watch } = connections.begin(surplus, request, content);
+      const came = bytes + MIB + (isBeyond ? 16 * KIB : -16 * KIB);
+      watch.looked(came, performance.now() + (more.afterMs ?? 0), more.sent ?? 0);
+      assert.equal(connections.cut.length, isBeyond ? 1 : 0, `${came} bytes`);
+      surplus.close();
+    }
+  });
+}
+
+Deno.test("the longest file of a deploy may come, however little apps may take (SU2)", () => {
+  using connections = madeUp();
+  const surplus = new Surplus({ judgedMs: 0, bodyBytesMax: 1 });
+  const request = new Request("http://x/", { method: "POST", body: "x" });
+  request.headers.set("content-length", `${LONGEST_BODY_BYTES}`);
+  const { watch } = connections.begin(surplus, request);
+  watch.looked(LONGEST_BODY_BYTES + MIB / 2, performance.now(), 0);
+  assert.equal(connections.cut.length, 0);
+  surplus.close();
+});
+
+Deno.test("who turns out to be another's connection is not cut off, and is counted anew (SU1)", () => {
+  using connections = madeUp();
+  const surplus = new Surplus({ judgedMs: 0 }), request = new Request("http://x/");
+  const { watch } = connections.begin(surplus, request);
+  connections.own.isStill = () => false;
+  Object.assign(descriptors, connections.own);
+  watch.looked(9 * MIB, performance.now(), 0);
+  assert.deepEqual([connections.cut, connections.lost.length], [[], 1]);
+  watch.looked(9 * MIB, performance.now(), 0);
+  watch.looked(9 * MIB + 1, performance.now(), 0);
+  assert.equal(connections.lost.length, 1);
+  watch.looked(1, performance.now(), 0); // fewer than before: of another connection, too
+  assert.equal(connections.lost.length, 2);
+  surplus.close();
+});
+
+for (const how of ["is over", "turns out to be another's"]) {
+  Deno.test(`what was held of a connection that ${how} is held no more (SU5)`, async () => {
+    using connections = madeUp();
+    const surplus = new Surplus({ judgedMs: 0, heldBytesMax: MIB }), request = new Request("http://x/");
+    const over = Promise.withResolvers<void>();
+    const gone = connections.begin(surplus, request, undefined, peer(99, over.promise));
+    const { watch } = connections.begin(surplus, request);
+    gone.watch.looked(700 * KIB, performance.now(), 0);
+    if (how === "is over") over.resolve();
+    else gone.watch.looked(-1, performance.now(), 0);
+    await settled();
+    watch.looked(900 * KIB, performance.now(), 0);
+    assert.deepEqual(connections.cut, []);
+    surplus.close();
+  });
+}
+
+Deno.test("the average is over those that are still watched (SU5)", async () => {
+  using connections = madeUp();
+  const surplus = new Surplus({ judgedMs: 0, heldBytesMax: MIB }), request = new Request("http://x/");
+  for (let i = 0; i < 8; i++) {
+    const over = Promise.withResolvers<void>();
+    connections.begin(surplus, request, undefined, peer(99, over.promise));
+    over.resolve();
+    await settled();
+  }
+  const { watch: most } = connections.begin(surplus, request);
+  const { watch: least } = connections.begin(surplus, request);
+  most.looked(900 * KIB, performance.now(), 0);
+  least.looked(300 * KIB, performance.now(), 0); // a quarter, of two
+  assert.deepEqual(connections.cut, []);
+  most.looked(900 * KIB, performance.now(), 0);
+  assert.deepEqual(connections.cut, [most]);
+  surplus.close();
+});
+
+Deno.test("a peer that has the same port at another address is another (SU3)", () => {
+  const surplus = new Surplus(), request = new Request("http://x/"), first = peer(1);
+  const other = { ...peer(1), remoteAddr: { ...first.remoteAddr, hostname: "127.0.0.2" } };
+  surplus.asked(first, "x");
+  surplus.begin(request, first, request);
+  assert.equal(surplus.has(other.remoteAddr), false);
+  surplus.asked(other, "x");
+  assert.equal(surplus.size, 1);
+  surplus.begin(request, other, request);
+  assert.equal(surplus.size, 2);
+  surplus.close();
+});
+
 for (const host of ["x", null]) {
   const named = host === null ? "no host" : "a host", request = new Request("http://x/");
 
@@ -549,6 +738,21 @@ Deno.test({
   ignore: !isLinux,
   async fn() {
     await using server = serve("waits", { port: () => 1 });
+    await using client = await connect(server.port);
+    await client.send(GET);
+    await server.asked;
+    await looks();
+    for (let i = 0; i < 128; i++) await client.send(some);
+    await looks();
+    assert.deepEqual([server.cutOff(), client.isBroken(), server.surplus.size], [0, false, 1]);
+  },
+});
+
+Deno.test({
+  name: "where the system can't tell nobody is cut off (SU6)",
+  permissions: { net: true, read: true, ffi: false },
+  async fn() {
+    await using server = serve("waits");
     await using client = await connect(server.port);
     await client.send(GET);
     await server.asked;

@@ -1,4 +1,5 @@
 import { strict as assert } from "node:assert";
+import { HttpListener } from "./http_listener.ts";
 
 const LATE_MS = 60_000;
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -125,4 +126,131 @@ Deno.test("who stops while nobody listens does not listen again", async () => {
     Deno.connect({ hostname: "127.0.0.1", port: server.port }),
     Deno.errors.ConnectionRefused,
   );
+});
+
+/**
+ * A listener whose servers are made up, at a clock that stands still until a timer is run: each server lasts until it is told
+ * to fall, and where `isFull` none begins.
+ */
+function madeUp() {
+  const { serve } = Deno, { setTimeout, clearTimeout } = globalThis, { now } = performance;
+  const servers: { fall(): Promise<void>; isShutDown: boolean }[] = [], notes: string[] = [];
+  const timers = new Map<number, { run: () => void; ms: number }>();
+  let nowMs = 0, timer = 0, isFull = false;
+  Object.assign(Deno, {
+    serve({ hostname, port }: Deno.NetAddr) {
+      if (isFull) throw new Error("full");
+      const finished = Promise.withResolvers<void>();
+      const server = {
+        addr: { transport: "tcp", hostname, port },
+        finished: finished.promise,
+        shutdown() {
+          server.isShutDown = true;
+          finished.resolve();
+          return finished.promise;
+        },
+        async fall() {
+          finished.reject(new Error("no file"));
+          await finished.promise.catch(() => {});
+          await null;
+        },
+        isShutDown: false,
+      };
+      servers.push(server);
+      return server;
+    },
+  });
+  Object.assign(globalThis, {
+    setTimeout(run: () => void, ms: number) {
+      timers.set(++timer, { run, ms });
+      return timer;
+    },
+    clearTimeout: (id: number) => void timers.delete(id),
+  });
+  performance.now = () => nowMs;
+  const listener = new HttpListener({
+    at: { hostname: "127.0.0.1", port: 8_000 },
+    handle: () => new Response(),
+    signal: new AbortController().signal,
+    note: (error) => notes.push(String(error)),
+  }, {});
+  return {
+    listener,
+    servers,
+    notes,
+    timers: () => timers.size,
+    full: (is: boolean) => void (isFull = is),
+    /** The last server falls after a while. */
+    async fall(afterMs: number) {
+      nowMs += afterMs;
+      await servers.at(-1)?.fall();
+    },
+    /** Runs the timer that waits. @returns how long it waited. */
+    next(): number {
+      const [[id, { run, ms }] = assert.fail("nothing waits")] = timers;
+      assert.equal(timers.size, 1);
+      timers.delete(id);
+      nowMs += ms;
+      run();
+      return ms;
+    },
+    [Symbol.dispose]() {
+      Object.assign(Deno, { serve });
+      Object.assign(globalThis, { setTimeout, clearTimeout });
+      performance.now = now;
+    },
+  };
+}
+
+Deno.test("the next one listens later each time, where it ends soon or can't begin, up to five seconds (L2)", async () => {
+  using made = madeUp();
+  const waited: number[] = [];
+  for (let i = 0; i < 3; i++) {
+    await made.fall(100);
+    waited.push(made.next());
+  }
+  assert.equal(made.servers.length, 4);
+  made.full(true);
+  await made.fall(19_000);
+  for (let i = 0; i < 4; i++) waited.push(made.next());
+  made.full(false);
+  waited.push(made.next());
+  assert.equal(made.servers.length, 5);
+  await made.fall(21_000); // it listened long
+  waited.push(made.next());
+  assert.deepEqual(waited, [200, 400, 800, 1_600, 3_200, 5_000, 5_000, 5_000, 100]);
+  assert.deepEqual(made.notes, [
+    ...Array(4).fill("Error: no file"),
+    ...Array(4).fill("Error: full"),
+    "Error: no file",
+  ]);
+  await made.listener.shutdown();
+});
+
+Deno.test("of servers that listen no more 256 are kept, and all end with the listener (L3)", async () => {
+  using made = madeUp();
+  const ended = () => made.servers.filter(({ isShutDown }) => isShutDown).length;
+  for (let i = 0; i < 256; i++) {
+    await made.fall(60_000);
+    made.next();
+  }
+  assert.equal(ended(), 0);
+  await made.fall(60_000);
+  assert.deepEqual([ended(), made.servers[0]?.isShutDown], [1, true]);
+  made.next();
+  await made.listener.shutdown();
+  assert.deepEqual([ended(), made.servers.length, made.timers()], [258, 258, 0]);
+});
+
+Deno.test("who is renewed while nobody listens goes on waiting (L2)", async () => {
+  using made = madeUp();
+  await made.fall(100);
+  await made.listener.renew({});
+  assert.deepEqual([made.servers.length, made.timers()], [1, 1]);
+  made.next();
+  assert.equal(made.servers.length, 2);
+  await made.listener.renew({}); // the one that listens is ended, and does not count as fallen
+  await made.servers[1]?.fall();
+  assert.deepEqual([made.servers.length, made.timers(), made.servers[1]?.isShutDown], [3, 0, true]);
+  await made.listener.shutdown();
 });
