@@ -639,6 +639,7 @@ for (const how of ["is over", "turns out to be another's"]) {
     const over = Promise.withResolvers<void>();
     const gone = connections.begin(surplus, request, undefined, peer(99, over.promise));
     const { watch } = connections.begin(surplus, request);
+    connections.begin(surplus, request); // of whom nothing comes
     gone.watch.looked(700 * KIB, performance.now(), 0);
     if (how === "is over") over.resolve();
     else gone.watch.looked(-1, performance.now(), 0);
@@ -648,6 +649,65 @@ for (const how of ["is over", "turns out to be another's"]) {
     surplus.close();
   });
 }
+
+const held: [
+  what: string,
+  url: string,
+  length: number | null,
+  came: number,
+  taken: boolean,
+  isHeld: boolean,
+][] = [
+  ["a short body that nobody has begun", "http://x/", MIB, MIB, false, true],
+  ["a short body that is being taken", "http://x/", MIB, MIB, true, false],
+  ["a long body that nobody has taken", "http://x/", 9 * MIB, 9 * MIB, false, true],
+  ["a long body that was taken", "http://x/", 9 * MIB, 9 * MIB, true, false],
+  ["a body of unknown length that nobody has taken", "http://x/", null, 8 * MIB, false, true],
+  ["a body of unknown length that was taken", "http://x/", null, 8 * MIB, true, false],
+  ["a body that was taken, in small records", "https://x/", 80_000, 30 * 80_000, true, false],
+];
+for (const [what, url, length, came, isTaken, isHeld] of held) {
+  Deno.test(`${what} is ${isHeld ? "held" : "not held"} (SU5)`, async () => {
+    using connections = madeUp();
+    const surplus = new Surplus({ judgedMs: 0, heldBytesMax: MIB / 2 });
+    const request = new Request(url, { method: "POST", body: new Uint8Array(isTaken ? length ?? came : 1) });
+    if (length !== null) request.headers.set("content-length", `${length}`);
+    const content = contentOf(request);
+    assert.equal(content instanceof CountedContent, length === null || length > MIB);
+    const { watch } = connections.begin(surplus, request, content);
+    if (isTaken) await content.bytes();
+    watch.looked(came, performance.now(), 0);
+    assert.equal(connections.cut.length, isHeld ? 1 : 0);
+    surplus.close();
+  });
+}
+
+Deno.test("who sends less than he may makes no room for others (SU5)", () => {
+  using connections = madeUp();
+  const surplus = new Surplus({ judgedMs: 0, heldBytesMax: MIB / 2 }), request = new Request("http://x/");
+  const { watch: quiet } = connections.begin(surplus, request);
+  const { watch } = connections.begin(surplus, request);
+  quiet.looked(0, performance.now(), GIB);
+  watch.looked(900 * KIB, performance.now(), 0);
+  assert.deepEqual(connections.cut, [watch]);
+  surplus.close();
+});
+
+Deno.test("when a body is over a surplus may come, and not the body again (SU2)", () => {
+  for (const isBeyond of [false, true]) {
+    using connections = madeUp();
+    const surplus = new Surplus({ judgedMs: 0 });
+    const request = new Request("http://x/", { method: "POST", body: "x" }), content = contentOf(request);
+    assert.ok(content instanceof CountedContent);
+    const { watch } = connections.begin(surplus, request, content);
+    content.taken = 90 * MIB;
+    content.isOver = true;
+    watch.looked(90 * MIB, performance.now(), 0);
+    watch.looked(91 * MIB + (isBeyond ? 1 : -1) * 16 * KIB, performance.now(), 0);
+    assert.equal(connections.cut.length, isBeyond ? 1 : 0);
+    surplus.close();
+  }
+});
 
 Deno.test("the average is over those that are still watched (SU5)", async () => {
   using connections = madeUp();
@@ -675,7 +735,7 @@ Deno.test("a peer that has the same port at another address is another (SU3)", (
   surplus.begin(request, first, request);
   assert.equal(surplus.has(other.remoteAddr), false);
   surplus.asked(other, "x");
-  assert.equal(surplus.size, 1);
+  assert.deepEqual([surplus.size, surplus.has(other.remoteAddr)], [1, false], "it takes no while, so far");
   surplus.begin(request, other, request);
   assert.equal(surplus.size, 2);
   surplus.close();
@@ -718,6 +778,20 @@ for (const host of ["x", null]) {
     surplus.close();
   });
 }
+
+Deno.test("of two requests that are known only when they take a while none is watched, and the other when one is over (SU3)", async () => {
+  const surplus = new Surplus(), request = new Request("http://x/"), over = Promise.withResolvers<void>();
+  const first = peer(1, over.promise), second = peer(1);
+  for (const client of [first, second]) surplus.asked(client, "x");
+  surplus.begin(request, first, request);
+  assert.equal(surplus.size, 1);
+  surplus.begin(request, second, request);
+  assert.equal(surplus.size, 0);
+  over.resolve();
+  await settled();
+  assert.equal(surplus.size, 1);
+  surplus.close();
+});
 
 Deno.test("a request whose client goes before it is answered is watched no more, and the next from there is", async () => {
   const surplus = new Surplus(), request = new Request("http://x/"), gone = new AbortController();

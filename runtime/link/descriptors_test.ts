@@ -131,7 +131,7 @@ Deno.test({
     const watches = [nobody, second, first]; // not in the order of their descriptors
     for (const watch of watches) descriptors.watch(watch);
     await until("both are looked at", () => first.read >= 0 && second.read >= 0);
-    assert.deepEqual([first.read, second.read, nobody.descriptor], [100, 200, null]);
+    assert.deepEqual([first.read, second.read, nobody.read], [100, 200, -1]);
 
     assert.ok(descriptors.isStill(first) && descriptors.isStill(second));
     const other = new Look(peers.second);
@@ -156,6 +156,23 @@ Deno.test({
     assert.deepEqual(await met(peers.first.port), ["127.0.0.1", "127.0.0.1"], "their other ends");
     assert.deepEqual(await met(1), []);
     leave();
+  },
+});
+
+Deno.test({
+  name: "a watch whose connection is gone has no descriptor any more (DS1)",
+  ignore: Deno.build.os !== "linux",
+  async fn() {
+    const descriptors = new Descriptors();
+    const watch = await (async () => {
+      await using peers = await twins();
+      const watch = new Look(peers.first);
+      descriptors.watch(watch);
+      await until("it is looked at", () => watch.read === 100);
+      return watch;
+    })();
+    await until("it is lost", () => watch.descriptor === null);
+    descriptors.end(watch);
   },
 });
 
