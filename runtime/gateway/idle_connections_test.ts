@@ -75,6 +75,29 @@ async function connect(port: number) {
   };
 }
 
+/** A connection from an address of the loopback, and a port. */
+async function connectAs(port: number, localAddress: string, localPort: number) {
+  const client = connectFrom({ host: "127.0.0.1", port, localAddress, localPort });
+  await new Promise((resolve, reject) => client.once("connect", resolve).once("error", reject));
+  const closed = new Promise((resolve) => client.once("close", resolve));
+  client.resume();
+  return {
+    client,
+    isOver: () => client.closed || client.readableEnded,
+    async [Symbol.asyncDispose]() {
+      client.destroy();
+      await closed;
+    },
+  };
+}
+
+/** A port that nobody has. */
+function freePort(): number {
+  const free = Deno.listen({ port: 0, hostname: "127.0.0.1" }), { port } = free.addr;
+  free.close();
+  return port;
+}
+
 const idle: [what: string, said: string, more?: string][] = [
   ["who says nothing", ""],
   ["who says half of a head", GET.slice(0, 20)],
@@ -138,14 +161,11 @@ Deno.test({
   ignore: !isLinux,
   async fn() {
     await using server = serve();
-    const free = Deno.listen({ port: 0, hostname: "127.0.0.1" }), { port } = free.addr;
-    free.close();
+    const port = freePort();
     server.idle.upgraded({ remoteAddr: { transport: "tcp", hostname: "127.0.0.1", port } });
     await pause(4 * ROUND_MS);
-    const client = connectFrom({ host: "127.0.0.1", port: server.port, localPort: port });
-    await new Promise((resolve, reject) => client.once("connect", resolve).once("error", reject));
-    client.resume();
-    await new Promise((resolve) => client.once("close", resolve));
+    await using client = await connectAs(server.port, "127.0.0.1", port);
+    await until("it is cut off", () => client.isOver());
   },
 });
 
@@ -163,30 +183,6 @@ Deno.test({
     assert.equal(client.isOver(), false);
   },
 });
-
-/** A connection from an address of the loopback, and a port. */
-async function connectAs(port: number, localAddress: string, localPort: number) {
-  const client = connectFrom({ host: "127.0.0.1", port, localAddress, localPort });
-  await new Promise((resolve, reject) => client.once("connect", resolve).once("error", reject));
-  const closed = new Promise((resolve) => client.once("close", resolve));
-  client.resume();
-  return {
-    client,
-    closed,
-    isOver: () => client.closed || client.readableEnded,
-    async [Symbol.asyncDispose]() {
-      client.destroy();
-      await closed;
-    },
-  };
-}
-
-/** A port that nobody has. */
-function freePort(): number {
-  const free = Deno.listen({ port: 0, hostname: "127.0.0.1" }), { port } = free.addr;
-  free.close();
-  return port;
-}
 
 for (const how of ["waits", "upgrades"] as const) {
   Deno.test({

@@ -52,6 +52,8 @@ async function serve(files: number, idleMs: number) {
     port: Number(/port (\d+)/.exec(said)?.[1]),
     stop: () => process.kill("SIGHUP"),
     until,
+    /** How often it was said. */
+    count: (what: string) => said.split(what).length - 1,
     async [Symbol.asyncDispose]() {
       process.kill("SIGKILL");
       await Promise.all([process.status, reading]);
@@ -110,6 +112,7 @@ Deno.test({
     using _crowd = await crowd(server.port);
     await server.until("scarce 96");
     await answered(server.port);
+    assert.equal(server.count("scarce"), 1, "it is told once a minute, and looked at ten times a second");
   },
 });
 
@@ -146,8 +149,7 @@ function madeUp() {
         finished: finished.promise,
         shutdown() {
           server.isShutDown = true;
-          finished.resolve();
-          return finished.promise;
+          return Promise.resolve();
         },
         async fall() {
           finished.reject(new Error("no file"));
@@ -253,4 +255,6 @@ Deno.test("who is renewed while nobody listens goes on waiting (L2)", async () =
   await made.servers[1]?.fall();
   assert.deepEqual([made.servers.length, made.timers(), made.servers[1]?.isShutDown], [3, 0, true]);
   await made.listener.shutdown();
+  await made.fall(100); // nor does one that falls while it is stopped
+  assert.deepEqual([made.servers.length, made.timers()], [3, 0]);
 });
