@@ -307,7 +307,6 @@ export class Surplus {
     if (answered === undefined) {
       connection.answered.set(client, answered = { body: null, isUpgrade: false, isPast: false });
       completed.then(over, over);
-      if (connection.watch !== null) this.#consider(connection);
     }
     return { connection, answered, over };
   }
