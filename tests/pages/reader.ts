@@ -11,12 +11,15 @@
  *     session has written takes its time to another.
  * R4  What a page shows is what goes to standard output; of a command that is refused, to both outputs, but
  *     for the progress of slow ones.
+ * R5  Where pages share a cluster (shared_cluster.ts), a page's `deno task dev` finds it running, with the apps that the
+ *     page names.
  */
 import { strict as assert } from "node:assert";
 import { dirname, join, resolve } from "node:path";
 import { startCluster, type TestCluster } from "../e2e/cluster.ts";
 import { FreePorts } from "../../runtime/dev/free_port.ts";
 import { isAsShown, type Step, stepsOf, type TypedCommand } from "./blocks.ts";
+import { type DevWords, devWords, type SharedCluster } from "./shared_cluster.ts";
 import { Shell } from "./shell.ts";
 
 const ROOT = resolve(import.meta.dirname ?? ".", "..", "..");
@@ -25,7 +28,6 @@ const SITES = ["cloud", "core-1", "core-2", "edge-1", "edge-2", "edge-3"];
 /** Ports of sites that a page starts by hand: HTTP and links. */
 const BY_HAND = [8000, 8001, 8002, 7000, 7001, 7002];
 const SITE = /deno task site\b/;
-const DEV = /^(?:npx --yes deno@2\.9\.6|deno) task dev\b([^#]*)/;
 const EXITS = /# exits (\d+)/;
 const READS = /^curl (?!.*(?:--json| -d | -X | -F ))/;
 const READS_MS_MAX = 60_000;
@@ -47,11 +49,18 @@ const PROGRAMS = {
   npx: 'shift 2; exec deno "$@"',
 };
 
-/** Does all that a page says; resolves to the number of commands that ran. */
-export async function readPage(path: string): Promise<number> {
-  const steps = stepsOf(await Deno.readTextFile(join(ROOT, path)));
+/** The steps of a page of this checkout. */
+export const readSteps = async (path: string): Promise<Step[]> =>
+  stepsOf(await Deno.readTextFile(join(ROOT, path)));
+
+/**
+ * Does all that a page says; resolves to the number of commands that ran. Its `dev` starts a cluster for it alone, or
+ * finds the one that it shares with other pages.
+ */
+export async function readPage(path: string, shared: SharedCluster | null = null): Promise<number> {
+  const steps = await readSteps(path);
   const folder = await Deno.makeTempDir({ prefix: "page-" });
-  await using reader = await Reader.sitDown(folder);
+  await using reader = await Reader.sitDown(folder, shared);
   if (steps.some((step) => step.kind === "command" && SITE.test(step.text))) await reader.drawPorts();
   let commands = 0;
   for (const step of steps) {
@@ -65,16 +74,19 @@ class Reader implements AsyncDisposable {
   readonly #folder: string;
   readonly #shell: Shell;
   readonly #ports = new FreePorts();
+  readonly #shared: SharedCluster | null;
+  /** Its own. */
   #cluster: TestCluster | null = null;
   /** From the page's words to this run's: ports, and what `where` says. */
   readonly #standIns: [page: string, real: string][] = [];
 
-  private constructor(folder: string, shell: Shell) {
+  private constructor(folder: string, shell: Shell, shared: SharedCluster | null) {
     this.#folder = folder;
     this.#shell = shell;
+    this.#shared = shared;
   }
 
-  static async sitDown(folder: string): Promise<Reader> {
+  static async sitDown(folder: string, shared: SharedCluster | null): Promise<Reader> {
     const { tasks } = JSON.parse(await Deno.readTextFile(join(ROOT, "deno.json"))) as {
       tasks: Record<string, string>;
     };
@@ -89,7 +101,7 @@ class Reader implements AsyncDisposable {
     }
     const shell = new Shell(folder);
     await shell.run(PRELUDE);
-    return new Reader(folder, shell);
+    return new Reader(folder, shell, shared);
   }
 
   async do(step: Step, page: string): Promise<void> {
@@ -103,23 +115,32 @@ class Reader implements AsyncDisposable {
       await Deno.mkdir(dirname(file), { recursive: true });
       return await Deno.writeTextFile(file, this.#real(step.text));
     }
-    const dev = DEV.exec(step.text);
-    if (dev !== null) return await this.#dev((dev[1] ?? "").trim().split(/\s+/).filter(Boolean));
-    await this.#type(step, page);
+    const words = devWords(step.text);
+    if (words === null) return await this.#type(step, page);
+    const cluster = this.#shared === null ? await this.#dev(words) : await this.#join(this.#shared, words);
+    for (const [i, site] of SITES.entries()) {
+      const url = cluster.sites[site]?.url;
+      if (url !== undefined) this.#standIns.push([`:${8000 + i}`, `:${new URL(url).port}`]);
+    }
   }
 
-  async #dev(words: readonly string[]): Promise<void> {
+  async #dev(words: DevWords): Promise<TestCluster> {
     await this.#cluster?.stop();
-    const apps = await Promise.all(words.map(async (word) => {
+    const apps = await Promise.all(words.apps.map(async (word) => {
       const own = join(this.#folder, word);
       return await Deno.stat(own).then(() => own, () => word);
     }));
     const data = join(this.#folder, ".sojourn");
-    this.#cluster = await startCluster({ data, apps: apps.length === 0 ? ["guestbook"] : apps });
-    for (const [i, site] of SITES.entries()) {
-      const url = this.#cluster.sites[site]?.url;
-      if (url !== undefined) this.#standIns.push([`:${8000 + i}`, `:${new URL(url).port}`]);
+    return this.#cluster = await startCluster({ data, apps: [...apps, ...words.options] });
+  }
+
+  /** R5 */
+  async #join(shared: SharedCluster, words: DevWords): Promise<TestCluster> {
+    for (const app of await shared.join(this.#folder, words)) {
+      const { code, printed, errors } = await this.#shell.run(`deno task deploy ${app}`);
+      assert.equal(code, 0, printed + errors);
     }
+    return shared.cluster;
   }
 
   async #type(command: TypedCommand, page: string): Promise<void> {
@@ -156,6 +177,7 @@ class Reader implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#shell.close();
     await this.#cluster?.stop();
+    await this.#shared?.leave();
     this.#ports[Symbol.dispose]();
     await Deno.remove(this.#folder, { recursive: true });
   }
