@@ -1,9 +1,8 @@
 /**
  * The commands of `sojourn`: a table, and the dispatcher that main.ts calls with the commands it adds (dev, site).
+ *
+ * A command is loaded when it is run: what it takes to load all of them is most of what the shortest ones take.
  */
-import { apps, rollback, versionsCommand } from "./apps.ts";
-import { backup } from "./backup.ts";
-import { chaos } from "./chaos.ts";
 import { completionCommand } from "./completion.ts";
 import {
   briefOf,
@@ -15,19 +14,7 @@ import {
   type Shell,
   USAGE_CODE,
 } from "./command.ts";
-import { deploy } from "./deploy.ts";
-import { init } from "./init.ts";
-import { logs } from "./logs.ts";
-import { rollout } from "./rollout.ts";
-import { routes } from "./routes.ts";
-import { kv, tables } from "./rows.ts";
-import { sessions } from "./sessions.ts";
-import { sites } from "./sites.ts";
-import { top } from "./top.ts";
 import { nearestWord } from "./nearest.ts";
-import { versionsOfThis as ownVersions } from "./version.ts";
-import { cron } from "./cron.ts";
-import { secrets } from "./secrets.ts";
 
 export {
   type Command,
@@ -41,26 +28,33 @@ export {
 export { UsageError } from "./command.ts";
 export { CLUSTER_FILE, type ClusterFile, DATA_DEFAULT, readCluster } from "./cluster.ts";
 
+/** Commands by name, in the order of `--help`, each loaded when it is asked for. */
+export type CommandTable = Readonly<Record<string, () => Promise<Command>>>;
+
 /** Commands that talk to a running cluster. */
-export const commands: readonly Command[] = [
-  deploy,
-  apps,
-  versionsCommand,
-  rollback,
-  rollout,
-  routes,
-  sites,
-  backup,
-  kv,
-  tables,
-  sessions,
-  secrets,
-  cron,
-  logs,
-  top,
-  chaos,
-  init,
-];
+export const COMMANDS: CommandTable = {
+  deploy: async () => (await import("./deploy.ts")).deploy,
+  apps: async () => (await import("./apps.ts")).apps,
+  versions: async () => (await import("./apps.ts")).versionsCommand,
+  rollback: async () => (await import("./apps.ts")).rollback,
+  rollout: async () => (await import("./rollout.ts")).rollout,
+  routes: async () => (await import("./routes.ts")).routes,
+  sites: async () => (await import("./sites.ts")).sites,
+  backup: async () => (await import("./backup.ts")).backup,
+  kv: async () => (await import("./rows.ts")).kv,
+  tables: async () => (await import("./rows.ts")).tables,
+  sessions: async () => (await import("./sessions.ts")).sessions,
+  secrets: async () => (await import("./secrets.ts")).secrets,
+  cron: async () => (await import("./cron.ts")).cron,
+  logs: async () => (await import("./logs.ts")).logs,
+  top: async () => (await import("./top.ts")).top,
+  chaos: async () => (await import("./chaos.ts")).chaos,
+  init: async () => (await import("./init.ts")).init,
+};
+
+/** All commands of a table. */
+export const loadAll = (table: CommandTable): Promise<Command[]> =>
+  Promise.all(Object.values(table).map((load) => load()));
 
 /** Commands of the surface that are not built yet: they say so, and nothing else. */
 const LATER: Readonly<Record<string, string>> = {
@@ -68,24 +62,35 @@ const LATER: Readonly<Record<string, string>> = {
   why: "explains where a key is placed",
 };
 
-/** Runs a command line: `sojourn NAME …`. `own` are the commands of main.ts. */
+/** Runs a command line: `sojourn NAME …`. `own` are commands of the caller's, loaded already. */
 export async function runCli(
   args: readonly string[],
   shell: Shell,
   own: readonly Command[] = [],
 ): Promise<ExitCode> {
-  return await dispatch(args, shell, own);
+  const table = own.map((command) => [command.name, () => Promise.resolve(command)] as const);
+  return await dispatch(args, shell, Object.fromEntries(table));
 }
 
-async function dispatch(
+/** Runs a command line, of which no more is loaded than it takes. `own` are commands of the caller's. */
+export async function dispatch(
   args: readonly string[],
   shell: Shell,
-  own: readonly Command[],
+  own: CommandTable,
 ): Promise<ExitCode> {
-  const all: Command[] = [...own, ...commands, completionCommand(() => all)];
+  const table: CommandTable = {
+    ...own,
+    ...COMMANDS,
+    completion: async () => {
+      const others = await loadAll({ ...own, ...COMMANDS });
+      const completion = completionCommand(() => [...others, completion]);
+      return completion;
+    },
+  };
   const [name, ...rest] = args;
   if (name === "--version" || name === "-V" || name === "-v" || name === "version") {
-    const found = await ownVersions();
+    const { versionsOfThis } = await import("./version.ts");
+    const found = await versionsOfThis();
     shell.out(
       rest.includes("--json") ? JSON.stringify(found) : `sojourn ${found.sojourn} (deno ${found.deno})`,
     );
@@ -96,13 +101,13 @@ async function dispatch(
     return await dispatch([of, "--help"], shell, own);
   }
   if (name === undefined || name === "--help" || name === "-h" || name === "help") {
-    for (const line of overview(all)) shell.out(line);
+    for (const line of overview(await loadAll(table))) shell.out(line);
     return name === undefined ? EXIT.usage : EXIT.done;
   }
-  const command = all.find((candidate) => candidate.name === name);
-  if (command !== undefined) {
-    if (!own.includes(command)) shell.guard?.();
-    return await runCommand(command, rest, shell);
+  const load = Object.hasOwn(table, name) ? table[name] : undefined;
+  if (load !== undefined) {
+    if (!Object.hasOwn(own, name)) shell.guard?.();
+    return await runCommand(await load(), rest, shell);
   }
   if (Object.hasOwn(LATER, name)) {
     if (rest.includes("--json")) {
@@ -113,7 +118,7 @@ async function dispatch(
     shell.err(`not_available: sojourn ${name} (${LATER[name]}) is not available in this version`);
     return EXIT.failed;
   }
-  const meant = nearestWord(name, all.map((candidate) => candidate.name));
+  const meant = nearestWord(name, Object.keys(table));
   const hint = meant === null ? "see sojourn --help" : `did you mean ${meant}? See sojourn --help`;
   const message = `${JSON.stringify(name)} is no command; ${hint}`;
   if (rest.includes("--json")) shell.out(JSON.stringify({ error: { code: USAGE_CODE, message } }));

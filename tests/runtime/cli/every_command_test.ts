@@ -5,7 +5,7 @@ import { problemResponse } from "../../../runtime/gateway/problem.ts";
 import { adminApp } from "../../../runtime/admin/mod.ts";
 import { type Command, COMMON } from "../../../runtime/cli/command.ts";
 import { completionCommand } from "../../../runtime/cli/completion.ts";
-import { commands, EXIT, runCli } from "../../../runtime/cli/mod.ts";
+import { COMMANDS, EXIT, loadAll, runCli } from "../../../runtime/cli/mod.ts";
 import { distance, nearestWord } from "../../../runtime/cli/nearest.ts";
 import { AppTable } from "../../../runtime/deploy/mod.ts";
 import { devCommand } from "../../../runtime/dev/command.ts";
@@ -15,7 +15,7 @@ import { restoreCommand } from "../../../runtime/site/restore_command.ts";
 import { asSystem, MemorySystem } from "../deploy/memory_system.ts";
 
 const own = [siteCommand, devCommand, agentCommand, restoreCommand];
-const all: readonly Command[] = [...own, ...commands, completionCommand(() => all)];
+const all: readonly Command[] = [...own, ...await loadAll(COMMANDS), completionCommand(() => all)];
 
 /** Words with which each command that talks to a cluster would do something. A test below misses none. */
 const WORDS: Readonly<Record<string, readonly string[]>> = {
@@ -47,6 +47,11 @@ async function run(args: readonly string[], env: Record<string, string> = {}) {
   };
   return { code: await runCli(args, shell, own), out: out.join("\n"), err: err.join("\n") };
 }
+
+Deno.test("a command is called in the table as it calls itself", async () => {
+  const loaded = await loadAll(COMMANDS);
+  assert.deepEqual(loaded.map(({ name }) => name), Object.keys(COMMANDS));
+});
 
 Deno.test("every command's --help names its usage and each of its options", async () => {
   for (const command of all) {

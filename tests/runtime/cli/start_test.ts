@@ -40,8 +40,10 @@ async function loadedBy(entry: string): Promise<Set<string>> {
 const loadedByFile = (path: string) => loadedBy(fromFileUrl(new URL(path, ROOT)));
 
 Deno.test("a site loads no other command, and nothing that few of its apps use", async () => {
-  const entry = await loadedByFile("runtime/main.ts"), site = await loadedByFile("runtime/site/site.ts");
-  for (const loaded of [entry, site]) {
+  const entries = ["main.ts", "site/command.ts", "site/site.ts"];
+  for (const entry of entries) {
+    const loaded = await loadedByFile(`runtime/${entry}`);
+    assert.ok(loaded.has(new URL(`runtime/${entry}`, ROOT).href), "something is loaded at all");
     for (
       const late of [
         "runtime/cli/mod.ts",
@@ -56,22 +58,44 @@ Deno.test("a site loads no other command, and nothing that few of its apps use",
       assert.ok(![...loaded].some((each) => each.startsWith(late)), `${late} is loaded by every site`);
     }
   }
-  assert.ok(entry.has(new URL("runtime/site/command.ts", ROOT).href), "something is loaded at all");
 });
 
-Deno.test("the command line loads no site, no bundler and no agent before one is run", async () => {
+Deno.test("a command loads no other one, no site, no bundler and no agent before one is run", async () => {
   const loaded = new Set<string>();
-  for (const entry of ["cli/mod.ts", "dev/command.ts", "origins/command.ts", "site/restore_command.ts"]) {
+  for (const entry of ["main.ts", "cli/mod.ts", "cli/sites.ts", "cli/deploy.ts"]) {
     for (const each of await loadedByFile(`runtime/${entry}`)) loaded.add(each);
   }
   const named = [...loaded].map((each) => each.replace(ROOT.href, ""));
-  for (const late of ["runtime/site/site.ts", "runtime/bundle/bundle.ts", "runtime/origins/agent_run.ts"]) {
+  for (
+    const late of [
+      "runtime/site/command.ts",
+      "runtime/site/site.ts",
+      "runtime/bundle/bundle.ts",
+      "runtime/dev/command.ts",
+      "runtime/origins/agent_run.ts",
+      "runtime/cli/backup.ts",
+      "runtime/cli/sessions.ts",
+    ]
+  ) {
     assert.ok(!loaded.has(new URL(late, ROOT).href), `${late} is loaded by every command`);
   }
-  for (const late of ["npm:/acorn@", "npm:/ws@", "npm:/eslint-scope@"]) {
+  for (const late of ["npm:/acorn@", "npm:/ws@", "npm:/eslint-scope@", "npm:/hono@"]) {
     assert.ok(!named.some((each) => each.startsWith(late)), `${late} is loaded by every command`);
   }
-  // 135 when this was written, of 652 before: a quarter of a millisecond each, in seven processes of a dev cluster.
-  assert.ok(named.length < 200, `${named.length} modules`);
+  // 48 when this was written, of 135 before, and 652 at first: half of the time of a command was theirs.
+  assert.ok(named.length < 80, `${named.length} modules`);
   assert.ok(loaded.has(new URL("runtime/cli/mod.ts", ROOT).href), "something is loaded at all");
+});
+
+Deno.test("what `dev` and the agent load before they run has no site and no bundler", async () => {
+  for (const entry of ["dev/command.ts", "origins/command.ts", "site/restore_command.ts"]) {
+    const loaded = await loadedByFile(`runtime/${entry}`);
+    assert.ok(loaded.has(new URL(`runtime/${entry}`, ROOT).href), "something is loaded at all");
+    for (const late of ["runtime/site/site.ts", "runtime/bundle/bundle.ts", "runtime/origins/agent_run.ts"]) {
+      assert.ok(!loaded.has(new URL(late, ROOT).href), `${late} is loaded by ${entry}`);
+    }
+    for (const late of ["npm:/acorn@", "npm:/ws@", "npm:/eslint-scope@"]) {
+      assert.ok(![...loaded].some((each) => each.startsWith(late)), `${late} is loaded by ${entry}`);
+    }
+  }
 });
