@@ -1,7 +1,9 @@
-/** Sessions that move between the sites of a running cluster, and sites that come and go. */
+/** Sessions that move between the sites of a running cluster, and sites that come and go: for a moment, or for good. */
 import { strict as assert } from "node:assert";
 import { ask, CookieClient, HeaderClient } from "./client.ts";
 import { eventually, startCluster, type TestCluster } from "./cluster.ts";
+import { walkFaults } from "./faults_walk.ts";
+import { walkMembership } from "./membership_walk.ts";
 
 const SITES = ["cloud", "core-1", "core-2", "edge-1", "edge-2", "edge-3"];
 
@@ -144,4 +146,12 @@ Deno.test("a cluster serves its apps and keeps sessions whole", async (t) => {
   await t.step("a site that ends by itself is started again", () => comesBackByItself(cluster));
   await t.step("sites start in any order", () => startsInAnyOrder(cluster));
   await t.step("an unreachable source is a 503 after two seconds", () => sourceUnreachable(cluster));
+  await t.step(
+    "sessions survive what happens to sites, or are told what may be lost",
+    (step) => walkFaults(cluster, step),
+  );
+  await t.step(
+    "a site is taken off the tree, and let in again",
+    (step) => walkMembership(cluster, step),
+  );
 });

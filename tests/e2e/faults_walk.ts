@@ -2,7 +2,7 @@
 import { strict as assert } from "node:assert";
 import { join } from "node:path";
 import { ask, CookieClient, HeaderClient } from "./client.ts";
-import { eventually, startCluster, type TestCluster } from "./cluster.ts";
+import { eventually, type TestCluster } from "./cluster.ts";
 
 const note = (cluster: TestCluster, site: string, id: string) => `${cluster.url(site)}/probe/notes/${id}`;
 
@@ -140,10 +140,10 @@ async function lostWrite(cluster: TestCluster): Promise<void> {
   );
 }
 
-Deno.test("sessions survive what happens to sites, or are told what may be lost", async (t) => {
-  await using cluster = await startCluster();
+/** Walks over a cluster of the probe, which is whole again afterwards. */
+export async function walkFaults(cluster: TestCluster, t: Deno.TestContext): Promise<void> {
   await t.step("an edge goes on without its parent", () => goesOnAlone(cluster));
   await t.step("nothing is lost while the root is killed again and again", () => rootComesBack(cluster));
   await t.step("an edge that lost its disk fetches again", () => wipedEdge(cluster));
   await t.step("a write that only a lost disk had is 410 source_lost", () => lostWrite(cluster));
-});
+}

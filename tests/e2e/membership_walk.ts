@@ -3,7 +3,7 @@ import { strict as assert } from "node:assert";
 import { join } from "node:path";
 import { EXIT, runCli } from "../../runtime/cli/mod.ts";
 import { ask, HeaderClient } from "./client.ts";
-import { eventually, startCluster, type TestCluster } from "./cluster.ts";
+import { eventually, type TestCluster } from "./cluster.ts";
 
 const note = (cluster: TestCluster, site: string, id: string) => `${cluster.url(site)}/probe/notes/${id}`;
 
@@ -127,8 +127,8 @@ async function byForce(cluster: TestCluster): Promise<void> {
   );
 }
 
-Deno.test("a site is taken off the tree, and let in again", async (t) => {
-  await using cluster = await startCluster();
+/** Walks over a cluster of the probe, which has lost edge-2 afterwards. */
+export async function walkMembership(cluster: TestCluster, t: Deno.TestContext): Promise<void> {
   await t.step("sites remove refuses what would lose more than is said", () => refusals(cluster));
   await t.step(
     "a removed site no longer holds up its parent, and its sessions are told",
@@ -140,7 +140,7 @@ Deno.test("a site is taken off the tree, and let in again", async (t) => {
   );
   await t.step("a drained site leaves nothing to carry, and comes back", () => drains(cluster));
   await t.step("a connected site goes by force", () => byForce(cluster));
-});
+}
 
 async function drains(cluster: TestCluster): Promise<void> {
   const client = new HeaderClient();

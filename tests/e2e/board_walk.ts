@@ -1,9 +1,8 @@
 /** The board on a running cluster, as browsers use it that move between edges. */
 import { strict as assert } from "node:assert";
-import { startBoard } from "../examples/board/dev_cluster.ts";
 import { ADMIN_TOKEN } from "../examples/board/operated_app.ts";
 import { read } from "./client.ts";
-import { eventually } from "./cluster.ts";
+import { eventually, type TestCluster } from "./cluster.ts";
 
 /** Where each site serves the board. */
 type Places = Readonly<Record<string, string>>;
@@ -125,26 +124,21 @@ async function operatorsRoutesAreAtTheRoot(places: Places): Promise<void> {
   assert.match(account.value.password, /^pbkdf2-sha256\$/);
 }
 
-Deno.test("the board works for people who move between edges", async (t) => {
-  const cluster = await startBoard();
-  try {
-    const sites = await cluster.sites();
-    const places = Object.fromEntries(sites.map(({ id, url }) => [id, `${url.replace(/\/$/, "")}/board`]));
-    const author = new Visitor(places);
-    let story = "";
-    await t.step("registering, submitting and accepting, each at another edge", async () => {
-      story = await publish(author);
-    });
-    await t.step(
-      "one nickname is taken once, wherever it is asked for",
-      () => oneNicknameIsTakenOnce(places),
-    );
-    await t.step("answers and ratings of three edges add up", () => countsAddUp(places, author, story));
-    await t.step(
-      "the operator's routes run at the root and want the token",
-      () => operatorsRoutesAreAtTheRoot(places),
-    );
-  } finally {
-    await cluster.stop();
-  }
-});
+/** Walks the board over a cluster that runs it, step by step. */
+export async function walkBoard(cluster: TestCluster, t: Deno.TestContext): Promise<void> {
+  const places = Object.fromEntries(Object.keys(cluster.sites).map((id) => [id, `${cluster.url(id)}/board`]));
+  const author = new Visitor(places);
+  let story = "";
+  await t.step("registering, submitting and accepting, each at another edge", async () => {
+    story = await publish(author);
+  });
+  await t.step(
+    "one nickname is taken once, wherever it is asked for",
+    () => oneNicknameIsTakenOnce(places),
+  );
+  await t.step("answers and ratings of three edges add up", () => countsAddUp(places, author, story));
+  await t.step(
+    "the operator's routes run at the root and want the token",
+    () => operatorsRoutesAreAtTheRoot(places),
+  );
+}
