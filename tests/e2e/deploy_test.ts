@@ -1,8 +1,9 @@
 /** Deploying to a running cluster, by the commands that people type. */
 import { strict as assert } from "node:assert";
 import { join, resolve } from "node:path";
+import { FilesApp, walkAssets } from "./assets_walk.ts";
 import { ask, HeaderClient } from "./client.ts";
-import { eventually, startCluster, type TestCluster } from "./cluster.ts";
+import { eventually, PROBE, startCluster, type TestCluster } from "./cluster.ts";
 
 const ROOT = resolve(import.meta.dirname ?? ".", "..", "..");
 const SITES = ["cloud", "core-1", "core-2", "edge-1", "edge-2", "edge-3"];
@@ -229,7 +230,8 @@ async function denoDeploy(cluster: TestCluster, workshop: Workshop) {
 
 Deno.test("apps are deployed, refused and rolled back on a running cluster", async (t) => {
   await using workshop = new Workshop();
-  await using cluster = await startCluster();
+  await using files = await FilesApp.make();
+  await using cluster = await startCluster({ apps: [PROBE, files.folder] });
   await t.step("deploy, redeploy, roll back", () => thereAndBack(cluster, workshop));
   await t.step("an app outside the checkout", () => outsideApp(cluster, workshop));
   await t.step("the app of the README", () => readmeApp(cluster, workshop));
@@ -237,4 +239,5 @@ Deno.test("apps are deployed, refused and rolled back on a running cluster", asy
   await t.step("a changed key is refused, a new index is filled", () => tables(cluster, workshop));
   await t.step("deno deploy drives the same code", () => denoDeploy(cluster, workshop));
   await t.step("a site that is down is missing", () => siteDown(cluster, workshop));
+  await t.step("static files and source maps", (step) => walkAssets(cluster, files, step));
 });

@@ -5,7 +5,7 @@ import { brotliDecompressSync } from "node:zlib";
 import { AdminClient } from "../../runtime/deploy/client.ts";
 import { deployModule } from "../../runtime/deploy/upload.ts";
 import { ask } from "./client.ts";
-import { eventually, startCluster, type TestCluster } from "./cluster.ts";
+import { eventually, type TestCluster } from "./cluster.ts";
 
 const SITES = ["cloud", "core-1", "core-2", "edge-1", "edge-2", "edge-3"];
 const CSS = "body { color: red }\n".repeat(200);
@@ -172,12 +172,15 @@ async function stacks(cluster: TestCluster): Promise<void> {
   }
 }
 
-Deno.test("static files and source maps on a running cluster", async (t) => {
-  const folder = await Deno.makeTempDir({ prefix: "sojourn-files-" });
-  const big = new Uint8Array(3_000_000);
-  for (let at = 0; at < big.length; at += 50_000) crypto.getRandomValues(big.subarray(at, at + 50_000));
-  try {
-    await write(folder, {
+/** The app, in a folder that goes with it. */
+export class FilesApp implements AsyncDisposable {
+  readonly folder = Deno.makeTempDirSync({ prefix: "sojourn-files-" });
+  readonly big = new Uint8Array(3_000_000);
+
+  static async make(): Promise<FilesApp> {
+    const app = new FilesApp(), { big } = app;
+    for (let at = 0; at < big.length; at += 50_000) crypto.getRandomValues(big.subarray(at, at + 50_000));
+    await write(app.folder, {
       "app.ts": APP,
       "public/index.html": "<p>one</p>",
       "public/docs/index.html": "<p>docs</p>",
@@ -186,28 +189,38 @@ Deno.test("static files and source maps on a running cluster", async (t) => {
       "public/.env": "SECRET=1",
       "public/rare.txt": "rare",
     });
-    await using cluster = await startCluster({ apps: [folder] });
-    await t.step("every site serves every file, and the app the rest", () => everywhere(cluster, big));
-    await t.step("compressed where the client takes it", () => compressed(cluster));
-    await t.step("no path reaches another file", () => hostile(cluster));
-    await t.step("stacks name the author's lines", () => stacks(cluster));
-    await t.step("a changed file redeploys; versions keep their own", async () => {
-      await write(folder, { "public/docs/index.html": "<p>changed</p>" });
-      await eventually(
-        "the change is served",
-        async () => (await ask(`${cluster.url("edge-3")}/files/docs/`)).text === "<p>changed</p>",
-      );
-      // From here on by hand: the watching command would deploy each change as well.
-      const copy = `${folder}-copy`;
-      await new Deno.Command("cp", { args: ["-r", folder, copy] }).output();
-      try {
-        await versions(cluster, copy);
-      } finally {
-        await Deno.remove(copy, { recursive: true });
-      }
-    });
-    await t.step("with the root away, what is here is served", () => rootAway(cluster, big));
-  } finally {
-    await Deno.remove(folder, { recursive: true });
+    return app;
   }
-});
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Deno.remove(this.folder, { recursive: true });
+  }
+}
+
+/** Walks over a cluster whose `dev` has the app; its root is away for a while. */
+export async function walkAssets(
+  cluster: TestCluster,
+  { folder, big }: FilesApp,
+  t: Deno.TestContext,
+): Promise<void> {
+  await t.step("every site serves every file, and the app the rest", () => everywhere(cluster, big));
+  await t.step("compressed where the client takes it", () => compressed(cluster));
+  await t.step("no path reaches another file", () => hostile(cluster));
+  await t.step("stacks name the author's lines", () => stacks(cluster));
+  await t.step("a changed file redeploys; versions keep their own", async () => {
+    await write(folder, { "public/docs/index.html": "<p>changed</p>" });
+    await eventually(
+      "the change is served",
+      async () => (await ask(`${cluster.url("edge-3")}/files/docs/`)).text === "<p>changed</p>",
+    );
+    // From here on by hand: the watching command would deploy each change as well.
+    const copy = `${folder}-copy`;
+    await new Deno.Command("cp", { args: ["-r", folder, copy] }).output();
+    try {
+      await versions(cluster, copy);
+    } finally {
+      await Deno.remove(copy, { recursive: true });
+    }
+  });
+  await t.step("with the root away, what is here is served", () => rootAway(cluster, big));
+}
