@@ -99,17 +99,17 @@ function testParts(): Part[] {
 
 /** Of the files in {@link END_TO_END} those that take long. */
 const CLUSTER_SECONDS: Readonly<Record<string, number>> = {
-  pages_test: 150,
+  pages_test: 110,
   control_test: 70,
   soak_test: 60,
   chaos_test: 55,
-  examples_test: 50,
-  deploy_test: 40,
+  examples_test: 40,
+  deploy_test: 50,
   cart_test: 40,
   stateful_test: 40,
   telemetry_test: 40,
   dev_test: 35,
-  sessions_test: 30,
+  sessions_test: 40,
   links_test: 30,
   site_test: 30,
   damage_test: 25,
