@@ -8,7 +8,7 @@ async function* tests(folder: string): AsyncGenerator<string> {
   for await (const entry of Deno.readDir(folder)) {
     const path = join(folder, entry.name);
     if (entry.isDirectory) yield* tests(path);
-    else if (entry.name.endsWith("_test.ts") && entry.name !== "security_test.ts") {
+    else if (/_(test|walk)\.ts$/.test(entry.name) && entry.name !== "security_test.ts") {
       yield await Deno.readTextFile(path);
     }
   }
