@@ -8,7 +8,8 @@
  * C2  Whatever the other side sends, this side's memory stays within the limits; what breaks the protocol closes
  *     the connection and nothing else.
  * C3  `run` resolves exactly once, and nothing is delivered after it has.
- * C4  What has come in one piece is handled in slices: after SLICE_MS of it everything else that is ready has its turn.
+ * C4  What has come in one piece is handled in slices, and what goes out is written in slices: after SLICE_MS everything else
+ *     that is ready has its turn.
  */
 import { clearTimeout, setImmediate, setTimeout } from "node:timers";
 import { nextTurn } from "../loop/next_turn.ts";
@@ -292,13 +293,17 @@ export class Connection {
     if (this.#writing || this.#ending) return;
     this.#writing = true;
     try {
+      let sinceMs = this.#nowMs();
       while (this.#outbox.ready && !this.#ending) {
         this.#record.begin();
         this.#outbox.fill(this.#record, this.#wire.recordBytes);
         if (this.#record.length === 0) break;
         const bytes = this.#record.seal();
         this.#counters.bytesOut += bytes.length;
-        await this.#wire.write(bytes);
+        await this.#wire.write(bytes); // a socket that has room takes them at once
+        if (this.#nowMs() - sinceMs < SLICE_MS) continue;
+        await nextTurn();
+        sinceMs = this.#nowMs();
       }
     } catch (error) {
       this.#end({

@@ -122,3 +122,25 @@ Deno.test("messages that come in one piece leave everything else its turns (C4)"
     // A slice, and what the record has that ends it.
     assert.ok(mostAtOnce <= 100, `${mostAtOnce} of ${count} were taken in one turn`);
   }));
+
+Deno.test("a long message that goes out leaves everything else its turns (C4)", () =>
+  withSites(TCP, async (start) => {
+    const BYTES = 4_000_000; // within the window
+    let before = 0, mostAtOnce = 0, isOver = false;
+    const core = start({ site: "core" });
+    const edge = start({ site: "edge", parent: core });
+    await edge.connected("core");
+    const bytesOut = () => edge.link("core").counters.bytesOut;
+    const turn = () => {
+      const now = bytesOut();
+      mostAtOnce = Math.max(mostAtOnce, now - before);
+      before = now;
+      if (!isOver) setImmediate(turn);
+    };
+    before = bytesOut();
+    turn();
+    await edge.hub.send("core", new Uint8Array(BYTES));
+    await until("it has come", () => core.messages.length === 1);
+    isOver = true;
+    assert.ok(mostAtOnce <= BYTES / 2, `${mostAtOnce} of ${BYTES} bytes went in one turn`);
+  }));
