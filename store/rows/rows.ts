@@ -249,25 +249,34 @@ export class Rows {
     return committing !== undefined ? committing : this.#cache.get(key);
   }
 
-  /** Rows from the disk, into their places. What stands in the others was taken before: a commit that ends
-   *  meanwhile must not hide what it held. */
+  /** Rows from the disk, into their places, in steps as {@link heads}. What stands in the others was taken before: a
+   *  commit that ends meanwhile must not hide what it held. */
   async #fill(
     found: (Row | undefined)[],
     missing: readonly Key[],
     places: readonly number[],
     bytesMax: number,
   ): Promise<(Row | undefined)[]> {
-    const settled = this.#settled, heals = this.#heals;
-    const stored = await this.#storage.getMany(missing, bytesMax);
-    // What stands behind the first that was not read is no part of the answer.
-    if (stored.length < missing.length) found.length = places[stored.length] ?? 0;
-    for (let i = 0; i < stored.length; i++) {
-      // What was applied while a row went stands for it: neither was there for a moment.
-      const known = heals === this.#heals ? undefined : this.#known(missing[i] as Key);
-      const row = known === undefined ? stored[i] : known ?? undefined;
-      found[places[i] ?? 0] = row;
-      // row_cache.ts C1
-      if (settled === this.#settled && known === undefined) this.#cache.put(missing[i] as Key, row ?? null);
+    let bytes = 0;
+    for (let at = 0; at < missing.length;) {
+      if (at > 0) await this.#turn();
+      const settled = this.#settled, heals = this.#heals;
+      const step = missing.length <= STEP_ROWS ? missing : missing.slice(at, at + STEP_ROWS);
+      const stored = await this.#storage.getMany(step, bytesMax - bytes);
+      for (let i = 0; i < stored.length; i++) {
+        // What was applied while a row went stands for it: neither was there for a moment.
+        const known = heals === this.#heals ? undefined : this.#known(step[i] as Key);
+        const row = known === undefined ? stored[i] : known ?? undefined;
+        found[places[at + i] ?? 0] = row;
+        if (row !== undefined) bytes += rowBytes(row);
+        // row_cache.ts C1
+        if (settled === this.#settled && known === undefined) this.#cache.put(step[i] as Key, row ?? null);
+      }
+      at += stored.length;
+      // What stands behind the first that was not read is no part of the answer.
+      if (stored.length === step.length && (at >= missing.length || bytes < bytesMax)) continue;
+      found.length = places[at] ?? 0;
+      break;
     }
     return found;
   }
@@ -306,7 +315,7 @@ export class Rows {
     }
     for (let at = 0; at < missing.length;) {
       if (at > 0) await this.#turn();
-      const found = await this.#storage.getMany(at === 0 ? missing : missing.slice(at), STEP_BYTES);
+      const found = await this.#storage.getMany(missing.slice(at, at + STEP_ROWS), STEP_BYTES);
       for (const row of found) if (row !== undefined) out.push(row);
       at += found.length;
     }

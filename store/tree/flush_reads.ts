@@ -5,24 +5,23 @@
  *
  * R1  It lives for one flush: everything is as committed at the mark's head, and no commit comes between.
  * R2  What is shared is never changed.
+ * R3  It reads in steps, between which everything else that is ready is handled: a child that was away for an hour would
+ *     stop the site for as long as its journal takes to read.
  */
 import type { Child } from "../core/child.ts";
 import type { Core, Mark } from "../core/core.ts";
 import type { Key } from "../model/key.ts";
 import { type RangeDigest, RangeDigester } from "../model/digest.ts";
 import {
-  DIGEST_ROWS,
   JOURNAL_BYTES,
   LOOK_BACK_BYTES_MAX,
   MESSAGE_BYTES_TARGET,
   SHARED_RANGES_MAX,
+  STEP_ROWS,
 } from "../model/limits.ts";
 import { chunks, shareRows, type WireRow } from "../wire/message.ts";
 import { keyAfter, type Range } from "../model/range.ts";
 import { type Position, type Row, rowBytes } from "../model/row.ts";
-
-/** Rows read at once when a returning child is brought up to date. */
-const SCAN_ROWS = 2_000;
 
 type Chunk = ReturnType<typeof chunks> extends Generator<infer C> ? C : never;
 
@@ -107,12 +106,14 @@ export class FlushReads {
   }
 
   async *#journal(after: Position): AsyncGenerator<readonly Row[]> {
+    const { storage, clock } = this.#core.ports;
     for (;;) {
-      const page = await this.#core.ports.storage.journal(after, this.mark.head, SCAN_ROWS, JOURNAL_BYTES);
+      const page = await storage.journal(after, this.mark.head, STEP_ROWS, JOURNAL_BYTES);
       yield page;
       const last = page.at(-1);
       if (last === undefined) return;
       after = last.position;
+      if (page.length === STEP_ROWS) await clock.turn(); // R3
     }
   }
 
@@ -166,12 +167,13 @@ export class FlushReads {
     const name = `${range.start}\u0100${range.end}`;
     const known = this.#digests.get(name);
     if (known !== undefined) return known;
-    const digester = new RangeDigester();
+    const digester = new RangeDigester(), { storage, clock } = this.#core.ports;
     for (let start = range.start; start < range.end;) {
-      const page = await this.#core.ports.storage.scan({ start, end: range.end }, { limit: DIGEST_ROWS });
+      const page = await storage.scan({ start, end: range.end }, { limit: STEP_ROWS });
       for (const row of page) digester.add(row);
       const last = page.at(-1);
-      start = last === undefined || page.length < DIGEST_ROWS ? range.end : keyAfter(last.key);
+      start = last === undefined || page.length < STEP_ROWS ? range.end : keyAfter(last.key);
+      if (start < range.end) await clock.turn(); // R3
     }
     const digest = digester.done(range);
     this.#digests.set(name, digest);

@@ -3,11 +3,11 @@ import assert from "node:assert/strict";
 import { MemoryStorage } from "../../../runtime/storage/memory.ts";
 import { HybridClock } from "../../../store/model/clock.ts";
 import { Wall } from "../../../store/model/wall.ts";
-import { packKey } from "../../../store/model/key.ts";
+import { type Key, packKey } from "../../../store/model/key.ts";
 import type { ScanOptions } from "../../../store/model/ports.ts";
-import { STEP_BYTES } from "../../../store/model/limits.ts";
+import { STEP_BYTES, STEP_ROWS } from "../../../store/model/limits.ts";
 import { prefixRange, type Range } from "../../../store/model/range.ts";
-import type { Row } from "../../../store/model/row.ts";
+import { type Row, rowBytes } from "../../../store/model/row.ts";
 import { Rows } from "../../../store/rows/rows.ts";
 
 /** Counts the rows that it gave. */
@@ -223,4 +223,37 @@ Deno.test("what a read finds is kept, unless a commit has ended meanwhile: it ma
     assert.equal((await rows.lookup([other]))[0]?.clock, 3);
     assert.equal(storage.got, reads, "it is told from memory from then on");
   }
+});
+
+Deno.test("many keys that only the disk has are looked up in steps, up to the row that brings them to their bytes", async () => {
+  const storage = new CountingStorage(), COUNT = 3 * STEP_ROWS;
+  let before = 0, mostAtOnce = 0;
+  const turn = () => {
+    mostAtOnce = Math.max(mostAtOnce, storage.got - before);
+    before = storage.got;
+    return Promise.resolve();
+  };
+  const clocks = { nowMs: () => 1, steadyMs: () => 1, after: () => () => {}, turn };
+  const clock = new HybridClock(new Wall(clocks));
+  const rows = new Rows({ storage, clock, turns: clocks, nowMs: () => 1, applied: () => {} });
+  const keys = Array.from({ length: COUNT }, (_, i) => packKey(["row", i]));
+  const all = keys.map((key, i): Row => ({
+    ...{ key, value: new Uint8Array(100), clock: 1, replica: 1, known: 0, expiresAtMs: 0 },
+    position: i + 1,
+  }));
+  await storage.commit({ rows: all, drop: [], records: new Map() });
+  const some = await rows.lookup(keys, 2 * STEP_ROWS * rowBytes(all[0] as Row));
+  assert.deepEqual(some.map((row) => row?.key), keys.slice(0, 2 * STEP_ROWS));
+  assert.equal(storage.got, 2 * STEP_ROWS);
+  await turn();
+  const committed = await rows.committed(keys);
+  assert.deepEqual(committed.map(({ key }) => key).sort(), keys.toSorted());
+  await turn();
+  const asked = [...keys.map((key) => key + "\0" as Key), ...keys];
+  assert.deepEqual((await rows.lookup(asked)).map((row) => row?.key), [
+    ...keys.map(() => undefined),
+    ...keys,
+  ]);
+  await turn();
+  assert.ok(mostAtOnce > 0 && mostAtOnce <= STEP_ROWS, `${mostAtOnce} at once`);
 });

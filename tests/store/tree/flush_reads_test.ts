@@ -6,6 +6,7 @@ import { Core } from "../../../store/core/core.ts";
 import { FlushReads } from "../../../store/tree/flush_reads.ts";
 import type { Key } from "../../../store/model/key.ts";
 import { Least } from "../../../store/model/least.ts";
+import { STEP_ROWS } from "../../../store/model/limits.ts";
 import type { Position, Row } from "../../../store/model/row.ts";
 
 const ROWS = 5_000;
@@ -14,12 +15,18 @@ const DIVISORS = [1, 2, 7, 5_001] as const;
 
 async function setUp() {
   const storage = new MemoryStorage();
-  let walks = 0;
-  const journal = storage.journal.bind(storage);
-  storage.journal = (after, upTo, limit) => {
-    walks++;
-    return journal(after, upTo, limit);
+  let walks = 0, since = 0, mostAtOnce = 0;
+  const journal = storage.journal.bind(storage), scan = storage.scan.bind(storage);
+  const read = (rows: Row[]): Row[] => {
+    mostAtOnce = Math.max(mostAtOnce, since += rows.length);
+    return rows;
   };
+  storage.journal = async (after, upTo, limit) => {
+    walks++;
+    return read(await journal(after, upTo, limit));
+  };
+  storage.scan = async (range, options) => read(await scan(range, options));
+  const turn = () => Promise.resolve(void (since = 0));
   const rows = Array.from({ length: ROWS }, (_, i): Row => ({
     key: `${i + 1}` as Key,
     value: new Uint8Array(10),
@@ -38,7 +45,7 @@ async function setUp() {
     linkAddress: "",
     capacityBytes: 1e9,
   }, {
-    clock: { nowMs: () => 0, steadyMs: () => 0, after: () => () => {}, turn: () => Promise.resolve() },
+    clock: { nowMs: () => 0, steadyMs: () => 0, after: () => () => {}, turn },
     random: { bytes: (length) => new Uint8Array(length) },
     storage,
     network: { send: () => Promise.resolve() },
@@ -75,7 +82,7 @@ async function setUp() {
   const expected = (child: Child): Key[] =>
     rows.filter(({ key, position }) => position > (child.scanFrom as Position) && covers(child, key))
       .map(({ key }) => key);
-  return { reads, children, subscribers, missed, expected, walks: () => walks };
+  return { reads, children, subscribers, missed, expected, walks: () => walks, mostAtOnce: () => mostAtOnce };
 }
 
 Deno.test("children that come back together get what each has missed, in one walk", async () => {
@@ -103,4 +110,14 @@ Deno.test("a child that said hello again since gets what it lacks by that", asyn
   first.connection++;
   first.scanFrom = 7;
   assert.deepEqual(await missed(first), expected(first));
+});
+
+Deno.test("what a child has missed, and the digest of a range, are read in steps (R3)", async () => {
+  const { children: [first], missed, mostAtOnce } = await setUp();
+  assert.ok(first !== undefined);
+  assert.equal((await missed(first)).length, ROWS);
+  assert.equal(mostAtOnce(), STEP_ROWS);
+  const digested = await setUp();
+  await digested.reads.digest({ start: "" as Key, end: "~" as Key });
+  assert.equal(digested.mostAtOnce(), STEP_ROWS);
 });
