@@ -10,8 +10,9 @@
  *     as long as another one lives. So it is for a producer that comes again with the same id.
  * O2  Nobody acts on a tuple before every other owner has told what it knows of it, or is suspected.
  * O3  Of two sites that think themselves responsible one is told of the other when they hear of each other, and lets
- *     it go; that there were two means that a living site was taken for dead. Whom a version leaves out, each of those
- *     that knew it as an owner tells: it may be away when whoever left it out loses its disk, and would act on it later.
+ *     it go; that there were two means that a living site was taken for dead, or that one of them had died before the
+ *     other knew its version, and is back. Whom a version leaves out, each of those that knew it as an owner tells: it
+ *     may be away when whoever left it out loses its disk, and would act on it later.
  * O4  What is gone at one owner comes back at none: gone is newer than anything, is on disk before it is told, and is
  *     kept in mind until all owners have it. It says nothing of what is stored later under an id that was given up, or
  *     is not to be known any more (tuple.ts T2): that is not lost by it.

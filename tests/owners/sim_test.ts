@@ -49,6 +49,10 @@ const RARE: readonly (readonly [seed: number, what: string])[] = [
     99902681,
     "a site that alone has tuples begins to stop before all is healed, and goes and is back after that",
   ],
+  [
+    99914408,
+    "who adopted a tuple dies before its first owner, just back, has heard of it, and is back while that one acts",
+  ],
 ];
 
 Deno.test("owners groups keep what was acknowledged, on a fixed set of seeds", async () => {
@@ -165,6 +169,59 @@ Deno.test("who was taken for dead as it acted, and let go before it had removed,
   assert.deepEqual(found(["removed", "lets go"]), ["duplicates"], "what is gone comes back at none");
   assert.deepEqual(found([]), ["duplicates"]);
   assert.deepEqual(found(["lets go"], 2_100), ["duplicates"], "nobody took it for dead");
+});
+
+Deno.test("who acted without what another one had made of a tuple, which was dead, is overtaken by that before it removes", () => {
+  const at = { id: "x", tries: 0 };
+  const ahead = (atMs: number, ...behind: SiteId[]): Told => ({
+    ...at,
+    kind: "died ahead",
+    site: "b",
+    behind,
+    atMs,
+  });
+  const removed = (atMs: number): Told => ({ ...at, kind: "removed", site: "a", atMs });
+  const back = (atMs: number): Told => ({ kind: "up", site: "b", atMs });
+  const found = (...between: readonly Told[]): readonly string[] => {
+    const told: Told[] = [
+      { ...at, kind: "acts", site: "b", how: "adopted", atMs: 900 },
+      { kind: "down", site: "b", held: new Map([["x", 1]]), atMs: 1_000 },
+      { ...at, kind: "acts", site: "a", how: "loaded", atMs: 1_300 },
+      { ...at, kind: "acted", site: "a", atMs: 2_000 },
+      { ...at, kind: "acts", site: "b", how: "loaded", atMs: 3_100 },
+      { ...at, kind: "acted", site: "b", atMs: 3_200 },
+      ...between,
+    ];
+    const excused: string[] = [];
+    const violations = check({ told: told.sort((one, two) => one.atMs - two.atMs), acks: [] }, (name) => {
+      excused.push(name);
+    });
+    return [...violations.map(({ checker }) => checker), ...excused];
+  };
+  const excuse = ["acted on twice: who had taken it over died before who acted knew"];
+  assert.deepEqual(found(ahead(1_000, "a"), back(3_000)), excuse);
+  assert.deepEqual(
+    found(ahead(1_000, "a"), back(3_000), removed(3_150)),
+    excuse,
+    "the other one acts by then",
+  );
+  assert.deepEqual(found(ahead(1_000, "a"), back(3_000), removed(2_900)), ["duplicates"], "it was gone");
+  assert.deepEqual(
+    found(ahead(1_000, "a"), back(3_000), removed(3_050)),
+    ["duplicates"],
+    "it was gone by then",
+  );
+  assert.deepEqual(found(back(3_000)), ["duplicates"], "who acted had its version");
+  assert.deepEqual(found(ahead(1_000, "c"), back(3_000)), ["duplicates"], "another one did not have it");
+  assert.deepEqual(found(ahead(1_400, "a"), back(3_000)), ["duplicates"], "it lived as the other one began");
+  assert.deepEqual(found(ahead(1_000, "a")), ["duplicates"], "it is not back");
+  assert.deepEqual(found(ahead(1_000, "a"), back(3_150)), ["duplicates"], "it is back after that");
+  const trusts: Told = { kind: "trusts", site: "a", other: "b", atMs: 1_200 };
+  assert.deepEqual(
+    found(ahead(1_000, "a"), back(1_100), trusts, back(3_000)),
+    ["duplicates"],
+    "it was heard",
+  );
 });
 
 Deno.test("who will be back is not taken for dead before, nor is what it has acted on by others", () => {

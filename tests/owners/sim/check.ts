@@ -7,7 +7,8 @@
  * - duplicates: it is acted on once, unless somebody whose it was then was taken for dead and lived, or took another one
  *   for dead that lived, or did so while the act was under way, which let it go before it had removed it; or the one that
  *   had acted died before the others knew, or more than f that had it were down at one time, or it was sent again where
- *   its id cannot be known any more.
+ *   its id cannot be known any more, or one that had taken it over died before who acted knew, and was back before that
+ *   had removed it.
  * - choice: no suspect gets a new tuple.
  * - marks: who acts again on what it had marked finds its mark, but where its producer stored it anew there, as it did
  *   not own it any more: that is another one. Nor need it find what it marked while another one acted on the tuple, too:
@@ -26,6 +27,12 @@ export type Told =
     readonly kind: "ordered" | "stored" | "died unsettled";
     readonly site: SiteId;
     readonly id: string;
+  } | {
+    /** Its disk has a later version of it than those that are `behind`. */
+    readonly kind: "died ahead";
+    readonly site: SiteId;
+    readonly id: string;
+    readonly behind: readonly SiteId[];
   })
   & { readonly atMs: number };
 
@@ -289,7 +296,9 @@ export function check({ told, acks }: History, excused: Excused = () => {}): Vio
       else if ((outnumbered.get(id) ?? Infinity) <= two.atMs) {
         excused("acted on twice: more than f were down");
       } else if (isForgotten) excused("acted on twice: sent again at a site that does not own it any more");
-      else {
+      else if (before.some((act) => wasBehind(id, act, two, told))) {
+        excused("acted on twice: who had taken it over died before who acted knew");
+      } else {
         const text = `${id} was acted on at ${one.site}, ${one.atMs} ms, and again at ${two.site}`;
         say("duplicates", two.atMs, text);
       }
@@ -328,5 +337,40 @@ function wasOvertaken(
     return later.some(({ kind, site, atMs }) =>
       kind === "wiped" && site === event.site && atMs >= event.atMs
     );
+  });
+}
+
+/**
+ * Whether who had acted did so without what another one had made of the tuple, which had died before that was known and had
+ * not been heard since, and was back before it was removed: its later version holds, and who has that acts again.
+ */
+function wasBehind(
+  id: string,
+  act: { readonly site: SiteId; readonly atMs: number },
+  again: { readonly site: SiteId; readonly atMs: number },
+  told: readonly Told[],
+): boolean {
+  const claimMs = ({ site, atMs }: typeof act) =>
+    told.findLast((event) =>
+      event.kind === "acts" && event.id === id && event.site === site && event.atMs <= atMs
+    )?.atMs ?? -Infinity;
+  const firstMs = claimMs(act), secondMs = claimMs(again);
+  const isRemoved = told.some((event) =>
+    event.kind === "removed" && event.id === id && event.site === act.site && event.atMs >= act.atMs &&
+    event.atMs < secondMs
+  );
+  if (isRemoved) return false;
+  return told.some((death) => {
+    const isUnknown = death.kind === "died ahead" && death.id === id && death.behind.includes(act.site) &&
+      death.atMs <= firstMs;
+    if (!isUnknown) return false;
+    const isHeard = told.some((event) =>
+      event.kind === "trusts" && event.site === act.site && event.other === death.site &&
+      death.atMs < event.atMs && event.atMs < firstMs
+    );
+    const isBack = told.some((event) =>
+      event.kind === "up" && event.site === death.site && firstMs < event.atMs && event.atMs < secondMs
+    );
+    return !isHeard && isBack;
   });
 }

@@ -23,6 +23,11 @@ export const OWNERS_EXCUSES: readonly Excuse[] = [
     says: "whose other owners took that site for dead",
   },
   {
+    name: "acted on twice: who had taken it over died before who acted knew",
+    perHundred: 1,
+    says: "if one that had taken it over, or noted something on it, died before who acted knew",
+  },
+  {
     name: "a copy that was lost while its receipt was on its way",
     perHundred: 60,
     says: "one of these may be lost while that word is on its way",

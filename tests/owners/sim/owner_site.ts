@@ -150,8 +150,8 @@ export class OwnerSite {
     return this.#disk;
   }
 
-  /** Tuples that its disk has, and does not know to be gone, each with its owners there. */
-  get heldOnDisk(): ReadonlyMap<string, readonly SiteId[]> {
+  /** Tuples that its disk has, and does not know to be gone, each as it is there. */
+  get heldOnDisk(): ReadonlyMap<string, TupleState> {
     const states = new Map<string, TupleState>();
     for (const { key, value } of this.#disk.held()) {
       const [space, id] = unpackKey(key);
@@ -159,7 +159,7 @@ export class OwnerSite {
       // What is amended is newer than the rest (store/owners/tuple.ts).
       if (space === "m" || !states.has(id)) states.set(id, decodeState(value));
     }
-    return new Map([...states].filter(([, { gone }]) => !gone).map(([id, { owners }]) => [id, owners]));
+    return new Map([...states].filter(([, { gone }]) => !gone));
   }
 
   async start(): Promise<void> {
@@ -274,7 +274,7 @@ export class OwnerSite {
     for (const { id: one, owners, mark } of tuples.debugEntries()) {
       if (mark !== null && owners[0] === id) own.set(one, []);
     }
-    for (const [one, owners] of this.heldOnDisk) if (owners[0] === id) own.set(one, owners.slice(1));
+    for (const [one, { owners }] of this.heldOnDisk) if (owners[0] === id) own.set(one, owners.slice(1));
     record({ kind: "leaves", site: id, untilMs, own });
     stops();
     clock.stop();

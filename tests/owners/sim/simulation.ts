@@ -318,6 +318,7 @@ class OwnersSimulation {
         const site = draws.pick(this.#sites);
         if (!site.isUp) return;
         this.#unsettled(site);
+        if (!wipe) this.#ahead(site);
         site.crash(wipe);
         this.#probe(wipe ? "fault: wipe" : "fault: crash");
         this.#world.after(downMs * draws.between(0.5, 1.5), () => this.#start(site));
@@ -368,6 +369,24 @@ class OwnersSimulation {
       if (!site.removedNow.has(id) || holds.has(id)) {
         this.#told.push({ kind: "died unsettled", site: site.id, id, atMs: this.#world.nowMs });
       }
+    }
+  }
+
+  /** What the disk of a site that dies has as a later version than others have. */
+  #ahead(site: OwnerSite): void {
+    const versions = this.#sites.filter((other) => other !== site).map(
+      (other): [SiteId, Map<string, number>] => {
+        const held = other.tuples?.debugEntries().filter(({ mark }) => mark !== null) ??
+          [...other.heldOnDisk].map(([id, { version }]) => ({ id, version }));
+        return [other.id, new Map(held.map(({ id, version }) => [id, version]))];
+      },
+    );
+    for (const [id, { version }] of site.heldOnDisk) {
+      const behind = versions.filter(([, held]) => (held.get(id) ?? Infinity) < version).map(([other]) =>
+        other
+      );
+      if (behind.length === 0) continue;
+      this.#told.push({ kind: "died ahead", site: site.id, id, behind, atMs: this.#world.nowMs });
     }
   }
 
