@@ -49,8 +49,13 @@ export interface HeldToken {
 
 /** Old tokens a client may come back with (a restored tab): the last few. */
 const OLD_TOKENS = 4;
-/** Attempts of a last look, 2 s each. */
+/** Attempts of a last look … */
 const LOOKS_MAX = 6;
+/**
+ * … one in so long, as long as one waits for what it needs: where a clock is not believed, a request is refused at once,
+ * and it takes seconds until who is right is known (docs/protocol/clocks.md, B5 and B8).
+ */
+const LOOK_EVERY_MS = 2_000;
 const CLIENT_LINK_MS = 0.3;
 const ASK_AGAIN_MS: readonly [number, number] = [10, 300];
 
@@ -128,13 +133,18 @@ export class Client {
     void this.#look(site, { operations, thinkMs: [], openAfter: -1, isParallel: false });
   }
 
-  /** A slow link may need a few attempts within the limits of each; what they fetched stays. */
+  /** A slow link may need a few attempts within the limits of each; what they fetched stays. So may a wrong clock. */
   async #look(site: SiteId, program: Program): Promise<void> {
+    const { world, probes } = this.#around;
+    this.busy++;
     for (let left = LOOKS_MAX; left > 0; left--) {
+      const againMs = world.nowMs + LOOK_EVERY_MS;
       const outcome = await this.#send(site, program, this.#tokens, left === 1);
-      if (!outcome.endsWith("_unreachable")) return;
-      this.#around.probes.count("excused a last look that is made again");
+      if (!outcome.endsWith("_unreachable")) break;
+      probes.count("excused a last look that is made again");
+      if (left > 1 && world.nowMs < againMs) await world.sleep(againMs - world.nowMs);
     }
+    this.busy--;
   }
 
   #anySite(draws: Draws): SiteId {

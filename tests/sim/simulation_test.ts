@@ -77,6 +77,10 @@ const RARE: readonly (readonly [seed: number, what: string])[] = [
   ],
   [99901555, "a site is still being stopped as the faults end"],
   [99903723, "an open session of a site that was drained comes to it, removed and let in again"],
+  [
+    99915246,
+    "a root that was down for long, and whose clock is wrong, refuses the last looks until a child says the time",
+  ],
 ];
 
 Deno.test("store keeps its guarantees on a fixed set of seeds", async () => {
