@@ -134,7 +134,10 @@ export class SiteReplica implements Replica {
     });
     this.#durability = new Durability(core, this.#wards.source);
     const eager = () => this.#uplink?.eager();
-    this.#handoff = new Handoff(core, { stableOwn: () => this.#stableNow(), eager, wards: this.#wards });
+    this.#handoff = new Handoff(core, {
+      ...{ stableOwn: () => this.#stableNow(), eager, wards: this.#wards },
+      ahead: (ms) => this.#timekeeper.refusedSession(ms),
+    });
     this.#collector = new Collector(core, this.#uplink, this.#downlinks);
     this.#past = new Past(core);
     this.#warming = new Warming(core, this.#uplink);

@@ -87,6 +87,8 @@ interface Host {
   /** This site's own stable clock now. */
   stableOwn(): number;
   eager(): void;
+  /** A session was refused for its clock, which says so (timekeeper.ts K5). */
+  ahead(ms: number): void;
   readonly wards: Wards;
 }
 
@@ -462,6 +464,7 @@ export class Handoff {
 
   #ahead(token: TokenState): StoreUnavailable {
     this.#core.count("clock_ahead");
+    this.#host.ahead(unixMs(token.clock));
     return this.#unreachable(
       token,
       (site) =>

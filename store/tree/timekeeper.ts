@@ -16,6 +16,9 @@
  *     down looks right, and one child may be wrong. Any other site takes the time from its parent, where it does not
  *     believe its own (wall.ts B6). The root takes the least that they say, and of a child that says by itself what its
  *     wall clock does (K1, K3) no more than that; of one that it does not refuse, that has the time from here, just that.
+ * K5  A session that the root refuses for its clock was told something by a site that dated so. That site, and all others
+ *     that did, may have lost their disks since, and have the time from here; then the root would refuse that session for
+ *     as long as it was down. So a child whose wall clock is ahead (K1) counts as one that dates what the session does.
  */
 import type { Child } from "../core/child.ts";
 import type { Core } from "../core/core.ts";
@@ -32,7 +35,7 @@ interface Neighbours {
   children(): Iterable<Child>;
 }
 
-/** What a child's wall clock said, and when. */
+/** A time that was said, and when. */
 interface Said {
   readonly ms: number;
   readonly steadyMs: number;
@@ -47,6 +50,8 @@ export class Timekeeper {
   readonly #said = new Map<SiteId, Said>();
   /** By child that is refused for its clock: what that was when it said hello last (K4). */
   readonly #ahead = new Map<SiteId, Said>();
+  /** The least of the times for which sessions were refused lately (K5). */
+  #dated: Said | undefined;
   #toldMs = -Infinity;
   /** Since when most of its children agree on another time, as it looks, though this root believes its own. */
   #outvotedSinceMs = Infinity;
@@ -102,6 +107,13 @@ export class Timekeeper {
     if (this.#core.isRoot) this.#ahead.set(site, { ms, steadyMs: this.#core.steady.nowMs() });
   }
 
+  /** A session was refused for its clock. */
+  refusedSession(ms: number): void {
+    if (!this.#core.isRoot) return;
+    const least = this.#now(this.#dated);
+    if (least === null || ms < least) this.#dated = { ms, steadyMs: this.#core.steady.nowMs() };
+  }
+
   /** K4 */
   #takeTime(doubt: Doubt | null): void {
     const nowMs = this.#core.steady.nowMs(), time = this.#timeOfMost(doubt === null ? 1 : 0);
@@ -112,6 +124,7 @@ export class Timekeeper {
     this.#core.count("clock_taken");
     this.#said.clear();
     this.#ahead.clear();
+    this.#dated = undefined;
     this.#core.wall.takes(time);
   }
 
@@ -123,7 +136,8 @@ export class Timekeeper {
     for (const child of this.#neighbours.children()) {
       if (!child.connected) continue;
       voices++;
-      const dates = this.#saidNow(this.#ahead, child.id), says = this.#saidNow(this.#said, child.id);
+      const says = this.#now(this.#said.get(child.id));
+      const dates = this.#now(this.#ahead.get(child.id)) ?? (says === null ? null : this.#now(this.#dated)); // K5
       const ms = Math.min(dates ?? Infinity, says ?? Infinity);
       if (ms < Infinity && wall.isTooFar(ms)) times.push({ ms, isRefused: dates !== null });
     }
@@ -135,9 +149,9 @@ export class Timekeeper {
     return null;
   }
 
-  /** What it would say now, if it has said anything lately. */
-  #saidNow(said: ReadonlyMap<SiteId, Said>, site: SiteId): number | null {
-    const last = said.get(site), nowMs = this.#core.steady.nowMs();
+  /** What would be said now, if anything was lately. */
+  #now(last: Said | undefined): number | null {
+    const nowMs = this.#core.steady.nowMs();
     return last === undefined || nowMs - last.steadyMs > COUNTS_FOR_MS
       ? null
       : last.ms + nowMs - last.steadyMs;
@@ -152,7 +166,7 @@ export class Timekeeper {
       connected++;
       // A word from before the doubt speaks of another time.
       const isSince = (this.#said.get(child.id)?.steadyMs ?? 0) >= steady.nowMs() - forMs;
-      const theirsMs = isSince ? this.#saidNow(this.#said, child.id) : null;
+      const theirsMs = isSince ? this.#now(this.#said.get(child.id)) : null;
       if (theirsMs === null || Math.abs(theirsMs - wall.saysMs) > CLOCK_AHEAD_MS_MAX) continue;
       if (wall.isNearer(theirsMs)) agreeing++;
     }

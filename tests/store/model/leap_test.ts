@@ -1,5 +1,5 @@
 /** Wall clocks that leap beyond what neighbours accept: nobody believes them, and nobody is cut off (store/model/wall.ts). */
-import { deepStrictEqual, strictEqual } from "node:assert/strict";
+import { deepStrictEqual, rejects, strictEqual } from "node:assert/strict";
 import { CLOCK_AHEAD_MS_MAX } from "../../../store/model/limits.ts";
 import { Scene } from "../../sim/scene.ts";
 
@@ -199,6 +199,27 @@ Deno.test("a root whose clock is behind by as much as it was down takes the time
   await scene.pass(10_000);
   strictEqual(Math.abs(aheadMs(scene, "root")) < 2_000, true);
   await works(scene, 20);
+});
+
+Deno.test("a root that was down for minutes, and whose children lost their disks, does not refuse sessions for as long (K5)", async () => {
+  const scene = new Scene(TREE);
+  await scene.start();
+  await works(scene, 10);
+  scene.site("root").crash();
+  await scene.pass(50);
+  scene.world.sleptMs += MINUTES_MS;
+  scene.site("root").leap(-HOUR_MS);
+  const session = await scene.attach("a");
+  await scene.write(session, 0, 20);
+  const token = session.token(false);
+  for (const id of ["a", "e1", "e2"]) scene.site(id).wipe();
+  await scene.start();
+  await scene.pass(6_000);
+  await rejects(scene.attach("root", token), { code: "source_unreachable" });
+  await scene.pass(2_000);
+  await rejects(scene.attach("root", token), { code: "source_lost" });
+  for (const id of SITES) strictEqual(Math.abs(aheadMs(scene, id)) < CLOCK_AHEAD_MS_MAX, true, id);
+  await works(scene, 30);
 });
 
 Deno.test("a root whose clock is behind does not take the time of one child, which the other contradicts (K4)", async () => {

@@ -73,7 +73,8 @@ function arriving(at: At = "d") {
   write(GAPS_KEY, [ROOT_GAP]);
   core.gaps = new Gaps([at === "root" ? ROOT_GAP : OWN_GAP]);
   core.rows.resumeAt(HEAD);
-  const handoff = new Handoff(core, { stableOwn: () => OWN_STABLE, eager: () => {}, wards: {} as Wards });
+  const host = { stableOwn: () => OWN_STABLE, eager: () => {}, ahead: () => {} };
+  const handoff = new Handoff(core, { ...host, wards: {} as Wards });
   return { core, handoff, failures, noted, write, stands };
 }
 

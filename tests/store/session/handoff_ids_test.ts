@@ -53,7 +53,7 @@ function processOf(world: World, draws: Draws) {
     afterCommit: () => Promise.resolve(),
     stableOwn: () => 0,
   });
-  const handoff = new Handoff(core, { stableOwn: () => 0, eager: () => {}, wards });
+  const handoff = new Handoff(core, { stableOwn: () => 0, eager: () => {}, ahead: () => {}, wards });
   const arrive = async (replica: number, path: readonly (number | null)[] = [null, 3]) => {
     const token = {
       session: new Uint8Array(16),

@@ -38,7 +38,7 @@ function site() {
   );
   core.replica = 5;
   core.setPath(["root", "c"]);
-  const host = { stableOwn: () => 0, eager: () => {} };
+  const host = { stableOwn: () => 0, eager: () => {}, ahead: () => {} };
   const wards = new Wards(core, {
     ...host,
     wanted: () => [],

@@ -197,6 +197,47 @@ Deno.test("a root that believes its clock has one voice against its children (K4
   }
 });
 
+Deno.test("a child whose wall clock is ahead counts as if it dated what the root refuses a session for (K5)", () => {
+  const rows: readonly (readonly [string, Record<string, number | null>, readonly number[], number])[] = [
+    ["both children's are", { a: HOUR_MS, b: HOUR_MS + 1_000 }, [HOUR_MS - 5_000], HOUR_MS - 5_000],
+    ["no session is refused", { a: HOUR_MS, b: HOUR_MS }, [], 0],
+    ["one of two children's is", { a: HOUR_MS, b: null }, [HOUR_MS], 0],
+    ["no child's is", { a: null, b: null }, [HOUR_MS], 0],
+    ["the children's say less", { a: HOUR_MS, b: HOUR_MS }, [9 * HOUR_MS], HOUR_MS],
+    ["the children's do not agree", { a: HOUR_MS, b: 3 * HOUR_MS }, [9 * HOUR_MS], 0],
+    ["several sessions are refused", { a: HOUR_MS, b: HOUR_MS }, [HOUR_MS, 600_000, HOUR_MS], 600_000],
+  ];
+  for (const [says, walls, sessions, offMs] of rows) {
+    const all = site({ depth: 0, children: Object.keys(walls).map((id) => [id, true] as const) });
+    all.at.wrongMs = -24 * HOUR_MS;
+    const dated = sessions.map((aheadMs) => all.rightMs() + aheadMs);
+    const say = () => {
+      for (const [id, wallMs] of Object.entries(walls)) {
+        if (wallMs !== null) all.timekeeper.told(id, all.rightMs() + wallMs);
+      }
+    };
+    const ask = () => dated.forEach((ms) => all.core.wall.isTooFar(ms) && all.timekeeper.refusedSession(ms));
+    all.pass(CLOCK_DOUBT_MS - 1_000, () => [say(), ask()]);
+    assert.equal(all.offMs(), 0, `${says}: not before it has been doubted for long`);
+    all.pass(1_500, () => [say(), ask()]);
+    assert.equal(Math.round(all.offMs() / 60_000), Math.round(offMs / 60_000), says);
+  }
+});
+
+Deno.test("that a root refused a session counts for as long as a child's word, and nowhere else (K5)", () => {
+  for (
+    const [depth, waitMs, isTaken] of [[0, 1_000, true], [0, 3 * CLOCK_TELL_MS + 1_000, false], [1, 0, false]]
+  ) {
+    const all = site({ depth: Number(depth), children: [["a", true]] });
+    all.at.wrongMs = -24 * HOUR_MS;
+    all.pass(CLOCK_DOUBT_MS + 1_000);
+    all.timekeeper.refusedSession(all.rightMs() + HOUR_MS);
+    all.pass(Number(waitMs));
+    all.pass(1_000, () => all.timekeeper.told("a", all.rightMs() + HOUR_MS));
+    assert.equal(Math.round(all.offMs() / HOUR_MS), isTaken ? 1 : 0, `${depth} ${waitMs}`);
+  }
+});
+
 Deno.test("a child that is away does not count among those whom a root refuses (K4)", () => {
   for (const connected of [false, true]) {
     const all = site({ depth: 0, children: [["a", true], ["b", connected]] });
