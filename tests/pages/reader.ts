@@ -15,6 +15,7 @@
  *     page names.
  */
 import { strict as assert } from "node:assert";
+import { rm } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { startCluster, type TestCluster } from "../e2e/cluster.ts";
 import { FreePorts } from "../../runtime/dev/free_port.ts";
@@ -179,6 +180,7 @@ class Reader implements AsyncDisposable {
     await this.#cluster?.stop();
     await this.#shared?.leave();
     this.#ports[Symbol.dispose]();
-    await Deno.remove(this.#folder, { recursive: true });
+    // A site that the page started by hand may write its last as it is stopped.
+    await rm(this.#folder, { recursive: true, maxRetries: 10, retryDelay: 200 });
   }
 }
