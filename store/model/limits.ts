@@ -99,8 +99,8 @@ export const STEP_ROWS = 128;
 /** How often a list begins anew where what it has passed changes meanwhile, before it is given up. */
 export const LIST_TRIES = 8;
 /**
- * A list that begins anew takes twice as many steps at a time as before, up to so many: some thousand rows, for which
- * those who would change them wait some tens of milliseconds, and everybody else not.
+ * A list that neighbours change, so that it begins anew again, takes twice as many steps at a time as before, up to so many:
+ * some thousand rows, for which whoever writes at this site waits some tens of milliseconds.
  */
 export const LIST_STEPS_MAX = 32;
 /**

@@ -6,6 +6,9 @@
  * TL2  Lanes take turns, one body at a time: who asks for a thousand things at once waits for himself. What a body took is
  *      told to its lane, which then says when its next one may begin; where no lane may, nothing runs.
  * TL3  After SLICE_MS of bodies everything else that is ready is handled before the next.
+ * TL4  A body in steps lets others go first between two of them; where it keeps its place only those of other lanes: what
+ *      its own would change stays as it is until it ends. The site's own work is many things that don't wait for each other:
+ *      none of it keeps its place.
  */
 import type { Clock } from "./ports.ts";
 
@@ -22,9 +25,15 @@ export interface Lane {
 /** As an app's turn has it (runtime/isolate/app_turns.ts): short of what a person notices, long enough for most bodies. */
 export const SLICE_MS = 1;
 
+/** What a step answers after which another follows. */
+export const GOES_ON = Symbol("goes on");
+
+/** How it goes on after this step; null: it has ended. */
+type Body = () => Promise<"first" | "last" | null>;
+
 interface Line {
   readonly lane: Lane | null;
-  readonly bodies: (() => Promise<void>)[];
+  readonly bodies: Body[];
 }
 
 /** Bodies by lane, in rotation. */
@@ -44,14 +53,30 @@ class Lines {
     this.#isExclusive = isExclusive;
   }
 
-  run<T>(body: () => Promise<T>, lane: Lane | null): Promise<T> {
+  run<T>(step: () => Promise<T | typeof GOES_ON>, lane: Lane | null, keepsPlace = false): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>();
-    const whole = () => Promise.try(body).then(resolve, reject);
-    const line = this.#waiting.find((each) => each.lane === lane);
-    if (line === undefined) this.#waiting.push({ lane, bodies: [whole] });
-    else line.bodies.push(whole);
+    const goesOn = keepsPlace && lane !== null ? "first" : "last"; // TL4
+    const body = async () => {
+      try {
+        const result = await step();
+        if (result === GOES_ON) return goesOn;
+        resolve(result);
+      } catch (error) {
+        reject(error);
+      }
+      return null;
+    };
+    this.#lineOf(lane).bodies.push(body);
     this.#wake();
     return promise;
+  }
+
+  #lineOf(lane: Lane | null): Line {
+    const found = this.#waiting.find((each) => each.lane === lane);
+    if (found !== undefined) return found;
+    const line = { lane, bodies: [] };
+    this.#waiting.push(line);
+    return line;
   }
 
   #wake = (): void => {
@@ -66,7 +91,9 @@ class Lines {
       const body = line.bodies.shift();
       if (line.bodies.length > 0) this.#waiting.push(line);
       const ended = body?.();
-      if (this.#isExclusive) await ended;
+      const goesOn = this.#isExclusive ? await ended : null;
+      if (goesOn === "first") this.#lineOf(line.lane).bodies.unshift(body as Body);
+      if (goesOn === "last") this.#lineOf(line.lane).bodies.push(body as Body);
       const ms = this.#clock.steadyMs() - begunMs;
       line.lane?.held(ms);
       this.#busyMs += ms;
@@ -107,6 +134,15 @@ export class Lock {
   /** Holds the lock while the body runs. */
   run<T>(body: () => Promise<T>, lane: Lane | null = null): Promise<T> {
     return this.#holders.run(body, lane);
+  }
+
+  /**
+   * Holds the lock while each of its steps runs, until one answers something else than GOES_ON.
+   *
+   * @param keepsPlace whether others of its lane wait until it has ended (TL4).
+   */
+  runSteps<T>(step: () => Promise<T | typeof GOES_ON>, lane: Lane | null, keepsPlace: boolean): Promise<T> {
+    return this.#holders.run(step, lane, keepsPlace);
   }
 
   /** For a read of the disk that needs no lock. */

@@ -41,7 +41,7 @@ import type { Core } from "../core/core.ts";
 import type { ArrivingSession } from "./handoff.ts";
 import { sourceLost } from "../core/lost.ts";
 import type { Key } from "../model/key.ts";
-import type { Lane } from "../model/lock.ts";
+import { GOES_ON, type Lane } from "../model/lock.ts";
 import {
   CLOCK_AHEAD_MS_MAX,
   LIST_STEPS_MAX,
@@ -297,8 +297,8 @@ export class StoreSession implements AttachedSession {
 
   /**
    * Reads a list under the lock; one that passes many deleted rows in steps, between which others have the lock. What it has
-   * passed is watched, and where that changes it begins anew (E9), with longer steps: where rows change all the time it is
-   * done all the same.
+   * passed is watched, and where that changes it begins anew (E9), the second time before whatever else its own app asks for
+   * (lock.ts TL4). Where neighbours change it all the same it does so with longer steps: it is done whatever changes.
    *
    * @returns what was read, and whether that is all of the range that it was asked for; null: nothing of it is covered.
    * @throws StoreUnavailable where it changes again and again.
@@ -309,14 +309,17 @@ export class StoreSession implements AttachedSession {
   ): Promise<ListResult & { readonly isWhole: boolean } | null> {
     const core = this.#core;
     for (let tries = 0; tries < LIST_TRIES; tries++) {
-      const passed = new Passed(core, options.reverse, Math.min(2 ** tries, LIST_STEPS_MAX));
+      const atATime = Math.min(2 ** Math.max(0, tries - 1), LIST_STEPS_MAX);
+      const passed = new Passed(core, options.reverse, atATime);
+      const step = async () => {
+        const came = await passed.step(asked, options);
+        if (came !== "cut") return came;
+        core.count("list_steps");
+        return GOES_ON;
+      };
       try {
-        for (;;) {
-          const step = await core.rows.lock.run(() => passed.step(asked, options), this.lane);
-          if (step === "changed") break;
-          if (step !== "cut") return step;
-          core.count("list_steps");
-        }
+        const came = await core.rows.lock.runSteps(step, this.lane, tries > 0);
+        if (came !== "changed") return came;
       } finally {
         passed.end();
       }

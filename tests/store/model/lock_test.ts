@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { type Lane, Lock, SLICE_MS } from "../../../store/model/lock.ts";
+import { GOES_ON, type Lane, Lock, SLICE_MS } from "../../../store/model/lock.ts";
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
@@ -137,4 +137,30 @@ Deno.test("reads beside the lock wait for no other, and take turns as holders do
   slow.resolve();
   held.resolve();
   await Promise.all([holder, ...reads]);
+});
+
+Deno.test("what runs in steps lets others go first, and where it keeps its place only those of other lanes (TL4)", async () => {
+  const order = async (lane: Lane | null, keepsPlace: boolean) => {
+    const bench = new Bench(), other = free();
+    let steps = 0;
+    const step = () => {
+      bench.begun.push(`step ${++steps}`);
+      return Promise.resolve(steps === 3 ? "whole" : GOES_ON);
+    };
+    const whole = bench.lock.runSteps(step, lane, keepsPlace);
+    await Promise.all([
+      whole,
+      ...["own 1", "own 2"].map((name) => bench.lock.run(bench.body(name, 0), lane)),
+      ...["other 1", "other 2"].map((name) => bench.lock.run(bench.body(name, 0), other)),
+    ]);
+    assert.equal(await whole, "whole");
+    return bench.begun.join(", ");
+  };
+  assert.equal(await order(free(), true), "step 1, other 1, step 2, other 2, step 3, own 1, own 2");
+  assert.equal(await order(free(), false), "step 1, other 1, own 1, other 2, own 2, step 2, step 3");
+  assert.equal(
+    await order(null, true),
+    await order(free(), false),
+    "the site's own work waits for none of it",
+  );
 });

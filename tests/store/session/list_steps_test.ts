@@ -118,6 +118,28 @@ Deno.test("a list begins anew where what it has passed changes meanwhile, and is
   });
 });
 
+Deno.test("a list that its own app's writes changed once goes before them, a step at a time, and is not changed again (E9)", async () => {
+  await withReplica(async ({ replica, storage, session }) => {
+    await bury(session);
+    const own = await replica.attach(null), neighbour = await replica.attach(null);
+    session.lane = own.lane = { mayHold: true, held: () => {}, whenMayHold: () => {} };
+    neighbour.lane = { ...own.lane };
+    const done: string[] = [];
+    storage.began = () => {
+      void own.write([{ kind: "delete", key: keyOf(0) }]).then(() => done.push("own"));
+      void neighbour.write([set(packKey(["b"]))]).then(() => done.push("neighbour"));
+    };
+    const rows = await session.list(ALL, { limit: DEAD });
+    const [byOwn, byNeighbour] = ["own", "neighbour"].map((who) =>
+      done.filter((each) => each === who).length
+    );
+    storage.began = () => {};
+    assert.deepEqual(rows.map(({ key }) => key), [keyOf(DEAD)]);
+    assert.ok(byOwn === 1, `${byOwn} of its own app while it was listed`);
+    assert.ok((byNeighbour ?? 0) >= LIST_STEPS_MAX, `${byNeighbour} of a neighbour`);
+  });
+});
+
 Deno.test("what a write with checks may look at is bounded, and a write as another's of long rows keeps none of them", async () => {
   await withReplica(async ({ replica, storage, session }) => {
     const MIB = 1 << 20, count = LOOKED_AT_BYTES_MAX / MIB + 4;
