@@ -175,15 +175,15 @@ export const standsInForSourceOnly: Variant = {
   from: 73,
 };
 
-/** Sessions go from a core to the edges below it, which cover little of what was told there, and it loses its disk. */
+/** Sessions go from a core to the edges below it, which cover little of what was told there, and it loses its disk, again and again. */
 const losingCore = (plan: Plan): Plan => {
-  const lost = besieged({ wipeInner: 1 }, { peerMs: [1, 2], edgeMs: [60, 1, 60, 1] })(plan);
+  const lost = besieged({ wipeInner: 3 }, { peerMs: [1, 2], edgeMs: [60, 1, 60, 1] })(plan);
   return {
     ...lost,
     sites: lost.sites.map((site) => ({ ...site, linkLoss: 0, linkBytesPerMs: Infinity })),
     keysPerGroup: 60,
-    requests: 300,
-    safetyMs: 3_000,
+    requests: 900,
+    safetyMs: 6_000,
     edgeShare: 0.5,
     moveChance: 0.95,
     weights: { ...lost.weights, get: 1, getMany: 0, set: 6 },
@@ -201,5 +201,5 @@ export const resyncsAlone: Variant = {
       ],
     }),
   change: losingCore,
-  from: 10,
+  from: 18,
 };
