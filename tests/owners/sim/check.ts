@@ -13,6 +13,7 @@
  * - marks: who acts again on what it had marked finds its mark, but where its producer stored it anew there, as it did
  *   not own it any more: that is another one. Nor need it find what it marked while another one acted on the tuple, too:
  *   it may have taken that one's version since, with the mark there, as its process was not told yet that it is its own.
+ *   The same of one that suspected it since, and took the tuple over before the mark had reached it.
  * - returns: a site that was away for longer than it had said acts on what its disk had when it has heard who else has that,
  *   as far as that disk says.
  * - patience: nobody acts meanwhile on what a site has that will be back, nor takes it for dead.
@@ -155,6 +156,8 @@ interface Mark {
   readonly tries: number;
   /** Who acted on the tuple, too, as it was made, and has not let go since. */
   readonly rivals: Set<SiteId>;
+  /** Whether another one has suspected the site since, and may have taken the tuple over without the mark. */
+  isDoubted: boolean;
 }
 
 /** What who acts finds of its own marks. */
@@ -163,6 +166,8 @@ class Marks {
   readonly #tries = new Map<string, Mark>();
   /** By tuple: whose it is, as they were told and have not let go, each with those whose it was at the same time. */
   readonly #claims = new Map<string, Map<SiteId, Set<SiteId>>>();
+  /** Whom each site suspects. */
+  readonly #suspects = new Map<SiteId, Set<SiteId>>();
   readonly #say: (checker: string, atMs: number, message: string) => void;
   readonly #excused: Excused;
 
@@ -174,8 +179,15 @@ class Marks {
   step(event: Told): void {
     if (event.kind === "tried") {
       const { site, id, tries } = event, rivals = this.#claims.get(id)?.get(site);
-      this.#tries.set(id, { site, tries, rivals: new Set(rivals) });
-    } else if (event.kind === "down") {
+      const isDoubted = [...this.#suspects.values()].some((suspects) => suspects.has(site));
+      this.#tries.set(id, { site, tries, rivals: new Set(rivals), isDoubted });
+    } else if (event.kind === "suspects") {
+      const suspects = this.#suspects.get(event.site) ?? new Set();
+      this.#suspects.set(event.site, suspects.add(event.other));
+      for (const mark of this.#tries.values()) if (mark.site === event.other) mark.isDoubted = true;
+    } else if (event.kind === "trusts") this.#suspects.get(event.site)?.delete(event.other);
+    else if (event.kind === "down") {
+      this.#suspects.delete(event.site);
       // What it made of a tuple is on its disk, and may be on others: a rival it remains.
       for (const claims of this.#claims.values()) claims.delete(event.site);
     } else if (event.kind === "wiped") {
@@ -194,7 +206,9 @@ class Marks {
       const isAnother = event.how === "stored";
       if (last?.site === event.site && !isAnother && event.tries < last.tries) {
         if (last.rivals.size > 0) this.#excused("a mark, made while another one acted on the tuple, too");
-        else {
+        else if (last.isDoubted) {
+          this.#excused("a mark that had not reached the one that took the tuple over");
+        } else {
           this.#say(
             "marks",
             event.atMs,

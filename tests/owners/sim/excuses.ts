@@ -37,4 +37,9 @@ export const OWNERS_EXCUSES: readonly Excuse[] = [
     perHundred: 1,
     says: "two act on a tuple at one time, what one of them noted on it may be lost",
   },
+  {
+    name: "a mark that had not reached the one that took the tuple over",
+    perHundred: 4,
+    says: "what it noted up to what had reached the one that takes it over",
+  },
 ];
