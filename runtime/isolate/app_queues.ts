@@ -12,7 +12,7 @@
  */
 import { strict as assert } from "node:assert";
 import { AppCores } from "./app_cores.ts";
-import { AppTurns } from "./app_turns.ts";
+import { AppTurns, SiteTurns } from "./app_turns.ts";
 
 /** Of which queue. Each is a row of the table in docs/queues.md. */
 export type QueueName =
@@ -73,7 +73,7 @@ export class QueueHold {
 export class AppQueues {
   readonly bytesMax: number;
   /** When the frames of its isolates are read. */
-  readonly turns = new AppTurns();
+  readonly turns: AppTurns;
   /** Whether its processes give way to others. */
   readonly cores: AppCores;
   /** Stands before the first hold and after the last. */
@@ -86,8 +86,10 @@ export class AppQueues {
     bytesMax: number = QUEUES_BYTES_MAX,
     note: (shed: { readonly queue: QueueName; readonly bytes: number }) => void = () => {},
     nowMs?: () => number,
+    site?: SiteTurns,
   ) {
     this.bytesMax = bytesMax;
+    this.turns = new AppTurns(site);
     this.cores = new AppCores(nowMs);
     this.#note = note;
     this.#ends = new QueueHold(this, "isolate", () => {});
@@ -192,6 +194,7 @@ export class SiteQueues {
   readonly #told: ShedListener;
   readonly #nowMs: () => number;
   readonly #apps = new Map<string, AppQueues>();
+  readonly #turns = new SiteTurns();
 
   /** @param nowMs of a clock that never goes back. */
   constructor(
@@ -211,7 +214,7 @@ export class SiteQueues {
       for (const [name, { size, cores }] of this.#apps) {
         if (size === 0 && cores.isRested) this.#apps.delete(name);
       }
-      queues = new AppQueues(this.bytesMax, this.#listener(app), this.#nowMs);
+      queues = new AppQueues(this.bytesMax, this.#listener(app), this.#nowMs, this.#turns);
       this.#apps.set(app, queues);
     }
     return queues;

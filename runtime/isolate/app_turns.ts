@@ -14,7 +14,8 @@
  *      ended (watchdog.ts).
  * AT4  Over a while an app commits COMMIT_BYTES_PER_MS: beyond that, and COMMIT_BURST_BYTES at once, no frame of it is handled
  *      until time has paid for it. What is written once is written again at neighbours, and read for them. A row counts
- *      with what it costs beside its bytes.
+ *      with what it costs beside its bytes. Beside another app that had frames within OTHERS_MS it is a quarter of that: a
+ *      megabyte takes the site's thread some 30 ms, from its frame to the disk and the neighbours.
  * AT5  What is to be done for it later, such as telling a watch, is paid for before it is done, one thing after the other.
  * AT6  What reading and changing rows takes is taken off the same credit, as the store's lock has it (TL2): it is a lane of
  *      that.
@@ -33,15 +34,42 @@ import type { Pace } from "./frame_reader.ts";
 export const QUANTUM_MS = 0.25;
 /** Half of what a read costs the site that finds its row in memory. */
 export const FRAME_MS_LEAST = 0.01;
-/** 16 MiB a second: a tenth of the site's thread, and more than a line of 100 Mbit/s takes up. */
+/** 16 MiB a second: half of the site's thread, and more than a line of 100 Mbit/s takes up. */
 export const COMMIT_BYTES_PER_MS = 16 * 1024;
+/** Beside others: an eighth of the thread. With all attacks of the soak on a neighbour's p99 is two thirds of what it is with the above. */
+export const COMMIT_BYTES_PER_MS_SHARED = COMMIT_BYTES_PER_MS / 4;
+/** So long after its last frame an app counts as one that others share the site with. */
+export const OTHERS_MS = 1_000;
 /** The largest atomic operation. */
 export const COMMIT_BURST_BYTES = 4 * 1024 * 1024;
 /** Written, and sent to the neighbours, in a millisecond or two; hundreds of small rows at once. */
 export const HELD_BYTES_MAX = 256 * 1024;
 
+/** Which apps of a site had frames of late. */
+export class SiteTurns {
+  #last: AppTurns | null = null;
+  #lastMs = -Infinity;
+  /** Of the last one that was another. */
+  #othersMs = -Infinity;
+
+  /** Frames of an app were handled. */
+  heard(app: AppTurns, nowMs: number): void {
+    if (app !== this.#last) {
+      this.#othersMs = this.#lastMs;
+      this.#last = app;
+    }
+    this.#lastMs = nowMs;
+  }
+
+  /** Whether another one shares the site with it. */
+  isShared(app: AppTurns, nowMs: number): boolean {
+    return nowMs - (app === this.#last ? this.#othersMs : this.#lastMs) < OTHERS_MS;
+  }
+}
+
 /** The turns of one app at one site, of all its isolates. */
 export class AppTurns implements Lane {
+  readonly #site: SiteTurns;
   #creditMs = QUANTUM_MS;
   #heldBytes = 0;
   #isTurning = false;
@@ -54,6 +82,10 @@ export class AppTurns implements Lane {
   #taking: { readonly ms: number; readonly go: () => void }[] = [];
   /** Runs while somebody waits for what time pays. */
   #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(site: SiteTurns = new SiteTurns()) {
+    this.#site = site;
+  }
 
   /** A frame of it may be handled now. */
   get mayGo(): boolean {
@@ -68,6 +100,7 @@ export class AppTurns implements Lane {
 
   /** Handling its frames took so long (AT1). */
   spend(ms: number): void {
+    this.#site.heard(this, performance.now());
     this.#creditMs -= ms;
     this.#turn();
   }
@@ -131,9 +164,14 @@ export class AppTurns implements Lane {
 
   #earn(): void {
     const nowMs = performance.now();
-    const earned = (nowMs - this.#earnedMs) * COMMIT_BYTES_PER_MS;
+    const earned = (nowMs - this.#earnedMs) * this.#bytesPerMs(nowMs);
     this.#commitBytes = Math.min(COMMIT_BURST_BYTES, this.#commitBytes + earned);
     this.#earnedMs = nowMs;
+  }
+
+  /** AT4 */
+  #bytesPerMs(nowMs: number): number {
+    return this.#site.isShared(this, nowMs) ? COMMIT_BYTES_PER_MS_SHARED : COMMIT_BYTES_PER_MS;
   }
 
   #arm(): void {
@@ -141,7 +179,7 @@ export class AppTurns implements Lane {
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
       this.#wake();
-    }, Math.ceil(-this.#commitBytes / COMMIT_BYTES_PER_MS) + 1);
+    }, Math.ceil(-this.#commitBytes / this.#bytesPerMs(performance.now())) + 1);
   }
 
   #disarm(): void {

@@ -3,10 +3,13 @@ import {
   AppTurns,
   COMMIT_BURST_BYTES,
   COMMIT_BYTES_PER_MS,
+  COMMIT_BYTES_PER_MS_SHARED,
   FRAME_MS_LEAST,
   HELD_BYTES_MAX,
+  OTHERS_MS,
   QUANTUM_MS,
   ReadPace,
+  SiteTurns,
 } from "./app_turns.ts";
 import { type Pace, readFrames } from "./frame_reader.ts";
 import { FrameWriter } from "./frame_writer.ts";
@@ -71,6 +74,36 @@ Deno.test("what an app commits beyond its burst waits until time has paid for it
   await new Promise<void>((resolve) => turns.wait(resolve));
   assert.ok(turns.mayGo);
   assert.ok(performance.now() - beganMs >= 29, `after ${performance.now() - beganMs} ms`);
+});
+
+Deno.test("beside another app that had frames of late, an app's commits wait four times as long (AT4)", async () => {
+  const site = new SiteTurns(), turns = new AppTurns(site), other = new AppTurns(site);
+  other.spend(0);
+  turns.spend(0);
+  turns.commitBegins(COMMIT_BURST_BYTES);
+  turns.commitEnds(COMMIT_BURST_BYTES);
+  const beganMs = performance.now();
+  turns.commitBegins(30 * COMMIT_BYTES_PER_MS_SHARED);
+  turns.commitEnds(30 * COMMIT_BYTES_PER_MS_SHARED);
+  await new Promise<void>((resolve) => turns.wait(resolve));
+  const tookMs = performance.now() - beganMs;
+  assert.ok(tookMs >= 29, `after ${tookMs} ms`);
+});
+
+Deno.test("an app shares its site with those that had frames within a second, itself left out", () => {
+  const site = new SiteTurns(), [one, two, three] = [0, 1, 2].map(() => new AppTurns(site));
+  assert.ok(one !== undefined && two !== undefined && three !== undefined);
+  const shared = (nowMs: number) => [one, two, three].map((each) => site.isShared(each, nowMs));
+  assert.deepEqual(shared(0), [false, false, false]);
+  site.heard(one, 0);
+  site.heard(one, 100);
+  assert.deepEqual(shared(100), [false, true, true]);
+  site.heard(two, 200);
+  site.heard(two, 300);
+  assert.deepEqual(shared(300), [true, true, true]);
+  // The first counts until a second after its own last one.
+  assert.deepEqual(shared(100 + OTHERS_MS), [true, false, true]);
+  assert.deepEqual(shared(300 + OTHERS_MS), [false, false, false]);
 });
 
 Deno.test("nothing is left of who waited for time and left", () => {
