@@ -62,7 +62,8 @@ async function main(args: readonly string[]): Promise<number> {
 
 if (import.meta.main) {
   try {
-    Deno.exit(await main(Deno.args));
+    if (Deno.args.includes("--help")) console.log(USAGE);
+    else Deno.exit(await main(Deno.args));
   } catch (error) {
     console.error(error instanceof Error ? error.message : error);
     Deno.exit(2);

@@ -151,7 +151,8 @@ async function main(args: readonly string[]): Promise<number> {
 
 if (import.meta.main) {
   try {
-    Deno.exit(await main(Deno.args));
+    if (Deno.args.includes("--help")) console.log(USAGE);
+    else Deno.exit(await main(Deno.args));
   } catch (error) {
     if (!(error instanceof Error)) throw error;
     say(error.message.includes("\n") ? error.message : `${error.message}\n${USAGE}`);

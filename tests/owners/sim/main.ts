@@ -9,7 +9,13 @@ import { excusedTooOften } from "../../sim/excuses.ts";
 import { OWNERS_EXCUSES } from "./excuses.ts";
 import { simulateOwners } from "./simulation.ts";
 
-const { values } = parseArgs({ options: { seeds: { type: "string" }, seed: { type: "string" } } });
+const { values } = parseArgs({
+  options: { seeds: { type: "string" }, seed: { type: "string" }, help: { type: "boolean" } },
+});
+if (values.help) {
+  console.log("deno run -A tests/owners/sim/main.ts [--seeds N] [--seed S]");
+  Deno.exit(0);
+}
 const first = Number(values.seed ?? 0), count = Number(values.seeds ?? 100);
 if (!Number.isSafeInteger(first) || !Number.isSafeInteger(count) || first < 0 || count < 1) {
   console.error("--seeds takes how many, from 1, and --seed the first one, from 0");
