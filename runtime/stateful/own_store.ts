@@ -142,7 +142,8 @@ export class OwnStore implements RunStore {
     if (seen === null) return new OwnStore(services, name, await replica.attach(null), stop);
     const { token, isWhole } = seen;
     try {
-      const store = new OwnStore(services, name, await replica.attach({ ...token, open: !isWhole }), stop);
+      const came: TokenState = isWhole ? { ...token, open: false } : { ...token, open: true, lags: true };
+      const store = new OwnStore(services, name, await replica.attach(came), stop);
       if (isWhole && marks) store.#marksOf = token;
       return store;
     } catch (error) {

@@ -34,6 +34,11 @@ export interface TokenState {
   readonly followed?: readonly Position[];
   /** Issued while the session could still write at that site: the next site always asks. */
   readonly open: boolean;
+  /**
+   * An open one that says less than its session had seen when it left, nobody knows when: what its site says of a time
+   * tells nothing of it (handoff.ts H9). No token that leaves has this.
+   */
+  readonly lags?: true;
 }
 
 export interface ReplicaConfig {

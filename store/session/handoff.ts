@@ -19,7 +19,8 @@
  * H9  What a site announced before a planned stop (members.ts A1) counts like H4, for open tokens too: their
  *     sessions had ended. So it does where the site was taken off the tree since. Where the root had that word as it did
  *     so, all of that has come with its own (removal.ts R1), whatever became of a's disk, also at s itself, which was let
- *     in again: else it is worth no more than a's disk was.
+ *     in again: else it is worth no more than a's disk was. Nothing says when a token that lags has left, or what s has
+ *     told nobody was written (H14): while s lives, that may be since it is back.
  * H12 An incarnation that ended and goes on (succession.ts) is not lost: its successor's word, with the root's
  *     journal up to the floor that it names, counts like H9. Nothing else of what that site said before does.
  * H8  An answer is taken in whole or not at all, and a source of another incarnation refuses.
@@ -214,9 +215,7 @@ export class Handoff {
     if (this.#isOver(token)) return await this.#left(token, stop);
     try {
       await this.#stopped(token, stop);
-      // As one that leaves now: what its site said of a stop before says nothing of what it has written since (H9).
-      const clock = Math.max(token.clock, this.#core.clock.last);
-      return await this.#waitOrCarry({ ...token, clock, open: true }, "", true);
+      return await this.#waitOrCarry({ ...token, open: true, lags: true }, "", true); // H9
     } catch (error) {
       if (!(error instanceof StoreUnavailable) || error.code !== "source_lost") throw error;
       return await this.#left(this.#lastOf(token), stop);
@@ -316,9 +315,10 @@ export class Handoff {
     return end >= topology.announced(replica) || this.#sharesAncestor(token, source);
   }
 
-  #hasAnnounced({ replica, clock }: TokenState): boolean {
+  #hasAnnounced({ replica, clock, lags }: TokenState): boolean {
     const { topology } = this.#core;
-    const mayCount = topology.ended(replica) === undefined || topology.endedByRemoval(replica);
+    const isLiving = topology.ended(replica) === undefined;
+    const mayCount = topology.endedByRemoval(replica) || isLiving && lags === undefined;
     return mayCount && topology.hasAnnounced(replica, clock);
   }
 

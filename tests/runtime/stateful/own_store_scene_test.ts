@@ -113,6 +113,27 @@ Deno.test("what a home has told since the token of its log, where that is of the
   assert.equal(row && new TextDecoder().decode(row.value), "2");
 });
 
+Deno.test("what a site said of a stop says nothing of what a log of the form before leaves out (P4, H9)", async () => {
+  const scene = new Scene(SLOW_TREE, { peerMs: 100 });
+  await scene.start();
+  const logged = await scene.done((await ownStore(scene, "e1")).token());
+  await scene.done(read(await scene.attach("e2"))); // held there from now on
+  await scene.done(scene.process("e1").replica.members.leave(0));
+  scene.site("e1").crash();
+  await scene.site("e1").start();
+  await scene.until(() => scene.process("e1").ready);
+  await scene.pass(1_000);
+  // A home of the version before goes on there: its pieces still have that token.
+  const own = await ownStore(scene, "e1", logged, { isWhole: false });
+  const { replica } = scene.process("e1").replica.status();
+  await scene.done(own.apply({ effect: 1, clock: own.tick(), replica, atMs: 1, mutations: setTo("since") }));
+  await scene.done(own.settle());
+  await scene.done(own.token());
+  const next = await ownStore(scene, "e2", logged, { isWhole: false });
+  const [row] = await scene.done(next.get([key], "session"));
+  assert.equal(row && new TextDecoder().decode(row.value), "since");
+});
+
 Deno.test("a session that takes in a token after its site got another parent is one that has seen what stands there", async () => {
   const tree = {
     ...TREE,

@@ -482,6 +482,20 @@ Deno.test("what one that is over wrote is neither stopped nor asked for: what is
   assert.deepEqual(stopped, ["s"]);
 });
 
+Deno.test("who asks for all that a site wrote is told nothing by what that said of a stop, as late as this comes (H9, H14)", async () => {
+  const all = arriving(), { core } = all;
+  let how = "asks";
+  void all.handoff.whole(tokenOf({}), () => Promise.resolve()).then((left) =>
+    how = left?.how ?? "nobody can tell"
+  );
+  for (let i = 0; i < 10; i++) await Promise.resolve();
+  // By a clock that is ahead of this site's: it is from before the site was back, and wrote what is asked for.
+  announced(core.clock.last + 1_000 * CLOCK_TICKS_PER_MS)(all);
+  core.advanced();
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(how, "asks");
+});
+
 Deno.test("what is left of one that is over is all here when the stable clocks have passed its end, and each owner's word, for long (H14)", async () => {
   const stop = () => Promise.resolve(), leftTicks = LEFT_MS * CLOCK_TICKS_PER_MS;
   for (const isOwned of [false, true]) {
