@@ -8,7 +8,8 @@
  * R1  The end that the root writes is the stable clock that the site's whole branch had pushed: what the site told
  *     up to there is in the root's journal (PROTOCOL I4), whatever its parent has lost. An incarnation that the
  *     root has not heard of is ended by the parent that enrolled it. Of one that was drained before (members.ts A1) the
- *     root has all that it ever told, whatever else its branch lacks: that is its end.
+ *     root has all that it ever told, whatever else its branch lacks: that is its end, and the end says so (`told`), for
+ *     those who never had that word, or not any more.
  * R2  A child counts in its parent's stable clock until the end of its incarnation is a row there (I8).
  * R3  A disk of a removed site is not taken: meanwhile others have collected what its rows may need (I9), and its
  *     sessions were told of a loss. A blank one is.
@@ -35,7 +36,7 @@ import { unused } from "./moving.ts";
 import type { SiteId } from "../model/ports.ts";
 import { Quiet } from "../model/quiet.ts";
 import type { ClockValue, ReplicaNumber } from "../model/row.ts";
-import { encodeJson, endedKey, removedKey, siteKey } from "../members/topology.ts";
+import { encodeJson, type Ended, endedKey, removedKey, siteKey } from "../members/topology.ts";
 
 interface Children {
   all(): Iterable<Child>;
@@ -71,8 +72,9 @@ export class Removals {
       const ends = new Set([...living, ...record === undefined ? [] : [record.number]]);
       const stable = topology.succession.bound(this.#branchStable([...ends][0] ?? 0));
       for (const number of ends) {
-        const told = Math.max(stable, topology.announced(number));
-        await this.#end(number, topology.recordedEnd(number) ?? told);
+        const told = topology.announced(number);
+        const end = topology.recordedEnd(number) ?? Math.max(stable, told);
+        await this.#end(number, end, told < 0 || end < told ? {} : { told });
       }
       await this.#write(siteKey(id), null);
       await this.#write(removedKey(id), { atMs: core.wall.nowMs() });
@@ -211,8 +213,8 @@ export class Removals {
     return 0;
   }
 
-  #end(number: ReplicaNumber, stable: ClockValue): Promise<void> {
-    return this.#write(endedKey(number), { stable, removed: true });
+  #end(number: ReplicaNumber, stable: ClockValue, word: Pick<Ended, "told"> = {}): Promise<void> {
+    return this.#write(endedKey(number), { stable, removed: true, ...word });
   }
 
   async #write(key: Key, value: object | null): Promise<void> {

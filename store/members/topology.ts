@@ -7,9 +7,9 @@
  *   ["s", "replica", number] {site, path, parent, from}: whose incarnation this is, the ids from the root down to
  *                            it, its parent's incarnation, and the one that its disk was of before (0: blank).
  *                            Written by the root as it gives the number out
- *   ["s", "ended", number]   {stable, removed?, next?, settled?, gap?, unused?}: the incarnation is over; what it wrote after
- *                            that clock may be lost. `removed`: its site was taken off the tree, and its disk is not
- *                            taken any more. `next`: its site goes on with all its rows under that number, …
+ *   ["s", "ended", number]   {stable, removed?, told?, next?, settled?, gap?, unused?}: the incarnation is over; what it
+ *                            wrote after that clock may be lost. `removed`: its site was taken off the tree, and its
+ *                            disk is not taken any more; `told`: … after it had said that it stops. `next`: its site goes on with all its rows under that number, …
  *   ["s", "kept", number]    {floor, known, whole}: … which says so itself, after all that it had kept (adoption.ts)
  *   ["s", "away", id]        {untilMs}: the site stopped as planned (members.ts), written by itself
  *   ["s", "removed", id]     {atMs}: the site was taken off the tree (removal.ts) and is not let in
@@ -57,6 +57,8 @@ interface Incarnation {
 export interface Ended {
   readonly stable: ClockValue;
   readonly removed?: true;
+  /** The clock of its row ["s", "away", id], as the root had it then: its site takes that away if it is let in again. */
+  readonly told?: ClockValue;
   readonly next?: ReplicaNumber;
   /** All that it had has come to its successor's parent; `stable` is past whatever it said. */
   readonly settled?: true;
@@ -162,10 +164,11 @@ export class Topology {
     } else if (space === "replica" && typeof name === "number") {
       this.#learn(name, value as Incarnation);
     } else if (space === "ended" && typeof name === "number") {
-      const { stable, removed, next, settled, gap, unused } = value as Ended;
+      const { stable, removed, told, next, settled, gap, unused } = value as Ended;
       this.#ended.set(name, stable);
       this.#toldEnds.set(name, row.clock);
       if (removed === true) this.#endedByRemoval.add(name);
+      if (told !== undefined) this.#announce(name, told);
       this.succession.ended(name, next, settled === true);
       if (unused === true) this.succession.unused(name);
       if (gap !== undefined) this.#gaps.set(name, gap);
@@ -299,9 +302,13 @@ export class Topology {
     if (away === undefined) this.#away.delete(id);
     else {
       this.#away.set(id, away.untilMs);
-      this.#announced.set(replica, Math.max(clock, this.#announced.get(replica) ?? 0));
+      this.#announce(replica, clock);
     }
     return true;
+  }
+
+  #announce(number: ReplicaNumber, clock: ClockValue): void {
+    this.#announced.set(number, Math.max(clock, this.#announced.get(number) ?? 0));
   }
 
   /** What fails together with a site, as it says; null: it said nothing. */

@@ -253,6 +253,23 @@ Deno.test("an open session of a site that was drained and removed goes on below 
   }
 });
 
+Deno.test("what a site said before it was drained and removed is known when it is back and has taken that word away (H9)", async () => {
+  const { scene, token, members } = await drained();
+  assert.equal(await scene.done(members.admit("e")), true);
+  await scene.site("e").start();
+  await scene.until(() => scene.process("e").ready);
+  await scene.pass(1_000);
+  for (const at of ["near", "c", "root"]) {
+    scene.site(at).crash();
+    await scene.site(at).start();
+    await scene.until(() => scene.process(at).ready);
+    await scene.pass(1_000);
+  }
+  for (const at of ["near", "e", "c", "root"]) {
+    assert.equal(await scene.read(await scene.attach(at, token), 0), 1, `at ${at}`);
+  }
+});
+
 Deno.test("a hello is refused by what is known of the site, of its disk and of who stands where (R3, R5 to R8)", () => {
   const told: unknown[] = [];
   const core = coreOf({ ms: 1 }, (detail) => told.push(detail?.why));

@@ -276,6 +276,18 @@ const CASES: readonly Case[] = [
     expect: ["nothing", here(null, 200)],
   },
   {
+    says: "the same, and that is back and has taken its word away, which this site never had",
+    token: { open: true },
+    given: ended(S, { removed: true, told: 9_000 }, 9_500),
+    expect: ["nothing", here(null, 200)],
+  },
+  {
+    says: "the same, and its session began after that word",
+    token: { open: true, clock: 9_001 },
+    given: ended(S, { removed: true, told: 9_000 }, 9_500),
+    expect: ["source_lost"],
+  },
+  {
     says: "the same, and below another disk of the ancestor",
     token: { open: true },
     given: both(announced(9_000), ended(S, { removed: true }, 9_000), belowOther),
