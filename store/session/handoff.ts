@@ -115,11 +115,10 @@ export class Handoff {
   arrive(presented: TokenState, trace: string): ArrivingSession | Promise<ArrivingSession> {
     const core = this.#core, token = this.#ofLast(presented);
     const { clock, replica } = token ?? presented;
-    const isAhead = replica !== core.replica && !core.clock.admits(clock);
-    // First of all: who goes on without what it names writes later than that.
-    if (!isAhead) core.clock.merge(clock);
+    // First of all: who goes on without what it names writes later than that. Of a loss, too, it is told when that is so.
+    if (replica !== core.replica && !core.clock.admits(clock)) throw this.#ahead(token ?? presented);
+    core.clock.merge(clock);
     if (token === null) throw sourceLost(core, presented);
-    if (isAhead) throw this.#ahead(token);
     const unrooted = this.#unrooted(token);
     if (unrooted !== null) throw unrooted;
     if (token.replica === core.replica) { // H1

@@ -16,7 +16,7 @@ import {
 import { recoveredKey, wardsKey } from "../../../store/members/configuration.ts";
 import { Gaps } from "../../../store/model/gaps.ts";
 import type { Key } from "../../../store/model/key.ts";
-import { LEFT_MS } from "../../../store/model/limits.ts";
+import { CLOCK_AHEAD_MS_MAX, LEFT_MS } from "../../../store/model/limits.ts";
 import { CLOCK_TICKS_PER_MS, type Position } from "../../../store/model/row.ts";
 import { Handoff } from "../../../store/session/handoff.ts";
 import type { Wards } from "../../../store/wards/wards.ts";
@@ -75,10 +75,13 @@ function arriving(at: At = "d") {
   core.rows.resumeAt(HEAD);
   const host = { stableOwn: () => OWN_STABLE, eager: () => {}, ahead: () => {} };
   const handoff = new Handoff(core, { ...host, wards: {} as Wards });
-  return { core, handoff, failures, noted, write, stands };
+  const pass = (ms: number) => world.run(world.nowMs + ms);
+  return { core, handoff, failures, noted, write, stands, pass };
 }
 
 type Arriving = ReturnType<typeof arriving>;
+
+const LOST_ABOVE = "open, of what this site was before, and it may have seen what was lost above that";
 
 const tokenOf = (token: Partial<TokenState>): TokenState => ({
   ...{ session: new Uint8Array(16), sequence: 3, replica: S, clock: 9_000, path: [90, 190, 77], open: false },
@@ -391,7 +394,7 @@ const CASES: readonly Case[] = [
     expect: ["same", [null, null, 240]],
   },
   {
-    says: "open, of what this site was before, and it may have seen what was lost above that",
+    says: LOST_ABOVE,
     token: { replica: 15, open: true, path: [null, null, 240] },
     given: ({ stands, write }) => {
       stands(15, ["root", "c", "d"], C);
@@ -535,6 +538,22 @@ Deno.test("what is left of one that is over is all here when the stable clocks h
     assert.equal(await stable(last + leftTicks - 1), "waits");
     assert.equal(await stable(last + leftTicks), "wait");
   }
+});
+
+Deno.test("who is told of a loss by an open token writes later than all that it names, or is told of its clock first", async () => {
+  const all = arriving(), { core } = all;
+  const { token, given } = CASES.find(({ says }) => says === LOST_ABOVE) ?? {};
+  given?.(all);
+  const ahead = core.clock.last + 2 * CLOCK_AHEAD_MS_MAX * CLOCK_TICKS_PER_MS;
+  const open = tokenOf({ ...token, clock: ahead });
+  assert.deepEqual(
+    await outcome(all, open),
+    ["source_unreachable"],
+    "no clock of this site's is moved so far",
+  );
+  await all.pass(2 * CLOCK_AHEAD_MS_MAX);
+  assert.deepEqual(await outcome(all, open), ["source_lost"]);
+  assert.ok(core.clock.tick() > ahead);
 });
 
 Deno.test("a token from the far future is refused, and moves no clock", async () => {
