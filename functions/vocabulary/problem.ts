@@ -38,6 +38,7 @@ const CODES = {
   site_connected: [409, "fix"],
   stateful_running: [409, "fix"],
   site_needed: [409, "fix"],
+  site_held: [409, "fix"],
   interrupted: [409, "retry"],
   source_lost: [410, "reset"],
   limit_body: [413, "fix"],

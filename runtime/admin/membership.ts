@@ -4,6 +4,8 @@
  *
  * M1  A site that answers, or that its parent is connected to, is removed only with `force=1`; the refusal names
  *     what it would lose.
+ * M2  So is one that was drained while its disk is one that others count on: nobody reads it again when the site is off
+ *     the tree (store/change/removal.ts R3). One that was not drained is taken for lost, with its disk.
  */
 import { z } from "zod";
 import type { Replica, SiteRemoval } from "../../store/api/api.ts";
@@ -21,6 +23,7 @@ const statusSchema = z.object({
     pending: z.number(),
     pendingBytes: z.number(),
     children: z.array(z.object({ id: z.string(), connected: z.boolean() })),
+    wards: z.object({ owners: z.array(z.string()) }),
   }),
 });
 type Status = z.infer<typeof statusSchema>["status"];
@@ -48,6 +51,10 @@ export function membershipRoutes(
     if (force !== "0" && force !== "1") return problemResponse("query_invalid", "force takes 0 or 1");
     const connected = await connection(services, id);
     if (connected !== null && force === "0") return stillThere(id, connected);
+    const counting = force === "0" && members.awayUntilMs(id) !== undefined
+      ? await countingOn(services, members, id)
+      : null;
+    if (counting !== null) return stillHeld(id, counting);
     const removed = await members.remove(id);
     if (removed.kind !== "removed") return refusal(id, removed);
     services.note("site_removed", { removed: id, connected: connected !== null });
@@ -108,6 +115,58 @@ function stillThere(id: string, { pending, pendingBytes }: Connected): Response 
     "site_connected",
     `site ${id} is connected: ${lost}. Stop it first, or remove it with --force`,
     { pending, pendingBytes },
+  );
+}
+
+/** Who counts on the disk of a drained site (M2). */
+interface Counting {
+  /** Lost sites. */
+  readonly left: readonly string[];
+  /** Sites that name it among their owners. */
+  readonly owned: readonly string[];
+  /** Sites that named it once, and do not answer. */
+  readonly silent: readonly string[];
+}
+
+/** null: nobody does. */
+async function countingOn(
+  services: AdminServices,
+  members: Replica["members"],
+  id: string,
+): Promise<Counting | null> {
+  const { left, owned } = members.heldBy(id);
+  const asked = await Promise.all(
+    owned.map(async (site) => ({ site, status: await statusOf(services, site) })),
+  );
+  const naming = asked.filter(({ status }) => status?.wards.owners.includes(id));
+  const silent = asked.filter(({ status }) => status === null);
+  if (left.length + naming.length + silent.length === 0) return null;
+  return { left, owned: naming.map(({ site }) => site), silent: silent.map(({ site }) => site) };
+}
+
+function stillHeld(id: string, counting: Counting): Response {
+  const { left, owned, silent } = counting;
+  const why = [
+    left.length === 0
+      ? []
+      : `what ${left.join(", ")} had told may be on its disk alone: start ${id}, and drain ` +
+        "it again when that has come to the root",
+    owned.length === 0
+      ? []
+      : `${owned.join(", ")} count it among their owners until others have everything: ` +
+        "ask again then",
+    silent.length === 0
+      ? []
+      : `${silent.join(", ")} may count it among their owners, and do not answer: start ` +
+        "or remove them first",
+  ].flat();
+  return problemResponse(
+    "site_held",
+    `site ${id} was drained, and its disk is still needed. ${
+      why.join(". ")
+    }. Or remove it with --force: then its ` +
+      "disk is one of those that are lost",
+    { ...counting },
   );
 }
 

@@ -17,7 +17,8 @@ export const sites: Command = {
   summary: [
     "Lists the sites of the cluster, root first, and whether each answers. `remove` takes a site that will never come back off the tree: what",
     "it had not pushed is lost, and sessions that saw such things are told so. A site that is connected is only",
-    "removed with --force. `add` lets a removed site in again, with an empty data folder. `drain` stops a site as",
+    "removed with --force; so is one that was drained, as long as others count on what its disk holds for them.",
+    "`add` lets a removed site in again, with an empty data folder. `drain` stops a site as",
     "planned: it takes no requests any more, pushes what is pending and tells the others until when it is away, so",
     "that its sessions go on elsewhere with nothing to carry; then its process ends. Exit 3 where rows stayed there.",
     "`move` gives a site, and all that is below it, another parent; requests go on meanwhile. The old parent, or those",
@@ -32,7 +33,7 @@ export const sites: Command = {
       value: "TIME",
       says: "how long a drained site is away: 90s, 10m, 2h, 1d; 10m by default",
     },
-    force: { type: "boolean", says: "remove a site although it is connected" },
+    force: { type: "boolean", says: "remove a site although it is connected, or its disk still needed" },
     lost: {
       type: "string",
       value: "SITES",

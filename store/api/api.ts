@@ -285,6 +285,14 @@ export interface ReplicaStatus {
   readonly counters: Readonly<Record<string, number>>;
 }
 
+/** Sites that may count on what another one holds for them (store/members/held_by.ts). */
+export interface HeldBy {
+  /** Lost ones, of which it may have what nobody else has. */
+  readonly left: readonly SiteId[];
+  /** Others that it is or was an owner of: they know whether it still is. */
+  readonly owned: readonly SiteId[];
+}
+
 /** What became of a removal; refusals change nothing. */
 export type SiteRemoval =
   | { readonly kind: "removed"; readonly stable: ClockValue }
@@ -328,6 +336,8 @@ export interface Replica {
     back(): Promise<void>;
     /** Until when a site has said to be away. */
     awayUntilMs(id: SiteId): number | undefined;
+    /** Who may count on what a site holds for others: the root knows it best. */
+    heldBy(id: SiteId): HeldBy;
     /** The sites of the tree as their rows here say, at any time. */
     readonly sites: ReadonlyMap<SiteId, SiteRecord>;
     /** How many of them are this site's children. */

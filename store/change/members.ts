@@ -14,6 +14,7 @@ import type { Replica } from "../api/api.ts";
 import type { Core } from "../core/core.ts";
 import type { Removals } from "./removal.ts";
 import type { Position } from "../model/row.ts";
+import { heldBy } from "../members/held_by.ts";
 import { awayKey, encodeJson } from "../members/topology.ts";
 
 /**
@@ -60,6 +61,7 @@ export function openMembers(
       if (core.topology.awayUntilMs(site) !== undefined) await write(null);
     },
     awayUntilMs: (id) => core.topology.awayUntilMs(id),
+    heldBy: (id) => heldBy(core.topology, id),
     sites: core.topology.present,
     get children() {
       return core.topology.childrenOf(site).length;

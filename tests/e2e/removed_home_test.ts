@@ -82,7 +82,10 @@ Deno.test("stateful sessions of a site that is removed go on where their logs ar
       const { down } = JSON.parse((await ask(`${cluster.url("edge-4")}/_sojourn/admin/chaos`)).text);
       return down.includes("edge-2");
     });
-    await cli(cluster, "sites", "remove", "edge-2");
+    await eventually("nobody counts on its disk, and it is removed", async () => {
+      await cli(cluster, "sites", "remove", "edge-2");
+      return true;
+    });
     await goOn(cluster, ids, "edge-2");
   });
   await Deno.remove(topology);
