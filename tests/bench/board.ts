@@ -76,7 +76,7 @@ export function planOf(args: readonly string[], quick: boolean): Plan {
   return {
     size: { ...FULL, ...variant, ...quick ? QUICK : {} },
     clients: number("clients", quick ? 20 : 100),
-    minutes: number("minutes", quick ? 1 / 3 : 2),
+    minutes: number("minutes", quick ? 1 / 7 : 2),
     thinkMs: number("think", quick ? 150 : 700),
     kills: kill === "edge"
       ? { kind: kill, awayMs: 1000 * number("away", quick ? 1 : 5) }
