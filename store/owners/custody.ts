@@ -58,6 +58,8 @@ export class Custody {
   #retriedMs = 0;
   /** This site has said that it stops, or is about to (O8). */
   #isLeaving = false;
+  /** It is back by when it had said so: up to then nobody has adopted what it has (O8). */
+  #isInTime = false;
   readonly payloads: Payloads;
 
   constructor(ports: CustodyPorts, exchange: TupleExchange) {
@@ -509,6 +511,11 @@ export class Custody {
     this.#isLeaving = true;
   }
 
+  /** This process begins by when the one before had said so (O8). */
+  inTime(): void {
+    this.#isInTime = true;
+  }
+
   isLost(site: SiteId): boolean {
     const standing = this.#standing(site);
     return standing === "suspected" || standing === "dead";
@@ -520,6 +527,11 @@ export class Custody {
     return isStranger(site) ? "unknown" : "dead";
   }
 
+  /** It has said until when it is away, and that time is not over. */
+  #isAwaited(site: SiteId): boolean {
+    return this.#ports.awaitedUntilMs(site) !== null;
+  }
+
   /** A site's standing has changed. */
   changed(site: SiteId, standing: Standing): void {
     if (standing === "alive") {
@@ -528,7 +540,7 @@ export class Custody {
       this.#walks.begin(RETELL + site);
       this.#walks.begin(SHORT);
     } else {
-      this.#exchange.lost(site, this.#ports.isAwaited(site));
+      this.#exchange.lost(site);
       this.#walks.end(RETELL + site);
       this.#walks.begin(RECONSIDER + site);
       for (const tuple of this.#ports.table.moving) {
@@ -667,9 +679,8 @@ export class Custody {
 
   /** Whether no owner before this site is there to have it; those that may be the next are asked. */
   #isFree(tuple: Tuple, before: readonly SiteId[]): boolean {
-    const { isAwaited } = this.#ports;
     const left = before.filter((owner) =>
-      (!this.isLost(owner) || isAwaited(owner)) && tuple.doubts?.get(owner) !== "lost"
+      (!this.isLost(owner) || this.#isAwaited(owner)) && tuple.doubts?.get(owner) !== "lost"
     );
     if (left.includes(tuple.responsible)) return false;
     for (const owner of left) {
@@ -692,9 +703,8 @@ export class Custody {
 
   /** True where a site that will be back may have adopted a tuple before it said so, and this one has not heard it (O8). */
   #mayBeTaken(tuple: Tuple): boolean {
-    const { isAwaited } = this.#ports;
     return this.#others(tuple).some((site) =>
-      isAwaited(site) && this.isLost(site) && !this.#exchange.hadToldAll(site)
+      this.#isAwaited(site) && this.isLost(site) && !this.#exchange.hadToldAll(site)
     );
   }
 
@@ -778,6 +788,8 @@ export class Custody {
     const isMine = tuple.responsible === this.#ports.site && !tuple.gone;
     if (!isMine || tuple.acting || !tuple.held || !this.#ports.shelf.isWritten(tuple.id)) return;
     if (!this.#isSettled(tuple)) return;
+    // While the process that had it before was down (O8).
+    if (tuple.how === "loaded" && !this.#isInTime && this.#mayBeTaken(tuple)) return;
     tuple.acting = true;
     this.#ports.mine(tuple);
   }

@@ -20,8 +20,8 @@ export interface CustodyPorts {
   /** It never belonged to the tree, as far as is known here; others may know better. */
   readonly isStranger: (site: SiteId) => boolean;
   readonly standing: (site: SiteId) => Standing;
-  /** It has said until when it is away, and that time is not over. */
-  readonly isAwaited: (site: SiteId) => boolean;
+  /** Until when it said that it is away; null where it did not, or that time is over. */
+  readonly awaitedUntilMs: (site: SiteId) => number | null;
   readonly hasRoom: (bytes: number) => boolean;
   readonly count: (name: string) => void;
   /** What a site says is not taken. */

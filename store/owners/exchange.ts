@@ -15,7 +15,9 @@
  *     suspected: only by what it tells, or by leaving the tree.
  * X6  Of a peer that said that it stops it is known whether it had told all up to then: else it may have adopted what
  *     this process never heard of (tuples.ts O8). It has not where it was silent before it said so: it may have taken
- *     this site for dead meanwhile, as this one took it.
+ *     this site for dead meanwhile, as this one took it. It is known of one stop, which is named by the time of return.
+ *     The disk has it for the next process, which believes it once nothing has come from that site for as long as
+ *     silence takes to be noticed: it may be back, and this site may not have been there to hear that.
  */
 import {
   OWNER_FULL_MS,
@@ -23,6 +25,7 @@ import {
   PACKET_RETRY_MS,
   PACKET_RETRY_MS_MAX,
   PROBE_MS,
+  SUSPECT_MS,
   TUPLE_PACKET_BYTES_TARGET,
 } from "../model/limits.ts";
 import type { SiteId } from "../model/ports.ts";
@@ -47,6 +50,8 @@ export interface TupleExchangePorts {
   readonly send: (to: SiteId, packet: Uint8Array) => Promise<void>;
   readonly watch: (site: SiteId) => () => void;
   readonly isLost: (site: SiteId) => boolean;
+  /** When a site that said that it stops will be back; null once that time is over, or it is back. */
+  readonly awaitedUntilMs: (site: SiteId) => number | null;
   /** An exchange took so long. */
   readonly measured: (site: SiteId, ms: number) => void;
   readonly count: (name: string, by?: number) => void;
@@ -62,8 +67,10 @@ export interface TupleExchangePorts {
   readonly agreed: (id: TupleId, site: SiteId) => void;
   /** A site is another process now: a receipt that it gave may be worth nothing. */
   readonly restarted: (site: SiteId) => void;
-  /** X1 has come true; what was shared when it was greeted, and it did not name, may be lost there. */
+  /** X1 has come true; what was shared when it was greeted, and it did not name, may be lost there. Or X6 is believed. */
   readonly reconciled: (site: SiteId) => void;
+  /** A site that will be back then has told all (X6): the next process is to know it. */
+  readonly toldAll: (site: SiteId, untilMs: number) => void;
   /** All that had to be heard were (X5). */
   readonly heardAll: () => void;
   /** A site has no room for these, or does not take them for another reason. */
@@ -89,8 +96,10 @@ interface Peer {
   /** Of its last packet that was taken. */
   heardSeq: number;
   reconciled: boolean;
-  /** X6 */
-  hadToldAll: boolean;
+  /** The stop before which it had told all (X6). */
+  toldUntilMs: number | null;
+  /** The same, as an earlier process of this site knew it, and this one does not believe yet. */
+  rememberedUntilMs: number | null;
   greeting: number;
   greetedMs: number;
   isGreetingDue: boolean;
@@ -136,9 +145,11 @@ export class TupleExchange {
   #greetings = 0;
   /** X5 */
   readonly #unheard = new Set<SiteId>();
+  readonly #begunMs: number;
 
   constructor(ports: TupleExchangePorts) {
     this.#ports = ports;
+    this.#begunMs = ports.nowMs();
   }
 
   /** Whether a site has nothing to say that is not known here, or nobody can say what it knows (X1). */
@@ -149,7 +160,13 @@ export class TupleExchange {
 
   /** X6 */
   hadToldAll(site: SiteId): boolean {
-    return this.#peers.get(site)?.hadToldAll === true;
+    const untilMs = this.#stopOf(site);
+    return untilMs !== null && this.#peers.get(site)?.toldUntilMs === untilMs;
+  }
+
+  /** An earlier process of this site knew that a site had told all before that stop (X6). */
+  remember(site: SiteId, untilMs: number): void {
+    this.#peer(site).rememberedUntilMs = untilMs;
   }
 
   /** All with whom something is shared have to be heard (X5). */
@@ -209,7 +226,8 @@ export class TupleExchange {
       if (peer.shared > 0) continue;
       peer.unwatch?.();
       peer.unwatch = null;
-      peer.reconciled = peer.hadToldAll = peer.isGreetingDue = false;
+      peer.reconciled = peer.isGreetingDue = false;
+      peer.toldUntilMs = null;
     }
   }
 
@@ -227,15 +245,11 @@ export class TupleExchange {
     this.#ports.wake();
   }
 
-  /**
-   * A site is suspected (X1): what flies is told again when it is back.
-   *
-   * @param isAwaited for it said that it stops.
-   */
-  lost(site: SiteId, isAwaited: boolean): void {
+  /** A site is suspected (X1): what flies is told again when it is back. */
+  lost(site: SiteId): void {
     const peer = this.#peers.get(site);
     if (peer === undefined) return;
-    peer.hadToldAll ||= isAwaited && peer.reconciled;
+    this.#noteTold(peer);
     peer.reconciled = peer.isGreetingDue = false;
     peer.askMs = PACKET_RETRY_MS;
     peer.answer = null;
@@ -247,7 +261,7 @@ export class TupleExchange {
   ask(site: SiteId): void {
     const peer = this.#peers.get(site);
     if (peer === undefined) return;
-    if (!this.#ports.isLost(site)) peer.hadToldAll = false;
+    if (!this.#ports.isLost(site)) peer.toldUntilMs = null;
     if (peer.shared === 0 || (peer.isGreetingDue && !peer.reconciled)) return;
     peer.reconciled = false;
     this.#greet(peer);
@@ -257,6 +271,7 @@ export class TupleExchange {
   tick(): void {
     const nowMs = this.#ports.nowMs();
     for (const peer of this.#peers.values()) {
+      if (peer.rememberedUntilMs !== null && nowMs - this.#begunMs >= SUSPECT_MS) this.#believe(peer);
       if (this.#ports.isLost(peer.site)) continue;
       const [oldest] = peer.flights.values();
       if (oldest !== undefined && nowMs - oldest.sentMs >= peer.retryMs) {
@@ -332,9 +347,31 @@ export class TupleExchange {
     peer.listedMs = this.#ports.nowMs();
     if (!isListEnd) return;
     peer.reconciled = true;
+    this.#noteTold(peer);
     peer.askMs = PACKET_RETRY_MS;
     this.#ports.reconciled(peer.site);
     this.heard(peer.site);
+  }
+
+  /** Its time of return in whole milliseconds, as the disk has it. */
+  #stopOf(site: SiteId): number | null {
+    const untilMs = this.#ports.awaitedUntilMs(site);
+    return untilMs === null ? null : Math.ceil(untilMs);
+  }
+
+  /** X6, where it has said that it stops. */
+  #noteTold(peer: Peer): void {
+    const untilMs = this.#stopOf(peer.site);
+    if (untilMs === null || !peer.reconciled || peer.toldUntilMs === untilMs) return;
+    peer.toldUntilMs = untilMs;
+    this.#ports.toldAll(peer.site, untilMs);
+  }
+
+  /** Nothing has come from it: it is still away (X6). */
+  #believe(peer: Peer): void {
+    peer.toldUntilMs = peer.rememberedUntilMs;
+    peer.rememberedUntilMs = null;
+    this.#ports.reconciled(peer.site);
   }
 
   #peer(site: SiteId): Peer {
@@ -345,7 +382,8 @@ export class TupleExchange {
         boot: 0,
         heardSeq: 0,
         reconciled: false,
-        hadToldAll: false,
+        toldUntilMs: null,
+        rememberedUntilMs: null,
         greeting: 0,
         greetedMs: -Infinity,
         isGreetingDue: false,
@@ -382,8 +420,9 @@ export class TupleExchange {
     const isFirst = peer.boot === 0;
     peer.boot = boot;
     peer.heardSeq = 0;
+    peer.toldUntilMs = peer.rememberedUntilMs = null;
     if (isFirst) return;
-    peer.reconciled = peer.hadToldAll = false;
+    peer.reconciled = false;
     peer.answer = null;
     this.#recall(peer);
     this.#ports.restarted(peer.site);

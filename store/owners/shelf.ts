@@ -8,7 +8,7 @@
 import { StoreUnavailable } from "../api/api.ts";
 import { Reader, Writer } from "../model/codec.ts";
 import { type Key, packKey, unpackKey } from "../model/key.ts";
-import type { Storage } from "../model/ports.ts";
+import type { SiteId, Storage } from "../model/ports.ts";
 import { keyAfter, prefixRange } from "../model/range.ts";
 import type { Row } from "../model/row.ts";
 import type { TupleId } from "./packet.ts";
@@ -22,6 +22,16 @@ const LOAD_ROWS = 1_000;
 const INLINE_BYTES_MAX = 1_024;
 /** Until when this site said that it is away, as it stopped. */
 const AWAY = "away";
+/** Which sites had told all before they stopped, and until when they said that they are away. */
+const TOLD = "told";
+
+/** What a site's disk has beside its tuples. */
+export interface ShelfRecords {
+  /** Until when this site said that it is away; null where it did not say so. */
+  readonly awayUntilMs: number | null;
+  /** By site that had told all before it stopped: until when it said that it is away. */
+  readonly toldUntilMs: ReadonlyMap<SiteId, number>;
+}
 
 export class Shelf {
   readonly #storage: Storage;
@@ -31,6 +41,7 @@ export class Shelf {
   #records = new Map<string, Uint8Array | null>();
   #changed = new Set<TupleId>();
   #writing: ReadonlySet<TupleId> = new Set();
+  readonly #toldUntilMs = new Map<SiteId, number>();
 
   constructor(storage: Storage) {
     this.#storage = storage;
@@ -40,12 +51,11 @@ export class Shelf {
    * Reads all tuples of the disk, each as it was left.
    *
    * @param turn lets others run between two parts.
-   * @returns until when this site said that it is away; null where it did not say so.
    */
   async load(
     take: (id: TupleId, state: TupleState, isAmended: boolean) => void,
     turn: () => Promise<void>,
-  ): Promise<number | null> {
+  ): Promise<ShelfRecords> {
     const amended = new Pages(this.#storage, META, turn);
     let newer = await amended.next();
     for (const tuples = new Pages(this.#storage, TUPLES, turn);;) {
@@ -58,8 +68,16 @@ export class Shelf {
       take(row.id, decodeState(found.value), isAmended);
       if (isAmended) newer = amended.read() ?? await amended.next();
     }
-    const away = (await this.#storage.load()).get(AWAY);
-    return away === undefined ? null : new Reader(away).uint();
+    const records = await this.#storage.load(), away = records.get(AWAY), told = records.get(TOLD);
+    if (told !== undefined) {
+      const r = new Reader(told);
+      for (let left = r.uint(); left > 0; left--) this.#toldUntilMs.set(r.text(), r.uint());
+      r.end();
+    }
+    return {
+      awayUntilMs: away === undefined ? null : new Reader(away).uint(),
+      toldUntilMs: new Map(this.#toldUntilMs),
+    };
   }
 
   /** A tuple with its payload. */
@@ -98,6 +116,16 @@ export class Shelf {
       AWAY,
       untilMs === null ? null : new Writer().uint(Math.max(0, Math.ceil(untilMs))).done(),
     );
+  }
+
+  /** A site had told all before it stopped, and will be back then; of those that were to be back by now it means nothing. */
+  told(site: SiteId, untilMs: number, wallMs: number): void {
+    const told = this.#toldUntilMs;
+    for (const [other, otherMs] of told) if (otherMs <= wallMs) told.delete(other);
+    told.set(site, untilMs);
+    const w = new Writer().uint(told.size);
+    for (const [other, otherMs] of told) w.text(other).uint(Math.max(0, otherMs));
+    this.#records.set(TOLD, w.done());
   }
 
   /** Whether the disk has all of a tuple that is known here. */

@@ -164,7 +164,7 @@ export class SiteOwners {
         isKnown: (site) => this.isKnown(site),
         isStranger: (site) => core.topology.site(site) === undefined && !core.topology.isRemoved(site),
         standing: (site) => detector.standing(site),
-        isAwaited: (site) => this.#isLeaving(site),
+        awaitedUntilMs: (site) => this.#isLeaving(site) ? core.topology.awayUntilMs(site) ?? null : null,
         watch: (site) => detector.watch(site),
         measured: (site, ms) => detector.measured(site, ms),
         onChange: (changed) => detector.onChange(changed),

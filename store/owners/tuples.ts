@@ -24,7 +24,8 @@
  * O8  A site that comes back later than it had announced counts all that it had as adopted: of that it acts on nothing
  *     before its other owners have told what they know; that they are suspected is not enough. Before that time nobody
  *     adopts what it had (GeoRep, section 2.1.4), nor, where it was not there to hear what that was, what it may have
- *     adopted. From when it announces it, it adopts nothing itself: whom it takes for dead then would not hear of it.
+ *     adopted; nor does one that was down meanwhile, and is not back as it had announced, act on that by what its own
+ *     disk has. From when it announces it, it adopts nothing itself: whom it takes for dead then would not hear of it.
  */
 import {
   F_MAX,
@@ -65,8 +66,8 @@ export interface Fellows {
   /** Whether it never did, as far as is known here. */
   isStranger(site: SiteId): boolean;
   standing(site: SiteId): Standing;
-  /** It has said until when it is away, and that time is not over. */
-  isAwaited(site: SiteId): boolean;
+  /** Until when it said that it is away; null where it did not, or that time is over. */
+  awaitedUntilMs(site: SiteId): number | null;
   watch(site: SiteId): () => void;
   measured(site: SiteId, ms: number): void;
   onChange(changed: StandingChanged): () => void;
@@ -199,6 +200,7 @@ export class Tuples {
     const { fellows, site, nowMs, wallMs } = ports;
     const shared = {
       table: this.#table,
+      awaitedUntilMs: (one: SiteId) => fellows.awaitedUntilMs(one),
       count: (name: string, by?: number) => this.#count(name, by),
       wake: () => this.#wake(),
       nowMs,
@@ -218,6 +220,10 @@ export class Tuples {
       agreed: (id, one) => this.#custody.agreed(id, one),
       restarted: (one) => this.#custody.restarted(one),
       reconciled: (one) => this.#custody.reconciled(one),
+      toldAll: (one, untilMs) => {
+        shelf.told(one, untilMs, wallMs());
+        this.#wake();
+      },
       heardAll: () => this.#heardAll(),
       refused: (tuples, one) => tuples.forEach((tuple) => this.#custody.refused(tuple, one)),
     });
@@ -231,7 +237,6 @@ export class Tuples {
       isStranger: (one) => fellows.isStranger(one),
       refused: (event, from) => ports.refused(event, from),
       standing: (one) => fellows.standing(one),
-      isAwaited: (one) => fellows.isAwaited(one),
       hasRoom: (bytes) => this.#hasRoom(bytes),
       fail: (error) => this.#fail(error),
       held: (id) => this.#settle(id, (waiter) => waiter.resolve(id)),
@@ -261,7 +266,7 @@ export class Tuples {
 
   async #load(): Promise<void> {
     const { clock, wallMs } = this.#ports;
-    const awayUntilMs = await this.#shelf.load(
+    const { awayUntilMs, toldUntilMs } = await this.#shelf.load(
       (id, state, isAmended) => this.#custody.loaded(id, state, isAmended),
       () => {
         this.#table.settle(SETTLED_AT_ONCE);
@@ -270,7 +275,11 @@ export class Tuples {
     );
     // O8
     if (awayUntilMs !== null && wallMs() > awayUntilMs) this.#exchange.mustHear();
-    else if (awayUntilMs !== null) this.#heardAll();
+    else if (awayUntilMs !== null) {
+      this.#custody.inTime();
+      this.#heardAll();
+    }
+    for (const [one, untilMs] of toldUntilMs) this.#exchange.remember(one, untilMs);
     this.#custody.allLoaded();
   }
 

@@ -130,7 +130,7 @@ class Pair {
         isKnown: () => true,
         isStranger: () => false,
         standing: () => "alive",
-        isAwaited: () => false,
+        awaitedUntilMs: () => null,
         watch: () => () => {},
         measured: () => {},
         onChange: () => () => {},

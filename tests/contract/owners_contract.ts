@@ -138,7 +138,10 @@ class Site {
         isKnown: (other) => group.sites.has(other),
         isStranger: () => false,
         standing: (other) => this.standing(other),
-        isAwaited: (other) => (group.away.get(other) ?? 0) > group.wallMs,
+        awaitedUntilMs: (other) => {
+          const untilMs = group.away.get(other) ?? 0;
+          return untilMs > group.wallMs ? untilMs : null;
+        },
         watch: () => () => {},
         measured: () => {},
         onChange: (changed) => {
@@ -531,6 +534,56 @@ export function ownersContract(subject: StorageSubject): void {
       await eventually("it has heard", () => a.running.status().unheard.length === 0);
       assert.equal(a.mine.has(id), false);
       assert.ok(b.mine.has(id));
+    },
+  );
+
+  test(
+    "what a site that stops may have adopted is not acted on by who comes back and had not heard it (O8)",
+    1,
+    ["a", "b", "c"],
+    async (group) => {
+      const [a, b] = [group.site("a"), group.site("b")];
+      const id = await a.store(bytes("adopted, and done"));
+      await eventually("it is a's", () => a.mine.has(id));
+      a.stop();
+      group.stand("a", "suspected");
+      await eventually("it is b's", () => b.mine.get(id) === "adopted");
+      group.away.set("b", group.wallMs + 30_000);
+      group.stand("b", "suspected");
+      await b.leave(group.wallMs + 30_000);
+      await a.start();
+      group.stand("a", "alive");
+      const other = await a.store(bytes("new"));
+      await eventually("it acts on what is new", () => a.mine.has(other));
+      assert.equal(a.mine.has(id), false, "b acts on it, or has done so");
+      await b.start();
+      b.stand("a", "alive");
+      group.stand("b", "alive");
+      await eventually("it is b's again", () => b.mine.has(id));
+      assert.equal(a.mine.has(id), false);
+    },
+  );
+
+  test(
+    "who had heard all of a site before it stopped goes on at once after a crash, and after its own stop (O8)",
+    1,
+    ["a", "b"],
+    async (group) => {
+      const [a, b] = [group.site("a"), group.site("b")];
+      const id = await a.store(bytes("of a"));
+      await eventually("it is a's", () => a.mine.has(id));
+      group.away.set("b", group.wallMs + 600_000);
+      group.stand("b", "suspected");
+      await b.leave(group.wallMs + 600_000);
+      await a.store(bytes("new"), { f: 0 });
+      a.stop();
+      await a.start();
+      await eventually("it is a's after a crash", () => a.mine.has(id));
+      // What an earlier process knew of that stop is not known of the next one.
+      group.away.set("b", group.wallMs + 900_000);
+      await a.leave(group.wallMs + 30_000);
+      await a.start();
+      await eventually("it is a's after a stop", () => a.mine.has(id));
     },
   );
 

@@ -82,6 +82,28 @@ Deno.test("owners groups keep what was acknowledged, on a fixed set of seeds", a
   assert.deepEqual(excusedTooOften(OWNERS_EXCUSES, probes, SEEDS), []);
 });
 
+Deno.test("owners groups: who is back just as one that has adopted what it had stops waits for that one (O8)", async () => {
+  const change = (plan: OwnersRun["plan"]) => ({
+    ...plan,
+    n: 4,
+    f: 2,
+    fLeast: 2,
+    fLater: 2,
+    tuples: 80,
+    crashes: 4,
+    leaves: 0,
+    leavesAtReturn: 1,
+    wipes: 0,
+    partitions: 0,
+    slow: false,
+    lossChance: 0,
+    tuplesMax: Infinity,
+    thinkMs: [0, 30] as const,
+    delaysMs: [20, 20, 20, 20],
+  });
+  assert.deepEqual((await simulateOwners(23, { change })).violations, []);
+});
+
 Deno.test("owners groups: a seed runs the same twice", async () => {
   const shown = ({ history, probes }: OwnersRun) => JSON.stringify({ history, probes });
   assert.equal(shown(await simulateOwners(5)), shown(await simulateOwners(5)));
@@ -237,6 +259,18 @@ Deno.test("who will be back is not taken for dead before, nor is what it has act
   assert.deepEqual(found(1_900), [dead, "b acts on x of a, which will be back"]);
   assert.deepEqual(found(1_900, 900), [dead], "it may have been replaced before it said so");
   assert.deepEqual(found(2_000), []);
+  const returns = (untilMs: number): readonly string[] => {
+    const own = new Map([["x", ["b"]]]);
+    const told: Told[] = [
+      { kind: "leaves", site: "b", untilMs, own: new Map(), atMs: 900 },
+      { kind: "leaves", site: "a", untilMs: 2_000, own, atMs: 1_000 },
+      { kind: "up", site: "b", atMs: 1_500 },
+      { kind: "acts", site: "b", id: "x", how: "loaded", tries: 0, atMs: 1_600 },
+    ];
+    return check({ told, acks: [] }).map(({ message }) => message);
+  };
+  assert.deepEqual(returns(1_600), [], "nobody can have adopted it");
+  assert.deepEqual(returns(1_400), ["b acts on x of a, which will be back"]);
 });
 
 Deno.test("who is back late acts when it has a packet of those that have what it had, suspected or not", () => {

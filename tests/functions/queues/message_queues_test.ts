@@ -77,7 +77,7 @@ class Alone {
         isKnown: () => true,
         isStranger: () => false,
         standing: () => "alive",
-        isAwaited: () => false,
+        awaitedUntilMs: () => null,
         watch: () => () => {},
         measured: () => {},
         onChange: () => () => {},

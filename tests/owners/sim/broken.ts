@@ -221,7 +221,7 @@ export const VARIANTS: readonly Variant[] = [
   },
   {
     name: "nobody waits for a site that will be back",
-    wrongs: knows(() => ({ isAwaited: () => false })),
+    wrongs: knows(() => ({ awaitedUntilMs: () => null })),
     change: (plan) => ({ ...plan, leaves: 6, thinkMs: [200, 2_000] }),
     caughtBy: ["patience"],
     seeds: 10,

@@ -16,7 +16,8 @@
  *   The same of one that suspected it since, and took the tuple over before the mark had reached it.
  * - returns: a site that was away for longer than it had said acts on what its disk had when it has heard who else has that,
  *   as far as that disk says.
- * - patience: nobody acts meanwhile on what a site has that will be back, nor takes it for dead.
+ * - patience: nobody acts meanwhile on what a site has that will be back, nor takes it for dead: neither who adopts it, nor
+ *   who was down as it was adopted, unless that one is back from a stop of its own as it had said.
  */
 import type { SiteId } from "../../../store/model/ports.ts";
 import type { Excused } from "../../sim/excuses.ts";
@@ -101,6 +102,8 @@ class Returns {
   /** By site that was late: of each tuple that it had, whom it has not heard. */
   readonly #unheard = new Map<SiteId, Map<string, Set<SiteId>>>();
   readonly #suspectedMs = new Map<SiteId, number>();
+  /** Sites that are back as they had said. */
+  readonly #inTime = new Set<SiteId>();
   readonly #say: (checker: string, atMs: number, message: string) => void;
 
   constructor(say: (checker: string, atMs: number, message: string) => void) {
@@ -125,13 +128,16 @@ class Returns {
           `${site} was late and acts on ${event.id} without a word of ${unheard.join()}`,
         );
       }
-      if (event.how === "adopted") this.#adopts(event.id, site, atMs);
+      const isLoaded = event.how === "loaded" && !this.#inTime.has(site);
+      if (event.how === "adopted" || isLoaded) this.#adopts(event.id, site, atMs);
     }
   }
 
   #isBack(site: SiteId, atMs: number): void {
     const leave = this.#away.get(site);
     this.#away.delete(site);
+    this.#inTime.delete(site);
+    if (leave !== undefined && atMs <= leave.untilMs) this.#inTime.add(site);
     if (leave === undefined || atMs <= leave.untilMs) return;
     this.#unheard.set(site, new Map([...leave.own].map(([id, sites]) => [id, new Set(sites)])));
   }

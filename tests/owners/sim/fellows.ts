@@ -37,7 +37,10 @@ export function fellowsOf(detector: Detector, options: FellowsOptions): Fellows 
     isKnown: () => true,
     isStranger: () => false,
     standing: (site) => detector.standing(site),
-    isAwaited: (site) => (away.get(site) ?? 0) > nowMs(),
+    awaitedUntilMs: (site) => {
+      const untilMs = away.get(site) ?? 0;
+      return untilMs > nowMs() ? untilMs : null;
+    },
     watch: (site) => detector.watch(site),
     measured: (site, ms) => detector.measured(site, ms),
     onChange: (changed) => detector.onChange(changed),

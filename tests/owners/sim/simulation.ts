@@ -26,6 +26,8 @@ export interface OwnersPlan {
   readonly crashes: number;
   /** Planned stops, with a time of return that is kept or not. */
   readonly leaves: number;
+  /** Chance that a site which has adopted what one had that crashed stops as planned just as that one is back. No seed draws it. */
+  readonly leavesAtReturn: number;
   /** Disks lost, in all: at most f. */
   readonly wipes: number;
   readonly partitions: number;
@@ -65,6 +67,8 @@ const HEAL_MS_MAX = 90_000;
 const POLL_MS = 50;
 /** So long a producer may wait for its answer. */
 const ANSWER_MS_MAX = 5_000;
+/** So soon after one is back another one stops, where it does: before the two have told each other all, or after. */
+const AT_RETURN_MS = [0, 60] as const;
 /** How long a site says that it is away, and by how much it errs. */
 const AWAY_MS = [300, 2_000], RETURN_MS = [-250, -100, 100, 3_000];
 
@@ -85,6 +89,7 @@ export function drawOwnersPlan(seed: number): OwnersPlan {
     safetyMs: draws.integer(1_000, 8_000),
     crashes: faults(0.7, 6),
     leaves: odd.chance(0.4) ? odd.integer(1, 4) : 0,
+    leavesAtReturn: 0,
     wipes,
     partitions: faults(0.3, 4),
     slow: draws.chance(0.1),
@@ -310,7 +315,8 @@ class OwnersSimulation {
 
   #disturb(): void {
     const draws = this.#draws.fork("faults");
-    const { crashes, wipes, leaves, partitions, safetyMs, slow } = this.#plan;
+    const { crashes, wipes, leaves, leavesAtReturn, partitions, safetyMs, slow } = this.#plan;
+    const returns = this.#draws.fork("returns");
     for (let i = 0; i < crashes + wipes; i++) {
       const wipe = i >= crashes;
       const downMs = draws.pick([0, 20, 400, 3_000]);
@@ -321,22 +327,19 @@ class OwnersSimulation {
         if (!wipe) this.#ahead(site);
         site.crash(wipe);
         this.#probe(wipe ? "fault: wipe" : "fault: crash");
-        this.#world.after(downMs * draws.between(0.5, 1.5), () => this.#start(site));
+        this.#world.after(downMs * draws.between(0.5, 1.5), () => {
+          this.#start(site);
+          if (leavesAtReturn > 0 && returns.chance(leavesAtReturn)) {
+            this.#world.after(returns.between(...AT_RETURN_MS), () => {
+              this.#leave(returns, this.#successors(site.id));
+            });
+          }
+        });
       });
     }
     for (let i = 0; i < leaves; i++) {
       const awayMs = draws.pick(AWAY_MS), errorMs = draws.pick(RETURN_MS);
-      this.#world.after(draws.between(0, safetyMs), () => {
-        const site = draws.pick(this.#sites);
-        if (!site.isUp || this.#away.has(site.id)) return;
-        this.#probe(errorMs > 0 ? "fault: a return that is late" : "fault: a planned stop");
-        const untilMs = this.#world.nowMs + awayMs;
-        this.#away.set(site.id, untilMs);
-        void site.leave(untilMs, () => {
-          this.#unsettled(site);
-          this.#world.at(untilMs + errorMs, () => this.#start(site));
-        });
-      });
+      this.#world.after(draws.between(0, safetyMs), () => this.#leave(draws, this.#sites, awayMs, errorMs));
     }
     for (let i = 0; i < partitions; i++) {
       const forMs = draws.pick([50, 500, 3_000]);
@@ -351,6 +354,35 @@ class OwnersSimulation {
       });
     }
     if (slow) this.#world.after(safetyMs / 3, () => this.#network.slow(20));
+  }
+
+  /** Those that act on something of which a site is the last owner: it was that one's. */
+  #successors(of: SiteId): readonly OwnerSite[] {
+    return this.#sites.filter(({ id, tuples }) =>
+      id !== of &&
+      tuples?.debugEntries().some(({ owners, mark }) =>
+          mark !== null && owners[0] === id && owners.at(-1) === of
+        ) === true
+    );
+  }
+
+  /** One of these stops as planned. */
+  #leave(
+    draws: Draws,
+    sites: readonly OwnerSite[],
+    awayMs = draws.pick(AWAY_MS),
+    errorMs = draws.pick(RETURN_MS),
+  ): void {
+    if (sites.length === 0) return;
+    const site = draws.pick(sites);
+    if (!site.isUp || this.#away.has(site.id)) return;
+    this.#probe(errorMs > 0 ? "fault: a return that is late" : "fault: a planned stop");
+    const untilMs = this.#world.nowMs + awayMs;
+    this.#away.set(site.id, untilMs);
+    void site.leave(untilMs, () => {
+      this.#unsettled(site);
+      this.#world.at(untilMs + errorMs, () => this.#start(site));
+    });
   }
 
   #start(site: OwnerSite): void {

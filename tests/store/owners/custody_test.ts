@@ -46,7 +46,7 @@ function keeping(f = 1) {
     },
     ...{ isKnown: () => true, isStranger: () => false, hasRoom: () => true },
     ...{ count: () => {}, wake: () => {}, lacking: () => {} },
-    isAwaited: (site) => state.awaited.has(site),
+    awaitedUntilMs: (site) => state.awaited.has(site) ? 9_000_000 : null,
     standing: (site) => state.standings.get(site) ?? "alive",
     refused: (event) => assert.fail(event),
     fail: (error) => assert.fail(`${error}`),
@@ -262,6 +262,27 @@ Deno.test("what a site that will be back may have adopted as it left waits for i
     custody.considerSome();
     await written();
     assert.ok(told.includes("x is mine, adopted"), "it is not back");
+  }
+});
+
+Deno.test("what a site had that was down waits for one that may have adopted it and will be back, unless it is back in time (O8)", async () => {
+  for (const [hadToldAll, isInTime] of [[false, false], [true, false], [false, true]] as const) {
+    const { custody, state, told, having, tupleOf, written } = keeping();
+    state.hadToldAll = hadToldAll;
+    state.awaited.add("b");
+    state.standings.set("b", "suspected");
+    if (isInTime) custody.inTime();
+    await having(["a", "b"]);
+    const isFree = hadToldAll || isInTime;
+    assert.equal(tupleOf("x").acting, isFree);
+    custody.take("y", ["a", "b"], { ...CONTENT, payload: new Uint8Array(3) }, MARK);
+    custody.acked(tupleOf("y"), "b");
+    await written();
+    assert.ok(told.includes("y is mine, stored"), "what is new nobody has adopted");
+    state.awaited.clear();
+    custody.changed("b", "dead");
+    custody.considerSome();
+    assert.equal(told.includes("x is mine, loaded"), !isFree, "it is not back");
   }
 });
 

@@ -1,6 +1,12 @@
 /** What two owners say to each other, one of them by itself (store/owners/exchange.ts). */
 import assert from "node:assert/strict";
-import { OWNER_FULL_MS, OWNER_WINDOW_BYTES, PACKET_RETRY_MS, PROBE_MS } from "../../../store/model/limits.ts";
+import {
+  OWNER_FULL_MS,
+  OWNER_WINDOW_BYTES,
+  PACKET_RETRY_MS,
+  PROBE_MS,
+  SUSPECT_MS,
+} from "../../../store/model/limits.ts";
 import { type Merged, TupleExchange } from "../../../store/owners/exchange.ts";
 import {
   decodeTuplePacket,
@@ -48,7 +54,12 @@ const entryOf = (id: string, version = 1): Entry => ({
 function site() {
   const table = new TupleTable(), unnamed = new Set<TupleId>();
   const sent: TuplePacket[] = [], merged: string[] = [], happened: string[] = [];
-  const state = { nowMs: 0, isLost: false, merges: "taken" as Merged };
+  const state = {
+    nowMs: 0,
+    isLost: false,
+    awaitedUntilMs: null as number | null,
+    merges: "taken" as Merged,
+  };
   const exchange = new TupleExchange({
     boot: BOOT,
     nowMs: () => state.nowMs,
@@ -58,6 +69,8 @@ function site() {
     },
     watch: () => () => happened.push("unwatched"),
     isLost: () => state.isLost,
+    awaitedUntilMs: () => state.awaitedUntilMs,
+    toldAll: (peer, untilMs) => happened.push(`${peer} had told all by ${untilMs}`),
     measured: () => {},
     count: () => {},
     wake: () => {},
@@ -158,27 +171,69 @@ Deno.test("a peer is reconciled when all that it knew has come since it was gree
   assert.equal(exchange.isSettled("b"), true);
   assert.deepEqual(happened.splice(0), ["reconciled, unnamed: u"]);
   // Again once it was suspected, or is another process.
-  exchange.lost("b", true);
+  state.awaitedUntilMs = 50;
+  exchange.lost("b");
   assert.equal(exchange.isSettled("b"), false);
   state.isLost = true;
   assert.equal(exchange.isSettled("b"), true, "nobody can say what it knows");
-  exchange.lost("b", true);
+  exchange.lost("b");
   exchange.ask("b");
   assert.equal(exchange.hadToldAll("b"), true, "up to when it said that it stops");
+  assert.deepEqual(happened.splice(0), ["b had told all by 50"]);
+  state.awaitedUntilMs = 60;
+  assert.equal(exchange.hadToldAll("b"), false, "it was back meanwhile, and not heard here");
+  state.awaitedUntilMs = null;
+  exchange.lost("b");
+  state.awaitedUntilMs = 50;
   state.isLost = false;
   exchange.ask("b");
-  exchange.lost("b", true);
+  exchange.lost("b");
   assert.equal(exchange.hadToldAll("b"), false, "it was back, and did not come to that");
+  state.awaitedUntilMs = null;
   exchange.ask("b");
   reconcile();
-  exchange.lost("b", false);
+  exchange.lost("b");
+  state.awaitedUntilMs = 70;
   assert.equal(exchange.hadToldAll("b"), false, "it may have done something while it was silent");
+  happened.length = 0;
   exchange.ask("b");
   reconcile();
+  assert.equal(exchange.hadToldAll("b"), true, "what it tells as it stops is all");
+  assert.equal(happened[0], "b had told all by 70");
   assert.equal(exchange.isSettled("b"), true);
   hears({ boot: ITS_BOOT + 1 });
   assert.equal(exchange.isSettled("b"), false);
   assert.ok(happened.includes("restarted"));
+});
+
+Deno.test("that a site had told all before it stopped is believed by the next process where nothing comes from it (X6)", () => {
+  for (const comes of [false, true]) {
+    const { exchange, happened, state, share, step, hears } = site();
+    share("t", true);
+    state.isLost = true;
+    state.awaitedUntilMs = 50_000;
+    exchange.remember("b", 50_000);
+    step();
+    state.nowMs = SUSPECT_MS - 1;
+    exchange.tick();
+    assert.equal(exchange.hadToldAll("b"), false, "it may be back");
+    if (comes) hears({});
+    happened.length = 0;
+    state.nowMs++;
+    exchange.tick();
+    assert.equal(exchange.hadToldAll("b"), !comes);
+    assert.deepEqual(happened, comes ? [] : ["reconciled, unnamed: "], "what waited for that is looked at");
+    hears({});
+    assert.equal(exchange.hadToldAll("b"), false, "it is back");
+  }
+  const { exchange, state, share } = site();
+  share("t", true);
+  state.isLost = true;
+  state.awaitedUntilMs = 60_000;
+  exchange.remember("b", 50_000);
+  state.nowMs = SUSPECT_MS;
+  exchange.tick();
+  assert.equal(exchange.hadToldAll("b"), false, "that was another stop");
 });
 
 Deno.test("an answer to a greeting of which a part is missing is none: it is asked for again (X1)", () => {
@@ -211,7 +266,7 @@ Deno.test("who has to be heard is not settled by being suspected, only by what i
     share("t", true);
     exchange.mustHear();
     state.isLost = true;
-    exchange.lost("b", false);
+    exchange.lost("b");
     assert.deepEqual([exchange.isSettled("b"), [...exchange.unheard]], [false, ["b"]]);
     if (how === "tells") {
       state.isLost = false;
@@ -325,7 +380,7 @@ Deno.test("what flies to a site that is lost, or was to be told, is not kept for
   exchange.tell("b", "flies", false);
   const [{ seq, greeting } = assert.fail()] = step().late;
   exchange.tell("b", "due", false);
-  exchange.lost("b", false);
+  exchange.lost("b");
   state.isLost = true;
   hears({ receipts: [{ seq, full: false }], list: greeting, part: 1, isListEnd: true });
   assert.deepEqual([exchange.isFull("b"), step().late], [false, []]);

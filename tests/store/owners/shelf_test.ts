@@ -12,6 +12,24 @@ const STATE: TupleState = {
   ...{ isUnsure: false, isRepeated: false, gone: false, dueMs: 0, note: "", bytes: 0 },
 };
 
+Deno.test("who had told all before a stop is known to the next process until that one was to be back (O8, X6)", async () => {
+  const storage = new MemoryStorage();
+  const load = () => new Shelf(storage).load(() => {}, () => Promise.resolve());
+  assert.deepEqual(await load(), { awayUntilMs: null, toldUntilMs: new Map() });
+  const shelf = new Shelf(storage);
+  shelf.told("b", 50, 10);
+  shelf.told("c", 90, 10);
+  shelf.away(70);
+  await shelf.commit();
+  const told = new Map([["b", 50], ["c", 90]]);
+  assert.deepEqual(await load(), { awayUntilMs: 70, toldUntilMs: told });
+  const next = new Shelf(storage);
+  await next.load(() => {}, () => Promise.resolve());
+  next.told("d", 99, 50);
+  await next.commit();
+  assert.deepEqual((await load()).toldUntilMs, new Map([["c", 90], ["d", 99]]));
+});
+
 for (const bytes of [SHORT, LONG]) {
   Deno.test(`of a tuple of ${bytes} bytes nothing stays that it has no more: a change, a payload (H2)`, async () => {
     const storage = new MemoryStorage(), shelf = new Shelf(storage);

@@ -51,7 +51,7 @@ class Site {
         isKnown: (site) => site !== "stranger",
         isStranger: (site) => site === "stranger",
         standing: (site) => this.standings.get(site) ?? "alive",
-        isAwaited: () => false,
+        awaitedUntilMs: () => null,
         watch: () => () => {},
         measured: () => {},
         onChange: () => () => {},
