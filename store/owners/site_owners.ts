@@ -64,7 +64,7 @@ export class SiteOwners {
       send: (to, beat) => core.send(to, beat),
       isKnown: (site) => this.isKnown(site),
       knowsTree: () => this.#isReady,
-      awayUntilMs: (site) => core.topology.awayUntilMs(site),
+      awayUntilMs: (site) => this.#awayUntilMs(site),
       count: (name) => core.count(name),
       note: core.ports.note,
     }, this.#settings);
@@ -164,7 +164,7 @@ export class SiteOwners {
         isKnown: (site) => this.isKnown(site),
         isStranger: (site) => core.topology.site(site) === undefined && !core.topology.isRemoved(site),
         standing: (site) => detector.standing(site),
-        awaitedUntilMs: (site) => this.#isLeaving(site) ? core.topology.awayUntilMs(site) ?? null : null,
+        awaitedUntilMs: (site) => this.#isLeaving(site) ? this.#awayUntilMs(site) ?? null : null,
         watch: (site) => detector.watch(site),
         measured: (site, ms) => detector.measured(site, ms),
         onChange: (changed) => detector.onChange(changed),
@@ -228,7 +228,12 @@ export class SiteOwners {
 
   /** It said so, which the detector may find a moment later. */
   #isLeaving(site: SiteId): boolean {
-    return this.#core.wall.nowMs() < (this.#core.topology.awayUntilMs(site) ?? -Infinity);
+    return this.#core.wall.nowMs() < (this.#awayUntilMs(site) ?? -Infinity);
+  }
+
+  /** What a site had said of its return that was removed since means nothing. */
+  #awayUntilMs(site: SiteId): number | undefined {
+    return this.isKnown(site) ? this.#core.topology.awayUntilMs(site) : undefined;
   }
 
   #known(): SiteId[] {

@@ -144,6 +144,27 @@ Deno.test("a site that says that it stops adopts nothing any more, of a use that
   }
 });
 
+Deno.test("a site that was removed is not waited for, whatever it had said of its return (O8)", async () => {
+  const { tree: all, root, e1, e2 } = await tree();
+  const mine: string[] = [];
+  const open = (site: string, replica: SiteReplica) =>
+    replica.owners.open("test", {
+      storage: new MemoryStorage(),
+      user: { mine: ({ how }) => void mine.push(`${site} ${how}`), lost: () => {} },
+    });
+  const [, first] = [await open("root", root), await open("e1", e1), await open("e2", e2)];
+  void first.store({ payload: new Uint8Array(3), topic: "mail", f: 1 });
+  await all.pass(100);
+  void e1.members.leave(4_000_000_000_000);
+  await all.pass(100);
+  all.network.down("e1");
+  await all.pass(5_000);
+  assert.deepEqual(mine, ["e1 stored"]);
+  void root.members.remove("e1");
+  await all.pass(1_000);
+  assert.deepEqual(mine, ["e1 stored", "e2 adopted"]);
+});
+
 Deno.test("packets and beats of strangers are refused, counted, and noted once a minute", async () => {
   const { tree: sites, root } = await tree();
   for (let i = 0; i < 3; i++) {
