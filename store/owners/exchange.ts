@@ -14,8 +14,8 @@
  * X5  A peer that this site must hear, since it was away for longer than it had said, is not settled by being
  *     suspected: only by what it tells, or by leaving the tree.
  * X6  Of a peer that said that it stops it is known whether it had told all up to then: else it may have adopted what
- *     this process never heard of (tuples.ts O8). It has not where it was silent before it said so: it may have taken
- *     this site for dead meanwhile, as this one took it. It is known of one stop, which is named by the time of return.
+ *     this process never heard of (tuples.ts O8). It has not where it was silent before it said so, if only for so long
+ *     that it may have taken this site for dead meanwhile: two that lose each other do not find it out at once. It is known of one stop, which is named by the time of return.
  *     The disk has it for the next process, which believes it once nothing has come from that site for as long as
  *     silence takes to be noticed: it may be back, and this site may not have been there to hear that.
  */
@@ -52,6 +52,8 @@ export interface TupleExchangePorts {
   readonly isLost: (site: SiteId) => boolean;
   /** When a site that said that it stops will be back; null once that time is over, or it is back. */
   readonly awaitedUntilMs: (site: SiteId) => number | null;
+  /** It was heard so lately that it can't have taken this site for dead. */
+  readonly isInTouch: (site: SiteId) => boolean;
   /** An exchange took so long. */
   readonly measured: (site: SiteId, ms: number) => void;
   readonly count: (name: string, by?: number) => void;
@@ -363,6 +365,7 @@ export class TupleExchange {
   #noteTold(peer: Peer): void {
     const untilMs = this.#stopOf(peer.site);
     if (untilMs === null || !peer.reconciled || peer.toldUntilMs === untilMs) return;
+    if (!this.#ports.isInTouch(peer.site)) return;
     peer.toldUntilMs = untilMs;
     this.#ports.toldAll(peer.site, untilMs);
   }

@@ -165,6 +165,7 @@ export class SiteOwners {
         isStranger: (site) => core.topology.site(site) === undefined && !core.topology.isRemoved(site),
         standing: (site) => detector.standing(site),
         awaitedUntilMs: (site) => this.#isLeaving(site) ? this.#awayUntilMs(site) ?? null : null,
+        isInTouch: (site) => detector.isInTouch(site),
         watch: (site) => detector.watch(site),
         measured: (site, ms) => detector.measured(site, ms),
         onChange: (changed) => detector.onChange(changed),

@@ -68,6 +68,8 @@ export interface Fellows {
   standing(site: SiteId): Standing;
   /** Until when it said that it is away; null where it did not, or that time is over. */
   awaitedUntilMs(site: SiteId): number | null;
+  /** It was heard so lately that it can't have taken this site for dead. */
+  isInTouch(site: SiteId): boolean;
   watch(site: SiteId): () => void;
   measured(site: SiteId, ms: number): void;
   onChange(changed: StandingChanged): () => void;
@@ -213,6 +215,7 @@ export class Tuples {
       watch: (one) => fellows.watch(one),
       measured: (one, ms) => fellows.measured(one, ms),
       isLost: (one) => this.#custody.isLost(one),
+      isInTouch: (one) => fellows.isInTouch(one),
       merge: (entry, from) => this.#custody.merge(entry, from),
       acked: (tuple, one) => this.#custody.acked(tuple, one),
       forget: (id) => this.#custody.forget(id),

@@ -62,6 +62,8 @@ interface Entry {
   standing: Standing;
   hasSpoken: boolean;
   heardMs: number;
+  /** The same, and no standstill forgiven (F3): meanwhile the others may have taken this site for dead. */
+  spokeMs: number;
   askedMs: number;
   /** Beats that are not answered yet and count (F4), oldest first: a site may be farther away than a beat. */
   unanswered: { readonly stamp: number; readonly askedMs: number }[];
@@ -119,6 +121,7 @@ export class Detector {
       standing: "unknown",
       hasSpoken: false,
       heardMs: nowMs,
+      spokeMs: -Infinity,
       askedMs: -Infinity,
       unanswered: [],
       measuredMs: -Infinity,
@@ -179,7 +182,7 @@ export class Detector {
     if (entry === undefined || !this.#ports.isKnown(site)) return;
     const nowMs = this.#ports.nowMs();
     this.#forgiveStandstill(nowMs);
-    entry.heardMs = nowMs;
+    entry.heardMs = entry.spokeMs = nowMs;
     entry.hasSpoken = true;
     if (entry.standing !== "alive") this.#judge(entry, nowMs);
   }
@@ -221,6 +224,17 @@ export class Detector {
   /** What is known of a site; `unknown` of one that is not watched. */
   standing(site: SiteId): Standing {
     return this.#entries.get(site)?.standing ?? "unknown";
+  }
+
+  /**
+   * Whether a site was heard so lately that it can't have taken this one for dead: of two that lose each other one has
+   * heard the other later by as much as passes until that one is asked, and a round trip (F1).
+   */
+  isInTouch(site: SiteId): boolean {
+    const entry = this.#entries.get(site), { suspectMs, beatMs } = this.#times;
+    if (entry === undefined) return false;
+    const apartMs = beatMs + this.#tickEveryMs + (entry.rttMs ?? 0);
+    return this.#ports.nowMs() - entry.spokeMs < suspectMs - apartMs;
   }
 
   /** null: not measured yet, or not watched. */

@@ -131,6 +131,7 @@ class Pair {
         isStranger: () => false,
         standing: () => "alive",
         awaitedUntilMs: () => null,
+        isInTouch: () => true,
         watch: () => () => {},
         measured: () => {},
         onChange: () => () => {},

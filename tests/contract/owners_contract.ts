@@ -84,6 +84,8 @@ class Site {
   readonly mine = new Map<string, string>();
   /** And with which note. */
   readonly notes = new Map<string, string>();
+  /** Whom it has not heard for a while, though not for so long that they are suspected. */
+  readonly untouched = new Set<string>();
   readonly #standings = new Map<string, Standing>();
   readonly #listeners = new Set<StandingChanged>();
 
@@ -142,6 +144,7 @@ class Site {
           const untilMs = group.away.get(other) ?? 0;
           return untilMs > group.wallMs ? untilMs : null;
         },
+        isInTouch: (other) => !this.untouched.has(other),
         watch: () => () => {},
         measured: () => {},
         onChange: (changed) => {
@@ -500,6 +503,32 @@ export function ownersContract(subject: StorageSubject): void {
       c.stand("b", "alive");
       await eventually("it is c's again", () => c.mine.has(id));
       assert.equal(b.mine.has(id), false);
+    },
+  );
+
+  test(
+    "so it does where the two have lost each other just before that, and only one has noticed it (O8)",
+    2,
+    ["a", "b", "c"],
+    async (group) => {
+      const [a, b, c] = [group.site("a"), group.site("b"), group.site("c")];
+      const id = await a.store(bytes("cut off"));
+      await eventually("it is a's", () => a.mine.has(id));
+      await b.store(bytes("of b"));
+      await c.store(bytes("of c"));
+      a.stop();
+      for (const site of ["a", "b"]) c.stand(site, "suspected");
+      await eventually("it is c's", () => c.mine.get(id) === "adopted");
+      b.untouched.add("c");
+      group.away.set("c", group.wallMs + 30_000);
+      group.stand("c", "suspected");
+      await c.leave(group.wallMs + 30_000);
+      b.stand("a", "suspected");
+      await b.store(bytes("of b"), { f: 0 });
+      assert.equal(b.mine.has(id), false);
+      group.wallMs += 31_000;
+      b.stand("c", "dead");
+      await eventually("it is b's, as c is not back", () => b.mine.get(id) === "adopted");
     },
   );
 

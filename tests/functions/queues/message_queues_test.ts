@@ -78,6 +78,7 @@ class Alone {
         isStranger: () => false,
         standing: () => "alive",
         awaitedUntilMs: () => null,
+        isInTouch: () => true,
         watch: () => () => {},
         measured: () => {},
         onChange: () => () => {},

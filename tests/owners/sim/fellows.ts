@@ -41,6 +41,7 @@ export function fellowsOf(detector: Detector, options: FellowsOptions): Fellows 
       const untilMs = away.get(site) ?? 0;
       return untilMs > nowMs() ? untilMs : null;
     },
+    isInTouch: (site) => detector.isInTouch(site),
     watch: (site) => detector.watch(site),
     measured: (site, ms) => detector.measured(site, ms),
     onChange: (changed) => detector.onChange(changed),

@@ -58,6 +58,7 @@ function site() {
     nowMs: 0,
     isLost: false,
     awaitedUntilMs: null as number | null,
+    isInTouch: true,
     merges: "taken" as Merged,
   };
   const exchange = new TupleExchange({
@@ -70,6 +71,7 @@ function site() {
     watch: () => () => happened.push("unwatched"),
     isLost: () => state.isLost,
     awaitedUntilMs: () => state.awaitedUntilMs,
+    isInTouch: () => state.isInTouch,
     toldAll: (peer, untilMs) => happened.push(`${peer} had told all by ${untilMs}`),
     measured: () => {},
     count: () => {},
@@ -195,6 +197,18 @@ Deno.test("a peer is reconciled when all that it knew has come since it was gree
   exchange.lost("b");
   state.awaitedUntilMs = 70;
   assert.equal(exchange.hadToldAll("b"), false, "it may have done something while it was silent");
+  state.awaitedUntilMs = null;
+  exchange.ask("b");
+  reconcile();
+  state.awaitedUntilMs = 70;
+  state.isInTouch = false;
+  exchange.lost("b");
+  assert.equal(
+    exchange.hadToldAll("b"),
+    false,
+    "it was silent for so long that it may have taken this site for dead",
+  );
+  state.isInTouch = true;
   happened.length = 0;
   exchange.ask("b");
   reconcile();

@@ -52,6 +52,7 @@ class Site {
         isStranger: (site) => site === "stranger",
         standing: (site) => this.standings.get(site) ?? "alive",
         awaitedUntilMs: () => null,
+        isInTouch: () => true,
         watch: () => () => {},
         measured: () => {},
         onChange: () => () => {},

@@ -287,3 +287,37 @@ Deno.test("a site where nobody listens goes on from suspected to dead by its sil
   await sites.pass(TIMES.deadMs);
   assert.equal(a.presence("b"), "dead");
 });
+
+Deno.test("detector: who is in touch with a site has not been taken for dead by it, wherever the two are cut", async () => {
+  for (const delayMs of [1, 7, 40]) {
+    for (let cutMs = 1_000; cutMs < 1_300; cutMs += 7) {
+      const sites = new Sites();
+      sites.delayMs = delayMs;
+      const a = sites.add("a"), b = sites.add("b");
+      b.watch("a");
+      await sites.pass(cutMs % 97);
+      a.watch("b");
+      await sites.pass(cutMs);
+      let touched = 0;
+      for (let ms = 0; ms < 200; ms++) {
+        // Farther away the silence between two beats is too long to tell.
+        assert.ok(a.isInTouch("b") || delayMs > 7, "they hear each other");
+        await sites.pass(1);
+      }
+      sites.cut.add("b");
+      while (b.standing("a") !== "suspected") {
+        if (a.isInTouch("b")) touched++;
+        await sites.pass(1);
+      }
+      assert.equal(a.isInTouch("b"), false, `cut at ${cutMs} ms`);
+      assert.ok(touched > TIMES.suspectMs / 8 || delayMs > 7, `in touch for ${touched} ms after the cut`);
+    }
+  }
+  const { sites, a } = two();
+  await sites.pass(300);
+  assert.equal(a.isInTouch("b"), true);
+  sites.stoodMs += 10 * TIMES.suspectMs;
+  await sites.pass(10);
+  assert.equal(a.isInTouch("b"), false, "the other one may have taken it for dead as it stood still (F3)");
+  assert.equal(a.isInTouch("c"), false, "it is not watched");
+});
