@@ -671,6 +671,34 @@ export function ownersContract(subject: StorageSubject): void {
     },
   );
 
+  test(
+    "an owner that has no room for one more keeps what it has, and counts as an owner of that (O1)",
+    1,
+    ["a"],
+    async (group) => {
+      group.room.set("b", 2);
+      await group.add("b");
+      const a = group.site("a");
+      const first = await a.store(bytes("first"));
+      await group.add("c");
+      // They go to b in one packet, which has room for one of them: what it says is said of both.
+      const both = await Promise.all([a.store(bytes("second")), a.store(bytes("third"))]);
+      for (const id of both) {
+        const holders = ["a", "b", "c"].filter((site) => group.site(site).running.view(id)?.gone === false);
+        assert.ok(holders.length >= 2 && holders.includes("a"), `${id} is stored at ${holders}`);
+      }
+      const owned = (id: string) => a.running.view(id)?.owners.join();
+      assert.deepEqual([owned(first), ...both.map(owned)], ["a,b", "a,c", "a,c"]);
+      await eventually("b has let go what it had taken", () => group.site("b").holds().length === 1);
+      assert.deepEqual(group.site("b").holds(), [`${first}: a,b`]);
+      // And it adopts what it has.
+      a.stop();
+      group.stand("a", "suspected");
+      await eventually("it is b's", () => group.site("b").mine.get(first) === "adopted");
+      for (const id of both) await eventually("it is c's", () => group.site("c").mine.get(id) === "adopted");
+    },
+  );
+
   test("a site whose disk fails stores nothing any more, and says so", 1, ["a", "b"], async (group) => {
     const a = group.site("a");
     const id = await a.store(bytes("before"));

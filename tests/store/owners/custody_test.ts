@@ -126,6 +126,47 @@ Deno.test("who acts on a tuple is told when another site does so too, and lets i
   }
 });
 
+Deno.test("who acts hears late of what a lost site had made of a tuple: an older one changes nothing, of a newer one it is the next to act (O3, O5)", async () => {
+  const { custody, state, told, having, tupleOf, written } = keeping(1),
+    tuple = await having(["a", "b"]);
+  state.spare.push("c");
+  state.standings.set("b", "dead");
+  custody.changed("b", "dead");
+  custody.considerSome();
+  custody.acked(tuple, "c");
+  custody.considerSome();
+  await written();
+  told.length = 0;
+  const now = { version: 3, owners: ["a", "c"] };
+  assert.deepEqual([tuple.version, tuple.owners, tuple.acting], [3, ["a", "c"], true], "b is replaced");
+  state.standings.set("b", "alive");
+  for (
+    const [owners, version] of [
+      [["a", "b"], 1],
+      [["b", "a"], 2],
+      [["a", "z"], 2],
+      [["b", "c", "a"], 2],
+    ] as const
+  ) {
+    for (const from of ["b", "c"]) {
+      assert.equal(custody.merge(entryOf(owners, version), from), "older", `${owners} ${version} of ${from}`);
+      assert.deepEqual({ version: tuple.version, owners: tuple.owners }, now);
+      assert.equal(tuple.acting, true);
+    }
+  }
+  await written();
+  assert.equal(told.length, 0);
+  // c has heard what b had made of it, which is dead again.
+  state.standings.set("b", "dead");
+  assert.equal(custody.merge(entryOf(["b", "a", "c"], 7), "c"), "taken");
+  assert.equal(told.splice(0).includes("x is lost"), true);
+  custody.considerSome();
+  await written();
+  assert.equal(told.includes("x is mine, adopted"), true, "nobody else would");
+  assert.equal(tupleOf("x").responsible, "a");
+  assert.ok(tupleOf("x").version > 7);
+});
+
 Deno.test("an owner tells whom another version leaves out, whoever made that, and is told by nobody of it any more then (O3)", async () => {
   for (const by of ["b", "d"]) {
     const { custody, told, having, tupleOf } = keeping(2);
