@@ -1,5 +1,5 @@
 /**
- * What the runtime and the homes of stateful sessions say to each other.
+ * Vocabulary between the runtime and the homes of stateful sessions.
  *
  * Use, at the site that a request for a stateful session came to:
  *
@@ -26,11 +26,11 @@ export interface StatefulName {
 /** A disk that keeps a log. A site whose disk was lost comes back as another owner. */
 export interface Owner {
   readonly site: SiteId;
-  /** Drawn when the disk was blank. */
+  /** Number drawn when the disk was blank. */
   readonly disk: number;
 }
 
-/** One commit as it stands in the log: entries `first` … `first + count − 1`. The bytes are opaque here. */
+/** Commit as it stands in the log: entries `first` … `first + count − 1`. The bytes are opaque here. */
 export interface Piece {
   readonly first: number;
   readonly count: number;
@@ -42,63 +42,67 @@ export interface LoggedCheckpoint {
   readonly at: number;
   readonly bytes: Uint8Array;
   /**
-   * What lies beside it, in parts of at most `PART_BYTES_MAX` (limits.ts), each opaque: those of the checkpoint before
-   * it, `on`, and these; or only these. Of a checkpoint that was read, all of them.
+   * State of the session that lies beside the checkpoint, in opaque parts of at most `STATE_PART_BYTES_MAX`
+   * (limits.ts): these come after the parts of the checkpoint at `on`, or are the whole state. A checkpoint that was
+   * read has all of its parts.
    */
   readonly parts?: readonly Uint8Array[];
-  /** The entry of the checkpoint whose parts come before these; null, or left out: there are no others. */
+  /** Entry of the checkpoint whose parts come before these; null or left out where no others do. */
   readonly on?: number | null;
-  /** Of the code that wrote it, and that reads it and the log after it. */
+  /** Version of the code that wrote the checkpoint; it reads the checkpoint and the log after it. */
   readonly version: string;
 }
 
-/** What a request was answered. */
+/** Answer to a request. */
 export interface LoggedAnswer {
-  /** The request's id: 1 to 100 bytes, drawn by whoever asks, the same when it asks again. */
+  /** Id of the request: 1 to 100 bytes, drawn by the caller, the same each time that the request is sent. */
   readonly request: string;
   readonly bytes: Uint8Array;
 }
 
-/** One commit of the isolate. */
+/** Commit of an isolate, before it is in the log. */
 export interface IsolateCommit {
   readonly count: number;
   readonly entries: Uint8Array;
-  /** Answers to requests that are among its outputs: kept for those who ask again. */
+  /** Answers to requests that are among the commit's outputs: kept for callers that ask again. */
   readonly answers: readonly LoggedAnswer[];
-  /** When the earliest named timer is due, by the wall clock; null: none. `ports.due` says so, wherever it is then. */
+  /**
+   * Time at which the earliest named timer is due, by the wall clock; null where there is none. `ports.due` reports it,
+   * at whichever site it is then.
+   */
   readonly wakeAtMs: number | null;
 }
 
-/** What became of a request that asks, perhaps again. */
+/** State of a request that is registered, perhaps not for the first time. */
 export type Asked =
   | { readonly kind: "new" }
   /** Resolves with the answer when it may leave; rejects with a HomeError when the home ends before. */
   | { readonly kind: "known"; readonly answer: Promise<Uint8Array> }
-  /** It was run, and its answer is not kept any more (docs/protocol/homes.md, K3). */
+  /** The request was run, and its answer is not kept any more (docs/protocol/homes.md, R3). */
   | { readonly kind: "past" };
 
-/** Why this site is not, or not any more, the home. */
+/** Reason why this site is not, or is no longer, the home. */
 export type HomeCode =
-  /** Another site is; `site` says which. */
+  /** Another site is the home; `site` says which. */
   | "elsewhere"
-  /** Another site has taken it over meanwhile; ask `open` where it is. */
+  /** Another site has taken the session over meanwhile; `open` says where its home is. */
   | "superseded"
-  /** Neither its home nor any owner can be asked. Retry. */
+  /** Neither the session's home nor any owner can be asked. Retry. */
   | "stateful_unreachable"
-  /** The root cannot be asked who is its home. Retry. */
+  /** The root cannot be asked which site is the home. Retry. */
   | "arbiter_unreachable"
-  /** It has ended. */
+  /** The session has ended. */
   | "ended"
   /** The site stops. */
   | "closed"
   /** A name, a commit or a checkpoint beyond its limits, more sessions than an app may have, or no room. */
   | "limit_stateful"
-  /** Another site was to have it, and can't, or did not: it goes on here. */
+  /** Another site was to have the session and can't, or did not take it: it goes on here. */
   | "move_refused"
   /** Nothing new is run or opened for now: the answers kept here take all the memory that they may. Retry. */
   | "overloaded";
 
-/** Thrown by everything here; known by its code. */
+/** Error of everything that homes do, known by its code. */
 export class HomeError extends Error {
   override readonly name = "HomeError";
   constructor(readonly code: HomeCode, message: string, readonly site: SiteId | null = null) {
@@ -109,40 +113,47 @@ export class HomeError extends Error {
 /** A stateful session that this site may serve, before its state is made again. */
 export interface OpenedSession {
   readonly name: StatefulName;
-  /** Unique to this opening, rising. */
+  /** Number of this opening: unique, and above those of earlier ones. */
   readonly epoch: number;
-  /** The code to run: that of the checkpoint or, where there is none, of the first entry. */
+  /** Version of the code to run: that of the checkpoint or, where there is none, of the first entry. */
   readonly version: string;
-  /** 32 bytes, the same at every opening: the seed of its randomness. */
+  /** Seed of the session's randomness: 32 bytes, the same at every opening. */
   readonly seed: Uint8Array;
   readonly checkpoint: LoggedCheckpoint | null;
-  /** All after the checkpoint, in order. */
+  /** Pieces after the checkpoint, in order. */
   readonly log: readonly Piece[];
-  /** The state is there. @param answers of the log's requests, as the replay made them. */
+  /** Starts the home once the state is made. @param answers of the log's requests, as the replay made them. */
   start(answers: readonly LoggedAnswer[]): Home;
-  /** It could not be made: this site rests as its home. */
+  /** Gives up the opening where the state could not be made: the session rests at this site, which stays its home. */
   abandon(): void;
-  /** Resolves when a home of before, should there be one at this site, is over; never where this one is. */
+  /** Resolves when an earlier home at that site, should there be one, is over; never where that site is this one's. */
   fence(site: SiteId): Promise<void>;
 }
 
-/** The hosts of a stateful session, clients or origins, that hold its log beside the disks (host_owners.ts). */
+/** Hosts of a stateful session, clients or origins, that hold its log beside the disks (host_owners.ts). */
 export interface HomeHosts {
-  /** Those that were asked when it was opened. */
+  /** Hosts that were asked when the session was opened. */
   readonly asked: readonly string[];
-  /** Those that it, or a home before it, was to ask and was opened without: they are no peers of it any more. */
+  /**
+   * Hosts that this home, or one before it, was to ask and opened without: they are no peers of the session any more.
+   */
   readonly leftBehind: readonly string[];
-  /** A host has the log up to an entry: it is to be on record. False: there are as many as there may be. */
+  /**
+   * Notes that a host has the log up to an entry and is to be on record. Returns false where as many are as there may
+   * be.
+   */
   has(host: string, through: number): boolean;
-  /** It can't be reached, or holds no more: it is to be on record no longer. */
+  /** Takes a host off the record that can't be reached, or holds the log no more. */
   drop(host: string): void;
-  /** All owners know that it is no peer of the session: that it was left behind need not be on record any more. */
+  /**
+   * Notes that all owners know that a host left behind is no peer any more: that need not be on record from then on.
+   */
   gone(host: string): void;
-  /** Something leaves to a host that is ahead, with the log up to an entry. */
+  /** Notes that something leaves to a host that is ahead, with the log up to an entry. */
   told(host: string, through: number): void;
-  /** Whether it may be told what the disks do not have yet. */
+  /** Reports whether a host may be told what the disks do not have yet. */
   isAhead(host: string): boolean;
-  /** Whether an opening would wait for it. */
+  /** Reports whether an opening would wait for a host. */
   isAwaited(host: string): boolean;
   /** Called when other hosts are on record. */
   onRecorded: () => void;
@@ -158,33 +169,34 @@ export interface HomeHosts {
 export interface Home {
   readonly name: StatefulName;
   readonly epoch: number;
-  /** The last entry of the log. */
+  /** Last entry of the log. */
   readonly sequence: number;
-  /** Up to this entry all owners have it: what follows from it has left, or may. */
+  /** Last entry that all owners have: what follows from the entries up to it has left, or may. */
   readonly released: number;
   readonly hosts: HomeHosts;
-  /** Whether a commit waits for owners that are not there. */
+  /** True while a commit waits for owners that are not there. */
   readonly isStalled: boolean;
   /** Bytes of the log after the last checkpoint. */
   readonly logBytes: number;
-  /** Sites that have its log, as far as is known, the nearest first: it could move there. */
+  /** Sites that have the log, as far as is known, the nearest first: the session could move there. */
   readonly heirs: readonly SiteId[];
-  /** Resolves when this site is not its home any more, or the site stops; never after `rest` (HomesPorts.onOver then). */
+  /** Resolves when this site is not the home any more, or stops; never after `rest` (HomesPorts.onOver then). */
   readonly over: Promise<HomeError>;
   /**
-   * Registers a request; `new` means that its answer will come in a commit, or `dropped` says it will not.
+   * Registers a request; `new` means that its answer will come in a commit, or that `dropped` is called for it.
    *
-   * @param isBegun its handler runs already, as the log says: it is never refused for want of room.
-   * @throws HomeError `limit_stateful`; `overloaded` where it is not known, and is not to be run now.
+   * @param isBegun true where the log says that the handler runs already: the request is never refused for want of
+   * room.
+   * @throws HomeError `limit_stateful`; `overloaded` where the request is not known and is not to be run now.
    */
   ask(request: string, isBegun?: boolean): Asked;
-  /** A request that was `new` will not be in any commit: it may be asked again as a new one. */
+  /** Notes that a request that was `new` will not be in any commit: sent again, it is a new one. */
   dropped(request: string): void;
-  /** Whoever asked has the answer: it need not be kept beyond the next checkpoint. */
+  /** Notes that the caller of a request has its answer, which need not be kept beyond the next checkpoint. */
   received(request: string): void;
   /**
-   * Appends a commit to the log; resolves when all owners have it on disk. Call it again without waiting: commits are
-   * held in their order.
+   * Appends a commit to the log; resolves when all owners have it on disk. The next may be appended without waiting:
+   * commits are held in their order.
    *
    * @throws HomeError `superseded`, `closed`, `limit_stateful` (nothing was appended).
    */
@@ -195,44 +207,47 @@ export interface Home {
    * @throws HomeError as commit does.
    */
   checkpoint(checkpoint: LoggedCheckpoint): Promise<void>;
-  /** Resolves when all that was appended so far, and what it was opened with, is on disk at all owners. */
+  /** Resolves when all that the home was opened with, and all that was appended so far, is on disk at all owners. */
   settled(): Promise<void>;
-  /** Of what `copy` gives, as far as it is on the disk. */
+  /** Bytes of what `copy` gives, as far as it is on the disk. */
   readonly copyBytes: number;
-  /** The log as this site's disk has it, with all that was appended before. @throws HomeError */
+  /** Returns the log as this site's disk has it, with all that was appended before the call. @throws HomeError */
   copy(): Promise<LogCopy>;
-  /** Out of memory, still at home: resolves when what was appended is held. The next is `open`. */
+  /**
+   * Takes the session out of memory; it stays at home here. Resolves when what was appended is held. `open` comes next.
+   */
   rest(): Promise<void>;
   /**
-   * Another site is to have it: resolves when that one has all of the log, and gets all that comes, until `moveTo` or
-   * `stay`. Nothing changes hands.
+   * Sends the log to another site that is to be the home. Resolves when that site has all of it; it gets all that is
+   * appended until `moveTo` or `stay`. Nothing changes hands.
    *
-   * @throws HomeError `move_refused`: it can't have it.
+   * @throws HomeError `move_refused`: that site can't have it.
    */
   prepareMove(site: SiteId): Promise<void>;
   /**
-   * Another site takes it over: resolves when the arbiter knows, and this home is over then. Drain and checkpoint before.
+   * Has another site take the session over: resolves when the arbiter knows, and this home is over then. Drain and
+   * checkpoint before.
    *
-   * @throws HomeError `move_refused`: it goes on here.
+   * @throws HomeError `move_refused`: the session goes on here.
    */
   moveTo(site: SiteId): Promise<void>;
-  /** A site that it was to move to is not to have it any more. */
+  /** Calls off a move that was prepared: that site is not to have the session any more. */
   stay(site: SiteId): void;
-  /** It is over for good; its log goes. */
+  /** Ends the session for good; its log goes. */
   end(): Promise<void>;
 }
 
-/** A row of the arbiter, as operators see it. */
+/** Row of the arbiter, as operators see it. */
 export interface HomeRow {
   readonly name: StatefulName;
   readonly site: SiteId;
   readonly epoch: number;
-  /** Counts the changes of its owners. */
+  /** Number of changes of its owners. */
   readonly config: number;
   readonly owners: readonly Owner[];
-  /** The version of the code at the last opening. */
+  /** Version of the code at the last opening. */
   readonly version: string;
   readonly ended: boolean;
-  /** Its home agrees that this site takes it over; "" where there is none. */
+  /** Site that may take the session over, as its home has agreed; "" where there is none. */
   readonly movesTo: SiteId;
 }

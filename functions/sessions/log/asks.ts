@@ -1,5 +1,5 @@
 /**
- * What homes, keepers and the arbiter say to each other. Each ask has one answer; each may be asked again, and means the
+ * Asks and replies between homes, keepers and the arbiter. Each ask has one answer; each may be repeated, and means the
  * same then. Bytes: packet.ts; rules: docs/protocol/homes.md.
  */
 import type { SiteId } from "../../../store/model/ports.ts";
@@ -9,23 +9,23 @@ import type { StateMark } from "./state_parts.ts";
 
 export type { Base, LogCopy, LogPiece };
 
-/** Entries up to `upTo` that are not of an earlier segment were written in one epoch. */
+/** Run of entries that were written in one epoch: those up to `upTo` that are not of an earlier segment. */
 export interface EpochSegment {
   readonly epoch: number;
   readonly upTo: number;
 }
 
-/** What one keeper has of a log. */
+/** State of a log at one keeper. */
 export interface LogState {
   readonly base: { readonly at: number; readonly epoch: number; readonly state: StateMark };
   readonly segments: readonly EpochSegment[];
 }
 
-/** Asks about one log, at the disk that is meant (0: whichever the site has). */
+/** Fields of an ask about one log: its name, and the disk that is meant (0: whichever the site has). */
 interface OfLog {
   readonly name: StatefulName;
   readonly disk: number;
-  /** Of the home that asks. */
+  /** Epoch of the home that asks. */
   readonly epoch: number;
 }
 
@@ -41,16 +41,16 @@ export type KeeperAsk =
     readonly seed: Uint8Array;
     readonly version: string;
     readonly base: Base | null;
-    /** Of its state, those after what was uploaded for it. */
+    /** Parts of the base's state after those that were uploaded for it. */
     readonly parts: readonly Uint8Array[];
   }
     & OfLog
-  /** Up to the entry `keep` your log is as mine: cut the rest. */
+  /** Your log is as mine up to the entry `keep`: cut the rest. */
   | { readonly kind: "align"; readonly turn: number; readonly keep: number } & OfLog
   | { readonly kind: "append"; readonly pieces: readonly LogPiece[] } & OfLog
   /** Give me what you have after an entry; `whole`: and the base, first. */
   | { readonly kind: "fetch"; readonly after: number; readonly whole: boolean } & OfLog
-  /** Its state is `kept`, which you have, or nothing; what was uploaded for it; and `parts`. */
+  /** Put a new base: its state is `kept`, which you have (or nothing), then what was uploaded for it, then `parts`. */
   | {
     readonly kind: "checkpoint";
     readonly base: Base;
@@ -58,7 +58,7 @@ export type KeeperAsk =
     readonly parts: readonly Uint8Array[];
   }
     & OfLog
-  /** Parts of the state of a base that will come, at the entry `at`; the first of them is number `first`. */
+  /** Take parts of the state of a base to come, at the entry `at`; the first of them is number `first`. */
   | {
     readonly kind: "upload";
     readonly at: number;
@@ -68,13 +68,13 @@ export type KeeperAsk =
     & OfLog
   /** Give me parts of the state of your base, which is at the entry `at`. */
   | { readonly kind: "parts"; readonly at: number; readonly first: number } & OfLog
-  /** You are no owner any more of what you were made one of in this turn of the epoch. */
+  /** Forget the log: you are no owner any more of what you were made an owner of in this turn of the epoch. */
   | { readonly kind: "forget"; readonly turn: number } & OfLog
   /** These owners are on record, as configuration `config`. */
   | { readonly kind: "recorded"; readonly config: number; readonly owners: readonly Owner[] } & OfLog;
 
 export type ArbiterAsk =
-  /** Let me be its home; `seen`: the epoch that I know of, 0 for none; `grant` tells this asking from any other. */
+  /** Let me be the home; `seen`: the epoch that I know of, 0 for none; `grant` tells this ask from any other. */
   | {
     readonly kind: "acquire";
     readonly name: StatefulName;
@@ -82,7 +82,7 @@ export type ArbiterAsk =
     readonly grant: number;
     readonly version: string;
   }
-  /** These are the owners now, after configuration `config`. */
+  /** Put these owners on record in place of configuration `config`. */
   | {
     readonly kind: "configure";
     readonly name: StatefulName;
@@ -90,23 +90,25 @@ export type ArbiterAsk =
     readonly config: number;
     readonly owners: readonly Owner[];
   }
-  /** Another site may take it. */
+  /** Let another site take the session over. */
   | { readonly kind: "yield"; readonly name: StatefulName; readonly epoch: number; readonly to: SiteId }
   | { readonly kind: "end"; readonly name: StatefulName; readonly epoch: number }
   | { readonly kind: "look"; readonly name: StatefulName }
-  /** What is born at my site has these owners. */
+  /** Put these owners on record for what is born at my site. */
   | { readonly kind: "births"; readonly owners: readonly Owner[] };
 
-/** Your site is to take it over: open it. */
+/** Invitation to a site to take a session over: it is to open it. */
 export type Invitation = { readonly kind: "invite"; readonly name: StatefulName };
 
-/** What the arbiter asks sites to find out whether it knows all that it knew (certainty.ts, rebuild.ts). */
+/**
+ * Asks of the arbiter to sites, with which it finds out whether it knows all that it knew (certainty.ts, rebuild.ts).
+ */
 export type RecallAsk =
-  /** How far have you heard of me? Answered when that is on disk. */
+  /** Say how far you have heard of me, when that is on your disk. */
   | { readonly kind: "witness" }
-  /** What do you know of this name? */
+  /** Say what you know of this name. */
   | { readonly kind: "recall"; readonly name: StatefulName }
-  /** Of which names do you know anything, in their order, after this one? */
+  /** List the names of which you know anything, in their order, after this one. */
   | { readonly kind: "names"; readonly after: StatefulName | null };
 
 export type SiteAsk = KeeperAsk | ArbiterAsk | Invitation | RecallAsk;
@@ -115,7 +117,7 @@ export const REFUSALS = ["superseded", "unknown", "gap", "disk", "full", "parts"
 export type AskRefusal = typeof REFUSALS[number];
 export const OUTCOMES = ["granted", "refused", "unsure"] as const;
 
-/** What the arbiter knows of a name. */
+/** Row of the arbiter for a name. */
 export interface RowState {
   readonly site: SiteId;
   readonly epoch: number;
@@ -126,36 +128,38 @@ export interface RowState {
   readonly movesTo: SiteId;
 }
 
-/** What a site has of a log, as it tells the arbiter. */
+/** Head of a log at a site, as the site tells the arbiter. */
 export interface KeptWord {
   readonly promised: number;
   readonly by: SiteId;
-  /** The newest configuration that it was told to be on record; 0: none. */
+  /** Newest configuration that the site was told to be on record; 0: none. */
   readonly config: number;
   readonly owners: readonly Owner[];
   readonly version: string;
 }
 
-/** What a home says of itself. */
+/** Account that a home gives of itself. */
 export interface HomeWord {
   readonly epoch: number;
   readonly config: number;
   readonly owners: readonly Owner[];
-  /** It has asked for these owners, and goes by those before, too. */
+  /** True while the home has asked for these owners, and goes by those before, too. */
   readonly isChanging: boolean;
 }
 
 export type Reply =
-  /** On disk up to this entry, and nothing after it. */
+  /** Last entry on disk here; nothing after it is. */
   | { readonly kind: "held"; readonly through: number }
-  /** `log` is null where there is none; `aligned`: in the epoch of who asks. */
+  /**
+   * Promise that was asked for, and the log, null where there is none; `aligned`: it was made the home's in this epoch.
+   */
   | {
     readonly kind: "promised";
     readonly disk: number;
     readonly aligned: boolean;
     readonly log: LogState | null;
   }
-  /** Part of a log; the base only where it was asked for, with as many parts of its state as fit. */
+  /** Part of a log; with the base only where that was asked for, and as many parts of its state as fit. */
   | {
     readonly kind: "copy";
     readonly seed: Uint8Array;
@@ -165,9 +169,9 @@ export type Reply =
     readonly pieces: readonly LogPiece[];
     readonly more: boolean;
   }
-  /** Those asked for, as many as fit. */
+  /** Parts of the state that were asked for, as many as fit. */
   | { readonly kind: "parts"; readonly parts: readonly Uint8Array[] }
-  /** `epoch`: the one promised; `last`: the last entry that is here. */
+  /** Refusal; `epoch`: the one promised; `last`: the last entry that is here. */
   | { readonly kind: "refused"; readonly why: AskRefusal; readonly epoch: number; readonly last: number }
   | { readonly kind: "row"; readonly outcome: typeof OUTCOMES[number]; readonly row: RowState | null }
   | { readonly kind: "births"; readonly number: number }
@@ -175,7 +179,7 @@ export type Reply =
   | { readonly kind: "nobody" }
   /** Its app has `max` stateful sessions, and may have no more. */
   | { readonly kind: "full"; readonly max: number }
-  /** The highest position of the arbiter that this site has on this disk, and the last ones before it jumped (RE3). */
+  /** Highest position of the arbiter that this site has on this disk, and the last ones before it jumped (RE3). */
   | {
     readonly kind: "witness";
     readonly disk: number;
@@ -183,8 +187,8 @@ export type Reply =
     readonly jumps: readonly number[];
   }
   /**
-   * `granted`: the epoch with which it is being opened here, `ended`: that in which it ended here; 0: it is not, it did
-   * not.
+   * What a site knows of a name. `granted`: the epoch with which the session is being opened here; `ended`: that in
+   * which it ended here; 0 where neither is so.
    */
   | {
     readonly kind: "recalled";
@@ -211,18 +215,21 @@ export const isForArbiter = (ask: SiteAsk): ask is ArbiterAsk => ARBITER_KINDS.h
 const RECALL_KINDS: ReadonlySet<string> = new Set(["witness", "recall", "names"]);
 export const isRecall = (ask: SiteAsk): ask is RecallAsk => RECALL_KINDS.has(ask.kind);
 
-/** Asks of the second form of packets: a site of the version before does not know them (packet.ts). */
+/**
+ * Reports whether an ask is of the second form of packets, which a site of the version before does not know
+ * (packet.ts).
+ */
 export const isOfSecondForm = (ask: SiteAsk): boolean =>
   RECALL_KINDS.has(ask.kind) || ask.kind === "recorded";
 
-/** The last entry of a log. */
+/** Returns the last entry of a log. */
 export const lastOf = ({ base, segments }: LogState): number => segments.at(-1)?.upTo ?? base.at;
-/** The epoch that the last entry was written in. */
+/** Returns the epoch that the last entry of a log was written in. */
 export const lastEpochOf = ({ base, segments }: LogState): number => segments.at(-1)?.epoch ?? base.epoch;
 
 /**
- * The last entry up to which two logs are one: entries with one number and one epoch are the same, and so are all
- * before them (H4). null: not known to share anything that both can still show.
+ * Returns the last entry up to which two logs are one: entries with one number and one epoch are the same, and so are
+ * all before them (H4). Null where they are not known to share anything that both can still show.
  */
 export function commonUpTo(a: LogState, b: LogState): number | null {
   const ends = (log: LogState) => [{ epoch: log.base.epoch, upTo: log.base.at }, ...log.segments];
@@ -237,7 +244,7 @@ export function commonUpTo(a: LogState, b: LogState): number | null {
   return common;
 }
 
-/** The epoch of an entry; null where the log does not show it any more, or not yet. */
+/** Returns the epoch of an entry; null where the log does not show it any more, or not yet. */
 function epochAt({ base, segments }: LogState, entry: number): number | null {
   if (entry < base.at) return null;
   if (entry === base.at) return base.epoch;

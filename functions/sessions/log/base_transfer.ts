@@ -1,35 +1,40 @@
 /**
- * How a base comes from a home to one of its owners: the parts of its state that the owner lacks, some at a time, and
+ * Transfer of a base from a home to one of its owners: the parts of its state that the owner lacks, some at a time, and
  * with the last of them the base itself.
  *
  * Stages: what the owner has is told → `upload` … → `checkpoint` or `install`. Who dies on the way: the owner goes on
  * with the base before; what was uploaded is nobody's, and is sent again.
  *
- * BT1  What goes is of one base: where the home's disk has another by then, it begins anew.
+ * BT1  All that is sent is of one base: where the home's disk has another by then, the transfer begins anew.
  * BT2  Appends go on meanwhile: no commit waits for a base.
  */
 import type { Base, Reply, SiteAsk } from "./asks.ts";
 import { NO_STATE, type StateMark } from "./state_parts.ts";
 
-/** What it needs of the home, and of the way to the owner. */
+/** Home that sends a base, and the way to the owner. */
 export interface TransferPorts {
   base(): Promise<Base | null>;
   hasState(mark: StateMark): boolean;
   parts(at: number, first: number): Promise<readonly Uint8Array[] | null>;
-  /** null: nothing more is to be done with that owner. */
+  /** Asks the owner; null where nothing more is to be done with it. */
   ask(ask: PartialAsk): Promise<Reply | null>;
 }
 
 type Without<T> = T extends unknown ? Omit<T, "name" | "disk" | "epoch"> : never;
-/** Without what is the same in all of them. */
+/** Ask without the fields that are the same in all of them. */
 export type PartialAsk = Without<Extract<SiteAsk, { readonly kind: "upload" | "checkpoint" | "install" }>>;
 
-/** What came of it; `again`: the home has another base by now, `lacks`: the owner has not what it was thought to have. */
+/**
+ * Outcome of a transfer; `again`: the home has another base by now; `lacks`: the owner lacks what it was thought to
+ * have.
+ */
 export type Transferred = { readonly base: Base; readonly through: number } | "again" | "lacks" | "over";
 
 /**
+ * Sends the home's base to an owner that has one of the same log.
+ *
  * @param had the state that the owner is known to have.
- * @param above bases that it has already.
+ * @param above entry of the base that the owner has already.
  */
 export async function sendBase(ports: TransferPorts, had: StateMark, above: number): Promise<Transferred> {
   const base = await ports.base();
@@ -39,10 +44,10 @@ export async function sendBase(ports: TransferPorts, had: StateMark, above: numb
 }
 
 /**
- * An owner's log is made the home's in one step, whatever it was before.
+ * Makes an owner's log the home's in one step, whatever it was before.
  *
- * @param isBlank the owner has nothing of it, so that it has nowhere to upload to: what is too large for one packet
- *     comes later, as the next base (`sendBase`).
+ * @param isBlank true where the owner has nothing of the log, and so nowhere to upload to: a base that is too large for
+ * one packet comes later, as the next base (`sendBase`).
  */
 export async function installBase(
   ports: TransferPorts,

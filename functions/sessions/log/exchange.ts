@@ -7,9 +7,10 @@
  * X1  An ask is repeated until it is answered or cancelled, byte by byte the same; its receiver answers it each time.
  * X2  A reply to another process of this site is void.
  * X3  One packet at a time is on its way into a link; what comes meanwhile waits for the next.
- * X4  A site of the version before is sent packets of the first form only, and what it can't be asked is answered here,
- *     with `nobody`. Who has said nothing yet is sent the second form; where that is not answered, a greeting in the
- *     first, which says who it is. So nobody who reads the second form is asked anything that matters without it.
+ * X4  A site of the version before is sent packets of the first form only, and asks that it does not know are answered
+ *     here, with `nobody`. A site of which nothing was heard yet is sent the second form; where that is not answered, a
+ *     greeting in the first, whose reply says of which version it is. So no site that reads the second form is asked
+ *     anything that matters in the first.
  */
 import type { Clock, SiteId } from "../../../store/model/ports.ts";
 import { isOfSecondForm, type Reply, type SiteAsk } from "./asks.ts";
@@ -29,41 +30,41 @@ export interface LogExchangePorts {
   readonly clock: Clock;
   readonly nowMs: () => number;
   readonly send: (to: SiteId, packet: Uint8Array) => Promise<void>;
-  /** The highest position of the arbiter that this site has heard of: goes with every packet. */
+  /** Returns the highest position of the arbiter that this site has heard of; it goes with every packet. */
   readonly witness: () => number;
-  /** Another has heard of that position: called before what came with it is handled. */
+  /** Notes that another site has heard of a position of the arbiter; called before what came with it is handled. */
   readonly heard: (from: SiteId, position: number) => void;
-  /** Answers an ask; never, where the disk has failed. */
+  /** Answers an ask; never settles where the disk has failed. */
   readonly handle: (from: SiteId, ask: SiteAsk) => Promise<Reply>;
   readonly count: (name: string, by?: number) => void;
 }
 
-/** An ask that is under way. */
+/** Ask that is under way. */
 export interface Asking {
   readonly reply: Promise<Reply>;
-  /** No reply is wanted any more; the promise never settles then. */
+  /** Gives the ask up; its promise never settles then. */
   cancel(): void;
 }
 
 interface Open {
   readonly number: number;
   readonly body: Uint8Array;
-  /** X4 */
+  /** True for an ask that sites of the version before do not know (X4). */
   readonly isOfSecondForm: boolean;
   readonly resolve: (reply: Reply) => void;
-  /** When it goes again; Infinity while it waits for its first packet. */
+  /** Time at which the ask is sent again; Infinity while it waits for its first packet. */
   againMs: number;
   pauseMs: number;
 }
 
 interface Peer {
-  /** The other's process, as of its last packet; 0: nothing was heard of it. */
+  /** Number of the other site's process, as of its last packet; 0 while nothing was heard of it. */
   boot: number;
   readonly open: Map<number, Open>;
   /** Numbers of asks that go with the next packet. */
   readonly due: Set<number>;
   replies: NumberedItem<Uint8Array>[];
-  /** Asks of the other that are worked on: not taken twice. */
+  /** Asks of the other site that are worked on, and not taken twice. */
   readonly working: Set<string>;
   isSending: boolean;
 }
@@ -82,7 +83,7 @@ export class LogExchange {
     this.#ports = ports;
   }
 
-  /** Asks a site, this one included. */
+  /** Asks a site; this site may be asked, too. */
   ask(to: SiteId, ask: SiteAsk): Asking {
     const { promise, resolve } = Promise.withResolvers<Reply>();
     if (to === this.#ports.site) {
@@ -113,7 +114,7 @@ export class LogExchange {
     return { reply: promise, cancel };
   }
 
-  /** @throws CodecError */
+  /** Takes a packet of another site. @throws CodecError */
   received(from: SiteId, bytes: Uint8Array): void {
     if (this.#closed) return;
     const packet = decodeLogPacket(bytes);
@@ -137,7 +138,7 @@ export class LogExchange {
     }
   }
 
-  /** A site is heard of again: what it has not answered goes at once. */
+  /** Sends at once what a site has not answered; called when it is heard of again. */
   again(site: SiteId): void {
     const peer = this.#peers.get(site);
     if (peer === undefined) return;
@@ -148,7 +149,7 @@ export class LogExchange {
     this.#flush(site, peer);
   }
 
-  /** Call it a few times a second. */
+  /** Repeats asks that are overdue; to be called a few times a second. */
   tick(): void {
     const nowMs = this.#ports.nowMs();
     for (const [site, peer] of this.#peers) {
@@ -189,7 +190,7 @@ export class LogExchange {
     void this.#send(to, peer);
   }
 
-  /** X4 */
+  /** Answers asks that the peer does not know with `nobody` (X4). */
   #answerNobody(peer: Peer): void {
     for (const open of [...peer.open.values()]) {
       if (!open.isOfSecondForm) continue;
@@ -199,7 +200,7 @@ export class LogExchange {
     }
   }
 
-  /** X3 */
+  /** Sends packets, one at a time, until nothing is due (X3). */
   async #send(to: SiteId, peer: Peer): Promise<void> {
     const { clock, boot, witness } = this.#ports;
     await clock.turn();
@@ -243,19 +244,19 @@ export class LogExchange {
   }
 }
 
-/** X4, packet.ts B3: it is of the version before. */
+/** Reports whether a peer is of the version before (X4; packet.ts, B3). */
 const isOld = ({ boot }: Peer): boolean => boot > 0 && boot < BOOT_MIN;
 
-/** X4: something goes again to one of whom nothing was heard. */
+/** Reports whether something is sent again to a peer of which nothing was heard (X4). */
 const isUnread = (peer: Peer): boolean =>
   peer.boot === 0 && [...peer.due].some((number) => peer.open.get(number)?.againMs !== Infinity);
 
-/** Its reply is nobody's: numbers of asks begin with 1. */
+/** Greeting in the first form. Nothing waits for its reply: numbers of asks begin with 1. */
 const GREETING = { number: 0, body: encodeAsk({ kind: "greet" }) };
 
 const inFirstForm = (reply: Reply): Reply => reply.kind === "waits" ? { kind: "nobody" } : reply;
 
-/** As many as fit; at least one. */
+/** Takes the replies that fit in one packet, at least one. */
 function repliesOf(peer: Peer): NumberedItem<Uint8Array>[] {
   let count = 0, bytes = 0;
   for (const { body } of peer.replies) {

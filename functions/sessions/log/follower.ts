@@ -21,45 +21,48 @@ import { installBase, type PartialAsk, sendBase, type TransferPorts } from "./ba
 import type { Asking } from "./exchange.ts";
 import { NO_STATE, type StateMark } from "./state_parts.ts";
 
-/** What an owner said of itself when it promised. */
+/** Answer of an owner to the request for its promise. */
 export interface Promised {
   readonly disk: number;
   readonly aligned: boolean;
   readonly log: LogState | null;
 }
 
-/** What a follower needs of its home. */
+/** Home, as a follower needs it. */
 export interface FollowerHome {
   readonly name: StatefulName;
   readonly epoch: number;
   readonly seed: Uint8Array;
   readonly version: string;
-  /** The last entry appended, and the one that the base stands for. */
+  /** Last entry appended. */
   readonly last: number;
   readonly baseAt: number;
-  /** Entries after it go only to those that have a base up to it (live_home.ts H16). */
+  /** Entry after which the log goes only to owners that have a base up to it (live_home.ts, H16). */
   readonly from: number;
-  /** The home's own log as it is now. */
+  /** Returns the home's own log as it is now. */
   state(): LogState;
   ask(to: SiteId, ask: SiteAsk): Asking;
-  /** Pieces after an entry, as many as go at once; some of them may be on disk only. */
+  /** Returns pieces after an entry, as many as go at once; some of them may be on disk only. */
   pieces(after: number): readonly LogPiece[] | Promise<readonly LogPiece[]>;
   base(): Promise<Base | null>;
-  /** Whether its base's state begins with what a mark names. */
+  /** Reports whether the state of the home's base begins with what a mark names. */
   hasState(mark: StateMark): boolean;
-  /** Parts of the state of the base at an entry, as many as go at once; null: it has another by now. */
+  /**
+   * Returns parts of the state of the base at an entry, as many as go at once; null where the home has another base by
+   * now.
+   */
   parts(at: number, first: number): Promise<readonly Uint8Array[] | null>;
-  /** Its disk has more than before. */
+  /** Notes that the owner's disk has more than before. */
   advanced(): void;
-  /** It promised another. */
+  /** Notes that the owner has promised a later epoch. */
   superseded(epoch: number): void;
-  /** An owner that the arbiter has on record does not know the log: only the arbiter can tell. */
+  /** Has the arbiter asked about an owner on record that does not know the log: only the arbiter can tell. */
   doubt(follower: Follower): Promise<void>;
-  /** Resolves a moment later, and at once where it is over. */
+  /** Resolves a moment later, and at once where the home is over. */
   nextTick(): Promise<void>;
 }
 
-/** Whom a home follows with its log; see the fields of the same names. */
+/** Owner that a home follows with its log; see the fields of the same names. */
 export interface Following {
   readonly site: SiteId;
   readonly turn: number;
@@ -68,7 +71,7 @@ export interface Following {
   readonly mayInstall: boolean;
 }
 
-/** Appends under way to one owner: a round trip at a few hundred commits a second. */
+/** Appends under way to one owner: those of a round trip at a few hundred commits a second. */
 const ASKS_MAX = 16;
 
 const NOTHING = () => {};
@@ -77,21 +80,27 @@ export class Follower {
   readonly #home: FollowerHome;
   readonly site: SiteId;
   readonly isOwn: boolean;
-  /** Whether the arbiter may have it on record: then it has the log already, or none is begun there. */
+  /**
+   * True where the arbiter can't have the owner on record. One that is on record has the log already, or none is begun
+   * there.
+   */
   mayInstall: boolean;
-  /** 0: not known yet. */
+  /** Number of the owner's disk; 0: not known yet. */
   disk: number;
-  /** Of this home's, counted. */
+  /** Number of this follower among those of its home, from 0 on. */
   readonly turn: number;
   isJoined = false;
-  /** Why nothing is to be expected of it; a site whose disk was lost may be chosen again, as another owner. */
+  /**
+   * Reason why nothing is to be expected of the owner; a site whose disk was lost may be chosen again, as another
+   * owner.
+   */
   lostBy: "disk" | "full" | "unknown" | null = null;
-  /** −1 before it has joined. */
+  /** Last entry that the owner's disk has; −1 before it has joined. */
   acked = -1;
   #baseAt = 0;
-  /** The state of that base, as far as it is known to have it. */
+  /** State of that base, as far as the owner is known to have it. */
   #state = NO_STATE;
-  /** Ends the watch over its site. */
+  /** Ends the watch over the owner's site. */
   unwatch: () => void = NOTHING;
   #sent = 0;
   #isClosed = false;
@@ -101,7 +110,7 @@ export class Follower {
   #isRebasing = false;
   /** Appends that are under way. */
   #appending = 0;
-  /** Something it was sent has not come there. */
+  /** True where something that the owner was sent has not come there. */
   #isBehind = false;
   readonly #asks: Asking[] = [];
 
@@ -114,19 +123,19 @@ export class Follower {
     this.mayInstall = mayInstall;
   }
 
-  /** Its base stands for entries up to here. */
+  /** Entry that the owner's base stands for. */
   get baseAt(): number {
     return this.isOwn ? this.#home.baseAt : this.#baseAt;
   }
 
-  /** @param promised where it was asked already. */
+  /** Brings the owner up to the home's log. @param promised the owner's answer, where it was asked already. */
   join(promised: Promised | null = null): void {
     if (this.#isJoining || this.isJoined || this.isLost || this.#isClosed) return;
     this.#isJoining = true;
     void this.#join(promised).finally(() => this.#isJoining = false);
   }
 
-  /** Sends what it has not been sent. */
+  /** Sends the owner what it has not been sent. */
   pump(): void {
     this.#isWanted = true;
     if (!this.isJoined || this.#isPumping) return;
@@ -198,8 +207,9 @@ export class Follower {
   }
 
   /**
-   * Up to where its log is the home's, where the home can send what follows; null: begin anew, also where that is
-   * nothing: what it is the log of may be another birth, of a home that died before anybody knew of it.
+   * Returns the entry up to which the owner's log is the home's, where the home can send what follows. Null: begin
+   * anew; also where they share nothing: the owner's log may be of another birth, of a home that died before anybody
+   * knew of it.
    */
   #keep({ log }: Promised): number | null {
     if (log === null) return null;
@@ -260,14 +270,14 @@ export class Follower {
     });
   }
 
-  /** Its base is made the home's, while appends go on. */
+  /** Makes the owner's base the home's, while appends go on. */
   async #rebase(): Promise<void> {
     while (!this.#isClosed && !this.isLost && this.#baseAt < this.#home.baseAt) {
       const sent = await sendBase(this.#transfer(), this.#state, this.#baseAt);
       if (sent === "over") return;
       if (sent === "again" || sent === "lacks") {
         if (sent === "lacks") this.#state = NO_STATE;
-        // What the own disk has may be older than what it is to have: no loop turns in place until then.
+        // The own disk may have an older base than it is to have: no loop turns in place until then.
         await this.#home.nextTick();
         continue;
       }
@@ -283,7 +293,7 @@ export class Follower {
     this.#home.advanced();
   }
 
-  /** The reply; null where nothing more is to be done with it. */
+  /** Asks the owner; null where nothing more is to be done with it. */
   async #ask(ask: SiteAsk): Promise<Reply | null> {
     if (this.#isClosed) return null;
     const asking = this.#home.ask(this.site, ask);
@@ -302,7 +312,7 @@ export class Follower {
     return this.lostBy !== null;
   }
 
-  /** There may be room again. */
+  /** Joins again an owner that had no room: there may be some again. */
   retry(): void {
     if (this.lostBy !== "full" || this.#isClosed) return;
     this.lostBy = null;

@@ -1,6 +1,6 @@
 /**
- * One disk for many writers: what they put gathers, and goes in one step, as much as came while the step before was
- * written.
+ * Group commit of one disk for many writers: their rows gather, and go in one step, as many as came while the step
+ * before was written.
  *
  * G1  `durable` resolves when everything put before the call is on disk, and only then.
  * G2  Steps are in the order of the puts: after a crash the disk has a prefix of them (storage contract S2).
@@ -29,14 +29,14 @@ export class GroupCommit {
   readonly #fatal: (error: Error) => void;
   #position: number;
   #next: Step = newStep();
-  /** The newest step that was begun. */
+  /** Promise of the newest step that was begun. */
   #last: Promise<void> = Promise.resolve();
   #writing = false;
-  /** The next step is waited for. */
+  /** True while somebody waits for the next step. */
   #isWanted = false;
   #isClosing = false;
   #failure: Error | null = null;
-  /** Steps written. */
+  /** Number of steps written. */
   steps = 0;
 
   /** @param position at least that of every row on the disk. */
@@ -50,7 +50,10 @@ export class GroupCommit {
     this.#position = position;
   }
 
-  /** As `put`; it waits for the next step that something else needs, or that somebody waits for. */
+  /**
+   * Puts a row without waking the disk: it goes with the next step that something else needs, or that somebody waits
+   * for.
+   */
   putLater(key: Key, value: Uint8Array): void {
     if (!this.#isClosing) this.#put(key, value);
   }
@@ -83,7 +86,7 @@ export class GroupCommit {
     this.#wake();
   }
 
-  /** G1. @throws what the disk said. */
+  /** Resolves when all that was put before is on disk (G1). @throws what the disk said. */
   durable(): Promise<void> {
     if (this.#failure !== null) return Promise.reject(this.#failure);
     return this.#isClosing ? new Promise(() => {}) : this.#written();
@@ -135,7 +138,7 @@ export class GroupCommit {
     this.#writing = false;
   }
 
-  /** G3 */
+  /** Ends it after a step that failed (G3). */
   #fail(step: Step, error: unknown): void {
     this.#failure = asError(error);
     step.done.reject(this.#failure);
@@ -144,5 +147,5 @@ export class GroupCommit {
   }
 }
 
-/** What a disk threw, as an error. */
+/** Returns what a disk threw, as an error. */
 export const asError = (error: unknown): Error => error instanceof Error ? error : new Error(String(error));

@@ -1,5 +1,6 @@
 /**
- * Hosts of a stateful session, clients or origins, that hold its log: what the home and whoever takes it over go by.
+ * Hosts of a stateful session, clients or origins that hold its log: the rules of its home and of a home that takes it
+ * over.
  *
  * A host on record is told what follows from a commit before any owner's disk has it, with the log up to there in the
  * same message. So it may know more than all disks; nobody goes on without having asked it.
@@ -12,21 +13,25 @@
  *      enough where the disk can't be asked.
  * HO4  Hosts change like disks, through the arbiter only; and none leaves the record before the disks that stay, and
  *      with one disk alone the hosts that stay, have all that it was told.
- * HO8  Where an operator opens it without hosts that do not come back, these are left behind: off the record, and no
- *      peers of it any more. What they hold is never taken. On record is that they were, until all owners know that they
- *      are no peers: a home that follows would go on with them as if they had been told what it knows.
+ * HO8  Where an operator opens the session without hosts that do not come back, these are left behind: off the record,
+ *      and no peers of it any more. What they hold is never taken. It is on record that they were left behind until all
+ *      owners know that they are no peers: a home that follows would go on with them as if they had been told what it
+ *      knows.
  */
 import type { HomeHosts, Owner } from "./api.ts";
 import type { LogPiece } from "./log_copy.ts";
 
-/** Beyond these a session's hosts are told things when the disks have them: a row of the arbiter stays small. */
+/**
+ * Largest number of hosts on record; further hosts are told things when the disks have them. A row of the arbiter stays
+ * small.
+ */
 export const HOSTS_MAX = 64;
 const MARK = "@";
 
-/** In place of a disk's number: it holds the log, or was left behind (HO8). */
+/** Numbers in place of a disk's: the host holds the log, or was left behind (HO8). */
 const HOLDS = 0, LEFT_BEHIND = 1;
 
-/** One that holds the log, or was left behind. */
+/** Reports whether an owner is a host that holds the log, or was left behind. */
 export const isClient = ({ site }: Owner): boolean => site.startsWith(MARK);
 export const isLeftBehind = (owner: Owner): boolean => isClient(owner) && owner.disk === LEFT_BEHIND;
 export const isClientDisk = (disk: number): boolean => disk === HOLDS || disk === LEFT_BEHIND;
@@ -35,18 +40,18 @@ const leftOwner = (host: string): Owner => ({ site: MARK + host, disk: LEFT_BEHI
 const clientsOf = (owners: readonly Owner[], as: number): string[] =>
   owners.filter((owner) => isClient(owner) && owner.disk === as).map(({ site }) => site.slice(MARK.length));
 export const hostsOf = (owners: readonly Owner[]): string[] => clientsOf(owners, HOLDS);
-/** HO8 */
+/** Returns the hosts that were left behind (HO8). */
 export const leftBehindOf = (owners: readonly Owner[]): string[] => clientsOf(owners, LEFT_BEHIND);
 export const disksOf = (owners: readonly Owner[]): Owner[] => owners.filter((owner) => !isClient(owner));
 
 const recordedOf = (owners: readonly Owner[]): ReadonlySet<string> =>
   owners.some(isClient) ? new Set(hostsOf(owners)) : NONE;
 
-/** HO3: hosts on record have all that was ever released. */
+/** Reports whether the hosts on record have all that was ever released (HO3). */
 export const hostsAreEnough = (owners: readonly Owner[]): boolean =>
   hostsOf(owners).length > 0 && disksOf(owners).length <= 1;
 
-/** HO2: whom an opening still misses, of those on record. */
+/** Returns the owners on record that an opening still misses (HO2). */
 export function missing(
   owners: readonly Owner[],
   { hosts, hasDisk }: { readonly hosts: ReadonlySet<string>; readonly hasDisk: boolean },
@@ -57,34 +62,35 @@ export function missing(
   };
 }
 
-/** What is told when something may be released, or is to be recorded. */
+/** Home that is told when something may be released, or other owners are to be on record. */
 interface OwnedHome {
   advanced(): void;
 }
 
-/** Of most sessions there are none: each has only what differs from that. */
+/** Empty values for sessions without hosts, which most are: they take no memory of their own. */
 const NOBODY: readonly string[] = [], NONE: ReadonlySet<string> = new Set(), NOTHING = () => {};
 
-/** The hosts of an open home. */
+/** Hosts of an open home. */
 export class HostOwners implements HomeHosts {
   #recorded: ReadonlySet<string>;
   #isSingle: boolean;
-  /** As it is to be on record. */
+  /** True where one disk alone is to be on record. */
   #isSingleNext: boolean;
   #proposed: { readonly hosts: ReadonlySet<string>; readonly isSingle: boolean } | null = null;
-  /** Those that are to be on record, and the last entry that each is known to have. */
+  /** Hosts that are to be on record, and the last entry that each is known to have. */
   #has: Map<string, number> | null = null;
-  /** The last entry that each of those on record may have (HO4). */
+  /** Last entry that each host on record may have (HO4). */
   #told: Map<string, number> | null = null;
-  /** HO8: of those left behind, the ones that may be peers yet. */
+  /** Hosts left behind that may be peers yet (HO8). */
   readonly #left: Set<string>;
 
   readonly asked: readonly string[];
   readonly leftBehind: readonly string[];
   readonly #home: OwnedHome | null;
   /**
-   * The last entry that the home was opened with: earlier homes may have released it (HO3). Or one that a host was told
-   * which is off the record since: the disks have it, and who is recorded beside one disk has to.
+   * Last entry that the home was opened with: earlier homes may have released it (HO3). Or, where that is higher, the
+   * last one that a host was told which is off the record since: the disks have it, and a host that is recorded beside
+   * one disk must.
    */
   #floor = 0;
   onRecorded: () => void = NOTHING;
@@ -93,8 +99,10 @@ export class HostOwners implements HomeHosts {
   onBased: (at: number) => void = NOTHING;
 
   /**
-   * @param recorded as the arbiter has them.
-   * @param has of those that have promised, the last entry of each.
+   * Takes the hosts as they are when the home opens.
+   *
+   * @param recorded the owners as the arbiter has them.
+   * @param has the last entry of each host that has promised.
    */
   constructor(
     recorded: readonly Owner[],
@@ -118,15 +126,15 @@ export class HostOwners implements HomeHosts {
   }
 
   /**
-   * The home was opened with entries up to this one. Who lacks some is off the record until it has them: nothing that
-   * follows from them is held up by a host that is sent nothing before.
+   * Notes the last entry that the home was opened with. A host that lacks some is off the record until it has them:
+   * nothing that follows from them is held up by a host that is sent nothing before.
    */
   opened(floor: number): void {
     this.#floor = floor;
     for (const [host, through] of this.#has ?? []) if (through < floor) this.#has?.delete(host);
   }
 
-  /** A host has the log up to an entry; false: there are as many as there may be. */
+  /** Notes that a host has the log up to an entry. Returns false where as many are on record as there may be. */
   has(host: string, through: number): boolean {
     if (this.#left.has(host)) return false;
     const all = this.#has ??= new Map();
@@ -135,13 +143,15 @@ export class HostOwners implements HomeHosts {
     if (before === undefined || through > before) {
       const { held } = this;
       all.set(host, through);
-      // Each host says so of each commit: most change nothing.
+      // Each host says this for each commit: most such words change nothing.
       if (before === undefined || held !== this.held || this.#isChanging) this.#home?.advanced();
     }
     return true;
   }
 
-  /** Who is to be on record may hang on what hosts have: others are there than are on it, or fewer disks are to be. */
+  /**
+   * True while what hosts have may change the record: other hosts are there than are on it, or fewer disks are to be.
+   */
   get #isChanging(): boolean {
     if (this.#isSingleNext !== this.#isSingle || this.#proposed !== null) return true;
     if (this.#has?.size !== this.#recorded.size) return true;
@@ -149,39 +159,40 @@ export class HostOwners implements HomeHosts {
     return false;
   }
 
-  /** It can't be reached, or holds no more: it is to be on record no longer. */
+  /** Takes a host off the record that can't be reached, or holds the log no more. */
   drop(host: string): void {
     if (this.#has?.delete(host)) this.#home?.advanced();
   }
 
-  /** It is no peer of the session any more, as all owners know (HO8). */
+  /** Notes that a host left behind is no peer of the session any more, as all owners know (HO8). */
   gone(host: string): void {
     if (this.#left.delete(host)) this.#home?.advanced();
   }
 
-  /** HO1 */
+  /** Reports whether a host may be told things ahead of the disks (HO1). */
   isAhead(host: string): boolean {
     return this.#has?.has(host) === true && this.#recorded.has(host) &&
       (this.#proposed?.hosts.has(host) ?? true);
   }
 
-  /** HO2: it is on record in a configuration that may be. */
+  /** Reports whether a host is on record in a configuration that may be (HO2). */
   isAwaited(host: string): boolean {
     return this.#recorded.has(host) || this.#proposed?.hosts.has(host) === true;
   }
 
-  /** Something leaves to a host that is ahead, with the log up to an entry. */
+  /** Notes that something leaves to a host that is ahead, with the log up to an entry. */
   told(host: string, through: number): void {
     const all = this.#told ??= new Map();
     all.set(host, Math.max(all.get(host) ?? 0, through));
   }
 
   /**
-   * Those to be on record beside so many disks; null: what they have does not allow for so few yet.
+   * Returns the hosts that are to be on record beside so many disks; null where what they have does not allow for so
+   * few yet.
    *
-   * @param released up to this entry others were told: with one disk, only who has that is recorded, and what those that
-   * have left were told (HO3).
-   * @param kept up to this entry the disks that stay have the log (HO4).
+   * @param released last entry that others were told: with one disk, only a host is recorded that has it, and what
+   * hosts were told that have left (HO3).
+   * @param kept last entry of the log that the disks that stay have (HO4).
    */
   wanted({ released, kept, disks }: { released: number; kept: number; disks: number }): Owner[] | null {
     if (this.#has === null && this.#recorded.size === 0 && this.#left.size === 0) return [];
@@ -194,27 +205,28 @@ export class HostOwners implements HomeHosts {
     const stay = new Set(ready.filter((host) => this.#recorded.has(host)));
     const fresh = ready.filter((host) => !stay.has(host));
     for (;;) {
-      // Who is on record has its place; who comes has what is left of them.
+      // A host on record has its place; new hosts get the places that are left.
       const hosts = [...stay, ...fresh.slice(0, HOSTS_MAX - stay.size - left.length)];
-      // HO4: with one disk whoever stays may be all that an opening finds, also who stays for what it was told itself.
+      // HO4: with one disk, the hosts that stay may be all that an opening finds, also one that stays for what it was
+      // told.
       const others = isSingle ? hosts.map((host) => this.#has?.get(host) ?? 0) : [];
       const least = Math.min(kept, ...others);
       const bound = [...this.#recorded].filter((host) =>
         !stay.has(host) && (this.#told?.get(host) ?? 0) > least
       );
       if (bound.length === 0) return [...hosts.map(hostOwner), ...left];
-      // HO3: beside more disks others were told what these may lack.
+      // HO3: beside more disks others were told what these hosts may lack.
       if (isSingle && !this.#isSingle) return null;
       for (const host of bound) stay.add(host);
     }
   }
 
-  /** HO3: the last entry that may leave to others, as far as it hangs on hosts. */
+  /** Last entry that may leave to others, as far as hosts decide it (HO3). */
   get held(): number {
     if (!this.#isSingle && this.#proposed?.isSingle !== true) return Infinity;
-    // Those that are to be on record are waited for, too: else a busy session would always be ahead of them. Not those
-    // that lack some of what the home was opened with, or one was told that has left: they are sent it when it is
-    // released.
+    // Hosts that are to be on record are waited for, too: else a busy session would always be ahead of them. Not those
+    // that lack some of what the home was opened with, or of what a host was told that has left: they are sent it when
+    // it is released.
     let least = Infinity;
     for (const hosts of [this.#recorded, this.#proposed?.hosts ?? NONE]) {
       for (const host of hosts) least = Math.min(least, this.#has?.get(host) ?? 0);
@@ -225,12 +237,12 @@ export class HostOwners implements HomeHosts {
     return least;
   }
 
-  /** The arbiter is asked for other owners. */
+  /** Notes that the arbiter is asked for other owners. */
   proposed(owners: readonly Owner[]): void {
     this.#proposed = { hosts: recordedOf(owners), isSingle: disksOf(owners).length <= 1 };
   }
 
-  /** The arbiter has them on record. */
+  /** Notes that the arbiter has other owners on record. */
   recorded(owners: readonly Owner[]): void {
     this.#recorded = recordedOf(owners);
     this.#isSingle = disksOf(owners).length <= 1;

@@ -1,5 +1,5 @@
 /**
- * The hosts of a stateful session, as an opening asks them: each that is on record promises the epoch and says what it
+ * Questions of an opening to the hosts of a stateful session: each host on record promises the epoch and says what it
  * holds, in one step, or the opening does not go on (host_owners.ts, HO2).
  */
 import type { LogCopy, LogPiece } from "./asks.ts";
@@ -8,18 +8,18 @@ import { disksOf, hostsOf, missing } from "./host_owners.ts";
 import { shownName } from "./name.ts";
 
 /**
- * What a host that has promised holds; null: nothing, or nothing that opens, and it is no host of it any more. Only of one
- * that has shown to be that host: whoever else speaks for it has not answered.
+ * Log of a host that has promised; null where it holds nothing, or nothing that opens: it is no host of the session any
+ * more. Only a host that has shown its identity answers; another program that speaks for it has not.
  */
 export type HostAnswer = LogCopy | null;
 
-/** How hosts are reached. */
+/** Way to reach hosts. */
 export interface HostsPort {
   /**
    * Has hosts promise an epoch. Resolves with the answers when all have answered, or when time is up, with those that
-   * have; "superseded": one has promised a later epoch, unless it is opened without those that do not come back
-   * (`isForced`): then that one has not. One whose log did not open is sent away, and counts as one that
-   * holds nothing whenever it is asked again.
+   * have; "superseded" where one has promised a later epoch. When the session is opened without hosts that do not come
+   * back (`isForced`), such a host counts as one that has not answered. A host whose log did not open is sent away, and
+   * counts as one that holds nothing whenever it is asked again.
    */
   ask(
     name: StatefulName,
@@ -37,33 +37,37 @@ export const lastEntryOf = ({ pieces, base }: LogCopy): number => {
 };
 const lastEpochOf = ({ pieces, base }: LogCopy): number => pieces.at(-1)?.epoch ?? base?.epoch ?? 0;
 
-/** HO2: the longer of two logs. */
+/** Reports whether `a` is longer than `b` (HO2). */
 export const isFurther = (a: LogCopy, b: LogCopy): boolean =>
   lastEpochOf(a) > lastEpochOf(b) || (lastEpochOf(a) === lastEpochOf(b) && lastEntryOf(a) > lastEntryOf(b));
 
 /**
- * HO8: whether a log goes no other way than the one that was chosen. One does of a host that was left behind: it was told
- * what no later home knows, and is on record still where the home that left it behind died before it had that changed.
+ * Reports whether a log goes no other way than the chosen one (HO8). The log of a host that was left behind may: that
+ * host was told what no later home knows, and is still on record where the home that left it behind died before it had
+ * that changed.
  */
 export function isPartOf(log: LogCopy, chosen: LogCopy): boolean {
   const last = lastEntryOf(log);
   if (last === 0) return true;
   if (last > lastEntryOf(chosen)) return false;
   const { base, pieces } = chosen;
-  // Below the base nobody can tell; it lacks what follows in any case, and is sent the log anew.
+  // Below the base the epoch is not known; the host lacks what follows in any case, and is sent the log anew.
   if (base !== null && last < base.at) return true;
   const piece = pieces.find((one) => one.first <= last && last <= lastPiece(one));
   return (piece?.epoch ?? base?.epoch) === lastEpochOf(log); // H4
 }
 
-/** The longest of the logs that hosts hold; null: none holds one. */
+/** Returns the longest of the logs that hosts hold; null where none holds one. */
 export const furthestOf = (answers: ReadonlyMap<string, HostAnswer>): LogCopy | null =>
   [...answers.values()].reduce(
     (best, one) => one !== null && (best === null || isFurther(one, best)) ? one : best,
     null,
   );
 
-/** HO2. @throws HomeError `stateful_unreachable`, naming whom it misses. */
+/**
+ * Checks that enough owners have answered for an opening (HO2). @throws HomeError `stateful_unreachable`, naming those
+ * that are missing.
+ */
 export function checkAsked(
   name: StatefulName,
   owners: readonly Owner[],

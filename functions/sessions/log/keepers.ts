@@ -1,21 +1,22 @@
 /**
- * The logs on this site's disk: those of its own stateful sessions, and those that it keeps as an owner for others.
+ * Logs on this site's disk: those of its own stateful sessions, and those that it keeps as an owner for others.
  *
  * Life of a log here: `install` → `append`, `checkpoint` … → (its home is lost) `promise` to another, who `fetch`es it →
  * `align`, or `install` anew → … → `forget`.
  *
- * K1  What was promised to an epoch, and what is said of the log in the answer, are one step: on disk before it leaves,
- *     and nothing of an earlier epoch is taken after it.
+ * K1  A promise to an epoch, and what its answer says of the log, are one step: on disk before the answer leaves, and
+ *     nothing of an earlier epoch is taken after it.
  * K2  `held` names what is on disk. Asks that arrive together share a step of the disk.
  * K3  An ask that comes again changes nothing: a log is begun or aligned once in an epoch.
- * K4  What is not here is never begun by anything but `install`, not even by a promise: a promise that could be
+ * K4  A log that is not here is begun by nothing but `install`, not even by a promise: a promise that could be
  *     forgotten again, with its log, would fence nobody.
  * K5  Bounded: logs, bytes of one, bytes of all. Beyond that the answer is `full`; nothing is dropped for room.
  * K6  What is fetched at once is of one moment: base and pieces fit together.
  * K7  A base takes the place of the one before in one step, with the parts of its state that came last. Parts uploaded
- *     before are nothing until then, and nobody's any more when another epoch is promised (kept_parts.ts).
- * K8  A disk that went back is another one from then on, under a number of its own (H7): what was promised to it as it was
- *     it may have forgotten. Where that is known only with the first word of others, it takes nothing before (arbitration.ts).
+ *     before belong to no base until then, and are dropped when another epoch is promised (kept_parts.ts).
+ * K8  A disk that went back is another one from then on, under a number of its own (H7): it may have forgotten what it
+ *     promised as it was. Where only the first word of other sites can tell whether it went back, it takes nothing
+ *     before that word (arbitration.ts).
  */
 import type { Random, SiteId, Storage } from "../../../store/model/ports.ts";
 import { keyAfter, prefixRange } from "../../../store/model/range.ts";
@@ -52,11 +53,11 @@ export interface KeepersPorts {
   readonly storage: Storage;
   readonly disk: GroupCommit;
   readonly nowMs: () => number;
-  /** Another site has the promise of a log; what it was before is fenced. */
+  /** Notes that another site has the promise of a log: homes of earlier epochs are fenced. */
   readonly fenced: (name: StatefulName, epoch: number, by: SiteId) => void;
-  /** A log is other than before. */
+  /** Notes that a log has changed. */
   readonly changed: (log: KeptLog, news: LogNews) => void;
-  /** ports.ts */
+  /** Returns what a piece leaves open (ports.ts). */
   readonly openOf: (bytes: Uint8Array) => number;
   readonly keptMax?: number;
   readonly keptBytesMax?: number;
@@ -70,23 +71,25 @@ const DISK_KEY = packKey(["d", "id"]);
 const SCAN_ROWS = 64;
 const DISK_BYTES = 5;
 
-/** What a blank or used disk says at the start. */
+/** Contents of a disk, blank or used, at the start. */
 export interface LoadedDisk {
-  /** Its number (H7). */
+  /** Number of the disk (H7). */
   readonly id: number;
   readonly isBlank: boolean;
-  /** Of the newest row. */
+  /** Position of the newest row. */
   readonly position: number;
-  /** Of the arbiter (recollection.ts). */
+  /** Positions of the arbiter that the disk has heard of (recollection.ts). */
   readonly heardOf: HeardOf;
   readonly logs: readonly KeptLog[];
 }
 
-/** A number for a disk that is no other (H7). */
+/** Draws a number for a disk that no other disk has (H7). */
 export const drawDisk = (random: Random): number =>
   random.bytes(DISK_BYTES).reduce((number, byte) => number * 256 + byte, 0) + 1;
 
-/** Reads what the disk has; the number of a blank one is drawn, and is still to be written (by whoever makes the Keepers). */
+/**
+ * Reads what the disk has. The number of a blank disk is drawn, and is still to be written, by the Keepers made of it.
+ */
 export async function loadDisk(
   storage: Storage,
   random: Random,
@@ -134,7 +137,7 @@ export async function loadDisk(
   return { id, isBlank, position, heardOf: await Recollection.load(storage), logs: [...logs.values()] };
 }
 
-/** See the file's header. */
+/** Keepers of all logs on this site's disk (see the file's header). */
 export class Keepers {
   readonly #ports: KeepersPorts;
   #disk: number;
@@ -160,14 +163,14 @@ export class Keepers {
     }
   }
 
-  /** Its number (H7). */
+  /** Number of the disk (H7). */
   get disk(): number {
     return this.#disk;
   }
 
   /**
-   * K8: it went back to what it had before; resolves when it has another number. What is on it stays: an earlier part of
-   * logs that went on elsewhere, or all that is left of them.
+   * Gives the disk, which went back to what it had before, another number (K8); resolves when that is on disk. The logs
+   * on it stay: an earlier part of logs that went on elsewhere, or all that is left of them.
    */
   async wentBack(disk: number): Promise<void> {
     this.#disk = disk;
@@ -195,7 +198,7 @@ export class Keepers {
     return this.#logs.get(keyOf("", name));
   }
 
-  /** The base of a log, as it is on disk. */
+  /** Returns the base of a log, as it is on disk. */
   async base(name: StatefulName): Promise<Base | null> {
     await this.#ports.disk.durable();
     const row = await this.#ports.storage.get(keyOf(BASES, name));
@@ -207,7 +210,7 @@ export class Keepers {
     return this.#ports.disk.close();
   }
 
-  /** Does what is asked, and answers when it is on disk. @throws what the disk says. */
+  /** Does what is asked, and answers when it is on disk. @throws what the disk said. */
   async handle(from: SiteId, ask: KeeperAsk): Promise<Reply> {
     if (ask.kind === "greet") {
       await this.#ports.disk.durable();
@@ -223,7 +226,7 @@ export class Keepers {
     return reply ?? await this.#read(from, ask);
   }
 
-  /** null: it is to be read from the disk. */
+  /** Returns the reply to an ask; null where it is to be read from the disk. */
   #reply(from: SiteId, ask: LogAsk, log: KeptLog | undefined): Reply | null {
     if (ask.disk !== 0 && ask.disk !== this.disk) return refused("disk", log);
     if (log !== undefined && isFenced(log, from, ask.epoch)) return refused("superseded", log);
@@ -233,7 +236,7 @@ export class Keepers {
       case "promise":
         return this.#promise(from, ask.epoch, log);
       case "forget":
-        // One that was sent before this log was begun again (K3).
+        // A `forget` that was sent before this log was begun again (K3).
         if (log.head.promised === ask.epoch && log.head.turn !== ask.turn) return held(log);
         return this.#forget(log);
     }
@@ -261,13 +264,13 @@ export class Keepers {
     }
   }
 
-  /** K4 */
+  /** Answers an ask about a log that is not here (K4). */
   #unknown(ask: LogAsk): Reply {
     if (ask.kind === "promise") return { kind: "promised", disk: this.disk, aligned: false, log: null };
     return ask.kind === "forget" ? { kind: "held", through: 0 } : refused("unknown", undefined);
   }
 
-  /** K1 */
+  /** Promises an epoch to a site (K1). */
   #promise(from: SiteId, epoch: number, log: KeptLog): Reply {
     if (log.head.promised !== epoch) {
       log.head = { ...log.head, promised: epoch, by: from };
@@ -302,7 +305,7 @@ export class Keepers {
 
   #align({ epoch, keep, turn }: LogAsk & { kind: "align" }, log: KeptLog): Reply {
     if (log.head.aligned === epoch) return held(log); // K3
-    // Where it can't be cut, or does not reach so far, it is to be begun anew.
+    // A log that can't be cut there, or does not reach so far, is to be begun anew.
     const isEnd = keep === (log.base?.at ?? 0) || log.pieces.some((mark) => lastEntry(mark) === keep);
     if (!isEnd) return refused("gap", log);
     log.head = { ...log.head, aligned: epoch, turn };
@@ -331,7 +334,7 @@ export class Keepers {
     return held(log);
   }
 
-  /** L2, K7 */
+  /** Puts a base in place of the pieces up to it (L2, K7). */
   #checkpoint({ base, kept, parts }: LogAsk & { kind: "checkpoint" }, log: KeptLog): Reply {
     if (base.at <= (log.base?.at ?? 0)) return held(log); // K3
     // Beyond the last entry: all that is here is an earlier part of what the base stands for (H4).
@@ -356,7 +359,7 @@ export class Keepers {
     return { kind: "held", through: 0 };
   }
 
-  /** The home here has ended it: the log goes, and in the same step it is known here that it ended. */
+  /** Drops the log of a session that its home here has ended, and in the same step notes that it ended. */
   async ended(name: StatefulName, epoch: number, nowMs: number): Promise<void> {
     const log = this.log(name);
     if (log?.head.promised === epoch) {
@@ -367,7 +370,7 @@ export class Keepers {
     await this.#ports.disk.durable();
   }
 
-  /** Its arbiter says that this site is no owner of it any more (AUDIT_MS). */
+  /** Drops a log of which the arbiter says that this site is no owner any more (AUDIT_MS). */
   async forgetFormer(name: StatefulName, epoch: number): Promise<void> {
     const log = this.log(name);
     if (log === undefined || log.head.promised >= epoch) return;
@@ -376,7 +379,7 @@ export class Keepers {
     await this.#ports.disk.durable();
   }
 
-  /** K6: a checkpoint that comes meanwhile would leave neither what it stands for. */
+  /** Reads what is asked for as of one moment (K6): a checkpoint that comes meanwhile drops what it stands for. */
   async #read(from: SiteId, ask: LogAsk): Promise<Reply> {
     for (;;) {
       const log = this.log(ask.name);
@@ -399,7 +402,7 @@ export class Keepers {
     return parts && { kind: "parts", parts };
   }
 
-  /** @param marks of what is on disk. */
+  /** Reads part of a log. @param marks of the pieces that are on disk. */
   async #copy(
     log: KeptLog,
     marks: readonly PieceMark[],
@@ -419,7 +422,7 @@ export class Keepers {
     return { kind: "copy", seed, version, base, parts, pieces, more };
   }
 
-  /** They follow each other on the disk, too; null: they are not there any more. */
+  /** Reads pieces, which follow each other on the disk, too; null where they are not there any more. */
   async #pieces(name: StatefulName, marks: readonly PieceMark[]): Promise<LogPiece[] | null> {
     const [first] = marks, last = marks.at(-1);
     if (first === undefined || last === undefined) return [];
@@ -438,7 +441,7 @@ export class Keepers {
     this.#ports.disk.put(keyOf(HEADS, log.name), encodeLogHead(log.head));
   }
 
-  /** Base and pieces. */
+  /** Drops base and pieces. */
   #clear(log: KeptLog): void {
     this.#drop(log, log.cut(() => true));
     this.#dropBase(log);
@@ -454,7 +457,7 @@ export class Keepers {
     for (const { first } of marks) this.#ports.disk.drop(logPieceKey(log.name, first));
   }
 
-  /** K5 */
+  /** Reports whether there is room for more bytes, and for another log (K5). */
   #hasRoom(bytes: number, isNew: boolean): boolean {
     return this.#bytes + bytes <= this.#keptBytesMax && (!isNew || this.#logs.size < this.#keptMax);
   }
@@ -463,7 +466,7 @@ export class Keepers {
 const sizeOf = (base: Base | null, parts: readonly Uint8Array[]): number =>
   base === null ? 0 : base.bytes.length + base.answers.length + lengthOfParts(parts);
 
-/** How many of these go in one packet, behind so many bytes; at least one. */
+/** Returns how many of these pieces go in one packet behind so many bytes; at least one. */
 function fitting(marks: readonly PieceMark[], bytes: number): number {
   let count = 0;
   for (const { length } of marks) {
@@ -476,7 +479,7 @@ function fitting(marks: readonly PieceMark[], bytes: number): number {
 
 const lastEntry = ({ first, count }: PieceMark): number => first + count - 1;
 
-/** Another home, or none any more, may write it. */
+/** Reports whether another home, or none any more, may write the log. */
 const isFenced = ({ head }: KeptLog, from: SiteId, epoch: number): boolean =>
   epoch < head.promised || (epoch === head.promised && from !== head.by);
 

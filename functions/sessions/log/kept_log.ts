@@ -1,5 +1,5 @@
 /**
- * One log at one keeper: what is in memory of it, and its rows on disk.
+ * Log at one keeper: what is in memory of it, and its rows on disk.
  *
  * On disk: ["h", …name] who may write it, ["c", …name] its base, ["p", …name, first] a piece, ["s", …name, number] a part
  * of a state, ["u", …name] the number after the last one of these, while there are some that no base has named, ["r",
@@ -24,27 +24,27 @@ import { lengthOfParts, NO_STATE, type PartMark, stateMarkOf as markOfState } fr
 
 export const HEADS = "h", BASES = "c", PIECES = "p", PARTS = "s", ENDS = "u", RECORDED = "r";
 
-/** Who may write a log, and what it began with. */
+/** Head of a log: the home that may write it, and what the log began with. */
 export interface Head {
-  /** Nothing of an earlier epoch is taken, nor of this one from another site. */
+  /** Epoch that was promised: nothing of an earlier one is taken, nor of this one from another site. */
   readonly promised: number;
   readonly by: SiteId;
-  /** The epoch in which this log was last made that of its home: only that one may append. */
+  /** Epoch in which this log was last made that of its home: only that home may append. */
   readonly aligned: number;
-  /** Counts, in that epoch, how often its home has made some owner's log its own. */
+  /** Count, in that epoch, of the times that its home has made some owner's log its own. */
   readonly turn: number;
   readonly seed: Uint8Array;
   readonly version: string;
 }
 
-/** A piece without its bytes. */
+/** Piece without its bytes. */
 export interface PieceMark {
   readonly epoch: number;
   readonly first: number;
   readonly count: number;
   readonly wakeAtMs: number;
   readonly length: number;
-  /** What it leaves open (ports.ts, `openOf`). */
+  /** What the piece leaves open (ports.ts, `openOf`). */
   readonly open: number;
 }
 
@@ -54,13 +54,13 @@ export const logPieceKey = (name: StatefulName, first: number): Key =>
 export const partKey = (name: StatefulName, number: number): Key =>
   (keyOf(PARTS, name) + packKey([number])) as Key;
 
-/** Where the parts of a base are (L3). */
+/** Numbers and marks of the parts of a base (L3). */
 export interface KeptParts {
   readonly first: number;
   readonly marks: readonly PartMark[];
 }
 
-/** What came for a base at the entry `at`, in place of the parts before (`start` 0) or behind them. */
+/** Parts that came for a base at the entry `at`, in place of the parts before (`start` 0) or behind them. */
 export interface BaseUpload {
   readonly at: number;
   readonly start: number;
@@ -85,28 +85,28 @@ export const pieceMarkOf = ({ epoch, first, count, wakeAtMs, bytes }: LogPiece, 
   length: bytes.length,
 });
 
-/** See the file's header. */
+/** Log at a keeper (see the file's header). */
 export class KeptLog {
   readonly name: StatefulName;
   head: Head;
-  /** null: it begins with the first entry. */
+  /** Base of the log; null where it begins with the first entry. */
   base: KeptBase | null = null;
-  /** Of the base's state. */
+  /** Parts of the base's state. */
   parts: KeptParts = NO_PARTS;
   #upload: BaseUpload | null = null;
-  /** The number after the last part on disk, and whether a row of its own says so. */
+  /** Number after the last part on disk. */
   partsEnd = 0;
   hasEnd = false;
   pieces: PieceMark[] = [];
-  /** Of base, its state, what was uploaded, and pieces. */
+  /** Bytes of the base, its state, what was uploaded, and the pieces. */
   bytes = 0;
-  /** A piece after the base left something open: its home is kept an eye on. */
+  /** True while a piece after the base left something open: its home is watched. */
   hasLeftOpen = false;
-  /** Counts what was cut, and bases: who reads from the disk meanwhile begins again. */
+  /** Count of cuts and of bases: a reader of the disk begins again where it has changed meanwhile. */
   cuts = 0;
-  /** By the keeper's clock: when it was last written. */
+  /** Time of the last write, by the keeper's clock. */
   writtenMs = 0;
-  /** The newest configuration that its home has said to be on record, since this process began. */
+  /** Newest configuration that the home has said to be on record, since this process began. */
   recorded = 0;
 
   constructor(name: StatefulName, head: Head) {
@@ -114,14 +114,14 @@ export class KeptLog {
     this.head = head;
   }
 
-  /** Of the pieces. */
+  /** Bytes of the pieces. */
   pieceBytes = 0;
 
   get upload(): BaseUpload | null {
     return this.#upload;
   }
 
-  /** The number of the next part. */
+  /** Number of the next part. */
   get nextPart(): number {
     return this.parts.first + this.parts.marks.length + (this.#upload?.marks.length ?? 0); // L3
   }
@@ -142,12 +142,12 @@ export class KeptLog {
     return piece === undefined ? this.base?.at ?? 0 : piece.first + piece.count - 1;
   }
 
-  /** 0: nothing is due. */
+  /** Time of the earliest named timer; 0 where nothing is due. */
   get wakeAtMs(): number {
     return this.pieces.at(-1)?.wakeAtMs ?? this.base?.wakeAtMs ?? 0;
   }
 
-  /** What it leaves open; 0: nothing, as a base does. */
+  /** What the log leaves open; 0: nothing, as after a base. */
   get open(): number {
     return this.pieces.at(-1)?.open ?? 0;
   }
@@ -162,12 +162,12 @@ export class KeptLog {
     return { base: { at, epoch, state: markOfState(this.parts.marks) }, segments };
   }
 
-  /** The epoch of an entry. */
+  /** Returns the epoch of an entry. */
   epochAt(entry: number): number {
     return (this.#pieceOf(entry) ?? this.base)?.epoch ?? 0;
   }
 
-  /** What was due first when the log ended with that entry, as `wakeAtMs` has it. */
+  /** Returns the time of the earliest timer when the log ended with that entry, as `wakeAtMs` has it. */
   wakeAtMsAt(entry: number): number {
     return (this.#pieceOf(entry) ?? this.base)?.wakeAtMs ?? 0;
   }
@@ -194,7 +194,7 @@ export class KeptLog {
     this.bytes += mark.length;
   }
 
-  /** Takes out, and gives back, the pieces that `isCut` says. */
+  /** Takes out, and returns, the pieces for which `isCut` is true. */
   cut(isCut: (mark: PieceMark) => boolean): PieceMark[] {
     const gone = this.pieces.filter(isCut);
     if (gone.length === 0) return gone;
@@ -211,7 +211,7 @@ export function encodeLogHead({ promised, by, aligned, turn, seed, version }: He
   return new Writer(64).uint(promised).text(by).uint(aligned).uint(turn).raw(seed).text(version).done();
 }
 
-/** @throws CodecError */
+/** Reads the head of a log. @throws CodecError */
 export function decodeHead(bytes: Uint8Array): Head {
   const r = new Reader(bytes);
   const head = {
@@ -229,7 +229,7 @@ export function decodeHead(bytes: Uint8Array): Head {
 export const encodePiece = ({ epoch, count, wakeAtMs, bytes }: LogPiece): Uint8Array =>
   new Writer(bytes.length + 24).uint(epoch).uint(count).uint(wakeAtMs).bytes(bytes).done();
 
-/** @throws CodecError */
+/** Reads a piece. @throws CodecError */
 export function decodePiece(first: number, row: Uint8Array): LogPiece {
   const r = new Reader(row);
   const piece = { first, epoch: r.uint(), count: r.uint(), wakeAtMs: r.uint(), bytes: r.bytes() };
@@ -237,7 +237,9 @@ export function decodePiece(first: number, row: Uint8Array): LogPiece {
   return piece;
 }
 
-/** A row of a base whose state lies beside it begins so; one of the first form, with all in itself, with 1. */
+/**
+ * First byte of a row of a base whose state lies beside it; a row of the first form, with all in itself, begins with 1.
+ */
 const WITH_PARTS = 2;
 
 export function encodeBase(base: Base, { first, marks }: KeptParts): Uint8Array {
@@ -246,7 +248,7 @@ export function encodeBase(base: Base, { first, marks }: KeptParts): Uint8Array 
   return writeBase(w, base).done();
 }
 
-/** @throws CodecError */
+/** Reads a base. @throws CodecError */
 export function decodeBase(bytes: Uint8Array): { readonly base: Base; readonly parts: KeptParts } {
   const r = new Reader(bytes);
   if (bytes[0] !== WITH_PARTS) {

@@ -15,27 +15,27 @@ import { ENDS, type KeptLog, type KeptParts, partKey } from "./kept_log.ts";
 import { keyOf } from "./name.ts";
 import { batchFrom, isSameState, isWithin, marksAfter, type StateMark, stateMarkOf } from "./state_parts.ts";
 
-/** What a home sends of a base to come. */
+/** Parts that a home sends of a base to come. */
 interface Uploaded {
   readonly at: number;
   readonly first: number;
   readonly parts: readonly Uint8Array[];
 }
 
-/** See the file's header. */
+/** Rows of parts on the disk (see the file's header). */
 export class KeptPartRows {
   readonly #disk: GroupCommit;
   readonly #storage: Storage;
   readonly #batchBytes: number;
 
-  /** @param batchBytes what is read at once. */
+  /** @param batchBytes bytes that are read at once. */
   constructor(disk: GroupCommit, storage: Storage, batchBytes: number) {
     this.#disk = disk;
     this.#storage = storage;
     this.#batchBytes = batchBytes;
   }
 
-  /** KP2; false: others have to come before, or there are too many. */
+  /** Takes parts for a base to come (KP2). Returns false where others have to come before, or there are too many. */
   upload(log: KeptLog, { at, first, parts }: Uploaded): boolean {
     if (at <= (log.base?.at ?? 0)) return true;
     let { upload } = log;
@@ -56,7 +56,7 @@ export class KeptPartRows {
     return true;
   }
 
-  /** The parts of a base, on disk with it; null: they are not those (KP1). */
+  /** Returns the parts of a base, which go on disk with it; null where they are not those that it names (KP1). */
   named(log: KeptLog, base: Base, kept: StateMark, last: readonly Uint8Array[]): KeptParts | null {
     const here = log.parts, { upload } = log;
     const isAfter = upload !== null && upload.at === base.at && upload.start === kept.count;
@@ -80,14 +80,14 @@ export class KeptPartRows {
     return { first, marks };
   }
 
-  /** The log goes, or its base does. */
+  /** Drops all parts of a log: the log goes, or its base does. */
   dropAll(log: KeptLog): void {
     this.#drop(log, log.parts.first, log.partsEnd);
     if (log.hasEnd) this.#disk.drop(keyOf(ENDS, log.name));
     log.hasEnd = false;
   }
 
-  /** Parts of the base's state, as many as go at once; null: they are not there any more. */
+  /** Reads parts of the base's state, as many as go at once; null where they are not there any more. */
   async read(log: KeptLog, first: number): Promise<Uint8Array[] | null> {
     const { marks, first: number } = log.parts;
     const keys = [];
@@ -108,7 +108,7 @@ export class KeptPartRows {
     for (let number = from; number < to; number++) this.#disk.drop(partKey(name, number));
   }
 
-  /** KP3 */
+  /** Puts the number after the last part on disk (KP3). */
   #end(log: KeptLog): void {
     if (log.nextPart <= log.partsEnd) return;
     log.partsEnd = log.nextPart;
@@ -117,7 +117,7 @@ export class KeptPartRows {
   }
 }
 
-/** @throws CodecError */
+/** Reads the number after the last part. @throws CodecError */
 export function decodeEnd(bytes: Uint8Array): number {
   const r = new Reader(bytes);
   const end = r.uint();

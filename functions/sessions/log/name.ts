@@ -11,17 +11,17 @@ import { NAME_BYTES_MAX, STATEFUL_ID_BYTES_MAX } from "./limits.ts";
 
 const utf8 = new TextEncoder();
 
-/** Whether a text has 1 to `max` bytes of UTF-8. */
+/** Reports whether a text has 1 to `max` bytes of UTF-8. */
 export const isText = (text: string, max: number): boolean =>
   text.length > 0 && text.length <= max && text.isWellFormed() &&
   (text.length * 3 <= max || utf8.encode(text).length <= max);
 
-/** Whether all parts are within their limits. */
+/** Reports whether all parts of a name are within their limits. */
 export const isName = (name: StatefulName): boolean =>
   isText(name.app, NAME_BYTES_MAX) && isText(name.class, NAME_BYTES_MAX) &&
   isText(name.id, STATEFUL_ID_BYTES_MAX);
 
-/** @throws HomeError `limit_stateful` */
+/** Checks the limits of a name. @throws HomeError `limit_stateful` */
 export function checkName(name: StatefulName): void {
   if (isName(name)) return;
   const shown = JSON.stringify(name.id.slice(0, 2 * STATEFUL_ID_BYTES_MAX));
@@ -31,10 +31,10 @@ export function checkName(name: StatefulName): void {
   );
 }
 
-/** What was asked for last: whatever is done for a session looks it up again and again. */
+/** Key that was asked for last: each thing that is done for a session looks it up again. */
 const last: { name: StatefulName | null; key: Key } = { name: null, key: packKey([""]) };
 
-/** One text for a name: a key of maps, and of rows under a space. */
+/** Returns a name as one text: a key of maps, and of rows under a space. */
 export function keyOf(space: string, name: StatefulName): Key {
   if (space === "" && name === last.name) return last.key;
   const key = packKey([space, name.app, name.class, name.id]);
@@ -42,16 +42,16 @@ export function keyOf(space: string, name: StatefulName): Key {
   return key;
 }
 
-/** The name in a row's key. */
+/** Returns the name in a row's key. */
 export function sessionNameOf(key: Key): StatefulName {
   const [, app, className, id] = unpackKey(key);
   return { app: String(app), class: String(className), id: String(id) };
 }
 
-/** As people read it. */
+/** Returns a name as people read it. */
 export const shownName = ({ app, class: className, id }: StatefulName): string => `${app}/${className}/${id}`;
 
-/** Where and under which configuration of births a stateful session was made. */
+/** Birth of a stateful session: the site, and the configuration of births, under which it was made. */
 export interface Birth {
   readonly site: SiteId;
   readonly number: number;
@@ -59,13 +59,13 @@ export interface Birth {
 
 const RANDOM_TEXT = /^[0-9a-f]{32}$/;
 
-/** @param random 16 bytes. */
+/** Returns the id of a session that is born. @param random 16 bytes. */
 export function birthId({ site, number }: Birth, random: Uint8Array): string {
   const text = Array.from(random, (byte) => byte.toString(16).padStart(2, "0")).join("");
   return `${site}.${number.toString(36)}.${text}`;
 }
 
-/** Who made this id; null where it is a name that somebody gave. */
+/** Returns the birth that an id tells of; null where it is a name that somebody gave. */
 export function birthOf(id: string): Birth | null {
   const parts = id.split(".");
   const random = parts.pop() ?? "", digits = parts.pop() ?? "";

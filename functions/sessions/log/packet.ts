@@ -1,10 +1,9 @@
 /**
- * What homes, keepers and the arbiter of two sites say to each other, in one packet. Bytes and vectors:
- * docs/protocol/homes.md.
+ * Packets between homes, keepers and the arbiter of two sites. Bytes and vectors: docs/protocol/homes.md.
  *
  * B2  A decoded packet encodes to the bytes that it came from; anything else is refused with a CodecError.
- * B3  Who writes the second form draws its process's number from `BOOT_MIN` on, in packets of the first form too: so
- *     each knows of the other what it reads, from its first packet.
+ * B3  A process that writes the second form draws its number from `BOOT_MIN` on, in packets of the first form too: so
+ *     each site knows from the other's first packet which form it reads.
  */
 import { CodecError, Reader, Writer } from "../../../store/model/codec.ts";
 import { F_MAX } from "../../../store/model/limits.ts";
@@ -36,18 +35,21 @@ export interface NumberedItem<T> {
   readonly body: T;
 }
 
-/** Numbers of processes that read and write the second form begin here (B3); those of the version before end here. */
+/** First number of processes that read and write the second form (B3); numbers of the version before are below it. */
 export const BOOT_MIN = 2 ** 48;
 
-/** No process of the version before has the number 0: a packet of another form begins with it, and the form's number. */
+/**
+ * First number of a packet of another form than the first, followed by that form's number. No process of the version
+ * before has the number 0.
+ */
 const OTHER_FORM = 0, SECOND_FORM = 2;
 
 export interface LogPacket {
-  /** The highest position of the arbiter that the sender has heard of; left out: it is of the first form. */
+  /** Highest position of the arbiter that the sender has heard of; left out in a packet of the first form. */
   readonly witness?: number;
-  /** Drawn when the sender's process began. */
+  /** Number drawn when the sender's process began. */
   readonly boot: number;
-  /** The process whose asks the replies are to; 0: not known, and there are none. */
+  /** Process whose asks the replies are to; 0 where it is not known, and there are none. */
   readonly to: number;
   readonly asks: readonly NumberedItem<SiteAsk>[];
   readonly replies: readonly NumberedItem<Reply>[];
@@ -64,12 +66,12 @@ const REPLIES = [
   ...["witness", "recalled", "names", "waits"] as const,
 ] as const;
 
-/** An ask as it goes into packets. */
+/** Returns an ask as it goes into packets. */
 export const encodeAsk = (ask: SiteAsk): Uint8Array<ArrayBuffer> => writeAsk(new Writer(128), ask).done();
 export const encodeReply = (reply: Reply): Uint8Array<ArrayBuffer> =>
   writeReply(new Writer(64), reply).done();
 
-/** A packet of what is encoded already. */
+/** Returns a packet of asks and replies that are encoded already. */
 export function joinPacket(
   { boot, to, witness }: Pick<LogPacket, "boot" | "to" | "witness">,
   asks: readonly NumberedItem<Uint8Array>[],
@@ -89,7 +91,10 @@ export const encodeLogPacket = ({ asks, replies, ...head }: LogPacket): Uint8Arr
     replies.map(({ number, body }) => ({ number, body: encodeReply(body) })),
   );
 
-/** @throws CodecError for anything that encodeLogPacket does not produce, and for what is beyond its limits. */
+/**
+ * Reads a packet. @throws CodecError for anything that encodeLogPacket does not produce, and for what is beyond its
+ * limits.
+ */
 export function decodeLogPacket(bytes: Uint8Array): LogPacket {
   const r = new Reader(bytes);
   const packet = {
@@ -375,7 +380,7 @@ export function readName(r: Reader): StatefulName {
 export const writeOwners = (w: Writer, owners: readonly Owner[]): Writer =>
   w.list(owners, ({ site, disk }) => w.text(site).uint(disk));
 
-/** Each site once, and no more than there may be. */
+/** Reads owners: each site once, and no more than there may be. */
 export function readOwners(r: Reader): Owner[] {
   const owners = r.list(() => ({ site: r.text(), disk: r.uint() }));
   const sites = new Set(owners.map(({ site }) => site));
@@ -408,7 +413,7 @@ export function writeBase(w: Writer, base: Base | null): Writer {
 
 export const readBase = (r: Reader): Base | null => r.flag() ? readBaseAs(r, readMark) : null;
 
-/** @param readState reads what its state is named by. */
+/** Reads a base. @param readState reads what names its state. */
 export function readBaseAs(r: Reader, readState: (r: Reader) => StateMark): Base {
   const base = {
     at: r.uint(),
@@ -453,7 +458,7 @@ const writePieces = (w: Writer, pieces: readonly LogPiece[]): Writer =>
       w.uint(piece.epoch).uint(piece.first).uint(piece.count).uint(piece.wakeAtMs).bytes(piece.bytes),
   );
 
-/** One after the other without a gap. */
+/** Reads pieces that follow each other without a gap. */
 function readPieces(r: Reader): LogPiece[] {
   let next = 0, epoch = 0;
   return r.list(() => {

@@ -1,15 +1,15 @@
 /**
- * What a site tells the arbiter of its disk: the highest position of the arbiter that it has heard of, and, where the
- * arbiter has lost what it knew, what is known here of a name.
+ * Recollection of the arbiter on a site's disk: the highest position of the arbiter that the site has heard of, and,
+ * where the arbiter has lost what it knew, what is known here of a name.
  *
- * On disk: ["w"] the position, ["j"] the last ones before it jumped, ["r", …name] the newest configuration that a log's home has said to be on record, ["e",
- * …name] the epoch in which a stateful session ended here, and when.
+ * On disk: ["w"] the position, ["j"] the last positions before it jumped, ["r", …name] the newest configuration that a
+ * log's home has said to be on record, ["e", …name] the epoch in which a stateful session ended here, and when.
  *
  * RE1  A position that was heard is on disk with the first step that is written after it: so with whatever was asked in
  *      the packet that brought it, and before anything is answered that was asked after it.
  * RE3  An arbiter that may have lost steps leaves positions out (arbiter.ts, A7). The last one that was heard before such a
  *      jump is kept: it may be of a step that this arbiter has lost, and hearing of it anew must not hide that.
- * RE2  That one ended is known here as long as the arbiter knows it (ENDED_MS). It says nothing of later epochs.
+ * RE2  That a session ended is known here as long as the arbiter knows it (ENDED_MS). It says nothing of later epochs.
  */
 import { Reader, Writer } from "../../../store/model/codec.ts";
 import { type Key, packKey } from "../../../store/model/key.ts";
@@ -24,33 +24,36 @@ import { keyOf, sessionNameOf } from "./name.ts";
 import { readOwners, writeOwners } from "./packet.ts";
 
 const WITNESS_KEY = packKey(["w"]), JUMPS_KEY = packKey(["j"]);
-/** RE3: the arbiter jumps by more, and never makes so many steps between two packets that are heard. */
+/**
+ * Distance above which a rise of the position is a jump (RE3): the arbiter jumps by more, and never makes so many steps
+ * between two packets that are heard.
+ */
 export const JUMP_MIN = 2 ** 31;
-/** RE3: as many as the arbiter keeps gaps. */
+/** Positions before jumps that are kept (RE3): as many as the arbiter keeps gaps. */
 const JUMPS_MAX = 100;
 const ENDED = "e";
 
 export interface RecollectionPorts {
   readonly disk: GroupCommit;
   readonly storage: Storage;
-  /** The number of this disk. */
+  /** Returns the number of this disk. */
   readonly number: () => number;
 }
 
-/** What a disk has heard of the arbiter. */
+/** Positions of the arbiter that a disk has heard of. */
 export interface HeardOf {
   readonly position: number;
-  /** RE3, the oldest first. */
+  /** Last positions before jumps, the oldest first (RE3). */
   readonly jumps: readonly number[];
 }
 
-/** A configuration of a log, as its home has said it. */
+/** Configuration of a log, as its home has said it. */
 interface Recorded {
   readonly config: number;
   readonly owners: readonly Owner[];
 }
 
-/** See the file's header. */
+/** Record of what this disk has heard of the arbiter (see the file's header). */
 export class Recollection {
   readonly #ports: RecollectionPorts;
   #position: number;
@@ -70,12 +73,12 @@ export class Recollection {
     };
   }
 
-  /** The highest position that was heard. */
+  /** Highest position that was heard. */
   get position(): number {
     return this.#position;
   }
 
-  /** RE1 */
+  /** Notes a position of the arbiter (RE1). */
   hear(position: number): void {
     const before = this.#position;
     if (position <= before) return;
@@ -88,7 +91,7 @@ export class Recollection {
     this.#ports.disk.putLater(WITNESS_KEY, new Writer(8).uint(position).done());
   }
 
-  /** As `hear`; resolves when it is on disk. */
+  /** Notes a position of the arbiter; resolves when it is on disk. */
   async heard(position: number): Promise<void> {
     this.hear(position);
     await this.#ports.disk.durable();
@@ -114,7 +117,7 @@ export class Recollection {
     this.#ports.disk.put(keyOf(ENDED, name), new Writer(16).uint(epoch).uint(nowMs).done());
   }
 
-  /** RE2 @param beforeMs what ended before is forgotten. */
+  /** Forgets what ended before a time (RE2). @param beforeMs that time. */
   async sweep(beforeMs: number): Promise<void> {
     const { storage, disk } = this.#ports;
     let { start, end } = prefixRange(packKey([ENDED]));
@@ -131,7 +134,7 @@ export class Recollection {
 
   // ── What is told ──
 
-  /** @param here what this process does with it. */
+  /** Returns what is known here of a name. @param here what this process does with it. */
   async recall(
     name: StatefulName,
     log: KeptLog | undefined,
@@ -153,13 +156,13 @@ export class Recollection {
     };
   }
 
-  /** Names of logs, and of what ended, in their order. */
+  /** Returns names of logs, and of what ended, in their order. */
   async names(after: StatefulName | null): Promise<Reply> {
     const { disk, storage } = this.#ports;
     await disk.durable();
     const names = new Map<Key, StatefulName>();
     let more = false;
-    // Of both, those up to the last one that either has come to: what is behind it may be missing in the other.
+    // Of both spaces, names up to the last one that either has come to: a name behind it may be missing in the other.
     let last: Key | null = null;
     for (const space of [HEADS, ENDED]) {
       const { start, end } = prefixRange(packKey([space]));
