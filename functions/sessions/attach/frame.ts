@@ -1,47 +1,50 @@
 /**
- * What a stateful session's home and its peers say to each other: one frame is one binary message of a channel
+ * Frames between a stateful session's home and its peers: one frame is one binary message of a channel
  * (docs/protocol/session-frames.md; as bytes: frame_bytes.ts).
  */
 import type { Peer } from "../turn/event.ts";
 
-/** By what a host can do next. */
+/** What a host can do after a refusal. */
 export type PeerRetry = "fix" | "retry" | "reset";
 
-/** Who a host side comes back as. */
+/** Identity under which a host side comes back. */
 export interface PeerIdentity {
   readonly id: string;
-  /** Given to it in its first welcome: whoever has it is this peer, whoever knows the id only is not. */
+  /**
+   * Key that the peer gets in its first welcome: a program that has it is this peer, one that knows only the id is not.
+   */
   readonly key: Uint8Array;
 }
 
-/** The first frame of every channel. */
+/** First frame of every channel. */
 export interface PeerHello {
   readonly kind: "hello";
   readonly peer: Peer["kind"];
-  /** Null: it was never welcomed. */
+  /** Identity of the peer; null where it was never welcomed. */
   readonly identity: PeerIdentity | null;
-  /** 1 to 2^53 − 1, drawn by this host side when it was made: nobody else knows it. */
+  /** Number from 1 to 2^53 − 1, drawn by this host side when it was made: nobody else knows it. */
   readonly instance: number;
   /**
-   * 1, 2, 3 … for each channel of this host side: of two hellos the later one holds, in whatever order they come. Where
-   * programs that went on with one storage are numbered, program n's begin beyond n times PROGRAM_ATTEMPTS (limits.ts).
+   * Number of the channel among those of this host side, from 1 on: of two hellos the one with the higher number holds,
+   * in whatever order they come. Where programs that went on with one storage are numbered, program n's begin beyond n
+   * times PROGRAM_ATTEMPTS (limits.ts).
    */
   readonly attempt: number;
-  /** The newest epoch that it has seen; 0 without an identity. */
+  /** Newest epoch that the host side has seen; 0 without an identity. */
   readonly epoch: number;
-  /** Outputs that it has, all from the first to this one; 0 without an identity. */
+  /** Number of outputs that it has, all from the first on; 0 without an identity. */
   readonly received: number;
-  /** The oldest message that it still keeps, or its next one; 1 without an identity. */
+  /** Sequence of the oldest message that it still keeps, or of its next one; 1 without an identity. */
   readonly first: number;
-  /** It can hold the log, and says what it has of it (functions/sessions/sealed, HostLogSummary). */
+  /** Summary of the log that it holds (functions/sessions/sealed, HostLogSummary); null where it can't hold the log. */
   readonly log: Uint8Array | null;
 }
 
-/** Data, either way: its sequence and what its sender has received follow from the frames before, and the low bits. */
+/** Data, either way: the sequence, and what its sender has received, follow from the frames before and the low bits. */
 export interface Data {
-  /** The low 5 bits of its sequence. */
+  /** Low 5 bits of its sequence. */
   readonly sequence: number;
-  /** The low 8 bits of how many its sender has received. */
+  /** Low 8 bits of the number that its sender has received. */
   readonly received: number;
   readonly payload: string | Uint8Array;
 }
@@ -52,76 +55,84 @@ export interface MessageFrame extends Data {
 
 export interface OutputFrame extends Data {
   readonly kind: "output";
-  /** A record of the session's log, sealed: all that this output follows from (`durability = "hosts"`). */
+  /** Record of the session's log, sealed: all that this output follows from (`durability = "hosts"`). */
   readonly increment: Uint8Array | null;
 }
 
-/** It has received so many, all from the first to this one. */
+/** Acknowledgement of what was received, all from the first on. */
 export interface AckFrame {
   readonly kind: "ack";
   readonly received: number;
 }
 
-/** The session has ended, or knows that the peer has left. */
+/** Frame that says that the session has ended, or knows that the peer has left. */
 export interface Bye {
   readonly kind: "bye";
-  /** As a WebSocket's close code: 1000 to 4999. */
+  /** Code as a WebSocket's close code: 1000 to 4999. */
   readonly code: number;
   readonly reason: string;
 }
 
-/** The peer leaves. */
+/** Frame with which a peer leaves. */
 export interface Leave {
   readonly kind: "leave";
-  /** The sequence of its last message. */
+  /** Sequence of the peer's last message. */
   readonly last: number;
-  /** As a WebSocket's close code: 1000 to 4999. */
+  /** Code as a WebSocket's close code: 1000 to 4999. */
   readonly code: number;
   readonly reason: string;
 }
 
-/** The platform ends the channel, and maybe the peer. */
+/** Frame with which the platform ends the channel, and maybe the peer. */
 export interface Refused {
   readonly kind: "refused";
   readonly code: string;
   readonly message: string;
-  /** `retry`: the peer is what it was, another channel may do. Else this peer is over; `reset`: begin as a new one. */
+  /**
+   * What the host can do next. `retry`: the peer is as before, another channel may do. Else this peer is over; `reset`:
+   * begin as a new one.
+   */
   readonly retry: PeerRetry;
 }
 
-/** From a host to a home. */
+/** Frames from a host to a home. */
 export type ToHome =
   | PeerHello
   | MessageFrame
   | AckFrame
   | Leave
   | { readonly kind: "ping"; readonly number: number }
-  /** It has promised an epoch, and holds these records, oldest first; null: it has promised a later one. */
+  /**
+   * Answer to a fence: the host has promised the epoch, and holds these records, oldest first; null: it has promised a
+   * later one.
+   */
   | { readonly kind: "log"; readonly epoch: number; readonly records: readonly Uint8Array[] | null }
-  /** It holds so many records of this channel. */
+  /** Number of records of this channel that the host holds. */
   | { readonly kind: "taken"; readonly records: number };
 
-/** From a home to a host. */
+/** Frames from a home to a host. */
 export type ToHost =
   | {
     readonly kind: "welcome";
     readonly identity: PeerIdentity;
     readonly epoch: number;
-    /** Messages of this peer that are in the log. */
+    /** Number of messages of this peer that are in the log. */
     readonly received: number;
   }
   | OutputFrame
   | AckFrame
   | { readonly kind: "pong"; readonly number: number }
-  /** Before the welcome: whoever opens the session asks for the log, and that nothing of an earlier epoch is taken. */
+  /**
+   * Request, before the welcome, of an opening for the log, and for the promise to take nothing of an earlier epoch.
+   */
   | { readonly kind: "fence"; readonly epoch: number }
-  /** A record of the log without an output. */
+  /** Record of the log without an output. */
   | { readonly kind: "record"; readonly record: Uint8Array }
-  /** The handler of a message threw: nothing was changed by it. */
+  /** Word that the handler of a message threw: it changed nothing. */
   | { readonly kind: "rejected"; readonly sequence: number; readonly code: string; readonly message: string }
   | Bye
   | Refused
-  /** An output, the last one: the session sends the peer away. */
+  /** Last output: the session sends the peer away. */
   | { readonly kind: "dismissed"; readonly sequence: number; readonly code: number; readonly reason: string }
-  /** This home is over here: say hello again, best at that site. */
+  /** End of this home: the host is to say hello again, best at that site. */
   | { readonly kind: "moved"; readonly site: string | null };

@@ -4,8 +4,8 @@
  *   data     byte 80 | bytes 40 | increment 20 | sequence mod 32 · byte received mod 256 · [ bytes increment ] · payload
  *   others   byte kind · fields
  *
- * FR1  One form for each frame: what was decoded encodes to the bytes that it came from; all else is a CodecError. The
- *      two directions share no kind, so that what is reflected is refused.
+ * FR1  One form for each frame: a decoded frame encodes to the bytes that it came from; all else is a CodecError. The
+ *      two directions share no kind, so that a frame that is reflected is refused.
  * FR2  A payload is a view of the bytes that it came in; a record, which is kept, is not.
  */
 import { CodecError, Reader, Writer } from "../../../store/model/codec.ts";
@@ -25,7 +25,7 @@ const RETRIES = ["fix", "retry", "reset"] as const;
 const utf8 = new TextEncoder();
 const utf8Strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** A frame to a home. */
+/** Encodes a frame to a home. */
 export function encodeToHome(frame: ToHome): Uint8Array<ArrayBuffer> {
   switch (frame.kind) {
     case "message":
@@ -47,7 +47,7 @@ export function encodeToHome(frame: ToHome): Uint8Array<ArrayBuffer> {
   }
 }
 
-/** A frame to a host. */
+/** Encodes a frame to a host. */
 export function encodeToHost(frame: ToHost): Uint8Array<ArrayBuffer> {
   switch (frame.kind) {
     case "output":
@@ -86,7 +86,7 @@ function encodeData(frame: Data, increment: Uint8Array | null): Uint8Array<Array
   return joined(frame, isText, payload, increment);
 }
 
-/** Written by hand: there are no frames but these by the thousand. */
+/** Encodes a data frame. Written by hand: there are no other frames by the thousand. */
 function joined(
   { sequence, received }: { readonly sequence: number; readonly received: number },
   isText: boolean,
@@ -112,9 +112,9 @@ function joined(
 }
 
 /**
- * A message or an output, of which the payload is kept as commits have it: 0 and text in UTF-8, 1 and bytes, or (an
- * output) 2, a close code in two bytes, and the reason.
- * `sequence` and `received` are whole; their low bits go.
+ * Encodes a message or an output whose payload is kept as commits have it: 0 and text in UTF-8, 1 and bytes, or (an
+ * output) 2, a close code in two bytes, and the reason. `sequence` and `received` are whole numbers, of which the low
+ * bits are sent.
  */
 export function encodeKept(
   { sequence, received, tagged, increment = null }: {
@@ -133,14 +133,14 @@ export function encodeKept(
   return joined({ sequence, received }, tagged[0] === 0, payload, increment);
 }
 
-/** By itself, so that a host side's bundle has nothing else of what a home says. */
+/** Encodes a dismissal. A function of its own, so that a host side's bundle has nothing else of what a home says. */
 const dismissed = (sequence: number, code: number, reason: string): Uint8Array<ArrayBuffer> =>
   new Writer(32).byte(TO_HOST.dismissed).uint(sequence).uint(code).text(reason).done();
 
-/** Before what sends a peer away, as it is kept (functions/sessions/turn/peers.ts). */
+/** Tag of an output that sends a peer away, as it is kept (functions/sessions/turn/peers.ts). */
 export const DISMISSAL = 2;
 
-/** A payload as it is kept. */
+/** Returns a payload as it is kept. */
 export function tag(payload: string | Uint8Array): Uint8Array<ArrayBuffer> {
   const body = typeof payload === "string" ? utf8.encode(payload) : payload;
   const bytes = new Uint8Array(body.length + 1);
@@ -149,7 +149,7 @@ export function tag(payload: string | Uint8Array): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
-/** A text of up to so many bytes: what is too long ends early. */
+/** Returns a text of up to so many bytes: what is too long ends early. */
 export function cut(value: string, bytesMax: number): string {
   const bytes = utf8.encode(value);
   if (bytes.length <= bytesMax) return value;
@@ -168,7 +168,7 @@ function writeHello(w: Writer, hello: PeerHello): Writer {
   return hello.log === null ? w : w.bytes(hello.log);
 }
 
-/** @throws CodecError (FR1) */
+/** Decodes a frame to a home. @throws CodecError (FR1) */
 export function decodeToHome(bytes: Uint8Array): ToHome {
   const [head = 0, received] = bytes;
   if ((head & DATA) !== 0) {
@@ -206,7 +206,7 @@ function readToHome(r: Reader, kind: number): ToHome {
   throw new CodecError(`there is no frame ${kind} to a home`);
 }
 
-/** @throws CodecError (FR1) */
+/** Decodes a frame to a host. @throws CodecError (FR1) */
 export function decodeToHost(bytes: Uint8Array): ToHost {
   const r = new Reader(bytes);
   const kind = r.byte();
@@ -342,11 +342,11 @@ function readClose(r: Reader): { readonly code: number; readonly reason: string 
   return { code, reason: text(r, limits.REASON_BYTES_MAX) };
 }
 
-/** How many its sender has received, from the low bits in a data frame and what it had said before. */
+/** Returns how many the sender has received, from the low bits in a data frame and what it had said before. */
 export const countFrom = (before: number, low: number): number => before + ((low - before) & 0xff);
 
-/** The most that the low bits of a data frame can add: more is said in an `ack` before it. */
+/** Largest step that the low bits of a data frame can add: more is said in an `ack` before it. */
 export const COUNT_STEP_MAX = 0xff;
 
-/** Whether these are the low bits of a sequence. */
+/** Reports whether these are the low bits of a sequence. */
 export const isSequence = (sequence: number, low: number): boolean => (sequence & SEQUENCE_MASK) === low;

@@ -1,35 +1,39 @@
 /**
- * A way for frames between a host side and a home, both ends pulled: within this site, or over a link as the two bodies
+ * Way for frames between a host side and a home, both ends pulled: within this site, or over a link as the two bodies
  * of a request (kind `stateful-peer`).
  *
  *   over a link each frame is   u32 length (big endian) · bytes
  *
- * FW1  Frames arrive whole and in order. What ends in the middle of one, or is longer than a frame can be, ends the way.
+ * FW1  Frames arrive whole and in order. A stream that ends in the middle of a frame, or a frame that is longer than
+ *      one can be, ends the way.
  * FW2  After `close` what was sent before still goes out; then the other end finds the way ended, and ends its own half.
  */
 import type { Channel, ChannelReader, PeerClock } from "./mod.ts";
 
 export type Frame = Uint8Array<ArrayBuffer>;
 
-/** One end. */
+/** One end of a way. */
 export interface FrameWay {
   send(frame: Frame): void;
-  /** Sent, and not taken at the other end or by the link. */
+  /** Bytes that are sent, and not taken at the other end or by the link. */
   readonly bufferedBytes: number;
   /** Resolves when there is room for more. */
   ready(): Promise<void>;
-  /** The next frame; null where it has ended. */
+  /** Returns the next frame; null where the way has ended. */
   next(): Promise<Frame | null>;
   close(): void;
 }
 
-/** A message of 4 MiB with an increment of 8 MiB, and their heads; what is longer is garbage. */
+/**
+ * Bytes of the largest frame: a message of 4 MiB with an increment of 8 MiB, and their heads; what is longer is
+ * garbage.
+ */
 export const FORWARDED_FRAME_BYTES_MAX = 13 * 1024 * 1024;
-/** Who sends faster than it is read waits from here on. */
+/** Bytes that wait from which on a sender has to wait. */
 const WAITING_BYTES_MAX = 1024 * 1024;
-/** What a frame that waits costs beside its bytes: small ones count too. */
+/** Cost of a frame that waits, beside its bytes: small ones count too. */
 const FRAME_COST_BYTES = 128;
-/** The other end has so long to end its half. */
+/** Time for the other end to end its half. */
 const CLOSE_MS = 5_000;
 
 /** One direction within this site. */
@@ -78,7 +82,7 @@ class Pipe {
   }
 }
 
-/** The two ends of a way within this site. */
+/** Returns the two ends of a way within this site. */
 export function localWay(): [FrameWay, FrameWay] {
   const there = new Pipe(), back = new Pipe();
   const end = (out: Pipe, into: Pipe): FrameWay => ({
@@ -96,9 +100,9 @@ export function localWay(): [FrameWay, FrameWay] {
   return [end(there, back), end(back, there)];
 }
 
-/** An end whose other end is at another site. */
+/** End of a way whose other end is at another site. */
 export class StreamWay implements FrameWay {
-  /** What the other site is to read: the body of the request or of the answer. */
+  /** Stream that the other site is to read: the body of the request or of the answer. */
   readonly outgoing: ReadableStream<Frame>;
   readonly #writer: WritableStreamDefaultWriter<Frame>;
   #reader: ReadableStreamDefaultReader<Uint8Array> | null = null;
@@ -122,7 +126,7 @@ export class StreamWay implements FrameWay {
     return this.#ended.promise;
   }
 
-  /** The other half is there. */
+  /** Begins to read the other half, which is there now. */
   read(incoming: ReadableStream<Uint8Array>): this {
     this.#reader = incoming.getReader();
     return this;
@@ -163,7 +167,7 @@ export class StreamWay implements FrameWay {
     if (this.#reader !== null) this.#cancelLate = this.#clock.after(CLOSE_MS, () => this.#leave()); // FW2
   }
 
-  /** Nothing more is read: what waits for the next frame finds the way ended. */
+  /** Ends the way at once: nothing more is read, and a reader that waits for the next frame finds it ended. */
   break(): void {
     this.close();
     this.#leave();
@@ -182,7 +186,10 @@ export class StreamWay implements FrameWay {
     return length > FORWARDED_FRAME_BYTES_MAX ? null : await this.#take(length); // FW1
   }
 
-  /** The next so many bytes, each copied once however small the pieces are that they come in; null: they do not come. */
+  /**
+   * Returns the next so many bytes, each copied once, however small the pieces they come in; null where they do not
+   * come.
+   */
   async #take(length: number): Promise<Frame | null> {
     const bytes = new Uint8Array(length);
     for (let at = 0;;) {
@@ -198,7 +205,7 @@ export class StreamWay implements FrameWay {
   }
 }
 
-/** As the two sides of functions/sessions/attach have it. */
+/** Returns a way as a channel of a host side or a home side. */
 export const channelOf = (way: FrameWay): Channel => ({
   send: (frame) => way.send(frame),
   bufferedBytes: () => way.bufferedBytes,
@@ -206,7 +213,7 @@ export const channelOf = (way: FrameWay): Channel => ({
 });
 
 /**
- * Gives a side what comes, until the way has ended.
+ * Gives a side the frames of a way until it has ended.
  *
  * @param failed told of a fault of that side: its own way ends, and no other.
  */

@@ -1,9 +1,10 @@
 /**
- * A channel to a home, from its first frame to its last: what it has said and what it was told, in counts. Whose it is
- * says its hello; before that nothing is taken of it.
+ * Line: a channel to a home, from its first frame to its last, with counts of what was said on it, both ways. Its hello
+ * says which peer it belongs to; before that nothing is taken of it.
  *
- * HL1  After `refuse`, `farewell` or `broken` nothing is heard of it and nothing sent.
- * HL2  Whoever says much and reads nothing (pings, messages that are rejected) breaks his channel, and no memory.
+ * HL1  After `refuse`, `farewell` or `broken` nothing is heard of the line and nothing sent.
+ * HL2  A program that says much and reads nothing (pings, messages that are rejected) breaks its channel, and no
+ *      memory.
  */
 import { CodecError } from "../../../store/model/codec.ts";
 import type { Peer } from "../turn/event.ts";
@@ -20,36 +21,36 @@ import {
 import { type Channel, type ChannelReader, CLOSE, type PeerClock } from "./ports.ts";
 
 type LogFrame = Extract<ToHome, { readonly kind: "log" }>;
-/** What a peer says once it is one. */
+/** Frame that a peer may send once it is welcomed. */
 export type Said = Exclude<ToHome, PeerHello | LogFrame>;
 
-/** Who hears of lines. */
+/** Listener of lines. */
 export interface HomeLineListener<P> {
   greeted(line: HomeLine<P>, hello: PeerHello): void;
-  /** A line with a peer says something. `bytes`: of its payload, where it has one. */
+  /** Takes a frame of a line that has a peer. `bytes`: those of its payload, where it has one. */
   heard(line: HomeLine<P>, peer: P, frame: Said, bytes: number): void;
-  /** A line that was fenced gives the log. */
+  /** Takes the log that a fenced line gives. */
   gave(line: HomeLine<P>, frame: LogFrame): void;
   gone(line: HomeLine<P>): void;
 }
 
-/** See the file's header. `P`: what it is a line of. */
+/** Line of a `P` (see the file's header). */
 export class HomeLine<P> implements ChannelReader {
-  /** What whoever opened the channel may attach as. */
+  /** Kind of peer that the program at the other end may attach as. */
   readonly kind: Peer["kind"];
   peer: P | null = null;
   isWelcomed = false;
-  /** It can hold the log, and what it has of it. */
+  /** Summary of the log that the host holds; null where it can't hold one. */
   log: HostLogSummary | null = null;
-  /** The sequence of the next message. */
+  /** Sequence of the next message. */
   next = 1;
-  /** Outputs that the host says to have. */
+  /** Number of outputs that the host says to have. */
   heard = 0;
-  /** Messages of which the host was told that they are in the log. */
+  /** Number of messages of which the host was told that they are in the log. */
   told = 0;
-  /** Outputs up to this one went over it, or were there before. */
+  /** Last output that went over this line, or was at the host before. */
   given = 0;
-  /** Asks for the log that it has not answered: to open a log takes time, and is done once for each. */
+  /** Number of fences that the host has not answered: to open a log takes time, and is done once for each. */
   #asked = 0;
   readonly #channel: Channel;
   readonly #listener: HomeLineListener<P>;
@@ -98,7 +99,7 @@ export class HomeLine<P> implements ChannelReader {
     else this.refuse("message_malformed", "before its welcome a peer sends nothing", "fix");
   }
 
-  /** It is asked for the log, and that it takes nothing of an earlier epoch. */
+  /** Asks the host for its log, and to take nothing of an earlier epoch from now on. */
   fence(epoch: number): void {
     this.#asked++;
     this.send({ kind: "fence", epoch });
@@ -122,7 +123,7 @@ export class HomeLine<P> implements ChannelReader {
     this.broken();
   }
 
-  /** Its last frame, with what it says; the peer stays what it was. */
+  /** Sends the last frame, a refusal, and closes the channel; the peer stays what it was. */
   refuse(code: string, message: string, retry: PeerRetry): void {
     const said = { code: cut(code, CODE_BYTES_MAX), message: cut(message, TEXT_BYTES_MAX) };
     this.#last({ kind: "refused", ...said, retry }, CLOSE.refused);
@@ -135,7 +136,7 @@ export class HomeLine<P> implements ChannelReader {
     );
   }
 
-  /** It is over here: whose program lives says hello again. */
+  /** Sends a host away from a home that is over: its program, if it lives, says hello again. */
   sendOn(): void {
     this.farewell({ kind: "moved", site: null });
   }

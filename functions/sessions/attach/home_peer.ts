@@ -1,12 +1,13 @@
 /**
- * One peer of a session, at the session's home.
+ * Peer of a session, at the session's home.
  *
  * Stages: attaching (its attach is with the session) → attached → detaching (its detach is with the session) → gone.
  *
- * HP1  A message is taken for the session once: those up to `taken` were, whatever a channel brings again. It has up to
- *      HANDED_MAX of one peer at a time, so that nobody's are kept waiting for all of another's.
+ * HP1  A message is taken for the session once: those up to `taken` were, whatever a channel brings again. The session
+ *      has up to HANDED_MAX of one peer at a time, so that no peer's messages wait for all of another's.
  * HP2  `received` counts messages that are in the log; nothing else is ever acknowledged.
- * HP3  An output is kept from when it is told here until the peer says that it has it: `sent − kept.length` is acknowledged.
+ * HP3  An output is kept from when it is told here until the peer says that it has it: the first `sent − kept.length`
+ *      are acknowledged.
  * HP4  On each line outputs go in order, each once, from where the hello said, as far as they may (reach.ts).
  */
 import type { OpenedPeer } from "../turn/commit.ts";
@@ -24,57 +25,57 @@ import {
 } from "./limits.ts";
 import type { OutputToPeer, PeerInput } from "./ports.ts";
 
-/** An output, and the entry of the log that it follows from. */
+/** Output with the entry of the log that it follows from. */
 interface Kept extends OutputToPeer {
   readonly entry: number;
 }
 
-/** The entry of all that a session was opened with: it is released. */
+/** Entry of all outputs that a session was opened with: they are released. */
 export const OPENED_WITH = 0;
 
-/** Host sides that spoke for one peer and were taken over: those that are alive are a few windows of one program. */
+/** Number of former host sides of a peer that are remembered: those alive are a few windows of one program. */
 const BEFORE_MAX = 16;
 
-/** What is for the session and not done. */
+/** Event that waits for the session, or is with it and not done. */
 export interface WaitingEvent {
   readonly event: PeerInput;
   readonly bytes: number;
-  /** In which it came, among those of all peers. */
+  /** Number of the event in the order in which those of all peers came. */
   readonly order: number;
 }
 
 const NONE: readonly WaitingEvent[] = [];
 
-/** See the file's header. */
+/** Peer of a session, at its home (see the file's header). */
 export class HomePeer {
   readonly peer: Peer;
   readonly key: Uint8Array;
   stage: "attaching" | "attached" | "detaching";
-  /** The host side that speaks for it, and its latest channel; 0 as long as none has. */
+  /** Number of the host side that speaks for the peer; 0 as long as none has. */
   instance = 0;
-  /** The one that it was attached for. */
+  /** Number of the host side that the peer was attached for. */
   begunBy = 0;
   attempt = 0;
   line: HomeLine<HomePeer> | null = null;
-  /** What it is told when its detach is in the log, where that is no bye. */
+  /** Last frame to the peer when its detach is in the log; null: a bye. */
   lastWord: ((line: HomeLine<HomePeer>) => void) | null = null;
-  /** What its grace ends with, while it has no line. */
+  /** Ends the timer of the peer's grace, which runs while it has no line. */
   cancelGrace: (() => void) | null = null;
-  /** HP1, HP2 */
+  /** Number of messages taken for the session (HP1). */
   taken: number;
   #received: number;
   sent: number;
-  /** Outputs that the session was told to keep no longer. */
+  /** Number of outputs that the session was told to keep no longer. */
   reported = 0;
   readonly waiting: WaitingEvent[] = [];
-  /** So many of these the session has. */
+  /** Number of waiting events that the session has. */
   handed = 0;
   waitingBytes = 0;
-  /** Its session has sent it away, with its last output. */
+  /** True once the session has sent the peer away, with its last output. */
   #isDismissed: boolean;
   readonly #kept: Kept[] = [];
   #keptBytes = 0;
-  /** Host sides that it was taken from. */
+  /** Host sides that the peer was taken from. */
   #before: readonly number[] = [];
 
   constructor(
@@ -89,7 +90,7 @@ export class HomePeer {
     this.taken = this.#received = logged?.received ?? 0;
     this.sent = logged?.sent ?? 0;
     this.#isDismissed = logged?.isClosed ?? false;
-    // Where some are missing in between, only what is behind can go out in order.
+    // Where some outputs in between are missing, only those behind can go out in order.
     for (let next = this.sent, i = outputs.length - 1; i >= 0; i--, next--) {
       const output = outputs[i];
       if (output?.sequence !== next) break;
@@ -98,22 +99,22 @@ export class HomePeer {
     }
   }
 
-  /** HP2 */
+  /** Number of messages that are in the log (HP2). */
   get received(): number {
     return this.#received;
   }
 
-  /** Outputs that it is known to have, all up to this one. */
+  /** Number of outputs that the peer is known to have, all from the first on. */
   get acknowledged(): number {
     return this.sent - this.#kept.length;
   }
 
-  /** It was sent away, and knows it. */
+  /** True where the peer was sent away, and knows it. */
   get hasLeft(): boolean {
     return this.#isDismissed && this.#kept.length === 0;
   }
 
-  /** It never said a thing, and never took one. */
+  /** True where the peer never said a thing, and never took one. */
   get isSilent(): boolean {
     return this.taken === 0 && this.acknowledged === 0;
   }
@@ -125,7 +126,7 @@ export class HomePeer {
 
   // ── Lines ──
 
-  /** Why a host can't go on where its hello says; null where it can. */
+  /** Returns why a host can't go on where its hello says; null where it can. */
   misfit({ received, first }: PeerHello): { readonly code: string; readonly message: string } | null {
     const { id } = this.peer;
     if (received > this.sent) {
@@ -145,21 +146,22 @@ export class HomePeer {
     return null;
   }
 
-  /** Another host side has taken it from that one, which does not know yet, or would have it back. */
+  /** Reports whether the peer was taken from that host side, which does not know yet, or would have it back. */
   hasTakenFrom(instance: number): boolean {
     return this.#before.includes(instance);
   }
 
   /**
-   * The host side that speaks for it is of a later program than that one: it may come again, where it lives. Numbers are
-   * compared where both have one (docs/protocol/session-frames.md, Programs that speak for one peer).
+   * Reports whether the host side that speaks for the peer is of a later program than the one that says hello: it may
+   * come again, where it lives. Numbers are compared where both have one (docs/protocol/session-frames.md, Programs
+   * that speak for one peer).
    */
   isLaterThan({ instance, attempt }: PeerHello): boolean {
     const own = programOf(this.attempt), other = programOf(attempt);
     return instance !== this.instance && other > 0 && own > other;
   }
 
-  /** A line is its line, where its hello fits. What it says of outputs is taken. */
+  /** Makes a line, whose hello fits, the peer's line, and takes what the hello says of outputs. */
   bind(line: HomeLine<HomePeer>, hello: PeerHello): void {
     this.cancelGrace?.();
     this.cancelGrace = null;
@@ -174,7 +176,7 @@ export class HomePeer {
     this.acknowledge(hello.received);
   }
 
-  /** HP4 */
+  /** Welcomes the host: outputs go from where its hello said (HP4). */
   welcome(epoch: number): void {
     const { line } = this;
     if (line === null) return;
@@ -188,7 +190,7 @@ export class HomePeer {
 
   // ── Messages ──
 
-  /** Whether a message is a new one; null where it is none at all, and its line was told. */
+  /** Reports whether a message is a new one; null where it can't be taken, and its line was told. */
   isNew(line: HomeLine<HomePeer>, frame: MessageFrame, bytes: number): boolean | null {
     if (!isSequence(line.next, frame.sequence)) {
       line.refuse("message_gap", `message ${line.next} was to come, and another one did`, "retry");
@@ -207,7 +209,9 @@ export class HomePeer {
     return true;
   }
 
-  /** It has outputs up to this one, it says: false where that can't be, and its line was told. */
+  /**
+   * Takes the number of outputs that the host says to have. Returns false where that can't be, and its line was told.
+   */
   heard(line: HomeLine<HomePeer>, count: number): boolean {
     if (count < line.heard || count > line.given) {
       const message = `outputs up to ${count} are acknowledged: ${line.heard} to ${line.given} may be`;
@@ -218,14 +222,14 @@ export class HomePeer {
     return this.acknowledge(count);
   }
 
-  /** It is for the session. */
+  /** Adds an event for the session. */
   wait(waiting: WaitingEvent): void {
     if (waiting.event.kind === "message") this.taken++;
     this.waiting.push(waiting);
     this.waitingBytes += waiting.bytes;
   }
 
-  /** What the session may have now of what waits: it has it then. */
+  /** Hands the session those waiting events that it may have now. */
   hand(max = HANDED_MAX): readonly WaitingEvent[] {
     if (this.handed >= Math.min(this.waiting.length, max)) return NONE;
     const now = this.waiting.slice(this.handed, max);
@@ -233,7 +237,7 @@ export class HomePeer {
     return now;
   }
 
-  /** The first that waits is done. */
+  /** Removes the first waiting event: it is done. */
   done(kind: PeerInput["kind"]): void {
     const first = this.waiting.shift();
     if (first?.event.kind !== kind) {
@@ -246,7 +250,7 @@ export class HomePeer {
 
   // ── Outputs ──
 
-  /** HP3. @param entry that it follows from. @throws Error where it is not the next. */
+  /** Keeps an output (HP3). @param entry that it follows from. @throws Error where it is not the next. */
   output(output: OutputToPeer, entry: number): void {
     if (output.sequence <= this.sent) return;
     if (output.sequence !== this.sent + 1) {
@@ -258,24 +262,24 @@ export class HomePeer {
     this.#keptBytes += sizeOf(output);
   }
 
-  /** Whether something is to be sent that follows from entries up to this one. */
+  /** Reports whether an output is to be sent that follows from entries up to this one. */
   hasDue(reach: number): boolean {
     const next = this.#next;
     return next !== undefined && next.entry <= reach;
   }
 
-  /** All that there is was sent, or there is nowhere to send it. */
+  /** True where every output was sent, or there is no line to send it on. */
   get isToldAll(): boolean {
     return this.#next === undefined;
   }
 
-  /** The first output that its line has not had. */
+  /** First output that the line has not had. */
   get #next(): Kept | undefined {
     const { line } = this;
     return line?.isWelcomed === true ? this.#kept[line.given - this.acknowledged] : undefined;
   }
 
-  /** HP4: sends what follows from entries up to this one, behind these records of the log. */
+  /** Sends outputs that follow from entries up to this one, behind these records of the log (HP4). */
   flush(reach: number, records: readonly Uint8Array[] = []): void {
     const { line } = this;
     if (line?.isWelcomed !== true) return;
@@ -302,7 +306,7 @@ export class HomePeer {
     line.sendBytes(encodeKept({ sequence, received, tagged: bytes, increment }));
   }
 
-  /** Says which messages are in the log, where that was not said. */
+  /** Tells the host which messages are in the log, where that was not said. */
   tell(): void {
     const { line, received } = this;
     if (line?.isWelcomed !== true || line.told === received) return;
@@ -311,8 +315,8 @@ export class HomePeer {
   }
 
   /**
-   * To what was said by itself. A socket that keeps what it sends until all before it was acknowledged (Nagle; Deno's
-   * WebSockets do) would keep the next message for as long as our system waits to say so, 40 ms.
+   * Answers a frame that was sent by itself. A socket that keeps what it sends until all before it was acknowledged
+   * (Nagle; Deno's WebSockets do) would keep the next message for as long as our system waits to say so, 40 ms.
    */
   answer(): void {
     const { line, received } = this;
@@ -328,7 +332,7 @@ export class HomePeer {
   }
 }
 
-/** 0: it is not known. */
+/** Returns the number of a program; 0 where it is not known. */
 const programOf = (attempt: number): number => Math.floor(attempt / PROGRAM_ATTEMPTS);
 
 const sizeOf = ({ bytes }: OutputToPeer): number => bytes.length;

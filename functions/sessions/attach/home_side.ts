@@ -1,5 +1,6 @@
 /**
- * The peers of one stateful session, at its home: who is attached, what of theirs is in the log, what they have.
+ * Peers of one stateful session, at its home: which are attached, which of their messages are in the log, which outputs
+ * they have.
  *
  * Life: made → `opened` with what the log says, again whenever the session was opened again here → `over` (another site
  * is its home) or `ended`.
@@ -13,11 +14,11 @@
  *      the log themselves: outputs leave to them as `appended` says (reach.ts).
  * HM2  A message is handed to the session once in the life of a home, and what the log has is counted from it: so each
  *      is in the log once, in the order in which its peer sent it, whatever breaks.
- * HM3  A peer has one line. A later hello takes it over, unless an older attempt of the same host side comes late. From an
- *      older program a newer one takes it back, and not the other way.
- * HM4  Who has no line stays attached for its grace, or until others need its room (peer_room.ts); who left, was sent
- *      away and knows it, or does not keep up, does not.
- * HM5  Whatever comes of a channel is refused or has its effect on that peer alone.
+ * HM3  A peer has one line. A later hello takes it over, unless an older attempt of the same host side comes late. A
+ *      newer program takes the peer back from an older one, and not the other way.
+ * HM4  A peer without a line stays attached for its grace, or until others need its room (peer_room.ts). A peer that
+ *      left, that was sent away and knows it, or that does not keep up, is detached at once.
+ * HM5  Whatever comes on a channel is refused or has its effect on that peer alone.
  */
 import type { OpenedPeer } from "../turn/commit.ts";
 import type { Peer } from "../turn/event.ts";
@@ -45,20 +46,20 @@ import {
 
 type Line = HomeLine<HomePeer>;
 
-/** For operators. */
+/** Status of a home side, for operators. */
 export interface HomeSideStatus {
   readonly attached: number;
-  /** Of them without a channel, in their grace. */
+  /** Number of attached peers that have no channel, in their grace. */
   readonly apart: number;
   readonly waiting: number;
   readonly waitingBytes: number;
 }
 
-/** See the file's header. */
+/** Peers of a session, at its home (see the file's header). */
 export class HomeSide {
   readonly #ports: HomePorts;
   readonly #peers = new Map<string, HomePeer>();
-  /** Those that host sides of this home's time have begun, by what only these know. */
+  /** Peers that host sides have begun since this home side was made, by the number that only these know. */
   readonly #byInstance = new Map<number, HomePeer>();
   /** Hellos that came before the log was read. */
   readonly #lobby: Lobby;
@@ -66,7 +67,7 @@ export class HomeSide {
   readonly #room: PeerRoom;
   /** Channels that are open. */
   readonly #lines = new Set<Line>();
-  /** Peers that have something to be told, or have said what they have. */
+  /** Peers that are to be told something, or have said what they have. */
   readonly #dirty = new Map<HomePeer, number>();
   #cancelSweep: (() => void) | null = null;
   #epoch = 0;
@@ -97,7 +98,7 @@ export class HomeSide {
   // ── The session ──
 
   /**
-   * The session was opened, and its log says this of its peers. Called again when it is opened again (its isolate was
+   * Takes what the log says of the session's peers. Called again when the session is opened again (its isolate was
    * killed, it rested): what peers sent that is not in the log is delivered again, and lines stay.
    */
   opened({ epoch, peers, outputs, ahead, leftBehind = [] }: LoggedPeers): void {
@@ -132,14 +133,14 @@ export class HomeSide {
     this.#reach.begun(ahead?.asked ?? []);
   }
 
-  /** A commit was appended, where hosts hold the log. */
+  /** Takes a commit that was appended, where hosts hold the log. */
   appended({ entry, outputs }: Appended): void {
     if (this.#over !== null) return;
     this.#reach.flushSoon();
     this.#give(outputs, entry, () => {});
   }
 
-  /** A commit is at all owners (HM1). */
+  /** Takes a commit that is at all owners (HM1). */
   released({ done, outputs, entry = 0 }: Released): void {
     if (this.#over !== null) return;
     for (const { event, rejected } of done) {
@@ -150,7 +151,7 @@ export class HomeSide {
     for (const { event } of done) if (event.kind === "detach") this.#detached(event.peer);
   }
 
-  /** Other hosts are on record, or ready to be told. */
+  /** Notes that other hosts are on record, or ready to be told. */
   hostsChanged(): void {
     if (this.#over === null) this.#reach.hostsChanged();
   }
@@ -165,22 +166,22 @@ export class HomeSide {
     }
   }
 
-  /** An opening asks hosts for the log: those that have come, and who comes while time is left. */
+  /** Asks hosts for the log, for an opening: those that have come, and those that come while time is left. */
   ask(ask: LogAsk): Promise<LogAnswers> {
     return this.#lobby.ask(ask);
   }
 
-  /** It can't be opened here now: those that wait for it are told why. */
+  /** Refuses the channels that wait for the session, which can't be opened here now. */
   unavailable(code: string, message: string, retry: PeerRetry): void {
     for (const [line] of this.#lobby.take()) line.refuse(code, message, retry);
   }
 
-  /** Another site is the session's home now, or will be: all are told so. */
+  /** Ends it where another site is the session's home now, or will be: all channels are told so. */
   over(site: string | null): void {
     this.#close((line) => line.farewell({ kind: "moved", site }));
   }
 
-  /** The session has ended: nobody is attached any more. */
+  /** Ends it with the session: nobody is attached any more. */
   ended(code: number, reason: string): void {
     this.#close((line) => line.farewell({ kind: "bye", code, reason }));
   }
@@ -241,7 +242,7 @@ export class HomeSide {
 
   // ── What the log says of those who are here ──
 
-  /** Its attach is not in the log yet, or its detach is. */
+  /** Sees to a peer that the log does not have: its attach is not in the log yet, or its detach is. */
   #isNotInLog(peer: HomePeer): void {
     if (peer.waiting[0]?.event.kind === "attach") return;
     const { id } = peer.peer;
@@ -252,7 +253,7 @@ export class HomeSide {
     this.#detached(id);
   }
 
-  /** Takes what the log says of a peer; false where it is of another line of events than what was said here. */
+  /** Takes what the log says of a peer. Returns false where that does not go on from what was said here. */
   #goesOn(peer: HomePeer, logged: OpenedPeer, outputs: readonly OutputToPeer[]): boolean {
     const isNew = peer.waiting[0]?.event.kind === "attach";
     const settled = logged.received - peer.received;
@@ -275,7 +276,10 @@ export class HomeSide {
 
   // ── Channels ──
 
-  /** A channel was opened to this home by someone who may attach as such a peer. Whatever it brings goes to the reader. */
+  /**
+   * Takes a channel that was opened to this home by a program that may attach as such a peer. Returns the reader to
+   * which whatever comes on it is to be given.
+   */
   accept(channel: Channel, kind: Peer["kind"]): ChannelReader {
     const line = new HomeLine<HomePeer>(channel, kind, this.#ports.clock, this.#listener);
     this.#lines.add(line);
@@ -320,13 +324,16 @@ export class HomeSide {
     return this.#ports.keysOf(id).some((one) => isSame(key, one));
   }
 
-  /** Whoever has no key of this session's may be right, as one of its next life; but nothing is done at his word. */
+  /**
+   * Sends a host away that has seen a newer epoch. A host without a key of this session may be right, as one of its
+   * next life; but nothing is done at its word.
+   */
   #outrun(line: Line, isKnown: boolean, epoch: number): void {
     line.sendOn();
     if (isKnown && this.#remembered.outran.told()) this.#ports.outrun(epoch);
   }
 
-  /** A host side that was never welcomed; what it began in an earlier attempt is its own. */
+  /** Greets a host side that was never welcomed; the peer that it began in an earlier attempt is its own. */
   #greetNew(line: Line, hello: PeerHello): void {
     const known = this.#byInstance.get(hello.instance);
     if (known !== undefined && known.stage !== "detaching") return this.#bind(known, line, hello);
@@ -359,7 +366,8 @@ export class HomeSide {
     if (peer.hasTakenFrom(hello.instance)) return isTaken(line, "fix");
     const misfit = peer.misfit(hello);
     if (misfit !== null) {
-      // It drops its log with that: not while that may be waited for. A program whose line this is comes again, if it lives.
+      // The refused host drops its log with that: not while that log may be waited for. The program whose line this is
+      // comes again, if it lives.
       if (this.#reach.isAwaited(id)) peer.line?.sendOn();
       return this.#reach.whenFree(id, () => line.refuse(misfit.code, misfit.message, "reset"));
     }
@@ -374,7 +382,7 @@ export class HomeSide {
     this.#seeOff(peer);
   }
 
-  /** HM5 */
+  /** Takes a frame of a peer (HM5). */
   #heard(line: Line, peer: HomePeer, frame: Said, bytes: number): void {
     if (frame.kind === "ping") return line.send({ kind: "pong", number: frame.number });
     if (frame.kind === "leave") return this.#takesLeave(line, peer, frame.last);
@@ -383,7 +391,7 @@ export class HomeSide {
     if (!line.isWelcomed || (isLeaving && frame.kind === "message")) {
       return line.refuse("message_malformed", "a message comes before the welcome or after the bye", "fix");
     }
-    // Of one that leaves, too: its detach may wait for just that (docs/protocol/hosts.md, HO3).
+    // Also from a peer that leaves: its detach may wait for just that (docs/protocol/hosts.md, HO3).
     if (frame.kind === "taken") {
       this.#reach.taken(peer, frame.records);
       return peer.answer();
@@ -404,7 +412,7 @@ export class HomeSide {
     this.#deliver(peer, { kind: "message", peer: peer.peer.id, message: frame.payload }, bytes);
   }
 
-  /** HM4 */
+  /** Detaches a peer that leaves (HM4). */
   #takesLeave(line: Line, peer: HomePeer, last: number): void {
     if (peer.stage === "detaching") return;
     if (last === line.next - 1) return this.#detach(peer);
@@ -424,7 +432,7 @@ export class HomeSide {
 
   // ── Leaving ──
 
-  /** HM4: it has no line. */
+  /** Begins the grace of a peer that has no line (HM4). */
   #leave(peer: HomePeer): void {
     peer.line = null;
     this.#reach.lost(peer);
@@ -436,7 +444,7 @@ export class HomeSide {
     });
   }
 
-  /** HM4: who was sent away and knows it has gone; and who was left behind. */
+  /** Detaches a peer that was sent away and knows it, or was left behind (HM4). */
   #seeOff(peer: HomePeer, leftBehind: readonly string[] = []): void {
     const isOver = peer.hasLeft || leftBehind.includes(peer.peer.id);
     if (isOver && peer.stage === "attached") this.#detach(peer);
@@ -472,7 +480,9 @@ export class HomeSide {
 
   // ── Acknowledgements ──
 
-  /** Something is to be said, to it or of it: soon, or at once where it has come to much. */
+  /**
+   * Notes that a peer is to be told something, or has said what it has: that goes on soon, or at once where it is much.
+   */
   #touch(peer: HomePeer): void {
     const times = (this.#dirty.get(peer) ?? 0) + 1;
     this.#dirty.set(peer, times >= limits.ACK_EVERY ? 0 : times);
@@ -492,7 +502,7 @@ export class HomeSide {
   }
 }
 
-/** Takes as long whatever differs. */
+/** Compares keys, in the same time whatever differs. */
 function isSame(a: PeerIdentity["key"], b: PeerIdentity["key"]): boolean {
   let differs = a.length ^ b.length;
   for (let i = 0; i < b.length; i++) differs |= (a[i] ?? 0) ^ (b[i] ?? 0);

@@ -1,33 +1,33 @@
 /**
- * Whether a host side's home still does what it is for: it welcomes, answers pings, and acknowledges what it is sent.
+ * Watch of a host side over its home: that the home welcomes, answers pings, and acknowledges what it is sent.
  *
  *   off ─ greets ─▶ a welcome is waited for ─ begins ─▶ pings ─ `lost`, or off
  */
 import * as limits from "./limits.ts";
 import type { Lost, PeerClock } from "./ports.ts";
 
-/** What it needs of its host side. */
+/** Host side, as the watch over its home needs it. */
 export interface WatchPorts {
   readonly clock: PeerClock;
-  /** 0: a home that says nothing is found by whoever reads the channel. */
+  /** Interval of pings; 0: a home that says nothing is found by the reader of the channel. */
   readonly silentMs: number;
   readonly stalledMs: number;
   readonly ping: (number: number) => void;
-  /** Messages that are sent and not acknowledged. */
+  /** Returns the number of messages that are sent and not acknowledged. */
   readonly onTheirWay: () => number;
   readonly lost: (why: Lost) => void;
 }
 
-/** Patience grows 32 times at most: from ten seconds to five minutes. */
+/** Largest number of doublings of the patience: 32 times, from ten seconds to five minutes. */
 const STALLS_MAX = 5;
 
-/** See the file's header. */
+/** Watch over a home (see the file's header). */
 export class HomeWatch {
   readonly #ports: WatchPorts;
   #cancel: (() => void) | null = null;
   #heardMs = 0;
   #progressMs = 0;
-  /** Channels in a row on which nothing was acknowledged. */
+  /** Number of channels in a row on which nothing was acknowledged. */
   #stalls = 0;
   #pings = 0;
   #pingedMs = 0;
@@ -37,18 +37,18 @@ export class HomeWatch {
     this.#ports = ports;
   }
 
-  /** Of the last ping that was answered. */
+  /** Round trip of the last ping that was answered. */
   get roundTripMs(): number | null {
     return this.#roundTripMs;
   }
 
-  /** A hello has gone. */
+  /** Begins to wait for a welcome: a hello was sent. */
   greets(): void {
     this.off();
     this.#cancel = this.#ports.clock.after(limits.HELLO_MS_MAX, () => this.#lost("silent"));
   }
 
-  /** A welcome has come. */
+  /** Begins to ping: a welcome has come. */
   begins(): void {
     this.off();
     this.waits();
@@ -60,17 +60,17 @@ export class HomeWatch {
     this.#cancel = null;
   }
 
-  /** Something has come. */
+  /** Notes that something has come. */
   heard(): void {
     this.#heardMs = this.#ports.clock.nowMs();
   }
 
-  /** From now on it is waited for an acknowledgement. */
+  /** Begins to wait for an acknowledgement. */
   waits(): void {
     this.#progressMs = this.#ports.clock.nowMs();
   }
 
-  /** More is acknowledged. */
+  /** Notes that more is acknowledged. */
   progress(): void {
     this.#stalls = 0;
     this.waits();

@@ -1,21 +1,21 @@
 /**
- * The host side of a peer: keeps what was sent to a stateful session until that is in its log, gives out what the
- * session sends once and in order, and goes on over whatever channel it is given next.
+ * Host side of a peer: keeps what was sent to a stateful session until that is in its log, gives out what the session
+ * sends once and in order, and goes on over whatever channel it is given next.
  *
  *   apart ─ connected ─▶ greeting ─ welcome ─▶ open          `lost`: apart again, from any stage
  *                                                           `closed`: over, from any stage
  *
- * HS1  A message is kept until the home says that it is in the log; on every channel those that are not go again, in
- *      order, from where the welcome says.
- * HS2  An output is given out once, in order: the hello says which one is to come next, and what is not that one
- *      breaks the channel.
- * HS3  One channel at a time. Nothing that comes of another is heard, and no home of an older epoch than the newest
+ * HS1  A message is kept until the home says that it is in the log; on every channel those that are not are sent again,
+ *      in order, from where the welcome says.
+ * HS2  An output is given out once, in order: the hello says which one is to come next, and any other breaks the
+ *      channel.
+ * HS3  One channel at a time. Nothing that comes on another is heard, and no home of an older epoch than the newest
  *      that was seen.
  * HS4  An output is given out with all that it follows from: its record is held first. Between a fence and the welcome
  *      after it nothing else is heard, and no home of an earlier epoch than was promised.
- * HS5  What it holds is dropped when its peer is over, and for nothing else: that its session can't be opened at a site, or
- *      as things are, may be for want of just that.
- * HS6  On their way are at most WINDOW_MESSAGES and WINDOW_BYTES; the rest waits here, bounded.
+ * HS5  The log that is held is dropped when the peer is over, and for nothing else: that the session can't be opened at
+ *      a site, or as things are, may be for want of just that log.
+ * HS6  At most WINDOW_MESSAGES and PEER_WINDOW_BYTES are on their way; the rest waits here, bounded.
  */
 import { CodecError } from "../../../store/model/codec.ts";
 import { AppError } from "../../vocabulary/errors.ts";
@@ -36,42 +36,48 @@ import {
 } from "./ports.ts";
 import { SentMessages } from "./sent_messages.ts";
 
-/** What a host side can be made again from, at this program's next start. */
+/** State from which a host side can be made again, at the program's next start. */
 export interface HostState {
   readonly identity: PeerIdentity;
   readonly epoch: number;
   readonly received: number;
-  /** The sequence of the first of `messages`: those before are in the log. */
+  /** Sequence of the first of `messages`: those before are in the log. */
   readonly first: number;
-  /** 0 and text in UTF-8, or 1 and bytes. */
+  /** Messages, each as 0 and text in UTF-8, or 1 and bytes. */
   readonly messages: readonly Uint8Array[];
 }
 
 export interface HostOptions {
   readonly kind: Peer["kind"];
-  /** 1 to 2^53 − 1, drawn for this host side: whoever knows it may speak for it until it has its key. */
+  /**
+   * Number from 1 to 2^53 − 1, drawn for this host side: a program that knows it may speak for the peer until it has
+   * its key.
+   */
   readonly instance: number;
   readonly clock: PeerClock;
   readonly listener: HostListener;
   readonly saved?: HostState | undefined;
   /**
-   * So many programs have begun with what it goes on from, this one among them; 0 (default): nobody counts. A home lets
-   * none take the peer from a later one that lives. 1 to PROGRAMS_MAX.
+   * Number of programs that have begun with this saved state, this one among them; 0 (default): nobody counts. A home
+   * lets none take the peer from a later one that lives. 1 to PROGRAMS_MAX.
    */
   readonly program?: number;
   readonly bufferBytesMax?: number;
-  /** A home that says nothing for so long, though it is asked, is lost; 0 (default): whoever reads the channel knows. */
+  /**
+   * Milliseconds after which a home that says nothing, though it is asked, is lost; 0 (default): the reader of the
+   * channel knows.
+   */
   readonly silentMs?: number;
   /**
-   * A message that is not acknowledged for so long: another site may do better. Twice as long where that one did not,
-   * and so on. 0 (default): never.
+   * Milliseconds without an acknowledgement of a message after which the home is lost: another site may do better.
+   * Twice as long where that one did not, and so on. 0 (default): never.
    */
   readonly stalledMs?: number;
-  /** Where the session's log can be held (`durability = "hosts"`). */
+  /** Log of the session, where it can be held (`durability = "hosts"`). */
   readonly log?: HeldLog;
 }
 
-/** With `fix`: it is the peer that is refused. With others its session can't be reached as things are. */
+/** Codes with which, under `fix`, the peer is refused. With others its session can't be reached as things are. */
 const OF_PEERS: ReadonlySet<string> = new Set([
   "message_malformed",
   "peer_forged",
@@ -81,7 +87,7 @@ const OF_PEERS: ReadonlySet<string> = new Set([
 
 type Stage = "apart" | "greeting" | "open" | "closed";
 
-/** See the file's header. */
+/** Host side of a peer (see the file's header). */
 export class HostSide {
   readonly #options: HostOptions;
   readonly #sent: SentMessages;
@@ -91,14 +97,14 @@ export class HostSide {
   #stage: Stage = "apart";
   #channel: Channel | null = null;
   #attempt: number;
-  /** Outputs of which the home was told on this channel. */
+  /** Number of outputs of which the home was told on this channel. */
   #told = 0;
-  /** Messages of which the home said on this channel that they are in the log. */
+  /** Number of messages of which the home said on this channel that they are in the log. */
   #heard = 0;
   #closing: { readonly code: number; readonly reason: string } | null = null;
   #hasTakenLeave = false;
   #cancelAck: (() => void) | null = null;
-  /** Records of this channel that are held, and those of which the home was told. */
+  /** Number of records of this channel that are held. */
   #records = 0;
   #recordsTold = 0;
   #cancelTaken: (() => void) | null = null;
@@ -125,22 +131,22 @@ export class HostSide {
     return this.#stage;
   }
 
-  /** Null until the first welcome. */
+  /** Identity of the peer; null until the first welcome. */
   get identity(): PeerIdentity | null {
     return this.#identity;
   }
 
-  /** The newest that was seen. */
+  /** Newest epoch that was seen. */
   get epoch(): number {
     return this.#epoch;
   }
 
-  /** Outputs that were given out, all in all. */
+  /** Number of outputs that were given out, over all channels. */
   get received(): number {
     return this.#received;
   }
 
-  /** Messages that were sent, and those of them that are in the log. */
+  /** Sequence of the last message that was sent. */
   get sent(): number {
     return this.#sent.last;
   }
@@ -148,17 +154,17 @@ export class HostSide {
     return this.#sent.acknowledged;
   }
 
-  /** Of messages that are not in the log, as far as is known here. */
+  /** Bytes of messages that are not in the log, as far as is known here. */
   get bufferedBytes(): number {
     return this.#sent.bytes;
   }
 
-  /** Of the last ping (`silentMs`); null before there was one. */
+  /** Round trip of the last ping (`silentMs`); null before there was one. */
   get roundTripMs(): number | null {
     return this.#watch.roundTripMs;
   }
 
-  /** What a later host side can go on from; null before the first welcome. */
+  /** Returns the state that a later host side can go on from; null before the first welcome. */
   save(): HostState | null {
     if (this.#identity === null) return null;
     return {
@@ -173,8 +179,8 @@ export class HostSide {
   // ── The app ──
 
   /**
-   * Sends a message, now or when there is a channel; its sequence. Null where the peer is closed, or closing: it goes
-   * nowhere, as with a WebSocket.
+   * Sends a message, now or when there is a channel. Returns its sequence; null where the peer is closed, or closing:
+   * the message goes nowhere, as with a WebSocket.
    *
    * @throws AppError `limit_value` for a message that is too long, `limit_messages` where too much waits.
    */
@@ -218,7 +224,7 @@ export class HostSide {
 
   // ── Channels ──
 
-  /** There is a channel. One that there was is closed (HS3). */
+  /** Goes on over a channel; the one before, if any, is closed (HS3). */
   connected(channel: Channel): ChannelReader {
     if (this.#stage === "closed") {
       channel.close(CLOSE.done, "");
@@ -315,7 +321,7 @@ export class HostSide {
     if (this.#channel === channel) this.#pump();
   }
 
-  /** HS4 */
+  /** Answers a fence with the log (HS4). */
   #fenced(epoch: number): void {
     const { log } = this.#options;
     if (log === undefined || this.#stage !== "greeting") {
@@ -325,7 +331,7 @@ export class HostSide {
     this.#epoch = Math.max(this.#epoch, epoch);
   }
 
-  /** HS4: whether a record is held; where it is not, the channel is lost. */
+  /** Reports whether a record is held; where it is not, the channel is lost (HS4). */
   #held(record: Uint8Array): boolean {
     const taken = this.#options.log?.take(this.#epoch, record) ?? "invalid"; // host_log.ts HG2
     if (taken === "held") {
@@ -346,7 +352,7 @@ export class HostSide {
     this.#channel?.send(encodeToHome({ kind: "taken", records: this.#records }));
   }
 
-  /** HS2. All is counted before anybody is told: what a listener does in there finds it so. */
+  /** Gives out an output (HS2). All is counted before the listener is told: what it calls from there finds it so. */
   #output(frame: OutputFrame): void {
     if (!isSequence(this.#received + 1, frame.sequence)) {
       return this.#malformed(`output ${this.#received + 1} was to come, and another one did`);
@@ -363,7 +369,9 @@ export class HostSide {
     this.#tellSoon();
   }
 
-  /** After a listener has heard of it: what it keeps, it keeps before the home hears that it has it. */
+  /**
+   * Tells the home soon what was received. After the listener has it: what it keeps, it keeps before the home is told.
+   */
   #tellSoon(): void {
     if (this.#stage !== "open") return;
     if (this.#received - this.#told >= limits.ACK_EVERY) return this.#tell();
@@ -384,7 +392,7 @@ export class HostSide {
     return false;
   }
 
-  /** HS1. Whether it is more than was known. */
+  /** Takes the number of messages that are in the log (HS1). Returns whether that is more than was known. */
   #takeCount(count: number): boolean {
     if (count === this.#heard) return false;
     this.#heard = count;
@@ -449,7 +457,7 @@ export class HostSide {
     this.#end(this.#closing === null ? { ...bye, isRemote: true } : { ...this.#bye, isRemote: false });
   }
 
-  /** The last output: the home lets it go when it is acknowledged. */
+  /** Ends with the last output, a dismissal: the home lets it go when it is acknowledged. */
   #dismissed({ sequence, code, reason }: Extract<ToHost, { readonly kind: "dismissed" }>): void {
     if (sequence !== this.#received + 1) return this.#malformed(`output ${sequence} is not the next`);
     this.#received++;

@@ -1,11 +1,11 @@
 /**
- * Hosts that have come before the session is open here, and what an opening asks of them (docs/protocol/hosts.md, HO2,
- * HO7): each that is on record promises the epoch, and gives the log that it holds.
+ * Lobby of a home: hosts that have come before the session is open here, and what an opening asks of them
+ * (docs/protocol/hosts.md, HO2, HO7): each that is on record promises the epoch, and gives the log that it holds.
  *
  *   hello ─ waits ─ fence ─▶ log ─ waits ─ opened ─▶ greeted
  *
- * LB1  Only who has the key that this cluster gave it is asked, and counts; what it gives counts when it opens.
- * LB2  One whose log does not open is refused, and counts from then on as one that holds nothing.
+ * LB1  Only a host that has the key that this cluster gave it is asked, and counts; what it gives counts when it opens.
+ * LB2  A host whose log does not open is refused, and counts from then on as one that holds nothing.
  * LB3  Two programs may speak for one host: the longer of their logs counts, whichever comes last.
  */
 import { isFurther } from "../log/hosts_asked.ts";
@@ -17,14 +17,14 @@ import type { HomePorts, LogAnswers, LogAsk } from "./ports.ts";
 
 type Line = HomeLine<HomePeer>;
 
-/** See the file's header. */
+/** Hosts that wait for the session to be opened (see the file's header). */
 export class Lobby {
   readonly #ports: Pick<HomePorts, "clock" | "openLog">;
-  /** Whether what a hello says of who it is has been shown. */
+  /** Reports whether the peer that says hello has shown who it is. */
   readonly #isKnown: (hello: PeerHello) => boolean;
   #waiting = new Map<Line, PeerHello>();
   #asking: Asking | null = null;
-  /** LB2 */
+  /** Hosts whose log did not open (LB2). */
   readonly #forged = new Set<string>();
 
   constructor(ports: Pick<HomePorts, "clock" | "openLog">, isKnown: (hello: PeerHello) => boolean) {
@@ -45,7 +45,7 @@ export class Lobby {
     this.#waiting.delete(line);
   }
 
-  /** The session is open: all that wait, in the order in which they came. */
+  /** Returns all channels that wait, in the order in which they came: the session is open. */
   take(): readonly (readonly [Line, PeerHello])[] {
     const waiting = [...this.#waiting];
     this.#waiting = new Map();
@@ -54,7 +54,10 @@ export class Lobby {
     return waiting;
   }
 
-  /** Resolves when all have answered, or when time is up, with those that have. One ask at a time. */
+  /**
+   * Asks hosts for the log. Resolves when all have answered, or when time is up, with those that have. One ask at a
+   * time.
+   */
   ask({ epoch, hosts, withinMs, isForced = false }: LogAsk): Promise<LogAnswers> {
     this.#asking?.done();
     const { promise, resolve } = Promise.withResolvers<LogAnswers>();
@@ -75,7 +78,7 @@ export class Lobby {
     return promise;
   }
 
-  /** LB1 */
+  /** Fences a host that is asked (LB1). */
   #fence(asking: Asking, line: Line, hello: PeerHello): void {
     const id = hello.identity?.id;
     if (id === undefined || !asking.hosts.has(id) || !this.#isKnown(hello)) return;
@@ -84,7 +87,7 @@ export class Lobby {
     this.#look(asking);
   }
 
-  /** A host gives its log. */
+  /** Takes the log that a host gives. */
   gave(line: Line, { epoch, records }: Extract<ToHome, { readonly kind: "log" }>): void {
     const asking = this.#asking, id = this.#waiting.get(line)?.identity?.id;
     if (asking === null || id === undefined || epoch !== asking.epoch || !asking.hosts.has(id)) return;
@@ -109,7 +112,7 @@ export class Lobby {
   }
 }
 
-/** LB3 */
+/** Returns the longer of two logs of one host (LB3). */
 const longer = (known: HostCopy | null, one: HostCopy): HostCopy =>
   known === null || isFurther(one.log, known.log) ? one : known;
 

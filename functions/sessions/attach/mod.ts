@@ -1,5 +1,5 @@
 /**
- * The data plane of stateful sessions: frames between a session's home and those attached to it, and both sides of
+ * Data plane of stateful sessions: frames between a session's home and the peers attached to it, and both sides of
  * them, over channels that may break at any time (docs/protocol/session-frames.md). What one side sends, the other gets
  * once and in order, across whatever homes and channels come and go.
  *

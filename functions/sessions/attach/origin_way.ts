@@ -1,16 +1,19 @@
 /**
- * A stateful session's way to its origin, at its home: to the end that the root or an agent holds (origins/origin_ends.ts).
+ * Way of a stateful session to its origin, at its home: to the end that the root or an agent holds
+ * (origins/origin_ends.ts).
  *
- * OW1  It is found again whenever it breaks, with a pause that doubles, until the session is over here.
+ * OW1  The way is found again whenever it breaks, with a pause that doubles, until the session is over here.
  */
 import type { Channel, ChannelReader, PeerClock } from "./mod.ts";
 import { channelOf, feed, type FrameWay } from "./frame_way.ts";
 
-/** A home that was taken over asks at once; an origin that is not there is asked for every few seconds. */
+/**
+ * Shortest pause: a home that was taken over asks at once; an origin that is not there is asked for every few seconds.
+ */
 const PAUSE_MS_MIN = 50;
 const PAUSE_MS_MAX = 5_000;
 
-/** See the file's header. */
+/** Way to the origin (see the file's header). */
 export class OriginWay {
   readonly #dial: () => Promise<FrameWay>;
   readonly #accept: (channel: Channel) => ChannelReader;
@@ -34,7 +37,7 @@ export class OriginWay {
     this.#run();
   }
 
-  /** The session is over here. */
+  /** Ends the way: the session is over here. */
   close(): void {
     this.#isOver = true;
     this.#wake();

@@ -1,13 +1,13 @@
 /**
- * What a home does when a peer says that it has seen a newer one (docs/protocol/session-frames.md, F4): it looks whether it
- * is one still, which costs it a checkpoint.
+ * Words of peers that have seen a newer home (docs/protocol/session-frames.md, F4). The home that hears one looks
+ * whether it is still the home, which costs it a checkpoint.
  *
- * OR1  Where it still is one the word was false, and it looks less and less often: whoever has a key of this session could
+ * OR1  Where it still is, the word was false, and it looks less and less often: a peer with a key of this session could
  *      have it look as often as it asks. After a while without such words it believes the next one at once.
  */
 import { OUTRUN_MS, OUTRUN_MS_MAX } from "./limits.ts";
 
-/** See the file's header. */
+/** Words of newer homes (see the file's header). */
 export class Outrun {
   readonly #nowMs: () => number;
   #nextMs = -Infinity;
@@ -17,7 +17,7 @@ export class Outrun {
     this.#nowMs = nowMs;
   }
 
-  /** A peer whose key is known has seen a newer home: whether it is to be looked now. */
+  /** Takes the word of a peer, whose key is known, that it has seen a newer home. Returns whether to look now. */
   told(): boolean {
     const nowMs = this.#nowMs();
     if (nowMs < this.#nextMs) return false; // OR1

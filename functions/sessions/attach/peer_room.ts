@@ -1,19 +1,23 @@
 /**
- * Room for the peers of one session: as many as may be are attached, and who is in nobody's way stays.
+ * Room for the peers of one session: as many as may be are attached, and a peer that is in nobody's way stays.
  *
- * PR1  Where it is full, who has no line makes room for who comes: first those who never said a thing and never took
- *      one, then the others, and of both who has been without a line the longest. Who has a line stays.
- * PR2  Who is to go is there until the session has heard of it. So many of these may be beside the others: a session
- *      that takes its time is no reason for more.
+ * PR1  Where it is full, a peer without a line makes room for one that comes: first those that never said a thing and
+ *      never took one, then the others, and of both the one that has been without a line the longest. A peer with a
+ *      line stays.
+ * PR2  A peer that is to go is there until the session has heard of it. Only so many of these may be beside the others:
+ *      a session that takes its time is no reason for more.
  */
 import type { HomePeer } from "./home_peer.ts";
 import { LEAVING_MAX, PEERS_MAX } from "./limits.ts";
 
-/** See the file's header. */
+/** Room for peers (see the file's header). */
 export class PeerRoom {
   readonly #peersMax: number;
   readonly #leavingMax: number;
-  /** Without a line, in the order in which they lost it: who never said a thing, and the others; null: nobody yet. */
+  /**
+   * Peers without a line that never said a thing, in the order in which they lost it; null: none yet. `#apart`: the
+   * others.
+   */
   #silent: Set<HomePeer> | null = null;
   #apart: Set<HomePeer> | null = null;
   #leaving = 0;
@@ -23,33 +27,33 @@ export class PeerRoom {
     this.#leavingMax = Math.min(LEAVING_MAX, peersMax);
   }
 
-  /** It has no line. */
+  /** Notes that a peer has no line. */
   lost(peer: HomePeer): void {
     this.found(peer);
     if (peer.isSilent) (this.#silent ??= new Set()).add(peer);
     else (this.#apart ??= new Set()).add(peer);
   }
 
-  /** It has one again. */
+  /** Notes that a peer has a line again. */
   found(peer: HomePeer): void {
     this.#silent?.delete(peer);
     this.#apart?.delete(peer);
   }
 
-  /** It is to be detached, and is there until that is in the log. */
+  /** Notes that a peer is to be detached; it is there until that is in the log. */
   leaves(peer: HomePeer): void {
     this.found(peer);
     this.#leaving++;
   }
 
-  /** It is not there any more. */
+  /** Notes that a peer is not there any more. */
   gone(peer: HomePeer): void {
     this.found(peer);
     if (peer.stage === "detaching") this.#leaving--;
   }
 
   /**
-   * Whether one more may come. `detach`: this one is to be detached first.
+   * Returns null where no further peer may come. `detach`: the peer that is to be detached first.
    *
    * @param peers that are there.
    */

@@ -1,18 +1,19 @@
 /**
- * Up to which entry of the log each peer may be told, where hosts hold the log (docs/protocol/hosts.md): hosts that are
- * ahead as soon as it is appended, with the log up to there, all others when it is released. Where no hosts do, what is
- * here is released.
+ * Reach of each peer: the entry of the log up to which it may be told, where hosts hold the log
+ * (docs/protocol/hosts.md). Hosts that are ahead are told what follows from an entry as soon as that is appended, with
+ * the log up to there, all others when it is released. Where no hosts hold the log, what is here is released.
  *
- * PR1  What leaves to a host leaves with all records up to there, in the frame before or in its own. Commits that come at
- *      one go leave in one record.
+ * PR1  An output leaves to a host with all records up to its entry, in the frame before or in its own. Commits that
+ *      come at one go leave in one record.
  * PR2  A host is asked to hold the log on each channel anew; while its feed gets ready nothing leaves to it.
- * PR3  What was recovered is released before anybody is told a thing of it: it is at all owners, and at the hosts on
+ * PR3  What was recovered is released before any peer is told a thing of it: it is at all owners, and at the hosts on
  *      record where others wait for these.
- * PR4  Who does not take what he is sent, each record in its time, is no host until he does: nobody waits for him, and
- *      what is kept of records that are on their way is bounded. Who does so again is none for a while (tardy_hosts.ts).
- * PR5  Who leaves is told that it has left when it is off the record: it drops what it holds then, and an opening would
- *      wait for it for ever. So is who says to be a peer on record, and can't go on as it; or when another program has
- *      shown to hold that peer's log.
+ * PR4  A host that does not take what it is sent, each record in its time, is none until it does: nobody waits for it,
+ *      and what is kept of records that are on their way is bounded. One that is late again is no host for a while
+ *      (tardy_hosts.ts).
+ * PR5  A host that leaves is told that it has left when it is off the record: it drops what it holds then, and an
+ *      opening would wait for it for ever. The same goes for a program that says to be a peer on record and can't go on
+ *      as it; that one hears it also once another program has shown to hold that peer's log.
  */
 import { HOSTS_MAX } from "../log/host_owners.ts";
 import type { HomePeer } from "./home_peer.ts";
@@ -20,24 +21,24 @@ import { RECORDS_MS, TAKEN_LATE_MS } from "./limits.ts";
 import type { LoggedPeers, PeerClock, PeerFeeds } from "./ports.ts";
 import type { TardyHosts } from "./tardy_hosts.ts";
 
-/** See the file's header. */
+/** Reach of what each peer may be told (see the file's header). */
 export class Reach {
   readonly #clock: PeerClock;
   #feeds: PeerFeeds | null = null;
   #released = 0;
-  /** Those that have a feed. */
+  /** Peers that have a feed: hosts. */
   readonly #hosts = new Set<HomePeer>();
-  /** Others that something waits for. */
+  /** Other peers that something waits for. */
   readonly #waiting = new Set<HomePeer>();
   #cancelRecords: (() => void) | null = null;
-  /** PR4: the last record that each had been sent, and lacked, when that was last looked at. */
+  /** Last record that each host had been sent, and lacked, when that was last looked at (PR4). */
   readonly #due = new Map<HomePeer, number>();
   #cancelLook: (() => void) | null = null;
   readonly #tardy: TardyHosts;
-  /** Those that may be hosts again after a while. */
+  /** Peers that may be hosts again after a while, with what ends the wait. */
   readonly #out = new Map<HomePeer, () => void>();
   #isFlushing = false;
-  /** Gone, and on record (PR5). */
+  /** Words for hosts that have gone and are on record, by id (PR5). */
   readonly #leaving = new Map<string, () => void>();
 
   constructor(clock: PeerClock, tardy: TardyHosts) {
@@ -45,20 +46,22 @@ export class Reach {
     this.#tardy = tardy;
   }
 
-  /** @param ahead left out: hosts hold none of it, or do no longer. */
+  /**
+   * Takes the feeds of a session that was opened. @param ahead left out: hosts hold none of the log, or do no longer.
+   */
   begin(ahead: LoggedPeers["ahead"]): void {
     if (ahead === undefined) return this.#end();
     this.#feeds = ahead.feeds;
     this.#released = Math.max(this.#released, ahead.released); // PR3
   }
 
-  /** Those that waited were greeted: who was asked and is not there is no host for now. */
+  /** Notes that all channels that waited were greeted: a host that was asked and is not there is none for now. */
   begun(asked: readonly string[]): void {
     const here = new Set([...this.#hosts].map(({ peer }) => peer.id));
     for (const host of asked) if (!here.has(host)) this.#feeds?.detach(host);
   }
 
-  /** Its class is another now; all that there is is released. */
+  /** Ends all feeds: the class is another now, and all that there is is released. */
   #end(): void {
     const told = [...this.#hosts, ...this.#waiting];
     for (const peer of this.#hosts) this.lost(peer);
@@ -67,7 +70,7 @@ export class Reach {
     for (const peer of told) this.flush(peer);
   }
 
-  /** Others hold the log already, or begin to: a peer whose channel was there before is asked to. */
+  /** Asks a peer to hold the log whose channel was there before: other hosts hold it already, or begin to. */
   joins(peer: HomePeer): void {
     const { line } = peer, feeds = this.#feeds;
     if (feeds === null || line?.isWelcomed !== true || line.log === null) return;
@@ -77,7 +80,7 @@ export class Reach {
     feeds.attach(peer.peer.id, null); // where its log ends it said too long ago
   }
 
-  /** PR4: whether it is to be no host for now; then it is asked again to be one, later. */
+  /** Reports whether a peer is to be no host for now; then it is asked again to be one, later (PR4). */
   #isOut(peer: HomePeer): boolean {
     const { id } = peer.peer, outMs = this.#tardy.outMs(id);
     if (outMs <= 0) return false;
@@ -97,7 +100,7 @@ export class Reach {
     this.#out.delete(peer);
   }
 
-  /** The home is over. */
+  /** Ends it with the home. */
   close(): void {
     this.#cancelRecords?.();
     this.#cancelRecords = null;
@@ -106,7 +109,7 @@ export class Reach {
     for (const peer of [...this.#out.keys()]) this.#notOut(peer);
   }
 
-  /** Released up to an entry, and what of that goes to the store is there. */
+  /** Notes that all up to an entry is released, and what of that goes to the store is there. */
   released(entry: number): void {
     if (this.#feeds === null || entry <= this.#released) return;
     this.#released = entry;
@@ -114,7 +117,7 @@ export class Reach {
     this.flushHosts();
   }
 
-  /** It was welcomed (PR2). */
+  /** Begins to feed a peer that was welcomed (PR2). */
   greeted(peer: HomePeer): void {
     const log = peer.line?.log ?? null, feeds = this.#feeds;
     this.#due.delete(peer); // its records are those of this channel
@@ -128,13 +131,13 @@ export class Reach {
     this.flush(peer);
   }
 
-  /** It has no channel. */
+  /** Notes that a peer has no channel. */
   lost(peer: HomePeer): void {
     this.#due.delete(peer);
     if (this.#hosts.delete(peer)) this.#feeds?.detach(peer.peer.id);
   }
 
-  /** It is no peer any more. */
+  /** Notes that a peer is none any more. */
   gone(peer: HomePeer): void {
     this.#due.delete(peer);
     this.#notOut(peer);
@@ -144,18 +147,18 @@ export class Reach {
     this.#feeds?.forget(peer.peer.id);
   }
 
-  /** PR5: whoever opens the session would wait for it. */
+  /** Reports whether an opening would wait for a host (PR5). */
   isAwaited(id: string): boolean {
     return this.#feeds?.isAwaited(id) === true;
   }
 
-  /** PR5: does something as soon as nobody would wait for one that is gone. */
+  /** Runs something as soon as no opening would wait for a host that is gone (PR5). */
   whenFree(id: string, run: () => void): void {
     if (this.isAwaited(id)) this.#leaving.set(id, run);
     else run();
   }
 
-  /** Other hosts are on record, or ready to be told. */
+  /** Notes that other hosts are on record, or ready to be told. */
   hostsChanged(): void {
     for (const id of [...this.#leaving.keys()]) if (!this.isAwaited(id)) this.#free(id);
     this.flushHosts();
@@ -177,7 +180,7 @@ export class Reach {
     if (feeds.reach(id) !== before) this.flush(peer);
   }
 
-  /** Tells it all that it may be told. */
+  /** Tells a peer all that it may be told. */
   flush(peer: HomePeer): void {
     const feeds = this.#feeds;
     if (feeds === null) return peer.flush(Infinity);
@@ -191,7 +194,7 @@ export class Reach {
     else this.#waiting.add(peer);
   }
 
-  /** Something was appended: they hear of it when all has been that is at hand (PR1). */
+  /** Tells hosts of what was appended, when all has been that is at hand (PR1). */
   flushSoon(): void {
     if (this.#isFlushing) return;
     this.#isFlushing = true;
@@ -201,19 +204,19 @@ export class Reach {
     });
   }
 
-  /** They may be told what they were not before. */
+  /** Tells hosts what they may be told now and were not told before. */
   flushHosts(): void {
     for (const peer of this.#hosts) this.flush(peer);
   }
 
-  /** PR1 */
+  /** Sends a host records, and outputs with them (PR1). */
   #flushHost(feeds: PeerFeeds, peer: HomePeer): void {
     const { id } = peer.peer;
     const before = feeds.reach(id);
     if (before < 0) return;
     const records = feeds.next(id);
     if (records.length > 0) this.#lookLater(feeds);
-    // It may have become too long to be held there.
+    // The log may have become too long to be held there.
     peer.flush(Math.min(before, feeds.reach(id)), records);
   }
 
@@ -226,7 +229,7 @@ export class Reach {
     });
   }
 
-  /** PR4 */
+  /** Looks later whether hosts have taken what they were sent (PR4). */
   #lookLater(feeds: PeerFeeds): void {
     this.#cancelLook ??= this.#clock.after(TAKEN_LATE_MS, () => {
       this.#cancelLook = null;

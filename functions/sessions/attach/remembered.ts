@@ -1,11 +1,11 @@
 /**
- * What a home remembers of peers that had others wait, or lied: also when all of them have gone, since whoever did so comes
- * back with another id, or with the key of one that has left.
+ * Memory of a home for peers that had others wait, or lied. It stays when all of them have gone: one that did so comes
+ * back with another id, or with the key of a peer that has left.
  */
 import { Outrun } from "./outrun.ts";
 import { TardyHosts } from "./tardy_hosts.ts";
 
-/** See the file's header. */
+/** Memory of peers (see the file's header). */
 export class Remembered {
   readonly tardy: TardyHosts;
   readonly outran: Outrun;

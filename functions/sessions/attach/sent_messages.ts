@@ -1,13 +1,13 @@
 /**
- * Messages that a host side has sent: those that are in the session's log are gone, the others are kept.
+ * Messages that a host side has sent: those that are in the session's log are dropped, the others are kept.
  *
  *   acknowledged < on their way ≤ taken < waiting ≤ last
  */
 import { PEER_WINDOW_BYTES, WINDOW_MESSAGES } from "./limits.ts";
 
-/** See the file's header. */
+/** Messages that were sent (see the file's header). */
 export class SentMessages {
-  /** From `#first` on; those before `#gone` of them are empty. */
+  /** Messages from `#first` on; the first `#gone` of them are empty. */
   #messages: Uint8Array[];
   #gone = 0;
   #first: number;
@@ -22,17 +22,17 @@ export class SentMessages {
     for (const { length } of messages) this.#bytes += length;
   }
 
-  /** The last message. */
+  /** Sequence of the last message. */
   get last(): number {
     return this.#first + this.#messages.length - 1;
   }
 
-  /** All up to this one are in the log. */
+  /** Sequence up to which all messages are in the log. */
   get acknowledged(): number {
     return this.#first + this.#gone - 1;
   }
 
-  /** All up to this one were sent on this channel, or are in the log. */
+  /** Sequence up to which all messages were sent on this channel, or are in the log. */
   get taken(): number {
     return this.#taken;
   }
@@ -45,7 +45,7 @@ export class SentMessages {
     return this.#taken === this.last;
   }
 
-  /** Of those that are kept. */
+  /** Bytes of the messages that are kept. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -59,14 +59,14 @@ export class SentMessages {
     this.#bytes += tagged.length;
   }
 
-  /** A channel begins: those that are not in the log are to go. */
+  /** Begins a channel: messages that are not in the log are to go. */
   begin(acknowledged: number): void {
     this.#taken = this.acknowledged;
     this.#takenBytes = 0;
     this.acknowledge(acknowledged);
   }
 
-  /** The next that may go; null where none may, or there is none. */
+  /** Takes the next message that may go; null where none may, or there is none. */
   take(): { readonly sequence: number; readonly tagged: Uint8Array } | null {
     const tagged = this.#messages[this.#taken + 1 - this.#first];
     if (tagged === undefined || this.onTheirWay >= WINDOW_MESSAGES) return null;
@@ -96,5 +96,5 @@ export class SentMessages {
 }
 
 const NONE = new Uint8Array(0);
-/** Empty places that are not worth a copy of the rest. */
+/** Number of empty places that are not worth a copy of the rest. */
 const COMPACT_AT = 256;

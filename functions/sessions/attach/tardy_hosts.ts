@@ -1,12 +1,12 @@
 /**
- * Hosts that did not take what they were sent of the log, and for how long each holds none of it then: at f = 0 everybody
- * else waits for a host for some seconds, each time (docs/protocol/hosts.md, HO3).
+ * Hosts that did not take what they were sent of the log, and for how long each holds none of it then: at f = 0
+ * everybody else waits for a host for some seconds, each time (docs/protocol/hosts.md, HO3).
  *
- * TH1  Who was late once is a host again as soon as it has taken what it lacked. From the second time on it is none for a
- *      while, twice as long each time.
- * TH2  Who has not been a host for long and is late counts against all who have not: a client that is sent away, or goes,
- *      comes back under another id. That is remembered when nobody else is there, too (remembered.ts).
- * TH3  All that are late at one time are so by one incident; and what was long ago is forgotten.
+ * TH1  A host that was late once is one again as soon as it has taken what it lacked. From the second time on it is
+ *      none for a while, twice as long each time.
+ * TH2  A peer that is late and has not been a host for long counts against all that have not: a client that is sent
+ *      away, or goes, comes back under another id. That is remembered when nobody else is there, too (remembered.ts).
+ * TH3  Hosts that are late at one time are so by one incident; an incident long ago is forgotten.
  */
 import {
   LATE_AGAIN_MS,
@@ -18,31 +18,31 @@ import {
 
 interface Late {
   readonly times: number;
-  /** Of the last time, and until when it holds nothing by that. */
+  /** Time at which the host was late last; `untilMs`: until then it holds nothing because of that. */
   readonly atMs: number;
   readonly untilMs: number;
 }
 
-/** No peer's id. */
+/** Key of newcomers among ids: no peer's id. */
 const NEWCOMERS = "";
 
-/** See the file's header. */
+/** Hosts that were late (see the file's header). */
 export class TardyHosts {
   readonly #nowMs: () => number;
   readonly #late = new Map<string, Late>();
-  /** When each became a host, since it was last late. */
+  /** Time at which each became a host, since it was last late. */
   readonly #since = new Map<string, number>();
 
   constructor(nowMs: () => number) {
     this.#nowMs = nowMs;
   }
 
-  /** It is a host. */
+  /** Notes that a peer is a host. */
   begins(id: string): void {
     if (!this.#since.has(id)) this.#since.set(id, this.#nowMs());
   }
 
-  /** It was late. */
+  /** Notes that a host was late. */
   late(id: string): void {
     const isNew = this.#isNew(id);
     this.#since.delete(id);
@@ -50,13 +50,13 @@ export class TardyHosts {
     if (isNew) this.#count(NEWCOMERS); // TH2
   }
 
-  /** For so many milliseconds it is to hold nothing; 0: it may. */
+  /** Returns for how many milliseconds a peer is to hold nothing; 0: it may. */
   outMs(id: string): number {
     const untilMs = Math.max(this.#untilMs(id), this.#isNew(id) ? this.#untilMs(NEWCOMERS) : 0); // TH2
     return Math.max(0, untilMs - this.#nowMs());
   }
 
-  /** It is no peer any more. */
+  /** Notes that a peer is none any more. */
   gone(id: string): void {
     this.#since.delete(id);
     this.#late.delete(id);
