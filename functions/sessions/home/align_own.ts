@@ -1,4 +1,4 @@
-/** The own disk's log of a stateful session that is opened here: it becomes the one that was chosen, in one step. */
+/** Alignment of the own disk's log of a session that is opened here: it becomes the chosen log in one step. */
 import type { SiteId } from "../../../store/model/ports.ts";
 import { HomeError, type StatefulName } from "../log/api.ts";
 import { commonUpTo, type LogCopy, type LogState, type SiteAsk } from "../log/asks.ts";
@@ -12,7 +12,9 @@ export interface OwnDisk {
   ask(to: SiteId, ask: SiteAsk): Asking;
 }
 
-/** Another site opens it, too, or has opened it since. */
+/**
+ * Returns the error of an opening that another site has overtaken: it opens the session, too, or has opened it since.
+ */
 export function overtaken(name: StatefulName, epoch?: number): HomeError {
   const which = epoch === undefined ? "" : `, in epoch ${epoch}`;
   return new HomeError(
@@ -21,7 +23,7 @@ export function overtaken(name: StatefulName, epoch?: number): HomeError {
   );
 }
 
-/** Makes it that log; one without anything is begun so, too. @throws HomeError */
+/** Makes the own disk's log the chosen one; a log without anything is begun so, too. @throws HomeError */
 export async function alignOwn(
   { site, disk, ask }: OwnDisk,
   { name, epoch, copy, mine }: {
@@ -52,15 +54,18 @@ export async function alignOwn(
 }
 
 /**
- * The entry up to which this disk's log is that of another, which has all after it; null: it has to be sent whole.
- * An entry tells them to be of one birth; two that share none may have been begun twice, each with a seed of its own.
+ * Returns the entry up to which this disk's log is that of another, which has all after it; null where it has to be
+ * sent whole. A shared entry shows that both are of one birth; two logs that share none may have been begun twice, each
+ * with a seed of its own.
  */
 export function sharedHere(mine: LogState, theirs: LogState): number | null {
   const common = commonUpTo(mine, theirs);
   return common !== null && common > 0 && common >= mine.base.at && common >= theirs.base.at ? common : null;
 }
 
-/** How far this disk's own log is the chosen one; null: it is to be begun anew (another birth has another seed). */
+/**
+ * Returns how far this disk's own log is the chosen one; null: it is to be begun anew (another birth has another seed).
+ */
 function sharedWith(copy: LogCopy, { log }: Promised): number | null {
   if (log === null || log.base.at !== (copy.base?.at ?? 0) || log.base.epoch !== (copy.base?.epoch ?? 0)) {
     return null;

@@ -1,31 +1,31 @@
 /**
- * The memory that all answers kept at a site have together (answers.ts).
+ * Room for answers: the memory that all answers kept at a site have together (answers.ts).
  *
  * Life of an answer here: added, when it is appended → held → received, perhaps → gone: its session drops it, or this
  * does, to make room.
  *
- * M1  Only what is held and was received, or was kept for as long as is promised, is dropped to make room: nobody asks
- *     for it again who would not have heard `past` anyway.
+ * M1  An answer is dropped to make room only when it is held and was received, or was kept for as long as is promised:
+ *     nobody asks for it again who would not have heard `past` anyway.
  * M2  Where that is not enough the room is full: until it is not, nothing new is run, and nothing is opened, which
  *     would bring its answers along.
  */
 import { HomeError } from "../log/api.ts";
 import { ANSWER_KEPT_MS } from "../log/limits.ts";
 
-/** An answer, as its room has it. */
+/** Answer, as its room has it. */
 export interface Roomed {
   readonly bytes: Uint8Array;
-  /** When it was added. */
+  /** Time at which it was added. */
   readonly atMs: number;
-  /** Drops it: only its request's id is known from then on. */
+  /** Drops the answer: only its request's id is known from then on. */
   readonly pass: () => void;
 }
 
-/** See the file's header. */
+/** Room for answers (see the file's header). */
 export class AnswerRoom {
   readonly #bytesMax: number;
   readonly #nowMs: () => number;
-  /** Each answer is in one of these, the oldest first. */
+  /** Answers that are not held yet. Each answer is in one of these three sets, the oldest first. */
   readonly #unheld = new Set<Roomed>();
   readonly #held = new Set<Roomed>();
   readonly #received = new Set<Roomed>();
@@ -36,7 +36,7 @@ export class AnswerRoom {
     this.#bytesMax = bytesMax;
   }
 
-  /** M2 @throws HomeError `overloaded` */
+  /** Checks that there is room, for what is to be done (M2). @throws HomeError `overloaded` */
   checkFor(what: string): void {
     this.#makeRoom();
     if (this.#bytes <= this.#bytesMax) return;
@@ -52,7 +52,7 @@ export class AnswerRoom {
     this.#bytes += answer.bytes.length;
   }
 
-  /** It may leave, and so it may go. */
+  /** Notes that an answer is held: it may leave, and so it may be dropped. */
   held(answer: Roomed): void {
     if (this.#unheld.delete(answer)) this.#held.add(answer);
     this.#makeRoom();
@@ -68,7 +68,7 @@ export class AnswerRoom {
     if (isHere) this.#bytes -= answer.bytes.length;
   }
 
-  /** M1 */
+  /** Drops answers until the others fit (M1). */
   #makeRoom(): void {
     if (this.#bytes <= this.#bytesMax) return;
     for (const answer of this.#received) {

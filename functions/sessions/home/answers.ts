@@ -1,5 +1,5 @@
 /**
- * Requests of one stateful session that are running, and answers that are kept for those who ask again.
+ * Requests of one stateful session that are running, and answers that are kept for callers that ask again.
  *
  * Life of a request: new → running → answered, when its commit is appended → may leave, when that is held → kept over
  * checkpoints until it was received or is old → past: only its id is known → forgotten, when 1,024 later ones are past.
@@ -7,8 +7,9 @@
  * R1  A request that is running, answered or past is never new again.
  * R2  An answer leaves only when its commit, and all before it, are held.
  *     Where there is no room for answers (answer_room.ts, M2) a new one is refused before it is running.
- * R4  An answer to another stateful session is kept longer (limits.ts): that asks again when it has a home again.
- * R3  What is running when the home ends was not run, as far as anybody outside can tell: another home may run it.
+ * R4  An answer to another stateful session is kept longer (limits.ts): that session asks again when it has a home
+ *     again.
+ * R3  A request that runs when the home ends was not run, as far as anybody outside can tell: another home may run it.
  */
 import { Reader, Writer } from "../../../store/model/codec.ts";
 import type { AnswerRoom, Roomed } from "./answer_room.ts";
@@ -24,23 +25,23 @@ import {
 import { isText } from "../log/name.ts";
 
 interface KeptAnswer extends Roomed {
-  /** The last entry of its commit. */
+  /** Last entry of the answer's commit. */
   readonly at: number;
   isReceived: boolean;
 }
 
-/** See the file's header. */
+/** Requests and answers of one session (see the file's header). */
 export class Answers {
   readonly #nowMs: () => number;
   readonly #room: AnswerRoom;
-  /** null, as the next two: there was none for a while. */
+  /** Requests that run; null while there are none. The same goes for the next two that may be null. */
   #running: Map<string, PromiseWithResolvers<Uint8Array>> | null = null;
-  /** Oldest first. */
+  /** Answers that are kept, oldest first. */
   readonly #kept = new Map<string, KeptAnswer>();
-  /** Of those, the ones that may not leave yet. */
+  /** Kept answers that may not leave yet. */
   #unheld: Set<KeptAnswer> | null = null;
   readonly #past = new Set<string>();
-  /** Who waits for an answer that may not leave yet. */
+  /** Promises of answers that may not leave yet, by request. */
   #waiting: Map<string, PromiseWithResolvers<Uint8Array>> | null = null;
   #bytes = 0;
   #held = 0;
@@ -50,7 +51,7 @@ export class Answers {
     this.#room = room;
   }
 
-  /** As a checkpoint had them. @throws CodecError */
+  /** Takes answers as a checkpoint had them. @throws CodecError */
   restore(bytes: Uint8Array, at: number): void {
     const r = new Reader(bytes);
     for (const id of r.list(() => r.text())) this.#past.add(id);
@@ -60,7 +61,9 @@ export class Answers {
   }
 
   /**
-   * @param isBegun its handler runs already: it is not refused for want of room.
+   * Registers a request.
+   *
+   * @param isBegun true where its handler runs already: it is not refused for want of room.
    * @throws HomeError `limit_stateful`, `overloaded`
    */
   ask(request: string, isBegun = false): Asked {
@@ -96,7 +99,7 @@ export class Answers {
     this.#room.received(kept);
   }
 
-  /** A commit that ends with the entry `at` is appended. */
+  /** Keeps the answers of a commit, appended, that ends with the entry `at`. */
   answered(answers: readonly LoggedAnswer[], at: number): void {
     for (const { request, bytes } of answers) {
       this.#forget(request);
@@ -112,7 +115,7 @@ export class Answers {
     this.held(this.#held);
   }
 
-  /** R2: entries up to `through` are held. */
+  /** Lets answers leave: entries up to `through` are held (R2). */
   held(through: number): void {
     this.#held = Math.max(this.#held, through);
     for (const [request, waiting] of this.#waiting ?? []) {
@@ -134,7 +137,7 @@ export class Answers {
     }
   }
 
-  /** What a checkpoint after the entry `at` takes along; what it does not is past. */
+  /** Returns the answers that a checkpoint after the entry `at` takes along; the others up to there are past. */
   checkpoint(at: number): Uint8Array {
     const nowMs = this.#nowMs();
     const isLong = ([request, kept]: [string, KeptAnswer]) => !kept.isReceived && isOfSession(request);
@@ -149,7 +152,7 @@ export class Answers {
     return w.list(kept, ([id, { bytes }]) => w.text(id).bytes(bytes)).done();
   }
 
-  /** R3 */
+  /** Ends all that runs with the home (R3). */
   end(error: HomeError): void {
     for (const { reject } of this.#running?.values() ?? []) reject(error);
     for (const { reject } of this.#waiting?.values() ?? []) reject(error);
@@ -157,7 +160,7 @@ export class Answers {
     this.leave();
   }
 
-  /** It leaves memory: nothing is asked or answered any more. */
+  /** Leaves memory: nothing is asked or answered any more. */
   leave(): void {
     for (const kept of this.#kept.values()) this.#room.remove(kept);
   }
@@ -195,11 +198,11 @@ export class Answers {
   }
 }
 
-/** Whether a stateful session asks: its calls have hashes for ids (docs/protocol/homes.md). */
+/** Reports whether a stateful session sent the request: its calls have hashes for ids (docs/protocol/homes.md). */
 const isOfSession = (request: string): boolean => SESSION_CALL.test(request);
 const SESSION_CALL = /^[0-9a-f]{64}$/;
 
-/** Nobody may be waiting when it is rejected. */
+/** Returns a promise that may be rejected while nobody waits for it. */
 function quiet(): PromiseWithResolvers<Uint8Array> {
   const made = Promise.withResolvers<Uint8Array>();
   made.promise.catch(() => {});

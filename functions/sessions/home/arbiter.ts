@@ -4,19 +4,20 @@
  * Life of a row: (birth: told by the id) → acquired → configured, … → acquired by another, … → ended → (a week later)
  * its epoch is in the floor, and the row is gone.
  *
- * A1  An epoch of a name is granted once, to one asking (`grant`) of one site; epochs of a name only rise, rows that
- *     were dropped included (the floor).
+ * A1  An epoch of a name is granted once, to one ask (`grant`) of one site; epochs of a name only rise, rows that were
+ *     dropped included (the floor).
  * A2  Owners change only by the home of the row's epoch, from the configuration that it names.
- * A3  A home is taken from a site that is gone, that agrees, or that asks itself. While it is agreed that it moves, only
- *     the site that it moves to may, or anybody where that one is gone; its home may take its word back (`yield` to "").
+ * A3  A home is taken from a site that is gone, that agrees, or that asks itself. While it is agreed that it moves,
+ *     only the site that it moves to may take it, or any site where that one is gone; its home may take its word back
+ *     (`yield` to "").
  * A4  An answer leaves when what it says is on disk. One batch at a time: all asks that came while the one before was
  *     written.
  * A5  Of an app at most `perAppMax` rows live; what is on record already is opened and taken over beyond that, too.
  * A6  After `close` nothing is read, written or answered any more.
- * A7  Steps of the disk are counted, in the same step (`position`): nothing is answered of a step but with its position,
- *     and no position is that of two steps: a process that does not know whether its disk has all steps begins beyond a
- *     number that it draws, and keeps which ones it left out (`gaps`). Whoever has heard of one of these has heard of a
- *     step that is not on this disk, however many were made since.
+ * A7  Steps of the disk are counted, in the same step (`position`): nothing is answered of a step but with its
+ *     position, and no position is that of two steps: a process that does not know whether its disk has all steps
+ *     begins beyond a number that it draws, and keeps which ones it left out (`gaps`). A site that has heard of one of
+ *     these has heard of a step that is not on this disk, however many were made since.
  * A8  Nothing is granted, and nothing is said of a name, while it is not known whether this disk has all that was granted
  *     (certainty.ts). Until that is known of all names, epochs and numbers of births are drawn from beyond a number that
  *     this process has drawn: what was granted before, and is not here, has others.
@@ -40,43 +41,46 @@ export interface ArbiterPorts {
   readonly site: SiteId;
   readonly storage: Storage;
   readonly clock: Clock;
-  /** Whether a site can be asked to serve what is at home there. */
+  /** Reports whether a site can be asked to serve what is at home there. */
   readonly gone: (site: SiteId) => "gone" | "here" | "unsure";
   readonly fatal: (error: Error) => void;
-  /** Stateful sessions of one app (A5). */
+  /** Largest number of stateful sessions of one app (A5). */
   readonly perAppMax: number;
-  /** For so long it is on record that a name has ended. */
+  /** Time for which it is on record that a name has ended. */
   readonly endedMs?: number | undefined;
-  /** Whom has said how far it has heard of this arbiter. */
+  /** Sites that have said how far they have heard of this arbiter. */
   readonly heard: SitesHeard;
-  /** A8: drawn for this process. */
+  /** Step of epochs and births while the arbiter is not sure (A8): drawn for this process. */
   readonly leap: number;
-  /** A7: the same, and above JUMP_MIN (recollection.ts). */
+  /** Step of the first position (A7): drawn for this process, and above JUMP_MIN (recollection.ts). */
   readonly jump: number;
-  /** The highest position that this site's own disk of logs had as it started. */
+  /** Highest position that this site's own disk of logs had as it started. */
   readonly siteWitness: number;
-  /** This position is about to be answered: resolves when that disk has it. */
+  /** Has this site's disk of logs hear of a position that is about to be answered; resolves when it has. */
   readonly witness: (position: number) => Promise<void>;
-  /** A9. The position is this disk's; a witness of null: it is not known how far this went back. */
+  /**
+   * Notes that this disk went back (A9). `position` is this disk's; a witness of null: it is not known how far it went
+   * back.
+   */
   readonly behind: (
     by: { readonly position: number; readonly witness: number | null; readonly site: SiteId },
   ) => void;
 }
 
-/** A row as it is on disk. */
+/** Row as it is on disk. */
 interface StoredRow extends RowState {
-  /** Of the asking that it was granted to; 0: it was born. */
+  /** Number of the ask that the epoch was granted to; 0: the session was born. */
   readonly grant: number;
-  /** By the wall clock; 0 while it lives. */
+  /** Time at which the session ended, by the wall clock; 0 while it lives. */
   readonly endedMs: number;
 }
 
 type NamedAsk = Exclude<ArbiterAsk, { kind: "births" }>;
 
-/** What an asking comes to: to be asked again where it is no reply. */
+/** Answer to an ask: to be asked again where it is no reply. */
 export type ArbiterAnswer =
   | Reply
-  /** A9: the name is to be settled first. */
+  /** The name is to be settled first (A9). */
   | { readonly kind: "unsettled"; readonly name: StatefulName };
 
 interface Waiting {
@@ -88,41 +92,41 @@ interface Waiting {
 const ROWS = "a", BIRTHS = "b", COUNTS = "n", MARKS = "f";
 const FLOOR_KEY = packKey([MARKS, "floor"]), POSITION_KEY = packKey([MARKS, "position"]);
 const GAPS_KEY = packKey([MARKS, "gaps"]);
-/** A9: rows before it are doubted. */
+/** Key of the mark that the disk went back: rows before it are doubted (A9). */
 const BEHIND_KEY = packKey([MARKS, "behind"]);
 const SCAN_ROWS = 256;
-/** A7: positions from the first to the second, both left out, are of no step. */
+/** Gap in the positions: those between the first and the second, both left out, are of no step (A7). */
 type Gap = readonly [number, number];
-/** Those of so many starts of which it was not known whether all was on the disk; the oldest are forgotten. */
+/** Gaps that are kept: those of as many starts at which it was not known whether all was on the disk. The oldest go. */
 const GAPS_MAX = 100;
 
-/** The asking that a row was granted to which sites have told of: no asking has this number. */
+/** Number of the ask that a row was granted to which sites have told of: no ask has this number. */
 const SETTLED = 2 ** 50;
 
-/** See the file's header. */
+/** Arbiter (see the file's header). */
 export class Arbiter {
   readonly #ports: ArbiterPorts;
   #waiting: Waiting[] = [];
   #isRunning = false;
   #running: Promise<void> = Promise.resolve();
-  /** A6, or its disk has failed. */
+  /** True once it is closed (A6), or its disk has failed. */
   #isOver = false;
-  /** Of the newest row on the disk. */
+  /** Position of the newest row on the disk. */
   #row = 0;
-  /** A7, as on disk. */
+  /** Number of steps, as on disk (A7). */
   #position = 0;
   #gaps: readonly Gap[] = [];
-  /** They are on disk. */
+  /** True where gaps are on disk. */
   #hasGaps = false;
-  /** This process has made a step. */
+  /** True once this process has made a step. */
   #hasBegun = false;
-  /** Rows that live, by app (A5). */
+  /** Number of rows that live, by app (A5). */
   readonly #living = new Map<string, number>();
-  /** A9: rows up to here are doubted; null: none is. */
+  /** Position of the newest row that is doubted; null: none is (A9). */
   #doubted: number | null = null;
-  /** This site's disk of logs went back, too. */
+  /** True where this site's disk of logs went back, too. */
   #isSiteBehind = false;
-  /** The highest position that somebody has heard of, where it is above this one's, and is not on disk yet. */
+  /** Highest position that a site has heard of, where it is above this disk's, and is not on disk yet. */
   #above = 0;
 
   private constructor(ports: ArbiterPorts) {
@@ -150,37 +154,37 @@ export class Arbiter {
     }
   }
 
-  /** A7 */
+  /** Number of steps on this disk (A7). */
   get position(): number {
     return this.#position;
   }
 
-  /** A7: whether no step on this disk has this position, and one that was on it before may have had it. */
+  /** Reports whether a position is of no step on this disk, and may be of one that was on it before (A7). */
   isForeign(position: number): boolean {
     return position > this.#position || this.#gaps.some(([from, to]) => from < position && position < to);
   }
 
-  /** A site that has heard of each step but the last one, or of the one before it, has heard of this position. */
+  /** Position that every site has heard of which has heard of each step but the last one, or of the one before it. */
   get least(): number {
     const [from, to] = this.#gaps.at(-1) ?? [0, 0];
     return (this.#position === to ? from : this.#position) - 1;
   }
 
-  /** A9: whether this disk went back, and what was on it is still compared with what sites know. */
+  /** True where this disk went back, and what was on it is still compared with what sites know (A9). */
   get isBehind(): boolean {
     return this.#doubted !== null || this.#above > 0;
   }
 
-  /** Whether this site's own disk of logs went back with it: others have heard of positions that it has not. */
+  /** True where this site's own disk of logs went back with it: others have heard of positions that it has not. */
   get isSiteBehind(): boolean {
     return this.#isSiteBehind;
   }
 
-  /** A site has heard of a position (A9). */
+  /** Takes the word of a site that has heard of a position (A9). */
   heard(site: SiteId, witness: number): void {
     if (!this.isForeign(witness) || witness <= this.#above) return;
     const position = this.#position;
-    // In a gap: what is doubted since is doubted for the same.
+    // In a gap: what is doubted since is doubted for the same reason.
     if (witness < position && this.isBehind) return;
     this.#isSiteBehind ||= site !== this.#ports.site && witness > this.#ports.siteWitness;
     this.#ports.behind({ position, witness, site });
@@ -188,8 +192,9 @@ export class Arbiter {
   }
 
   /**
-   * This disk went back, though nobody has said how far, and this site's own disk of logs with it (A9). Positions go on
-   * from beyond a number that this process has drawn: what was answered before, and is not here, has others (A7).
+   * Notes that this disk went back, though nobody has said how far, and this site's own disk of logs with it (A9).
+   * Positions go on from beyond a number that this process has drawn: steps that were answered before, and are not
+   * here, have others (A7).
    */
   wentBack(site: SiteId): void {
     const position = this.#position;
@@ -203,7 +208,7 @@ export class Arbiter {
     void this.#enqueue([], () => ({ kind: "nobody" }));
   }
 
-  /** Answers when it is on disk (A4); not at all once the disk has failed, or it is closed. */
+  /** Answers an ask when that is on disk (A4); never once the disk has failed, or the arbiter is closed. */
   handle(from: SiteId, ask: ArbiterAsk): Promise<ArbiterAnswer> {
     return this.#enqueue(
       keysOf(from, ask),
@@ -223,13 +228,13 @@ export class Arbiter {
     return promise;
   }
 
-  /** Resolves when the batch that was begun is answered. */
+  /** Closes the arbiter; resolves when the batch that was begun is answered. */
   async close(): Promise<void> {
     this.#isOver = true;
     await this.#running;
   }
 
-  /** Rows by name. */
+  /** Returns rows, in the order of their names. */
   async rows(
     { app, after, limit }: { readonly app?: string; readonly after?: StatefulName; readonly limit: number },
   ): Promise<HomeRow[]> {
@@ -261,7 +266,7 @@ export class Arbiter {
 
   // ── What is known again (A9) ──
 
-  /** The row of a name that is doubted, as this disk has it; "settled": it is not doubted. */
+  /** Returns the row of a doubted name, as this disk has it; "settled" where it is not doubted. */
   async doubted(name: StatefulName): Promise<RowState | null | "settled"> {
     let found: RowState | null | "settled" = null;
     await this.#enqueue(keysOfName(name), (table) => {
@@ -281,7 +286,7 @@ export class Arbiter {
     });
   }
 
-  /** Nothing is doubted any more. @param epoch no name has a higher one. */
+  /** Ends all doubts. @param epoch no name has a higher one. */
   async settledAll(epoch: number): Promise<void> {
     await this.#enqueue([], (table) => {
       if (this.#above > 0) return { kind: "nobody" }; // it went back further than was known
@@ -316,7 +321,8 @@ export class Arbiter {
     const wanted = [...new Set<Key>([FLOOR_KEY, ...batch.flatMap(({ keys }) => keys)])];
     const found = await this.#ports.storage.getMany(wanted);
     const table = new Table(wanted, found, this.#living);
-    // What was heard while the disk was read counts: it is on the disk with the next batch, which these wait for.
+    // A word that came while the disk was read counts: it is on the disk with the next batch, which these asks wait
+    // for.
     if (this.#above > 0) {
       this.#waiting.unshift(...batch);
       return;
@@ -326,7 +332,7 @@ export class Arbiter {
     batch.forEach(({ resolve }, i) => resolve(answers[i] ?? { kind: "nobody" }));
   }
 
-  /** A9, as a batch of its own. */
+  /** Returns the batch that notes that the disk went back (A9). */
   #behind(above: number): Table {
     const table = new Table([], [], this.#living);
     table.set(BEHIND_KEY, new Writer(8).flag(this.#isSiteBehind).done());
@@ -334,7 +340,7 @@ export class Arbiter {
     return table;
   }
 
-  /** A7 */
+  /** Commits a batch as one step (A7). */
   async #commit(table: Table): Promise<void> {
     const { storage, heard, jump, witness } = this.#ports;
     const isFirst = !this.#hasBegun && !heard.isSure, found = this.#position;
@@ -350,7 +356,7 @@ export class Arbiter {
       else rows.push(this.#rowOf(key, value));
       if (key === BEHIND_KEY) this.#doubted = value === null ? null : this.#row;
     }
-    // That this site's own disk of logs is another one is on that before it is on record that both went back.
+    // This site's own disk of logs is another one, and that is on it, before it is on record that both went back.
     if (table.changed.has(BEHIND_KEY)) await witness(position);
     // A process that died may have left a step there that the disk of logs has not.
     else if (!this.#hasBegun) await witness(found); // arbitration.ts AB4
@@ -386,7 +392,7 @@ export class Arbiter {
     return answer("granted", next);
   }
 
-  /** A9 */
+  /** Reports whether a name is doubted (A9). */
   #isDoubted(table: Table, name: StatefulName): boolean {
     return this.#doubted !== null && table.writtenAt(name) <= this.#doubted;
   }
@@ -409,30 +415,30 @@ export class Arbiter {
     return answer("granted", table.put(name, { ...fresh, config, owners: row.owners }));
   }
 
-  /** The next epoch of a name (A1, A8). */
+  /** Returns the next epoch of a name (A1, A8). */
   #nextEpoch(table: Table, row: StoredRow | null): number {
     return Math.max(row?.epoch ?? 0, table.floor) + this.#step;
   }
 
-  /** A8 */
+  /** Step from one epoch, or number of births, to the next (A8). */
   get #step(): number {
     return this.#ports.heard.isSure && this.#doubted === null ? 1 : this.#ports.leap;
   }
 
-  /** A3 */
+  /** Reports whether a site may take a home over: "gone" where it may (A3). */
   #mayTake(from: SiteId, row: StoredRow, seen: number): "gone" | "here" | "unsure" {
     if (row.movesTo === from) return "gone";
-    // Who has agreed runs it no more.
+    // The home that has agreed does not run the session any more.
     if (row.movesTo !== "") return this.#ports.gone(row.movesTo);
     if (row.site === from) return seen === row.epoch ? "gone" : "here";
     return this.#ports.gone(row.site);
   }
 }
 
-/** The rows of one batch: those of the disk, and what has become of them. */
+/** Rows of one batch: those of the disk, with their changes. */
 class Table {
   readonly #rows = new Map<Key, Uint8Array>();
-  /** Where they stand on the disk. */
+  /** Position of each row on the disk. */
   readonly #writtenAt = new Map<Key, number>();
   readonly changed = new Map<Key, Uint8Array | null>();
   readonly #living: Map<string, number>;
@@ -453,12 +459,12 @@ class Table {
     return value === undefined ? 0 : new Reader(value).uint();
   }
 
-  /** No name that is not on record has had a later epoch than this (A1). */
+  /** Raises the floor: no name that is not on record has had a later epoch than this (A1). */
   raise(floor: number): void {
     if (floor > this.floor) this.set(FLOOR_KEY, new Writer(8).uint(floor).done());
   }
 
-  /** Infinity: with this batch; 0: there is none. */
+  /** Returns the position at which a row was written; Infinity: with this batch; 0: there is none. */
   writtenAt(name: StatefulName): number {
     const key = keyOf(ROWS, name);
     return this.changed.has(key) ? Infinity : this.#writtenAt.get(key) ?? 0;
@@ -490,7 +496,7 @@ class Table {
     return row;
   }
 
-  /** @param step from the last number to this one (A8). */
+  /** Puts owners of births on record, and returns their number. @param step from the last number to this one (A8). */
   births(site: SiteId, owners: readonly Owner[], step: number): number {
     const counter = packKey([COUNTS, site]);
     const value = this.#rows.get(counter);
@@ -500,7 +506,7 @@ class Table {
     return number;
   }
 
-  /** A1 */
+  /** Drops a row that ended long ago (A1). */
   sweep(key: Key, oldest: number): void {
     const value = this.#rows.get(key);
     const row = value === undefined ? null : decodeRow(value);
@@ -520,7 +526,7 @@ class Table {
   }
 }
 
-/** What the home of a row makes of it (A2); null: not from here. */
+/** Returns a row as its home changes it (A2); null where that is refused. */
 function changedRow(row: StoredRow, ask: Exclude<NamedAsk, { kind: "look" | "acquire" }>, nowMs: number) {
   switch (ask.kind) {
     case "end":
@@ -555,7 +561,7 @@ function count(living: Map<string, number>, app: string, by: number): void {
 
 const birthKey = (site: SiteId, number: number): Key => packKey([BIRTHS, site, number]);
 
-/** What has to be read for an ask. */
+/** Returns the keys that have to be read for an ask. */
 const keysOf = (from: SiteId, ask: ArbiterAsk): Key[] =>
   ask.kind === "births" ? [packKey([COUNTS, from])] : keysOfName(ask.name);
 
@@ -580,7 +586,7 @@ function encodeRow(row: StoredRow): Uint8Array {
   return w.uint(row.grant).uint(row.endedMs).done();
 }
 
-/** @throws CodecError */
+/** Reads a row. @throws CodecError */
 function decodeRow(bytes: Uint8Array): StoredRow {
   const r = new Reader(bytes);
   const row = {

@@ -1,20 +1,22 @@
 /**
- * The arbiter at its site, with what it needs to know whether it may go by its disk: who was heard of the sites
+ * Arbiter at its site, with what it needs to know whether it may go by its disk: the sites that were heard
  * (certainty.ts), and what becomes of names where the disk went back (rebuild.ts).
  *
  * Life: opened with the site's homes → surveys the tree → sure, or behind: all names are settled → sure.
  *
  * AB1  A copy of the root is one of all its disks. While it is not known whether this site's own disk of logs went back
- *      with the arbiter's, that takes nothing and gives nothing (`known`); once it is known, it is another disk (K8): what
- *      was promised on it since the copy was made it has forgotten, and homes of before are refused there.
+ *      with the arbiter's, the disk of logs takes nothing and gives nothing (`known`). Once it is known that it did, it
+ *      is another disk (K8): it has forgotten what was promised on it since the copy was made, and earlier homes are
+ *      refused there.
  * AB2  What the store of this site is known to have lost the arbiter is taken to have lost (`storeWentBack`). The store
- *      takes nobody as a child who has had more of it: such a site may never say how far it has heard of the arbiter.
+ *      takes no site as a child that has had more of it: such a site may never say how far it has heard of the arbiter.
  * AB3  This site says of the arbiter's steps those that the arbiter's disk has (`position`). The disk of logs, which is
- *      written beside it, may have one more: who was told of that, and said so after a power cut, would prove that the
- *      arbiter's disk went back, which it did not.
- * AB4  Nor does the arbiter's disk ever have two steps that this site's disk of logs has not heard of: that one would be
- *      taken for an older copy, and nothing of it would be given out any more. So each process has it hear of the last
- *      step that it has found before it makes its own first one: the process before may have died between the two disks.
+ *      written beside it, may have one more: a site that was told of that one, and said so after a power cut, would
+ *      prove that the arbiter's disk went back, which it did not.
+ * AB4  Nor does the arbiter's disk ever have two steps that this site's disk of logs has not heard of: the disk of logs
+ *      would be taken for an older copy, and nothing of it would be given out any more. So each process has it hear of
+ *      the last step that it has found before it makes its own first one: the process before may have died between the
+ *      two disks.
  */
 import type { Clock, Random, SiteId, Storage } from "../../../store/model/ports.ts";
 import { Arbiter } from "./arbiter.ts";
@@ -33,11 +35,11 @@ export interface ArbitrationPorts {
   readonly nowMs: () => number;
   readonly random: Random;
   readonly fellows: Pick<HomesPorts["fellows"], "sites" | "watch" | "onChange">;
-  /** Of this site's own disk of logs: its number, and the highest position that it had as it was opened. */
+  /** Number of this site's own disk of logs; `witness`: the highest position that it had as it was opened. */
   readonly disk: number;
   readonly witness: number;
   readonly recollection: () => Pick<Recollection, "heard">;
-  /** AB1: this site's own disk of logs went back; resolves when it is another one. */
+  /** Makes this site's own disk of logs, which went back, another one; resolves when it is (AB1). */
   readonly wentBack: () => Promise<void>;
   ask(to: SiteId, ask: SiteAsk): Asking;
   readonly gone: (site: SiteId) => "gone" | "here" | "unsure";
@@ -47,14 +49,14 @@ export interface ArbitrationPorts {
   readonly fatal: (error: Error) => void;
 }
 
-/** Of the number from which on epochs are drawn where it is not known which were granted: 32 bits. */
+/** Bytes of the number from which on epochs are drawn where it is not known which were granted: 32 bits. */
 const LEAP_BYTES = 4;
-/** Names are gone on with so often, where sites were missed. */
+/** Interval at which names are settled further, where sites were missed. */
 const REBUILD_EVERY_MS = 5_000;
-/** One step of the disk of logs may be ahead of the arbiter's: they are written beside each other. */
+/** Steps that the disk of logs may be ahead of the arbiter's: they are written beside each other. */
 const STEP = 1;
 
-/** See the file's header. */
+/** Arbiter at its site (see the file's header). */
 export class Arbitration {
   readonly #ports: ArbitrationPorts;
   readonly arbiter: Arbiter;
@@ -64,7 +66,7 @@ export class Arbitration {
   #ranMs = -Infinity;
   readonly #known = Promise.withResolvers<void>();
   #isKnown = false;
-  /** The highest position that the own disk of logs had at the start; Infinity: it is another disk since (AB1). */
+  /** Highest position that the own disk of logs had at the start; Infinity: it is another disk since (AB1). */
   #witness: number;
   #storeWentBack = false;
 
@@ -116,7 +118,7 @@ export class Arbitration {
     return held.all = new Arbitration(ports, { arbiter, certainty, leap });
   }
 
-  /** Call it when the site's homes can be asked. */
+  /** Begins the survey; to be called when the site's homes can be asked. */
   begin(): void {
     const { site, witness } = this.#ports;
     if (witness > this.arbiter.position + STEP) this.arbiter.heard(site, witness);
@@ -126,7 +128,7 @@ export class Arbitration {
     this.#look();
   }
 
-  /** AB1; null: it is known. */
+  /** Resolves when it is known whether the own disk of logs went back; null where it is (AB1). */
   get known(): Promise<void> | null {
     return this.#isKnown ? null : this.#known.promise;
   }
@@ -159,7 +161,10 @@ export class Arbitration {
     this.arbiter.heard(from, position);
   }
 
-  /** AB2 @param site has had more of this site's store than is on its disk. Once is enough, whoever else has. */
+  /**
+   * Notes that the store of this site went back (AB2). @param site that has had more of the store than its disk has.
+   * One such site is enough, whoever else has.
+   */
   storeWentBack(site: SiteId): void {
     if (this.#storeWentBack) return;
     this.#storeWentBack = true;

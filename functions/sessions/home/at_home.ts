@@ -1,8 +1,9 @@
 /**
- * The stateful sessions that are at home at a site: open ones, and those that rest.
+ * Stateful sessions that are at home at a site: open ones, and those that rest.
  *
- * AH1  Open ones are looked at with every tick. Of those that rest there may be a hundred thousand, and nothing of theirs is
- *      urgent but what they are told as it happens (an owner that is lost): they are looked at one part after the other.
+ * AH1  Open sessions are looked at with every tick. Of those that rest there may be a hundred thousand, and nothing of
+ *      theirs is urgent but what they are told as it happens (an owner that is lost): they are looked at one part after
+ *      the other.
  */
 import type { StatefulName } from "../log/api.ts";
 import type { LiveHome } from "./live_home.ts";
@@ -13,14 +14,14 @@ interface Entry {
   isResting: boolean;
 }
 
-/** In so many ticks all of those that rest are looked at: with four ticks a second, in 4 s. */
+/** Ticks in which all sessions that rest are looked at once: with four ticks a second, in 4 s. */
 const RESTING_TICKS = 16;
 
-/** See the file's header. */
+/** Sessions at home (see the file's header). */
 export class AtHome {
   readonly #all = new Map<string, Entry>();
   readonly #open = new Set<LiveHome>();
-  /** Those that rest and were not looked at in this round. */
+  /** Sessions that were not looked at in this round; the open ones among them are passed over. */
   #round: Iterator<Entry> = this.#all.values();
 
   get(name: StatefulName): Entry | undefined {
@@ -56,10 +57,10 @@ export class AtHome {
     this.#open.delete(live);
   }
 
-  /** Call it a few times a second (AH1). */
+  /** Looks at the open sessions and at some that rest; to be called a few times a second (AH1). */
   tick(): void {
     for (const live of this.#open) live.tick();
-    // Where none is left it goes on, too: until then it would hold all that were there.
+    // The round goes on also where no session is left: until then it would hold all that were there.
     for (let left = Math.max(1, Math.ceil(this.#all.size / RESTING_TICKS)); left > 0; left--) {
       const next = this.#round.next();
       if (next.done === true) {

@@ -1,10 +1,10 @@
 /**
- * Logs that nobody told this site to forget: what was not written for ten minutes, and is not at home here, is asked
- * after at the arbiter, and dropped where this disk is no owner of it any more. The arbiter drops its own old rows
- * meanwhile.
+ * Audit of logs that nobody told this site to forget: a log that was not written for ten minutes, and is not at home
+ * here, is asked after at the arbiter, and dropped where this disk is no owner of it any more. The arbiter drops its
+ * own old rows meanwhile.
  *
- * A1  Dropped only where the arbiter has a later epoch, or the end, on record: a home that has begun a log here, and
- *     has not had it recorded yet, has the epoch that the arbiter knows.
+ * A1  A log is dropped only where the arbiter has a later epoch, or the end, on record: a home that has begun a log
+ *     here, and has not had it recorded yet, has the epoch that the arbiter knows.
  */
 import type { SiteId } from "../../../store/model/ports.ts";
 import type { Owner, StatefulName } from "../log/api.ts";
@@ -16,18 +16,18 @@ import type { KeptLog } from "../log/kept_log.ts";
 import { AUDIT_AT_ONCE, AUDIT_MS } from "../log/limits.ts";
 import type { RecoveryPorts } from "./recovery.ts";
 
-/** Looking through all that is kept takes some milliseconds. */
+/** Interval of looks: one through all that is kept takes some milliseconds. */
 const LOOK_EVERY_MS = AUDIT_MS / 10;
-/** It is looked at again later. */
+/** Time for the arbiter's answer; without one the log is looked at again later. */
 const LOOK_MS_MAX = 4_000;
 const SWEEP_EVERY_MS = 3_600_000;
 
 type AuditPorts = RecoveryPorts & {
   readonly keepers: Keepers;
   readonly wallMs: () => number;
-  /** For so long it is known here that a name has ended (recollection.ts, RE2). */
+  /** Time for which it is known here that a name has ended (recollection.ts, RE2). */
   readonly endedMs: number;
-  /** A disk does not give what it has. */
+  /** Stops the site: a disk does not give what it has. */
   readonly fatal: (error: Error) => void;
 };
 
@@ -73,8 +73,8 @@ export class Audit {
   }
 
   /**
-   * The site where it is at home, as the arbiter says now, where this disk is an owner of it; null: it is none, or that is
-   * not known. What it should not have is dropped.
+   * Returns the session's home, as the arbiter says now, where this disk is an owner; null where it is none, or that is
+   * not known. A log that this disk should not have is dropped.
    */
   async home(name: StatefulName): Promise<SiteId | null> {
     const { keepers, site, count } = this.#ports, disk = this.#ports.disk();
@@ -87,7 +87,9 @@ export class Audit {
     return null;
   }
 
-  /** Its owners but the one at its home, the nearest first, as the arbiter says now; null: it does not say. */
+  /**
+   * Returns the owners but the one at the home, the nearest first, as the arbiter says now; null where it does not say.
+   */
   async owners(name: StatefulName): Promise<readonly Owner[] | null> {
     const row = await this.#row(name);
     return row === null || row.ended ? null : row.owners.filter(({ site }) => site !== row.site);
@@ -98,7 +100,7 @@ export class Audit {
     await this.home(log.name);
   }
 
-  /** null: none, or no answer. */
+  /** Returns the arbiter's row of a name; null: none, or no answer. */
   async #row(name: StatefulName): Promise<RowState | null> {
     const { ask, arbiter, after } = this.#ports;
     const asking = ask(arbiter(), { kind: "look", name });

@@ -1,10 +1,11 @@
 /**
- * What the arbiter has on record for stateful sessions that are born here: their owners, under a number that goes into
- * their ids. Asked for once, and again when one of those owners is lost or f is another.
+ * Record of births: the owners, at the arbiter, of stateful sessions that are born here, under a number that goes into
+ * their ids. It is asked for once, and again when one of those owners is lost or f is another.
  *
- * BR1  An arbiter that has lost what it knew may have lost a number, or give it out again. It asks each site for the names
- *      that it has before it goes by its disk again (rebuild.ts): from then on nothing is made here under a number of
- *      before (`lapse`), and what was, and was not told to the arbiter then, is not begun (`isLapsed`).
+ * BR1  An arbiter that has lost what it knew may have lost a number, or give it out again. It asks each site for the
+ *      names that it has before it goes by its disk again (rebuild.ts): from then on nothing is made here under an
+ *      earlier number (`lapse`), and a session that was made so, and was not told to the arbiter then, is not begun
+ *      (`isLapsed`).
  */
 import type { Choice } from "../../../store/presence/choose.ts";
 import type { SiteId } from "../../../store/model/ports.ts";
@@ -21,9 +22,9 @@ export interface BirthsPorts extends RecoveryPorts {
 
 export interface BirthRecord {
   readonly number: number;
-  /** This site first. */
+  /** Owners of what is born under the number; this site is the first. */
   readonly owners: readonly Owner[];
-  /** How often numbers had lapsed when it was asked for (BR1). */
+  /** Number of lapses when the number was asked for (BR1). */
   readonly lapses: number;
 }
 
@@ -37,7 +38,7 @@ export class Births {
     this.#ports = ports;
   }
 
-  /** @throws HomeError */
+  /** Returns the record for the next birth. @throws HomeError */
   current(untilMs: number): Promise<BirthRecord> {
     const { fellows, isLost, disk } = this.#ports;
     const current = this.#current, isWhole = current?.owners.length === fellows.f + 1;
@@ -47,13 +48,13 @@ export class Births {
     return this.#asking ??= this.#ask(untilMs).finally(() => this.#asking = null);
   }
 
-  /** BR1 */
+  /** Gives the number up: nothing is made under it any more (BR1). */
   lapse(): void {
     this.#current = null;
     this.#lapses++;
   }
 
-  /** BR1 */
+  /** Reports whether a number was given up since it was asked for (BR1). */
   isLapsed({ lapses }: BirthRecord): boolean {
     return lapses !== this.#lapses;
   }

@@ -1,25 +1,27 @@
 /**
- * Whether the arbiter may go by its disk: that may be an older copy of itself (a backup that was put back), or blank.
+ * Certainty of the arbiter: whether it may go by its disk, which may be an older copy of itself (a backup that was put
+ * back), or blank.
  *
  * The arbiter counts what it writes: its *position*. A site's *witness* is the highest position that it has heard of, on
- * its own disk. So a witness above the position, or of one that was left out (arbiter.ts, A7), proves that the arbiter's
- * disk went back; and where every site was heard and none is such, nothing is missing. Until all are heard, each name is granted by what is known of it.
+ * its own disk. So a witness above the position, or of one that was left out (arbiter.ts, A7), proves that the
+ * arbiter's disk went back; and where every site was heard and no witness is such, nothing is missing. Until all are
+ * heard, each name is granted by what is known of it.
  *
  * Life: made with the arbiter → `survey`, again and again: each site of the tree is asked once → sure, when all are
  * heard; for as long as this process lives.
  *
- * AW1  Before anything follows from what the arbiter has granted, those who could go on from it have that position on
- *      disk: who opens asks for promises with it, whoever has owners recorded has it on its own disk, and the owners of
- *      a configuration have that of its epoch.
- * AW2  So whatever is missing on this disk of a name shows in a witness (arbiter.ts, A7), or was never acted upon, if all sites are heard,
- *      or if its home and all its owners are, on the disks that are on record: who opens it needs one of these, and who
- *      has other owners recorded is that home. The arbiter's own site does not count for that, since its disks may have
- *      gone back together; nor do hosts, who can have it opened without any disk.
- * AW3  A site that is gone HEARD_MS_MAX after the start is not waited for any longer: a tree in which one is away goes on
- *      after a restart of its root. Nor is one that is there, and does not answer for SILENT_MS_MAX: it may wait for a
- *      disk, or for sites below it that never come. What it alone knows of is not known then, until it comes; where that
- *      shows that the disk went back, what was granted meanwhile stays (rebuild.ts). Nobody is given up while it is known
- *      that the disk went back.
+ * AW1  Before anything follows from what the arbiter has granted, the sites that could go on from it have that position
+ *      on disk: a site that opens asks for promises with it, a home that has owners recorded has it on its own disk,
+ *      and the owners of a configuration have that of its epoch.
+ * AW2  So whatever is missing on this disk of a name shows in a witness (arbiter.ts, A7), or was never acted upon, if
+ *      all sites are heard, or if its home and all its owners are, on the disks that are on record: a site that opens
+ *      it needs one of these, and only that home has other owners recorded. The arbiter's own site does not count for
+ *      that, since its disks may have gone back together; nor do hosts, which can have it opened without any disk.
+ * AW3  A site that is gone HEARD_MS_MAX after the start is not waited for any longer: a tree in which one is away goes
+ *      on after a restart of its root. Nor is one that is there, and does not answer for SILENT_MS_MAX: it may wait for
+ *      a disk, or for sites below it that never come. What such a site alone knows of is not known then, until it
+ *      comes; where that shows that the disk went back, what was granted meanwhile stays (rebuild.ts). No site is given
+ *      up while it is known that the disk went back.
  */
 import type { SiteId } from "../../../store/model/ports.ts";
 import type { Owner } from "../log/api.ts";
@@ -28,26 +30,29 @@ import type { Asking } from "../log/exchange.ts";
 import { disksOf } from "../log/host_owners.ts";
 import { HEARD_MS_MAX, SILENT_MS_MAX } from "../log/limits.ts";
 
-/** What is on record of a name, as far as AW2 goes by it. */
+/** Record of a name, as far as AW2 goes by it. */
 export interface Grant {
   readonly site: SiteId;
   readonly owners: readonly Owner[];
   readonly ended: boolean;
 }
 
-/** Who was heard. */
+/** Sites that were heard. */
 export interface SitesHeard {
-  /** The arbiter's own. */
+  /** Site of the arbiter. */
   readonly site: SiteId;
-  /** All sites of the tree have said how far they have heard of the arbiter. */
+  /** True once all sites of the tree have said how far they have heard of the arbiter. */
   readonly isSure: boolean;
-  /** Those that have not, and are waited for. */
+  /** Sites that have not, and are waited for. */
   readonly unheard: readonly SiteId[];
-  /** The disk that a site has; 0: it can't say so, being of the version before; undefined: it was not heard. */
+  /**
+   * Returns the number of a site's disk; 0: the site can't say, being of the version before; undefined: it was not
+   * heard.
+   */
   diskOf(site: SiteId): number | undefined;
 }
 
-/** AW2: the sites that are missed before a name may be granted, by what is on record of it; none: it may be. */
+/** Returns the sites that are missed before a name may be granted, by its record; none where it may be (AW2). */
 export function missedFor(grant: Grant | null, heard: SitesHeard): readonly SiteId[] {
   const { unheard } = heard;
   if (unheard.length === 0) return unheard;
@@ -65,20 +70,20 @@ export function missedFor(grant: Grant | null, heard: SitesHeard): readonly Site
 
 export interface CertaintyPorts {
   readonly site: SiteId;
-  /** This site's disk, as an owner. */
+  /** Number of this site's disk, as an owner. */
   readonly disk: number;
   /** Milliseconds that never go back. */
   readonly nowMs: () => number;
-  /** All sites of the tree. */
+  /** Returns all sites of the tree. */
   readonly sites: () => readonly SiteId[];
   ask(to: SiteId, ask: SiteAsk): Asking;
-  /** Finds out when it can be reached; ends with the function that it returns. */
+  /** Watches whether a site can be reached; ends with the function that it returns. */
   watch(site: SiteId): () => void;
-  /** Whether a site can be asked to serve what is at home there. */
+  /** Reports whether a site can be asked to serve what is at home there. */
   readonly gone: (site: SiteId) => "gone" | "here" | "unsure";
-  /** A site has heard of a position: called before it counts as heard. */
+  /** Notes that a site has heard of a position; called before the site counts as heard. */
   readonly heardOf: (site: SiteId, position: number) => void;
-  /** AW3 */
+  /** Reports whether it is known that the arbiter's disk went back (AW3). */
   readonly isBehind: () => boolean;
   readonly note: (event: string, detail: Record<string, unknown>) => void;
 }
@@ -88,14 +93,14 @@ interface Survey {
   readonly unwatch: () => void;
 }
 
-/** See the file's header. */
+/** Certainty of the arbiter (see the file's header). */
 export class Certainty implements SitesHeard {
   readonly #ports: CertaintyPorts;
   readonly #beganMs: number;
-  /** The disk of each site that was heard. */
+  /** Number of the disk of each site that was heard. */
   readonly #disks = new Map<SiteId, number>();
   readonly #surveys = new Map<SiteId, Survey>();
-  /** AW3 */
+  /** Sites that are not waited for any longer (AW3). */
   readonly #givenUp = new Set<SiteId>();
   readonly #listeners = new Set<() => void>();
   #isSure = false;
@@ -125,7 +130,7 @@ export class Certainty implements SitesHeard {
     return this.#isSure ? [] : this.#ports.sites().filter((site) => !this.#disks.has(site));
   }
 
-  /** All were heard, or are not waited for any longer, whatever else is known. */
+  /** True once all were heard, or are not waited for any longer, whatever else is known. */
   get isDone(): boolean {
     return this.silent.every((site) => this.#givenUp.has(site));
   }
@@ -140,7 +145,7 @@ export class Certainty implements SitesHeard {
     return () => this.#listeners.delete(changed);
   }
 
-  /** Asks who was not asked yet. Call it a few times a second: the tree may change. */
+  /** Asks sites that were not asked yet; to be called a few times a second: the tree may change. */
   survey(): void {
     if (this.#isSure || this.#isClosed) return;
     const { silent } = this, wanted = new Set(silent);
@@ -158,7 +163,7 @@ export class Certainty implements SitesHeard {
     this.#changed();
   }
 
-  /** AW3 */
+  /** Gives up sites that are gone, or silent for too long (AW3). */
   #giveUp(silent: readonly SiteId[]): void {
     const { nowMs, gone, note } = this.#ports;
     const waitedMs = nowMs() - this.#beganMs;

@@ -1,16 +1,17 @@
 /**
- * Stateful sessions whose logs are on this disk, that nobody runs, and that have something to do: a named timer is due, or
- * the log leaves work open (a write that is not known to be applied, a call without an outcome). Says when one is to be
- * opened.
+ * Stateful sessions whose logs are on this disk, that nobody runs, and that have something to do: a named timer is due,
+ * or the log leaves work open (a write that is not known to be applied, a call without an outcome). Says when one is to
+ * be opened.
  *
- * D1  Who is at home here and open looks after that itself. One that rests is due here; one whose home is another site only
- *     when that one is lost: all owners that live may say so then, and the arbiter lets one of them.
- * D2  What is due and is not opened is said again, every 5 s; open work less and less often.
- * D3  A home that lives may have lost its disk, or never have opened what it became the home of, and know of nothing. So
- *     owners tell the site that the arbiter has on record of what is due, and is late; who has it open knows better, and
- *     one that stands still is due for as long as it does: they do so less and less often.
+ * D1  A session that is at home here and open looks after that itself. One that rests is due here; one whose home is
+ *     another site only when that one is lost: all owners that live may say so then, and the arbiter lets one of them.
+ * D2  A session that is due and is not opened is said again, every 5 s; open work less and less often.
+ * D3  A home that lives may have lost its disk, or never have opened the session that it became the home of, and know
+ *     of nothing. So owners tell the site that the arbiter has on record of what is due, and is late; a site that has
+ *     it open knows better, and a session that stands still is due for as long as it does: they do so less and less
+ *     often.
  * D4  Work is due at the start, and when the log has been as it is for a while: the site was started anew, or it is not
- *     known that the home is lost. Otherwise whoever has it open is at it.
+ *     known that the home is lost. Otherwise the site that has the session open is at it.
  * D5  A clock that was ahead and is right again leaves nothing waiting for the time that it showed.
  */
 import sortedBtree from "sorted-btree";
@@ -23,74 +24,82 @@ import type { LogNews } from "../log/ports.ts";
 /** The package is CommonJS, hence the second `default`. */
 const BTree = sortedBtree.default;
 
-/** A home that runs it has called it by then, or it waits for a handler: being told of it does no harm (D3). */
+/**
+ * Pause after which a due timer is said again (D3). A home that runs the session has fired it by then, or waits for a
+ * handler: being told of it does no harm.
+ */
 const AGAIN_MS = 5_000;
-/** D4: a commit leaves, and its writes are on disk, in less. */
+/** Time after which a log's open work is due (D4): a commit leaves, and its writes are on disk, in less. */
 const WORK_MS = 10_000;
-/** So often what is open is looked at again at twice the time before: up to 80 s, and a home rests after 60 s. */
+/** Doublings of the pause between two looks at open work: up to 80 s, and a home rests after 60 s. */
 const WORK_DOUBLINGS = 4;
-/** D3: a home that lost power may lack the end of its log, where it would read of open work. */
+/**
+ * Number of looks at open work before its home is told (D3): one that lost power may lack the end of its log, where it
+ * would read of it.
+ */
 const WORK_TOLD = 3;
-/** D5: less is made good by itself. */
+/** Smallest set-back of the clock that is acted on (D5): less is made good by itself. */
 const SET_BACK_MS = 1_000;
-/** Opening so many at once is a burst that a site survives. */
+/** Openings asked for in one tick: a burst that a site survives. */
 const AT_ONCE = 100;
-/** Most of what is open is so at a home that is at it: that is seen without a question. */
+/** Logs looked at in one tick. Most open work is so at a home that is at it: that is seen without a question. */
 const LOOKED_AT_ONCE = 1_000;
 
-/** What is asked, and who is told, of what is due. */
+/** Questions of what is due, and those that are told of it. */
 export interface DuePorts {
   readonly site: SiteId;
-  /** The site that is to open it, as far as is known here (D1); null: it is open here, or about to be. */
+  /**
+   * Returns the site that is to open a session, as far as is known here (D1); null: it is open here, or about to be.
+   */
   whose(name: StatefulName): SiteId | null;
-  /** The site where it is at home, as the arbiter says; null: it is none to be woken, or that is not known. */
+  /** Returns the session's home, as the arbiter says; null: it is none to be woken, or that is not known. */
   recorded(name: StatefulName): Promise<SiteId | null>;
   isLost(site: SiteId): boolean;
-  /** It is to be opened here. */
+  /** Opens a session here. */
   open(name: StatefulName): void;
-  /** Another site is to open it. */
+  /** Tells another site to open a session. */
   tell(site: SiteId, name: StatefulName): void;
 }
 
-/** What is looked at of a log. */
+/** Fields of a log that are looked at. */
 type DueKept = Pick<KeptLog, "name" | "wakeAtMs" | "open">;
 
 interface DueLog {
   readonly name: StatefulName;
-  /** 0: it has no timer. */
+  /** Time of the earliest timer; 0: there is none. */
   readonly timerMs: number;
-  /** When the work that it leaves open is due; 0: it leaves none. */
+  /** Time at which the work that the log leaves open is due; 0: it leaves none. */
   workMs: number;
-  /** When it is looked at next. */
+  /** Time of the next look. */
   atMs: number;
-  /** How often it was due before, as the log has it now. */
+  /** Number of times that it was due before, as the log is now. */
   times: number;
 }
 
-/** See the file's header. */
+/** Sessions with something to do (see the file's header). */
 export class Due {
-  /** [when, name] in order. */
+  /** Logs by [time of the next look, name], in order. */
   readonly #order = new BTree<[number, string], DueLog>(
     undefined,
     (a, b) => a[0] - b[0] || (a[1] < b[1] ? -1 : a[1] > b[1] ? 1 : 0),
   );
   readonly #logs = new Map<string, DueLog>();
   readonly #ports: DuePorts;
-  /** The latest that the clock has shown since it was set back (D5). */
+  /** Latest time that the clock has shown since it was set back (D5). */
   #latestMs = -Infinity;
 
   constructor(ports: DuePorts) {
     this.#ports = ports;
   }
 
-  /** A log is other than before. @param news null: it is as it was found at the start. */
+  /** Notes that a log has changed. @param news null: it is as it was found at the start. */
   changed({ name, wakeAtMs, open }: DueKept, news: LogNews | null, nowMs: number): void {
     this.#shows(nowMs);
     const key = keyOf("", name), before = this.#logs.get(key);
     const isGone = news?.kind === "gone", timerMs = isGone ? 0 : wakeAtMs;
     const workMs = isGone || open === 0 ? 0 : news === null ? nowMs : nowMs + WORK_MS; // D4
     if (before !== undefined && before.timerMs === timerMs && before.workMs > 0 && workMs > 0) {
-      // With each commit of one that writes: it is looked at too early once, and put where it belongs.
+      // With each commit of a session that writes: the log is looked at too early once, and put where it belongs.
       before.workMs = workMs;
       before.times = 0;
       if (before.atMs <= dueMs({ timerMs, workMs })) return;
@@ -105,7 +114,7 @@ export class Due {
     this.#order.set([log.atMs, key], log);
   }
 
-  /** D5: looks at all of them where the clock was set back. */
+  /** Looks at all logs anew where the clock was set back (D5). */
   #shows(nowMs: number): void {
     const byMs = this.#latestMs - nowMs;
     if (byMs < SET_BACK_MS) {
@@ -144,13 +153,13 @@ export class Due {
     }
   }
 
-  /** Whether anybody is to be asked. */
+  /** Reports whether anybody is to be asked about a log. */
   #concerns(log: DueLog, nowMs: number): boolean {
     const { site, whose } = this.#ports, one = whose(log.name);
     return one === site || (one !== null && isTold(log, nowMs));
   }
 
-  /** @param tells where it is another's, too (D3). */
+  /** Says that a session is due. @param tells true where its home is told, too, though it is another site (D3). */
   async #say(name: StatefulName, tells: boolean): Promise<void> {
     const { site, whose, recorded, isLost } = this.#ports;
     const isMine = () => whose(name) === site; // D1
@@ -170,7 +179,10 @@ const isTimer = ({ timerMs }: DueLog, nowMs: number): boolean => timerMs > 0 && 
 const againMs = (log: DueLog, nowMs: number): number =>
   isTimer(log, nowMs) ? AGAIN_MS : AGAIN_MS * 2 ** Math.min(log.times, WORK_DOUBLINGS);
 
-/** Of a timer after 5, 10, 20, 40 s, and every 80 s from then on; of open work after 45 and 85 s, and every 80 s. */
+/**
+ * Reports whether the home is told this time: of a timer after 5, 10, 20, 40 s, and every 80 s from then on; of open
+ * work after 45 and 85 s, and every 80 s.
+ */
 function isTold(log: DueLog, nowMs: number): boolean {
   const { times } = log;
   if (!isTimer(log, nowMs)) return times >= WORK_TOLD;

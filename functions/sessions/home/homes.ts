@@ -1,6 +1,5 @@
 /**
- * The stateful sessions of one site: those at home here, the logs that it keeps for others, and, at the root, the
- * arbiter.
+ * Stateful sessions of one site: those at home here, the logs that it keeps for others, and, at the root, the arbiter.
  *
  * Life: `Homes.open` → (opened, resting, taken over …) → `close`.
  */
@@ -56,38 +55,38 @@ import { Watches } from "./watches.ts";
 type Hooks = Pick<KeepersPorts, "fenced" | "changed">;
 
 const TICK_MS = 250;
-/** The sign of open work without a version (ports.ts, `openOf`). */
+/** Sign of open work without a version (ports.ts, `openOf`). */
 const NO_VERSION = 1;
 
-/** See the file's header. */
+/** Sessions of one site (see the file's header). */
 export class Homes {
   readonly #ports: HomesPorts;
   readonly #keepers: Keepers;
   readonly #arbitration: Arbitration | null;
-  /** At the arbiter's site: who has what is asked for here. */
+  /** Choice, at the arbiter's site, of the site that has what is asked for here. */
   readonly #seats: Seats | null;
-  /** Sessions that leave the arbiter's site as they are opened. */
+  /** Number of sessions that leave the arbiter's site as they are opened. */
   #leaving = 0;
   readonly #exchange: LogExchange;
   readonly #routes = new Routes();
   readonly #watches: Watches;
   readonly #births: Births;
   readonly #due: Due;
-  /** Logs that leave something open, and when they were last written. */
+  /** Logs that leave something open, and the time at which each was last written. */
   readonly #leftOpen = new Map<KeptLog, number>();
   readonly #audit: Audit;
-  /** What is on this disk of other sites' sessions. */
+  /** Logs of other sites' sessions on this disk. */
   readonly followable: Followable;
   readonly #homes = new AtHome();
   readonly #opening = new Set<string>();
-  /** Of these, those that were granted an epoch. */
+  /** Epochs of sessions that are being opened and were granted one. */
   readonly #granted = new Map<string, number>();
   #isLeaving = false;
   readonly #live: LiveHomePorts<LiveHome>;
   readonly #openHomes: OpenHomePorts;
   readonly #room: AnswerRoom;
   readonly #counters: Record<string, number> = {};
-  /** Nothing new is served. */
+  /** Error for all that is asked, once nothing new is served. */
   #closing: HomeError | null = null;
   #isClosed = false;
   #cancelTick: () => void = () => {};
@@ -183,7 +182,7 @@ export class Homes {
   // ── Where ──
 
   /**
-   * Where a stateful session is at home, as far as is known here without asking: this site, another, or null. A hint
+   * Returns the home of a stateful session, as far as is known here without asking: this site, another, or null. A hint
    * that was right once.
    */
   where(name: StatefulName): SiteId | null {
@@ -192,22 +191,25 @@ export class Homes {
     return this.#routes.get(key, this.#keepers.log(name)?.head.by ?? null);
   }
 
-  /** The site that `where` named is not its home. */
+  /** Notes that the site that `where` named is not the session's home. */
   misled(name: StatefulName): void {
     this.#routes.set(keyOf("", name), null);
   }
 
-  /** Another site says that it is its home. */
+  /** Notes that another site says to be the session's home. */
   heard(name: StatefulName, site: SiteId): void {
     this.#routes.set(keyOf("", name), site);
   }
 
-  /** The site that is to have one that is open here and is to rest: this one's is the arbiter's; null: it may rest here. */
+  /**
+   * Returns the site that is to have an open session that is to rest, where this site is the arbiter's; null: it may
+   * rest here.
+   */
   seat({ name, epoch, heirs }: Pick<Home, "name" | "epoch" | "heirs">): SiteId | null {
     return this.#seats?.of(name, epoch, heirs) ?? null;
   }
 
-  /** That one did not take it. */
+  /** Notes that a site that was to have a session did not take it. */
   seatRefused({ name, epoch }: Pick<Home, "name" | "epoch">, by: SiteId): void {
     this.#seats?.refused(name, epoch, by);
   }
@@ -238,13 +240,15 @@ export class Homes {
   // ── Opening ──
 
   /**
-   * Makes this site its home, where nobody is, or nobody that lives; or opens it again where this site is.
+   * Makes this site the session's home, where no site is, or none that lives; or opens it again where this site is.
    *
-   * @param version the code to run, where nothing is known of it yet.
-   * @param forced without waiting for clients that hold its log; "ends": and from nothing, where its disks are lost.
-   * @param isHere at this site and no other, also where it is the arbiter's (seats.ts). What is forced is so, too.
+   * @param version of the code to run, where nothing is known of the session yet.
+   * @param forced true: without waiting for clients that hold its log; "ends": also from nothing, where its disks are
+   * lost.
+   * @param isHere true: at this site and no other, also where it is the arbiter's (seats.ts). A forced opening is so,
+   * too.
    * @throws HomeError `elsewhere` (with the site), `superseded`, `stateful_unreachable`, `arbiter_unreachable`,
-   *     `closed`, `limit_stateful`, `overloaded`.
+   * `closed`, `limit_stateful`, `overloaded`.
    */
   async open(
     name: StatefulName,
@@ -275,9 +279,10 @@ export class Homes {
   }
 
   /**
-   * At the arbiter's site another is to open what has no home.
+   * Has another site open a session without a home, at the arbiter's site.
    *
-   * @returns whether it is at home here, and may leave. @throws HomeError `elsewhere`, where another opens it
+   * @returns true where the session is at home here, and may leave. @throws HomeError `elsewhere`, where another opens
+   * it
    */
   async #instead(name: StatefulName): Promise<boolean> {
     const { site } = this.#ports;
@@ -292,7 +297,10 @@ export class Homes {
     return new HomeError("elsewhere", `cannot open ${shownName(name)}: its home is ${to}`, to);
   }
 
-  /** SE4: what is at home at the arbiter's site leaves before it is run. @throws HomeError `elsewhere`, where it has */
+  /**
+   * Moves a session that is at home at the arbiter's site away before it is run (SE4). @throws HomeError `elsewhere`,
+   * where it has left
+   */
   async #unlessItLeaves(opened: OpenedSession): Promise<OpenedSession> {
     const live = this.#homes.get(opened.name)?.live;
     if (live === undefined || this.#leaving >= SEAT_MOVES_MAX) return opened;
@@ -316,7 +324,9 @@ export class Homes {
     throw this.#isElsewhere(live.name, to);
   }
 
-  /** A new one with an id that says where it was born: the root need not be asked. @throws HomeError as `open`. */
+  /**
+   * Makes a session with an id that says where it was born: the root need not be asked. @throws HomeError as `open`.
+   */
   async create(
     { app, class: className }: { readonly app: string; readonly class: string },
     version: string,
@@ -337,7 +347,7 @@ export class Homes {
     return this.#opened(live, copy);
   }
 
-  /** One that is on this disk, under a number that the arbiter knows. */
+  /** Begins a new session on this disk, under a number that the arbiter knows. */
   async #born({ app, class: className }: { readonly app: string; readonly class: string }, version: string) {
     const { site, random, nowMs } = this.#ports, untilMs = nowMs() + OPEN_MS_MAX;
     for (;;) {
@@ -369,7 +379,7 @@ export class Homes {
     return this.#opened(this.#begin({ name, ...recovered }), recovered.copy);
   }
 
-  /** One that rests here: it is on the own disk. */
+  /** Opens a session that rests here: its log is on the own disk. */
   async #wake(live: LiveHome): Promise<OpenedSession> {
     const { site, nowMs } = this.#ports;
     const recovery = new HomeRecovery(this.#recoveryPorts(), live.name, "", nowMs() + OPEN_MS_MAX);
@@ -407,7 +417,10 @@ export class Homes {
     };
   }
 
-  /** Where it is not heard, whoever asks the arbiter says it again. Resolves when it says that it does not. */
+  /**
+   * Tells a site to open a session. Where that is not heard, a site that asks the arbiter says it again. Resolves when
+   * the site says that it does not.
+   */
   #invite(to: SiteId, name: StatefulName): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     void this.#tell(to, { kind: "invite", name }).then((reply) => {
@@ -416,7 +429,7 @@ export class Homes {
     return promise;
   }
 
-  /** Asks for as long as an opening may take; the promise never settles then. */
+  /** Asks for as long as an opening may take; the promise never settles after that. */
   #tell(to: SiteId, ask: SiteAsk): Promise<Reply> {
     const asking = this.#exchange.ask(to, ask);
     const cancel = this.#ports.clock.after(OPEN_MS_MAX, () => asking.cancel());
@@ -425,8 +438,8 @@ export class Homes {
   }
 
   /**
-   * Whether a site that `Home.moveTo` named has taken it over; where it has not within a while it is not to any more, and
-   * may be opened here again.
+   * Reports whether a site that `Home.moveTo` named has taken a session over. Where it has not within a while it is not
+   * to any more, and the session may be opened here again.
    */
   async whenTaken(moved: MovedHome, withinMs: number): Promise<boolean> {
     const { name, to } = moved;
@@ -435,7 +448,7 @@ export class Homes {
     return taken;
   }
 
-  /** This site is about to stop: it takes nothing over any more. */
+  /** Takes nothing over any more: this site is about to stop. */
   leave(): void {
     this.#isLeaving = true;
   }
@@ -449,7 +462,7 @@ export class Homes {
     };
   }
 
-  /** Waits for something so long as an opening may take; then, `give` up. */
+  /** Waits for as long as an opening may take; after that calls `give`, which gives up. */
   async #within(done: Promise<void>, give: () => void): Promise<void> {
     const cancel = this.#ports.clock.after(OPEN_MS_MAX, give);
     await done.finally(cancel);
@@ -479,7 +492,7 @@ export class Homes {
     };
   }
 
-  /** One for all homes: there may be many. */
+  /** Returns the ports of a live home: one object for all homes, of which there may be many. */
   #livePorts(): LiveHomePorts<LiveHome> {
     const { site, nowMs, arbiter, fellows, note, fatal } = this.#ports;
     return {
@@ -510,11 +523,11 @@ export class Homes {
     this.#homes.over(live);
     // This disk may not have heard of the next home.
     if (code === "superseded") this.#routes.set(keyOf("", live.name), site);
-    // Whoever ended it is in the middle of something.
+    // The part that ended it is in the middle of something.
     queueMicrotask(() => this.#ports.onOver?.(live.name, live.epoch, error));
   }
 
-  /** Another site has the promise of a log on this disk. */
+  /** Ends the home of a log on this disk of which another site has the promise. */
   #fenced(name: StatefulName, epoch: number, by: SiteId): void {
     const entry = this.#homes.get(name);
     if (entry !== undefined && epoch > entry.live.epoch) {
@@ -522,7 +535,7 @@ export class Homes {
     }
   }
 
-  /** A log on this disk is other than before. */
+  /** Sees to a log on this disk that has changed. */
   #changed(log: KeptLog, news: LogNews | null): void {
     const gone = news?.kind === "gone";
     if (news !== null) this.#ports.onLog?.(log, news);
@@ -535,7 +548,10 @@ export class Homes {
     if (!gone && by !== this.#ports.site) this.#routes.forget(keyOf("", log.name));
   }
 
-  /** The least that a log on this disk says to be open (ports.ts, `openOf`), of those written lately; Infinity: none does. */
+  /**
+   * Least version that a log on this disk says to be open (ports.ts, `openOf`), of those written lately; Infinity: none
+   * does.
+   */
   get leastOpen(): number {
     const sinceMs = this.#ports.nowMs() - OPEN_HELD_MS;
     let least = Infinity;
@@ -562,14 +578,14 @@ export class Homes {
         const by = this.#keepers.log(name)?.head.by ?? null;
         return entry !== undefined || (by !== null && isLost(by)) ? site : by;
       },
-      // One that has ended is not begun again by a timer that its log still has.
+      // A session that has ended is not begun again by a timer that its log still has.
       recorded: async (name) => this.#homes.get(name) !== undefined ? site : await this.#audit.home(name),
     };
   }
 
   // ── Others ──
 
-  /** A packet of another site. @throws CodecError for bytes that are none. */
+  /** Takes a packet of another site. @throws CodecError for bytes that are none. */
   received(from: SiteId, packet: Uint8Array): void {
     if (this.#isClosed) return;
     if (this.#ports.fellows.isKnown(from)) this.#exchange.received(from, packet);
@@ -587,7 +603,10 @@ export class Homes {
     return this.#arbitration?.handle(from, ask) ?? Promise.resolve({ kind: "nobody" });
   }
 
-  /** Held at the arbiter's own site until it is known whether its disk of logs went back (arbitration.ts, AB1). */
+  /**
+   * Answers an ask to the keepers; at the arbiter's own site when it is known whether its disk of logs went back
+   * (arbitration.ts, AB1).
+   */
   async #kept(from: SiteId, ask: KeeperAsk): Promise<Reply> {
     const known = this.#arbitration?.known ?? null;
     if (known !== null) await known;
@@ -595,21 +614,21 @@ export class Homes {
   }
 
   /**
-   * The store of this site was found to be an older copy of itself: so may be what the arbiter has, where it is here.
+   * Notes that the store of this site is an older copy of itself: so may be what the arbiter has, where it is here.
    *
-   * @param site has had more of it.
+   * @param site that has had more of it.
    */
   storeWentBack(site: SiteId): void {
     this.#arbitration?.storeWentBack(site);
   }
 
-  /** Homes here went by what this disk had (K8). */
+  /** Ends all homes, which went by what this disk had, and makes it another disk (K8). */
   #wentBack(): Promise<void> {
     for (const live of [...this.#homes.all()]) live.supersede("this site's disk of logs went back");
     return this.#keepers.wentBack(drawDisk(this.#ports.random));
   }
 
-  /** What the arbiter asks of this site. */
+  /** Answers what the arbiter asks of this site. */
   #recall(ask: RecallAsk): Promise<Reply> {
     const { recollection } = this.#keepers;
     switch (ask.kind) {
@@ -646,7 +665,7 @@ export class Homes {
 
   // ── For operators ──
 
-  /** Rows of the arbiter by name, after `after`; at the root only. */
+  /** Returns rows of the arbiter by name, after `after`; at the root only. */
   rows(
     options: { readonly app?: string; readonly after?: StatefulName; readonly limit: number },
   ): Promise<HomeRow[]> {
@@ -654,7 +673,7 @@ export class Homes {
     return this.#arbitration.arbiter.rows(options);
   }
 
-  /** For checkers: what this disk has of a log. */
+  /** Returns what this disk has of a log, for checkers. */
   debugLog(name: StatefulName): KeptLog | undefined {
     return this.#keepers.log(name);
   }
@@ -665,12 +684,15 @@ export class Homes {
     return { arbiter, disk, ...this.#homes.counts, kept, keptBytes, counters: { ...this.#counters } };
   }
 
-  /** A log as this disk has it; null: there is none here. */
+  /** Returns a log as this disk has it; null: there is none here. */
   kept(name: StatefulName): Promise<KeptCopy | null> {
     return keptCopy(this.#keepers, name);
   }
 
-  /** Serves nothing any more. Resolves when all that was appended is held, or has waited `waitMs`, and nothing is written. */
+  /**
+   * Serves nothing any more. Resolves when all that was appended is held, or has waited `waitMs`, and nothing is
+   * written.
+   */
   async close(waitMs = 2_000): Promise<void> {
     if (this.#closing !== null) return;
     const error = this.#closing = new HomeError("closed", `site ${this.#ports.site} is stopping`);
@@ -686,7 +708,7 @@ export class Homes {
     this.#watches.close();
     const arbitrated = this.#arbitration?.close();
     this.#exchange.close();
-    await arbitrated; // what it is at ends on the disk of logs, too (arbitration.ts AB4)
+    await arbitrated; // Its last step ends on the disk of logs, too (arbitration.ts AB4).
     await this.#keepers.close();
   }
 

@@ -1,5 +1,5 @@
 /**
- * A stateful session at home: its log goes to all owners before anything that follows from it leaves.
+ * Stateful session at home: its log goes to all owners before anything that follows from it leaves.
  *
  * Life: opened (recovery.ts has its own disk's log made that of this epoch) → its owners join → those that are missing
  * are replaced → commits, checkpoints, rests → over: another site has it, it has ended, or this site stops.
@@ -10,8 +10,9 @@
  *     arbiter is asked for another, that is both.
  * H4  In one epoch there is one home, and each owner's log is a first part of its log; so entries with one number and
  *     one epoch are the same, and so is all before them.
- * H11 Owners that are on record take the place of those before when this site's own disk knows of it: so who hears this
- *     site hears of it (certainty.ts, AW1). The others are told, for an arbiter that has lost it (rebuild.ts, RB3).
+ * H11 Owners that are on record take the place of those before when this site's own disk knows of it: so an arbiter
+ *     that hears this site hears of it (certainty.ts, AW1). The others are told, for an arbiter that has lost it
+ *     (rebuild.ts, RB3).
  * H16 A run may be of other code than what is before the base that it goes on from. So an owner is sent what comes after
  *     that base when it has a base as new: behind each base, on any disk, is a log of one code.
  * H6  The home changes its owners only through the arbiter; it begins no log at an owner that is on record: one that
@@ -37,51 +38,51 @@ interface Waiter {
   readonly reject: (error: HomeError) => void;
 }
 
-/** Who serves from a home, and is told what becomes of it; a home that rests has nobody. */
+/** Listener that serves from a home; a home that rests has none. */
 export interface HomeListener {
-  /** Released up to this entry. */
+  /** Notes that all up to an entry is released. */
   onHeld(through: number): void;
   onOver(error: HomeError): void;
 }
 
-/** See the file's header. */
+/** Live home (see the file's header). */
 export class LiveHome implements FollowerHome {
   readonly #ports: LiveHomePorts<LiveHome>;
   readonly name: StatefulName;
   readonly epoch: number;
   readonly seed: Uint8Array;
   readonly version: string;
-  /** As the arbiter has it. */
+  /** Number of the configuration, as the arbiter has it. */
   #config: number;
   #recorded: readonly Owner[];
-  /** What the arbiter was asked for, until this site's own disk knows that it is on record (H11). */
+  /** Owners that the arbiter was asked for, until this site's own disk knows that they are on record (H11). */
   #proposed: readonly Owner[] | null = null;
   #followers: readonly Follower[] = [];
   readonly #own: Follower;
   /** Clients and origins that hold its log, too (host_owners.ts has the rules). */
   readonly hosts: HostOwners;
-  /** The own disk's is 0 (recovery.ts). */
+  /** Number of the next follower; the own disk's is 0 (recovery.ts). */
   #turn = 0;
-  /** What some owner may not have yet, from the oldest on. */
+  /** Pieces that some owner may not have yet, from the oldest on. */
   readonly #pending: LogPiece[] = [];
   readonly #waiters: Waiter[] = [];
-  /** Of those that joined at the start, the entry that they have to have before they are recorded (H2). */
+  /** Entry that owners which joined at the start have to have before they are recorded (H2). */
   readonly #floor: number;
-  /** Released up to here. */
+  /** Last entry that is released. */
   held = 0;
   last: number;
-  /** The base that the run goes on from (H16). */
+  /** Entry of the base that the run goes on from (H16). */
   from: number;
   #over: HomeError | null = null;
   #isChecking = false;
   #triedMs = -Infinity;
   #retriedMs = -Infinity;
-  /** What ends with it. */
+  /** Asks that end with this home. */
   readonly #asks: Pick<Asking, "cancel">[] = [];
-  /** Gets all that owners get, and is none (move.ts, M3). */
+  /** Follower that gets all that owners get, and is none (move.ts, M3). */
   #guest: Follower | null = null;
   listener: HomeListener | null = null;
-  /** Sites that were asked to promise, where a home of before may write still. */
+  /** Sites that were asked to promise, since a home of before may still write there. */
   readonly #fences = new Map<SiteId, Promise<void>>();
 
   constructor(ports: LiveHomePorts<LiveHome>, start: LiveHomeStart) {
@@ -111,12 +112,12 @@ export class LiveHome implements FollowerHome {
     return this.#over !== null;
   }
 
-  /** Why it is over; null: it is not. */
+  /** Error with which it ended; null: it is not over. */
   get overBy(): HomeError | null {
     return this.#over;
   }
 
-  /** Whether something waits for an owner that is not there. */
+  /** True where something waits for an owner that is not there. */
   get isStalled(): boolean {
     return this.held < this.last && this.#required().some((follower) => this.#isUseless(follower));
   }
@@ -130,8 +131,8 @@ export class LiveHome implements FollowerHome {
   }
 
   /**
-   * What it says of itself to an arbiter that has lost what it knew: that may have had on record what it was asked for,
-   * and may have it now in any case, since those owners have everything (H2).
+   * Word for an arbiter that has lost what it knew. While the arbiter is asked for other owners it may have had these
+   * on record, and may have them now in any case, since they have everything (H2).
    */
   get word(): HomeWord {
     const { epoch } = this, proposed = this.#proposed, config = this.#config;
@@ -140,14 +141,14 @@ export class LiveHome implements FollowerHome {
       : { epoch, config: config + 1, owners: proposed, isChanging: true };
   }
 
-  /** Whether all that was appended is held. */
+  /** True where all that was appended is held. */
   get isSettled(): boolean {
     return this.held === this.last && this.#recorded.length > 0;
   }
 
   // ── What the log is told ──
 
-  /** Resolves when all owners have it. */
+  /** Appends a piece; resolves when all owners have it. */
   append(piece: Omit<LogPiece, "epoch" | "first">): Promise<void> {
     if (this.#over !== null) return Promise.reject(this.#over);
     const appended = { ...piece, epoch: this.epoch, first: this.last + 1 };
@@ -158,12 +159,12 @@ export class LiveHome implements FollowerHome {
     return this.whenHeld(this.last);
   }
 
-  /** A run goes on from this base. */
+  /** Notes the entry of the base that a run goes on from. */
   goesOnFrom(at: number): void {
     this.from = at;
   }
 
-  /** Nobody is to hear of it until it is woken. */
+  /** Drops the listener, until the home is woken. */
   rests(): void {
     this.listener = null;
   }
@@ -175,7 +176,7 @@ export class LiveHome implements FollowerHome {
     return new Promise((resolve, reject) => this.#waiters.push({ last, resolve, reject }));
   }
 
-  /** This site's own log begins with another base: the other owners get it, too. */
+  /** Gives the other owners the base with which this site's own log begins now. */
   async rebased(at: number): Promise<void> {
     for (const follower of this.#followers) follower.pump();
     while (this.#over === null && this.#required().some((follower) => follower.baseAt < at)) {
@@ -193,7 +194,7 @@ export class LiveHome implements FollowerHome {
     if (this.#over !== null) throw this.#over;
   }
 
-  /** A site promises this epoch, whether it is an owner or was one: a home of before is over there (H8). */
+  /** Has a site promise this epoch, whether it is an owner or was one: a home of before is over there (H8). */
   fence(site: SiteId): Promise<void> {
     const fenced = this.#fences.get(site) ?? this.#fence(site);
     this.#fences.set(site, fenced);
@@ -212,7 +213,7 @@ export class LiveHome implements FollowerHome {
     return never;
   }
 
-  /** Asks the arbiter; null: this home is over. */
+  /** Asks the arbiter; null where this home is over. */
   async askArbiter(ask: SiteAsk): Promise<Reply | null> {
     for (;;) {
       if (this.#over !== null) return null;
@@ -232,7 +233,7 @@ export class LiveHome implements FollowerHome {
     }
   }
 
-  /** The log as it is on the own disk, with all that was appended before. */
+  /** Returns the log as it is on the own disk, with all that was appended before. */
   async copy(): Promise<LogCopy> {
     const { last } = this;
     while (this.#over === null && this.#own.acked < last) await this.#nextAdvance();
@@ -282,7 +283,7 @@ export class LiveHome implements FollowerHome {
 
   // ── What happens to it ──
 
-  /** Another site has it (H8). */
+  /** Ends the home: another site has the session (H8). */
   supersede(why: string, site: SiteId | null = null): void {
     if (this.#over === null) this.#ports.count("superseded");
     this.end(
@@ -302,12 +303,15 @@ export class LiveHome implements FollowerHome {
     this.#ports.over(this, error);
   }
 
-  /** A site's standing has changed. */
+  /** Notes that a site's standing has changed. */
   changed(site: SiteId): void {
     if (this.#followers.some((follower) => follower.site === site)) this.#checkSoon();
   }
 
-  /** Four times a second, with thousands that are open: nothing is allocated where there is nothing to do. */
+  /**
+   * Looks after the home four times a second, with thousands that are open: nothing is allocated where nothing is to be
+   * done.
+   */
   tick(): void {
     if (this.#ticks.length > 0) { for (const resolve of this.#ticks.splice(0)) resolve(); }
     const nowMs = this.#ports.nowMs();
@@ -318,7 +322,7 @@ export class LiveHome implements FollowerHome {
     if (nowMs - this.#triedMs >= MEND_RETRY_MS && this.#isShort) this.#checkSoon();
   }
 
-  /** There are not as many owners as there are to be, or one is of no use. */
+  /** True where there are not as many owners as there are to be, or one is of no use. */
   get #isShort(): boolean {
     let disks = 0;
     for (const owner of this.#recorded) if (!isClient(owner)) disks++;
@@ -339,7 +343,7 @@ export class LiveHome implements FollowerHome {
     return new Promise((resolve) => this.#advances.push(resolve));
   }
 
-  /** Cancels it when this home is over, unless the function that it returns was called before. */
+  /** Cancels an ask when this home is over, unless the function that it returns was called before. */
   #endsWith(asking: Pick<Asking, "cancel">): () => void {
     this.#asks.push(asking);
     return () => {
@@ -350,7 +354,7 @@ export class LiveHome implements FollowerHome {
 
   // ── Release ──
 
-  /** H3; and the own disk, which the others are sent from. */
+  /** Returns the owners that a release waits for (H3), and the own disk, which the others are sent from. */
   #required(): Follower[] {
     const owners = [...this.#recorded, ...this.#proposed ?? []];
     return this.#followers.filter(({ isOwn, site, disk }) =>
@@ -464,12 +468,12 @@ export class LiveHome implements FollowerHome {
     else void this.#configure(owners);
   }
 
-  /** H2 */
+  /** Entry that owners have to have before they are recorded (H2). */
   get #joinAt(): number {
     return Math.max(this.held, this.#floor);
   }
 
-  /** The owners that there should be, this site first; null: there are not so many that live. */
+  /** Returns the owners that there should be, this site first; null: not so many live. */
   #wanted(): Follower[] | null {
     const f = this.#ports.f();
     const useful = this.#followers.filter((follower) => !follower.isOwn && !this.#isUseless(follower));
@@ -489,7 +493,7 @@ export class LiveHome implements FollowerHome {
     return kept.length < f ? null : [this.#own, ...kept];
   }
 
-  /** New ones beside those kept. */
+  /** Returns new owners beside those kept. */
   #chosen(kept: readonly SiteId[]): readonly SiteId[] {
     try {
       const isRefused = (site: SiteId) =>
@@ -500,7 +504,7 @@ export class LiveHome implements FollowerHome {
     }
   }
 
-  /** H6 */
+  /** Has the arbiter record other owners (H6). */
   async #configure(owners: readonly Owner[]): Promise<void> {
     this.#proposed = owners;
     this.hosts.proposed(owners);
@@ -524,7 +528,7 @@ export class LiveHome implements FollowerHome {
     this.advanced();
   }
 
-  /** H11 */
+  /** Tells the owners that they are on record; resolves when the own disk knows (H11). */
   async #known(owners: readonly Owner[], config: number): Promise<void> {
     const { name, epoch } = this, { site: self } = this.#ports;
     let isKnown = false;
@@ -540,7 +544,7 @@ export class LiveHome implements FollowerHome {
     while (this.#over === null && !isKnown) await this.nextChange();
   }
 
-  /** Those that are no owners: they are told so, as far as they live; the others find out (AUDIT_MS). */
+  /** Tells followers that are no owners to forget the log, as far as they live; the others find out (AUDIT_MS). */
   #leave(isLeaving: (follower: Follower) => boolean): void {
     for (const follower of this.#followers.filter((one) => isLeaving(one) && !one.isOwn)) {
       follower.close();
@@ -552,7 +556,7 @@ export class LiveHome implements FollowerHome {
     }
   }
 
-  /** It has ended: no owner is to have it. Those that can't be asked find out (AUDIT_MS). */
+  /** Has all owners forget the log of a session that has ended. Those that can't be asked find out (AUDIT_MS). */
   async forgetAll(): Promise<void> {
     const { name, epoch } = this;
     const told = this.#followers.filter((one) => one.disk !== 0 && !this.#isUseless(one));
@@ -562,7 +566,7 @@ export class LiveHome implements FollowerHome {
     await this.#ports.ended(name, epoch);
   }
 
-  /** H6: an owner on record does not know the log. */
+  /** Asks the arbiter about an owner on record that does not know the log (H6). */
   async doubt({ site }: Follower): Promise<void> {
     this.#ports.note("log_unknown", { name: shownName(this.name), site });
     const reply = await this.askArbiter({ kind: "look", name: this.name });

@@ -1,5 +1,5 @@
 /**
- * Homes of stateful sessions: which site runs one, who keeps its log, and how another site takes it over.
+ * Homes of stateful sessions: which site runs a session, which disks keep its log, and how another site takes it over.
  *
  * After CESSNA (Harchol et al., "Making Edge-Computing Resilient", message replay and checkpoints) and GeoRep (f + 1
  * owners); rules and messages: docs/protocol/homes.md.

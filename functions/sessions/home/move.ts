@@ -1,5 +1,5 @@
 /**
- * A planned move of a stateful session, at the home that it leaves (docs/protocol/homes.md, "Moves").
+ * Planned move of a stateful session, at the home that it leaves (docs/protocol/homes.md, "Moves").
  *
  * Stages: `prepare` (the site that it moves to gets base and log beside the owners, while commits go on) → the runtime
  * drains it and writes a checkpoint → `yield` (the arbiter has on record that it moves; this home is over) → the other
@@ -7,8 +7,9 @@
  *
  * M1  Before the arbiter has the move on record nothing is changed: whatever fails, the home goes on.
  * M2  After that this home releases nothing more, whether or not it hears that it is on record.
- * M3  Who gets the log for a move is no owner by that: nothing waits for it, and its promise counts for nothing (H5).
- * M4  A word that is taken back is taken back at the arbiter: either it, or the other site's epoch, is first.
+ * M3  A site that gets the log for a move is no owner by that: nothing waits for it, and its promise counts for nothing
+ *     (H5).
+ * M4  A word that is taken back is taken back at the arbiter: either that, or the other site's epoch, is first.
  */
 import type { SiteId } from "../../../store/model/ports.ts";
 import { HomeError, type StatefulName } from "../log/api.ts";
@@ -18,16 +19,16 @@ import type { Follower } from "../log/follower.ts";
 import { MOVE_LOOK_MS, MOVE_PREPARE_MS_MAX, OPEN_MS_MAX } from "../log/limits.ts";
 import { shownName } from "../log/name.ts";
 
-/** What a move needs of the home. */
+/** Home, as a move needs it. */
 export interface MovingHome {
   readonly name: StatefulName;
   readonly last: number;
-  /** Why it is over; null: it is not. */
+  /** Error with which the home ended; null: it is not over. */
   readonly overBy: HomeError | null;
   readonly baseAt: number;
-  /** Why a site is not to have it; null: it may. */
+  /** Returns why a site is not to have the session; null: it may. */
   unfit(site: SiteId): string | null;
-  /** Sends it base and log, until `dismissed`. */
+  /** Sends a site base and log, until `dismissed`. */
   welcomed(site: SiteId): Follower;
   dismissed(site: SiteId): void;
   /** Resolves when something of the owners has changed, or a moment later. */
@@ -62,14 +63,14 @@ export async function prepareMove(home: MovingHome, to: SiteId): Promise<void> {
   }
 }
 
-/** What is asked of the arbiter around a move. */
+/** Arbiter, as a move asks it. */
 export interface MoveArbiter {
   readonly nowMs: () => number;
   readonly after: (ms: number, callback: () => void) => () => void;
   ask(ask: SiteAsk): Asking;
 }
 
-/** A reply within a while; null: there was none. */
+/** Returns a reply within a while; null where there was none. */
 async function within({ after }: MoveArbiter, asking: Asking, ms: number): Promise<Reply | null> {
   const { promise: late, resolve } = Promise.withResolvers<null>();
   const cancel = after(ms, () => resolve(null));
@@ -79,7 +80,9 @@ async function within({ after }: MoveArbiter, asking: Asking, ms: number): Promi
   return reply;
 }
 
-/** Of the home of an epoch: that a site may take it over; `to` "": that none may. Whether that is on record. */
+/**
+ * Has the arbiter put on record that a site may take the session over; `to` "": that none may. Reports whether it is.
+ */
 export async function yieldTo(
   arbiter: MoveArbiter,
   { name, epoch, to }: { readonly name: StatefulName; readonly epoch: number; readonly to: SiteId },
@@ -89,18 +92,19 @@ export async function yieldTo(
   return reply.outcome === "granted" ? "granted" : "refused";
 }
 
-/** A session that its home has moved. */
+/** Session that its home has moved. */
 export interface MovedHome {
   readonly name: StatefulName;
-  /** Of the home that it leaves. */
+  /** Epoch of the home that it leaves. */
   readonly epoch: number;
   readonly to: SiteId;
-  /** It is not to be opened here again, whatever comes of it: this site stops. */
+  /** True where the session is not to be opened here again, whatever comes of the move: this site stops. */
   readonly isLeaving?: boolean;
 }
 
 /**
- * Waits until the other site has taken it over, or says that it does not; where it has not, the word is taken back (M4).
+ * Waits until the other site has taken it over, or says that it does not; where it has not, the word is taken back
+ * (M4).
  *
  * @return whether it is there; false: it may be opened here again.
  */

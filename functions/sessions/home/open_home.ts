@@ -1,11 +1,11 @@
 /**
- * A stateful session that is open here: what the runtime holds of it (api.ts), over its log (live_home.ts) and its
+ * Stateful session that is open here: what the runtime holds of it (api.ts), over its log (live_home.ts) and its
  * answers (answers.ts).
  *
  * Life: opened → replayed → `start` → serving → rest, or over.
  *
- * OH1  Once it is to rest nothing is appended by it, and no checkpoint is taken: whoever opens it next goes on from what
- *      the disk has, beside one that believes to know better.
+ * OH1  Once it is to rest it appends nothing, and takes no checkpoint: the next opening goes on from what the disk has,
+ *      and must not run beside one that believes to know better.
  */
 import {
   type Asked,
@@ -38,25 +38,25 @@ import { type MoveArbiter, prepareMove, yieldTo } from "./move.ts";
 import { isText, shownName } from "../log/name.ts";
 import { batchFrom, lengthOfParts, markAfter, NO_STATE, type StateMark } from "../log/state_parts.ts";
 
-/** What open homes need of their site: the same for all, for there may be many. */
+/** Site, as open homes need it: one object for all, for there may be many. */
 export interface OpenHomePorts {
   disk(): number;
-  /** Of a state, what goes to the disk at once. */
+  /** Bytes of a state that go to the disk at once. */
   readonly batchBytes: number;
   readonly nowMs: () => number;
   readonly room: AnswerRoom;
-  /** This site's own keeper. */
+  /** Asks this site's own keeper. */
   own(ask: KeeperAsk): Promise<Reply>;
-  /** This site's own log of it. */
+  /** Returns this site's own log of a session. */
   log(name: StatefulName): KeptLog | undefined;
-  /** Tells a site that it may take it over. */
+  /** Tells a site that it may take a session over. */
   invite(site: SiteId, name: StatefulName): void;
   readonly moveArbiter: MoveArbiter;
-  /** Out of memory; still at home. */
+  /** Notes that a session is out of memory; it is still at home. */
   rested(live: LiveHome): void;
 }
 
-/** What the runtime gets of an opening. What is read here, and may be large, is let go of when it has started. */
+/** Opening, as the runtime gets it. What is read here, and may be large, is let go of when it has started. */
 export class Opening implements OpenedSession {
   checkpoint: LoggedCheckpoint | null;
   log: readonly Piece[];
@@ -117,13 +117,13 @@ export class Opening implements OpenedSession {
   }
 }
 
-/** See the file's header. */
+/** Open home (see the file's header). */
 export class OpenHome implements Home, HomeListener {
   readonly #ports: OpenHomePorts;
   readonly #live: LiveHome;
   readonly #answers: Answers;
   #isResting = false;
-  /** The last one under way. */
+  /** Promise of the last checkpoint under way. */
   #checkpoints: Promise<void> | null = null;
   readonly over: Promise<HomeError>;
   #resolveOver: (error: HomeError) => void;
@@ -240,9 +240,9 @@ export class OpenHome implements Home, HomeListener {
     const why = this.#refusal({ at, bytes, version, parts }, state) ??
       (on === null || on === beforeAt ? null : `it goes on from ${on}, and the last one is at ${beforeAt}`);
     if (why !== null) throw refused(name, at, why);
-    // What was not released is no base: another home may not have it (H4).
+    // A state that was not released is no base: another home may not have it (H4).
     await this.#live.whenHeld(at);
-    // As it was at that entry: what was committed meanwhile may be nowhere else, and lost with this home.
+    // Both as of that entry: what was committed meanwhile may be nowhere else, and lost with this home.
     const log = this.#ports.log(name);
     const base: Base = {
       at,
@@ -289,7 +289,7 @@ export class OpenHome implements Home, HomeListener {
     return at > this.#live.last ? `the last entry is ${this.#live.last}` : null;
   }
 
-  /** Whether this site's disk has taken a part of a checkpoint. @throws HomeError where it will not. */
+  /** Reports whether this site's disk has taken a part of a checkpoint. @throws HomeError where it will not. */
   #isHeld(at: number, reply: Reply): boolean {
     if (reply.kind === "held") return true;
     if (reply.kind !== "refused" || reply.why !== "superseded") {
@@ -303,7 +303,7 @@ export class OpenHome implements Home, HomeListener {
     return this.#live.whenHeld(this.#live.last);
   }
 
-  /** OH1 */
+  /** Checks that the home does not rest (OH1). */
   #awake(what: string): void {
     if (this.#isResting) throw new Error(`a ${what} of ${shownName(this.name)}, which rests`);
   }
@@ -341,7 +341,7 @@ export class OpenHome implements Home, HomeListener {
       live.supersede("the arbiter has given it to another");
       throw live.overBy;
     }
-    // It may be on record by now: then it is not to stay so (M4).
+    // The move may be on record by now: then it is not to stay so (M4).
     void yieldTo(arbiter, { name, epoch, to: "" });
     throw new HomeError(
       "move_refused",

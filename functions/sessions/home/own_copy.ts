@@ -1,11 +1,11 @@
-/** A log whole, as the home that is here has it on its own disk: for hosts that are to hold it. */
+/** Copy of a whole log, as the home that is here has it on its own disk: for hosts that are to hold it. */
 import type { StatefulName } from "../log/api.ts";
 import { lastOf, type LogCopy, type LogPiece } from "../log/asks.ts";
 import type { LiveHomePorts } from "./live_home_ports.ts";
 
 type OwnLogs = Pick<LiveHomePorts<unknown>, "baseAt" | "base" | "parts" | "read" | "state">;
 
-/** null: it has another base by now. */
+/** Returns a whole log; null where it has another base by now. */
 export async function ownCopy(
   logs: OwnLogs,
   name: StatefulName,

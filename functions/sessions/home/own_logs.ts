@@ -1,4 +1,4 @@
-/** The logs on this site's own disk, as the homes that are here read them, to send owners what they lack. */
+/** Logs on this site's own disk, as the homes that are here read them, to send owners what they lack. */
 import type { SiteId } from "../../../store/model/ports.ts";
 import { HomeError, type LoggedCheckpoint, type StatefulName } from "../log/api.ts";
 import type { KeeperAsk, LogPiece, Reply } from "../log/asks.ts";
@@ -13,9 +13,9 @@ import { beginWith, NO_STATE } from "../log/state_parts.ts";
 type OwnLogs = Pick<LiveHomePorts<unknown>, "state" | "baseAt" | "read" | "base" | "hasState" | "parts">;
 
 /**
- * What homes ask of the keepers of their own site.
+ * Returns what homes read through the keepers of their own site.
  *
- * @param unread this disk does not give what it has: whoever asked is given nothing, or, of a base, no answer.
+ * @param unread told that this disk does not give what it has: the home gets nothing, or, of a base, no answer.
  */
 export function ownLogs(keepers: Keepers, site: SiteId, unread: (error: Error) => void): OwnLogs {
   const log = (name: StatefulName) => keepers.log(name);
@@ -51,7 +51,7 @@ export function ownLogs(keepers: Keepers, site: SiteId, unread: (error: Error) =
   };
 }
 
-/** A log as this site's disk has it, without the state of its checkpoint. */
+/** Log as this site's disk has it, without the state of its checkpoint. */
 export interface KeptCopy {
   readonly epoch: number;
   readonly version: string;
@@ -59,7 +59,10 @@ export interface KeptCopy {
   readonly log: readonly LogPiece[];
 }
 
-/** For operators; null: there is none here. Somebody may write it meanwhile: it is of one moment up to some entry. */
+/**
+ * Returns a log for operators; null: there is none here. It may be written meanwhile: it is of one moment up to some
+ * entry.
+ */
 export async function keptCopy(keepers: Keepers, name: StatefulName): Promise<KeptCopy | null> {
   const log: LogPiece[] = [];
   let first: { readonly version: string; readonly base: KeptCopy["checkpoint"] } | null = null;
@@ -80,7 +83,7 @@ export async function keptCopy(keepers: Keepers, name: StatefulName): Promise<Ke
   }
 }
 
-/** The logs on this disk that other sites write, as a standby of theirs looks at them. */
+/** Logs on this disk that other sites write, as a standby of theirs looks at them. */
 export class Followable {
   readonly #keepers: Keepers;
   readonly #owners: Pick<Audit, "owners">;
@@ -104,7 +107,7 @@ export class Followable {
     return followedLog(this.#keepers, name);
   }
 
-  /** How many owners are nearer to its home than this site; null: this is none, or that is not known. */
+  /** Returns how many owners are nearer to its home than this site; null: this is none, or that is not known. */
   async rank(name: StatefulName): Promise<number | null> {
     const owners = await this.#owners.owners(name);
     const rank = owners?.findIndex(({ site }) => site === this.#site) ?? -1;
@@ -112,17 +115,19 @@ export class Followable {
   }
 }
 
-/** All of a log, for who follows it. */
+/** Whole log, for a standby that follows it. */
 export interface FollowedLog {
   readonly seed: Uint8Array;
   readonly version: string;
   readonly checkpoint: LoggedCheckpoint | null;
   readonly log: readonly LogPiece[];
-  /** The last entry. */
+  /** Last entry of the log. */
   readonly last: number;
 }
 
-/** Of one moment; null: there is none here, or it was begun anew meanwhile: whoever asks hears of that. */
+/**
+ * Returns a log as of one moment; null: there is none here, or it was begun anew meanwhile: the standby hears of that.
+ */
 async function followedLog(keepers: Keepers, name: StatefulName): Promise<FollowedLog | null> {
   const log: LogPiece[] = [];
   let first: Extract<Reply, { readonly kind: "copy" }> | null = null;
@@ -157,7 +162,7 @@ async function followedLog(keepers: Keepers, name: StatefulName): Promise<Follow
   return { seed, version: base?.version ?? version, checkpoint, log, last };
 }
 
-/** For who wakes one that rests here. */
+/** Returns the error for a session that rests here and can't be woken. */
 export const unreadable = (name: StatefulName): HomeError =>
   new HomeError(
     "stateful_unreachable",

@@ -1,20 +1,20 @@
 /**
- * What the arbiter puts on record where its disk went back, or is blank: name by name, by what sites know.
+ * Rebuilding of the arbiter's record where its disk went back, or is blank: name by name, by what sites know.
  *
- * Stages of a name: recalled (each site says what it has of it) → found: it is at home somewhere, it has ended, nobody has
- * anything of it; or logs are left, of no home that lives: fenced (each disk that has one promises an epoch above all that
- * was ever granted of it, and says what it has) → on record. All names: those that sites have, then those that are on this
- * disk → nothing is doubted any more.
+ * Stages of a name: recalled (each site says what it has of it) → found: it is at home somewhere, it has ended, no site
+ * has anything of it; or logs are left, of no home that lives: fenced (each disk that has one promises an epoch above
+ * all that was ever granted of it, and says what it has) → on record. All names: those that sites have, then those that
+ * are on this disk → nothing is doubted any more.
  *
- * RB1  Where a site was not heard nothing is concluded of a name, but that it is at home where its home lives and says so,
- *      with all its owners promised to it on the disks that it names: whoever took it over needed one of them.
- * RB2  Where all sites were, the highest epoch that anybody has promised is the last one in which anything was told: a home
- *      that lives and has it is the home.
+ * RB1  Where a site was not heard nothing is concluded of a name, but that it is at home where its home lives and says
+ *      so, with all its owners promised to it on the disks that it names: a site that took it over needed one of them.
+ * RB2  Where all sites were heard, the highest epoch that any disk has promised is the last one in which anything was
+ *      told: a home that lives and has it is the home.
  * RB3  Of logs without a home the furthest has all that was ever released, where one owner of the last configuration is
- *      among those that have one: in each later epoch a home begins with that, and whoever left had no more.
- * RB4  A log is no log where it ended in the epoch that it has promised, or later.
- * RB6  Who says to be its home besides, from before, is fenced: its own disk promises an epoch below the one on record, and
- *      above its own. So two that came to be while a site was away (certainty.ts, AW3) are one again.
+ *      among those that have one: in each later epoch a home begins with that, and an owner that left had no more.
+ * RB4  A log is no log where the session ended in the epoch that the log has promised, or later.
+ * RB6  A site that says to be its home besides, from before, is fenced: its own disk promises an epoch below the one on
+ *      record, and above its own. So two homes that came to be while a site was away (certainty.ts, AW3) are one again.
  * RB5  Where this site's own disk went back as well (others have heard of later positions) a log on it is one only where
  *      nobody else has anything of the name: then it goes on from the copy, as all does that was at this site alone.
  */
@@ -28,13 +28,13 @@ import { disksOf, hostsAreEnough, isClient } from "../log/host_owners.ts";
 import { NAMES_SETTLED_AT_ONCE, RECALL_MS_MAX } from "../log/limits.ts";
 import { keyOf } from "../log/name.ts";
 
-/** What a site has said of a name. */
+/** Answer of a site to `recall`. */
 export type Word = Extract<Reply, { readonly kind: "recalled" }>;
 
-/** What is known of a name, by what sites have said. */
+/** Finding on a name, by what sites have said. */
 export type FoundLog =
   | { readonly kind: "settled"; readonly as: RowState; readonly besides?: readonly Owner[] }
-  /** These have not said it, and may know better. */
+  /** These sites have not said it, and may know better. */
   | { readonly kind: "missed"; readonly sites: readonly SiteId[] }
   /** These disks have a log, and nobody is its home: they are to promise an epoch above this one. */
   | { readonly kind: "logs"; readonly disks: readonly Owner[]; readonly above: number };
@@ -43,14 +43,14 @@ export interface Words {
   readonly words: ReadonlyMap<SiteId, Word>;
   /** Sites of the tree that have not said anything. */
   readonly missed: readonly SiteId[];
-  /** RB5 */
+  /** This site, where its own disk went back as well (RB5); null: it did not. */
   readonly stale: SiteId | null;
 }
 
-/** Of a name that was never on record. */
+/** Row of a name that was never on record. */
 const NOBODYS = { site: "", config: 0, version: "" };
 
-/** @param row as this disk has it. */
+/** Concludes what a name is, by what sites have said. @param row as this disk has it. */
 export function foundOf(row: RowState | null, { words, missed, stale }: Words): FoundLog {
   const all = [...words];
   const ended = Math.max(0, row?.ended ? row.epoch : 0, ...all.map(([, word]) => word.ended));
@@ -81,7 +81,7 @@ export function foundOf(row: RowState | null, { words, missed, stale }: Words): 
   const fresh = logs.filter(({ site }) => site !== stale); // RB5
   const disks = (fresh.length > 0 ? fresh : logs).map(({ site, disk }) => ({ site, disk }));
   if (disks.length > 0) return { kind: "logs", disks, above };
-  // Nobody has anything of it. What is on record stays so: who opens it finds its owners without it.
+  // No site has anything of it. What is on record stays so: a site that opens it finds its owners without it.
   if (row !== null && row.epoch > ended) return { kind: "settled", as: row };
   const { site, config, version } = row ?? NOBODYS;
   return {
@@ -90,7 +90,7 @@ export function foundOf(row: RowState | null, { words, missed, stale }: Words): 
   };
 }
 
-/** RB1 */
+/** Reports whether an owner has promised an epoch to a home (RB1). */
 function isPromised(
   words: Words["words"],
   { site, disk }: Owner,
@@ -101,7 +101,7 @@ function isPromised(
     word.log.by === home.site;
 }
 
-/** RB3 @param states of disks that have promised the epoch. */
+/** Returns the row of a name with logs and no home (RB3). @param states of disks that have promised the epoch. */
 export function rowOfLogs(
   row: RowState | null,
   { words }: Pick<Words, "words">,
@@ -141,16 +141,16 @@ export interface RebuildPorts {
   ask(to: SiteId, ask: SiteAsk): Asking;
   readonly after: (ms: number, callback: () => void) => () => void;
   readonly fatal: (error: Error) => void;
-  /** A8 */
+  /** Step of epochs while the arbiter is not sure (arbiter.ts, A8). */
   readonly leap: number;
   readonly note: (event: string, detail: Record<string, unknown>) => void;
 }
 
-/** See the file's header. */
+/** Rebuilding of the arbiter's record (see the file's header). */
 export class Rebuild {
   readonly #ports: RebuildPorts;
   readonly #settling = new Map<string, Promise<readonly SiteId[]>>();
-  /** The highest epoch that was heard of. */
+  /** Highest epoch that was heard of. */
   #highest = 0;
   #isRunning = false;
   #isClosed = false;
@@ -161,7 +161,7 @@ export class Rebuild {
     this.#ports = ports;
   }
 
-  /** Puts a name on record. The sites that are missed for that; none: it is. */
+  /** Puts a name on record. Returns the sites that are missed for that; none where it is. */
   settle(name: StatefulName): Promise<readonly SiteId[]> {
     const key = keyOf("", name);
     const settling = this.#settling.get(key) ??
@@ -170,7 +170,9 @@ export class Rebuild {
     return settling;
   }
 
-  /** Goes on with all names, where it does not already. Call it from time to time: sites that were missed come. */
+  /**
+   * Goes on with all names, where that is not under way; to be called from time to time: sites that were missed come.
+   */
   run(): void {
     if (this.#isRunning || this.#isClosed || !this.#ports.arbiter.isBehind) return;
     this.#isRunning = true;
@@ -206,7 +208,7 @@ export class Rebuild {
     if (!arbiter.isBehind) note("arbiter_rebuilt", { names });
   }
 
-  /** All names that a site has; false: it does not say. */
+  /** Goes through all names that a site has. Returns false where it does not say. */
   async #each(site: SiteId, all: (page: readonly StatefulName[]) => Promise<void>): Promise<boolean> {
     for (let after: StatefulName | null = null; !this.#isClosed;) {
       const reply: Reply | null = await this.#within(site, { kind: "names", after });
@@ -248,7 +250,7 @@ export class Rebuild {
       const reply = replies[i];
       return reply?.kind === "promised" && reply.log !== null ? [{ ...owner, state: reply.log }] : [];
     });
-    // One that does not answer now may be the only one that has all: it is asked again.
+    // A disk that does not answer now may be the only one that has all: it is asked again.
     const silent = found.disks.filter(({ site }) => !states.some((one) => one.site === site));
     if (silent.length > 0) return silent.map(({ site }) => site);
     return await this.#settled(name, rowOfLogs(row, words, { epoch, states }));

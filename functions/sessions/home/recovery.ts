@@ -1,18 +1,18 @@
 /**
- * How a site becomes the home of a stateful session, and what it begins with.
+ * Recovery: how a site becomes the home of a stateful session, and what it begins with.
  *
  * Stages: acquire (the arbiter gives an epoch) → promise (the owners on record take nothing of an earlier epoch any
  * more, and say what they have) → fetch (the furthest log, where it is not on the own disk) → align (the own disk's log
  * is that one, of this epoch) → open.
  *
  * H1  An epoch is this site's, and this process's, alone.
- * H5  One owner on record is enough: it has all that was released, and with its promise nothing of an earlier home is.
- *     All that live are waited for: what they have beyond that may have been run, and need not be run again.
+ * H5  One owner on record is enough: it has all that was released, and with its promise nothing of an earlier home is
+ *     released. All that live are waited for: what they have beyond that may have been run, and need not be run again.
  * H7  An owner is a disk: a site whose disk was lost is not one that answers for it.
- * H9  Nothing is begun blank but where no owners are on record, or all those of a birth, on their own disks, know nothing.
- *     Owners that a home had recorded had its log: that they know nothing says that what is on record is old. One that
- *     is opened to be ended is so also where all disks on record are lost, and nobody who came has its log: what is known
- *     of it nobody can know any more, and no earlier home can release without them.
+ * H9  Nothing is begun blank but where no owners are on record, or all those of a birth, on their own disks, know
+ *     nothing. Owners that a home had recorded had its log: that they know nothing says that what is on record is old.
+ *     A session that is opened to be ended is begun so also where all disks on record are lost, and no host that came
+ *     has its log: nobody can know any more what is known of it, and no earlier home can release without them.
  */
 import type { SiteId } from "../../../store/model/ports.ts";
 import { HomeError, type Owner, type StatefulName } from "../log/api.ts";
@@ -44,61 +44,64 @@ import { isSameState, markAfter, NO_STATE } from "../log/state_parts.ts";
 
 export interface RecoveryPorts {
   readonly site: SiteId;
-  /** The number of this site's disk now. */
+  /** Returns the number of this site's disk now. */
   disk(): number;
   readonly nowMs: () => number;
   readonly after: (ms: number, callback: () => void) => () => void;
   readonly random: (length: number) => Uint8Array;
   ask(to: SiteId, ask: SiteAsk): Asking;
   arbiter(): SiteId;
-  /** Whether a site that has not answered need not be waited for. */
+  /** Reports whether a site that has not answered need not be waited for. */
   isLost(site: SiteId): boolean;
-  /** Finds out whether a site is there; `onLost` is called when that, or anything like it, has changed. */
+  /** Finds out whether a site is there; `onLost` calls back when that, or anything like it, has changed. */
   look(site: SiteId): void;
   onLost(changed: () => void): () => void;
-  /** Another is home, as the arbiter says. */
+  /** Notes that another site is the home, as the arbiter says. */
   learned(name: StatefulName, site: SiteId): void;
-  /** The arbiter has granted this site an epoch. */
+  /** Notes that the arbiter has granted this site an epoch. */
   granted(name: StatefulName, epoch: number): void;
-  /** Tells a site that it is to take it over: whoever agreed to that may not have come so far. */
+  /** Tells a site that it is to take a session over: the home that agreed to that may not have come so far. */
   invite(site: SiteId, name: StatefulName): void;
-  /** Left out: no client can be reached here. */
+  /** Way to hosts; left out: no client can be reached here. */
   readonly hosts: HostsPort | undefined;
-  /** Hosts that an operator would go on without have so long. */
+  /** Time for hosts that an operator would go on without. */
   readonly forcedMs: number;
   readonly lostMs: number;
   count(name: string): void;
 }
 
-/** What an opening begins with. */
+/** Log and owners that an opening begins with. */
 export interface RecoveredLog {
   readonly row: RowState;
   readonly copy: LogCopy;
-  /** By site, of those on record. */
+  /** Answers of owners on record, by site. */
   readonly promised: ReadonlyMap<SiteId, Promised>;
-  /** By host, of those that were asked: the last entry that each holds of that log. Left out: who is left behind. */
+  /** Last entry of that log that each host holds which was asked. Hosts that are left behind are left out. */
   readonly hosts: ReadonlyMap<string, number>;
-  /** Nobody has heard of what nobody's disk knows: it may be begun where it is on record. */
+  /** True where no disk knows the session, and so nobody has heard of it: it may be begun where it is on record. */
   readonly isBorn: boolean;
 }
 
-/** What an operator goes on without: hosts that have not come back (host_owners.ts, HO8); to end it, lost disks, too. */
+/**
+ * Losses that an operator goes on with: hosts that have not come back (host_owners.ts, HO8); to end it, lost disks,
+ * too.
+ */
 export type Forced = boolean | "ends";
 
-/** What an arbiter waits for. */
+/** Returns the words for an arbiter that waits for sites. */
 export const unheardOf = (arbiter: SiteId, sites: readonly SiteId[]): string =>
   `since the site ${arbiter} has started it has not heard from ${
     sites.join(", ")
   }, and may not know all that it knew. ` +
   `Start these sites; one that is gone for good has to be removed (\`sojourn sites remove\`)`;
 
-/** A log that is read while it gets one base after the other: none does as often. */
+/** Number of reads of a log that gets one base after the other meanwhile: none does as often. */
 const FETCHES_MAX = 10;
-/** Numbers of grants: 48 random bits. */
+/** Bytes of the numbers of grants: 48 random bits. */
 const GRANT_BYTES = 6;
 const numberOf = (bytes: Uint8Array): number => bytes.reduce((number, byte) => number * 256 + byte, 0);
 
-/** One opening. */
+/** Opening of one session (see the file's header). */
 export class HomeRecovery {
   readonly #ports: RecoveryPorts;
   readonly #name: StatefulName;
@@ -118,6 +121,8 @@ export class HomeRecovery {
   }
 
   /**
+   * Makes this site the home.
+   *
    * @param seen the epoch in which this site was its home; 0: it was not.
    * @throws HomeError
    */
@@ -148,13 +153,13 @@ export class HomeRecovery {
         .map(([host, held]) => [host, held === null ? 0 : lastEntryOf(held)]),
     );
     const isBorn = answers.size === 0 && [...promised.values()].every(({ log }) => log === null);
-    // H9: they may know nothing because a later home has told them to forget. Whether there is one the arbiter knows, who
-    // is asked before anything leaves, as where nobody was on record.
+    // H9: they may know nothing because a later home has told them to forget. Only the arbiter knows whether there is
+    // one: it is asked before anything leaves, as where nobody was on record.
     const isDoubted = isBorn && hostsOf(row.owners).length === 0;
     return { row: isDoubted ? { ...row, owners: [] } : row, copy, promised, hosts, isBorn };
   }
 
-  /** H9 */
+  /** Begins a session blank that is opened to be ended (H9). */
   async #blankToEnd(
     row: RowState,
     promised: ReadonlyMap<SiteId, Promised>,
@@ -170,7 +175,7 @@ export class HomeRecovery {
     return { row: { ...row, owners: [] }, copy, promised: new Map(), hosts: new Map(), isBorn: true };
   }
 
-  /** H9 */
+  /** Refuses to begin a session blank whose owners, as a home has had them recorded, know nothing of it (H9). */
   #checkKnown({ config, owners }: RowState, promised: ReadonlyMap<SiteId, Promised>, isLost: boolean): void {
     const disks = disksOf(owners);
     if (!isLost || config === 0 || disks.length === 0 || promised.size < disks.length) return;
@@ -183,7 +188,7 @@ export class HomeRecovery {
     );
   }
 
-  /** Nobody has anything of it. */
+  /** Returns a blank log, of a session of which nobody has anything. */
   #blank(): LogCopy {
     return {
       seed: this.#ports.random(SEED_BYTES),
@@ -196,7 +201,7 @@ export class HomeRecovery {
 
   // ── An epoch ──
 
-  /** H1 */
+  /** Gets an epoch from the arbiter (H1). */
   async #acquire(seen: number): Promise<RowState> {
     const { site, random } = this.#ports;
     const name = this.#name, version = this.#version;
@@ -274,7 +279,7 @@ export class HomeRecovery {
     return promise;
   }
 
-  /** The reply; null when time is up. */
+  /** Returns the reply; null when time is up. */
   async #within(asking: Asking, untilMs = this.#untilMs): Promise<Reply | null> {
     const { promise: late, resolve } = Promise.withResolvers<null>();
     const cancel = this.#ports.after(Math.max(0, untilMs - this.#ports.nowMs()), () => resolve(null));
@@ -286,7 +291,7 @@ export class HomeRecovery {
 
   // ── Promises ──
 
-  /** H5 */
+  /** Has owners promise the epoch, and waits for as many as have to (H5). */
   async #promises(
     owners: readonly Owner[],
     epoch: number,
@@ -338,14 +343,14 @@ export class HomeRecovery {
     return promised;
   }
 
-  /** H9 */
+  /** Checks that a log was found, or that all owners know none (H9). */
   #check(owners: readonly Owner[], promised: ReadonlyMap<SiteId, Promised>): void {
     const isKnown = [...promised.values()].some(({ log }) => log !== null);
     if (isKnown || promised.size === owners.length) return;
     throw this.#unreachable(owners.filter(({ site }) => !promised.has(site)));
   }
 
-  /** HO2 */
+  /** Has hosts on record promise the epoch (HO2). */
   async #hosts(
     owners: readonly Owner[],
     epoch: number,
@@ -361,8 +366,8 @@ export class HomeRecovery {
   }
 
   /**
-   * A host that holds nothing that opens is off the record, whether this opening succeeds or not: it may never come back,
-   * and nobody is to wait for it. Where nobody else has a log, it stays.
+   * Takes hosts that hold nothing that opens off the record, whether this opening succeeds or not: such a host may
+   * never come back, and nobody is to wait for it. Where nobody else has a log, it stays.
    */
   async #forfeited(
     row: RowState,
@@ -375,8 +380,8 @@ export class HomeRecovery {
     if (owners.length === row.owners.length || !hasLog) return row;
     const ask = { kind: "configure", name, epoch, config, owners } as const;
     const ports = this.#ports;
-    // Hosts may have been waited for longer than an opening has; and a home that does not know what is on record by then
-    // would be taken for an earlier one, as soon as it asks for anything.
+    // Hosts may have been waited for longer than an opening has; and a home that does not know by then what is on
+    // record would be taken for an earlier one, as soon as it asks for anything.
     const untilMs = Math.max(this.#untilMs, ports.nowMs() + PROMISE_MS_MAX);
     const reply = await this.#within(ports.ask(ports.arbiter(), ask), untilMs);
     if (reply?.kind !== "row") return row;
@@ -402,8 +407,9 @@ export class HomeRecovery {
   // ── The log ──
 
   /**
-   * What this disk has without being an owner on record, as one that it is to move to has, or that was one before: it
-   * says nothing of what was released (H5), and what it shares with an owner need not be sent again (H4).
+   * Has this disk promise the epoch where it is no owner on record. A log here, as of a site that the session is to
+   * move to or that was an owner before, says nothing of what was released (H5), and what it shares with an owner's
+   * need not be sent again (H4).
    */
   async #mine(epoch: number): Promise<Promised | null> {
     const { site, disk, ask } = this.#ports;
@@ -412,7 +418,7 @@ export class HomeRecovery {
     return reply.kind === "promised" && reply.log !== null ? reply : null;
   }
 
-  /** The longest of those that disks and hosts have. */
+  /** Returns the longest log of those that disks and hosts have. */
   async #longest(
     { owners, epoch }: RowState,
     promised: ReadonlyMap<SiteId, Promised>,
@@ -434,7 +440,10 @@ export class HomeRecovery {
     return ofHosts;
   }
 
-  /** The furthest one of those that promised, from whoever has it; on this disk, where there is one as far. */
+  /**
+   * Returns the furthest log of the owners that promised, from a site that has it; from this disk, where it has one as
+   * far.
+   */
   async #furthest(
     owners: readonly Owner[],
     epoch: number,
@@ -459,7 +468,7 @@ export class HomeRecovery {
     throw this.#unreachable(owners);
   }
 
-  /** What this disk has up to an entry, and what another has after it. */
+  /** Returns what this disk has up to an entry, and what another has after it. */
   async #completed(site: SiteId, disk: number, epoch: number, shared: number): Promise<LogCopy | null> {
     const ports = this.#ports;
     const here = await this.fetch(ports.site, ports.disk(), epoch);
@@ -471,10 +480,10 @@ export class HomeRecovery {
   }
 
   /**
-   * All that a site has, in the epoch that it has promised; null where it does not answer any more. A log that gets
-   * another base meanwhile (one that rests here, whose last checkpoint was under way) is read again.
+   * Returns the whole log of a site, in the epoch that it has promised; null where it does not answer any more. A log
+   * that gets another base meanwhile (one that rests here, whose last checkpoint was under way) is read again.
    *
-   * @param known the entry up to which it is not wanted, base and all.
+   * @param known the entry up to which the log is not wanted, base and all.
    */
   async fetch(site: SiteId, disk: number, epoch: number, known?: number): Promise<LogCopy | null> {
     for (let attempt = 0; attempt < FETCHES_MAX; attempt++) {
@@ -512,12 +521,12 @@ export class HomeRecovery {
       if (reply?.kind !== "parts" || reply.parts.length === 0) return null;
       parts.push(...reply.parts);
     }
-    // What came from elsewhere is what its mark says, or it is none; the own disk is not read a second time for that.
+    // A state from another site is what its mark says, or it is none; the own disk is not read a second time for that.
     const isIt = site === this.#ports.site || isSameState(markAfter(NO_STATE, parts), state);
     return isIt ? { seed, version, base, parts, pieces } : null;
   }
 
-  /** Each part has its own time: a large log takes as long as it takes. @throws HomeError */
+  /** Asks for one part. Each part has its own time: a large log takes as long as it takes. @throws HomeError */
   async #part(site: SiteId, ask: SiteAsk): Promise<Reply | null> {
     const asking = this.#ports.ask(site, ask);
     // The own disk answers, or the site stops.
@@ -531,8 +540,8 @@ export class HomeRecovery {
   // ── The own disk ──
 
   /**
-   * This disk's log is made the one that was chosen. In one step: it may be an owner on record, and what was released
-   * must not be gone from it in between (H2).
+   * Makes this disk's log the chosen one. In one step: the disk may be an owner on record, and what was released must
+   * not be gone from it in between (H2).
    */
   async #alignOwn(epoch: number, copy: LogCopy, mine: Promised | null): Promise<void> {
     await alignOwn(this.#ports, { name: this.#name, epoch, copy, mine });

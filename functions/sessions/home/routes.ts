@@ -1,9 +1,9 @@
-/** Where stateful sessions are at home, as this site has heard: hints, as many as ROUTES_MAX, the oldest forgotten. */
+/** Homes of stateful sessions as this site has heard: hints, as many as ROUTES_MAX, the oldest forgotten. */
 import type { SiteId } from "../../../store/model/ports.ts";
 import { ROUTES_MAX } from "../log/limits.ts";
 
 export class Routes {
-  /** null: what is known otherwise is wrong. */
+  /** Home by session; null: what is known otherwise is wrong. */
   readonly #sites = new Map<string, SiteId | null>();
 
   get(key: string, otherwise: SiteId | null): SiteId | null {

@@ -1,12 +1,12 @@
 /**
- * The arbiter as sites ask it: an asking waits here for what the arbiter has to find out first, for a moment.
+ * Arbiter as sites ask it: an ask waits here for what the arbiter has to find out first, for a moment.
  *
- * - Whether a home is gone (`unsure`): a refused dial takes a millisecond or two, and who is told so comes again after a
- *   trip and a pause.
+ * - Whether a home is gone (`unsure`): a refused dial takes a millisecond or two, and a site that is told so comes again
+ *   after a trip and a pause.
  * - Whether it knows all that it knew (`waits`): sites that have not told are mostly about to be there, after its start.
  * - What there is to know of one name (`unsettled`), where its disk went back.
  *
- * SU1  It is the arbiter that decides, each time anew: an asking that waits holds nothing, and was granted nothing.
+ * SU1  The arbiter decides, each time anew: an ask that waits holds nothing, and was granted nothing.
  */
 import type { SiteId } from "../../../store/model/ports.ts";
 import type { StatefulName } from "../log/api.ts";
@@ -21,14 +21,16 @@ export interface SureArbiterPorts {
   /** Calls back when what is known of a site has changed. */
   readonly onChange: (changed: () => void) => () => void;
   readonly certainty: Pick<Certainty, "onChange">;
-  /** Finds out what there is to know of a name; the sites that are missed for that: none, it is on record. */
+  /**
+   * Finds out what there is to know of a name. Returns the sites that are missed for that; none: the name is on record.
+   */
   readonly settle: (name: StatefulName) => Promise<readonly SiteId[]>;
 }
 
-/** What an asking is not to be told before it has waited. */
+/** Answer that is not given before the ask has waited. */
 type Unfound = Exclude<ArbiterAnswer, Reply> | Extract<Reply, { readonly kind: "row" | "waits" }>;
 
-/** See the file's header. */
+/** Arbiter as sites ask it (see the file's header). */
 export class SureArbiter {
   readonly #arbiter: Pick<Arbiter, "handle">;
   readonly #ports: SureArbiterPorts;
@@ -46,7 +48,7 @@ export class SureArbiter {
     let missed: readonly SiteId[] = [];
     for (;;) {
       const changed = Promise.withResolvers<void>();
-      // Before it is asked: what changes while it answers counts.
+      // Before the ask: what changes while the arbiter answers counts.
       const unlisten = [onChange(changed.resolve), certainty.onChange(changed.resolve)];
       const answer = await this.#arbiter.handle(from, ask);
       const leftMs = beganMs + heldMsOf(answer) - nowMs();

@@ -1,6 +1,6 @@
 /**
- * Whom a site keeps an eye on for homes: those whose timers it would look after, and, at the arbiter, those that others
- * want to take over from.
+ * Watches of a site over others for homes: over those whose timers it would look after, and, at the arbiter, over those
+ * that others want to take over from.
  *
  * W1  A site is gone for the arbiter when nothing was heard of it for as long as makes it suspected, or it has left the
  *     tree. Being wrong costs that home its sessions, never their state: it is fenced by their owners.
@@ -15,14 +15,14 @@ export interface WatchesPorts {
   look(site: SiteId): void;
 }
 
-/** Asked about again within this time, a site need not be found alive anew. */
+/** Time for which a site that was asked about is watched: asked about again, it need not be found alive anew. */
 const ASKED_MS = 60_000;
 
 export class Watches {
   readonly #fellows: WatchesPorts;
   readonly #self: SiteId;
   readonly #nowMs: () => number;
-  /** By log: the site whose timers they are. */
+  /** Site whose timers a log has, by log. */
   readonly #homes = new Map<string, SiteId>();
   readonly #counts = new Map<SiteId, { count: number; readonly unwatch: () => void }>();
   readonly #asked = new Map<SiteId, { untilMs: number; readonly unwatch: () => void }>();
@@ -40,7 +40,7 @@ export class Watches {
     return standing === "suspected" || standing === "dead";
   }
 
-  /** W1 */
+  /** Reports whether a site is gone for the arbiter (W1). */
   gone(site: SiteId): "gone" | "here" | "unsure" {
     if (site === this.#self) return "here";
     if (!this.#fellows.isKnown(site)) return "gone";
@@ -53,7 +53,7 @@ export class Watches {
     return this.#fellows.standing(site) === "alive" ? "here" : "unsure";
   }
 
-  /** A log has timers, and its home is there; null: neither. */
+  /** Watches the home of a log that has timers; null: the log has none any more. */
   ofHome(key: string, site: SiteId | null): void {
     const before = this.#homes.get(key) ?? null;
     if (before === site) return;

@@ -1,8 +1,8 @@
 /**
  * Names of stateful sessions: their limits, their place in maps and on disk, and the ids that say where one was born.
  *
- * N1  An id made by `birthId` is parsed by `birthOf` to what it was made of; any other text is nobody's birth, or that
- *     of one whose owners have never heard of it (recovery.ts opens it blank then).
+ * N1  An id made by `birthId` is parsed by `birthOf` to what it was made of; any other text tells of no birth, or of
+ *     one whose owners have never heard of it (recovery.ts opens it blank then).
  */
 import { type Key, packKey, unpackKey } from "../../../store/model/key.ts";
 import type { SiteId } from "../../../store/model/ports.ts";
