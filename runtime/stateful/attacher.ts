@@ -1,6 +1,6 @@
 /**
- * Attaches WebSockets that came to this site's gateway to stateful sessions: plain ones, for which this site is the host
- * side, and those of the client library, which are relayed.
+ * Attacher of WebSockets that came to this site's gateway to stateful sessions: plain ones, for which this site is the
+ * host side, and those of the client library, which are relayed.
  *
  * A1  A plain socket's handshake is answered when its attachment is in the session's log; refused, it gets a problem.
  */
@@ -14,25 +14,25 @@ import type { PeerWays } from "./peer_ways.ts";
 import { PlainPeer } from "./plain_peer.ts";
 import { RefusedPeer, RelayedPeer } from "./relayed_peer.ts";
 
-/** What it needs of its site. */
+/** Site of the gateway, as attaching needs it. */
 export interface AttacherServices {
   readonly ways: Pick<PeerWays, "open">;
-  /** Of a host side: 1 to 2^53 − 1, drawn. */
+  /** Draws the number of a host side: 1 to 2^53 − 1. */
   readonly instance: () => number;
   readonly socketsMax: number;
-  /** What waits of an app at this site. */
+  /** Queues of an app at this site. */
   readonly queues?: (app: string) => AppQueues;
   readonly count: (what: PeersCount) => void;
-  /** The system's, where it is left out. */
+  /** Clock; left out: the system's. */
   readonly clock?: PeerClock;
-  /** A fault of the gateway's end of one WebSocket. */
+  /** Reports a fault of the gateway's end of one WebSocket. */
   readonly failed: (name: StatefulName, error: unknown) => void;
 }
 
-/** What happens to sockets. */
+/** Event of a socket, as it is counted. */
 export type PeersCount = "attached" | "relayed" | "refused" | "resumed" | "lost" | "slow";
 
-/** See the file's header. */
+/** Attacher (see the file's header). */
 export class Attacher implements Pick<StatefulCaller, "attach"> {
   readonly #services: AttacherServices;
   #sockets = 0;
@@ -41,12 +41,12 @@ export class Attacher implements Pick<StatefulCaller, "attach"> {
     this.#services = services;
   }
 
-  /** Sockets of this gateway that are attached. */
+  /** Number of sockets of this gateway that are attached. */
   get sockets(): number {
     return this.#sockets;
   }
 
-  /** @throws Problem */
+  /** Attaches a WebSocket. @throws Problem */
   async attach(attachment: StatefulAttachment): Promise<AttachedSocket> {
     const { socketsMax, count } = this.#services;
     if (this.#sockets >= socketsMax) {
@@ -95,7 +95,7 @@ export class Attacher implements Pick<StatefulCaller, "attach"> {
     return { socket, protocol: protocols[0] ?? "" };
   }
 
-  /** Counts it until it has ended. */
+  /** Counts a socket until it has ended. */
   #counted(socket: MessageSocket): MessageSocket {
     let isOver = false;
     const over = () => {

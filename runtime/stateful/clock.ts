@@ -1,9 +1,9 @@
 /**
- * Time as what serves stateful sessions has it: the system's, or another's in virtual time (tests/sites).
+ * Time for what serves stateful sessions: the system's, or another's in virtual time (tests/sites).
  */
 import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
 
-/** The system's: it never goes back, and its timers are those of the process. */
+/** System's clock: it never goes back, and its timers are those of the process. */
 export const SYSTEM_CLOCK: PeerClock = {
   nowMs: () => performance.now(),
   after: (ms, run) => {

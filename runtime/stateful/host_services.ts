@@ -1,4 +1,4 @@
-/** What hosting stateful sessions (session_host.ts) needs of its site. */
+/** Services of a site that hosting stateful sessions (session_host.ts) needs. */
 import type { Homes, StatefulName } from "../../functions/sessions/home/mod.ts";
 import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
 import type { CallToSession } from "../../functions/sessions/turn/mod.ts";
@@ -17,36 +17,36 @@ import type { ParkedTable } from "./parked_table.ts";
 import type { Standby } from "../../functions/sessions/serve/standby.ts";
 import type { CallWait, WaitedCall } from "../../functions/sessions/serve/waits.ts";
 
-/** What hosting needs of its site. */
+/** Site, as hosting needs it. */
 export interface HostServices {
   readonly homes: Homes;
   readonly pool: Pick<StatefulPool, "open">;
-  /** A session whose log is here is being opened: an isolate is likely to be needed. */
+  /** Prepares an isolate: a session whose log is here is being opened, and is likely to need one. */
   readonly prepare?: (name: StatefulName, app: IsolateApp) => void;
-  /** Who has followed a session up to that entry, with that code (standbys.ts). */
+  /** Returns a standby that has followed a session up to that entry, with that code (standbys.ts). */
   readonly standby: (name: StatefulName, version: string, last: number) => Promise<Standby | null>;
   readonly replica: Pick<Replica, "attach" | "status">;
-  /** The store's clock: what is drawn of it later is later. */
+  /** Reads the store's clock: what is drawn of it later is later. */
   readonly storeClock: () => ClockValue;
   readonly apps: Pick<AppTable, "get" | "version" | "onChange">;
-  /** What all runs of a version share. */
+  /** Returns what all runs of a version share. */
   readonly prepared: (version: LiveVersion) => Prepared;
   readonly egressOf: (version: LiveVersion) => EgressRules;
   readonly limits: StoreLimits;
   readonly idleMs: number;
-  /** Of those attached, at most. */
+  /** Largest number of channels of attached peers. */
   readonly channelsMax: number;
-  /** A new peer's id. */
+  /** Draws a new peer's id. */
   readonly newPeer: () => string;
-  /** The cluster's, newest first: peers' keys and sealed logs are made with them. */
+  /** Secrets of the cluster, newest first: peers' keys and sealed logs are made with them. */
   readonly secrets: readonly [Uint8Array, ...Uint8Array[]];
-  /** The wall clock. */
+  /** Reads the wall clock. */
   readonly nowMs: () => number;
-  /** So long the last answers of one that ended are kept for who asks again. */
+  /** Milliseconds for which the last answers of a session that ended are kept for callers that ask again. */
   readonly lastAnswersMs?: number;
-  /** Where logs of those that ended are kept; nowhere where it is left out. */
+  /** Logs of sessions that ended; left out: none are kept. */
   readonly endedLogs?: Pick<EndedLogs, "keep" | "drop" | "sweep">;
-  /** The system's, where it is left out. */
+  /** Clock; left out: the system's. */
   readonly clock?: PeerClock;
   /** Calls another stateful session for one that is at home here. */
   readonly call: (
@@ -56,22 +56,24 @@ export interface HostServices {
     token: TokenState,
     signal: AbortSignal,
   ) => Promise<KeptReply>;
-  /** What a call waits for, at whichever site. Never rejects. */
+  /** Returns what a call waits for, at whichever site. Never rejects. */
   readonly waitsOf: (call: WaitedCall) => Promise<CallWait>;
   /** Counts rejected handlers, by what they were for. */
   readonly countRejected: (what: string) => void;
-  /** A fault that concerns one session. */
+  /** Reports a fault that concerns one session. */
   readonly failed: (name: StatefulName, error: unknown) => void;
-  /** The HTTP origin that a class of a version has. */
+  /** Returns the HTTP origin that a class of a version has. */
   readonly originOf: (name: StatefulName, version: LiveVersion) => HttpOrigin | null;
-  /** Opens a way to the end of the origin that attaches to sessions of its class; null: it has none. */
+  /**
+   * Returns what opens a way to the end of the origin that attaches to sessions of the class; null: the class has none.
+   */
   readonly originWay: (name: StatefulName, version: LiveVersion) => (() => Promise<FrameWay>) | null;
-  /** Which stand still. */
+  /** Sessions that stand still. */
   readonly parked: ParkedTable;
   readonly site: string;
-  /** A text with its places in a version's bundle told as places in its sources. */
+  /** Returns a text with its places in a version's bundle told as places in its sources. */
   readonly mapped: (version: string, text: string) => Promise<string>;
-  /** A text without the app's secrets. */
+  /** Returns a text without the app's secrets. */
   readonly redact: (app: string, text: string) => string;
   readonly log: (line: { app: string; version: string; level: string; text: string }) => void;
 }

@@ -1,11 +1,11 @@
 /**
- * The calls that a stateful session makes, made by its home: reads and checked writes of the store, outside requests,
- * calls of other stateful sessions.
+ * Calls that a stateful session makes, made by its home: reads and checked writes of the store, outside requests, calls
+ * of other stateful sessions.
  *
  * M1  A call ends with an outcome, whatever happens.
  * M2  A call with an effect is made again with the same key after a recovery: an outside request carries it as its
- *     `Idempotency-Key`, a call of another stateful session as its request's id. That one keeps its answer until the
- *     caller's log has it.
+ *     `Idempotency-Key`, a call of another stateful session as its request's id. The session that is called keeps its
+ *     answer until the caller's log has it.
  */
 import {
   type Call,
@@ -30,34 +30,34 @@ import { FetchRefused, type OutgoingResponse } from "../isolate/outgoing_http.ts
 import type { CallMaker, Making } from "../../functions/sessions/serve/ports.ts";
 import type { OwnStore } from "./own_store.ts";
 
-/** What making calls needs of the stateful session and its site. */
+/** Stateful session and its site, as making calls needs them. */
 export interface CallingSession {
   readonly store: OwnStore;
   readonly egress: EgressRules;
-  /** Names a call with an effect for ever, among all of the cluster's. */
+  /** Returns the name of a call with an effect: for ever, among all of the cluster's. */
   keyOf(effect: number): string;
   /**
-   * Calls another stateful session of the app, which keeps its answer (M2). When the signal says that nobody waits for
-   * it any more it is not begun, where it was not.
+   * Calls another stateful session of the app, which keeps its answer (M2). Where the signal says that nobody waits for
+   * the call any more, and it was not begun, it is not begun.
    */
   callSession(
     call: CallToSession,
     request: string,
     signal: AbortSignal,
   ): Promise<Pick<KeptReply, "answer" | "heard">>;
-  /** The HTTP origin of its class; null: it has none. */
+  /** HTTP origin of the class; null: it has none. */
   readonly origin: HttpOrigin | null;
 }
 
-/** The server that a class names as its origin, reached by way of the root (origins/http_origins.ts). */
+/** Server that a class names as its origin, reached by way of the root (origins/http_origins.ts). */
 export interface HttpOrigin {
-  /** As `URL.origin` has it. */
+  /** Origin, as `URL.origin` has it. */
   readonly origin: string;
-  /** @param key null: the request has no effect. */
+  /** Makes a request. @param key null: the request has no effect. */
   fetch(call: Call, key: string | null, signal: AbortSignal): Promise<CallOutcome>;
 }
 
-/** Whoever makes the calls of one. */
+/** Returns the maker of one session's calls. */
 export const callMaker = (session: CallingSession): CallMaker => ({
   keyOf: (effect) => session.keyOf(effect),
   make: (call, making) => makeCall(session, call, making),
@@ -76,7 +76,7 @@ export async function makeCall(maker: CallingSession, call: Call, making: Making
   }
 }
 
-/** What a call comes to that was not answered. */
+/** Returns the outcome of a call that was not answered. */
 export function failedCall(error: unknown): CallOutcome {
   const { code } = error as { code?: unknown };
   const message = error instanceof Error ? error.message : String(error);
@@ -118,7 +118,7 @@ async function make(
   }
 }
 
-/** As the standard has it: a loop beyond. */
+/** Largest number of redirects, as the standard has it: a loop beyond. */
 const REDIRECTS_MAX = 20;
 
 /** Makes an outside request from this site. @throws FetchRefused, TypeError */
@@ -153,7 +153,7 @@ export async function fetchFor(
   throw new FetchRefused("fetch_failed", `fetch: more than ${REDIRECTS_MAX} redirects`);
 }
 
-/** An answer that goes into a log is whole, and bounded. */
+/** Returns a whole answer, bounded: it goes into a log. */
 async function wholeResponse({ status, statusText, headers, body }: OutgoingResponse, url: string) {
   const writer = new Writer(4096);
   for await (const chunk of body ?? []) {

@@ -1,11 +1,12 @@
 /**
- * What operators do about a stateful session that stands still, at its home: read its log, have it try again, take back
- * what came after its last checkpoint or what its log can't be replayed to, or have it begin anew.
+ * Mending by operators of a stateful session that stands still, at its home: they read its log, have it try again, take
+ * back what came after its last checkpoint or what its log can't be replayed to, or have it begin anew.
  *
- * MD1  Only one that stands still, or can't be opened, is resumed, and nothing of its log goes unless that was said.
+ * MD1  Only a session that stands still, or can't be opened, is resumed, and nothing of its log goes unless that was
+ *      said.
  * MD2  What is taken back is told first: `isTrial` changes nothing.
- * MD3  What of a log can be kept is one checkpoint in place of all of it, at once: whoever opens it next goes on from
- *      there, with whichever version of the app, or finds the log as it was.
+ * MD3  What of a log can be kept is one checkpoint in place of all of it, at once: the next opening goes on from there,
+ *      with whichever version of the app, or finds the log as it was.
  */
 import {
   type Home,
@@ -28,31 +29,34 @@ import { packState } from "../../functions/sessions/serve/state_parts.ts";
 import { shownSession } from "../../functions/sessions/serve/hosted.ts";
 import { versionOfLog } from "./versions.ts";
 
-/** What mending needs of its site. */
+/** Site, as mending needs it. */
 export interface MendingServices {
   readonly homes: Pick<Homes, "kept" | "open">;
   readonly host: Pick<SessionHost, "look" | "resume" | "reset" | "salvage" | "keepLog">;
   readonly apps: Pick<AppTable, "get">;
-  /** Logs of those that ended here. */
+  /** Logs of sessions that ended here. */
   readonly endedLogs?: Pick<EndedLogs, "get" | "drop">;
 }
 
-/** What was, or would be, taken back. */
+/** Account of what was, or would be, taken back. */
 export interface TakenBack {
-  /** The last entry that stays. */
+  /** Last entry that stays. */
   readonly checkpoint: number;
   readonly entries: number;
-  /** Of these: what others had been answered, or had it told. */
+  /** Numbers of requests, messages and timers among these entries: others had been answered, or told of them. */
   readonly requests: number;
   readonly messages: number;
   readonly timers: number;
-  /** Of its log: why no more of it is kept; null: that is all. Calls and timers that were open, and fields, given up. */
+  /**
+   * Reason why no more of the log is kept; null: that is all of it. Then calls and timers that were open, and fields,
+   * given up.
+   */
   readonly why: string | null;
   readonly open: readonly string[];
   readonly leftOut: readonly string[];
 }
 
-/** How it stands afterwards. */
+/** State of the session afterwards. */
 export interface Resumed {
   readonly state: "open" | "parked";
   readonly problem: string | null;
@@ -61,17 +65,17 @@ export interface Resumed {
   readonly leftBehind: readonly string[];
 }
 
-/** How one is resumed. */
+/** Way in which a session is resumed. */
 export interface Resuming {
   readonly fromCheckpoint: boolean;
-  /** From as much of its log as can be replayed. */
+  /** True: from as much of its log as can be replayed. */
   readonly fromLog: boolean;
   readonly isTrial: boolean;
-  /** Also one that can't be opened since clients that hold its log do not come back. */
+  /** True: also where it can't be opened since clients that hold its log do not come back. */
   readonly withoutClients: boolean;
 }
 
-/** See the file's header. */
+/** Mending (see the file's header). */
 export class Mending {
   readonly #services: MendingServices;
 
@@ -80,8 +84,8 @@ export class Mending {
   }
 
   /**
-   * Its log from an entry on, as this site's disk has it; that of the last one of its name that ended here, where there
-   * is no other, or that is asked for. @throws Problem
+   * Returns a log from an entry on, as this site's disk has it; that of the last session of its name that ended here,
+   * where there is no other, or where that is asked for. @throws Problem
    */
   async log(
     name: StatefulName,
@@ -106,13 +110,13 @@ export class Mending {
     );
   }
 
-  /** The log of one that has ended goes before its time. @throws Problem */
+  /** Drops the log of a session that has ended before its time. @throws Problem */
   async forget(name: StatefulName): Promise<void> {
     if (await this.#services.endedLogs?.drop(name)) return;
     throw new Problem("not_found", `${shownSession(name)} has ended, and nothing of it is kept at this site`);
   }
 
-  /** @throws Problem, HomeError */
+  /** Has a session try again. @throws Problem, HomeError */
   async resume(
     name: StatefulName,
     { fromCheckpoint, fromLog, isTrial, withoutClients }: Resuming,
@@ -144,15 +148,16 @@ export class Mending {
   }
 
   /**
-   * Its state is blank, at this site. Who is attached is told to begin anew; its log is kept as that of one that ends.
+   * Makes a session's state blank, at this site. Attached peers are told to begin anew; its log is kept as that of a
+   * session that ends.
    *
-   * @returns whether it is open; else it begins with its next use. @throws HomeError
+   * @returns true where it is open; else it begins with its next use. @throws HomeError
    */
   async reset(name: StatefulName): Promise<boolean> {
     return await this.#services.host.reset(name);
   }
 
-  /** Its home is open meanwhile, and nobody is served. */
+  /** Runs some work with the session's home open, while nobody is served. */
   async #opened(name: StatefulName, work: (opened: OpenedSession) => Promise<TakenBack>): Promise<TakenBack> {
     const { homes, apps } = this.#services;
     const opened = await homes.open(name, apps.get(name.app)?.current.version ?? "", false, true);
@@ -186,7 +191,7 @@ export class Mending {
     return told;
   }
 
-  /** MD3 */
+  /** Keeps what can be kept of a log (MD3). */
   async #salvage(opened: OpenedSession, isTrial: boolean): Promise<TakenBack> {
     const { checkpoint } = opened;
     if (opened.log.length === 0) { // all of it is in its checkpoint
@@ -217,7 +222,7 @@ export class Mending {
     return told;
   }
 
-  /** A checkpoint in place of all of a log, which is kept to be read; the session rests then. @throws HomeError */
+  /** Puts a checkpoint in place of all of a log, which is kept to be read; the session rests then. @throws HomeError */
   async #replace(
     opened: OpenedSession,
     checkpoint: Omit<Parameters<Home["checkpoint"]>[0], "at">,
@@ -232,7 +237,7 @@ export class Mending {
   }
 }
 
-/** What entries say was done. */
+/** Counts what entries say was done. */
 function countOf(checkpoint: number, entries: readonly ReadEntry[]) {
   const count = { checkpoint, entries: 0, requests: 0, messages: 0, timers: 0 };
   for (const entry of entries) {
@@ -245,7 +250,7 @@ function countOf(checkpoint: number, entries: readonly ReadEntry[]) {
   return count;
 }
 
-/** As admin handlers tell it. */
+/** Returns an error as admin handlers tell it. */
 export const mendingProblem = (error: unknown): Problem | null =>
   error instanceof Problem
     ? error

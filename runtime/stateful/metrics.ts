@@ -1,23 +1,25 @@
-/** What a site counts of its stateful sessions. */
+/** Metrics that a site has of its stateful sessions. */
 import type { HomesStatus } from "../../functions/sessions/home/mod.ts";
 import { Counter, type Family, observed } from "../telemetry/mod.ts";
 
-/** Where the numbers are. */
+/** Values that the metrics show. */
 export interface StatefulSources {
   readonly homes: HomesStatus;
   readonly pool: { readonly isolates: number; readonly sessions: number };
   readonly parked: number;
   readonly waiting: number;
-  /** Those attached to sessions at home here, and channels that lead here. */
+  /** Number of peers attached to sessions at home here; `channels`: those that lead here. */
   readonly attached: number;
   readonly channels: number;
-  /** Sessions of other sites that are followed here; how many were promoted, or did otherwise than their home. */
+  /**
+   * Number of sessions of other sites that are followed here; how many were promoted, or did otherwise than their home.
+   */
   readonly standby: { readonly standbys: number; readonly promoted: number; readonly diverged: number };
-  /** WebSockets of this gateway that are attached to stateful sessions, wherever these are. */
+  /** Number of WebSockets of this gateway that are attached to stateful sessions, wherever these are. */
   readonly sockets: number;
 }
 
-/** See the file's header. */
+/** Metrics of stateful sessions. */
 export class StatefulMetrics {
   readonly #calls = new Counter({
     name: "stateful.calls",
@@ -46,7 +48,7 @@ export class StatefulMetrics {
   #sources: (() => StatefulSources) | null = null;
   readonly #told: Record<string, number> = {};
 
-  /** Where the gauges look. */
+  /** Sets where the gauges look. */
   watch(sources: () => StatefulSources): void {
     this.#sources = sources;
   }
@@ -59,12 +61,12 @@ export class StatefulMetrics {
     this.#peers.of([["what", what]]).add();
   }
 
-  /** A handler threw or was killed. */
+  /** Counts a handler that threw or was killed. */
   countRejected(what: string): void {
     this.#rejected.of([["for", what]]).add();
   }
 
-  /** All that is counted here. */
+  /** Families of all that is counted here. */
   get families(): Family[] {
     const gauge = (name: string, unit: string, description: string, of: (from: StatefulSources) => number) =>
       observed("gauge", { name, unit, description }, () => this.#sources === null ? 0 : of(this.#sources()));
@@ -111,7 +113,7 @@ export class StatefulMetrics {
     });
   }
 
-  /** The homes count by themselves: what was added since the last look is added here. */
+  /** Takes a status of the homes, which count by themselves: what was added since the last look is added here. */
   #seen(homes: HomesStatus): HomesStatus {
     for (const [name, value] of Object.entries(homes.counters)) {
       this.#events.of([["kind", name]]).add(value - (this.#told[name] ?? 0));

@@ -1,27 +1,28 @@
 /**
- * The store as one stateful session sees it at its home: a session of its own, which has seen what the session's log
- * says, what its callers had seen, and what it has read and written since.
+ * Store as one stateful session sees it at its home: a session of the store of its own, which has seen what the
+ * session's log says, what its callers had seen, and what it has read and written since.
  *
  * O1  What a turn wrote is applied under the version that its log has: done again, here or at another site, it is the
  *     same row.
  * O2  A sum, and a write with checks, can't be the same row: it is written together with a mark that names its number,
  *     and not again where the mark is there.
  * O3  What is told to anyone waits until all of it is on disk here (`token`): the pieces of its log, too.
- * O4  Where hosts hold the log, a session goes on without what it and those attached to it had seen at a site that can't
- *     be asked: what it wrote itself since its last checkpoint it writes again, but for what that site alone can tell to be
- *     made (O5). It is told that it does.
- * O5  What its log names is seen again at each opening, and is all of it (pieces.ts P1): what the home before wrote since
- *     is written again (O1). Only where a mark would tell whether that was done (O2), and is not here, is the site before
- *     asked for what nobody was told of, when its run is over there: one that waits to make such a write makes it no more
- *     (`close`). Where that site is lost, what is left of it is waited for (store/session/handoff.ts H14, H15): a mark that
- *     is not there then is nowhere, nor is what it was written with. Where nobody can tell what is left, such a write is not
- *     made: that is told, and so is what a log of the form before says less of; the mark is, so that whoever opens the log
- *     after this site finds it. All of that is done before anything else leaves (`knowMarks`, releases.ts RL4).
- * O6  What was written so long ago that the store has forgotten deletions since is applied all at once, in its order: what
- *     stands tells whether it was before, and is what the whole of it would have left (store/session/old_writes.ts). Where nothing
- *     can tell, it is left out, and said.
- * O7  What O2 says is written on condition that its mark is as it was found: where an isolate was lost as a write was under
- *     way, that may be done still, and the next isolate of the same home asks for it again.
+ * O4  Where hosts hold the log, a session goes on without what it and its attached peers had seen at a site that can't
+ *     be asked: what it wrote itself since its last checkpoint it writes again, but for writes of which that site alone
+ *     can tell whether they were made (O5). The session is told that it does.
+ * O5  What its log names is seen again at each opening, and is all of it (pieces.ts P1): what the home before wrote
+ *     since is written again (O1). Only where a mark would tell whether a write was made (O2), and is not here, is the
+ *     site before asked for what nobody was told of, when the session's run is over there: a run that waits to make
+ *     such a write makes it no more (`close`). Where that site is lost, what is left of it is waited for
+ *     (store/session/handoff.ts H14, H15): a mark that is not there then is nowhere, nor is what it was written with.
+ *     Where nobody can tell what is left, such a write is not made. That is told, and so is what a log of the form
+ *     before says less of; the mark is made, so that the site that opens the log after this one finds it. All of that
+ *     is done before anything else leaves (`knowMarks`, releases.ts RL4).
+ * O6  Effects so old that the store has forgotten deletions since are applied all at once, in their order: the rows
+ *     that stand tell whether they were applied before, and are then what the whole of them would have left
+ *     (store/session/old_writes.ts). Where nothing can tell, they are left out, and that is said.
+ * O7  A write of O2 is made on condition that its mark is as it was found: where an isolate was lost as a write was
+ *     under way, that may be done still, and the next isolate of the same home asks for it again.
  */
 import {
   type Effect,
@@ -57,61 +58,64 @@ import type { VersionWrites } from "../gateway/app_writes.ts";
 import type { RunStore } from "../../functions/sessions/serve/ports.ts";
 import type { PieceHead } from "../../functions/sessions/serve/pieces.ts";
 
-/** What it needs of its site. */
+/** Site, as the store of a session needs it. */
 export interface OwnStoreServices {
   readonly replica: Pick<Replica, "attach">;
   readonly limits: StoreLimits;
   readonly space: AppSpace;
   readonly writes: VersionWrites | undefined;
-  /** Of its app, now; left out: none. */
+  /** Returns the lane of the app now; null: none. Left out: there is none. */
   readonly lane?: () => Lane | null;
   readonly nowMs: () => number;
-  /** O4: what is gone on without; left out: nothing is. */
+  /** Reports what the session goes on without (O4); left out: such an error is thrown. */
   readonly missed?: ((error: StoreUnavailable) => void) | undefined;
-  /** A write of which nobody can know whether it was made was not made, or not made again. */
+  /** Reports a write that was not made, or not made again, since nobody can know whether it was made. */
   readonly leftOut: (name: { readonly class: string; readonly id: string }, text: string) => void;
 }
 
-/** A stateful session, and what tells it from others that had its name before. */
+/** Stateful session, and what tells it from others that had its name before. */
 interface NamedBirth {
   readonly class: string;
   readonly id: string;
   readonly birth: string;
 }
 
-/** Tells whether something was made (O2). */
+/** Mark that tells whether a write was made (O2). */
 interface Mark {
   readonly key: Key;
-  /** Whether it is set where it names such a number. */
+  /** Reports whether the mark is set where it names such a number. */
   readonly isSet: (stands: number) => boolean;
-  /** What it names where nobody can tell whether that was made. */
+  /** Number that the mark gets where nobody can tell whether the write was made. */
   readonly without: number;
-  /** What is said then. */
+  /** Text that is logged then. */
   readonly text: string;
 }
 
 /** Marks of writes with checks: more than a handler has under way at once. */
 const MARKS = 256;
-/** A site that could not be asked is not asked again for so long: each time costs two seconds. */
+/** Milliseconds for which a site that could not be asked is not asked again: each time costs two seconds. */
 const MISSING_MS = 10_000;
-/** Why nobody can know whether a mark was made. */
+/** Reason why nobody can know whether a write was made. */
 const LOST = "the disks that could tell are lost, or out of reach";
 const UNKNOWN = `whether a write with checks was made is not known: ${LOST}`;
-/** What there is of a site that can't be asked. */
+/** Codes of the store for a site that can't be asked. */
 const MISSING: ReadonlySet<string> = new Set(["source_unreachable", "source_lost"]);
 
-/** See the file's header. */
+/** Store of one session (see the file's header). */
 export class OwnStore implements RunStore {
   readonly #services: OwnStoreServices;
-  /** Of its marks: a session that is made later under the same name has others. */
+  /** Lead of the keys of its marks: a session that is made later under the same name has others. */
   readonly #lead: readonly [string, string, string, string];
   readonly #session: AttachedSession;
   readonly #stop: StopAt;
-  /** O4: sites, as tokens name them, and until when they are not asked. */
+  /** Sites, as tokens name them, that could not be asked, and the time until which they are not asked again (O4). */
   #missing: Map<number, number> | null = null;
-  /** O6: the number of the last effect of these. */
+  /** Number of the last effect that was applied as an old one (O6). */
   #oldThrough = 0;
-  /** O5: what the log says was seen, where marks may be missing; null: all that there are are here, or known as missing. */
+  /**
+   * Token of what the log says was seen, where marks may be missing; null: all that there are are here, or known as
+   * missing (O5).
+   */
   #marksOf: TokenState | null = null;
 
   private constructor(
@@ -128,7 +132,9 @@ export class OwnStore implements RunStore {
   }
 
   /**
-   * @param log what it says last.
+   * Opens the store of a session.
+   *
+   * @param log the head of what it says last.
    * @param stop stops the home before, at its site (O5).
    * @throws StoreUnavailable
    */
@@ -156,7 +162,7 @@ export class OwnStore implements RunStore {
   }
 
   /**
-   * O5: finds out which of these were made by homes before.
+   * Finds out which writes homes before have made (O5).
    *
    * @param left what the log leaves to be done.
    * @throws StoreUnavailable where that is not known yet.
@@ -169,7 +175,10 @@ export class OwnStore implements RunStore {
     this.#marksOf = null;
   }
 
-  /** False where nobody can tell; where hosts hold the log nobody is waited for (O4). @throws StoreUnavailable */
+  /**
+   * Sees the whole of a token. Returns false where nobody can tell; where hosts hold the log nobody is waited for (O4).
+   * @throws StoreUnavailable
+   */
   #seeWhole(token: TokenState): Promise<boolean> {
     return this.#session.seeWhole(token, this.#stop).catch((error) => {
       orMissing(this.#services)(error);
@@ -177,7 +186,7 @@ export class OwnStore implements RunStore {
     });
   }
 
-  /** Whether all that homes before may have made is known. */
+  /** True once all that homes before may have made is known. */
   get knowsMarks(): boolean {
     return this.#marksOf === null;
   }
@@ -203,7 +212,7 @@ export class OwnStore implements RunStore {
     return true;
   }
 
-  /** Nobody can tell whether what it stands for was made: it is set, and that is not made. */
+  /** Sets the mark of a write of which nobody can tell whether it was made: the write is not made. */
   async #renounce({ key, text, isSet, without }: Mark): Promise<void> {
     for (;;) {
       const { number, check } = await this.#mark(key);
@@ -214,32 +223,38 @@ export class OwnStore implements RunStore {
     }
   }
 
-  /** That of the last merge. */
+  /** Key of the mark of the last merge. */
   get #mergesKey(): Key {
     return packKey([...this.#lead, "s"]);
   }
 
-  /** That of a write with checks. */
+  /** Key of the mark of a write with checks. */
   #callKey(call: number): Key {
     return packKey([...this.#lead, "c", call % MARKS]);
   }
 
-  /** Its run is over: what only a mark tells to be written is not written by it any more (O5). */
+  /**
+   * Closes the store: the session's run is over. What only a mark tells to be written is not written by it any more
+   * (O5).
+   */
   close(): void {
     this.#session.close();
   }
 
-  /** Whether it goes on without what its log says to be applied (O4). */
+  /** True where the session goes on without what its log says to be applied (O4). */
   get isMissing(): boolean {
     return this.#missing !== null;
   }
 
-  /** From now on it has seen what this token names. @throws StoreUnavailable */
+  /** Has the session see what a token names. @throws StoreUnavailable */
   see(token: TokenState): Promise<void> {
     return this.#session.see(token);
   }
 
-  /** As {@link see}, of those attached, one token each (O4). @throws StoreUnavailable */
+  /**
+   * Has the session see what its attached peers have seen, one token each; see {@link see} (O4). @throws
+   * StoreUnavailable
+   */
   async seeAll(tokens: readonly TokenState[]): Promise<void> {
     for (const token of tokens) {
       if ((this.#missing?.get(token.replica) ?? 0) > this.#services.nowMs()) continue;
@@ -251,46 +266,46 @@ export class OwnStore implements RunStore {
     }
   }
 
-  /** O4 */
+  /** Notes that a site can't be asked (O4). */
   #misses({ replica }: TokenState, why: StoreUnavailable): void {
     const { nowMs, missed } = this.#services;
     (this.#missing ??= new Map()).set(replica, nowMs() + MISSING_MS);
     missed?.(why);
   }
 
-  /** A clock value for an event: the version of the rows that its turn writes. */
+  /** Draws a clock value for an event: the version of the rows that its turn writes. */
   tick(): number {
     return this.#session.tick();
   }
 
-  /** What it has seen by now; it may leave when that is on disk (O3). */
+  /** Returns what the session has seen by now; it may leave when that is on disk (O3). */
   seen(): TokenState {
     return this.#session.token(false);
   }
 
-  /** Counts what it touches: `seen` says no more than before where it is as it was. */
+  /** Count of what the session touches: `seen` says no more than before where the count is as it was. */
   get touches(): number {
     return this.#session.touches;
   }
 
-  /** Whether what it has seen by now is on disk. */
+  /** True where what the session has seen by now is on disk. */
   get isDurable(): boolean {
     return this.#session.isDurable;
   }
 
-  /** Resolves when what it has seen by now is on disk. @throws StoreUnavailable */
+  /** Resolves when what the session has seen by now is on disk. @throws StoreUnavailable */
   durable(): Promise<void> {
     return this.#session.durable();
   }
 
-  /** What it has seen, when all of that is on disk (O3). */
+  /** Returns what the session has seen, when all of that is on disk (O3). */
   async token(): Promise<TokenState> {
     const token = this.seen();
     await this.durable();
     return token;
   }
 
-  /** Resolves when what was applied is on disk: from then on it has seen that. @throws StoreUnavailable */
+  /** Resolves when what was applied is on disk: from then on the session has seen that. @throws StoreUnavailable */
   settle(): Promise<void> {
     return this.#session.settle();
   }
@@ -310,7 +325,7 @@ export class OwnStore implements RunStore {
   }
 
   /**
-   * A write with checks, which call `number` asked for (O2).
+   * Makes a write with checks, which call `number` asked for (O2).
    *
    * @throws StoreUnavailable `source_lost` where nobody can know whether it was made (O5).
    */
@@ -325,7 +340,7 @@ export class OwnStore implements RunStore {
       const { row, number: stands, check } = await this.#mark(key);
       if (row && stands === number) return { ok: true, versionstamp: row.versionstamp };
       if (stands === -number) throw new StoreUnavailable("source_lost", UNKNOWN);
-      // Not the mark, but what the write itself is conditional on, has refused it.
+      // The mark is as it was: what the write itself is conditional on has refused it.
       if (check.versionstamp === before) return { ok: false };
       const written = await this.#marked([...checks, check], [...mutations, {
         kind: "set",
@@ -337,7 +352,7 @@ export class OwnStore implements RunStore {
     }
   }
 
-  /** O7; `number`: what it names, 0 where there is none. */
+  /** Reads a mark. `check`: that it is as it was found (O7); `number`: what it names, 0 where there is none. */
   async #mark(key: Key): Promise<{
     readonly row: StoredRow | null;
     readonly number: number;
@@ -348,7 +363,7 @@ export class OwnStore implements RunStore {
     return { row, number, check: { key, versionstamp: row?.versionstamp ?? null } };
   }
 
-  /** What is written with its mark (O2). */
+  /** Writes what has a mark, with the mark (O2). */
   async #marked(checks: readonly Check[], mutations: readonly Mutation[]): Promise<CommitResult> {
     if (this.#marksOf !== null) throw new Error("it is not known whether it was made before (O5)");
     return await this.#store().commit(checks, mutations);
@@ -365,7 +380,7 @@ export class OwnStore implements RunStore {
     if (merges.length > 0) await this.#merge(effect.effect, merges);
   }
 
-  /** Of what turns wrote, the first ones that are too old to be applied one by one, but for merges (O6). */
+  /** Applies the first of these effects, those that are too old to be applied one by one, but for merges (O6). */
   async applyOld(effects: readonly Effect[]): Promise<void> {
     const dated = effects.map((effect) => this.#datedOf(effect));
     const fresh = dated.findIndex(({ version }) => !this.#session.isOld(version));
@@ -395,7 +410,7 @@ export class OwnStore implements RunStore {
     return this.#services.writes?.track(written) ?? written;
   }
 
-  /** O2 */
+  /** Merges with a mark (O2). */
   async #merge(effect: number, merges: readonly EffectMutation[]): Promise<void> {
     const key = this.#mergesKey;
     for (let isWritten = false; !isWritten;) {
@@ -446,7 +461,7 @@ export class OwnStore implements RunStore {
   }
 }
 
-/** O4 */
+/** Returns a handler that throws errors again, but for those of a site that can't be asked (O4). */
 const orMissing = ({ missed }: OwnStoreServices) => (error: unknown): StoreUnavailable => {
   if (missed === undefined || !(error instanceof StoreUnavailable) || !MISSING.has(error.code)) throw error;
   return error;

@@ -1,13 +1,13 @@
 /**
- * Stateful sessions that stand still, and why: system rows, which every site has, so that whoever becomes the home of
- * one knows it, whichever site is asked can tell it, and none is tried again by itself.
+ * Stateful sessions that stand still, and why: system rows, which every site has, so that a site that becomes the home
+ * of one knows it, whichever site is asked can tell it, and none is tried again by itself.
  *
  *   ["s", "parked", app, class, id] → ParkedReport
  *
  * Life: `follow` when the replica is ready → `park` and `drop` → `close`.
  *
- * PT1  What was parked or dropped here counts here at once, whether or not its row is written yet.
- * PT2  A report is of one version of the app: another one may go on, and is let try.
+ * PT1  A report that was parked or dropped here counts here at once, whether or not its row is written yet.
+ * PT2  A report is of one version of the app: another version may go on, and is let try.
  * PT3  Beyond REPORTS_MAX a report has no detail: one bad deploy may park all sessions of an app.
  */
 import type { StatefulName } from "../../functions/sessions/home/mod.ts";
@@ -22,21 +22,21 @@ import type { SystemStore } from "../deploy/system_store.ts";
 const schema = z.object({
   code: z.string(),
   message: z.string(),
-  /** What there is to say: both entries of a divergence, what was done, stacks. */
+  /** Detail to be told: both entries of a divergence, what was done, stacks. */
   detail: z.record(z.string(), z.unknown()),
-  /** The version of the app that served then (PT2). */
+  /** Version of the app that served then (PT2). */
   version: z.string(),
   site: z.string(),
   atMs: z.number(),
 });
 
-/** Why a stateful session stands still. */
+/** Report of why a stateful session stands still. */
 export type ParkedReport = Readonly<z.infer<typeof schema>>;
 
-/** A report is a row at every site. */
+/** Characters of a report, which is a row at every site. */
 const REPORT_CHARS_MAX = 16 * 1024;
 const TEXT_CHARS_MAX = 2_000;
-/** At every site 16 MB; those after it take some 500 bytes each. */
+/** Reports with a detail: 16 MB at every site; those after them take some 500 bytes each. */
 const REPORTS_MAX = 1_000;
 const SHORT_CHARS_MAX = 200;
 const SPACE = "parked";
@@ -44,7 +44,7 @@ const RANGE = prefixRange(packKey([SYSTEM, SPACE]));
 
 const keyOf = ({ app, class: name, id }: StatefulName): Key => packKey([SYSTEM, SPACE, app, name, id]);
 
-/** See the file's header. */
+/** Table of sessions that stand still (see the file's header). */
 export class ParkedTable {
   readonly #system: SystemStore;
   readonly #note: (event: string, detail: Record<string, unknown>) => void;
@@ -52,7 +52,7 @@ export class ParkedTable {
   readonly #dropped = new Set<(name: StatefulName) => void>();
   readonly #writing = new Set<Promise<void>>();
   #rows = new Map<Key, ParkedReport>();
-  /** Not in the rows yet (PT1); null: dropped. */
+  /** Reports that are not in the rows yet; null: dropped (PT1). */
   readonly #own = new Map<Key, ParkedReport | null>();
 
   constructor(system: SystemStore, note: (event: string, detail: Record<string, unknown>) => void) {
@@ -64,7 +64,7 @@ export class ParkedTable {
     });
   }
 
-  /** Resolves when the rows of this site are read. */
+  /** Follows the rows of this site; resolves when they are read. */
   follow(): Promise<void> {
     return this.#view.follow(this.#system, [RANGE]);
   }
@@ -79,7 +79,7 @@ export class ParkedTable {
     return own !== undefined ? own : this.#rows.get(key) ?? null; // PT1
   }
 
-  /** All of them. */
+  /** All reports. */
   *all(): IterableIterator<{ readonly name: StatefulName; readonly report: ParkedReport }> {
     for (const key of new Set([...this.#rows.keys(), ...this.#own.keys()])) {
       const own = this.#own.get(key);
@@ -88,19 +88,19 @@ export class ParkedTable {
     }
   }
 
-  /** Calls back when one stands still no more. */
+  /** Calls back when a session stands still no more. */
   onDrop(dropped: (name: StatefulName) => void): () => void {
     this.#dropped.add(dropped);
     return () => void this.#dropped.delete(dropped);
   }
 
-  /** It stands still. */
+  /** Reports that a session stands still. */
   park(name: StatefulName, report: ParkedReport): Promise<void> {
     const isOneOfMany = this.#rows.size + this.#own.size >= REPORTS_MAX;
     return this.#change(name, isOneOfMany ? shortened(report) : bounded(report));
   }
 
-  /** It may go on, or is no more. */
+  /** Drops the report of a session: it may go on, or is no more. */
   async drop(name: StatefulName): Promise<void> {
     if (this.get(name) === null) return;
     const done = this.#change(name, null);
@@ -162,14 +162,14 @@ function nameOf(key: Key): StatefulName {
   return { app: String(app), class: String(name), id: String(id) };
 }
 
-/** PT3 */
+/** Returns a report without its detail (PT3). */
 const shortened = (report: ParkedReport): ParkedReport => ({
   ...report,
   message: report.message.slice(0, SHORT_CHARS_MAX),
   detail: { isCut: true },
 });
 
-/** As it fits into a row. */
+/** Returns a report as it fits into a row. */
 function bounded(report: ParkedReport): ParkedReport {
   const message = report.message.slice(0, TEXT_CHARS_MAX);
   const cut = { ...report, message };

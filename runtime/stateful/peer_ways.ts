@@ -1,6 +1,6 @@
 /**
- * Brings channels of those attached (frame_way.ts) to the homes of stateful sessions, from wherever they are, and takes
- * those that other sites bring. Homes are looked for as for calls (router.ts), once: whoever wants a channel asks again.
+ * Ways of attached peers (frame_way.ts) to the homes of stateful sessions, from wherever the peers are, and those that
+ * other sites bring. Homes are looked for as for calls (router.ts), once: a peer that wants a channel asks again.
  *
  * PW1  A site that is asked over a link serves what is at home there, and passes nothing on but ways for other sites,
  *      along the tree.
@@ -35,36 +35,36 @@ import type { SessionHost } from "./session_host.ts";
 import { shownSession } from "../../functions/sessions/serve/hosted.ts";
 import type { Whereabouts } from "./whereabouts.ts";
 
-/** What bringing ways needs of its site. */
+/** Site, as bringing ways needs it. */
 export interface PeerWaysServices {
   readonly site: string;
   readonly homes: Pick<Homes, "where" | "misled">;
   readonly host: Pick<SessionHost, "connect">;
   readonly links: RequestLinks;
-  /** Who is asked where the arbiter does not answer; left out: nobody. */
+  /** Way to ask other sites where the arbiter does not answer; left out: none are asked. */
   readonly whereabouts?: Pick<Whereabouts, "meanwhile">;
   readonly sites: () => ReadonlyMap<string, { readonly parent: string | null }>;
-  /** Who lives (store/owners). */
+  /** Other sites, and which of them live (store/owners). */
   readonly fellows: {
     standing(site: string): Standing;
     watch(site: string): () => void;
     onChange(changed: (site: string, standing: Standing) => void): () => void;
   };
-  /** The system's, where it is left out. */
+  /** Clock; left out: the system's. */
   readonly clock?: PeerClock;
-  /** A fault of a session's side of one way, which has ended by it. */
+  /** Reports a fault of a session's side of one way, which has ended by it. */
   readonly failed: (name: StatefulName, error: unknown) => void;
 }
 
-/** The kind of these requests on the links. */
+/** Kind of these requests on the links. */
 export const PEER_KIND = "stateful-peer";
 
-/** How often a way is sent on to where its stateful session is said to be. */
+/** Times that a way is sent on to where its stateful session is said to be. */
 const TURNS_MAX = 4;
-/** A site that does not answer by then is as one that can't be reached. */
+/** Milliseconds after which a site that does not answer is as one that can't be reached. */
 const OPEN_MS_MAX = 5_000;
 
-/** Why there is no way now. `superseded_home`: as long as nobody is the home. */
+/** Error of a way that can't be had now. `superseded_home`: as long as no site is the home. */
 export class WayRefused extends Error {
   override readonly name = "WayRefused";
   constructor(readonly code: string, message: string) {
@@ -74,10 +74,10 @@ export class WayRefused extends Error {
 
 const ARRIVED: ForwardedReply = { kind: "answer", answer: new Uint8Array(0), token: null };
 
-/** See the file's header. */
+/** Ways of peers (see the file's header). */
 export class PeerWays {
   readonly #services: PeerWaysServices;
-  /** What ends with a site that is suspected: ways to it, and looking for one there (PW3). */
+  /** Ways to each site, and openings of ways there: they end when the site is suspected (PW3). */
   readonly #open = new Map<string, { readonly breaks: Set<() => void>; readonly unwatch: () => void }>();
   readonly #unlisten: () => void;
   readonly #clock: PeerClock;
@@ -97,7 +97,7 @@ export class PeerWays {
     this.#open.clear();
   }
 
-  /** A way to the home. @param token what whoever attaches has seen. @throws WayRefused */
+  /** Opens a way to the home. @param token of what the attaching client has seen. @throws WayRefused */
   async open(name: StatefulName, token: TokenState | null): Promise<FrameWay> {
     const { site, homes } = this.#services;
     let at = homes.where(name) ?? site;
@@ -131,7 +131,7 @@ export class PeerWays {
     }
   }
 
-  /** PW1 */
+  /** Passes a way on for another site (PW1). */
   async #pass(request: LinkRequest, asked: ReturnType<typeof decodeForwarded>): Promise<LinkReply> {
     const { site, sites, links, fellows } = this.#services;
     const next = hopTowards(sites(), site, asked.to);
@@ -144,12 +144,14 @@ export class PeerWays {
     try {
       return await links.request(next, PEER_KIND, head, { body: request.body, signal: request.signal });
     } catch {
-      // One that can't be passed on is as one that its sender could not send.
+      // A way that can't be passed on is as one that its sender could not send.
       return replied({ kind: "elsewhere", site: "" });
     }
   }
 
-  /** One here; or where it is at home, where others know that before the arbiter does (whereabouts.ts). */
+  /**
+   * Opens a way here; or returns where the home is, where others know that before the arbiter does (whereabouts.ts).
+   */
   async #hereOrElsewhere(name: StatefulName, token: TokenState | null): Promise<FrameWay | ForwardedReply> {
     const { whereabouts, homes, site } = this.#services;
     const isHome = homes.where(name) === site;
@@ -159,7 +161,7 @@ export class PeerWays {
       at === null ? here : Promise.resolve({ kind: "elsewhere", site: at })
     );
     const first = await Promise.race([here, elsewhere]);
-    // Nobody uses one that comes late.
+    // A way that comes late is used by nobody.
     void here.then((way) => way !== first && !("kind" in way) && way.close());
     return first;
   }
@@ -175,14 +177,14 @@ export class PeerWays {
     }
   }
 
-  /** Straight to the site, or along the tree where it can't be reached so. */
+  /** Opens a way straight to the site, or along the tree where it can't be reached so. */
   async #there(to: string, name: StatefulName, token: TokenState | null): Promise<FrameWay | ForwardedReply> {
     const { sites, site, fellows } = this.#services;
     const none = { request: "", chain: [], call: new Uint8Array(0) };
     const { head } = encodeForwarded({ ...none, name, token, to, hops: HOPS_MAX });
     const next = hopTowards(sites(), site, to);
     const hasOther = next !== null && next !== to;
-    // One that is not heard of here may be reached along the tree (PW3).
+    // A site that is not heard of here may be reached along the tree (PW3).
     const isSilent = isLost(fellows.standing(to));
     if (isSilent && !hasOther) return { kind: "elsewhere", site: "" };
     const late = new AbortController();
@@ -197,7 +199,7 @@ export class PeerWays {
       if (way instanceof StreamWay) way.ended.then(this.#endsWith(to, () => way.break()));
       return way;
     } catch {
-      // Whether it lives is for the arbiter to say: this site asks to become the home in its place.
+      // Only the arbiter can say whether it lives: this site asks to become the home in its place.
       return { kind: "elsewhere", site: "" };
     } finally {
       cancel();
@@ -205,7 +207,7 @@ export class PeerWays {
     }
   }
 
-  /** Calls back when the site is suspected (PW3), until what is returned was called. */
+  /** Calls back when the site is suspected (PW3), until the returned function was called. */
   #endsWith(site: string, end: () => void): () => void {
     const known = this.#open.get(site);
     const open = known ?? { breaks: new Set<() => void>(), unwatch: this.#services.fellows.watch(site) };

@@ -1,5 +1,5 @@
 /**
- * The host side of a plain WebSocket, in the gateway that it came to: it keeps what the client sent until that is in the
+ * Host side of a plain WebSocket, in the gateway that it came to: it keeps what the client sent until that is in the
  * session's log, and goes on with the next home when one dies (functions/sessions/attach).
  *
  * Life: `attach` (way, hello, welcome; only then the client's handshake is answered) → messages both ways, over
@@ -28,40 +28,42 @@ import { SYSTEM_CLOCK } from "./clock.ts";
 import { channelOf, feed, type FrameWay } from "../../functions/sessions/attach/frame_way.ts";
 import { WayRefused } from "./peer_ways.ts";
 
-/** What it needs of its site. */
+/** Site, as the host side of a plain WebSocket needs it. */
 export interface PlainPeerPorts {
-  /** A way to the session's home. @throws WayRefused */
+  /** Opens a way to the session's home. @throws WayRefused */
   readonly open: () => Promise<FrameWay>;
-  /** 1 to 2^53 − 1. */
+  /** Number of the host side: 1 to 2^53 − 1. */
   readonly instance: number;
-  /** Where the session's log can be held: in a program that outlives a home, so not in a gateway. */
+  /** Log of the session, where it can be held: in a program that outlives a home, so not in a gateway. */
   readonly log?: HeldLog;
   readonly count: (what: "resumed" | "lost" | "slow") => void;
-  /** What waits of its app at this site. */
+  /** Queues of the app at this site. */
   readonly queues?: AppQueues | undefined;
-  /** The system's, where it is left out. */
+  /** Clock; left out: the system's. */
   readonly clock?: PeerClock | undefined;
-  /** A fault of this end, which is closed by it. */
+  /** Reports a fault of this end, which is closed by it. */
   readonly failed: (error: unknown) => void;
 }
 
-/** Of messages that are not in the log: beyond, the client is not read. */
+/** Bytes of messages that are not in the log: beyond, the client is not read. */
 const WAITING_BYTES_MAX = 1024 * 1024;
 const WAITING_MAX = 2_048;
-/** Of outputs that the client does not take: beyond, it is closed. */
+/** Bytes of outputs that the client does not take: beyond, it is closed. */
 const OUTPUTS_BYTES_MAX = 4 * 1024 * 1024;
 const OUTPUTS_MAX = 16_384;
-/** A home that was lost is taken over within this, where that is possible. */
+/** Milliseconds within which a home that was lost is taken over, where that is possible. */
 const ATTACH_MS_MAX = 15_000;
-/** What says that nobody can take it over is believed when it was said for so long. */
+/** Milliseconds after which a word that nobody can take the session over is believed. */
 const UNREACHABLE_MS_MAX = 3_000;
-/** Without a home for so long (a site that restarts and holds the only log) a client is told to come again. */
+/**
+ * Milliseconds without a home (a site that restarts and holds the only log) after which a client is told to come again.
+ */
 const RESUME_MS_MAX = 60_000;
-/** A client that has gone says so to its session for so long. */
+/** Milliseconds for which the host side of a client that has gone tries to say so to its session. */
 const BYE_MS_MAX = 5_000;
 const RETRY_MS = 100;
 const RETRY_MS_MAX = 1_000;
-/** What no later attempt changes by itself. */
+/** Codes of refusals that no later attempt changes by itself. */
 const FOR_GOOD: ReadonlySet<string> = new Set([
   "app_unknown",
   "limit_stateful",
@@ -69,13 +71,13 @@ const FOR_GOOD: ReadonlySet<string> = new Set([
   "stateful_parked",
 ]);
 
-/** What passes: who wants to attach waits for it. */
+/** Codes of refusals that pass: a client that wants to attach waits for it. */
 const PASSING: ReadonlySet<string> = new Set(["superseded_home", "stateful_unreachable", "draining"]);
 
 /** Close codes (RFC 6455, 7.4.1; the registry). */
 const CLOSE = { tooSlow: 1008, tooBig: 1009, failed: 1011, restarted: 1012, later: 1013 } as const;
 
-/** See the file's header. */
+/** Host side of a plain WebSocket (see the file's header). */
 export class PlainPeer implements MessageSocket {
   readonly #ports: PlainPeerPorts;
   readonly #clock: PeerClock;
@@ -153,7 +155,7 @@ export class PlainPeer implements MessageSocket {
     return bufferedBytes > WAITING_BYTES_MAX || sent - acknowledged > WAITING_MAX;
   }
 
-  /** The client has gone, or the gateway closes. */
+  /** Leaves the session: the client has gone, or the gateway closes. */
   close(code: number, reason: string): void {
     this.#queue.push({ kind: "close", code, reason });
     if (this.#closingMs !== null) return;
@@ -221,7 +223,7 @@ export class PlainPeer implements MessageSocket {
     this.#isLooking = false;
   }
 
-  /** There is no way now; whether it is given up. */
+  /** Takes a refusal of a way. Reports whether the session is given up. */
   #refused(error: unknown): boolean {
     const code = error instanceof WayRefused ? error.code : "internal";
     const message = error instanceof Error ? error.message : String(error);
@@ -240,7 +242,7 @@ export class PlainPeer implements MessageSocket {
       (this.#closingMs !== null && nowMs - this.#closingMs > BYE_MS_MAX);
   }
 
-  /** Who holds a log himself may be the one that is waited for, also when his client has gone. */
+  /** True where this end holds a log, and may be the host that is waited for, also when its client has gone. */
   get #isHolding(): boolean {
     return (this.#ports.log?.promised ?? 0) > 0;
   }
@@ -270,7 +272,7 @@ export class PlainPeer implements MessageSocket {
     this.#end(close, end.code, new Problem(code, `the session took no client: ${end.message}`));
   }
 
-  /** This side sends the client away, and says so to the session. */
+  /** Sends the client away, and says so to the session. */
   #leave(code: number, reason: string): void {
     this.close(code, reason);
     this.#drained();

@@ -1,52 +1,55 @@
 /**
- * Whether a process waits at this site for the stateful sessions of others: who keeps the log of one is who opens it when
- * its home is lost, and to start a process would be most of what that takes.
+ * Readiness of a process at this site for the stateful sessions of others: a site that keeps the log of one opens it
+ * when its home is lost, and to start a process would be most of what that takes.
  *
  * Life: nothing → this disk begins to keep a log that another site writes → a while later one process waits, for all
  * such sessions together → there has been no log here, and no isolate, for long → nothing.
  *
  * RD1  Nothing waits for it: no message, and not the start of the site, a while after which logs are looked for.
  * RD2  Classes with a standby need none: where such a session is run along, it is taken over.
- * RD3  What waits because sessions ran here stays as long as a log rests here, whoever wrote it.
+ * RD3  A process that waits because sessions ran here stays as long as a log rests here, whoever wrote it.
  */
 import type { Followable, KeptLog, LogNews, StatefulName } from "../../functions/sessions/home/mod.ts";
 import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
 import type { IsolateApp, StatefulPool } from "../isolate/mod.ts";
 import { SYSTEM_CLOCK } from "./clock.ts";
 
-/** What it needs of its site. */
+/** Site, as readiness needs it. */
 export interface ReadinessServices {
   readonly site: string;
   readonly logs: Pick<Followable, "all">;
   readonly pool: Pick<StatefulPool, "expect" | "release" | "status">;
-  /** What the isolates of an app's stateful sessions are opened with; undefined: it is not here. */
+  /** Returns what the isolates of an app's stateful sessions are opened with; undefined: the app is not here. */
   readonly appOf: (app: string) => IsolateApp | undefined;
-  /** RD2 */
+  /** Reports whether a session has a standby here (RD2). */
   readonly hasStandby: (name: StatefulName) => boolean;
-  /** The system's, where it is left out. */
+  /** Clock; left out: the system's. */
   readonly clock?: PeerClock;
 }
 
-/** By then what began the session is done. */
+/** Milliseconds after which what began the session is done. */
 const SOON_MS = 2_000;
-/** By then a site that starts has its links, and has brought its rows up to date. */
+/** Milliseconds after which a site that starts has its links, and has brought its rows up to date. */
 const START_MS = 10_000;
-/** Apps get other versions, and processes end: looked at so often. 200,000 logs take some milliseconds. */
+/** Interval of looks: apps get other versions, and processes end. 200,000 logs take some milliseconds. */
 const SWEEP_MS = 30_000;
-/** Sessions come and go more often than it is worth to start a process for. */
+/**
+ * Milliseconds without a log after which nothing is kept ready: sessions come and go more often than starting a process
+ * is worth.
+ */
 const NOTHING_MS = 10 * 60_000;
-/** Beyond one app what waits has none of them. */
+/** Apps that are looked for: beyond one, the process that waits has none of them. */
 const APPS_MAX = 2;
 
-/** See the file's header. */
+/** Readiness for sessions of others (see the file's header). */
 export class Readiness {
   readonly #services: ReadinessServices;
   readonly #clock: PeerClock;
   #cancel: () => void = () => {};
   #isSoon = false;
-  /** Whether this disk keeps what somebody may ask for here; looked for only now and then. */
+  /** True where this disk keeps logs of sessions that may be asked for here; looked for only now and then. */
   #expects = false;
-  /** When there was something last. */
+  /** Time at which there was something last. */
   #lastMs: number;
 
   constructor(services: ReadinessServices) {
@@ -56,7 +59,7 @@ export class Readiness {
     this.#sweepIn(START_MS); // RD1
   }
 
-  /** A log on this disk is other than before. */
+  /** Notes that a log on this disk has changed. */
   onLog({ head }: KeptLog, { kind }: LogNews): void {
     if (kind !== "begun" || this.#expects || this.#isSoon || head.by === this.#services.site) return;
     this.#isSoon = true;
@@ -86,7 +89,7 @@ export class Readiness {
     else if (nowMs - this.#lastMs >= NOTHING_MS) pool.release();
   }
 
-  /** The apps of others' sessions, of the first that are found, and whether there is any log at all (RD3). */
+  /** Returns the apps of others' sessions, of the first that are found, and whether there is any log at all (RD3). */
   #kept(): { readonly apps: readonly IsolateApp[]; readonly hasLogs: boolean } {
     const { site, logs, appOf, hasStandby } = this.#services;
     const apps = new Map<string, IsolateApp>();

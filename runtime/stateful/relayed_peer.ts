@@ -1,5 +1,5 @@
 /**
- * A client with the library, which is its own host side: its gateway relays the frames, unread.
+ * Client with the library, which is its own host side: its gateway relays the frames, unread.
  *
  * RP1  One way for one WebSocket: where the way breaks the WebSocket is closed (4001), and the client's host side comes
  *      again, here or at another site.
@@ -14,7 +14,7 @@ import { FOR_GOOD } from "../../functions/sessions/serve/refusals.ts";
 const UNSUPPORTED = 1003;
 const TOO_BIG = 1009;
 
-/** See the file's header. */
+/** Relayed client (see the file's header). */
 export class RelayedPeer implements MessageSocket {
   readonly #way: FrameWay;
   #closed: SocketEvent | null = null;
@@ -49,7 +49,7 @@ export class RelayedPeer implements MessageSocket {
   }
 }
 
-/** A client that can't be relayed now is told why, in a frame: browsers say nothing of a handshake that failed. */
+/** Client that can't be relayed now. It is told why in a frame: browsers say nothing of a handshake that failed. */
 export class RefusedPeer implements MessageSocket {
   #frame: Uint8Array<ArrayBuffer> | null;
 

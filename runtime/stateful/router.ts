@@ -1,5 +1,6 @@
 /**
- * Brings calls to the homes of stateful sessions, from wherever they are made, and answers those that other sites bring.
+ * Router of calls to the homes of stateful sessions, from wherever they are made; it answers those that other sites
+ * bring.
  *
  * A call goes to the site that was its home when last heard of; a site that is not says where it may be, or that it does
  * not know: then this site asks to become it (functions/sessions/home), and is told who is, or serves it itself.
@@ -11,13 +12,13 @@
  *     one tries now and then, once, since each try asks the arbiter for an epoch; the others are told at once what that
  *     one was told.
  * T5  A stateful session that calls another has nobody to ask again for it: when its time is over it asks anew, a few
- *     times, since the answer may be there, and the attempt that waits lost with a home, or with minutes that passed at
- *     once.
+ *     times, since the answer may be there, and the attempt that waits may be lost with a home, or with minutes that
+ *     passed at once.
  * T6  A call that nobody waits for any more is not begun, where it was not: its home is told by the end of the request on
  *     the link. That is so for calls of stateful sessions; what a client asked for may be run when it has gone.
- * T7  A stateful session is never told what passes: that a site stops, or that the store waits in vain for a disk, for
- *     owners, or for what somebody has seen. Whom it asked may have run the call before that, and what a session is told is
- *     in its log for good. It asks anew, at its next home as well.
+ * T7  A stateful session is never told of a failure that passes: that a site stops, or that the store waits in vain for
+ *     a disk, for owners, or for what a session has seen. The session that it called may have run the call before that,
+ *     and what the caller is told is in its log for good. It asks anew, at the next home as well.
  */
 import { HomeError, type Homes, type StatefulName } from "../../functions/sessions/home/mod.ts";
 import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
@@ -60,56 +61,61 @@ import {
   type WaitsAsked,
 } from "../../functions/sessions/serve/waits.ts";
 
-/** What bringing calls needs of its site. */
+/** Site, as bringing calls needs it. */
 export interface RouterServices {
   readonly site: string;
   readonly homes: Pick<Homes, "where" | "misled">;
   readonly host: Pick<SessionHost, "request" | "received" | "waits">;
   readonly links: RequestLinks;
-  /** Who is asked where the arbiter does not answer; left out: nobody. */
+  /** Way to ask other sites where the arbiter does not answer; left out: none are asked. */
   readonly whereabouts?: Pick<Whereabouts, "meanwhile" | "serve">;
   readonly sites: () => ReadonlyMap<string, { readonly parent: string | null }>;
-  /** A new request's id. */
+  /** Draws a new request's id. */
   readonly draw: () => string;
   readonly wallMs: number;
   readonly count: (what: "here" | "there" | "served" | "retried") => void;
-  /** The system's, where it is left out. */
+  /** Clock; left out: the system's. */
   readonly clock?: PeerClock;
 }
 
-/** The kinds of the requests on the links: calls, word of answers that have arrived, what calls wait for, who is home. */
+/** Kinds of the requests on the links: calls, word of answers that have arrived, what calls wait for, who is home. */
 export const STATEFUL_KIND = "stateful";
 const HEARD_KIND = "stateful-heard";
 const WAITS_KIND = "stateful-waits";
 const KINDS: ReadonlySet<string> = new Set([STATEFUL_KIND, HEARD_KIND, WAITS_KIND, WHERE_KIND]);
-/** Whether a request on a link is for the router. */
+/** Reports whether a request on a link is for the router. */
 export const isForRouter = (kind: string): boolean => KINDS.has(kind);
 
-/** What a call waits for is known at once where it is known. */
+/** Milliseconds for an answer on what a call waits for: where it is known it is known at once. */
 const WAITS_MS_MAX = 500;
-/** How often a call is sent on to where its stateful session is said to be, before it is begun anew. */
+/** Times that a call is sent on to where its stateful session is said to be, before it is begun anew. */
 const TURNS_MAX = 4;
-/** What says that nobody can take it over is believed when it was said for so long. */
+/** Milliseconds after which a word that nobody can take the session over is believed. */
 const UNREACHABLE_MS_MAX = 3_000;
-/** T4: it is told at once for as long as calls come this often. */
+/**
+ * Milliseconds for which calls are told at once that a session is unreachable, as long as they come this often (T4).
+ */
 const KNOWN_MS = 10_000;
-/** Between tries: so much later than it could be is it served when its home is back. */
+/** Milliseconds between tries: the session is served later by so much when its home is back. */
 const TRY_MS = 500;
 /** Names that are known to be unreachable: 300 bytes each at most. */
 const KNOWN_MAX = 10_000;
-/** T5: a home is opened within so long, and an answer that it keeps is a trip away. */
+/** Milliseconds of a further attempt (T5): a home is opened within that, and an answer that it keeps is a trip away. */
 const LAST_MS = 2_000;
-/** Who takes over a home that was lost has done so by then. */
+/** Further attempts (T5): a site that takes over a home that was lost has done so by then. */
 const LAST_TIMES = 4;
-/** A move, or a takeover by a standby, is a matter of milliseconds; one by suspicion of seconds. */
+/**
+ * Milliseconds of pauses between attempts. A move, or a takeover by a standby, is a matter of milliseconds; a takeover
+ * by suspicion one of seconds.
+ */
 const RETRY_MS_MIN = 5, RETRY_MS_MAX = 100;
 
-/** See the file's header. */
+/** Router of calls (see the file's header). */
 export class StatefulRouter implements Pick<StatefulCaller, "call"> {
   readonly #services: RouterServices;
   readonly #hearing: Hearing;
   readonly #clock: PeerClock;
-  /** T4, by name; those that were told last come last. */
+  /** Sessions that are unreachable, by name; those of which that was told last come last (T4). */
   readonly #unreachable = new Map<string, { readonly message: string; untilMs: number; triedMs: number }>();
 
   constructor(services: RouterServices) {
@@ -131,9 +137,11 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
   }
 
   /**
-   * @param isKept somebody may ask with the same id again: the answer is kept for as long as answers are, or until it is
-   *     said to be heard.
-   * @param gone whoever asks waits no longer (T6).
+   * Has a call run, wherever its session's home is.
+   *
+   * @param isKept true where it may be sent with the same id again: the answer is kept for as long as answers are, or
+   * until it is said to be heard.
+   * @param gone aborted when the caller waits no longer (T6).
    * @throws Problem (T3)
    */
   async ask(
@@ -189,7 +197,7 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
     }
   }
 
-  /** What a call waits for, wherever it is; where that can't be asked: nothing (waits.ts, W3). */
+  /** Returns what a call waits for, wherever it is; nothing where that can't be asked (waits.ts, W3). */
   async waitsOf(call: WaitedCall): Promise<CallWait> {
     const { site, homes, host } = this.#services;
     const to = homes.where(call.name);
@@ -230,7 +238,7 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
     return { signal: late.signal, cancel: this.#clock.after(ms, leave), leave };
   }
 
-  /** T3 @throws Problem where trying again has no use. */
+  /** Gives a call up where trying again has no use (T3). @throws Problem then. */
   #giveUp(
     name: StatefulName,
     problem: Extract<ForwardedReply, { kind: "problem" }>,
@@ -252,13 +260,13 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
     throw new Problem(isProblemCode(code) ? code : "internal", message);
   }
 
-  /** T4 */
+  /** Returns what is known of a session that is unreachable (T4). */
   #known(name: StatefulName) {
     const known = this.#unreachable.get(keyOf(name));
     return known !== undefined && this.#clock.nowMs() < known.untilMs ? known : null;
   }
 
-  /** T4 */
+  /** Notes that a session is unreachable (T4). */
   #learn(name: StatefulName, message: string): void {
     const key = keyOf(name), nowMs = this.#clock.nowMs();
     this.#unreachable.delete(key);
@@ -292,14 +300,14 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
       this.#services.count("served");
       const { site, homes } = this.#services;
       if (call.to !== site) { // T2
-        // One that can't be passed on is as one that its sender could not send.
+        // A call that can't be passed on is as one that its sender could not send.
         if (call.hops <= 0) return { kind: "elsewhere", site: "" };
         return await this.#there(call.to, { ...call, hops: call.hops - 1 }, request.signal);
       }
       const at = homes.where(call.name);
       if (at !== site) return { kind: "elsewhere", site: at ?? "" };
       const reply = await this.#here(call, request.signal);
-      // A site that stops is no reason to refuse it: another takes it over.
+      // A site that stops is no reason to refuse the call: another takes the session over.
       const isClosing = reply.kind === "problem" && reply.code === "draining";
       return isClosing ? { ...reply, code: "superseded_home" } : reply;
     } catch (error) {
@@ -332,13 +340,15 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
     return { reply, at };
   }
 
-  /** Nobody will ask for this answer again: who asked is at this site. */
+  /** Notes that nobody will ask for this answer again: the caller, at this site, has it. */
   #heard(at: string, { name, request }: Pick<ForwardedCall, "name" | "request">): void {
     if (at === this.#services.site) this.#services.host.received(name, request);
     else this.#hearing.add(at, { name, request });
   }
 
-  /** Runs it here; or says where it is at home, where others know that before the arbiter does (whereabouts.ts). */
+  /**
+   * Runs a call here; or returns where the home is, where others know that before the arbiter does (whereabouts.ts).
+   */
   async #hereOrElsewhere(
     asked: Omit<ForwardedCall, "to" | "hops">,
     late: AbortSignal,
@@ -353,7 +363,7 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
     return await Promise.race([here, elsewhere]);
   }
 
-  /** Runs it here, where this site is its home or becomes it. */
+  /** Runs a call here, where this site is the session's home or becomes it. */
   async #here(
     asked: Omit<ForwardedCall, "to" | "hops">,
     signal: AbortSignal,
@@ -375,13 +385,15 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
     try {
       return await this.#send(at, call, late);
     } catch (error) {
-      // Whether it lives is for the arbiter to say: this site asks to become the home in its place.
+      // Only the arbiter can say whether it lives: this site asks to become the home in its place.
       if (late.aborted) return problem("wall_time", String(error));
       return { kind: "elsewhere", site: "" };
     }
   }
 
-  /** Straight to the site, or along the tree where it can't be reached so. @throws LinkError, CodecError */
+  /**
+   * Sends a call straight to the site, or along the tree where it can't be reached so. @throws LinkError, CodecError
+   */
   async #send(to: string, call: ForwardedCall, signal: AbortSignal): Promise<ForwardedReply> {
     const answer = await this.#request(to, STATEFUL_KIND, encodeForwarded(call), signal);
     return decodeReply(answer.head, await readBody(answer.body));
@@ -400,7 +412,7 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
 
 const problem = (code: string, message: string): ForwardedReply => ({ kind: "problem", code, message });
 
-/** A call that runs here is waited for no longer than one that runs elsewhere; it goes on. */
+/** Bounds the wait for a call that runs here, as for one that runs elsewhere; the call goes on. */
 async function timely(reply: Promise<ForwardedReply>, late: AbortSignal): Promise<ForwardedReply> {
   const over = Promise.withResolvers<ForwardedReply>();
   const stop = () => over.resolve(problem("wall_time", "no answer in time"));
@@ -414,7 +426,7 @@ async function timely(reply: Promise<ForwardedReply>, late: AbortSignal): Promis
 
 const keyOf = ({ app, class: name, id }: StatefulName): string => JSON.stringify([app, name, id]);
 
-/** What those who asked are told of a failure. */
+/** Returns what callers are told of a failure. */
 export function replyOf(error: unknown): ForwardedReply {
   if (error instanceof HomeError) {
     switch (error.code) {

@@ -1,8 +1,8 @@
 /**
- * Who makes the calls of one stateful session at its home (made_calls.ts): in its name, and with what it has seen.
+ * Maker of the calls of one stateful session at its home (made_calls.ts): in its name, and with what it has seen.
  *
- * XS1  What was answered was run. That what the other session had seen has not come here yet is not told in place of the
- *      answer (router.ts T7): it is waited for, as a home that is out of reach is.
+ * XS1  A call that was answered was run. Where what the other session had seen has not come here yet, that is not told
+ *      in place of the answer (router.ts T7): it is waited for, as a home that is out of reach is.
  */
 import { createHash } from "node:crypto";
 import type { StatefulName } from "../../functions/sessions/home/mod.ts";
@@ -18,10 +18,10 @@ import type { CallingSession, HttpOrigin } from "./made_calls.ts";
 import type { OwnStore } from "./own_store.ts";
 import { PASSING_CODES, REACH_MS_MAX } from "../../functions/sessions/serve/refusals.ts";
 
-/** Each try has waited for some seconds by itself, but for a clock that is wrong. */
+/** Milliseconds between tries. Each has waited for some seconds by itself, but for a clock that is wrong. */
 const SEE_AGAIN_MS = 100;
 
-/** Whose they are. */
+/** Session whose calls they are. */
 export interface Caller {
   readonly name: StatefulName;
   readonly seed: Uint8Array;
@@ -30,7 +30,7 @@ export interface Caller {
   readonly origin: HttpOrigin | null;
 }
 
-/** See the file's header. */
+/** Calls of one session (see the file's header). */
 export class SessionCalls implements CallingSession {
   readonly store: OwnStore;
   readonly egress: EgressRules;
@@ -48,7 +48,10 @@ export class SessionCalls implements CallingSession {
     this.origin = origin;
   }
 
-  /** Two UUIDs are longer; what it is made of is drawn once for a session, and numbered by it. */
+  /**
+   * Returns the key of a call. Two UUIDs are longer; what it is made of is drawn once for a session, and numbered by
+   * it.
+   */
   keyOf(effect: number): string {
     return createHash("sha256").update(this.#seed).update(`${effect}`).digest("hex");
   }
@@ -60,7 +63,7 @@ export class SessionCalls implements CallingSession {
     return reply;
   }
 
-  /** XS1 */
+  /** Waits until the session has seen what the one that answered had (XS1). */
   async #see(token: TokenState, signal: AbortSignal): Promise<void> {
     const { clock = SYSTEM_CLOCK } = this.#services, untilMs = clock.nowMs() + REACH_MS_MAX;
     for (;;) {

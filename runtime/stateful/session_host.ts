@@ -1,5 +1,5 @@
 /**
- * The stateful sessions that this site serves as their home: opened when somebody asks for them or a timer of theirs is
+ * Stateful sessions that this site serves as their home: opened when somebody asks for them or a timer of theirs is
  * due, out of memory when they are idle, given other code when their app has it.
  *
  * S1  At most one run of a session is open here; every opening goes through the homes (functions/sessions/home).
@@ -47,31 +47,34 @@ const lastOf = ({ log, checkpoint }: OpenedSession): number => {
   return piece === undefined ? checkpoint?.at ?? 0 : piece.first + piece.count - 1;
 };
 
-/** Of a session's seed: enough that no two of one name are alike. */
+/** Bytes of a session's seed that tell it from others of one name: enough that no two are alike. */
 const BIRTH_BYTES = 8;
-/** Idle ones are looked for so often. */
+/** Interval at which idle sessions are looked for. */
 const SWEEP_MS = 1_000;
-/** Who is to take a session over opens it within this: an isolate starts, and replays nothing. */
+/** Milliseconds within which a site that is to take a session over opens it: an isolate starts, and replays nothing. */
 const TAKEN_MS_MAX = 5_000;
-/** At a planned stop open sessions have moved by then: each takes some trips between sites. */
+/** Milliseconds within which open sessions have moved at a planned stop: each takes some trips between sites. */
 const LEAVE_MS_MAX = 3_000;
 const LEAVING_AT_ONCE = 16;
 /** Idle sessions that leave the arbiter's site at once: the others stay open until it is their turn. */
 const SEATING_AT_ONCE = 4;
-/** What is idle needs a checkpoint, and no more. */
+/** Milliseconds for an idle session to drain: it needs a checkpoint, and no more. */
 const SEAT_DRAIN_MS = 1_000;
-/** At a planned stop logs become checkpoints, as many as do within this. */
+/** Milliseconds for logs to become checkpoints at a planned stop, as many as do. */
 const REST_MS_MAX = 2_000;
 
-/** Ids of those attached that operators are shown. */
+/** Ids of attached peers that operators are shown. */
 const SHOWN_PEERS_MAX = 20;
 
-/** As long as other answers are kept (functions/sessions/log/limits.ts, ANSWER_KEPT_MS), where a site says nothing else. */
+/**
+ * Milliseconds for which last answers are kept, where a site says nothing else: as long as other answers
+ * (functions/sessions/log/limits.ts, ANSWER_KEPT_MS).
+ */
 const LAST_ANSWERS_MS = 60_000;
 
 const keyOf = (name: StatefulName): string => JSON.stringify([name.app, name.class, name.id]);
 
-/** See the file's header. */
+/** Host of stateful sessions (see the file's header). */
 export class SessionHost {
   readonly #services: HostServices;
   readonly #hosted = new Map<string, Hosted>();
@@ -86,7 +89,7 @@ export class SessionHost {
   #closed = false;
   #channels = 0;
   readonly #openings: Openings;
-  /** Those that leave this site, which is the arbiter's, for good. */
+  /** Sessions that leave this site, which is the arbiter's, for good. */
   readonly #seating = new Set<Hosted>();
   #owed: ClockValue = 0;
   readonly #lead: ClockLead;
@@ -110,7 +113,7 @@ export class SessionHost {
   }
 
   /**
-   * The oldest version that a session at home here, or whose log is here, may still write (store/api/api.ts, ReplicaPorts):
+   * Oldest version that a session at home here, or whose log is here, may still write (store/api/api.ts, ReplicaPorts):
    * as of the last look, and no later than that. 0 before the first one.
    */
   get owed(): ClockValue {
@@ -118,14 +121,14 @@ export class SessionHost {
   }
 
   #lookWhatIsOwed(): void {
-    // What is written under versions that are drawn after this is of no concern before the next look, be that hours late.
+    // What is written under versions drawn after this does not matter before the next look, be that hours late.
     let least = this.#services.storeClock();
     least = Math.min(least, this.#services.homes.leastOpen);
     for (const { run } of this.#hosted.values()) least = Math.min(least, run?.owed ?? Infinity);
     this.#owed = least;
   }
 
-  /** Sessions that are open, and those that stand still. */
+  /** Numbers of sessions that are open, that stand still, and of what waits for them or is attached. */
   get counts() {
     let open = 0, parked = 0, waiting = 0, attached = 0;
     for (const hosted of this.#hosted.values()) {
@@ -154,7 +157,7 @@ export class SessionHost {
     return await this.#of(name).request(request);
   }
 
-  /** What its class has not is no reason to make a session. @throws Problem */
+  /** Checks that the class has the method that is called: a session is not made for another. @throws Problem */
   #checkMethod(name: StatefulName, bytes: Uint8Array): void {
     const sessions = this.#services.apps.get(name.app)?.current.manifest.sessions ?? {};
     const methods = Object.hasOwn(sessions, name.class) ? sessions[name.class]?.methods : null;
@@ -165,9 +168,9 @@ export class SessionHost {
   }
 
   /**
-   * Somebody has a channel to a session that is at home here, or is to be.
+   * Takes a channel to a session that is at home here, or is to be.
    *
-   * @param token what they have seen.
+   * @param token of what the peer has seen.
    * @throws HomeError, Problem, StoreUnavailable
    */
   async connect(name: StatefulName, channel: Channel, token: TokenState | null): Promise<ChannelReader> {
@@ -195,23 +198,23 @@ export class SessionHost {
     }
   }
 
-  /** What a call of another stateful session waits for, of what is open here (waits.ts). */
+  /** Returns what a call of another stateful session waits for, of what is open here (waits.ts). */
   waits(name: StatefulName, request: string): CallWait {
     return this.#hosted.get(keyOf(name))?.waits(request) ?? NO_WAITS;
   }
 
-  /** Whoever asked has the answer. */
+  /** Notes that the caller of a request has its answer. */
   received(name: StatefulName, request: string): void {
     const run = this.#hosted.get(keyOf(name))?.run;
     if (run && !run.isOver) run.received(request);
   }
 
-  /** A timer of a session that is at home here is due. */
+  /** Opens a session that is at home here: a timer of it is due. */
   wake(name: StatefulName): void {
     if (!this.#closed) this.#of(name).ensure().catch(() => {}); // who asks for it next is told
   }
 
-  /** This site is not the home of that epoch any more. */
+  /** Ends what is served of an epoch of which this site is not the home any more. */
   homeOver(name: StatefulName, epoch: number, error: HomeError): void {
     try {
       this.#hosted.get(keyOf(name))?.homeOver(epoch, error);
@@ -220,7 +223,7 @@ export class SessionHost {
     }
   }
 
-  /** What is known here of a session; null: it is not in memory. */
+  /** Returns what is known here of a session; null: it is not in memory. */
   look(name: StatefulName) {
     const hosted = this.#hosted.get(keyOf(name));
     const parked = hosted?.parked ?? this.#why(name);
@@ -247,7 +250,7 @@ export class SessionHost {
     await this.#end(name);
   }
 
-  /** Has it begin anew, here; false: it does so with its next use. @throws HomeError */
+  /** Has a session begin anew, here. Returns false where it does so with its next use. @throws HomeError */
   async reset(name: StatefulName): Promise<boolean> {
     await this.keepLog(name);
     await this.#end(name);
@@ -256,7 +259,7 @@ export class SessionHost {
 
   async #end(name: StatefulName): Promise<void> {
     if (this.#hosted.get(keyOf(name))?.parked === null) {
-      // What clients hold goes, too: those that do not come back are not waited for.
+      // The log that clients hold goes, too: those that do not come back are not waited for.
       const run = await this.#openings.forced(name, () => this.#of(name).ensure()).catch(() => null);
       await run?.remove();
       if (run !== null) return await run.finished;
@@ -272,9 +275,9 @@ export class SessionHost {
   }
 
   /**
-   * Moves one that is at home here to another site; it is open there when this resolves.
+   * Moves a session that is at home here to another site; it is open there when this resolves.
    *
-   * @param drainMs so long what was begun may go on.
+   * @param drainMs milliseconds for which what was begun may go on.
    * @throws HomeError `move_refused`: it goes on here.
    */
   async move(name: StatefulName, to: string, drainMs: number): Promise<void> {
@@ -291,7 +294,7 @@ export class SessionHost {
     );
   }
 
-  /** Its log is on the disk: no isolate is needed for that. */
+  /** Moves a session that is not open: its log is on the disk, and no isolate is needed for that. */
   async #moveUnopened(name: StatefulName, to: string): Promise<number> {
     const version = this.#services.apps.get(name.app)?.current.version ?? "";
     const home = (await this.#services.homes.open(name, version, false, true)).start([]);
@@ -305,7 +308,7 @@ export class SessionHost {
   }
 
   /**
-   * Nothing is begun any more. What is open moves to the nearest of those that keep its log; where nobody else does, or
+   * Begins nothing any more. What is open moves to the nearest of the sites that keep its log; where no other does, or
    * it does not come to rest, it becomes a checkpoint as far as it can.
    */
   async close(): Promise<void> {
@@ -363,7 +366,10 @@ export class SessionHost {
     return hosted;
   }
 
-  /** It has ended, or goes on without its log: operators may look at that for a while (ended_logs.ts). */
+  /**
+   * Keeps the log of a session that has ended, or goes on without it: operators may look at it for a while
+   * (ended_logs.ts).
+   */
   async keepLog(name: StatefulName): Promise<void> {
     const { endedLogs, apps, homes } = this.#services;
     const sessions = apps.get(name.app)?.current.manifest.sessions ?? {};
@@ -415,7 +421,10 @@ export class SessionHost {
     };
   }
 
-  /** How openings reach hosts (functions/sessions/home, HostsPort): those that have come here, and who comes. */
+  /**
+   * Way in which openings reach hosts (functions/sessions/home, HostsPort): those that have come here, and those that
+   * come.
+   */
   readonly hosts: HostsPort = {
     ask: async (name, epoch, hosts, untilMs, isForced) => {
       if (this.#closed) return new Map();
@@ -436,7 +445,7 @@ export class SessionHost {
     const told = (text: string) => mapped(version, redact(name.app, text));
     const telling = toldTexts(reason, told).then((reason) => {
       this.#telling.delete(telling);
-      // Unless it was let go on meanwhile.
+      // Unless the session was let go on meanwhile.
       if (this.#hosted.get(keyOf(name))?.parked === null) return;
       void parked.park(name, { ...reason, version, site, atMs: nowMs() });
     });
@@ -444,10 +453,11 @@ export class SessionHost {
   }
 
   /**
-   * Lets one that stands still try again; what it says then. @throws Problem, HomeError where it can't go on.
+   * Lets a session that stands still try again. @throws Problem, HomeError where it can't go on.
    *
-   * @param isForced also without clients that hold its log and do not come back (functions/sessions/log/host_owners.ts, HO8).
-   * @returns these.
+   * @param isForced true: also without clients that hold its log and do not come back
+   * (functions/sessions/log/host_owners.ts, HO8).
+   * @returns these clients.
    */
   async resume(name: StatefulName, isForced = false): Promise<readonly string[]> {
     await this.#services.parked.drop(name);
@@ -458,8 +468,8 @@ export class SessionHost {
   }
 
   /**
-   * What can be kept of one whose home is open, and serves nobody: by the code that wrote its log. @throws Problem,
-   * StatefulLoadError
+   * Returns what can be kept of a session whose home is open, and serves nobody: by the code that wrote its log.
+   * @throws Problem, StatefulLoadError
    */
   async salvage(name: StatefulName, home: OpenedSession): Promise<Salvaged> {
     const { apps, prepared, pool, replica } = this.#services;
@@ -473,7 +483,7 @@ export class SessionHost {
     );
   }
 
-  /** Nothing is left out in silence. */
+  /** Logs a write that was left out: nothing is left out in silence. */
   #leftOut(name: StatefulName, text: string): void {
     this.#log(name, "error", `${shownSession(name)}: ${text}`);
   }
@@ -486,7 +496,7 @@ export class SessionHost {
   async #open(name: StatefulName, listener: RunListener): Promise<SessionRun> {
     const current = currentVersion(this.#services.apps, name);
     const { homes, prepare } = this.#services;
-    // What it runs in starts meanwhile, where it is likely to run here.
+    // The isolate starts meanwhile, where the session is likely to run here.
     if (homes.followable.log(name) !== undefined) prepare?.(name, this.#services.prepared(current).app);
     const home = await this.#openings.open(name, current.version);
     let run: SessionRun | undefined, standby: Promise<Standby | null> | undefined;
@@ -506,12 +516,12 @@ export class SessionHost {
         standby.then(async (standby) => standby ?? await this.#sessionOf(name, home)),
         OwnStore.open(services, { ...name, birth }, head, (site) => home.fence(site)),
       ]);
-      // What was applied at a site that it goes on without is applied again.
+      // What was applied at a site that the session goes on without is applied again.
       const applied = head.seen?.isWhole === true && !store.isMissing ? head.seen.applied : 0;
       const { seed } = home, origin = this.#services.originOf(name, version);
       const { replica } = this.#services.replica.status();
       const log = home.log.map(({ bytes }) => openPiece(bytes));
-      // The bytes of a base are no log: there is nothing in them but its head to be read here.
+      // The bytes of a base are no log: only its head is to be read here.
       const pieces = base === null ? log : [{ ...base, bytes: new Uint8Array() }, ...log];
       const { nowMs } = this.#services;
       const versions = new RunVersions(
@@ -546,7 +556,7 @@ export class SessionHost {
     }
   }
 
-  /** @throws Problem where its log can't be read */
+  /** Reads a session's log for an isolate. @throws Problem where it can't be read */
   #sessionOf(name: StatefulName, home: OpenedSession): ReturnType<typeof sessionOf> {
     return sessionOf(name, home).catch((error) => {
       if (!(error instanceof CodecError)) throw error;
@@ -565,7 +575,10 @@ export class SessionHost {
     }
   }
 
-  /** S2: also one that the code before has opened, since its log is of that. */
+  /**
+   * Has a run go on with the version that serves: also one that the code before has opened, since its log is of that
+   * (S2).
+   */
   #follow({ app }: StatefulName, run: SessionRun): void {
     const version = this.#services.apps.get(app)?.current.version;
     if (version !== undefined && run.version !== version) run.checkpoint(version);
@@ -593,7 +606,10 @@ export class SessionHost {
     }
   }
 
-  /** It is idle, and is not to rest at this site (functions/sessions/home/seats.ts): it moves, or rests where it can't. */
+  /**
+   * Moves an idle session that is not to rest at this site (functions/sessions/home/seats.ts); it rests where it can't
+   * move.
+   */
   async #seat(hosted: Hosted, run: SessionRun, to: string): Promise<void> {
     if (this.#seating.has(hosted)) return;
     this.#seating.add(hosted);
@@ -608,5 +624,5 @@ export class SessionHost {
   }
 }
 
-/** Of a session that stands still nothing else is known here. */
+/** State of a session that stands still: nothing else is known here. */
 const NOTHING = { sequence: 0, checkpoint: 0, logBytes: 0, timers: [], waiting: 0 };

@@ -1,8 +1,8 @@
 /**
- * `dev --check-determinism`: each stateful session is replayed, at every commit point, in an isolate of its own that never
- * ran another, from the checkpoint before and the log after it; and what came of it leaves when the replay has done the
- * same. State that sessions share in a module, sources that are not recorded, and what a checkpoint does not hold show
- * there at once, with one session alone; without it they show when a home is lost.
+ * Shadow of `dev --check-determinism`: each stateful session is replayed, at every commit point, in an isolate of its
+ * own that never ran another, from the checkpoint before and the log after it; and what came of it leaves when the
+ * replay has done the same. State that sessions share in a module, sources that are not recorded, and what a checkpoint
+ * does not hold show there at once, with one session alone; without it they show when a home is lost.
  *
  * Life: `open` (as the pool's) → what the isolate says waits in a queue → replays, one after the other → it goes on to the
  * home → closed with the channel. One that does otherwise parks the session.
@@ -35,43 +35,43 @@ import { entryView } from "../../functions/sessions/serve/log_view.ts";
 /** Entries that came together, and the number of the first of them. */
 type Increment = Pick<Commit, "first" | "entries">;
 
-/** What is replayed, and what waits for it. */
+/** Log that is replayed, and what waits for that. */
 interface Snapshot {
   readonly checkpoint: KeptCheckpoint | null;
   readonly log: Increment[];
   readonly waiting: Waiting[];
-  /** What the app's secrets were since that checkpoint, the newest last: the session sees one of them throughout. */
+  /** Secrets of the app since that checkpoint, the newest last: the session sees one of them throughout. */
   readonly secrets: Secrets[];
 }
 
 type Secrets = Readonly<Record<string, string>>;
 
-/** Something that the isolate said, on its way to the home. */
+/** Message of the isolate on its way to the home. */
 interface Waiting {
   pass(): void;
-  /** What it made of it, in words (SH3). */
+  /** What the session did up to there, in words (SH3). */
   readonly did: readonly string[];
   isChecked: boolean;
 }
 
-/** What checking needs of its site. */
+/** Site, as checking needs it. */
 export interface ShadowServices {
   readonly pool: Pick<StatefulPool, "open" | "openAlone">;
-  /** A shadow could not be run: nothing was checked. */
+  /** Reports that a shadow could not be run: nothing was checked. */
   readonly note: (event: string, detail: Record<string, unknown>) => void;
 }
 
-/** See the file's header. */
+/** Pool that checks (see the file's header). */
 export class CheckedPool {
   readonly #services: ShadowServices;
-  /** One replay at a time: each is a process. */
+  /** Promise of the last replay. One at a time: each is a process. */
   #tail: Promise<void> = Promise.resolve();
 
   constructor(services: ShadowServices) {
     this.#services = services;
   }
 
-  /** As {@link StatefulPool.open}. */
+  /** Opens a session, as {@link StatefulPool.open} does. */
   async open(app: IsolateApp, session: OpenSession, sink: ChannelSink): Promise<OpenChannel> {
     const secrets = () => app.secrets?.() ?? {};
     const shadow = new Shadow(session, sink, secrets, (take) => this.#replayed(app, session, take));
@@ -85,7 +85,7 @@ export class CheckedPool {
     return this.#tail;
   }
 
-  /** What a replay was parked for; null: it did as the log says. */
+  /** Replays a snapshot. Returns what the replay was parked for; null: it did as the log says. */
   #replayed(app: IsolateApp, session: OpenSession, take: () => Snapshot | null): Promise<Parked | null> {
     const replayed = this.#tail.then(async () => {
       const snapshot = take();
@@ -132,7 +132,7 @@ const openOf = ({ checkpoint, log }: Snapshot): Pick<OpenSession, "checkpoint" |
   return { checkpoint, entries: writer.done() };
 };
 
-/** One session: holds back what its isolate says, and takes down what is to be replayed. */
+/** Shadow of one session: holds back what its isolate says, and takes down what is to be replayed. */
 class Shadow implements ChannelSink {
   /** Has the session write a checkpoint when it rests. */
   checkpointNow: (() => void) | undefined;
@@ -142,10 +142,10 @@ class Shadow implements ChannelSink {
   #checkpoint: KeptCheckpoint | null;
   #log: Increment[];
   #seen: Secrets[];
-  /** Of a commit point whose replay has not begun. */
+  /** Snapshot of a commit point whose replay has not begun. */
   #next: Snapshot | null = null;
   readonly #queue: Waiting[] = [];
-  /** What the handler that runs has done before its commit point. */
+  /** What the handler that runs has done before its commit point, in words. */
   #did: string[] = [];
   #isOver = false;
 
@@ -180,7 +180,7 @@ class Shadow implements ChannelSink {
     this.#next?.log.push(commit);
     const secrets = this.#secrets();
     const isSeen = JSON.stringify(this.#seen.at(-1)) === JSON.stringify(secrets);
-    // Of a snapshot too, which has the same list.
+    // The snapshot has the same list.
     if (!isSeen) this.#seen.push(secrets);
     if (!commit.isPoint || isCheckpoint(commit)) return this.#passes(pass);
     const waiting = { pass, did: this.#did, isChecked: false };
@@ -214,12 +214,12 @@ class Shadow implements ChannelSink {
   }
 
   ended: ChannelSink["ended"] = (end, isCause) => {
-    // What was not checked has not left: whoever opens it next asks for it again.
+    // What was not checked has not left: the next opening asks for it again.
     this.#isOver = true;
     this.#sink.ended(end, isCause);
   };
 
-  /** Behind all that waits. */
+  /** Passes a message on, behind all that waits. */
   #passes(pass: () => void): void {
     this.#queue.push({ pass, did: [], isChecked: true });
     this.#pump();
@@ -229,7 +229,7 @@ class Shadow implements ChannelSink {
     while (!this.#isOver && this.#queue[0]?.isChecked === true) this.#queue.shift()?.pass();
   }
 
-  /** SH1 */
+  /** Has a commit point replayed (SH1). */
   #wants(waiting: Waiting): void {
     if (this.#next !== null) return void this.#next.waiting.push(waiting);
     const snapshot: Snapshot = {
@@ -251,7 +251,7 @@ class Shadow implements ChannelSink {
     });
   }
 
-  /** SH3 */
+  /** Parks the session: its replay did otherwise (SH3). */
   #differs(parked: Parked, { waiting, log, checkpoint }: Snapshot): void {
     this.#isOver = true;
     const before = waiting.flatMap(({ did }) => did);
@@ -273,23 +273,23 @@ class Shadow implements ChannelSink {
   }
 }
 
-/** Nothing was done but a checkpoint: there is nothing to compare. */
+/** Reports whether nothing was done but a checkpoint: there is nothing to compare. */
 function isCheckpoint({ entries }: Commit): boolean {
   return readEntries(entries).every(({ kind }) => kind === "checkpoint");
 }
 
-/** What an isolate does that its site sees, too. */
+/** Pattern of what an isolate does that its site sees, too. */
 const LEAVES =
   /^(?:output |writes "|deletes "|call \d+ \((?:get|list|commit|fetch|session)\)|(?:sets|clears) the timer )/;
 
 const act = (what: string) => ({ what, at: "" });
 
-/** What a replay says that it did. */
+/** Returns what a replay says that it did. */
 function actsOf({ detail: { did } }: Parked): string[] {
   return Array.isArray(did) ? did.map((each: { readonly what?: unknown }) => String(each.what)) : [];
 }
 
-/** The entry that was replayed otherwise, as the log has it. */
+/** Returns the entry that was replayed otherwise, as the log has it. */
 function calledIn(
   { detail: { sequence } }: Parked,
   log: readonly Increment[],
@@ -300,7 +300,7 @@ function calledIn(
   return entry === undefined ? undefined : callText(entryView(entry));
 }
 
-/** A call as its author wrote it, else what the entry is. */
+/** Returns a call as its author wrote it, else what the entry is. */
 function callText(
   { kind, method, args, fetch, peer, message, name }: Readonly<Record<string, unknown>>,
 ): string {

@@ -1,4 +1,4 @@
-/** Which code a stateful session runs: that of the version that serves its app, or that wrote its log. */
+/** Code that a stateful session runs: that of the version that serves its app, or that wrote its log. */
 import type { EgressRules } from "../isolate/egress_rules.ts";
 import type { HostServices } from "./host_services.ts";
 import type { OwnStoreServices } from "./own_store.ts";
@@ -9,7 +9,7 @@ import type { AppTable, LiveVersion } from "../deploy/mod.ts";
 import { Problem } from "../../functions/vocabulary/problem.ts";
 import { openPiece } from "../../functions/sessions/serve/pieces.ts";
 
-/** The version that serves its app. @throws Problem */
+/** Returns the version that serves a session's app. @throws Problem */
 export function currentVersion(
   apps: Pick<AppTable, "get">,
   name: Pick<StatefulName, "app" | "class">,
@@ -24,7 +24,7 @@ export function currentVersion(
   );
 }
 
-/** The version that wrote a log (session_host.ts, S2). @throws Problem */
+/** Returns the version that wrote a log (session_host.ts, S2). @throws Problem */
 export async function writtenBy(
   apps: Pick<AppTable, "version">,
   name: StatefulName,
@@ -40,14 +40,14 @@ export async function writtenBy(
   );
 }
 
-/** What a log is replayed by: a version of the app, in one build of Deno on one architecture. */
+/** Returns the code that replays a log: a version of the app, in one build of Deno on one architecture. */
 export const replayCode = (version: string): string =>
   `${version} deno ${Deno.version.deno} ${Deno.build.arch}`;
 
 /**
- * The version that a log goes on with: the one that wrote what is behind its checkpoint, as that says by itself. The
- * checkpoint names the code that was to read it; where that never came to it, other code has gone on. So has other code
- * than the first with a session that had no entry.
+ * Returns the version that a log goes on with: the one that wrote what is behind its checkpoint, as that says by
+ * itself. The checkpoint names the code that was to read it; where that never came to it, other code has gone on. So
+ * has other code than the first with a session that had no entry.
  */
 export function versionOfLog({ version, checkpoint, log }: KeptOpening): string {
   try {
@@ -62,7 +62,7 @@ export function versionOfLog({ version, checkpoint, log }: KeptOpening): string 
 
 type KeptOpening = Pick<OpenedSession, "version" | "checkpoint" | "log">;
 
-/** What all sessions of a version share, made once: there may be many. */
+/** Parts that all sessions of a version share, made once: there may be many. */
 export class VersionParts {
   readonly #services: HostServices;
   readonly #leftOut: (name: StatefulName, text: string) => void;
@@ -89,7 +89,7 @@ export class VersionParts {
   }
 }
 
-/** Hosts hold the log of its class, too. */
+/** Reports whether hosts hold the log of a session's class, too. */
 export function isShared(version: LiveVersion | undefined, { class: className }: StatefulName): boolean {
   const sessions = version?.manifest.sessions ?? {};
   return Object.hasOwn(sessions, className) && sessions[className]?.durability === "hosts";

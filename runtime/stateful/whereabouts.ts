@@ -1,12 +1,13 @@
 /**
- * Asks other sites which of them is the home of a stateful session: for a client that comes to a site which has never
- * heard of it, while the arbiter does not answer.
+ * Search among other sites for the home of a stateful session: for a client that comes to a site which has never heard
+ * of it, while the arbiter does not answer.
  *
- * WA1  A site answers for itself: that it is the home, or that it is not. What it has heard of others is asked of those.
- * WA2  It is asked when an opening has taken ASK_AFTER_MS; the opening goes on meanwhile. Being told wrongly costs a trip:
- *      whoever is not the home any more says so, and a call has one id wherever it goes (router.ts, T1).
- * WA3  SITES_MAX sites are asked for a name, those below the same parent first, and FINDS_MAX names are
- *      asked for at once: whoever comes then waits for the opening alone.
+ * WA1  A site answers for itself: that it is the home, or that it is not. It does not pass on what it has heard of
+ *      others.
+ * WA2  Others are asked when an opening has taken ASK_AFTER_MS; the opening goes on meanwhile. Being told wrongly costs
+ *      a trip: a site that is not the home any more says so, and a call has one id wherever it goes (router.ts, T1).
+ * WA3  SITES_MAX sites are asked for a name, those below the same parent first, and FINDS_MAX names are asked for at
+ *      once: beyond those a call waits for the opening alone.
  */
 import type { Homes, StatefulName } from "../../functions/sessions/home/mod.ts";
 import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
@@ -15,28 +16,34 @@ import type { RequestLinks } from "../gateway/forward.ts";
 import type { LinkReply, LinkRequest } from "../gateway/link_requests.ts";
 import { SYSTEM_CLOCK } from "./clock.ts";
 
-/** What asking needs of its site. */
+/** Site, as asking needs it. */
 export interface WhereaboutsServices {
   readonly site: string;
   readonly homes: Pick<Homes, "where" | "heard">;
   readonly links: RequestLinks;
   readonly sites: () => ReadonlyMap<string, { readonly parent: string | null }>;
-  /** The system's, where it is left out. */
+  /** Clock; left out: the system's. */
   readonly clock?: PeerClock;
 }
 
-/** The kind of these requests on the links. */
+/** Kind of these requests on the links. */
 export const WHERE_KIND = "stateful-where";
 
-/** An arbiter that is there has answered by then, through the slowest tree that people wait for. */
+/**
+ * Milliseconds for an opening before others are asked: an arbiter that is there has answered by then, through the
+ * slowest tree that people wait for.
+ */
 export const ASK_AFTER_MS = 300;
-/** A site that is there says so in a round trip. */
+/** Milliseconds for answers: a site that is there answers in a round trip. */
 const ANSWER_MS_MAX = 1_000;
-/** A question is some 100 bytes; of a larger tree those that are likely to be the home are among them. */
+/**
+ * Sites that are asked for a name, with some 100 bytes each; of a larger tree those that are likely to be the home are
+ * among them.
+ */
 const SITES_MAX = 32;
 const FINDS_MAX = 64;
 
-/** See the file's header. */
+/** Search for homes (see the file's header). */
 export class Whereabouts {
   readonly #services: WhereaboutsServices;
   readonly #clock: PeerClock;
@@ -48,8 +55,8 @@ export class Whereabouts {
   }
 
   /**
-   * The site that says it is the home, asked for when that of `opening`, here, is not known in ASK_AFTER_MS (WA2); null
-   * where it is, or none does.
+   * Returns the site that says it is the home, asked for when `opening`, here, has not settled in ASK_AFTER_MS (WA2);
+   * null where it has, or no site says so.
    */
   async meanwhile(name: StatefulName, opening: Promise<unknown>): Promise<string | null> {
     const { promise: late, resolve } = Promise.withResolvers<"late">();
@@ -59,7 +66,7 @@ export class Whereabouts {
     return first === "late" ? await this.find(name) : null;
   }
 
-  /** The site that says it is the home; null: none does. Never rejects. */
+  /** Returns the site that says it is the home; null: none does. Never rejects. */
   find(name: StatefulName): Promise<string | null> {
     const key = JSON.stringify([name.app, name.class, name.id]);
     const before = this.#finding.get(key);
@@ -86,7 +93,10 @@ export class Whereabouts {
     return at;
   }
 
-  /** A site of the version before does not know the question, and one that can't be asked is none that serves. */
+  /**
+   * Asks a site whether it is the home. A site of the version before does not know the question, and one that can't be
+   * asked is none that serves.
+   */
   async #isHome(site: string, name: StatefulName, signal: AbortSignal): Promise<boolean> {
     try {
       const { head } = await this.#services.links.request(site, WHERE_KIND, encodeName(name), { signal });
@@ -96,7 +106,7 @@ export class Whereabouts {
     }
   }
 
-  /** WA3; none at the root, which is the arbiter's site, and knows. */
+  /** Returns the sites to ask (WA3); none at the root, which is the arbiter's site, and knows. */
   #asked(): readonly string[] {
     const { site, sites } = this.#services;
     const all = sites(), own = all.get(site)?.parent ?? null;
@@ -118,7 +128,7 @@ function encodeName({ app, class: of, id }: StatefulName): Uint8Array {
   return new Writer().text(app).text(of).text(id).done();
 }
 
-/** @throws CodecError */
+/** Reads a name. @throws CodecError */
 function decodeName(head: Uint8Array): StatefulName {
   const reader = new Reader(head);
   const name = { app: reader.text(), class: reader.text(), id: reader.text() };
