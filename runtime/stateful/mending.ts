@@ -140,7 +140,7 @@ export class Mending {
       const leftBehind = await host.resume(name, withoutClients);
       return { state: "open", problem: null, takenBack, leftBehind };
     } catch (error) {
-      // It tried, and stands still again.
+      // The session tried, and stands still again.
       const after = host.look(name);
       if (after?.state !== "parked") throw error;
       return { state: "parked", problem: after.problem, takenBack, leftBehind: [] };

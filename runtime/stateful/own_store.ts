@@ -9,7 +9,7 @@
  * O3  What is told to anyone waits until all of it is on disk here (`token`): the pieces of its log, too.
  * O4  Where hosts hold the log, a session goes on without what it and its attached peers had seen at a site that can't
  *     be asked: what it wrote itself since its last checkpoint it writes again, but for writes of which that site alone
- *     can tell whether they were made (O5). The session is told that it does.
+ *     can tell whether they were made (O5). That is logged.
  * O5  What its log names is seen again at each opening, and is all of it (pieces.ts P1): what the home before wrote
  *     since is written again (O1). Only where a mark would tell whether a write was made (O2), and is not here, is the
  *     site before asked for what nobody was told of, when the session's run is over there: a run that waits to make

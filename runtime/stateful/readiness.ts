@@ -7,7 +7,7 @@
  *
  * RD1  Nothing waits for it: no message, and not the start of the site, a while after which logs are looked for.
  * RD2  Classes with a standby need none: where such a session is run along, it is taken over.
- * RD3  A process that waits because sessions ran here stays as long as a log rests here, whoever wrote it.
+ * RD3  A process that waits because sessions ran here stays as long as any site's log rests here.
  */
 import type { Followable, KeptLog, LogNews, StatefulName } from "../../functions/sessions/home/mod.ts";
 import type { PeerClock } from "../../functions/sessions/attach/mod.ts";

@@ -78,7 +78,7 @@ export interface RouterServices {
   readonly clock?: PeerClock;
 }
 
-/** Kinds of the requests on the links: calls, word of answers that have arrived, what calls wait for, who is home. */
+/** Kinds of the requests on the links: calls, word of answers that arrived, what calls wait for, which site is a home. */
 export const STATEFUL_KIND = "stateful";
 const HEARD_KIND = "stateful-heard";
 const WAITS_KIND = "stateful-waits";

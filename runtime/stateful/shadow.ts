@@ -49,7 +49,7 @@ type Secrets = Readonly<Record<string, string>>;
 /** Message of the isolate on its way to the home. */
 interface Waiting {
   pass(): void;
-  /** What the session did up to there, in words (SH3). */
+  /** Acts of the session up to there, in words (SH3). */
   readonly did: readonly string[];
   isChecked: boolean;
 }
@@ -145,7 +145,7 @@ class Shadow implements ChannelSink {
   /** Snapshot of a commit point whose replay has not begun. */
   #next: Snapshot | null = null;
   readonly #queue: Waiting[] = [];
-  /** What the handler that runs has done before its commit point, in words. */
+  /** Acts of the handler that runs before its commit point, in words. */
   #did: string[] = [];
   #isOver = false;
 

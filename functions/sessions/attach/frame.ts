@@ -4,7 +4,7 @@
  */
 import type { Peer } from "../turn/event.ts";
 
-/** What a host can do after a refusal. */
+/** Next step that a host can take after a refusal. */
 export type PeerRetry = "fix" | "retry" | "reset";
 
 /** Identity under which a host side comes back. */
@@ -89,8 +89,8 @@ export interface Refused {
   readonly code: string;
   readonly message: string;
   /**
-   * What the host can do next. `retry`: the peer is as before, another channel may do. Else this peer is over; `reset`:
-   * begin as a new one.
+   * Next step that the host can take. `retry`: the peer is as before, another channel may do. Else this peer is over;
+   * `reset`: begin as a new one.
    */
   readonly retry: PeerRetry;
 }

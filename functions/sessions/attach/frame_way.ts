@@ -12,7 +12,7 @@ import type { Channel, ChannelReader, PeerClock } from "./mod.ts";
 
 export type Frame = Uint8Array<ArrayBuffer>;
 
-/** One end of a way. */
+/** End of a way. */
 export interface FrameWay {
   send(frame: Frame): void;
   /** Bytes that are sent, and not taken at the other end or by the link. */
@@ -36,7 +36,7 @@ const FRAME_COST_BYTES = 128;
 /** Time for the other end to end its half. */
 const CLOSE_MS = 5_000;
 
-/** One direction within this site. */
+/** Direction of a way within this site. */
 class Pipe {
   readonly #frames: Frame[] = [];
   #bytes = 0;

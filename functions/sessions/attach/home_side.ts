@@ -372,7 +372,8 @@ export class HomeSide {
       return this.#reach.whenFree(id, () => line.refuse(misfit.code, misfit.message, "reset"));
     }
     const old = peer.line;
-    // HM3. Its own host side does not listen to it any more; another one is told that it has lost the peer, or may have.
+    // HM3. The peer's own host side does not listen to the old line any more; another one is told that it has lost the
+    // peer, or may have.
     const isOwn = hello.instance === peer.instance, isLater = peer.isLaterThan(hello);
     peer.bind(line, hello);
     this.#room.found(peer);

@@ -447,7 +447,7 @@ export class HostSide {
   #refused({ code, message, retry }: Refused): void {
     const isAwaited = retry === "fix" && !OF_PEERS.has(code) && (this.#options.log?.promised ?? 0) > 0; // HS5
     if (retry === "retry" || isAwaited) return this.#lose({ kind: "refused", code, message });
-    // It was detached, as it wanted to be.
+    // The peer was detached, as it wanted to be.
     const isLeft = this.#closing !== null && code === "peer_unknown" &&
       this.#sent.last === this.#sent.acknowledged;
     this.#end(isLeft ? { ...this.#bye, isRemote: false } : { kind: "refused", code, message, retry });

@@ -21,7 +21,7 @@ import { RECORDS_MS, TAKEN_LATE_MS } from "./limits.ts";
 import type { LoggedPeers, PeerClock, PeerFeeds } from "./ports.ts";
 import type { TardyHosts } from "./tardy_hosts.ts";
 
-/** Reach of what each peer may be told (see the file's header). */
+/** Reach of a session's peers (see the file's header). */
 export class Reach {
   readonly #clock: PeerClock;
   #feeds: PeerFeeds | null = null;
@@ -176,7 +176,7 @@ export class Reach {
     const before = feeds.reach(id);
     feeds.taken(id, records);
     this.#free(id);
-    // One that was on record before it came back is ahead as soon as it counts.
+    // A host that was on record before it came back is ahead as soon as it counts.
     if (feeds.reach(id) !== before) this.flush(peer);
   }
 

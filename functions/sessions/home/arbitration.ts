@@ -163,7 +163,7 @@ export class Arbitration {
 
   /**
    * Notes that the store of this site went back (AB2). @param site that has had more of the store than its disk has.
-   * One such site is enough, whoever else has.
+   * One such site is enough.
    */
   storeWentBack(site: SiteId): void {
     if (this.#storeWentBack) return;

@@ -336,7 +336,7 @@ export class Homes {
     const promised = new Map(owners.map(({ site, disk }) => [site, { disk, aligned: false, log: null }]));
     const row = { epoch: 1, config: 0, owners };
     const live = this.#begin({ name, row, promised, isBorn: true, copy });
-    // Nobody is told its name before all its owners know it (H2).
+    // Nobody is told the session's name before all its owners know it (H2).
     await this.#within(live.joined(), () =>
       live.end(
         new HomeError(

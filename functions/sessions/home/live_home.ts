@@ -102,7 +102,7 @@ export class LiveHome implements FollowerHome {
     const own = this.#own = this.#follow(ports.site, { disk, isOwn: true, mayInstall: true });
     const others = disksOf(this.#recorded).filter((one) => one.site !== ports.site || one.disk !== disk)
       .map(({ site, disk }) => this.#follow(site, { disk, mayInstall }));
-    // When all are there: what the own disk has is held by nobody else yet (H3).
+    // Followers join when all are there: what the own disk has is held by nobody else yet (H3).
     own.join({ disk, aligned: true, log: state });
     for (const other of others) other.join(start.promised.get(other.site) ?? null);
     this.#checkSoon();

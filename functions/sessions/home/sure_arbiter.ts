@@ -1,8 +1,8 @@
 /**
  * Arbiter as sites ask it: an ask waits here for what the arbiter has to find out first, for a moment.
  *
- * - Whether a home is gone (`unsure`): a refused dial takes a millisecond or two, and a site that is told so comes again
- *   after a trip and a pause.
+ * - Whether a home is gone (`unsure`): a refused dial takes a millisecond or two, and a site that is told so comes
+ *   again after a trip and a pause.
  * - Whether it knows all that it knew (`waits`): sites that have not told are mostly about to be there, after its start.
  * - What there is to know of one name (`unsettled`), where its disk went back.
  *

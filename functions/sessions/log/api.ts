@@ -15,15 +15,15 @@
 import type { SiteId } from "../../../store/model/ports.ts";
 import type { LogCopy, LogPiece } from "./log_copy.ts";
 
-/** A stateful session: the instance `id` of the class that the app's `sessions` name so. */
+/** Name of a stateful session: the instance `id` of the class that the app's `sessions` name so. */
 export interface StatefulName {
   readonly app: string;
   readonly class: string;
-  /** 1 to 200 bytes of UTF-8. */
+  /** Id of the instance: 1 to 200 bytes of UTF-8. */
   readonly id: string;
 }
 
-/** A disk that keeps a log. A site whose disk was lost comes back as another owner. */
+/** Disk that keeps a log. A site whose disk was lost comes back as another owner. */
 export interface Owner {
   readonly site: SiteId;
   /** Number drawn when the disk was blank. */
@@ -37,7 +37,7 @@ export interface Piece {
   readonly bytes: Uint8Array;
 }
 
-/** The state after the entry `at`. */
+/** Checkpoint: the state after the entry `at`. */
 export interface LoggedCheckpoint {
   readonly at: number;
   readonly bytes: Uint8Array;
@@ -110,7 +110,7 @@ export class HomeError extends Error {
   }
 }
 
-/** A stateful session that this site may serve, before its state is made again. */
+/** Stateful session that this site may serve, before its state is made again. */
 export interface OpenedSession {
   readonly name: StatefulName;
   /** Number of this opening: unique, and above those of earlier ones. */
@@ -165,7 +165,7 @@ export interface HomeHosts {
   onBased: (at: number) => void;
 }
 
-/** A stateful session at home. */
+/** Home of a stateful session, which serves it. */
 export interface Home {
   readonly name: StatefulName;
   readonly epoch: number;

@@ -30,7 +30,7 @@ interface OfLog {
 }
 
 export type KeeperAsk =
-  /** Which disk are you? */
+  /** Say which disk you are. */
   | { readonly kind: "greet" }
   /** Take nothing of an earlier epoch any more, and say what you have. */
   | { readonly kind: "promise" } & OfLog
@@ -70,7 +70,7 @@ export type KeeperAsk =
   | { readonly kind: "parts"; readonly at: number; readonly first: number } & OfLog
   /** Forget the log: you are no owner any more of what you were made an owner of in this turn of the epoch. */
   | { readonly kind: "forget"; readonly turn: number } & OfLog
-  /** These owners are on record, as configuration `config`. */
+  /** Note that these owners are on record, as configuration `config`. */
   | { readonly kind: "recorded"; readonly config: number; readonly owners: readonly Owner[] } & OfLog;
 
 export type ArbiterAsk =
@@ -177,7 +177,7 @@ export type Reply =
   | { readonly kind: "births"; readonly number: number }
   /** This site is no arbiter, or not ready: ask again. */
   | { readonly kind: "nobody" }
-  /** Its app has `max` stateful sessions, and may have no more. */
+  /** The session's app has `max` stateful sessions, and may have no more. */
   | { readonly kind: "full"; readonly max: number }
   /** Highest position of the arbiter that this site has on this disk, and the last ones before it jumped (RE3). */
   | {
@@ -187,7 +187,7 @@ export type Reply =
     readonly jumps: readonly number[];
   }
   /**
-   * What a site knows of a name. `granted`: the epoch with which the session is being opened here; `ended`: that in
+   * Knowledge of a name at a site. `granted`: the epoch with which the session is being opened here; `ended`: that in
    * which it ended here; 0 where neither is so.
    */
   | {

@@ -2,8 +2,8 @@
  * Transfer of a base from a home to one of its owners: the parts of its state that the owner lacks, some at a time, and
  * with the last of them the base itself.
  *
- * Stages: what the owner has is told → `upload` … → `checkpoint` or `install`. Where one of both dies on the way the owner
- * goes on with the base before; what was uploaded belongs to no base, and is sent again.
+ * Stages: what the owner has is told → `upload` … → `checkpoint` or `install`. Where one of both dies on the way the
+ * owner goes on with the base before; what was uploaded belongs to no base, and is sent again.
  *
  * BT1  All that is sent is of one base: where the home's disk has another by then, the transfer begins anew.
  * BT2  Appends go on meanwhile: no commit waits for a base.

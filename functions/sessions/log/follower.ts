@@ -1,5 +1,5 @@
 /**
- * One owner of a log, as its home sees it; the home's own disk is one, too.
+ * Owner of a log, as its home sees it; the home's own disk is one, too.
  *
  * Life: `asking` (promise the epoch, say what you have) → aligned or installed → `joined`: everything appended is sent,
  * and `acked` is how far its disk has it → `lost`: it is not that disk any more, or has no room.
@@ -229,7 +229,7 @@ export class Follower {
     const home = this.#home;
     while (!this.#isClosed && !this.isLost && this.#appending < ASKS_MAX) {
       if (this.#isBehind) {
-        // What was lost on the way goes again when all the rest was answered.
+        // Pieces that were lost on the way are sent again when all the others were answered.
         if (this.#appending > 0) return;
         this.#isBehind = false;
         this.#sent = this.acked;

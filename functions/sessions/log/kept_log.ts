@@ -1,7 +1,7 @@
 /**
  * Log at one keeper: what is in memory of it, and its rows on disk.
  *
- * On disk: ["h", …name] who may write it, ["c", …name] its base, ["p", …name, first] a piece, ["s", …name, number] a part
+ * On disk: ["h", …name] its head, ["c", …name] its base, ["p", …name, first] a piece, ["s", …name, number] a part
  * of a state, ["u", …name] the number after the last one of these, while there are some that no base has named, ["r",
  * …name] the newest configuration that its home has said to be on record (recollection.ts).
  * Pieces and parts are what they were sent as; nothing of them but their numbers is in memory.
@@ -44,7 +44,7 @@ export interface PieceMark {
   readonly count: number;
   readonly wakeAtMs: number;
   readonly length: number;
-  /** What the piece leaves open (ports.ts, `openOf`). */
+  /** Open work that the piece leaves (ports.ts, `openOf`). */
   readonly open: number;
 }
 
@@ -147,7 +147,7 @@ export class KeptLog {
     return this.pieces.at(-1)?.wakeAtMs ?? this.base?.wakeAtMs ?? 0;
   }
 
-  /** What the log leaves open; 0: nothing, as after a base. */
+  /** Open work that the log leaves; 0: none, as after a base. */
   get open(): number {
     return this.pieces.at(-1)?.open ?? 0;
   }

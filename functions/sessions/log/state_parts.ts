@@ -5,7 +5,7 @@
  * Life at a keeper: uploaded, some at a time, for a base that is to come → kept, when that base comes → dropped, when a
  * base does not go on from it.
  *
- * SP1  A mark (how many parts, and a check over all of them) names parts: who has the same mark has the same bytes.
+ * SP1  A mark (how many parts, and a check over all of them) names parts: parts with the same mark have the same bytes.
  *      A base goes on from parts here only where their mark is the one that it was made from.
  * SP2  Parts that no base has named belong to none: they are not read, and the next ones take their place.
  */
