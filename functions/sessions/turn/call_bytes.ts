@@ -1,7 +1,7 @@
 /**
- * What calls of a stateful session ask for and what comes back, as bytes: the same in the log and on the way to the
- * site. Calls to other stateful sessions and answers to them, and what `fetch` sends and gets, are those of
- * functions/calls/call.ts behind what is said here.
+ * Bytes of the calls that a stateful session makes, and of their results: the same bytes in the log and on the way to
+ * the site. Calls to other stateful sessions and the answers to them, and what `fetch` sends and gets, hold the bytes
+ * of functions/calls/call.ts behind the fields listed here.
  *
  *   get      level keys                          → rows
  *   list     level reverse limit start end       → more rows
@@ -50,7 +50,7 @@ export function decodeGet(bytes: Uint8Array): { keys: Key[]; level: ReadLevel } 
   return ended(reader, { level, keys: reader.list(() => reader.key(), GET_MANY_MAX) });
 }
 
-/** A list without a limit has the limit 0 on the wire: one of none is never asked for. */
+/** Encodes a list request. A list without a limit has the limit 0 on the wire: a limit of none is never asked for. */
 export function encodeList(request: ListRequest): Uint8Array<ArrayBuffer> {
   const limit = Number.isFinite(request.limit) ? Math.max(1, Math.floor(request.limit)) : 0;
   return new Writer().byte(LEVELS.indexOf(request.level)).flag(request.reverse).uint(limit)
@@ -87,7 +87,7 @@ export function decodeStoreCommit(bytes: Uint8Array): { checks: Check[]; mutatio
   return ended(reader, { checks, mutations: reader.list(() => readMutation(reader), ATOMIC_MUTATIONS_MAX) });
 }
 
-/** One mutation. */
+/** Writes one mutation. */
 export function writeMutation(writer: Writer, mutation: Mutation): void {
   writer.byte(KINDS.indexOf(mutation.kind)).key(mutation.key);
   if (mutation.kind === "delete") return;
@@ -95,7 +95,7 @@ export function writeMutation(writer: Writer, mutation: Mutation): void {
   if (mutation.kind === "set") writer.uint(mutation.expireInMs ?? 0);
 }
 
-/** One mutation. @throws CodecError (CB1) */
+/** Reads one mutation. @throws CodecError (CB1) */
 export function readMutation(reader: Reader): Mutation {
   const kind = pick(KINDS, reader.byte(), "mutation");
   const key = reader.key();
@@ -151,10 +151,10 @@ export function decodeCommitResult(bytes: Uint8Array): CommitResult {
   return versionstamp === "" ? { ok: false } : { ok: true, versionstamp };
 }
 
-/** An outside request: how redirects are treated, and the request as functions/calls/call.ts has it. */
+/** A request to a server outside: how redirects are treated, and the request as functions/calls/call.ts has it. */
 export interface OutsideRequest {
   readonly redirect: RequestRedirect;
-  /** encodeCall's bytes of kind `fetch`. */
+  /** Bytes that encodeCall makes of a call of kind `fetch`. */
   readonly call: Uint8Array;
 }
 
@@ -169,11 +169,11 @@ export function decodeOutside(bytes: Uint8Array): OutsideRequest {
   return ended(reader, { redirect, call: reader.bytes() });
 }
 
-/** What came of an outside request. */
+/** Answer to an outside request. */
 export interface OutsideAnswer {
-  /** Of the last request, after redirects. */
+  /** URL of the last request, after redirects. */
   readonly url: string;
-  /** encodeAnswer's bytes of kind `response`. */
+  /** Bytes that encodeAnswer makes of an answer of kind `response`. */
   readonly answer: Uint8Array;
 }
 
@@ -188,9 +188,9 @@ export function decodeOutsideAnswer(bytes: Uint8Array): OutsideAnswer {
 /** A call to another stateful session of the app. */
 export interface CallToSession {
   readonly target: SessionTarget;
-  /** For the request that comes of it (event.ts): the caller and those that wait for it. */
+  /** The caller and all sessions that wait for it: the chain of the request that the call becomes (event.ts). */
   readonly chain: readonly string[];
-  /** encodeCall's bytes. */
+  /** Bytes that encodeCall makes. */
   readonly call: Uint8Array;
 }
 

@@ -1,11 +1,12 @@
 /**
- * Checkpoints as bytes (docs/protocol/session-log.md): all that a program is when nothing of it waits, and what was given out and not acknowledged.
+ * Checkpoints as bytes (docs/protocol/session-log.md): all that a program is while it waits for nothing, and what it
+ * gave out that nobody has acknowledged.
  *
- * CP1  Taken only of a quiescent program: handlers, calls and closure timers are no bytes.
- * CP2  What a checkpoint was taken of, and what it is read into, do the same from there on.
- *      But for the state of its object: that lies beside it, as segments (functions/tracked/state.ts).
- * CP3  Outputs and effects that are not acknowledged are in it: what was sent before a checkpoint and lost on its
- *      way is never made again (STATEFUL, rule 6).
+ * CP1  A checkpoint is taken of a quiescent program only: handlers, calls and closure timers have no bytes.
+ * CP2  The program that a checkpoint was taken of, and the program that it is read into, do the same from there on. The
+ *      state of the object is no part of these bytes: it lies beside them, as segments (functions/tracked/state.ts).
+ * CP3  Outputs and effects that are not acknowledged are in the checkpoint: what was sent before it and lost on its way
+ *      is never made again (STATEFUL, rule 6).
  */
 import { CodecError, Reader, Writer } from "../../../store/model/codec.ts";
 import { AppError } from "../../vocabulary/errors.ts";
@@ -16,9 +17,10 @@ import { readCheckMark, writeCheckMark } from "./log_entry.ts";
 import { checkBytes } from "./rolling_check.ts";
 
 /**
- * Names this form of the bytes; a reader knows all that were ever written: the first one counted no messages, the first
- * two had the state in themselves, and no shape, the first three 32 bits of check, the first four no counts of packages.
- * One without such counts is written as the fourth, so that sites of before read it.
+ * Number of this format. A reader knows all formats that were ever written: the first had no counts of messages; the
+ * first two held the state in themselves, and no shape; the first three had a check of 32 bits; the first four had no
+ * counts of packages. A checkpoint without such counts is written in the fourth format, so that sites of an earlier
+ * version can read it.
  */
 const VERSION = 5;
 const VERSION_WITHOUT_COUNTS = 4;
@@ -27,33 +29,40 @@ const VERSION_WITH_STATE = 2;
 const VERSION_WITHOUT_RECEIVED = 1;
 const PEERS = ["client", "origin"] as const;
 
-/** What a checkpoint holds beside the program. */
+/** Contents of a checkpoint that lie beside the program. */
 export interface CheckpointParts extends Kept {
-  /** The state of its object (functions/tracked/), whole, where it is in the checkpoint itself. */
+  /**
+   * The state of the session's object (functions/tracked/), whole, where the checkpoint itself holds it; null: it lies
+   * beside.
+   */
   readonly state: Uint8Array | null;
-  /** Of who wrote it. */
+  /** Code that wrote the checkpoint. */
   readonly code: string;
 }
 
-/** What is written beside the program: what was given out, and nobody has acknowledged. */
+/**
+ * Values that are written beside the program: its shape, and outputs and effects that were given out and not
+ * acknowledged.
+ */
 interface Kept {
-  /** `static shape` of the class. */
+  /** Value of `static shape` of the class. */
   readonly shape: number;
   readonly outputs: readonly Output[];
   readonly effects: readonly Effect[];
 }
 
 /**
- * A 32-bit digest over what a checkpoint adds to the one before: names it in the log. Against tampering they are sealed
- * elsewhere.
+ * Returns a 32-bit digest over what a checkpoint adds to the one before. The digest names the checkpoint in the log;
+ * against tampering checkpoints are sealed elsewhere.
  */
 export const checkpointDigest = (bytes: Uint8Array, state: readonly Uint8Array[]): number =>
   checkBytes(state.reduce(checkBytes, 0), bytes);
 
 /**
- * All but its state, which lies beside it; where it was in it, it stays there, in the form that had it so.
+ * Encodes all of a checkpoint but its state, which lies beside it. Where the state was in the checkpoint itself
+ * (`parts.state`), it stays there, in the format that has it so.
  *
- * @throws AppError `limit_value` where it is too long to be opened again.
+ * @throws AppError `limit_value` where the checkpoint is too long to be opened again.
  */
 export function encodeCheckpoint(program: Program, parts: Kept & Partial<CheckpointParts>): Uint8Array {
   const { shape, outputs, effects, state = null } = parts;
@@ -124,7 +133,7 @@ function readCounts(reader: Reader): Map<string, Count> {
   return counts;
 }
 
-/** What a frame to an isolate takes, with the log after it (runtime/isolate/frames.ts). */
+/** Bytes that fit into one frame to an isolate, with the log after the checkpoint (runtime/isolate/frames.ts). */
 const CHECKPOINT_BYTES_MAX = 40 * 1024 * 1024;
 
 function sized(bytes: Uint8Array): Uint8Array {
@@ -135,7 +144,7 @@ function sized(bytes: Uint8Array): Uint8Array {
   );
 }
 
-/** The code that wrote a checkpoint. @throws CodecError */
+/** Returns the code that wrote a checkpoint. @throws CodecError */
 export function codeOfCheckpoint(bytes: Uint8Array): string {
   const { reader } = begun(bytes);
   reader.uint();
@@ -158,7 +167,7 @@ function readShortCheck(reader: Reader): number {
   return check;
 }
 
-/** Reads a checkpoint into a program that has no object yet (the state is the caller's to load). @throws CodecError */
+/** Reads a checkpoint into a program that has no object yet; the caller loads the state. @throws CodecError */
 export function decodeCheckpoint(bytes: Uint8Array, program: Program): CheckpointParts {
   const { reader, version } = begun(bytes);
   program.epoch = reader.uint();
@@ -198,7 +207,8 @@ export function decodeCheckpoint(bytes: Uint8Array, program: Program): Checkpoin
   const counts = version > VERSION_WITHOUT_COUNTS ? readCounts(reader) : new Map<string, Count>();
   const state = version > VERSION_WITH_STATE ? null : reader.bytes();
   reader.end();
-  // The object is made before its state is put into it: what its making draws, or counts, is none of the session's.
+  // The object is made before its state is put into it: what the constructor draws or counts does not count for the
+  // session.
   program.make();
   program.math.position = drawn.math;
   program.crypto.position = drawn.crypto;

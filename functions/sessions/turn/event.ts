@@ -1,5 +1,5 @@
 /**
- * What a stateful session consumes: the events that its site delivers to the isolate in which it runs.
+ * Events: what a stateful session consumes, as its site delivers it to the isolate in which the session runs.
  *
  * EV1  Events of one session are delivered in the order in which they were handed over. Requests, messages,
  *      attachments and timers wait for their turn (one handler at a time); results are delivered meanwhile.
@@ -9,21 +9,27 @@
  *      it: the rows written in the turn of this event have it in their version.
  */
 
-/** Who is attached to a stateful session. `id` is the receiver of what it is sent. */
+/** A client or origin that is attached to a stateful session. `id` is the receiver of the outputs to it. */
 export interface Peer {
   readonly kind: "client" | "origin";
-  /** 1 to 200 bytes, the same for as long as it is attached, and nobody's ever after: its outputs are numbered by it. */
+  /**
+   * Id of 1 to 200 bytes: the same for as long as the peer is attached, and nobody else's ever after, since outputs to
+   * the peer are numbered under it.
+   */
   readonly id: string;
 }
 
-/** How a call that a session made ended. */
+/** Outcome of a call that a session made. */
 export type CallOutcome =
   | { readonly ok: true; readonly bytes: Uint8Array }
   | { readonly ok: false; readonly code: string; readonly message: string };
 
-/** What is handled one after the other: each begins a handler. */
+/** Events that are handled one after the other: each begins a handler. */
 export type HandledEvent =
-  /** An RPC or HTTP request (encodeCall's bytes, functions/calls/call.ts). Its answer is the output 1 to the receiver `request`. */
+  /**
+   * An RPC or HTTP request (bytes that encodeCall makes, functions/calls/call.ts). Its answer is the output 1 to the
+   * receiver `request`.
+   */
   | {
     readonly kind: "request";
     readonly request: string;
@@ -31,32 +37,36 @@ export type HandledEvent =
     readonly chain: readonly string[];
     readonly bytes: Uint8Array;
   }
-  /** Somebody has attached: `onOpen`. Ignored where it is attached already. */
+  /** A peer has attached: `onOpen`. Ignored where it is attached already. */
   | { readonly kind: "attach"; readonly peer: Peer }
-  /** A message of somebody who is attached: `onMessage`. */
+  /** A message of an attached peer: `onMessage`. */
   | { readonly kind: "message"; readonly peer: string; readonly message: string | Uint8Array }
-  /** Somebody has gone: `onClose`. */
+  /** A peer has gone: `onClose`. */
   | { readonly kind: "detach"; readonly peer: string }
   /** A named timer is due: `onTimer`. Ignored where the timer has been changed since (`dueMs` differs). */
   | { readonly kind: "timer"; readonly name: string; readonly dueMs: number }
   | RejectEvent;
 
-/** Events that begin handlers of the app's class. */
+/** Events that begin a handler of the app's class. */
 export type BegunEvent = Exclude<HandledEvent, { readonly kind: "reject" }>;
 
 /**
- * In place of an event in which an isolate was killed (a handler that loops, or eats memory): its handler counts as one
- * that threw. Where it was begun in the log and goes on (Opened, `handling`), that is ended.
+ * Replacement for an event in which an isolate was killed (a handler that loops, or eats memory): the event's handler
+ * counts as one that threw. Where the log has begun that handler and it goes on (OpenedProgram, `handling`), it is
+ * ended.
  */
 export interface RejectEvent {
   readonly kind: "reject";
-  /** null: none was being handled, but a closure timer ran. All of them are dropped. */
+  /**
+   * The event in which the isolate was killed; null: no handler ran, but a closure timer. All closure timers are
+   * dropped then.
+   */
   readonly of: BegunEvent | null;
   readonly code: string;
   readonly message: string;
 }
 
-/** What a site delivers. */
+/** Event that a site delivers to a session. */
 export type SessionEvent =
   & { readonly storeClock: number }
   & (
@@ -65,40 +75,45 @@ export type SessionEvent =
     | { readonly kind: "result"; readonly call: number; readonly outcome: CallOutcome }
   );
 
-/** How a chain of calls names a session: a call to one that is in its caller's chain fails with `cycle`. */
+/**
+ * Returns the name of a session in a chain of calls: a call to a session that is in its caller's chain fails with
+ * `cycle`.
+ */
 export const chainName = (className: string, id: string): string => `${className}/${id}`;
 
-/** A checkpoint: it stands for all entries up to `at`, the last one of which names its digest. */
+/** A checkpoint. It stands for all entries up to `at`; the entry `at` names its digest. */
 export interface KeptCheckpoint {
   readonly at: number;
-  /** All but the state (checkpoint.ts). */
+  /** Bytes of the checkpoint without its state (checkpoint.ts). */
   readonly bytes: Uint8Array;
-  /** Its state: segments, oldest first (functions/tracked/state.ts). */
+  /** Segments of its state, oldest first (functions/tracked/state.ts). */
   readonly state: readonly Uint8Array[];
 }
 
-/** What a session is opened with. */
+/** Arguments with which a session is opened. */
 export interface OpenSession {
-  /** Its class: the name in `defineApp({ sessions })`. */
+  /** Name of the session's class in `defineApp({ sessions })`. */
   readonly class: string;
   readonly id: string;
-  /** Of the home that opens it. A new epoch is recorded with the first commit that follows. */
+  /** Epoch of the home that opens the session. A new epoch is recorded with the first commit that follows. */
   readonly epoch: number;
   /** Replica number of the site, for the versions of rows written in this epoch. */
   readonly replica: number;
-  /** Names code, variables and Deno build: a log is replayed by what wrote it, and by nothing else. */
+  /** Name of the code, variables and Deno build: a log is replayed by the code that wrote it, and by no other. */
   readonly code: string;
-  /** 32 random bytes. Used when the session is born, ignored (it is in the log) ever after. */
+  /**
+   * Seed of 32 random bytes. Used when the session is born; later the seed in the log counts, and this one is ignored.
+   */
   readonly seed: Uint8Array;
   readonly checkpoint: KeptCheckpoint | null;
   /** All entries after the checkpoint, as the keepers hold them. */
   readonly entries: Uint8Array;
-  /** Per receiver the sequence up to which outputs are known to be out: those are not given out again. */
+  /** By receiver, the number up to which outputs are known to be out: those are not given out again. */
   readonly out: Readonly<Record<string, number>>;
-  /** The number up to which effects are known to be applied. */
+  /** Number up to which effects are known to be applied. */
   readonly effectsApplied: number;
-  /** Where its replay does otherwise, it says so with the contents of what it did: they are the developer's own. */
+  /** Set for a developer's own check: a replay that differs is reported with the contents of what it did. */
   readonly shows?: true;
-  /** Of its log what can be kept is made a checkpoint, and nothing more is done (salvage.ts). */
+  /** Set to salvage: a checkpoint is made of what can be kept of the log, and nothing more is done (salvage.ts). */
   readonly salvages?: true;
 }

@@ -1,11 +1,12 @@
 /**
- * A stateful session that another isolate runs, at another site, and that this one follows: what is appended to its log
- * is replayed here as it comes, so that it can go on here at once.
+ * A stateful session that another isolate runs, at another site, and that this isolate follows: what is appended to the
+ * session's log is replayed here as it comes, so that the session can go on here at once.
  *
  * Life: opened (checkpoint and log replayed) → pieces → `promoted`: a StatefulSession goes on with its program. Or closed.
  *
- * FO1  Nothing of it leaves: no calls, no outputs, no timers. Its program is what checkpoint and log make (LP1).
- * FO2  What can't be followed is told once, as a reason to park, and nothing more is done: who runs it is not concerned.
+ * FO1  Nothing leaves a follower: no calls, no outputs, no timers. Its program is what checkpoint and log make (LP1).
+ * FO2  A follower that can't go on says so once, as a reason to park, and does nothing more. The isolate that runs the
+ *      session is not concerned.
  * FO3  Pieces come whole, in the order of the log.
  */
 import type { OpenSession } from "./event.ts";
@@ -15,7 +16,7 @@ import { parkedError } from "./recovery.ts";
 import type { Runnable, SessionIsolate } from "./session_host.ts";
 import { StatefulSession } from "./stateful_session.ts";
 
-/** What a follower becomes. */
+/** Arguments with which a follower becomes the session itself. */
 export type Promotion = Pick<OpenSession, "epoch" | "replica" | "out" | "effectsApplied">;
 
 /** See the file's header. */
@@ -34,7 +35,7 @@ export class FollowingSession implements Runnable {
     this.#logged = new LoggedProgram(host, open);
   }
 
-  /** What was appended to its log. */
+  /** Takes a piece that was appended to the session's log. */
   piece(bytes: Uint8Array): void {
     if (this.#isOver) return;
     this.#pieces.push(bytes);
@@ -75,7 +76,10 @@ export class FollowingSession implements Runnable {
     this.#pieces = [];
   }
 
-  /** Goes on here: what is left to follow is followed first. null: it could not be followed, and was told. */
+  /**
+   * Makes the session go on here, after what is left to follow. Returns null where it could not be followed; the sink
+   * was told then.
+   */
   promoted(promotion: Promotion): StatefulSession | null {
     while (this.hasWork) this.step();
     if (this.#isOver) return null;

@@ -1,12 +1,12 @@
 /**
- * Forms as bytes: the platform draws a boundary of its own for each, which no replay draws again. So it is replaced by
- * one that follows from the form.
+ * Fixed boundaries of multipart forms. The platform draws a boundary of its own for each form, which no replay draws
+ * again; it is replaced here by one that follows from the form.
  */
 import { checkBytes } from "./rolling_check.ts";
 
 const BOUNDARY = /^(multipart\/form-data\s*;\s*boundary=)"?([^";]+)"?/i;
 
-/** Headers and body, with a boundary that is the same for the same form. */
+/** Returns headers and body with a boundary that is the same for the same form. */
 export function withFixedBoundary(
   headers: readonly (readonly [string, string])[],
   body: Uint8Array | null,
@@ -16,7 +16,8 @@ export function withFixedBoundary(
   if (body === null || found === null) return { headers, body };
   const [whole, begin = "", drawn = ""] = found;
   const text = latin1Text(body).replaceAll(drawn, "");
-  // Of the same length, so that all lengths stay; a form that has this in it would have to know its own digest.
+  // As long as the drawn one, so that all lengths stay. A form that contains this boundary would have to know its own
+  // digest.
   const fixed = `sojourn${checkBytes(0, latin1Bytes(text)).toString(16)}`.padEnd(drawn.length, "-")
     .slice(0, drawn.length);
   return {
@@ -27,7 +28,7 @@ export function withFixedBoundary(
   };
 }
 
-/** A code unit a byte: windows-1252, which TextDecoder means by latin1, maps some bytes elsewhere. */
+/** Decodes each byte as one code unit. TextDecoder's "latin1" means windows-1252, which maps some bytes elsewhere. */
 function latin1Text(bytes: Uint8Array): string {
   let text = "";
   for (let at = 0; at < bytes.length; at += 8192) {

@@ -1,8 +1,8 @@
 /**
- * What an event calls in a stateful session's object, and what becomes of it.
+ * Handlers: what an event calls in a stateful session's object, and what becomes of that call.
  *
- * HD1  An RPC reaches methods of the app's class only: what the base class and Object have, and the handlers of
- *      events, are none.
+ * HD1  An RPC reaches methods of the app's class only: members of the base class and of Object, and the handlers of
+ *      events, are not callable.
  * HD2  What a handler returns is awaited whole, a response's body too: its end is the end of the handler.
  */
 import {
@@ -21,27 +21,27 @@ import type { SessionPeer } from "../../class/session_slot.ts";
 import type { Subject } from "../../class/subject.ts";
 import type { TurnInput } from "./turn.ts";
 
-/** An object of a Session class, as the executor calls it. */
+/** An object of a Session class, with the members that the executor calls. */
 export interface SessionObject {
   onOpen?(from: SessionPeer): unknown;
   onMessage?(message: string | Uint8Array, from: SessionPeer): unknown;
   onClose?(from: SessionPeer): unknown;
   onTimer?(name: string): unknown;
   fetch?(request: Request): unknown;
-  /** migration.ts */
+  /** Fills the fields from a state of an older shape (migration.ts). */
   migrate?(old: Readonly<Record<string, unknown>>, shape: number): unknown;
 }
 
-/** The handler that runs. */
+/** A handler that runs. */
 export interface Handler {
-  /** As people call it: `onTimer("idle")`. */
+  /** Name of the handler as people call it: `onTimer("idle")`. */
   name: string;
-  /** What it is for. */
+  /** Subject of the handler: the request, peer or timer that it is for. */
   readonly subject: Subject;
   readonly input: Handled;
-  /** The id of the request that it answers. */
+  /** Id of the request that the handler answers; null: it answers none. */
   request: string | null;
-  /** The stateful sessions that wait for it. */
+  /** Names of the stateful sessions that wait for the handler. */
   chain: readonly string[];
 }
 
@@ -51,14 +51,14 @@ export type Handled = Extract<
   { readonly kind: "request" | "attach" | "message" | "detach" | "timer" }
 >;
 
-/** Whose handlers run, and who is told of their lives. */
+/** The program whose handlers run, which is told when a handler ends or fails. */
 interface Running {
   readonly peers: { asSeen(id: string): SessionPeer };
   ended(handler: Handler, answer: Uint8Array | null): void;
   fail(error: unknown): void;
 }
 
-/** Whether an input begins a handler. */
+/** Reports whether an input begins a handler. */
 export const isHandled = (input: TurnInput): input is Handled =>
   input.kind === "request" || input.kind === "attach" || input.kind === "message" ||
   input.kind === "detach" ||
@@ -120,7 +120,7 @@ function begunRequest(object: SessionObject, bytes: Uint8Array, handler: Handler
   settle(
     () => {
       const given = decodeValue(args, CALL_BYTES_MAX);
-      // The arguments may be no list: a caller from outside encodes what he likes.
+      // The arguments may be no list: a caller outside may encode anything.
       return Reflect.apply(own, object, Array.isArray(given) ? given : Array.from(given as unknown[]));
     },
     encodeReturned,
@@ -129,12 +129,12 @@ function begunRequest(object: SessionObject, bytes: Uint8Array, handler: Handler
   );
 }
 
-/** What a handler comes to, as its answer. */
+/** Function that makes a handler's answer of the value that the handler returned. */
 type Answering = (value: unknown) => Uint8Array | null;
 const nothing: Answering = () => null;
 const asIs: Answering = (value) => value as Uint8Array | null;
 
-/** Runs `work`; what it comes to is the answer. */
+/** Runs `work` to its end, and ends the handler with the answer made of its value, or fails it. */
 function settle(work: () => unknown, answer: Answering, handler: Handler, running: Running): void {
   try {
     const value = work();
@@ -170,7 +170,7 @@ function requestOf({ method, url, headers, body }: Extract<SessionCall, { kind: 
   });
 }
 
-/** HD2. */
+/** Returns the answer for a handler's response, its body read whole (HD2). */
 async function responseAnswer(response: unknown): Promise<Uint8Array> {
   if (!(response instanceof Response)) {
     throw new TypeError(`fetch() answers a Response, not ${response === null ? "null" : typeof response}`);
@@ -191,15 +191,15 @@ async function responseAnswer(response: unknown): Promise<Uint8Array> {
   });
 }
 
-/** The answer of a request that failed. */
+/** Returns the bytes of the answer to a request that failed. */
 export const errorAnswer = (code: string, message: string): Uint8Array =>
   encodeAnswer({ kind: "error", code, message });
 
-/** Texts to people and programs are cut to these; a code is a word. */
+/** Limits to which messages and codes are cut: messages are read by people, and a code is one word. */
 const MESSAGE_CHARS_MAX = 1000;
 const CODE_CHARS_MAX = 100;
 
-/** What was thrown, as its code and message: it may be anything, and throw when it is looked at. */
+/** Returns code and message of a thrown value, which may be anything, and may itself throw when it is looked at. */
 export function thrown(error: unknown): { readonly code: string; readonly message: string } {
   try {
     const text = String(error instanceof Error ? error.message : error);
@@ -213,7 +213,7 @@ export function thrown(error: unknown): { readonly code: string; readonly messag
   }
 }
 
-/** What was thrown, for a log. */
+/** Returns the text of a thrown value for a log, with its stack where there is one. */
 export function stackText(error: unknown): string {
   try {
     return String(error instanceof Error ? error.stack ?? error.message : error);

@@ -1,23 +1,23 @@
-/** Events that begin handlers and wait until none runs (stateful_session.ts, ST1). */
+/** Inbox of a session: events that begin handlers, and wait until no handler runs (stateful_session.ts, ST1). */
 import type { HandledEvent } from "./event.ts";
 
-/** An event as its site delivers it. */
+/** An event with the number and store clock that its site delivered with it. */
 export type DeliveredEvent = HandledEvent & { readonly number: number; readonly storeClock: number };
 
-/** The event that a rejection stands in place of. */
+/** Returns the event that a rejection stands in place of; null where there was none. */
 export const begunOf = (
   { of, number, storeClock }: Extract<DeliveredEvent, { kind: "reject" }>,
 ): DeliveredEvent | null => of === null ? null : { ...of, number, storeClock };
 
-/** A session that does not come to rest takes no new messages from so many bytes of log on. */
+/** Bytes of log from which on a session that does not come to rest begins no new handlers. */
 export const HOLD_BYTES = 1024 * 1024;
-/** So long it may take to rest then, while somebody waits: longer than a call that ends. */
+/** Milliseconds that such a session may take to come to rest while an event waits: longer than a call takes to end. */
 const HOLD_MS_MAX = 60_000;
 
-/** The events, in order. */
+/** Queue of the events, in order. */
 export class Inbox {
   #events: DeliveredEvent[] = [];
-  /** Since when nothing was taken while somebody came, and waits; null: since then something was. */
+  /** Time since which events have waited and none was taken; null: one was taken since. */
   #heldSinceMs: number | null = null;
 
   get first(): DeliveredEvent | undefined {
@@ -42,7 +42,10 @@ export class Inbox {
     this.#events = [];
   }
 
-  /** Another one comes to a session that takes none: whether the first has been waiting for too long. */
+  /**
+   * Reports whether the first event has waited for too long. Called when another event comes to a session that takes
+   * none.
+   */
   hasWaitedLong(nowMs: number): boolean {
     if (this.#events.length === 0 || this.#heldSinceMs === null) this.#heldSinceMs = nowMs;
     return nowMs - this.#heldSinceMs > HOLD_MS_MAX;

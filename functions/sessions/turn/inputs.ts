@@ -1,10 +1,12 @@
-/** From the events that a site delivers to the turns that they begin. */
+/** Conversion of the events that a site delivers into the inputs of turns. */
 import type { BegunEvent, SessionEvent } from "./event.ts";
 import type { Program } from "./program.ts";
 import type { TurnInput } from "./turn.ts";
 import type { WaitOutcome } from "./waits.ts";
 
-/** The turn that an event begins; null where it means nothing (any more) to this program. */
+/**
+ * Returns the input of the turn that an event begins; null where the event means nothing (any more) to this program.
+ */
 export function inputOf(
   { timers, peers }: Pick<Program, "timers" | "peers">,
   event: BegunEvent,
@@ -23,7 +25,7 @@ export function inputOf(
   }
 }
 
-/** What came of a call. */
+/** Returns the input of the turn that a call's outcome begins. */
 export const arrivalOf = (
   { call, outcome }: Extract<SessionEvent, { readonly kind: "result" }>,
 ): WaitOutcome =>

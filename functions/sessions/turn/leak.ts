@@ -1,19 +1,19 @@
 /**
- * Sessions of one isolate that share something in a module: a promise, a callback, an object. What one of them does then
- * runs in a turn of another, where no log of its own has it.
+ * Detection of sessions of one isolate that share something in a module: a promise, a callback, an object. What one
+ * session does through it runs in a turn of another, where the log of the first does not have it.
  */
 import { AppError } from "../../vocabulary/errors.ts";
 import type { Parked } from "./commit.ts";
 import { chainName } from "./event.ts";
 import { type Act, appFrames } from "./trace.ts";
 
-/** What names a program. */
+/** The names of a program. */
 interface Named {
   readonly className: string;
   readonly id: string;
 }
 
-/** Code of a session acted in a turn of another, or in none. */
+/** Error for code of a session that acted in a turn of another session, or in no turn. */
 export class Leak extends AppError {
   readonly act: Act;
 
@@ -33,7 +33,7 @@ export class Leak extends AppError {
   }
 }
 
-/** The session whose code it was goes no further. */
+/** Returns the reason to park the session whose code leaked: it goes no further. */
 export const sharedState = ({ message, act }: Leak): Parked => ({
   code: "shared",
   message,

@@ -1,19 +1,22 @@
-/** Where a live turn's time comes from: the host, which is asked once. */
+/** Source of a live turn's time: the host, which is asked once. */
 import type { TurnSource } from "./turn.ts";
 
-/** What it asks. */
+/** Clocks of the host that a live turn asks. */
 export interface Clocks {
   nowMs(): number;
-  /** A value that no other write of the site has, larger than this one: of a turn that has none of an event. */
+  /**
+   * Returns a store clock that no other write of the site has, larger than `after`: for a turn whose event brought
+   * none.
+   */
   storeClock(after: number): number;
 }
 
 /**
  * A turn's source that asks the host.
  *
- * LS1  What a turn writes is newer than what the session has written and read in turns before. Events get their value of
- *      the store's clock as they are delivered: one that waited may be handled after the result of a read that came
- *      later, and then has another.
+ * LS1  What a turn writes is newer than what the session has written and read in turns before. An event gets its value
+ *      of the store's clock when it is delivered; where it waits, and is handled after the result of a read that came
+ *      later, another value is drawn for it.
  */
 export class LiveSource implements TurnSource {
   readonly isReplay = false;
@@ -23,8 +26,8 @@ export class LiveSource implements TurnSource {
   readonly #seen: number;
 
   /**
-   * @param storeClock the event's own; 0: it has none.
-   * @param seen the greatest of all events so far.
+   * @param storeClock the value that the event brought; 0: it brought none.
+   * @param seen the greatest value of all events so far.
    */
   constructor(host: Clocks, storeClock: number, seen: number) {
     this.#host = host;

@@ -7,26 +7,27 @@
  *
  * `dt` is the milliseconds from the last reading of the clock to this one: 0–253 as it stands, 254 where the clock was
  * not read, 255 where a varint of dt − 254 follows; in half a byte 0–13, 14 and 15. What a turn took besides (`clock`,
- * `effect`) stands behind the entry that began it.
+ * `effect`) stands behind the entry that began the turn.
  *
- * LE1  One form for each entry; decoding throws CodecError for all else, for an unknown kind too.
- * LE2  What was read of requests and results are views of the log: for a replay, which is over before it changes.
- * LE3  An entry says by itself which check it holds (rolling_check.ts, RK3): logs of before are read as they are, and
- *      what is read of a log needs nothing of what stands before it.
+ * LE1  Each entry has one form; decoding throws CodecError for all else, for an unknown kind too.
+ * LE2  Bytes of requests and results that were read are views of the log: for a replay, which is over before the log
+ *      changes.
+ * LE3  An entry says by itself which check it holds (rolling_check.ts, RK3): logs with the check of before are read as
+ *      they are, and reading an entry needs nothing of what stands before it.
  */
 import { CodecError, Reader, Writer } from "../../../store/model/codec.ts";
 import type { CheckMark, EntryCheck } from "./rolling_check.ts";
 import type { Subject } from "../../class/subject.ts";
 import type { TurnEnd, TurnInput } from "./turn.ts";
 
-/** An entry as it was read. */
+/** An entry that was read from a log. */
 export type LogEntry =
   | {
     readonly kind: "turn";
     readonly input: TurnInput;
-    /** Milliseconds since the last reading; null where the clock was not read. */
+    /** Milliseconds since the last reading of the clock; null where the clock was not read. */
     readonly dt: number | null;
-    /** The rolling check after the turn. */
+    /** Rolling check after the turn. */
     readonly check: EntryCheck;
   }
   | { readonly kind: "clock"; readonly dt: number }
@@ -53,20 +54,26 @@ const KIND_NAMES = new Map<number, keyof typeof KIND>(
   Object.entries(KIND).map(([name, byte]) => [byte, name as keyof typeof KIND]),
 );
 
-/** Below are the first bytes of turns, above those with half a byte of time. */
+/** First byte from which on an entry has half a byte of time; turns with all of the check begin with a lower one. */
 const HALVED = 0x10;
-/** Times in a byte, and in half a byte: those that are as they stand, none, and what a varint follows. */
+/**
+ * Codes of times in a byte, and in half a byte: the largest time that stands as it is, no time, and a varint that
+ * follows.
+ */
 const DT = { most: 253, none: 254, follows: 255 } as const;
 const DT_HALF = { most: 13, none: 14, follows: 15 } as const;
-/** Of a check. */
+/** Lengths of a check: all of it, and the one of before. */
 const WHOLE_BYTES = 8, SHORT_BYTES = 1;
 const SEED_BYTES = 32;
 const PEERS = ["client", "origin"] as const;
-/** What a rejected handler was begun for; a number of attempts follows where RETRIED is added. */
+/** Subjects of rejected handlers, by their codes; a number of attempts follows where RETRIED is added. */
 const SUBJECTS = [null, "request", "message", "detach", "attach", "timer"] as const;
 const RETRIED = 8;
 
-/** Appends the entries of a turn; how many. `beforeMs` is the last reading before it. */
+/**
+ * Appends the entries of a turn, and returns how many there are. `beforeMs` is the last reading of the clock before the
+ * turn.
+ */
 export function writeTurn(writer: Writer, input: TurnInput, end: TurnEnd, beforeMs: number): number {
   const [first, ...more] = end.clocks;
   const dt = first === undefined ? null : first - beforeMs;
@@ -104,20 +111,20 @@ function writeWholeHead(writer: Writer, kind: number, dt: number | null): void {
   else writer.byte(DT.follows).uint(dt - DT.most - 1);
 }
 
-/** One of before: for those who write what they have read of such a log. */
+/** Writes the check of an entry. Checks of before are written by those who write what they have read of such a log. */
 function writeCheck(writer: Writer, check: EntryCheck): void {
   if (typeof check === "number") writer.byte(check & 0xff);
   else writeCheckMark(writer, check);
 }
 
-/** Both words, the high one first, big endian. */
+/** Writes both words of a check, the high one first, big endian. */
 export function writeCheckMark(writer: Writer, { high, low }: CheckMark): void {
   for (const word of [high, low]) {
     writer.byte(word >>> 24).byte(word >>> 16 & 0xff).byte(word >>> 8 & 0xff).byte(word & 0xff);
   }
 }
 
-/** @throws CodecError */
+/** Reads both words of a check. @throws CodecError */
 export function readCheckMark(reader: Reader): CheckMark {
   const word = () => reader.byte() << 24 | reader.byte() << 16 | reader.byte() << 8 | reader.byte();
   const high = word();
@@ -171,13 +178,19 @@ function writeSubject(writer: Writer, subject: Subject | null, attempt: number):
   if (attempt > 0) writer.uint(attempt);
 }
 
-/** Which closure timers a rejection takes: 0 none, 1 all, else one more than its number. */
+/**
+ * Returns the number that says which closure timers a rejection takes: 0 none, 1 all, else one more than the timer's
+ * number.
+ */
 const dropsNumber = (drops: "none" | "all" | number): number =>
   drops === "none" ? 0 : drops === "all" ? 1 : drops + 1;
 
 // ── Messages, without reading them ──
 
-/** Where the text of the peer lies in bytes that are, from `at` on, the entry of one message; null: they are not that. */
+/**
+ * Returns where the text of the peer lies in bytes that are, from `at` on, the entry of one message; null: they are
+ * not.
+ */
 export function peerInMessage(
   bytes: Uint8Array,
   at: number,
@@ -189,14 +202,14 @@ export function peerInMessage(
   return length < 0x80 && pastSaid(bytes, to, head) === bytes.length ? { from, to } : null;
 }
 
-/** Behind an entry's first byte and its time. */
+/** Returns the place behind an entry's first byte and its time. */
 export function pastHead(bytes: Uint8Array, at: number): number {
   const head = bytes[at] ?? 0;
   if (head < HALVED) return bytes[at + 1] === DT.follows ? pastUint(bytes, at + 2) : at + 2;
   return (head & 0xf) === DT_HALF.follows ? pastUint(bytes, at + 1) : at + 1;
 }
 
-/** Behind what follows its peer in a message's entry with that first byte. */
+/** Returns the place behind all that follows the peer in a message's entry, which begins with the byte `head`. */
 export function pastSaid(bytes: Uint8Array, at: number, head: number): number {
   const to = pastUint(bytes, at + 1);
   let length = 0;
@@ -209,7 +222,7 @@ function pastUint(bytes: Uint8Array, at: number): number {
   return at + 1;
 }
 
-/** An entry and where its bytes end. */
+/** An entry, and the place where its bytes end. */
 export type ReadEntry = LogEntry & { readonly end: number };
 
 /** Reads all entries. @throws CodecError (LE1) */
@@ -220,7 +233,7 @@ export function readEntries(bytes: Uint8Array): ReadEntry[] {
   return entries;
 }
 
-/** The calls whose outcomes are among the entries. @throws CodecError */
+/** Returns the calls whose outcomes are among the entries. @throws CodecError */
 export const resultsIn = (bytes: Uint8Array): number[] =>
   readEntries(bytes).flatMap((entry) => {
     if (entry.kind !== "turn") return [];

@@ -1,16 +1,17 @@
 /**
- * A program and what it is made again from: the newest checkpoint and the log after it. Turns run here, and are in the
- * log when they are over.
+ * A program and what it is made again from: the newest checkpoint and the log after it. Turns run here, and their
+ * entries are in the log when they are over.
  *
  * Life: opened (`recover`: program filled from the checkpoint, log replayed) → turns, checkpoints, and reloads where a
  * handler was undone → given up with its session. Or first followed (`follow`): what another isolate writes is replayed
- * as it comes, and `recover` finds it done (`goOn`).
+ * as it comes; after `goOn`, `recover` finds that done already.
  *
- * LP1  The program is what checkpoint and log make, at every moment between turns.
- *      Of the state, the segments of all checkpoints so far are kept: a checkpoint leaves as those that the site has not.
+ * LP1  The program is what checkpoint and log make, at every moment between turns. Of the state, the segments of all
+ *      checkpoints so far are kept: a checkpoint leaves as those segments that the site does not have.
  * LP2  A turn that threw is not in the log: its program is only good for being made again.
- * LP3  At a commit point the state is one that a checkpoint can hold, and the fields of a load are those that are there.
- *      Otherwise the turn counts as one that threw, before anything of it leaves; and a session that is born so is parked.
+ * LP3  At a commit point the state is one that a checkpoint can hold, and the fields of a load are those that are
+ *      there. Otherwise the turn counts as one that threw, before anything of it leaves; and a session that is born so
+ *      is parked.
  */
 import { types } from "node:util";
 import { Writer } from "../../../store/model/codec.ts";
@@ -41,24 +42,27 @@ import { SessionLog } from "./session_log.ts";
 import type { Act } from "./trace.ts";
 import type { TurnInput } from "./turn.ts";
 
-/** What it needs of the isolate. */
+/** The isolate's part that a logged program needs. */
 export interface RunHost extends ProgramHost, Clocks {
   /** Runs a turn: begins it, drains the microtasks, finishes it. */
   readonly run: RunTurn;
-  /** LARGE_BYTES */
+  /** Overrides LARGE_BYTES. */
   readonly largeBytes?: number | undefined;
 }
 
-/** Of a log that is followed, to begin with. */
+/** Bytes of room for the log of a session that is followed, at first, beside those it was opened with. */
 const FOLLOWED_BYTES = 4096;
 
-/** A state of so many bytes, changed all over, is written in half a millisecond: as long as a commit takes. */
+/**
+ * Bytes of state above which a checkpoint is a commit of its own: such a state, changed all over, is written in half a
+ * millisecond, as long as a commit takes.
+ */
 const LARGE_BYTES = 256 * 1024;
 
 /** Turns in which no code of the app runs that a caller could be told of. */
 const isOfLog: ReadonlySet<TurnInput["kind"]> = new Set(["birth", "epoch", "rejected"]);
 
-/** For all sessions of the isolate, and of the trusted side: apps can't ask (owned.ts). */
+/** Proxies are recognised for all sessions of the isolate, and on the trusted side: apps can't ask (owned.ts). */
 recognizeProxies(types.isProxy);
 
 const NO_ENTRIES = new Uint8Array(0);
@@ -70,18 +74,18 @@ export class LoggedProgram {
   #program: Program;
   #state: SessionState | null = null;
   #log = new SessionLog(0, new Uint8Array(0), 0);
-  /** The newest checkpoint, and the state as it has it. */
+  /** The newest checkpoint, with its whole state. */
   #checkpoint: KeptCheckpoint | null = null;
   #segments = new StateSegments();
-  /** The checkpoint that the site has, and how many of the segments are in it; null: the next one is whole. */
+  /** The checkpoint that the site has, and how many of the segments are in it; null: the next checkpoint is whole. */
   #has: { readonly at: number; readonly segments: number } | null = null;
   #isTakenOver = false;
   #policy: Required<CheckpointPolicy> | null = null;
-  /** Time in turns since the newest checkpoint. */
+  /** Milliseconds in turns since the newest checkpoint. */
   #turnsMs = 0;
-  /** LS1 (live_source.ts). */
+  /** Greatest store clock of all events so far (LS1, live_source.ts). */
   #storeClockSeen = 0;
-  /** While it is followed: how far it is, and the log so far. */
+  /** Replay and log so far, while the session is followed; null: it is not. */
   #followed: { rerun: Rerun; readonly log: Writer } | null = null;
 
   constructor(host: RunHost, open: OpenSession) {
@@ -104,12 +108,15 @@ export class LoggedProgram {
     return { className, id, code, ...shows && { shows } };
   }
 
-  /** It was opened from what other code has written: its first checkpoint comes before any event. */
+  /** True while the session goes on from what other code has written: its first checkpoint comes before any event. */
   get isTakenOver(): boolean {
     return this.#isTakenOver;
   }
 
-  /** Recovers what the session was opened with; `timers`: those that were set at the last commit point. @throws ParkedError */
+  /**
+   * Recovers what the session was opened with. `timers` are those that were set at the last commit point. @throws
+   * ParkedError
+   */
   recover(): RecoveredProgram & { readonly timers: readonly TimerChange[] } {
     const { checkpoint } = this.#open;
     const wasFollowed = this.#followed !== null;
@@ -133,7 +140,7 @@ export class LoggedProgram {
       checkpoint,
       entries: entries.subarray(0, point.bytes),
     }).program;
-    // Both may be large, and are made anew: it is not to hold them twice.
+    // Both may be large, and are made anew from here on: they are not to be held twice.
     this.#open = { ...this.#open, checkpoint: null, entries: NO_ENTRIES };
     return { ...recovered, timers: [...timers].map(([name, dueMs]) => ({ name, dueMs })) };
   }
@@ -151,7 +158,7 @@ export class LoggedProgram {
 
   // Following
 
-  /** Replays what the session was opened with, and goes on with each piece that comes. @throws ParkedError */
+  /** Replays what the session was opened with; each piece that comes is replayed behind it. @throws ParkedError */
   follow(): void {
     requireCode(this.#open);
     const rerun = this.#rerun();
@@ -160,7 +167,7 @@ export class LoggedProgram {
     if (this.#open.entries.length > 0) this.piece(this.#open.entries);
   }
 
-  /** What another isolate has written. @throws ParkedError */
+  /** Replays a piece that another isolate has written. @throws ParkedError */
   piece(bytes: Uint8Array): void {
     const followed = this.#followed;
     if (followed === null) throw new Error("a piece of a log that is not followed");
@@ -169,7 +176,7 @@ export class LoggedProgram {
       const entries = readEntries(bytes);
       requireSameCode(entries, this.#open.code);
       if (followed.rerun.feed(bytes, entries)) return;
-      // It takes back what was followed: once more from the checkpoint on.
+      // The piece voids entries that were replayed already: once more from the checkpoint on.
       followed.rerun = this.#rerun();
       followed.rerun.feed(followed.log.view());
     } catch (error) {
@@ -177,7 +184,10 @@ export class LoggedProgram {
     }
   }
 
-  /** A replay of all of it says where it differs; one that does not differ says that following it does. */
+  /**
+   * Returns the reason to park after one more replay of the whole log, which says where it differs. Where the whole
+   * replay does not differ, the reason says that following does.
+   */
   #toldApart(first: ParkedError, entries: Uint8Array): ParkedError {
     if (first.code !== "diverged") return first;
     try {
@@ -192,14 +202,14 @@ export class LoggedProgram {
     return new Rerun(this.#host, { ...this.#recorded, checkpoint: this.#open.checkpoint });
   }
 
-  /** It is this isolate's from now on: `recover` is next. */
+  /** Makes the session this isolate's from now on: `recover` is to be called next. */
   goOn(as: Pick<OpenSession, "epoch" | "replica">): void {
     this.#open = { ...this.#open, ...as };
   }
 
   // Turns
 
-  /** One turn, and its entries in the log; false where it threw. */
+  /** Runs one turn and appends its entries to the log. Returns false where the turn threw. */
   record(input: TurnInput, storeClock: number): boolean {
     const program = this.#program;
     const beforeMs = program.clockMs;
@@ -214,7 +224,7 @@ export class LoggedProgram {
     return true;
   }
 
-  /** LP3 */
+  /** Refuses the turn whose state no checkpoint can hold (LP3). */
   #checkState(input: TurnInput): void {
     if (this.#state === null || this.#program.isEnded || isOfLog.has(input.kind)) return;
     try {
@@ -226,8 +236,8 @@ export class LoggedProgram {
   }
 
   /**
-   * A session is born, or goes on in another epoch, as a site that has another number by now, or with other code. It leaves
-   * with the next commit. False where its object can't be made.
+   * Begins the session's life, or an epoch of it: a new epoch, another replica number of the site, or other code. The
+   * entries leave with the next commit. Returns false where the object can't be made.
    */
   beginEpoch(): boolean {
     const program = this.#program;
@@ -243,7 +253,10 @@ export class LoggedProgram {
     return true;
   }
 
-  /** LP3: what its class begins with. It stands still with nothing in its log, so that any other code begins it anew. */
+  /**
+   * Reports whether the state that the class begins with can be held by a checkpoint (LP3). Otherwise the session
+   * stands still with nothing in its log, so that any other code begins it anew.
+   */
   #isBornWell(): boolean {
     this.#state = stateOf(this.#program);
     try {
@@ -256,7 +269,7 @@ export class LoggedProgram {
     }
   }
 
-  /** What the handler that runs has done since the last commit point, as a replay shows it. */
+  /** Returns what the handler that runs has done since the last commit point, as a replay shows it. */
   acts(): readonly Act[] {
     const log = this.#log;
     const entries = log.all();
@@ -265,12 +278,13 @@ export class LoggedProgram {
   }
 
   /**
-   * Takes back all since the last commit point, and makes the program again as it was then; how many entries that were
-   * given out are void with it. @throws ParkedError
+   * Takes back all since the last commit point, and makes the program again as it was then. Returns the number of
+   * entries that were given out and are void with that. @throws ParkedError
    */
   takeBack(): number {
     const program = this.#program, log = this.#log;
-    // Of a handler that took its isolate with it, nothing may have come here: a log may be long, and a state large.
+    // A handler that took its isolate with it may have left nothing here. Then nothing is made again, since a log may be
+    // long and a state large.
     const isThere = log.sequence === log.pointSequence && program.failure === null && program.isQuiescent;
     const voids = log.cut();
     if (!isThere) this.#reload();
@@ -290,29 +304,35 @@ export class LoggedProgram {
 
   // Checkpoints
 
-  /** The policy says that it is time for one. */
+  /** True once the policy of the class asks for a checkpoint. */
   get isCheckpointDue(): boolean {
     const { messages, bytes, ms } = this.#policy ??= checkpointPolicyOf(this.#program.object);
     return this.#log.length >= messages || this.#log.lengthBytes >= bytes || this.#turnsMs >= ms;
   }
 
-  /** A checkpoint of it may take milliseconds. */
+  /** True while the state is so large that a checkpoint of it may take milliseconds. */
   get isLarge(): boolean {
     return this.#segments.bytes > (this.#host.largeBytes ?? LARGE_BYTES);
   }
 
-  /** The newest checkpoint, where it stands for all that has happened: nothing is new in it. */
+  /**
+   * The newest checkpoint, where it stands for all that has happened, with nothing new in it; null: there is none, or a
+   * log behind it.
+   */
   get currentCheckpoint(): Checkpoint | null {
     const checkpoint = this.#log.length === 0 ? this.#checkpoint : null;
     return checkpoint && { ...checkpoint, state: [], on: checkpoint.at };
   }
 
-  /** Gives up the plain fields that no checkpoint holds; which, and why. */
+  /** Gives up the plain fields that no checkpoint holds, and returns which, and why. */
   leaveOut(): readonly string[] {
     return this.#state?.leaveOut() ?? [];
   }
 
-  /** Takes a checkpoint of the program, which rests, and writes its entry. @throws AppError for a state that is no value. */
+  /**
+   * Takes a checkpoint of the program, which is at rest, and writes its entry. @throws AppError for a state that is no
+   * value.
+   */
   writeCheckpoint(
     kept: { readonly outputs: readonly Output[]; readonly effects: readonly Effect[] },
   ): Checkpoint {
@@ -332,7 +352,7 @@ export class LoggedProgram {
     return { at, bytes, state, on };
   }
 
-  /** The entry of the newest checkpoint was given out: the log goes on from there. */
+  /** Begins the log anew behind the newest checkpoint, whose entry was given out. */
   restart(): void {
     this.#log.restart();
     this.#program.math.rest();

@@ -1,12 +1,13 @@
 /**
- * How the state of a checkpoint comes into an object, which other code may have written it.
+ * Loading of a checkpoint's state into an object, where other code may have written that state.
  *
- * MG1  The code that wrote it finds it as it was. Other code with the same shape, or without `migrate`, finds fields by
- *      their names, where their kinds fit.
+ * MG1  The code that wrote a state finds it as it was. Other code with the same shape, or without `migrate`, finds
+ *      fields by their names, where their kinds fit.
  * MG2  Code with a later shape and `migrate` begins with the fields of its class, and `migrate` fills them from the old
- *      ones. It runs before any event; a replay from the same checkpoint runs it again, so that nothing but the old
- *      fields may tell what it does: it sees the checkpoint's clock, and its dice are no dice of the session.
- * MG3  Code with an earlier shape does not read it: log and checkpoint stay as they are, for code that does.
+ *      ones. It runs before any event; a replay from the same checkpoint runs it again, so nothing but the old fields
+ *      may decide what it does: it sees the checkpoint's clock, and what it draws of random numbers is no draw of the
+ *      session.
+ * MG3  Code with an earlier shape does not read the state: log and checkpoint stay as they are, for code that does.
  */
 import { AppError, codeOf } from "../../vocabulary/errors.ts";
 import { SessionState } from "../../tracked/mod.ts";
@@ -14,24 +15,25 @@ import type { SessionObject } from "./handler.ts";
 import type { Program, ProgramHost } from "./program.ts";
 import { ParkedError } from "./replay.ts";
 
-/** A state as a checkpoint has it. */
+/** A state as a checkpoint has it, with the shape and code of the class that wrote it. */
 export interface WrittenState {
   readonly segments: readonly Uint8Array[];
-  /** Of the class that wrote it, and the code. */
   readonly shape: number;
   readonly code: string;
 }
 
-/** An object with its state. */
+/** The state of an object into which it was loaded. */
 export interface LoadedState {
   readonly state: SessionState;
-  /** MG2: nothing of it is written yet. */
+  /** True where `migrate` made the state: no checkpoint holds anything of it yet (MG2). */
   readonly isMigrated: boolean;
 }
 
 const SHAPE_MAX = 2 ** 31 - 1;
 
-/** `static shape` of an object's class. @throws AppError for what is none. */
+/**
+ * Returns `static shape` of an object's class; 0 where there is none. @throws AppError for a value that is no shape.
+ */
 export function shapeOf(object: object | null): number {
   const { shape } = Object(object?.constructor) as { readonly shape?: unknown };
   if (shape === undefined) return 0;
@@ -42,7 +44,7 @@ export function shapeOf(object: object | null): number {
   );
 }
 
-/** Puts a state into the object of a program. @throws ParkedError, AppError `value_corrupt` */
+/** Loads a state into the object of a program. @throws ParkedError, AppError `value_corrupt` */
 export function loadProgramState(
   host: ProgramHost,
   program: Program,
@@ -86,7 +88,7 @@ const newer = ({ shape, code }: WrittenState, own: number): ParkedError =>
     { wrote: code, shape, own },
   );
 
-/** MG2 */
+/** Returns the state of an object that `migrate` of its class has filled from the old fields (MG2). */
 function migrated(
   host: ProgramHost,
   program: Program,

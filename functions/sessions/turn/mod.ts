@@ -3,8 +3,8 @@
  * records what it takes to run them again (docs/protocol/turns.md). After CESSNA (Y. Harchol et al., "CESSNA:
  * Resilient Edge-Computing", 2018).
  *
- * Nothing here knows sockets, clocks or Deno: events come in by event.ts, what leaves is commit.ts, through the
- * ports of sink.ts.
+ * Nothing here knows sockets, clocks or Deno: events come in as event.ts has them, what leaves is in commit.ts, and
+ * both go through the ports of sink.ts.
  */
 export { chainName } from "./event.ts";
 export type {

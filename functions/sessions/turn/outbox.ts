@@ -1,48 +1,51 @@
 /**
- * What a session has made and not given out, and what it has given out and nobody has acknowledged.
+ * Outbox of a session: what it has made and not given out, and what it has given out and nobody has acknowledged.
  *
  * OB1  What was made since the last commit point leaves with the next one, or never.
- * OB2  What left is kept until it is acknowledged: answers up to the limits, the oldest let go first; what peers were
- *      sent until they have gone (how much that may be is for their home to say: it detaches who is too slow).
+ * OB2  What left is kept until it is acknowledged: answers up to the limits, the oldest let go first; outputs to a peer
+ *      until the peer has gone (how much that may be is for the home to say: it detaches a peer that is too slow).
  */
 import type { Acknowledged, Call, Effect, Output, TimerChange } from "./commit.ts";
 import type { BegunEvent, OpenSession } from "./event.ts";
 
-/** What nobody acknowledges is let go: a caller that asks again this much later is not known any more. */
+/**
+ * Limits of answers that are kept without an acknowledgement; the oldest are let go: the home no longer knows a caller
+ * that asks again that much later.
+ */
 const KEPT_ANSWERS_MAX = 1024;
 const KEPT_ANSWER_BYTES_MAX = 1024 * 1024;
 
-/** What leaves at a commit point. */
+/** Outputs, effects and timers that leave at a commit point. */
 export interface Leaving {
   readonly outputs: readonly Output[];
   readonly effects: readonly Effect[];
   readonly timers: readonly TimerChange[];
 }
 
-/** What a handler makes besides calls: arrays of which whoever is given them may make his own. */
+/** Things that a handler makes besides calls. Whoever is given these arrays may keep and change them. */
 export interface Made {
   readonly outputs: Output[];
   readonly effects: Effect[];
   readonly timers: TimerChange[];
-  /** Peers that have gone. */
+  /** Ids of peers that have gone. */
   readonly left: string[];
 }
 
-/** What a log says that was made (recovery.ts). */
+/** Things that a log says were made (recovery.ts). */
 interface Regained {
-  /** Of its checkpoint. */
+  /** Outputs and effects of the log's checkpoint; null: it has none. */
   readonly parts: Pick<Leaving, "outputs" | "effects"> | null;
-  /** Up to the last commit point, and after it. */
+  /** What was made up to the last commit point (`given`), and after it (`pending`). */
   readonly given: Leaving;
   readonly pending: Made;
-  /** Peers that have gone. */
+  /** Ids of peers that have gone. */
   readonly left: readonly string[];
 }
 
 const NONE = Object.freeze([]) as unknown as never[];
 const NOTHING: Leaving = { outputs: NONE, effects: NONE, timers: NONE };
 
-/** Who knows which outputs are for peers: the others are answers. */
+/** The program that knows which outputs are for peers: the others are answers. */
 interface Addressees {
   readonly program: { readonly peers: { has(id: string): boolean } };
 }
@@ -58,7 +61,7 @@ export class Outbox {
   #intents: Call[] = NONE;
   readonly #answers = new Map<string, Output>();
   #answerBytes = 0;
-  /** By peer, oldest first; null: there was none. */
+  /** Outputs to each peer, oldest first; null: there was none. */
   #toPeers: Map<string, Output[]> | null = null;
   #keptEffects: Effect[] = [];
 
@@ -66,7 +69,7 @@ export class Outbox {
     this.#logged = logged;
   }
 
-  /** Given out and not acknowledged. */
+  /** Outputs and effects that were given out and not acknowledged. */
   get kept(): { readonly outputs: readonly Output[]; readonly effects: readonly Effect[] } {
     return {
       outputs: [...this.#answers.values(), ...[...this.#toPeers?.values() ?? []].flat()],
@@ -74,12 +77,12 @@ export class Outbox {
     };
   }
 
-  /** Made since the last commit point. */
+  /** Outputs that were made since the last commit point. */
   get made(): readonly Output[] {
     return this.#outputs;
   }
 
-  /** A request whose answer is kept. */
+  /** Reports whether the answer to a request is kept. */
   hasAnswered(event: BegunEvent): boolean {
     return event.kind === "request" && this.#answers.has(event.request);
   }
@@ -99,7 +102,7 @@ export class Outbox {
     this.#intents = joined(this.#intents, [call]);
   }
 
-  /** The handler was rejected: nothing of it leaves. */
+  /** Drops what was made since the last commit point: the handler was rejected, and nothing of it leaves. */
   drop(): void {
     this.#outputs = NONE;
     this.#effects = NONE;
@@ -114,7 +117,7 @@ export class Outbox {
     return intents;
   }
 
-  /** All that was made leaves, and is kept; nothing where this is no commit point (OB1, commit.ts CM2). */
+  /** Takes all that was made, which leaves now; nothing where this is no commit point (OB1, commit.ts CM2). */
   take(isPoint: boolean): Leaving {
     if (!isPoint) return NOTHING;
     const made = { outputs: this.#outputs, effects: this.#effects, timers: this.#timers };
@@ -122,7 +125,7 @@ export class Outbox {
     return made;
   }
 
-  /** What is about to leave is kept (OB2). */
+  /** Keeps what is about to leave until it is acknowledged (OB2). */
   keep(): void {
     this.keepAll(this.#outputs, this.#effects); // commit.ts CM4
     for (const peer of this.#left) this.#toPeers?.delete(peer);
@@ -140,7 +143,10 @@ export class Outbox {
     for (const effect of effects) this.#keptEffects.push(effect);
   }
 
-  /** What a log has given out that may not be known (`out`, `effectsApplied`), and what its open handler has made. */
+  /**
+   * Fills the outbox after a recovery: with what the log has given out and is not known to be out (`out`,
+   * `effectsApplied`), and what its open handler has made.
+   */
   recovered(
     { parts, given, left, pending }: Regained,
     { out, effectsApplied }: Pick<OpenSession, "out" | "effectsApplied">,
@@ -191,7 +197,7 @@ export class Outbox {
   }
 }
 
-/** Mostly there was nothing before, and what was made is taken as it is. */
+/** Appends items. Mostly there was nothing before, and the array of what was made is taken as it is. */
 function joined<T>(before: T[], more: T[]): T[] {
   if (before.length === 0) return more;
   if (more.length > 0) before.push(...more);

@@ -1,4 +1,4 @@
-/** Why a session is parked, for those who have to do something about it. */
+/** Reasons for which sessions are parked, in words for those who have to do something about it. */
 import { codeOf } from "../../vocabulary/errors.ts";
 import type { Parked } from "./commit.ts";
 import { thrown } from "./handler.ts";
@@ -6,15 +6,15 @@ import type { Program } from "./program.ts";
 import type { Subject } from "../../class/subject.ts";
 import type { Act } from "./trace.ts";
 
-/** Why a handler is undone. */
+/** Failure for which a handler is undone. */
 export interface Failure {
   readonly code: string;
   readonly message: string;
-  /** For a report. */
+  /** Stack of the error, for a report. */
   readonly stack: string;
 }
 
-/** What is open, for people. */
+/** Names what is open, for people. */
 function openWork({ calls, locals, handler }: Program): string {
   const names = [...calls.values()].map(({ name }) => name).slice(0, 3);
   const timers = [...locals.values()].slice(0, 3).map(({ ms }) => `${ms} ms`);
@@ -24,21 +24,21 @@ function openWork({ calls, locals, handler }: Program): string {
   return `${handler?.name ?? "no handler"} is open, with ${names.join(", ") || "nothing to wait for"}`;
 }
 
-/** It never rests, and its log has no room left. */
+/** Returns the reason of a session that never rests, and whose log has no room left. */
 export const logFull = (program: Program, bytes: number): Parked => ({
   code: "log_full",
   message: `its log has ${bytes} bytes, and it never rests: ${openWork(program)}`,
   detail: { bytes },
 });
 
-/** Its state is no value. */
+/** Returns the reason of a session whose state is no value. */
 export const stateInvalid = (error: unknown): Parked => ({
   code: "state_invalid",
   message: thrown(error).message,
   detail: { code: codeOf(error) ?? null },
 });
 
-/** Its handler is not over, with nothing open. */
+/** Returns the reason of a session whose handler is not over, with nothing open. */
 export function waitsUnrecorded({ handler }: Program, acts: readonly Act[]): Parked {
   const name = handler?.name ?? "";
   const last = acts.at(-1);
@@ -51,7 +51,7 @@ export function waitsUnrecorded({ handler }: Program, acts: readonly Act[]): Par
   };
 }
 
-/** A handler threw, and its class wants no more to happen then. */
+/** Returns the reason of a session whose handler threw, where its class wants it to be parked then. */
 export function handlerThrew(
   { code, message, stack }: Failure,
   subject: Subject | null,

@@ -1,41 +1,43 @@
 /**
- * Who is attached to a program: clients and the origin, as its handlers see them, and what is counted of each.
+ * Peers of a program, the clients and the origin that are attached to it: as its handlers see them, and what is counted
+ * of each.
  *
  * PE1  Messages to one peer are numbered 1, 2, 3 … from its attaching on (CM3): a replay gives the same number to the
- *      same message. Closing it is the last of them.
- *      What a handler has sent that is not over has not left: whoever opens the log is told of it with its commit.
- * PE2  Who has gone, or was closed, gets nothing, whoever still holds its `from`, as with a socket that is closed.
- * PE3  `received` counts its messages that are in the log, those too whose handler was undone: whoever keeps what it
- *      sent (its host) sends the next one after these.
+ *      same message. The peer's closing is the last of them. What a handler that is not over has sent has not left:
+ *      whoever opens the log is told of it with the handler's commit.
+ * PE2  A peer that has gone, or was closed, gets nothing, whoever still holds its `from`, as with a socket that is
+ *      closed.
+ * PE3  `received` counts the messages of a peer that are in the log, also those whose handler was undone: its host,
+ *      which keeps what the peer sent, sends the next one after these.
  */
 import { AppError } from "../../vocabulary/errors.ts";
 import type { SessionPeer } from "../../class/session_slot.ts";
 import type { OpenedPeer, Output } from "./commit.ts";
 import type { Peer } from "./event.ts";
 
-/** What it has of a peer. */
+/** State of one attached peer. */
 export interface PeerState {
   readonly peer: Peer;
-  /** Messages to it, and its closing. */
+  /** Number of messages to the peer, its closing included. */
   sent: number;
-  /** PE3 */
+  /** Number of messages of the peer that are in the log (PE3). */
   received: number;
-  /** Its session has closed it; it is there until it is detached. */
+  /** True once the session has closed the peer, which is there until it is detached. */
   isClosed: boolean;
 }
 
-/** What peers need of their program. */
+/** The program's part that peers need. */
 interface PeersPorts {
-  /** @throws AppError where nothing may be given out now. */
+  /** Allows an act. @throws AppError where nothing may be given out now. */
   mayAct(what: string): void;
   give(to: string, sequence: number, bytes: Uint8Array): void;
 }
 
-/** See the file's header. */
+/** The attached peers, by id. */
 export class Peers {
   readonly #ports: PeersPorts;
   readonly #states = new Map<string, PeerState>();
-  /** Given out since the last commit point: that leaves together. */
+  /** Bytes and number of messages given out since the last commit point: those leave together. */
   #givenBytes = 0;
   #given = 0;
 
@@ -47,7 +49,7 @@ export class Peers {
     return this.#states.has(id);
   }
 
-  /** In the order in which they were attached. */
+  /** Returns the peers in the order in which they were attached. */
   values(): IterableIterator<PeerState> {
     return this.#states.values();
   }
@@ -56,24 +58,24 @@ export class Peers {
     this.restore({ peer, sent: 0, received: 0, isClosed: false });
   }
 
-  /** One of a checkpoint. */
+  /** Adds a peer of a checkpoint. */
   restore(state: PeerState): void {
     this.#states.set(state.peer.id, state);
   }
 
-  /** A message of it is in the log (PE3). */
+  /** Counts a message of the peer that is in the log (PE3). */
   received(id: string): void {
     const state = this.#states.get(id);
     if (state !== undefined) state.received++;
   }
 
-  /** It goes: `onClose` may look at it, and send it nothing (PE2). */
+  /** Marks a peer as going: `onClose` may look at it, and send it nothing (PE2). */
   leaves(id: string): void {
     const state = this.#states.get(id);
     if (state !== undefined) state.isClosed = true;
   }
 
-  /** What was given out leaves. */
+  /** Resets what was given out: that leaves with this commit. */
   commit(): void {
     this.#givenBytes = 0;
     this.#given = 0;
@@ -83,13 +85,15 @@ export class Peers {
     this.#states.delete(id);
   }
 
-  /** Those of a kind that can be sent something, as handlers see them, in the order in which they attached. */
+  /**
+   * Returns the peers of a kind that can be sent something, as handlers see them, in the order in which they attached.
+   */
   attached(kind: Peer["kind"]): SessionPeer[] {
     return [...this.#states.values()].filter(({ peer, isClosed }) => peer.kind === kind && !isClosed)
       .map(({ peer }) => this.asSeen(peer.id));
   }
 
-  /** One of them, as handlers see it. */
+  /** Returns one peer as handlers see it. */
   asSeen(id: string): SessionPeer {
     const state = this.#states.get(id);
     const kind = state?.peer.kind ?? "client";
@@ -123,7 +127,10 @@ export class Peers {
   }
 }
 
-/** Who is attached, without what is made and has not left: that comes with the commit of the handler that made it. */
+/**
+ * Returns the attached peers without outputs that were made and have not left: those come with the commit of their
+ * handler.
+ */
 export function openedPeers(peers: Iterable<PeerState>, made: readonly Output[]): OpenedPeer[] {
   return [...peers].map(({ peer, sent, received, isClosed }) => {
     const unsent = made.filter(({ to }) => to === peer.id); // PE1
@@ -132,25 +139,28 @@ export function openedPeers(peers: Iterable<PeerState>, made: readonly Output[])
   });
 }
 
-/** What a peer is sent (commit.ts, Output). */
+/** Content of an output to a peer (commit.ts, Output). */
 export type PeerOutput =
   | { readonly kind: "message"; readonly message: string | Uint8Array<ArrayBuffer> }
   | { readonly kind: "close"; readonly code: number; readonly reason: string };
 
 const FORM = { text: 0, bytes: 1, close: 2 } as const;
-/** One output, as a frame of 48 MiB between a site and its isolate takes it, with room for others. */
+/** Bytes of one message, as a frame of 48 MiB between a site and its isolate takes it, with room for others. */
 const MESSAGE_BYTES_MAX = 4 * 1024 * 1024;
-/** What a handler sends leaves in one such frame; a broadcast counts once for each who gets it. */
+/** Bytes that a handler sends, which leave in one such frame; a broadcast counts once for each receiver. */
 const COMMIT_BYTES_MAX = 24 * 1024 * 1024;
-/** Half of what one frame may name (runtime/isolate/frames.ts, FRAME_THINGS_MAX): its site reads it at one go. */
+/**
+ * Messages that a handler sends: half of what one frame may name (runtime/isolate/frames.ts, FRAME_THINGS_MAX), since
+ * its site reads a frame at one go.
+ */
 const COMMIT_MESSAGES_MAX = 64 * 1024;
-/** As WebSockets have it. */
+/** Bytes of a closing's reason, as WebSockets limit it. */
 const REASON_BYTES_MAX = 123;
 
 const utf8 = new TextEncoder();
 const utf8Decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
-/** A message to a peer: 0 and text, or 1 and bytes. */
+/** Returns the bytes of a message to a peer: 0 and text, or 1 and bytes. */
 function messageBytes(message: string | Uint8Array): Uint8Array {
   const isText = typeof message === "string";
   if (!isText && !(message instanceof Uint8Array)) {
@@ -166,7 +176,7 @@ function messageBytes(message: string | Uint8Array): Uint8Array {
   return formed(isText ? FORM.text : FORM.bytes, body);
 }
 
-/** 2, two bytes of code, and the reason. */
+/** Returns the bytes of a closing: 2, two bytes of code, and the reason. */
 function closeBytes(code = 1000, reason = ""): Uint8Array {
   if (code !== 1000 && !(Number.isInteger(code) && code >= 3000 && code <= 4999)) {
     throw new AppError("value_invalid", `close(${code}): a code is 1000, or from 3000 to 4999`);
@@ -191,7 +201,7 @@ function formed(form: number, body: Uint8Array): Uint8Array {
   return bytes;
 }
 
-/** What the bytes of an output to a peer say. @throws TypeError for bytes that are none. */
+/** Decodes the bytes of an output to a peer. @throws TypeError for bytes that are no such output. */
 export function peerOutput(bytes: Uint8Array): PeerOutput {
   const body = bytes.subarray(1);
   if (bytes[0] === FORM.text) return { kind: "message", message: utf8Decoder.decode(body) };

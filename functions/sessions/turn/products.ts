@@ -1,12 +1,12 @@
-/** What a turn makes, until its session takes it. */
+/** Products of a turn, until its session takes them. */
 import type { Effect, Output, TimerChange } from "./commit.ts";
 
-/** What a program made since it was last asked. */
+/** Things that a program made since its products were taken last. */
 export interface Products {
   outputs: Output[];
   effects: Effect[];
   timers: TimerChange[];
-  /** Peers that have gone: nobody acknowledges any more what they were sent. */
+  /** Ids of peers that have gone: outputs to them are not acknowledged any more. */
   left: string[];
   calls: number[];
   dropped: number[];

@@ -1,13 +1,13 @@
 /**
  * A program: one life of a stateful session's object in this isolate, with all that it has taken from outside and
- * all that it waits for. It knows nothing of logs: turns come in (`begin`, then the host drains the microtasks, then
- * `finish`), what it asks for and gives out collects in `products`. The same inputs from the same start make the
- * same products: that is what recovery rests on.
+ * all that it waits for. A program knows nothing of logs: turns come in (`begin`, then the host drains the microtasks,
+ * then `finish`), what it asks for and gives out collects in `products`. The same inputs from the same start make the
+ * same products: recovery rests on that.
  *
  * Life: made (or made and filled from a checkpoint) → turns → given up, at a throw or at the session's close.
  *
- * PG1  Outside of a turn nothing reaches a program: the globals that an app finds go to the program whose turn runs
- *      (turn_loop.ts, `current`), and there is one.
+ * PG1  Outside of a turn nothing reaches a program: the globals that an app finds act on the program whose turn runs
+ *      (turn_loop.ts, `current`), and there is at most one.
  * PG2  Whatever leaves is mixed into `check` before it is collected.
  * PG3  A program whose turn failed (threw, or took what the log does not have) is never given another turn.
  */
@@ -28,23 +28,23 @@ import type { Trace } from "./trace.ts";
 import { READS_MAX, type Rejected, type TurnEnd, type TurnInput, type TurnSource } from "./turn.ts";
 import type { Failed } from "../../class/when_thrown.ts";
 
-/** What a program needs of the isolate around it. */
+/** The isolate's part that a program needs. */
 export interface ProgramHost {
   /** Makes an object of a class, which finds the program as its port (session_slot.ts). */
   make(className: string, program: Program): SessionObject;
   /** Runs app code that belongs to the making of the object, and to no turn. */
   aside<T>(program: Program, work: () => T): T;
-  /** The env of a program; what changes from outside (secrets) stays in it as it is, until `unpin`. */
+  /** Returns the env of a program. What changes from outside (secrets) stays in it as it is until `unpin`. */
   envOf(program: Program): unknown;
-  /** What the sessions of the isolate share. */
+  /** Cache of values that the sessions of the isolate share. */
   readonly cache?: SharedCache;
-  /** No log behind this program has seen its env: the next one may be another. */
+  /** Lets the next env be another: no log behind this program has seen the present one. */
   unpin?(program: Program): void;
-  /** Where a method of a class is, as a stack frame; "" where that is not known. */
+  /** Returns the place of a method of a class, as a stack frame; "" where that is not known. */
   placeOf?(className: string, method: string): string;
-  /** The error as people are told of it. */
+  /** Returns an error as people are told of it. */
   told?(error: unknown): unknown;
-  /** Its code acts while another's turn runs, or none (PG1): the session goes no further. */
+  /** Parks the session whose program acts while another's turn runs, or none (PG1), and returns the error for it. */
   leaked?(program: Program, what: string): Error;
 }
 
@@ -53,18 +53,18 @@ export interface OpenCall {
   readonly kind: CallKind | "native";
   readonly bytes: Uint8Array;
   readonly effect: number | null;
-  /** What it is, for a message to people. */
+  /** Name of the call, for a message to people. */
   readonly name: string;
-  /** Native: what it was called with, beside the bytes; the same text for the same. */
+  /** Returns, for a native call, the text of its arguments beside the bytes: the same text for the same arguments. */
   readonly args?: () => string;
-  /** @throws Error for bytes that are no such result. */
+  /** Takes the result. @throws Error for bytes that are no such result. */
   done(bytes: Uint8Array): void;
   failed(code: string, message: string): void;
-  /** Native: computes the result in this isolate. */
+  /** Computes the result of a native call in this isolate. */
   readonly start?: () => Promise<Uint8Array>;
 }
 
-/** The turn that runs. */
+/** State of the turn that runs. */
 interface Turn {
   readonly source: TurnSource;
   readonly clocks: number[];
@@ -73,14 +73,14 @@ interface Turn {
   effect: { mutations: Effect["mutations"][number][] } & Omit<Effect, "mutations"> | null;
 }
 
-/** A value of a variable or property of a package that a session keeps. */
+/** Value of a variable or property of a package that a session keeps. */
 export type Count = number | bigint | string;
 
-/** Where nothing is shared. */
+/** Cache of hosts that have none: nothing is shared. */
 const NO_CACHE = new SharedCache(() => 0, 0);
-/** Calls that wait at one time. */
+/** Number of calls of one program that may wait at one time. */
 export const PROGRAM_CALLS_MAX = 1_000;
-/** The longest time that a closure timer of a browser takes. */
+/** Milliseconds of the longest closure timer that a browser takes. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
 /** One life of a stateful session's object. */
@@ -94,27 +94,29 @@ export class Program implements SessionPort {
   seed: Uint8Array = new Uint8Array(32);
   math = new RandomStream(this.seed, STREAM.math);
   crypto = new RandomStream(this.seed, STREAM.crypto);
-  /** The clock as it was read last, and at birth. */
+  /** Clock as it was read last, and at birth. */
   clockMs = 0;
   originMs = 0;
-  /** The last clock of a store write. */
+  /** Store clock of the last write to the store. */
   storeClock = 0;
   readonly check = new RollingCheck();
   nextCall = 1;
   nextLocal = 1;
   nextEffect = 1;
   isEnded = false;
-  /** What counts in packages have come to for this session, by the names of their places; a checkpoint has them. */
+  /**
+   * Values that counts in packages have come to for this session, by the names of their places; a checkpoint has them.
+   */
   readonly counts = new Map<string, Count>();
-  /** Told what it does, where somebody wants to know. */
+  /** Trace of what the program does; null: nobody wants to know. */
   trace: Trace | null = null;
-  /** Called at each commit point: what was for the running handler only can go. */
+  /** Called at each commit point: what was kept for the running handler only can go. */
   atCommit: (() => void) | null = null;
   object: SessionObject | null = null;
   handler: Handler | null = null;
-  /** The one that came to its end in the turn that runs, or ran last. */
+  /** Handler that came to its end in the turn that runs, or ran last. */
   #done: Handler | null = null;
-  /** What was rejected last and is to be tried again. */
+  /** Subject and attempts of what was rejected last and is to be tried again; null: nothing is. */
   failed: Failed | null = null;
   readonly calls = new Map<number, OpenCall>();
   readonly locals = new Locals();
@@ -153,7 +155,8 @@ export class Program implements SessionPort {
         this.make();
         return;
       case "epoch":
-        // What was drawn in an epoch is never drawn again in it; logs of before began anew with each entry.
+        // An epoch does not draw again what it has drawn; logs with the check of before began the stream anew with each
+        // entry.
         if (input.epoch !== this.epoch || !source.isWhole) this.crypto.restart(input.epoch);
         this.epoch = input.epoch;
         this.replica = input.replica;
@@ -204,17 +207,17 @@ export class Program implements SessionPort {
     return { clocks, storeClock, check: check.mark() };
   }
 
-  /** Its turn is one of a log: what it prints has been printed. */
+  /** True while the turn is one of a log, or none runs: what the turn prints has been printed. */
   get isReplaying(): boolean {
     return this.#turn?.source.isReplay ?? true;
   }
 
-  /** What was thrown in this turn and not caught, where something was. */
+  /** Error that was thrown in a turn and not caught; null: there was none. */
   get failure(): { readonly error: unknown } | null {
     return this.#failure;
   }
 
-  /** Something was thrown that ends the handler. */
+  /** Notes an error that ends the handler. */
   fail(error: unknown): void {
     if (this.#failure !== null) return;
     this.#failure = { error: this.#host.told === undefined ? error : this.#host.told(error) };
@@ -227,14 +230,14 @@ export class Program implements SessionPort {
     return products;
   }
 
-  /** No handler, call or closure timer is open. */
+  /** True while no handler, call or closure timer is open. */
   get isQuiescent(): boolean {
     return this.handler === null && this.calls.size === 0 && this.locals.size === 0;
   }
 
   // Making the object
 
-  /** The seed of the session, which its streams go on from. */
+  /** Sets the seed of the session, from which its random streams go on. */
   sow(seed: Uint8Array): void {
     this.seed = seed;
     this.math = new RandomStream(seed, STREAM.math);
@@ -266,11 +269,11 @@ export class Program implements SessionPort {
     begun(object, handler, this);
   }
 
-  /** A handler has come to its end. */
+  /** Ends a handler, with the answer to its request where there is one. */
   ended(handler: Handler, answer: Uint8Array | null): void {
     if (this.handler !== handler) return;
     if (this.#turn === null) return void this.#host.leaked?.(this, `the end of ${handler.name}`);
-    // It went on where it can't: it fails all the same, and its request is answered so.
+    // The handler went on although its turn has failed: it fails all the same, and its request is answered so.
     if (this.#failure !== null) return;
     if (answer !== null && handler.request !== null) this.#give(handler.request, 1, answer);
     this.handler = null;
@@ -278,13 +281,13 @@ export class Program implements SessionPort {
     this.failed = null;
   }
 
-  /** The turn that is over can't be: its handler, where one came to its end, failed with it. */
+  /** Fails the turn that is over, and with it the handler that came to its end in it, where there is one. */
   refuse(error: unknown): void {
     this.handler ??= this.#done;
     this.fail(error);
   }
 
-  /** In place of a handler: its subject is done with, unless it is tried again. */
+  /** Replaces a handler that was rejected: its subject is done with, unless it is tried again. */
   #reject(input: Rejected): void {
     this.nextCall = input.nextCall; // commit.ts CM3
     this.nextLocal = input.nextLocal;
@@ -297,7 +300,7 @@ export class Program implements SessionPort {
     if (subject === null || attempt > 0) return;
     if (subject.kind === "request") this.#give(subject.id, 1, errorAnswer(input.code, input.message));
     if (subject.kind === "timer") this.timers.delete(subject.id);
-    // What took place, did: its message counts, and it has gone.
+    // The event itself did happen: a message counts, and a peer has gone.
     if (subject.kind === "message") this.peers.received(subject.id);
     if (subject.kind === "detach") this.#detach(subject.id);
   }
@@ -309,10 +312,11 @@ export class Program implements SessionPort {
     return this.#turn;
   }
 
-  /** Milliseconds since 1970 (T1). */
+  /** Reads the clock, in milliseconds since 1970 (T1). */
   now(): number {
     const turn = this.#turn;
-    // While the object is made again before a checkpoint is put into it, nothing of it stays.
+    // While the object is made again before a checkpoint is put into it, the clock is the checkpoint's, and nothing is
+    // noted.
     if (turn === null) return this.clockMs;
     if (turn.reads % READS_MAX === 0) {
       this.clockMs = turn.source.clock(turn.reads / READS_MAX, this.clockMs);
@@ -324,7 +328,7 @@ export class Program implements SessionPort {
     return this.clockMs;
   }
 
-  /** A call; its number. */
+  /** Makes a call and returns its number. */
   call(call: Omit<OpenCall, "effect">, hasEffect: boolean): number {
     this.#mayAct(call.name);
     if (this.calls.size >= PROGRAM_CALLS_MAX) {
@@ -359,7 +363,7 @@ export class Program implements SessionPort {
     check.alsoText(args?.() ?? "");
   }
 
-  /** Nobody waits for it any more. */
+  /** Drops a call: nobody waits for it any more. */
   drop(number: number): void {
     if (!this.calls.delete(number)) return;
     this.check.number(number);
@@ -367,7 +371,7 @@ export class Program implements SessionPort {
     this.trace?.add(`drops call ${number}`);
   }
 
-  /** A write to the store, which leaves with the handler's commit. Its version. */
+  /** Writes to the store, which leaves with the handler's commit. Returns the version of the write. */
   write(mutations: Effect["mutations"]): { readonly clock: number; readonly replica: number } {
     this.#mayAct("a write to the store");
     const turn = this.#running();
@@ -393,12 +397,12 @@ export class Program implements SessionPort {
     return turn.effect;
   }
 
-  /** Draws from the stream of `Math.random`. */
+  /** Draws a number from the stream of `Math.random`. */
   random(): number {
     return this.math.float();
   }
 
-  /** A closure timer; its number. */
+  /** Sets a closure timer and returns its number. */
   setLocal(ms: number, run: () => void): number {
     this.#mayAct("a closure timer");
     if (this.locals.size >= TIMERS_MAX) {
@@ -426,7 +430,7 @@ export class Program implements SessionPort {
 
   // The port of the object
 
-  /** Takes what has changed outside into its env. */
+  /** Takes what has changed outside into the env. */
   renew(): void {
     this.#host.unpin?.(this);
     this.#env = undefined;
@@ -493,7 +497,7 @@ export class Program implements SessionPort {
     );
   }
 
-  /** An output (PG2). */
+  /** Gives out an output (PG2). */
   #give(to: string, sequence: number, bytes: Uint8Array): void {
     this.check.text(to);
     this.check.alsoNumber(sequence);
@@ -527,7 +531,7 @@ export class Program implements SessionPort {
     }
   }
 
-  /** The calls of these numbers that a site makes. */
+  /** Returns those calls of these numbers that a site makes. */
   callsOf(numbers: Iterable<number>): Call[] {
     const calls: Call[] = [];
     for (const call of numbers) {

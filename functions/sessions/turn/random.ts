@@ -1,19 +1,19 @@
 /**
- * The random stream of a stateful session: ChaCha20 (RFC 8439, section 2.3) under the session's seed. It is in no
- * log: seed and position say all that will ever come of it.
+ * The random streams of a stateful session: ChaCha20 (RFC 8439, section 2.3) under the session's seed. What is drawn is
+ * in no log: seed and position determine all that a stream will ever give.
  *
  * R1  The same seed, nonce and position give the same bytes at every site.
- * R2  Two streams of one session (nonce) have nothing in common.
+ * R2  Two streams of one session, which differ in their nonce, have nothing in common.
  */
 
-/** A block of ChaCha20. */
+/** Bytes of a ChaCha20 block. */
 const BLOCK_BYTES = 64;
-/** "expand 32-byte k", the four words of every initial state. */
+/** The text "expand 32-byte k" as the four words that begin every initial state. */
 const SIGMA = [0x61707865, 0x3320646e, 0x79622d32, 0x6b206574] as const;
 
 const state = new Uint32Array(16);
 const work = new Uint32Array(16);
-/** A JavaScript engine here is little-endian, as the algorithm is: asserted when the module loads. */
+/** Bytes of `work`. The CPU must be little-endian, as the algorithm is: asserted when the module loads. */
 const workBytes = new Uint8Array(work.buffer);
 if (new Uint8Array(Uint32Array.of(1).buffer)[0] !== 1) {
   throw new Error("ChaCha20 here needs a little-endian CPU");
@@ -39,7 +39,7 @@ function quarter(x: Uint32Array, a: number, b: number, c: number, d: number): vo
   x[d] = vd;
 }
 
-/** One block: 64 bytes that stay valid until the next call. */
+/** Computes one block: 64 bytes that stay valid until the next call. */
 export function chachaBlock(
   key: Uint8Array,
   counter: number,
@@ -66,19 +66,19 @@ export function chachaBlock(
 }
 
 /**
- * What a stream is drawn for: `Math.random` goes on over epochs, `crypto` begins anew with each (STATEFUL). For a form one
- * is begun where the session stands, and dropped.
+ * Purposes of the streams: `Math.random` goes on over epochs, `crypto` begins anew with each (STATEFUL). A stream for a
+ * form is begun where the session stands, and dropped.
  */
 export const STREAM = { math: 1, crypto: 2, forms: 3 } as const;
 
-/** One stream: a position under a seed, and the block that it stands in while it is in use. */
+/** One stream: a position under a seed, and the block at that position while the stream is in use. */
 export class RandomStream {
   readonly #seed: Uint8Array;
   readonly #purpose: number;
   #epoch: number;
   #block: Uint8Array<ArrayBuffer> | undefined;
   #blockIndex = -1;
-  /** Bytes drawn so far: with the seed, all of its state. */
+  /** Number of bytes drawn so far: with the seed, all of the stream's state. */
   position: number;
 
   constructor(seed: Uint8Array, purpose: number, epoch = 0, position = 0) {
@@ -95,7 +95,7 @@ export class RandomStream {
     this.#blockIndex = -1;
   }
 
-  /** Lets go of the block: an idle session needs none. */
+  /** Drops the block: an idle session needs none. */
   rest(): void {
     this.#block = undefined;
     this.#blockIndex = -1;
@@ -114,7 +114,7 @@ export class RandomStream {
     }
   }
 
-  /** A number from 0 up to and without 1, of 53 bits. */
+  /** Draws a number from 0 up to and without 1, of 53 bits. */
   float(): number {
     // Eight bytes at a time, never over the edge of a block.
     this.position = Math.ceil(this.position / 8) * 8;

@@ -1,12 +1,12 @@
 /**
- * Recovery: from a checkpoint and the log after it to a program that has done what the log says, and stands where it
- * stood.
+ * Recovery: makes, from a checkpoint and the log after it, a program that has done what the log says, and stands where
+ * the logged one stood.
  *
  * RC1  Code that did not write a log does not replay it. At a checkpoint with no log behind it any code goes on.
  * RC2  What the program gave out up to the last commit point is told apart from what it made since.
  * RC4  Going through a log piece by piece comes to the same as going through all of it.
- * RC3  A replay that does otherwise is done once more, to tell what it does: only then stacks are taken. One that is a
- *      developer's check (`shows`) takes them at once.
+ * RC3  A replay that does otherwise than its log is done once more, to tell what it does: only then stacks are taken. A
+ *      replay for a developer's check (`shows`) takes them at once.
  */
 import { CodecError } from "../../../store/model/codec.ts";
 import { codeOf } from "../../vocabulary/errors.ts";
@@ -21,46 +21,49 @@ import type { Leaving, Made } from "./outbox.ts";
 import { type LogMark, ParkedError, replay, type RunTurn, type Tracing, turnsOf } from "./replay.ts";
 import { type Act, Trace } from "./trace.ts";
 
-/** What a program is made again from. */
+/** Record from which a program is made again. */
 export interface Recorded {
   readonly className: string;
   readonly id: string;
   readonly checkpoint: KeptCheckpoint | null;
   readonly entries: Uint8Array;
-  /** What runs it. */
+  /** Code that runs the program now. */
   readonly code: string;
   /** The same entries, where they have been read already. */
   readonly read?: readonly ReadEntry[];
-  /** What it does is told with its contents. */
+  /** Set to trace what the program does with its contents. */
   readonly shows?: true;
 }
 
-/** What was made of it. */
+/** A program that was recovered, and what the outbox and the log need to go on with it. */
 export interface RecoveredProgram {
   readonly program: Program;
-  /** None of a session that is not born yet. */
+  /** Tracked state of the object; null for a session that is not born yet. */
   readonly state: SessionState | null;
-  /** What was in the checkpoint. */
+  /** Contents of the checkpoint beside the program; null: there is no checkpoint. */
   readonly parts: CheckpointParts | null;
-  /** The state as the last checkpoint has it, which the state's next changes go on from. */
+  /** State as the last checkpoint has it; the state's next changes go behind it. */
   readonly segments: StateSegments;
-  /** They begin with those that came with the checkpoint: not where it had all in itself, or the class has migrated it. */
+  /**
+   * True where `segments` begin with those that came with the checkpoint: not where the checkpoint held all in itself,
+   * or the class has migrated the state.
+   */
   readonly goesOn: boolean;
-  /** How many entries there are, and where the last commit point is. */
+  /** Number of entries after the checkpoint, and the place of the last commit point. */
   readonly count: number;
   readonly point: LogMark;
-  /** Made since the checkpoint, up to the last commit point and after it (RC2). */
+  /** Things made since the checkpoint, up to the last commit point (`given`) and after it (`pending`; RC2). */
   readonly given: Leaving;
   readonly pending: Made;
-  /** Peers that have gone since the checkpoint, up to the last commit point. */
+  /** Ids of peers that have gone since the checkpoint, up to the last commit point. */
   readonly left: readonly string[];
 }
 
-/** The tracked state of a program's object. */
+/** Returns the tracked state of a program's object. */
 export const stateOf = (program: Program): SessionState | null =>
   program.object === null ? null : new SessionState(program.object);
 
-/** @throws ParkedError; where the replay did otherwise, with what it did, and where. */
+/** Recovers a program. @throws ParkedError; where the replay did otherwise, with what it did, and where. */
 export function recover(host: ProgramHost & { readonly run: RunTurn }, recorded: Recorded): RecoveredProgram {
   const to = recorded.shows === true ? new Trace(true) : null;
   try {
@@ -73,7 +76,7 @@ export function recover(host: ProgramHost & { readonly run: RunTurn }, recorded:
   }
 }
 
-/** RC3 */
+/** Returns the reason to park with what a second replay does (RC3). */
 function told(
   host: ProgramHost & { readonly run: RunTurn },
   recorded: Recorded,
@@ -87,7 +90,7 @@ function told(
   return new ParkedError(first.code, message, { ...first.detail, did: acts });
 }
 
-/** What a replay does from an entry on; `again` is what parks it. */
+/** Returns what a replay does from an entry on; `again` is the error that parks that replay. */
 export function actsFrom(
   host: ProgramHost & { readonly run: RunTurn },
   recorded: Recorded,
@@ -102,7 +105,7 @@ export function actsFrom(
   }
 }
 
-/** What stands in the way, as a reason to park. */
+/** Returns an error as a reason to park. */
 export function parkedError(error: unknown): ParkedError {
   if (error instanceof ParkedError) return error;
   const message = error instanceof Error ? error.message : String(error);
@@ -123,7 +126,7 @@ function recovered(
   return rerun.recovered;
 }
 
-/** A program on its way through a log: whole at once, or piece by piece as it is written (RC4). */
+/** A program on its way through a log: the whole log at once, or piece by piece as it is written (RC4). */
 export class Rerun {
   readonly #run: RunTurn;
   readonly #program: Program;
@@ -160,7 +163,8 @@ export class Rerun {
   }
 
   /**
-   * Goes through what follows; false, and nothing is done, where that voids what it has been through already.
+   * Replays the entries that follow. Returns false, and does nothing, where they void entries that were replayed
+   * already.
    *
    * @throws ParkedError `diverged`, CodecError
    */
@@ -204,12 +208,12 @@ export class Rerun {
     if (isCheckpoint) this.#checkpointed();
   }
 
-  /** A checkpoint puts copies into plain fields: what goes on after it must find the same. */
+  /** Notes a checkpoint: it puts copies into plain fields, and what goes on after it must find the same. */
   #checkpointed(): void {
     if (this.#state !== null) this.#segments.add(this.#state.checkpoint());
   }
 
-  /** What it has come to. */
+  /** The program and its products so far. */
   get recovered(): RecoveredProgram {
     const pending = this.#pending;
     return {
@@ -233,8 +237,8 @@ export class Rerun {
 }
 
 /**
- * The code that wrote what is behind a checkpoint, as the log itself says it; null: nothing is, and any code goes on from
- * there (RC1). @throws CodecError
+ * Returns the code that wrote what is behind a checkpoint, as the log itself says it; null: nothing is behind it, and
+ * any code goes on from there (RC1). @throws CodecError
  */
 export function writerOf(checkpoint: Uint8Array | null, pieces: Iterable<Uint8Array>): string | null {
   let wrote = checkpoint === null ? null : codeOfCheckpoint(checkpoint);
@@ -248,7 +252,10 @@ export function writerOf(checkpoint: Uint8Array | null, pieces: Iterable<Uint8Ar
   return null;
 }
 
-/** RC1; the entries, as they were read for it. @throws ParkedError `code_differs`, `log_corrupt`. */
+/**
+ * Refuses a log that other code has written (RC1). Returns its entries, as they were read for that. @throws ParkedError
+ * `code_differs`, `log_corrupt`.
+ */
 export function requireCode(
   { code, checkpoint, entries }: Pick<OpenSession, "code" | "checkpoint" | "entries">,
 ): ReadEntry[] {
@@ -270,7 +277,7 @@ export function requireCode(
   return read;
 }
 
-/** RC1, for what follows a log. @throws ParkedError `code_differs` */
+/** Refuses entries of other code that follow a log (RC1). @throws ParkedError `code_differs` */
 export function requireSameCode(entries: readonly ReadEntry[], code: string): void {
   for (const entry of entries) {
     if (entry.kind !== "turn" || entry.input.kind !== "epoch" || entry.input.code === code) continue;
@@ -281,7 +288,10 @@ export function requireSameCode(entries: readonly ReadEntry[], code: string): vo
   }
 }
 
-/** Codes are `version deno version architecture` (runtime/stateful/session_host.ts). */
+/**
+ * Returns the error for a log of other code. A code's text is `version deno version architecture`
+ * (runtime/stateful/session_host.ts).
+ */
 function codeDiffers(wrote: string | null, code: string): ParkedError {
   const [version, , deno, arch] = (wrote ?? "").split(" ");
   const isSameApp = version === code.split(" ")[0];

@@ -12,7 +12,7 @@ import { checkText, type EntryCheck } from "./rolling_check.ts";
 import type { Trace } from "./trace.ts";
 import type { TurnEnd, TurnInput, TurnSource } from "./turn.ts";
 
-/** Why a session can't go on. */
+/** Error for a session that can't go on. */
 export class ParkedError extends Error {
   override readonly name = "ParkedError";
   constructor(
@@ -24,10 +24,10 @@ export class ParkedError extends Error {
   }
 }
 
-/** Runs one turn to its end: the host drains the microtasks in it. */
+/** Function that runs one turn to its end: the host drains the microtasks in it. */
 export type RunTurn = (program: Program, input: TurnInput, source: TurnSource) => TurnEnd;
 
-/** Turns whose acts are told: from the entry of that number on. */
+/** Trace of turns, from the entry of the number `from` on. */
 export interface Tracing {
   readonly from: number;
   readonly to: Trace;
@@ -39,21 +39,21 @@ export interface LogMark {
   readonly bytes: number;
 }
 
-/** One turn of a log with what stands behind it. */
+/** One turn of a log with the entries that stand behind it. */
 export interface LoggedTurn {
   readonly sequence: number;
-  /** Where it ends, with what stands behind it: number of the last entry, and bytes. */
+  /** Place where the turn ends, with the entries behind it: number of the last of them, and bytes. */
   end: LogMark;
   readonly input: TurnInput;
   readonly check: EntryCheck;
-  /** dt of the readings of the clock, in order. */
+  /** Times of the readings of the clock, in order: each is `dt`, from the reading before. */
   readonly dts: number[];
   storeClock: number | null;
-  /** A checkpoint was taken after it. */
+  /** True where a checkpoint was taken after the turn. */
   isCheckpoint: boolean;
 }
 
-/** The turns of a log that count (RP1). `first` is the number of the first entry. */
+/** Returns the turns of a log that count (RP1). `first` is the number of the first entry. */
 export function turnsOf(entries: readonly ReadEntry[], first: number): LoggedTurn[] {
   const kept: ReadEntry[] = [], sequences: number[] = [];
   let sequence = first;
@@ -102,7 +102,7 @@ export function turnsOf(entries: readonly ReadEntry[], first: number): LoggedTur
 }
 
 /**
- * Gives a program the turns of its log, and says of each when it is over.
+ * Gives a program the turns of its log, and calls `over` with each when it is over.
  *
  * @throws ParkedError `diverged` (RP2)
  */
@@ -147,7 +147,7 @@ const checkDiffers = ({ check }: Program, turn: LoggedTurn): string | null =>
     ? null
     : `did other things: its check is ${checkText(check.mark())}, the log's ${checkText(turn.check)}`;
 
-/** Entries with the check of before stand before all others. @throws ParkedError `log_corrupt` */
+/** Refuses an entry with the check of before behind one that has all of it. @throws ParkedError `log_corrupt` */
 function requireForm({ check }: Program, turn: LoggedTurn): void {
   if (typeof turn.check !== "number" || !check.isWhole) return;
   const { sequence } = turn;
@@ -155,7 +155,7 @@ function requireForm({ check }: Program, turn: LoggedTurn): void {
   throw new ParkedError("log_corrupt", message, { sequence });
 }
 
-/** A turn for a report: bytes by their number, since they may be somebody's secret. */
+/** Returns a turn for a report. Bytes are told by their number only, since they may be somebody's secret. */
 function describe(turn: LoggedTurn): Record<string, unknown> {
   const input = Object.fromEntries(
     Object.entries(turn.input).map(([name, value]) => [
@@ -173,7 +173,7 @@ function describe(turn: LoggedTurn): Record<string, unknown> {
   };
 }
 
-/** What a request calls. */
+/** Returns the name of what a request calls. */
 function calledName(bytes: Uint8Array): string {
   try {
     const call = decodeCall(bytes);
@@ -183,7 +183,7 @@ function calledName(bytes: Uint8Array): string {
   }
 }
 
-/** A turn's source that has what the log has. */
+/** Source of a turn whose clocks are those of the log. */
 class LoggedSource implements TurnSource {
   readonly isReplay = true;
   readonly isWhole: boolean;
@@ -210,7 +210,7 @@ class LoggedSource implements TurnSource {
     return this.#turn.storeClock ?? last + 1;
   }
 
-  /** What the program took beyond the log, or left of it. */
+  /** Returns what the program took beyond the log, or left of it; null: it did as the log says. */
   difference(): string | null {
     if (this.#missing !== null) return this.#missing;
     if (this.reads < this.#turn.dts.length) return "read the clock less often than the log has it";

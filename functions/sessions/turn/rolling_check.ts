@@ -1,57 +1,58 @@
 /**
- * The rolling check: over all that a program asked for and gave out, in order. Two runs of one log that do the same have
- * the same check.
+ * The rolling check: a hash over all that a program asked for and gave out, in order. Two runs of one log that do the
+ * same have the same check.
  *
- * RK1  It is a chain: whatever differs once shows in every later value of it.
- * RK2  64 bits, of which each turn's entry holds all: of two runs that differ one in 2^64 is taken for the same, and the
- *      session is parked before what the second one did leaves.
- * RK3  Logs of before hold the low byte of 32 bits over less. A program that such a log is replayed into goes by that
- *      until the first entry that holds all of it (`widen`): what comes after it can be told from the log alone.
+ * RK1  The check is a chain: whatever differs once shows in every later value of it.
+ * RK2  It has 64 bits, and each turn's entry holds all of them: of two runs that differ one in 2^64 is taken for the
+ *      same, and the session is parked before what the second one did leaves.
+ * RK3  Logs of before hold the low byte of a check of 32 bits over less (the check of before). A program that such a
+ *      log is replayed into goes by that until the first entry that holds all 64 bits (`widen`): an entry's form can be
+ *      told from the log alone.
  *
  * Not against malice: an app that wants to be replayed otherwise has nobody to betray but itself.
  */
 
-/** Where a session begins (FNV-1a's basis). */
+/** Value with which a session's check begins (FNV-1a's basis). */
 const CHECK_BEGIN = 0x811c9dc5;
 
-/** As entries and checkpoints hold it: two words of 32 bits, signed or not. */
+/** A check as entries and checkpoints hold it: two words of 32 bits, signed or not. */
 export interface CheckMark {
   readonly high: number;
   readonly low: number;
 }
 
-/** Of an entry: all of it, or the low byte of one from before (RK3). */
+/** Check of an entry: all of it, or the low byte of the check of before (RK3). */
 export type EntryCheck = CheckMark | number;
 
 export const isSameCheck = (a: CheckMark, b: CheckMark): boolean =>
   ((a.high ^ b.high) | (a.low ^ b.low)) === 0;
 
-/** As people are shown it. */
+/** Returns a check as people are shown it. */
 export const checkText = (check: EntryCheck): string =>
   typeof check === "number" ? `${check}` : [check.high, check.low].map(hex).join("");
 
 const hex = (word: number): string => (word >>> 0).toString(16).padStart(8, "0");
 
-/** Odd numbers with bits all over, as multipliers of a hash are. */
+/** Multipliers of the hash: odd numbers with bits all over. */
 const MIX_LOW = 0x9e3779b1, MIX_HIGH = 0x85ebca77;
 
 /** See the file's header. */
 export class RollingCheck implements CheckMark {
   high = 0;
   low = 0;
-  /** RK3; null: it is whole. */
+  /** Value of the check of before, while a program goes by it (RK3); null: it goes by all 64 bits. */
   #short: number | null = CHECK_BEGIN;
 
   get isWhole(): boolean {
     return this.#short === null;
   }
 
-  /** As an old checkpoint has it. */
+  /** Value of the check of before, for an old checkpoint. */
   get short(): number {
     return this.#short ?? 0;
   }
 
-  /** Goes on from an old checkpoint. */
+  /** Restores the check of before from an old checkpoint. */
   restoreShort(short: number): void {
     this.#short = short;
   }
@@ -62,7 +63,7 @@ export class RollingCheck implements CheckMark {
     this.low = low | 0;
   }
 
-  /** It is of 64 bits from now on (RK3). */
+  /** Makes the check one of 64 bits from now on (RK3). */
   widen(): void {
     if (this.#short === null) return;
     const short = this.#short;
@@ -71,13 +72,13 @@ export class RollingCheck implements CheckMark {
     this.#block(short, 0);
   }
 
-  /** Whether a replay that has come here is the one that wrote it. */
+  /** Reports whether the check of an entry is the one that this run has come to. */
   matches(check: EntryCheck): boolean {
     if (typeof check === "number") return this.#short !== null && (this.#short & 0xff) === check;
     return this.#short === null && isSameCheck(this, check);
   }
 
-  /** The mark of an entry that is written now. */
+  /** Returns the check for an entry that is written now. */
   mark(): EntryCheck {
     return this.#short === null ? { high: this.high, low: this.low } : this.#short & 0xff;
   }
@@ -97,17 +98,20 @@ export class RollingCheck implements CheckMark {
     else this.#short = checkBytes(this.#short, value);
   }
 
-  /** What the check of before did not cover. */
+  /** Mixes in a number that the check of before did not cover. */
   alsoNumber(value: number): void {
     if (this.#short === null) this.#block(value | 0, Math.floor(value / 2 ** 32) | 0);
   }
 
-  /** What the check of before did not cover. */
+  /** Mixes in a text that the check of before did not cover. */
   alsoText(value: string): void {
     if (this.#short === null) this.#text(value);
   }
 
-  /** One to one in either word, and in what was before: what differs in one block can't be the same after it. */
+  /**
+   * Mixes in a block. The step is one to one in either word, and in what was before: what differs in one block can't be
+   * the same after it.
+   */
   #block(lowWord: number, highWord: number): void {
     let low = Math.imul(this.low ^ lowWord, MIX_LOW), high = Math.imul(this.high ^ highWord, MIX_HIGH);
     low ^= low >>> 15;
@@ -116,7 +120,7 @@ export class RollingCheck implements CheckMark {
     this.high = (((high << 11) | (high >>> 21)) + low) | 0;
   }
 
-  /** Four code units a block. */
+  /** Mixes in a text, four code units a block. */
   #text(value: string): void {
     const { length } = value;
     this.#block(length, 1);
@@ -137,7 +141,7 @@ export class RollingCheck implements CheckMark {
     this.#block(unit(whole) | unit(whole + 1) << 16, unit(whole + 2));
   }
 
-  /** Eight bytes a block: 0.6 ns a byte. */
+  /** Mixes in bytes, eight a block: 0.6 ns a byte. */
   #bytes(value: Uint8Array): void {
     const { length } = value;
     this.#block(length, 2);
@@ -177,14 +181,14 @@ function shortNumber(check: number, value: number): number {
   return high === 0 ? mixed >>> 0 : Math.imul(mixed ^ high, 0x85ebca77) >>> 0;
 }
 
-/** Code unit by code unit. */
+/** Mixes a text into a check of 32 bits, code unit by code unit. */
 function shortText(check: number, text: string): number {
   let mixed = shortNumber(check, text.length);
   for (let i = 0; i < text.length; i++) mixed = Math.imul(mixed ^ text.charCodeAt(i), 0x01000193);
   return (mixed ^ (mixed >>> 15)) >>> 0;
 }
 
-/** FNV-1a by byte, with the length before it: 1 ns a byte. */
+/** Mixes bytes into a check of 32 bits: FNV-1a by byte, with the length before it; 1 ns a byte. */
 export function checkBytes(check: number, bytes: Uint8Array): number {
   let mixed = shortNumber(check, bytes.length);
   for (let i = 0; i < bytes.length; i++) mixed = Math.imul(mixed ^ (bytes[i] ?? 0), 0x01000193);

@@ -1,17 +1,17 @@
 /**
- * What can be kept of a session that can't go on from its log: the last commit point that a replay by the code that wrote
- * it agrees with, as a checkpoint, from which any code goes on. What is given up for that, an operator is told before
- * (runtime/stateful/mending.ts).
+ * Salvage of a session that can't go on from its log: the last commit point that a replay by the code that wrote the
+ * log agrees with becomes a checkpoint, from which any code goes on. An operator is told before what is given up for
+ * that (runtime/stateful/mending.ts).
  *
- * Life: opened with `salvages` → one step: the log is gone through as far as it goes, `parked` (`salvaged`) says how far
- * that is, and `checkpoint` comes behind it → nothing more. Or `parked` says why not even that can be had.
+ * Life: opened with `salvages` → one step: the log is gone through as far as it goes, `parked` (`salvaged`) says how
+ * far that is, and `checkpoint` comes behind it → nothing more. Or `parked` says why not even that can be had.
  *
- * SV1  What the checkpoint has is what a replay made of which every turn had the check that the log has, and no handler
- *      was under way: nothing is guessed, and no handler is there by half.
- * SV2  What is not in it is named: the entry up to which the log is, why the replay went no further, calls and closure
- *      timers that were open, and fields that no checkpoint holds.
- * SV3  The same code on another build of Deno, or another architecture, may do it: where it does otherwise the checks say
- *      so (SV1). Other code may not.
+ * SV1  The checkpoint has what a replay made in which every turn had the check that the log has, and no handler was
+ *      under way: nothing is guessed, and no handler is there by half.
+ * SV2  What is not in the checkpoint is named: the entry up to which it goes, why the replay went no further, calls and
+ *      closure timers that were open, and fields that no checkpoint holds.
+ * SV3  The same code on another build of Deno, or another architecture, may salvage: where it does otherwise the checks
+ *      say so (SV1). Other code may not.
  */
 import { codeOfCheckpoint } from "./checkpoint.ts";
 import type { Checkpoint, Parked } from "./commit.ts";
@@ -24,9 +24,12 @@ import { parkedError, Rerun, writerOf } from "./recovery.ts";
 import { ParkedError } from "./replay.ts";
 import type { Runnable, SessionIsolate } from "./session_host.ts";
 
-/** Replays that differ each time at another place: then the checkpoint is what is left. */
+/**
+ * Number of replays that each differ at another place; after the last of them the log is given up, and the old
+ * checkpoint kept.
+ */
 const TRIES_MAX = 5;
-/** Of what was open, that are named. */
+/** Number of open calls and timers that are named. */
 const NAMED_MAX = 10;
 
 /** See the file's header. */
@@ -70,7 +73,7 @@ export class SalvagedSession implements Runnable {
   }
 }
 
-/** @throws ParkedError, CodecError, AppError: nothing can be had */
+/** Returns the checkpoint, and what it lacks. @throws ParkedError, CodecError, AppError: nothing can be had */
 function salvaged(host: RunHost, open: OpenSession): {
   readonly parked: Parked;
   readonly checkpoint: Checkpoint;
@@ -92,7 +95,10 @@ function salvaged(host: RunHost, open: OpenSession): {
   return { parked: { code: "salvaged", message, detail }, checkpoint: logged.writeCheckpoint(outbox.kept) };
 }
 
-/** The log up to the last commit point that a replay agrees with, the number of its last entry, and what is behind it. */
+/**
+ * Returns the log up to the last commit point that a replay agrees with, the number of its last entry, and why the
+ * replay went no further.
+ */
 function agreeing(host: RunHost, open: OpenSession): {
   readonly entries: Uint8Array;
   readonly through: number;
@@ -118,7 +124,7 @@ function agreeing(host: RunHost, open: OpenSession): {
   }
 }
 
-/** SV2 */
+/** Returns the names of calls and closure timers that are open (SV2). */
 function openWork({ calls, locals }: Program): string[] {
   const names = [...calls.values()].map(({ name }) => name);
   const timers = [...locals.values()].map(({ ms }) => `a closure timer of ${ms} ms`);

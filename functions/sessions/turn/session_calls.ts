@@ -9,11 +9,13 @@ import { encodeCallToSession } from "./call_bytes.ts";
 import { chainName } from "./event.ts";
 import type { Program } from "./program.ts";
 
-/** Sessions that wait for one another: deeper chains are cycles that change their ids. */
+/**
+ * Length of the longest chain of sessions that wait for one another: longer chains are cycles that change their ids.
+ */
 const CHAIN_MAX = 32;
 const ID_BYTES = 12;
 
-/** `env.sessions` of one program. */
+/** The caller behind `env.sessions` of one program. */
 export class ChainedCaller implements SessionCaller {
   readonly #program: Program;
 
@@ -21,7 +23,7 @@ export class ChainedCaller implements SessionCaller {
     this.#program = program;
   }
 
-  /** In ids of sessions that are created here; the site's own name would be another at each home. */
+  /** Part of the ids of sessions that are created here. The site's own name would be another at each home. */
   get site(): string {
     return `s${this.#program.replica}`;
   }

@@ -1,32 +1,32 @@
-/** What stateful sessions are to their isolate, and what they need of it (turn_loop.ts). */
+/** Interfaces between stateful sessions and the isolate that runs them (turn_loop.ts). */
 import type { RunHost } from "./logged_program.ts";
 import type { SessionSink } from "./sink.ts";
 
-/** Something of an isolate that has turns. */
+/** A session that the isolate gives turns, run or followed. */
 export interface Runnable {
   readonly channel: number;
   readonly hasWork: boolean;
-  /** The number of the newest event that has come; 0: none. */
+  /** Number of the newest event that has come; 0: none has. */
   readonly received: number;
   /** Does one thing. */
   step(): void;
-  /** The executor itself failed. */
+  /** Reports that the executor itself failed. */
   broke(error: unknown): void;
   close(): void;
 }
 
-/** Something that waits for its time. */
+/** Object that is called when a closure timer is due. */
 export interface Alarmed {
   localDue(local: number): void;
 }
 
-/** What a session needs of the isolate. */
+/** The isolate's part that a session needs. */
 export interface SessionIsolate extends RunHost {
   readonly sink: SessionSink;
-  /** Calls `localDue` after so many milliseconds. */
+  /** Calls `localDue` after `ms` milliseconds. */
   arm(session: Alarmed, local: number, ms: number): void;
   disarm(session: Alarmed, local: number): void;
-  /** It has something to do. */
+  /** Puts a session that has something to do into the queue. */
   wake(session: Runnable): void;
   /** Calls back when what was given out so far is on its way. */
   later(callback: () => void): void;

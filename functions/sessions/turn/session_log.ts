@@ -3,8 +3,8 @@
  * throws can be undone here.
  *
  * SL1  Numbers only grow: an entry that was given out keeps its number, also when it is voided.
- * SL2  `cut` takes back what was not given out since the last commit point, and says how many entries that were
- *      given out are void with it.
+ * SL2  `cut` takes back what was not given out since the last commit point, and returns how many entries that were
+ *      given out are void with that.
  */
 import { Writer } from "../../../store/model/codec.ts";
 import { writeCheckpointEntry, writeTurn } from "./log_entry.ts";
@@ -16,15 +16,15 @@ const BUFFER_BYTES = 64;
 
 /** The entries since the newest checkpoint. */
 export class SessionLog {
-  /** Behind its end there may be what was cut, or was not written to its end. */
+  /** Bytes of the entries. Behind `#end` there may be entries that were cut, or not written to their end. */
   #writer: Writer;
-  /** The end of the log. */
+  /** End of the log. */
   #end: LogMark;
-  /** How far it was given out. */
+  /** Place up to which the log was given out. */
   #given: LogMark;
-  /** The last commit point. */
+  /** Last commit point. */
   #point: LogMark;
-  /** The number of the first entry that it holds. */
+  /** Number of the first entry that the log holds. */
   #first: number;
 
   /** @param at the number of the last entry before these, which are given out already. */
@@ -34,7 +34,7 @@ export class SessionLog {
     this.#end = this.#given = this.#point = { bytes: entries.length, sequence: at + count };
   }
 
-  /** The number of the last entry. */
+  /** Number of the last entry. */
   get sequence(): number {
     return this.#end.sequence;
   }
@@ -67,17 +67,17 @@ export class SessionLog {
     this.#end = { bytes: this.#writer.length, sequence: this.#end.sequence + count };
   }
 
-  /** The last commit point is here, or at the end. */
+  /** Sets the last commit point: here, or at the end. */
   point(mark = this.#end): void {
     this.#point = mark;
   }
 
-  /** Whether something has not been given out. */
+  /** True while there are entries that have not been given out. */
   get hasMore(): boolean {
     return this.#end.sequence > this.#given.sequence;
   }
 
-  /** What was not given out yet is: a view, of bytes that stay as they are (SL2). */
+  /** Gives out the entries that were not: a view, of bytes that stay as they are (SL2). */
   give(): { readonly first: number; readonly count: number; readonly entries: Uint8Array } {
     const given = this.#given;
     this.#given = this.#end;
@@ -88,29 +88,29 @@ export class SessionLog {
     };
   }
 
-  /** SL2. */
+  /** Takes back entries, and returns how many that were given out are void (SL2). */
   cut(): number {
     const to = this.#given.sequence > this.#point.sequence ? this.#given : this.#point; // SL1
     this.#end = to;
     return to.sequence - this.#point.sequence;
   }
 
-  /** The entries up to the last commit point. */
+  /** Returns the entries up to the last commit point. */
   upToPoint(): Uint8Array {
     return this.#writer.view(0, this.#point.bytes);
   }
 
-  /** All that it holds. */
+  /** Returns all entries that the log holds. */
   all(): Uint8Array {
     return this.#writer.view(0, this.#end.bytes);
   }
 
-  /** The number of the last entry before what the handler that runs has done. */
+  /** Number of the last entry before what the handler that runs has done. */
   get pointSequence(): number {
     return this.#point.sequence;
   }
 
-  /** A checkpoint stands for all of it. */
+  /** Begins anew behind a checkpoint that stands for all of the log. */
   restart(): void {
     this.#first = this.#end.sequence + 1;
     this.#writer = new Writer(BUFFER_BYTES);

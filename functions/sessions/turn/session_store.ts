@@ -2,10 +2,10 @@
  * The store as a stateful session sees it. Reads are calls, with their results in the log. Writes leave with the
  * handler's commit, under a version that the log has, and this session reads them at once.
  *
- * SS1  A handler reads what it has written. What was committed is the site's to show: it makes a session's reads
- *      after the effects of its earlier commits.
- * SS2  A write with checks needs the site's answer: it is a call with an effect, which stays done although its
- *      handler throws later.
+ * SS1  A handler reads what it has written. What was committed is for the site to show: it makes a session's reads
+ *      after the effects of the session's earlier commits.
+ * SS2  A write with checks needs the site's answer: it is a call with an effect, which stays done although its handler
+ *      throws later.
  */
 import type { Key } from "../../../store/model/key.ts";
 import { contribute, resolve } from "../../../store/model/merge.ts";
@@ -31,29 +31,29 @@ import {
 } from "./call_bytes.ts";
 import type { Program } from "./program.ts";
 
-/** What a site answers instead of a result: known by its code. */
+/** Error that a site answers instead of a result, known by its code. */
 export class CallError extends Error {
   override readonly name = "CallError";
   constructor(readonly code: string, message: string) {
     super(message);
   }
 
-  /** Uncaught, it is the platform's problem also in Hono (errors.ts, E2). */
+  /** Throws, so that an uncaught error is the platform's problem also in Hono (errors.ts, E2). */
   getResponse(): never {
     throw this;
   }
 }
 
-/** What a handler wrote to one row. */
+/** Writes of a handler to one row. */
 interface Written {
-  /** null: deleted; undefined: what the store has. */
+  /** Value under the merges; null: deleted; undefined: the value that the store has. */
   readonly base: Uint8Array | null | undefined;
-  /** Contributions on top of it. */
+  /** Merges on top of the base. */
   readonly merges: readonly Extract<Mutation, { readonly kind: "sum" | "min" | "max" }>[];
   readonly version: Version;
 }
 
-/** A row as its writer reads it. @throws MergeError where it holds no number to add to. */
+/** Returns a row as its writer reads it. @throws MergeError where the row holds no number to add to. */
 function rowOf(key: Key, { base, merges, version }: Written, stored: StoredRow | null): StoredRow | null {
   let value = base === undefined ? stored?.value ?? null : base;
   for (const { kind, value: amount } of merges) {
@@ -66,7 +66,7 @@ function rowOf(key: Key, { base, merges, version }: Written, stored: StoredRow |
 /** The store calls of one program. */
 export class ProgramStore implements StoreClient {
   readonly #program: Program;
-  /** What the running handler wrote. */
+  /** Rows that the running handler wrote. */
   readonly #written = new Map<Key, Written>();
 
   constructor(program: Program) {
@@ -116,7 +116,7 @@ export class ProgramStore implements StoreClient {
     await Promise.reject(notAvailable("watch inside a stateful session"));
   }
 
-  /** Long rows come in several replies. */
+  /** Reads rows. Long rows come in several replies. */
   async #read(keys: readonly Key[], level: ReadLevel): Promise<(StoredRow | null)[]> {
     const rows: (StoredRow | null)[] = [];
     while (rows.length < keys.length) {
@@ -147,7 +147,7 @@ export class ProgramStore implements StoreClient {
   }
 }
 
-/** A page with own rows over it, up to where the page reaches. */
+/** Returns a page with the handler's own rows over it, up to where the page reaches. */
 function overlaid(page: RowPage, own: ReadonlyMap<Key, StoredRow | null>, request: ListRequest): RowPage {
   const edge = page.more ? page.rows.at(-1)?.key : undefined;
   const isBefore = (a: Key, b: Key) => request.reverse ? a > b : a < b;

@@ -1,19 +1,20 @@
 /**
- * `this.cache`: values that the sessions of an isolate share, read-only, each made by the session that misses it first.
+ * The cache behind `this.cache`: values that the sessions of an isolate share, read-only, each made by the session that
+ * misses it first.
  *
- * SC1  What a read came to is in the log of the session: the value's bytes, or that it was missed. So a replay elsewhere
- *      sees what the handler saw, whatever that isolate's cache has.
- * SC2  A value that is missed is made by the session's own handler: what that asks for is in its log as all else. Nobody
- *      waits for another session; two that miss it at once both make it.
- * SC3  Each read gives a copy, frozen as far as it can be: what one does with it no other sees.
- * SC4  How old a value may be is for each read to say, and is found by the isolate's own clock: what the session sees of
- *      it is SC1.
+ * SC1  The outcome of a read is in the log of the session: the value's bytes, or that the value was missed. So a replay
+ *      elsewhere sees what the handler saw, whatever that isolate's cache has.
+ * SC2  A value that is missed is made by the session's own handler: what that asks for is in the session's log as all
+ *      else. Nobody waits for another session; two that miss a value at once both make it.
+ * SC3  Each read gives a copy, frozen as far as it can be: what one session does with it no other sees.
+ * SC4  How old a value may be is for each read to say, and is measured with the isolate's own clock: the session sees
+ *      nothing of that but the outcome (SC1).
  */
 import { Writer } from "../../../store/model/codec.ts";
 import { AppError } from "../../vocabulary/errors.ts";
 import { decodeValue, encodeValue } from "../../values/value.ts";
 
-/** A program, as far as it reads. */
+/** The program's part that a read needs. */
 interface CacheReader {
   readonly isReplaying: boolean;
   call(call: {
@@ -26,12 +27,12 @@ interface CacheReader {
   }, hasEffect: boolean): number;
 }
 
-/** Of one value: it is in the log of each session that reads it, each time. */
+/** Bytes of one value: it is in the log of each session that reads it, each time. */
 const VALUE_BYTES_MAX = 256 * 1024;
 const NAME_CHARS_MAX = 200;
-/** Of one isolate: what was read longest ago goes first. */
+/** Bytes of one isolate's cache: the value that was read longest ago goes first. */
 const CACHE_BYTES_MAX = 16 * 1024 * 1024;
-/** What one costs beside its bytes: many small ones count too. */
+/** Cost of a value beside its bytes and name: many small ones count too. */
 const ENTRY_COST_BYTES = 128;
 const MISS = 0, HIT = 1;
 
@@ -48,7 +49,7 @@ export class SharedCache {
     this.#bytesMax = bytesMax;
   }
 
-  /** A value that is not older than that (SC4). */
+  /** Returns a value that is younger than `ttlMs` (SC4); undefined: there is none. */
   get(name: string, ttlMs = Infinity): Uint8Array | undefined {
     const value = this.#values.get(name);
     if (value === undefined || this.#nowMs() - value.madeMs >= ttlMs) return undefined;
@@ -77,15 +78,17 @@ export class SharedCache {
 
 const costOf = (name: string, bytes: Uint8Array): number => ENTRY_COST_BYTES + 2 * name.length + bytes.length;
 
-/** How a value is read. */
+/** Arguments of a read. */
 export interface CacheRead {
   readonly name: string;
   readonly load: () => unknown;
-  /** The oldest that it may be, above 0; left out: as old as it is. */
+  /** Milliseconds to which a value's age is limited, above 0; left out: it may have any age. */
   readonly ttlMs?: number | undefined;
 }
 
-/** Reads a value for a program, or makes it. @throws AppError for a name or a value that is none; what `load` throws. */
+/**
+ * Reads a value for a program, or makes it. @throws AppError for a name or a value that is none; what `load` throws.
+ */
 export async function readShared(
   program: CacheReader,
   cache: SharedCache,
@@ -115,12 +118,12 @@ export async function readShared(
         `the log of each session that reads it; this one has ${bytes.length}`,
     );
   }
-  // What a replay makes is what was made then: newer ones stay.
+  // A replay makes the value of that time: a newer one in the cache stays.
   if (!program.isReplaying) cache.set(name, bytes);
   return frozen(decodeValue(bytes, VALUE_BYTES_MAX));
 }
 
-/** SC1 */
+/** Looks into the cache with a native call, whose result the log has (SC1). */
 function looked(
   program: CacheReader,
   get: () => Uint8Array | undefined,
@@ -142,7 +145,7 @@ function looked(
   });
 }
 
-/** SC3. Maps, sets, dates and bytes can't be frozen: they are copies. */
+/** Freezes a value (SC3). Maps, sets, dates and bytes can't be frozen: they are copies. */
 function frozen(value: unknown): unknown {
   if (typeof value !== "object" || value === null || ArrayBuffer.isView(value) || Object.isFrozen(value)) {
     return value;

@@ -1,6 +1,6 @@
 /**
- * What a stateful session asked for and gave out, in words that people read: for a check on a developer's own machine,
- * which shows contents. The same words for the same thing, whoever says them: a replay, or who saw it leave.
+ * Texts of what a stateful session asked for and gave out, for people: for a check on a developer's own machine, which
+ * shows contents. The same thing has the same text, whether a replay tells it or the site that saw it leave.
  */
 import { inspect } from "node:util";
 import { decodeAnswer } from "../../calls/call.ts";
@@ -10,21 +10,21 @@ import type { Call, EffectMutation, Output, TimerChange } from "./commit.ts";
 const CHARS_MAX = 300;
 const VALUE_BYTES_MAX = 1024 * 1024;
 
-/** An answer to a request, or a message to a peer. */
+/** Returns the text of an answer to a request, or of a message to a peer. */
 export const shownOutput = ({ to, sequence, bytes }: Output): string =>
   `output ${sequence} to ${to}: ${shortened(answerText(bytes) ?? peerText(bytes))}`;
 
-/** One write. */
+/** Returns the text of one write. */
 export const shownWrite = (mutation: EffectMutation): string =>
   mutation.kind === "delete"
     ? `deletes ${JSON.stringify(mutation.key)}`
     : shortened(`writes ${JSON.stringify(mutation.key)} (${mutation.kind}): ${valueText(mutation.value)}`);
 
-/** A call of the store, of a server, or of another session. */
+/** Returns the text of a call of the store, of a server, or of another session. */
 export const shownCall = ({ call, kind, bytes }: Pick<Call, "call" | "kind" | "bytes">): string =>
   `call ${call} (${kind}): ${shortened(JSON.stringify(textOf(bytes)))}`;
 
-/** A named timer that was set or cleared. */
+/** Returns the text of a named timer that was set or cleared. */
 export const shownTimer = ({ name, dueMs }: TimerChange): string =>
   dueMs === null
     ? `clears the timer ${JSON.stringify(name)}`
@@ -41,7 +41,7 @@ function answerText(bytes: Uint8Array): string | null {
   }
 }
 
-/** 0 text, 1 bytes; 2: it is sent away (commit.ts). */
+/** Returns the text of an output to a peer. Its first byte: 0 text, 1 bytes, 2 the peer is sent away (commit.ts). */
 const peerText = (bytes: Uint8Array): string =>
   `${["sends", "sends the bytes", "closes"][bytes[0] ?? 0] ?? "sends"} ${
     JSON.stringify(textOf(bytes.subarray(1)))
@@ -55,7 +55,7 @@ function valueText(bytes: Uint8Array): string {
   }
 }
 
-/** As far as it is one. */
+/** Decodes the beginning of bytes that may be no text. */
 const textOf = (bytes: Uint8Array): string => new TextDecoder().decode(bytes.subarray(0, CHARS_MAX * 2));
 
 const shortened = (text: string): string =>

@@ -4,20 +4,22 @@
  *
  * Life: opened (program filled from the checkpoint, log replayed) → turns → closed, parked or ended.
  *
- * ST1  One handler at a time: what begins one waits in the inbox until none runs; results and closure timers are
- *      delivered meanwhile, each a turn.
+ * ST1  One handler at a time: an event that begins one waits in the inbox until none runs; results and closure timers
+ *      are delivered meanwhile, each a turn.
  * ST2  Outputs, effects and timers leave at commit points only: the end of a turn with no handler. Before, only calls
  *      leave, those with an effect together with the log up to them.
  * ST3  A handler that throws leaves one entry, `rejected`: the log is cut to the last commit point, the program made
- *      again from it, and results that had come since are delivered once more. Its subject is then given up, tried again
- *      later, or the session parked (when_thrown.ts). While it is to be tried again no other handler is begun.
+ *      again from it, and results that had come since are delivered once more. The handler's subject is then given up,
+ *      tried again later, or the session parked (when_thrown.ts). While it is to be tried again no other handler is
+ *      begun.
  * ST4  A turn is in the log before anything that came of it leaves.
- * ST5  Nothing is guessed: a log that can't be read or replayed, and a handler that waits for what nobody will
- *      deliver, park the session.
- * ST6  What began a handler is in the log, or not done (EV2): a rejected one that is tried again is delivered anew by
- *      this isolate, and by the site where the isolate is lost. One that the log left open and that throws here is in no
- *      site's hands, so its next attempt begins in the commit that voids the last.
- * ST7  What came of an event does not wait until a large state is written down: its checkpoint is a commit of its own.
+ * ST5  Nothing is guessed: a log that can't be read or replayed, and a handler that waits for what nobody will deliver,
+ *      park the session.
+ * ST6  The event that began a handler is in the log, or not done (EV2): a rejected one that is tried again is delivered
+ *      anew by this isolate, and by the site where the isolate is lost. An event that the log left open and whose
+ *      handler throws here is in no site's hands, so its next attempt begins in the commit that voids the last.
+ * ST7  What came of an event does not wait until a large state is written down: the checkpoint of such a state is a
+ *      commit of its own.
  */
 import {
   type Acknowledged,
@@ -45,9 +47,9 @@ import type { Rejected, TurnInput } from "./turn.ts";
 import { type Delivery, type WaitingSession, type WaitOutcome, Waits } from "./waits.ts";
 import { attemptOf, policyOf, sameSubject, verdictOfThrown } from "../../class/when_thrown.ts";
 
-/** A session that does not rest is parked at so many. */
+/** Bytes of log at which a session that does not come to rest is parked. */
 const LOG_BYTES_MAX = 4 * 1024 * 1024;
-/** The number of the alarm for the next attempt; closure timers are numbered from 1. */
+/** Number of the alarm for the next attempt; closure timers are numbered from 1. */
 const RETRY_ALARM = 0;
 
 /** See the file's header. */
@@ -58,15 +60,15 @@ export class StatefulSession implements Runnable, WaitingSession {
   readonly #logged: LoggedProgram;
   readonly #inbox = new Inbox();
   #deliveries: Delivery[] = [];
-  /** Deliveries since the last commit point. */
+  /** Results and closure timers that were delivered since the last commit point. */
   #held: Delivery[] = [];
-  /** The event whose handler runs. */
+  /** Event whose handler runs. */
   #handling: DeliveredEvent | null = null;
   #through = 0;
   #received = 0;
-  /** An event whose handler threw, and that is tried again. */
+  /** Event whose handler threw, and that is tried again; null: there is none. */
   #retry: { readonly event: DeliveredEvent; isDue: boolean } | null = null;
-  /** What the next commit tells. */
+  /** Rejection that the next commit tells. */
   #rejection: Rejection | null = null;
   readonly #waits: Waits;
   readonly #outbox: Outbox;
@@ -91,7 +93,7 @@ export class StatefulSession implements Runnable, WaitingSession {
     this.#outbox = new Outbox(logged);
   }
 
-  /** The program that runs now. */
+  /** Program that runs now. */
   get program(): Program {
     return this.#logged.program;
   }
@@ -100,14 +102,14 @@ export class StatefulSession implements Runnable, WaitingSession {
     return this.#received;
   }
 
-  /** Parked, ended or closed. */
+  /** True once the session is parked, ended or closed. */
   get isOver(): boolean {
     return this.#isOver;
   }
 
   // From the site
 
-  /** Recovers what the log says, and tells what comes of it. */
+  /** Recovers what the log says, and tells the site what comes of it. */
   #start(): void {
     this.#isStarted = true;
     let timers: readonly TimerChange[];
@@ -150,7 +152,7 @@ export class StatefulSession implements Runnable, WaitingSession {
     }
   }
 
-  /** What it waited for inside its isolate. */
+  /** Takes the outcome of a wait inside the isolate. */
   came(input: WaitOutcome): void {
     this.#comes({ input, storeClock: 0 });
   }
@@ -165,21 +167,21 @@ export class StatefulSession implements Runnable, WaitingSession {
     this.#outbox.acknowledge(acknowledged);
   }
 
-  /** Takes a checkpoint as soon as it rests. */
+  /** Takes a checkpoint as soon as the session is at rest. */
   checkpointNow(): void {
     if (this.#isOver) return;
     this.#wantsCheckpoint = true;
     this.#host.wake(this);
   }
 
-  /** What its env has from outside has changed: it sees that from its next checkpoint on, as a replay does. */
+  /** Notes that the env has changed outside: the session sees that from its next checkpoint on, as a replay does. */
   renew(): void {
     if (this.#isOver) return;
     if (this.#isStarted && this.#logged.currentCheckpoint === null) this.checkpointNow();
     else this.program.renew();
   }
 
-  /** Nothing is heard of it any more. */
+  /** Ends the session here: nothing is heard of it any more. */
   close(): void {
     this.#isOver = true;
     this.program.renew();
@@ -190,7 +192,7 @@ export class StatefulSession implements Runnable, WaitingSession {
     this.#deliveries = [];
   }
 
-  /** A closure timer is due. */
+  /** Runs a closure timer, or the next attempt, that is due. */
   localDue(local: number): void {
     if (this.#isOver) return;
     if (local !== RETRY_ALARM) return this.#waits.due(local);
@@ -200,7 +202,7 @@ export class StatefulSession implements Runnable, WaitingSession {
 
   // Turns
 
-  /** There is something to do. */
+  /** True while there is something to do. */
   get hasWork(): boolean {
     if (this.#isOver) return false;
     if (!this.#isStarted || this.#deliveries.length > 0) return true;
@@ -210,12 +212,12 @@ export class StatefulSession implements Runnable, WaitingSession {
       (this.#wantsCheckpoint && !this.#isLater && this.program.isQuiescent);
   }
 
-  /** The log is near its limit and the session not at rest: no new handlers until it is. */
+  /** True while the log is near its limit and the session not at rest: no new handlers begin until it is. */
   get #isHeld(): boolean {
     return this.#logged.log.lengthBytes >= HOLD_BYTES && !this.program.isQuiescent;
   }
 
-  /** The handler that runs was begun in an isolate that it took with it: it is not to go on here. */
+  /** True where the handler that runs was begun in an isolate that it took with it: it is not to go on here. */
   get #isStopped(): boolean {
     const { first } = this.#inbox;
     const { handler } = this.program;
@@ -251,12 +253,13 @@ export class StatefulSession implements Runnable, WaitingSession {
     this.#handling = event;
     if (event.kind === "reject") {
       const { of } = event, { handler } = this.program;
-      // What the log left running is of another message of that peer: this one was not begun, and is next.
+      // The handler that the log left running is of another message of that peer: this message was not begun, and is
+      // next.
       if (handler !== null && of?.kind === "message" && !isOf(handler.input, of)) {
         this.#inbox.putBack({ ...of, number: event.number, storeClock: event.storeClock });
         this.#handling = { ...event, number: event.number - 1 };
       }
-      // It may have become void meanwhile, as one that is delivered may have.
+      // The event may have become void meanwhile, as one that is delivered may have.
       const isDone = of !== null && (this.#outbox.hasAnswered(of) || inputOf(this.program, of) === null);
       if (isDone && this.program.handler === null) return this.#commitPoint();
       const subject = of && subjectOf(of);
@@ -341,12 +344,14 @@ export class StatefulSession implements Runnable, WaitingSession {
     this.#rejection = null;
   }
 
-  /** A checkpoint loses nothing: how often something was tried is in the log only. */
+  /**
+   * True at rest with no attempt due. A checkpoint would lose how often something was tried, which is in the log only.
+   */
   get #isAtRest(): boolean {
     return this.program.isQuiescent && this.#retry === null;
   }
 
-  /** ST7 */
+  /** Lets a commit leave, and takes the checkpoint of a large state behind it (ST7). */
   #checkpointLater(): void {
     this.#give(true);
     this.#wantsCheckpoint = this.#isLater = true;
@@ -377,7 +382,7 @@ export class StatefulSession implements Runnable, WaitingSession {
 
   // Undoing
 
-  /** ST3: something was thrown in the turn of this input. */
+  /** Undoes the handler after something was thrown in the turn of this input (ST3). */
   #threw(input: TurnInput, error: unknown): void {
     const stack = stackText(error);
     this.#host.sink.log(this.channel, "error", stack);
@@ -385,12 +390,12 @@ export class StatefulSession implements Runnable, WaitingSession {
     this.#undo({ ...thrown(error), stack }, subject, input.kind === "local" ? input.local : "none");
   }
 
-  /** ST3, ST6 */
+  /** Undoes the handler, and gives its subject up, tries it again or parks the session (ST3, ST6). */
   #undo(failure: Failure, subject: Subject | null, drops: Rejected["drops"]): void {
     const { handler, failed, object } = this.program;
     const verdict = verdictOfThrown(policyOf(object), subject, failed);
     const event = this.#handling;
-    // The log left it open: there is no event to go back to.
+    // Where the log left the handler open, there is no event to go back to.
     const isOfLog = handler !== null && (event === null || event.kind === "reject");
     const isKilled = event?.kind === "reject";
     const wasOpen = isOfLog && verdict.kind !== "reject" ? handler.input : null;
@@ -422,7 +427,7 @@ export class StatefulSession implements Runnable, WaitingSession {
     this.#handle(event);
   }
 
-  /** Makes the program again as it was, and records why; false where that parked the session. */
+  /** Makes the program again as it was, and records why. Returns false where that parked the session. */
   #rejected({ subject, attempt, code, message }: Rejection, drops: Rejected["drops"]): boolean {
     const { nextCall, nextLocal, nextEffect, calls: before } = this.program;
     const held = this.#held;
@@ -435,7 +440,7 @@ export class StatefulSession implements Runnable, WaitingSession {
       this.#parkFor(error);
       return false;
     }
-    // Again those that had come for what was open at the commit point: the others belong to nobody now.
+    // Delivered again: results for what was open at the commit point. The others belong to nobody now.
     this.#deliveries.unshift(...held);
     const input = {
       kind: "rejected",
@@ -469,7 +474,7 @@ export class StatefulSession implements Runnable, WaitingSession {
 
   // Recovery
 
-  /** The timers that were set at the last commit point. @throws ParkedError */
+  /** Returns the timers that were set at the last commit point. @throws ParkedError */
   #recover(): readonly TimerChange[] {
     const recovered = this.#logged.recover();
     this.#outbox.recovered(recovered, this.#open);
@@ -482,7 +487,7 @@ export class StatefulSession implements Runnable, WaitingSession {
 
   // Parking
 
-  /** The executor itself failed: nothing that comes of it is to be trusted. */
+  /** Parks the session after the executor itself failed: nothing that comes of it is to be trusted. */
   broke(error: unknown): void {
     this.#park({
       code: "internal",
@@ -491,7 +496,7 @@ export class StatefulSession implements Runnable, WaitingSession {
     });
   }
 
-  /** What it shares with other sessions is in no log. */
+  /** Parks the session whose code ran in the turn of another: what they share is in no log. */
   leaked(leak: Leak): void {
     this.#park(sharedState(leak));
   }
@@ -512,7 +517,7 @@ export class StatefulSession implements Runnable, WaitingSession {
   }
 }
 
-/** Whether a handler was begun by this message. Two that say the same can't be told apart. */
+/** Reports whether a handler was begun by this message. Two that say the same can't be told apart. */
 function isOf(input: TurnInput, { message }: Extract<BegunEvent, { readonly kind: "message" }>): boolean {
   if (input.kind !== "message") return false;
   const { message: begun } = input;

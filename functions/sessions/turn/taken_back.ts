@@ -1,23 +1,23 @@
 /**
- * A checkpoint that a session goes on from without the log that came after it: an operator takes that back.
+ * A checkpoint from which a session goes on without the log that came after it: an operator takes that log back.
  *
- * TB1  No number that the log may have given is given again, drawn ones neither: all counters, and the place in
+ * TB1  No number that the log may have given is given again, and no draw repeated: all counters, and the place in
  *      `Math.random`'s stream, go on far beyond it. (`crypto`'s begins anew with the next epoch.)
- * TB2  Who was attached has seen what is taken back: each is to attach anew. What it was sent before the checkpoint and
- *      has not acknowledged is not sent any more.
+ * TB2  Attached peers have seen what is taken back: each is to attach anew. What a peer was sent before the checkpoint
+ *      and has not acknowledged is not sent any more.
  */
 import { decodeCheckpoint, encodeCheckpoint } from "./checkpoint.ts";
 import type { Effect, Output, TimerChange } from "./commit.ts";
 import { Program } from "./program.ts";
 
-/** More than any log has room for. */
+/** Step by which all counters go on: more than any log has room for. */
 const JUMP = 2 ** 32;
 
-/** What a checkpoint says beside the app's state. */
+/** Contents of a checkpoint beside the app's state. */
 export interface CheckpointHead {
   readonly epoch: number;
   readonly code: string;
-  /** The clock as it was read last. */
+  /** Clock as it was read last. */
   readonly clockMs: number;
   readonly timers: readonly TimerChange[];
   readonly peers: readonly {
@@ -26,7 +26,7 @@ export interface CheckpointHead {
     readonly sent: number;
     readonly received: number;
   }[];
-  /** Not acknowledged. */
+  /** Outputs and effects that were not acknowledged. */
   readonly outputs: readonly Output[];
   readonly effects: readonly Effect[];
   readonly next: { readonly call: number; readonly local: number; readonly effect: number };
@@ -35,7 +35,7 @@ export interface CheckpointHead {
 const blank = (): Program =>
   new Program({ make: () => ({}), envOf: () => null, aside: (_, work) => work() }, "", "");
 
-/** @throws CodecError */
+/** Reads a checkpoint without its state. @throws CodecError */
 export function checkpointHead(bytes: Uint8Array): CheckpointHead {
   const program = blank();
   const { outputs, effects } = decodeCheckpoint(bytes, program);
@@ -47,7 +47,7 @@ export function checkpointHead(bytes: Uint8Array): CheckpointHead {
   };
 }
 
-/** The same checkpoint, for a session whose log after it is taken back. @throws CodecError */
+/** Returns the same checkpoint for a session whose log after it is taken back. @throws CodecError */
 export function withoutLog(bytes: Uint8Array): Uint8Array {
   const program = blank();
   const parts = decodeCheckpoint(bytes, program);

@@ -1,13 +1,13 @@
-/** What a named timer of a session may be. */
+/** Limits of the named timers of a session. */
 import { AppError } from "../../vocabulary/errors.ts";
 
-/** Timers of one session, of each kind: what a program that forgets to clear them may hold. */
+/** Number of timers of one session, of each kind: the most that a program which forgets to clear them may hold. */
 export const TIMERS_MAX = 1_000;
 export const TIMER_NAME_CHARS_MAX = 200;
-/** 100 years: beyond, dates are no dates any more. */
+/** Milliseconds of 100 years: beyond, dates are no dates any more. */
 const NAMED_TIMER_MS_MAX = 100 * 366 * 24 * 3_600_000;
 
-/** @throws AppError */
+/** Checks a named timer that is to be set. @throws AppError */
 export function checkTimer(name: unknown, ms: number, set: ReadonlyMap<string, number>): void {
   if (typeof name !== "string" || name === "" || name.length > TIMER_NAME_CHARS_MAX || !name.isWellFormed()) {
     throw new AppError(

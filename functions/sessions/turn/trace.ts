@@ -1,28 +1,29 @@
 /**
- * What a program asked for and gave out in a turn, and from where in the app: for a report of a session that is parked.
- * Contents are told by their size, since they may be somebody's secret; but for a developer's own check (`shows`).
+ * Trace of what a program asked for and gave out in a turn, and from where in the app: for a report of a session that
+ * is parked. Contents are told by their size, since they may be somebody's secret, except in a developer's own check
+ * (`shows`).
  */
 
 /** One thing that a program did. */
 export interface Act {
-  /** As people say it. */
+  /** Text of the act, for people. */
   readonly what: string;
-  /** Where: the app's own frames, innermost first. */
+  /** Stack of the act: the app's own frames, innermost first. */
   readonly at: string;
 }
 
-/** What is kept of a turn. */
+/** Number of acts that are kept. */
 const ACTS_MAX = 50;
 const FRAMES_MAX = 3;
-/** An app's code, as isolates load it (runtime/isolate/inside/stateful_imports.ts). */
+/** Begin of an app's addresses in stacks, as isolates load it (runtime/isolate/inside/stateful_imports.ts). */
 const APP = "app:///";
-/** The executor's own frames, where no isolate has cut them. */
+/** Pattern of the executor's own frames, where no isolate has cut them. */
 const OWN = /(?<!\/tests)\/functions\/(?:sessions\/turn|class|calls|tracked)\b/;
 
-/** Collects them, where it is switched on. */
+/** Collector of acts, where tracing is switched on. */
 export class Trace {
   readonly acts: Act[] = [];
-  /** Contents are told too. */
+  /** True where contents are told too. */
   readonly shows: boolean;
 
   constructor(shows = false) {
@@ -34,8 +35,10 @@ export class Trace {
   }
 
   /**
-   * @param otherwise where it comes from, if no code of the app runs.
-   * @param contents what it is, with its contents.
+   * Adds an act.
+   *
+   * @param otherwise returns where the act comes from, if no code of the app runs.
+   * @param contents returns the act with its contents.
    */
   add(what: string, otherwise: () => string = () => "", contents?: () => string): void {
     if (this.acts.length >= ACTS_MAX) return;
@@ -44,7 +47,7 @@ export class Trace {
   }
 }
 
-/** Where the app is now. */
+/** Returns the app's stack frames at this moment. */
 export function appFrames(): string {
   const lines = String(new Error().stack).split("\n").slice(1).map((line) => line.trim());
   const app = lines.filter((line) => line.includes(APP));

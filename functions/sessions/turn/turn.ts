@@ -2,7 +2,7 @@
  * A turn: one event given to a program, run until no microtask is left.
  *
  * What a program takes from outside within a turn comes from the turn's source: live, the source asks the host and
- * remembers what it said (that makes the entry); in a replay it reads the entry.
+ * remembers the answers (they make the entry); in a replay it reads the entry.
  *
  * T1  Time stands still within a turn: the clock is asked once, at the first reading, and again only after
  *     READS_MAX readings, so that a busy wait ends.
@@ -11,7 +11,7 @@ import type { Peer } from "./event.ts";
 import type { EntryCheck } from "./rolling_check.ts";
 import type { Subject } from "../../class/subject.ts";
 
-/** What begins a turn: an event, or what the executor itself records. One entry of the log each. */
+/** Input that begins a turn: an event, or what the executor itself records. Each is one entry of the log. */
 export type TurnInput =
   | {
     readonly kind: "request";
@@ -33,20 +33,22 @@ export type TurnInput =
   /** The session is born, with its seed. */
   | { readonly kind: "birth"; readonly seed: Uint8Array };
 
-/** In place of a handler that threw or was killed. */
+/** Input in place of a handler that threw or was killed. */
 export interface Rejected {
   readonly kind: "rejected";
-  /** So many entries before this one are void: those of the handler that had been given out already. */
+  /** Number of entries before this one that are void: those of the handler that had been given out already. */
   readonly voids: number;
-  /** Whose handler it was: a request is answered with the error. null: none ran, but a closure timer. */
+  /** Subject of the handler: a request is answered with the error. null: no handler ran, but a closure timer. */
   readonly subject: Subject | null;
-  /** 0: its subject is over and done with. Else it is tried again, and has been so many times. */
+  /** Number of attempts so far, where the subject is tried again; 0: it is over and done with. */
   readonly attempt: number;
   readonly code: string;
   readonly message: string;
   /** Closure timers that are gone: the one that threw, or all where one of them was killed. */
   readonly drops: "none" | "all" | number;
-  /** What the handler had numbered is never numbered so again: late results belong to nobody. */
+  /**
+   * Numbers that are given next. Numbers that the handler gave are never given again: late results belong to nobody.
+   */
   readonly nextCall: number;
   readonly nextLocal: number;
   readonly nextEffect: number;
@@ -55,23 +57,23 @@ export interface Rejected {
 /** Readings of the clock in one turn, after which time goes on. A busy wait of 1 ms reads some 20,000 times. */
 export const READS_MAX = 4096;
 
-/** Where a turn's time comes from. */
+/** Source of a turn's time. */
 export interface TurnSource {
-  /** What a replay logs or asks for is there already. */
+  /** True in a replay: what the turn logs or asks for is there already. */
   readonly isReplay: boolean;
-  /** Its entry has all of the check (rolling_check.ts, RK3). */
+  /** True where the turn's entry has all of the check (rolling_check.ts, RK3). */
   readonly isWhole: boolean;
-  /** The reading of that index (0, 1, … every READS_MAX readings), not before `lastMs`. */
+  /** Returns the reading of that index (0, 1, … every READS_MAX readings), not before `lastMs`. */
   clock(index: number, lastMs: number): number;
-  /** The clock value for the versions of what this turn writes to the store, more than `last`. */
+  /** Returns the clock for the versions of what this turn writes to the store, more than `last`. */
   storeClock(last: number): number;
 }
 
-/** What a turn did, as far as its entry says it. */
+/** Outcome of a turn, as far as its entry says it. */
 export interface TurnEnd {
-  /** Readings, in milliseconds since 1970: none where the clock was not read. */
+  /** Readings of the clock, in milliseconds since 1970: none where the clock was not read. */
   readonly clocks: readonly number[];
   readonly storeClock: number | null;
-  /** The rolling check after it. */
+  /** Rolling check after the turn. */
   readonly check: EntryCheck;
 }

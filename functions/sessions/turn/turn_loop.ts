@@ -1,15 +1,15 @@
 /**
- * The stateful sessions of one isolate and whose turn it is.
+ * The turn loop of one isolate: its stateful sessions, and whose turn it is.
  *
  * Sessions with something to do stand in a queue; a macrotask runs turns until none is left or its slice is over, so
  * that frames are read in between. Each turn runs to its last microtask before the next begins.
  *
- * TL1  `current` is the program whose turn runs, and nothing else: the globals of an app go there. Between turns there
+ * TL1  `current` is the program whose turn runs, and nothing else: the globals of an app act on it. Between turns there
  *      is none.
  * TL2  Turns run in a macrotask, never inside a promise reaction: the drain would not run there.
  * TL3  A session waits for no other's handler: after each turn the next session has its own.
- * TL4  What acts in a turn is code of the session whose turn it is, as far as the host can tell whose code runs: what
- *      sessions share in a module may have run the code of another. That one is parked.
+ * TL4  What acts in a turn is code of the session whose turn it is, as far as the host can tell whose code runs:
+ *      through what sessions share in a module, code of another session may have run. That other session is parked.
  */
 import type { Acknowledged } from "./commit.ts";
 import type { OpenSession, SessionEvent } from "./event.ts";
@@ -25,11 +25,11 @@ import type { SessionSink } from "./sink.ts";
 import { StatefulSession } from "./stateful_session.ts";
 import type { TurnEnd, TurnInput, TurnSource } from "./turn.ts";
 
-/** What the loop needs of the isolate. */
+/** The isolate's part that the loop needs. */
 export interface LoopHost {
   readonly sink: SessionSink;
   nowMs(): number;
-  /** As {@link Clocks} has it. */
+  /** Returns a store clock, as {@link Clocks} has it. */
   storeClock(after: number): number;
   /** Runs all microtasks, and ticks of node's libraries, until none is left. */
   drain(): void;
@@ -38,30 +38,36 @@ export interface LoopHost {
   after(ms: number, callback: () => void): () => void;
   /** Runs something as code of a program: what it begins, and what follows from that, has this owner. */
   enter?(program: Program, run: () => void): void;
-  /** Whose code runs; undefined: nobody's, as far as is known. */
+  /** Returns the program whose code runs; undefined: nobody's, as far as is known. */
   owner?(): Program | undefined;
-  /** Whose turn begins; undefined: it is over. */
+  /** Notes the program whose turn begins; undefined: the turn is over. */
   turnOf?(program: Program | undefined): void;
-  /** Why the turn that ran can not end so: what it has changed of what all sessions share is as it was again. */
+  /**
+   * Returns why the turn that ran can not end so: it has changed what all sessions share, which is put back by this
+   * call.
+   */
   changed?(program: Program): Error | undefined;
-  /** The error as people are told of it. */
+  /** Returns an error as people are told of it. */
   told?(error: unknown): unknown;
   /**
-   * Writes down whose turn begins, and the number of the newest event that has come to it: who reads it finds the session
-   * that took the isolate with it, and which of its events can't have done so.
+   * Writes down whose turn begins, and the number of the newest event that has come to that session. When the isolate
+   * is lost, its site reads there which session took it along, and which of the session's events can't have done so.
    */
   mark(channel: number, received: number): void;
   make(className: string, program: Program): SessionObject;
   envOf(program: Program): unknown;
   unpin?(program: Program): void;
-  /** Where a method of a class is, as a stack frame; "" where that is not known. */
+  /** Returns the place of a method of a class, as a stack frame; "" where that is not known. */
   placeOf?(className: string, method: string): string;
   readonly cache?: SharedCache;
-  /** A state of so many bytes is written down behind what came of its last event (ST7). */
+  /** Bytes of state above which a state is written down behind what came of its last event (ST7). */
   readonly largeBytes?: number;
 }
 
-/** Turns of one macrotask, and their time: then frames are read and written, and the site sees that turns end. */
+/**
+ * Limits of one macrotask, in turns and milliseconds: then frames are read and written, and the site sees that turns
+ * end.
+ */
 const SLICE_TURNS = 256;
 const SLICE_MS = 10;
 
@@ -70,7 +76,7 @@ export class TurnLoop implements SessionIsolate {
   readonly #host: LoopHost;
   readonly #sessions = new Map<number, StatefulSession>();
   readonly #following = new Map<number, FollowingSession>();
-  /** Those that are to go on here, in their turn (TL2). */
+  /** Followed sessions that are to go on here, in their turn (TL2). */
   readonly #promoting = new Map<Runnable, Promotion>();
   readonly #ready: Runnable[] = [];
   readonly #isReady = new Set<Runnable>();
@@ -86,12 +92,12 @@ export class TurnLoop implements SessionIsolate {
     this.#cache = host.cache ?? new SharedCache(() => host.nowMs());
   }
 
-  /** TL1 */
+  /** Program whose turn runs (TL1). */
   get current(): Program | undefined {
     return this.#current;
   }
 
-  /** The same, for what acts. @throws Leak for code of another session (TL4). */
+  /** Program whose turn runs, for what acts. @throws Leak for code of another session (TL4). */
   get acting(): Program | undefined {
     const owner = this.#host.owner?.();
     const current = this.#current;
@@ -105,7 +111,7 @@ export class TurnLoop implements SessionIsolate {
     return leak;
   }
 
-  /** The channel of the session whose turn it is, or was last. */
+  /** Channel of the session whose turn it is, or was last. */
   get channel(): number {
     return this.#channel;
   }
@@ -130,12 +136,12 @@ export class TurnLoop implements SessionIsolate {
     this.wake(session);
   }
 
-  /** What was appended to the log of one that is followed. */
+  /** Passes on a piece that was appended to the log of a session that is followed. */
   piece(channel: number, bytes: Uint8Array): void {
     this.#following.get(channel)?.piece(bytes);
   }
 
-  /** One that is followed runs here from now on, on the same channel. */
+  /** Makes a session that is followed run here from now on, on the same channel. */
   promote(channel: number, promotion: Promotion): void {
     const following = this.#following.get(channel);
     if (following === undefined) return;
@@ -155,7 +161,7 @@ export class TurnLoop implements SessionIsolate {
     this.#sessions.get(channel)?.checkpointNow();
   }
 
-  /** What the env of all has from outside has changed. */
+  /** Tells all sessions that their env has changed outside. */
   renew(): void {
     for (const session of this.#sessions.values()) session.renew();
   }
@@ -169,7 +175,7 @@ export class TurnLoop implements SessionIsolate {
     if (following !== undefined) this.#promoting.delete(following);
   }
 
-  /** Sessions that are open, or followed. */
+  /** Number of sessions that are open, or followed. */
   get size(): number {
     return this.#sessions.size + this.#following.size;
   }
@@ -190,7 +196,8 @@ export class TurnLoop implements SessionIsolate {
 
   aside<T>(program: Program, work: () => T): T {
     if (this.#current !== undefined) return work();
-    // For a checkpoint to be put into it: what it starts by itself runs before that, and leaves nothing.
+    // Where the object is made for a checkpoint to be put into it: what its constructor starts runs before that, and
+    // leaves nothing.
     this.#turnOf(program);
     try {
       const made: { result?: T } = {};
@@ -234,7 +241,7 @@ export class TurnLoop implements SessionIsolate {
     try {
       this.#enter(program, () => program.begin(input, source));
       this.#host.drain(); // TL2
-      // Before it is over: nothing of a turn that changed what is shared leaves.
+      // Before the turn is over: nothing of a turn that changed what is shared leaves.
       const changed = this.#host.changed?.(program);
       if (changed !== undefined) program.refuse(changed);
       return program.finish();
@@ -298,7 +305,10 @@ export class TurnLoop implements SessionIsolate {
     if (session.hasWork) this.wake(session); // TL3
   }
 
-  /** What is left to follow, and the first turn of the new epoch, are one step: who promotes it waits for that. */
+  /**
+   * Promotes a follower. What is left to follow, and the first turn of the new epoch, are one step: the site that
+   * promotes it waits for that.
+   */
   #promote(channel: number, following: Runnable, promotion: Promotion): void {
     this.#promoting.delete(following);
     const session = this.#following.get(channel)?.promoted(promotion) ?? null;

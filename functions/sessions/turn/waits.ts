@@ -1,26 +1,26 @@
 /**
- * What a session waits for inside its isolate: closure timers, and results that are computed here.
+ * Waits of a session inside its isolate: closure timers, and results that are computed here.
  *
- * W1  What comes is for the program that waited for it: one that was made again waits anew.
+ * W1  An outcome is for the program that waited for it: a program that was made again waits anew.
  */
 import { thrown } from "./handler.ts";
 import type { Program } from "./program.ts";
 import type { Alarmed, SessionIsolate } from "./session_host.ts";
 import type { TurnInput } from "./turn.ts";
 
-/** What came of a wait. */
+/** Outcome of a wait. */
 export type WaitOutcome = Extract<TurnInput, { readonly kind: "local" | "result" | "error" }>;
 
-/** What waits to be delivered while a handler runs too. */
+/** An outcome that is to be delivered, while a handler runs too. */
 export interface Delivery {
   readonly input: WaitOutcome;
   readonly storeClock: number;
 }
 
-/** Whose waits they are. */
+/** The session that waits. */
 export interface WaitingSession extends Alarmed {
   came(input: WaitOutcome): void;
-  /** The program that runs now. */
+  /** Program that runs now. */
   readonly program: Program;
 }
 
@@ -28,7 +28,7 @@ export interface WaitingSession extends Alarmed {
 export class Waits {
   readonly #host: Pick<SessionIsolate, "nowMs" | "arm" | "disarm">;
   readonly #session: WaitingSession;
-  /** When closure timers are due; null: there was none. */
+  /** Times at which closure timers are due, by number, in the host's milliseconds; null: there was none. */
   #dueMs: Map<number, number> | null = null;
 
   constructor(host: Pick<SessionIsolate, "nowMs" | "arm" | "disarm">, session: WaitingSession) {
@@ -45,12 +45,12 @@ export class Waits {
     if (this.#dueMs?.delete(local)) this.#host.disarm(this.#session, local);
   }
 
-  /** A closure timer is due. */
+  /** Delivers a closure timer that is due. */
   due(local: number): void {
     if (this.#dueMs?.delete(local)) this.#session.came({ kind: "local", local });
   }
 
-  /** Computes a result. */
+  /** Computes the result of a native call. */
   compute(call: number, start: () => Promise<Uint8Array>): void {
     const session = this.#session, { program } = session;
     const came = (input: WaitOutcome) => {
@@ -62,7 +62,10 @@ export class Waits {
     );
   }
 
-  /** A program was made again: its closure timers go on, its computations begin anew, but for what has come already. */
+  /**
+   * Lets a program that was made again wait: its closure timers go on, its computations begin anew, but for what has
+   * come already.
+   */
   resume(program: Program, arrived: readonly WaitOutcome[]): void {
     const locals = new Set(arrived.map((input) => input.kind === "local" ? input.local : 0));
     const calls = new Set(arrived.map((input) => input.kind === "local" ? 0 : input.call));
