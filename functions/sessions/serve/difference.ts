@@ -1,7 +1,10 @@
-/** What a replay did otherwise than its log says, in words for the app's log. */
+/** Text of what a replay did otherwise than its log says, for the app's log. */
 import type { Act } from "../turn/mod.ts";
 
-/** A line each: the entry, what the replay made of it, and from where in the app; "" for other reasons. */
+/**
+ * Returns a line each for the entry, what the replay made of it, and each act with its place in the app; "" for other
+ * reasons.
+ */
 export function difference(
   { code, detail: { logged, replayed, did } }: {
     readonly code: string;

@@ -1,11 +1,11 @@
 /**
- * Logs of stateful sessions that have ended, on the disk of the site where each ended: for operators to read
- * (`sojourn sessions log`), and for nothing else. A session that begins anew has nothing of them.
+ * Logs of stateful sessions that have ended, on the disk of the site where each ended: for operators to read (`sojourn
+ * sessions log`), and for nothing else. A session that begins anew has nothing of them.
  *
- * Life of one: kept when it ends → read → gone: its time is up, others need its room, its name ends again, its app or it
- * is deleted.
+ * Life of a log: kept when its session ends → read → dropped: its time is up, others need its room, a session of its
+ * name ends again, its app or the log itself is deleted.
  *
- * EL1  The end of a session never waits for this to succeed: what can't be kept is noted, and gone.
+ * EL1  The end of a session never waits for its log to be kept: a log that can't be is noted, and gone.
  * EL2  All of them together are bounded, by number and bytes: the oldest go first.
  */
 import type { StatefulName } from "../home/mod.ts";
@@ -16,14 +16,14 @@ import { prefixRange } from "../../../store/model/range.ts";
 import type { Row } from "../../../store/model/row.ts";
 import type { ShownCopy } from "./log_view.ts";
 
-/** What it needs of its site. */
+/** The site's part that the kept logs need. */
 export interface EndedLogsServices {
   readonly storage: Storage;
-  /** The wall clock: what is kept outlives the process. */
+  /** Reads the wall clock: a log that is kept outlives the process. */
   readonly nowMs: () => number;
-  /** The longest that any is kept; a class may say less. */
+  /** Milliseconds for which any log is kept, at most; a class may say less. */
   readonly keptMsMax: number;
-  /** The app is there. */
+  /** Reports whether an app is there. */
   readonly isApp: (app: string) => boolean;
   readonly note: (event: string, detail: Record<string, unknown>) => void;
   readonly bytesMax?: number;
@@ -40,10 +40,13 @@ interface Head {
   readonly bytes: number;
 }
 
-/** A log has 64 KiB by default when a checkpoint is due, and 4 MiB at most when its session stands still. */
+/**
+ * Bytes of one log: 64 KiB are the default at which a checkpoint is due, and 4 MiB the most that a log has before its
+ * session stands still.
+ */
 const LOG_BYTES_MAX = 8 << 20;
 const BYTES_MAX = 256 << 20;
-/** Each costs some 300 bytes of memory. */
+/** Number of logs: each costs some 300 bytes of memory. */
 const LOGS_MAX = 20_000;
 const FORMAT = 1;
 
@@ -52,7 +55,7 @@ const HEADS = "i", LOGS = "l";
 /** See the file's header. */
 export class EndedLogs {
   readonly #services: EndedLogsServices;
-  /** By key, in the order in which they ended. */
+  /** Heads of the logs, by key, in the order in which their sessions ended. */
   readonly #heads = new Map<string, Head & { readonly app: string }>();
   #bytes = 0;
   #position = 0;
@@ -62,7 +65,7 @@ export class EndedLogs {
     this.#services = services;
   }
 
-  /** Finds what an earlier process has kept. */
+  /** Opens the logs that an earlier process has kept. */
   static async open(services: EndedLogsServices): Promise<EndedLogs> {
     const ended = new EndedLogs(services);
     const found: [string, Head][] = [];
@@ -84,9 +87,9 @@ export class EndedLogs {
   }
 
   /**
-   * A session is about to end.
+   * Keeps the log of a session that is about to end.
    *
-   * @param wantedMs how long its class wants its log kept; as long as any is, where it says nothing.
+   * @param wantedMs how long its class wants its log kept; undefined: as long as any is.
    */
   async keep(
     name: StatefulName,
@@ -116,7 +119,7 @@ export class EndedLogs {
     }
   }
 
-  /** The log of the last session of that name that ended here; null: there is none any more. */
+  /** Returns the log of the last session of that name that ended here; null: there is none any more. */
   async get(name: StatefulName): Promise<EndedLog | null> {
     const head = this.#heads.get(textOf(keyOf(HEADS, name)));
     if (head === undefined || head.untilMs <= this.#services.nowMs()) return null;
@@ -125,7 +128,7 @@ export class EndedLogs {
     return value === null ? null : decodeLog(value);
   }
 
-  /** Nothing of that name is to be kept; whether there was something. */
+  /** Drops the log of that name. Resolves to whether there was one. */
   async drop(name: StatefulName): Promise<boolean> {
     const key = textOf(keyOf(HEADS, name));
     const head = this.#heads.get(key);
@@ -134,7 +137,7 @@ export class EndedLogs {
     return head.untilMs > this.#services.nowMs();
   }
 
-  /** Drops those whose time is up, or whose app is gone. Call it as often as once a second. */
+  /** Drops logs whose time is up, or whose app is gone. To be called as often as once a second. */
   async sweep(): Promise<void> {
     const { nowMs, isApp, note } = this.#services;
     const now = nowMs(), over: string[] = [];
@@ -145,7 +148,7 @@ export class EndedLogs {
     );
   }
 
-  /** EL2: the keys of the rows to be dropped for one more. */
+  /** Makes room for one more log, and returns the keys of the rows to be dropped for that (EL2). */
   #makeRoom(bytes: number): Set<Key> {
     const { bytesMax = BYTES_MAX } = this.#services;
     const over: string[] = [];
@@ -181,7 +184,7 @@ export class EndedLogs {
     return { key, value, position: ++this.#position, clock: 0, replica: 0, known: 0, expiresAtMs: 0 };
   }
 
-  /** One step after the other. */
+  /** Commits rows to the disk, one commit after the other. */
   #commit(rows: readonly Row[], drop: Set<Key>): Promise<void> {
     for (const { key } of rows) drop.delete(key);
     const done = this.#tail.then(() =>

@@ -4,13 +4,14 @@
  *
  * Life: its last commit has left → heard by all, or long ago, or somebody wants it to begin anew → `over` resolves.
  *
- * EN1  Until then the log is where it was: whoever replays it finds the same answers.
- * EN2  Answers that nobody has heard are given back in the end; who began it anew at this site has them for a while.
- * EN3  Somebody wants it to begin anew who asks while it ends, and who had asked before and was not come to.
+ * EN1  Until then the log is where it was: a site that replays it finds the same answers.
+ * EN2  Answers that nobody has heard are given back in the end; the site keeps them for a while for callers who ask
+ *      when the session has begun anew there.
+ * EN3  A caller wants the session to begin anew who asks while it ends, or who had asked before and was not come to.
  */
 import type { PeerClock } from "../attach/mod.ts";
 
-/** A caller whose way broke asks again within this (router.ts, REACH_MS_MAX). */
+/** Milliseconds within which a caller whose way broke asks again (router.ts, REACH_MS_MAX). */
 const HEARD_MS_MAX = 15_000;
 
 /** See the file's header. */
@@ -32,7 +33,7 @@ export class Ending {
     return this.#over.promise;
   }
 
-  /** EN2 */
+  /** Answers that nobody has heard, by request (EN2). */
   get unheard(): ReadonlyMap<string, Uint8Array> {
     return this.#unheard;
   }

@@ -1,9 +1,9 @@
 /**
- * A call to a stateful session on its way between sites, and what it is answered with: heads of link requests. A call
- * or an answer that is long travels as the body.
+ * Heads of link requests that carry a call to a stateful session between sites, and the answer to it. A long call or
+ * answer travels as the body.
  *
  * F1  Reading throws CodecError for anything that writing does not make.
- * F2  A call names how many links it may still take, and every stateful session that waits for it.
+ * F2  A call says how many links it may still take, and names every stateful session that waits for it.
  */
 import type { TokenState } from "../../../store/api/api.ts";
 import { CodecError, Reader, Writer } from "../../../store/model/codec.ts";
@@ -12,17 +12,17 @@ import type { StatefulName } from "../home/mod.ts";
 import { HOPS_MAX } from "./limits.ts";
 import { readToken, writeToken } from "./token_bytes.ts";
 
-/** Longer chains of calls are loops that change their ids. */
+/** Length of the longest chain of calls: longer chains are loops that change their ids. */
 export const CHAIN_MAX = 16;
-/** A head must fit one record of a link (128 KiB). */
+/** Bytes of a call or answer that travel in the head, which must fit one record of a link (128 KiB). */
 const INLINE_BYTES_MAX = 64 * 1024;
 
-/** A call between sites. */
+/** A call on its way between sites. */
 export interface ForwardedCall {
   readonly name: StatefulName;
-  /** Drawn by whoever asks, the same when it asks again. */
+  /** Id of the request, drawn by the caller, which asks again with the same one. */
   readonly request: string;
-  /** The site that it is for. */
+  /** Site that the call is for. */
   readonly to: string;
   readonly hops: number;
   /** Stateful sessions of the app that wait for this call, outermost first (chainName). */
@@ -31,10 +31,10 @@ export interface ForwardedCall {
   readonly call: Uint8Array;
 }
 
-/** What a site answers. */
+/** Reply of a site to a call. */
 export type ForwardedReply =
   | { readonly kind: "answer"; readonly answer: Uint8Array; readonly token: TokenState | null }
-  /** It is not at home there; `site`: where it may be, "" where that site does not know. */
+  /** The session is not at home there; `site`: where it may be, "" where that site does not know. */
   | { readonly kind: "elsewhere"; readonly site: string }
   | { readonly kind: "problem"; readonly code: string; readonly message: string };
 
@@ -96,7 +96,7 @@ export function decodeReply(head: Uint8Array, body: Uint8Array | null): Forwarde
   return reply;
 }
 
-/** Answers that have arrived: they need not be kept for somebody who asks again. */
+/** Name of an answer that has arrived: it need not be kept for a caller who asks again. */
 export interface HeardAnswers {
   readonly name: StatefulName;
   readonly request: string;
@@ -120,7 +120,7 @@ export function decodeHeard(head: Uint8Array): HeardAnswers[] {
   return heard;
 }
 
-/** A head that ends with these bytes, or says that they are the body. */
+/** Returns a head that ends with these bytes, or says that they are the body. */
 export function framed(writer: Writer, bytes: Uint8Array): Framed {
   const isInline = bytes.length <= INLINE_BYTES_MAX;
   writer.flag(isInline);
@@ -128,7 +128,7 @@ export function framed(writer: Writer, bytes: Uint8Array): Framed {
   return { head: writer.done(), body: isInline ? null : bytes };
 }
 
-/** What {@link framed} ended with. @throws CodecError */
+/** Reads the bytes that {@link framed} put behind a head. @throws CodecError */
 export function readRest(reader: Reader, body: Uint8Array | null): Uint8Array {
   const bytes = reader.flag() ? reader.bytes() : body;
   reader.end();
@@ -136,11 +136,11 @@ export function readRest(reader: Reader, body: Uint8Array | null): Uint8Array {
   return bytes;
 }
 
-/** A body as a stream of one chunk. */
+/** Returns a body as a stream of one chunk. */
 export const bodyOf = (bytes: Uint8Array | null): ReadableStream<Uint8Array> | null =>
   bytes === null ? null : new Blob([bytes as Uint8Array<ArrayBuffer>]).stream();
 
-/** A body as a whole. @throws CodecError above CALL_BYTES_MAX */
+/** Reads a body as a whole. @throws CodecError above CALL_BYTES_MAX */
 export async function readBody(body: ReadableStream<Uint8Array> | null): Promise<Uint8Array | null> {
   if (body === null) return null;
   const writer = new Writer(INLINE_BYTES_MAX);

@@ -1,13 +1,17 @@
 /**
- * Tells the homes of stateful sessions which answers have arrived, so that they keep them no longer for somebody who
- * asks again: several together, a moment later. What is lost on the way costs nothing but room, for a while.
+ * Tells the homes of stateful sessions which answers have arrived, so that they keep them no longer for a caller who
+ * asks again: several together, a moment later. A message that is lost on the way costs the home some room, for a
+ * while.
  */
 import type { PeerClock } from "../attach/mod.ts";
 import { encodeHeard, type HeardAnswers } from "./forwarded.ts";
 
-/** Long enough for some to meet, short beside the time that answers are kept (a minute). */
+/**
+ * Milliseconds that a message waits for more: long enough for some to meet, short beside the minute for which answers
+ * are kept.
+ */
 const WAIT_MS = 200;
-/** A head of a link request holds them. */
+/** Number of answers in one message: the head of a link request holds them. */
 const AT_ONCE = 200;
 
 /** See the file's header. */
@@ -22,7 +26,7 @@ export class Hearing {
     this.#clock = clock;
   }
 
-  /** An answer that a site gave has arrived. */
+  /** Notes that an answer which a site gave has arrived. */
   add(site: string, heard: HeardAnswers): void {
     const waiting = this.#heard.get(site);
     if (waiting === undefined) this.#heard.set(site, [heard]);

@@ -1,6 +1,5 @@
 /**
- * What the hosts of a stateful session hold of its log, at its home (docs/protocol/hosts.md): what they are sent of it,
- * over all runs of one home.
+ * Logs of a stateful session at its hosts, as its home feeds them (docs/protocol/hosts.md), over all runs of one home.
  *
  * HL1  A host that was asked when the home was opened goes on where its log ends.
  */
@@ -8,12 +7,12 @@ import { createHmac } from "node:crypto";
 import { type Home, HomeError, type StatefulName } from "../home/mod.ts";
 import { HostFeeds, type HostLogEnd } from "../sealed/mod.ts";
 
-/** What it needs of its session and its site. */
+/** The part of its session and site that this needs. */
 export interface HostLogsPorts {
-  /** The cluster's newest. */
+  /** The cluster's newest secret. */
   readonly secret: Uint8Array;
   readonly random: (length: number) => Uint8Array;
-  /** Some host may be told what it was not before. */
+  /** Tells that some host may be told what it was not before. */
   readonly changed: () => void;
   readonly log: (text: string) => void;
 }
@@ -24,7 +23,7 @@ export class HostLogs {
   readonly feeds: HostFeeds;
   #home: Home;
 
-  /** @param ends of those that were asked. */
+  /** @param ends where the logs of those hosts end that were asked when the home was opened. */
   constructor(
     home: Home,
     ends: ReadonlyMap<string, HostLogEnd>,
@@ -54,19 +53,23 @@ export class HostLogs {
       },
     }, ends);
     hosts.onRecorded = changed;
-    // Also between two runs: a host that is to be on record is sent it, and the end of a run may wait for that.
+    // Also between two runs: a host that is to be on record is sent what was released, and the end of a run may wait
+    // for that.
     hosts.onReleased = changed;
     hosts.onAppended = (piece) => this.feeds.appended(piece);
     hosts.onBased = (at) => this.feeds.based(at);
   }
 
-  /** Another run serves as the same home. */
+  /** Notes that another run serves as the same home. */
   runs(home: Home): void {
     this.#home = home;
   }
 }
 
-/** The keys of a session's peers: whoever has one is that peer, whoever knows its id only is not. */
+/**
+ * Returns the function that makes the keys of a session's peers, the newest first. Whoever has a peer's key is that
+ * peer; whoever knows its id only is not.
+ */
 export function peerKeys(
   secrets: readonly [Uint8Array, ...Uint8Array[]],
   { app, class: className, id }: StatefulName,

@@ -1,20 +1,22 @@
 /**
  * A stateful session that this site serves, from one opening to the next: the requests that wait for its answers.
  *
- * H1  A request is answered once, by whichever run has its answer; one that asks again meanwhile waits for the same.
+ * H1  A request is answered once, by whichever run has its answer; the same request that comes again meanwhile waits
+ *     for that answer, too.
  * H2  When a run is over and another can follow here (its isolate was killed, it rested, other code is to run it),
  *     requests without an answer are handed to the next; the log says which of them were done (`Home.ask`).
  * H3  An event in whose handler the isolate was killed counts as one that threw: its request is told so, others are
  *     given up, tried again or the session parked, as its class says. What kills isolates otherwise, KILLS_MAX times,
  *     parks the session.
  * H4  Where several events were under way none is blamed at first: the next run is given them in single file
- *     (event_line.ts), so that a second end says in which. Only where it does not, the first is. When all that waited is
- *     done it was none of that: the next end is a first one.
- * H5  One that had not been begun is run in the next isolate; where that ends before it is begun, too, it is what ends
- *     them.
- * H6  It is the one of its name here (`gone`) as long as a run of it is open, opens, or is to follow one that ends.
- * H7  What another stateful session waits for is not begun when that one waits no longer, or when both wait for each
- *     other (waits.ts): it is known here, and nowhere else, that it was not.
+ *     (event_line.ts), so that a second end shows in which one it was. Where that does not show it, the first event is
+ *     blamed. When all events that waited are done, none of them was to blame: the next end counts as a first one.
+ * H5  An event that had not been begun is run in the next isolate. Where that isolate ends, too, before the event is
+ *     begun, the event is blamed for ending them.
+ * H6  An object of this class is the one of its name here (`gone`) as long as a run of it is open, opens, or is to
+ *     follow one that ends.
+ * H7  A call for which another stateful session waits is not begun when that session waits no longer, or when both wait
+ *     for each other (waits.ts): only here it is known that it was not begun.
  */
 import { HomeError, type StatefulName } from "../home/mod.ts";
 import { chainName, type HandledEvent, type Rejection } from "../turn/mod.ts";
@@ -33,26 +35,31 @@ import { type CallWait, NO_WAITS, victim, WAITED_CALLS_MAX } from "./waits.ts";
 
 interface Waiting extends HostedRequest {
   readonly done: PromiseWithResolvers<Answered>;
-  /** An isolate was killed in its handler (H3). */
+  /** Why the isolate was killed in the request's handler (H3); null: it was not. */
   killed: string | null;
-  /** It was on its way to an isolate that was killed. */
+  /** True once the request was on its way to an isolate that was killed. */
   wasLost: boolean;
   isSettled: boolean;
-  /** It was given to a run's line: it may be in a log (H7). */
+  /** True once it was given to a run's line: it may be in a log (H7). */
   wasGiven: boolean;
-  /** So many wait for it. */
+  /** Number of callers that wait for it. */
   askers: number;
 }
 
-/** H7: a circle fails within a second; most calls are over by the first look. */
+/**
+ * Milliseconds between looks for circles: a circle fails within a second; most calls are over by the first look (H7).
+ */
 const LOOK_MS = 250;
-/** In a row, without an event that was done. */
+/** Number of kills in a row, without an event that was done. */
 const KILLS_MAX = 3;
-/** H4: beyond those that were under way, for what comes meanwhile and is given before them. */
+/**
+ * Number of events in single file beyond those that were under way: for what comes meanwhile and is given before them
+ * (H4).
+ */
 const SINGLE_MORE = 16;
-/** Isolates that end meanwhile, in turns of others. */
+/** Number of attempts to open the session, where isolates end meanwhile in turns of others. */
 const OPENINGS_MAX = 5;
-/** For so long events wait until other code runs; then they go on with the code that runs. */
+/** Milliseconds for which events wait until other code runs; then they go on with the code that runs. */
 const SWITCH_MS_MAX = 2_000;
 
 /** See the file's header. */
@@ -64,22 +71,31 @@ export class Hosted implements RunListener, PeersSession {
   readonly #room = new SessionRoom();
   #run: SessionRun | null = null;
   #opening: Promise<SessionRun> | null = null;
-  /** Those that have it opened when what goes on here is over (H6). */
+  /** Number of callers that will open the session when what goes on here is over (H6). */
   #following = 0;
-  /** `apart` */
+  /** Work on the home while no run is open or opens (`apart`); null: there is none. */
   #aside: Promise<void> | null = null;
   #isMoving = false;
   #kills = 0;
-  /** H4: isolates that ended since one was blamed or all was done, and how many events the next run is given in single file. */
+  /**
+   * Number of isolates that ended since one event was blamed or all were done, and number of events that the next run
+   * is given in single file (H4).
+   */
   #unclear = 0;
   #single = 0;
-  /** Of events that are no requests: one was on its way to an isolate that was killed, and none was done since. */
+  /**
+   * Mark for events that are no requests: true once one of them was on its way to an isolate that was killed, and none
+   * was done since.
+   */
   readonly #others = { wasLost: false };
   #parked: string | null = null;
-  /** H7: until it is looked whether those in line wait for each other; null: nobody looks. */
+  /** Cancels the next look for circles (H7); null: none is due. */
   #cancelLook: (() => void) | null = null;
   #isLooking = false;
-  /** What the next run is told first, in place of what killed the one before (H3), while that one's epoch lasts. */
+  /**
+   * Event that the next run is told first, in place of the event that killed the run before (H3), while that run's
+   * epoch lasts.
+   */
   #rejected: { readonly event: HandledEvent; readonly epoch: number } | null = null;
 
   constructor(name: StatefulName, site: HostedSite) {
@@ -92,7 +108,7 @@ export class Hosted implements RunListener, PeersSession {
     return this.#run;
   }
 
-  /** Why it stands still; null where it does not. */
+  /** Reason for which the session stands still; null: it does not. */
   get parked(): string | null {
     return this.#parked;
   }
@@ -101,13 +117,13 @@ export class Hosted implements RunListener, PeersSession {
     return this.#waiting.size;
   }
 
-  /** Its code has changed: what stood still may go on. */
+  /** Lets a session that stood still go on: its code has changed. */
   unpark(): void {
     this.#parked = null;
     this.#kills = 0;
   }
 
-  /** @throws HomeError, Problem, StoreUnavailable */
+  /** Answers a request. @throws HomeError, Problem, StoreUnavailable */
   async request(asked: HostedRequest): Promise<Answered> {
     const known = this.#waiting.get(asked.request);
     if (known !== undefined) return await this.#waitFor(known, asked.signal); // H1
@@ -137,7 +153,7 @@ export class Hosted implements RunListener, PeersSession {
     return await this.#waitFor(waiting, asked.signal);
   }
 
-  /** H7 */
+  /** Waits for a request's answer, and takes the call back where its last caller leaves (H7). */
   async #waitFor(waiting: Waiting, signal: AbortSignal | undefined): Promise<Answered> {
     waiting.askers++;
     const left = () => {
@@ -157,7 +173,7 @@ export class Hosted implements RunListener, PeersSession {
     }
   }
 
-  /** H7: where it has not been begun. */
+  /** Refuses a request that has not been begun (H7). */
   #refuse(waiting: Waiting, problem: Problem): void {
     if (waiting.isSettled || waiting.killed !== null) return;
     if (waiting.wasGiven) {
@@ -169,7 +185,7 @@ export class Hosted implements RunListener, PeersSession {
     this.tidy();
   }
 
-  /** What a call of this session waits for (waits.ts). */
+  /** Returns what a call of this session waits for (waits.ts). */
   waits(request: string): CallWait {
     const run = this.#run;
     if (run === null || run.isOver || !this.#waiting.has(request)) return NO_WAITS;
@@ -191,7 +207,7 @@ export class Hosted implements RunListener, PeersSession {
     });
   }
 
-  /** H7 */
+  /** Looks for a circle of calls, and refuses the call that has to fail where it waits here (H7). */
   async #look(): Promise<void> {
     const look = () => {
       const run = this.#run;
@@ -209,9 +225,9 @@ export class Hosted implements RunListener, PeersSession {
   }
 
   /**
-   * Moves it to another site, from memory or from the disk. @throws HomeError `move_refused`: it goes on here.
+   * Moves the session to another site, from memory or from the disk. @throws HomeError `move_refused`: it goes on here.
    *
-   * @param unopened moves it where no run is open here.
+   * @param unopened moves the session where no run is open here.
    * @returns its epoch here.
    */
   async move(to: string, unopened: () => Promise<number>, drainMs: number): Promise<number> {
@@ -240,7 +256,7 @@ export class Hosted implements RunListener, PeersSession {
     }
   }
 
-  /** Something is done to its home while no run is open or opens: nobody opens it before that is over. */
+  /** Does some work on the home while no run is open or opens: nobody opens the session before the work is over. */
   async apart<T>(work: () => Promise<T>): Promise<T> {
     const done = work();
     const aside = this.#aside = done.then(() => {}, () => {});
@@ -252,7 +268,10 @@ export class Hosted implements RunListener, PeersSession {
     }
   }
 
-  /** It is open, or can't be; or a run that was over has ended, and by now it may be opened again. */
+  /**
+   * Waits until the opening under way has succeeded or failed, or a run that is over has ended: by then the session may
+   * have been opened again.
+   */
   async #changed(): Promise<void> {
     const run = this.#run;
     if (this.#opening !== null) return void await this.#opening.catch(() => {});
@@ -260,7 +279,10 @@ export class Hosted implements RunListener, PeersSession {
     if (this.#run === run) this.#run = null;
   }
 
-  /** Its checkpoint may have shown that it can't go on at all. @throws HomeError */
+  /**
+   * Throws why a move failed: the checkpoint for it may have shown that the session can't go on at all. @throws
+   * HomeError
+   */
   async #notMoved(run: SessionRun, to: string, error: unknown): Promise<never> {
     if (run.isOver) await run.finished;
     if (this.#parked === null) throw error;
@@ -268,7 +290,7 @@ export class Hosted implements RunListener, PeersSession {
     throw new HomeError("move_refused", `cannot move ${shownSession(this.name)} to ${to}: ${why}`);
   }
 
-  /** It is open, or opens. @throws as request */
+  /** Returns the open run, or opens one. @throws as request */
   ensure(): Promise<SessionRun> {
     const run = this.#run;
     if (run === null && this.#aside !== null) return this.#follows(this.#aside, null);
@@ -285,7 +307,10 @@ export class Hosted implements RunListener, PeersSession {
     return await this.ensure();
   }
 
-  /** An isolate that ends in the turn of another session is no reason not to open this one in the next (H3). */
+  /**
+   * Opens a run, again where an isolate ends in the turn of another session: that is no reason not to open this one in
+   * the next isolate (H3).
+   */
   async #start(): Promise<SessionRun> {
     for (let attempt = 1;; attempt++) {
       try {
@@ -310,7 +335,7 @@ export class Hosted implements RunListener, PeersSession {
       await run.finished;
       throw new RunFailed(over);
     }
-    // Of an earlier epoch it may have been done at another site since.
+    // A rejected event of an earlier epoch may have been done at another site since.
     const rejected = this.#rejected?.epoch === run.home.epoch ? this.#rejected.event : null;
     this.#rejected = null;
     this.#run = run;
@@ -324,7 +349,10 @@ export class Hosted implements RunListener, PeersSession {
     return run;
   }
 
-  /** H3: a handler that goes on in the log and took its isolate with it ends before any other event. */
+  /**
+   * Returns the rejection of a handler that goes on in the log and took its isolate with it: it ends before any other
+   * event (H3).
+   */
   #stopped(run: SessionRun): HandledEvent | null {
     const waiting = run.handling === null ? undefined : this.#waiting.get(run.handling);
     return waiting === undefined ? null : killedOf(waiting);
@@ -347,7 +375,7 @@ export class Hosted implements RunListener, PeersSession {
           `a request of ${shownSession(this.name)} was answered before, and not kept`,
         );
       }
-      // Its answer comes with a commit; one that took its isolate with it was stopped before all else.
+      // The answer comes with a commit; a handler that took its isolate with it was stopped before all else.
       if (run.handling === waiting.request) return;
       const { request, chain, bytes } = waiting;
       waiting.wasGiven = true;
@@ -360,8 +388,8 @@ export class Hosted implements RunListener, PeersSession {
   }
 
   /**
-   * It was run before: its answer is there, or on its way. What its log wrote may be applied by the next run only, where
-   * this one is over meanwhile: nothing of it leaves then (session_run.ts R2).
+   * Passes on the answer of a request that was run before: the answer is there, or on its way. What the log wrote may
+   * be applied by the next run only, where this one is over meanwhile: nothing of it leaves then (session_run.ts R2).
    */
   #relay(run: SessionRun, waiting: Waiting, answer: Promise<Uint8Array>): void {
     answer.then(async (bytes) => {
@@ -407,7 +435,7 @@ export class Hosted implements RunListener, PeersSession {
       if (this.#parked === null) {
         for (const waiting of this.#waiting.values()) void this.#submit(waiting);
         this.peers.runOver(this.#rejected?.event ?? null);
-        // Also where nobody asks: what killed it would be due again, and kill the next.
+        // Also where nobody asks: the event that killed the isolate would be due again, and kill the next.
         if (this.#rejected !== null || this.#single > 0) this.ensure().catch(() => {}); // who asks for it next is told
         return this.tidy();
       }
@@ -448,7 +476,10 @@ export class Hosted implements RunListener, PeersSession {
     this.#site.failed(this.name, error);
   }
 
-  /** Nothing is given up in silence: who asked is told by its answer, all else by the app's log. */
+  /**
+   * Reports a rejected handler, so that nothing is given up in silence: a caller is told by the answer, all else by the
+   * app's log.
+   */
   rejected({ subject, attempt, code, message }: Rejection): void {
     this.#site.rejected(subject?.kind ?? "local");
     if (subject?.kind === "request") return;
@@ -457,7 +488,7 @@ export class Hosted implements RunListener, PeersSession {
     this.log("warn", `${shownSession(this.name)} rejected ${what}, ${then}: ${code}: ${message}`);
   }
 
-  /** H3 */
+  /** Notes a run whose isolate was killed, and finds the event to blame (H3). */
   #killed(
     run: SessionRun,
     { isCause, isUnbegun, underWay, why }: Extract<RunOver, { kind: "killed" }>,
@@ -475,8 +506,9 @@ export class Hosted implements RunListener, PeersSession {
       waiting.killed = `the isolate that ran the request was ended: ${why}`;
       return; // Map keeps the order of insertion: it comes before the others, as it did
     }
-    // What becomes of an event is for its class to say (static whenThrown), and it is not for ever.
-    // Nor does it tell an event from another where an isolate is ended in what is handed over in place of one.
+    // Kills are counted where no event of the app is to blame. For an event its class says what happens (static
+    // whenThrown), and that comes to an end. A rejection that was given in place of an event, and in which an isolate
+    // is ended again, counts as no event.
     const isOfNone = first === undefined || first.kind === "reject";
     if (isOfNone && ++this.#kills >= KILLS_MAX) this.#killedTooOften(why);
     const of = first?.kind === "reject" ? first.of : first ?? null;
@@ -484,7 +516,7 @@ export class Hosted implements RunListener, PeersSession {
     this.#rejected = { event, epoch: run.home.epoch };
   }
 
-  /** What those who wait are told. */
+  /** Returns the error that those who wait are told. */
   #failed(over: RunOver): Error {
     switch (over.kind) {
       case "moved":
@@ -511,7 +543,7 @@ export class Hosted implements RunListener, PeersSession {
     this.#park({ code: "isolate_killed", message, detail: {} });
   }
 
-  /** It stands still; why. */
+  /** Parks the session, and returns why. */
   #park(reason: Reason): string {
     const why = this.#parked = `${reason.code}: ${reason.message}`;
     this.#site.park(this.name, reason);
@@ -519,39 +551,41 @@ export class Hosted implements RunListener, PeersSession {
     return why;
   }
 
-  /** A channel of somebody who is attached, or wants to be. @throws as request */
+  /** Connects a channel of a peer, or of a client that wants to be one. @throws as request */
   connect(channel: Channel, token: TokenState | null): Promise<ChannelReader> {
     return this.peers.connect(channel, token);
   }
 
-  /** This site is not the home of that epoch any more, whether a run serves or not. */
+  /** Notes that this site is not the home of that epoch any more, whether a run serves or not. */
   homeOver(epoch: number, error: HomeError): void {
     if (this.#rejected?.epoch === epoch) this.#rejected = null;
     this.peers.homeOver(epoch, error);
     this.tidy();
   }
 
-  /** Who is attached; null: nobody was. */
+  /** Status of the attached peers; null: there were none. */
   get attachment(): HomeSideStatus | null {
     return this.peers.status;
   }
 
-  /** The ids of those who are attached. */
+  /** Ids of the attached peers. */
   get peerIds(): readonly string[] {
     return this.peers.ids;
   }
 
-  /** An opening asks hosts for the log (functions/sessions/home, HostsPort). */
+  /** Asks the hosts for the log, for an opening (functions/sessions/home, HostsPort). */
   ask(ask: LogAsk): ReturnType<HostedPeers["ask"]> {
     return this.peers.ask(ask);
   }
 
-  /** What those need who are attached. */
+  /** Returns the ports of the attached peers. */
   peersSite(): PeersSite {
     return this.#site.peersOf(this.name);
   }
 
-  /** It was ended while no run was open: who is attached begins anew, and nothing that was to come next does. */
+  /**
+   * Notes that the session was ended while no run was open: its peers begin anew, and what was to come next is dropped.
+   */
   forgotten(): void {
     this.unpark();
     this.#rejected = null;
@@ -560,12 +594,12 @@ export class Hosted implements RunListener, PeersSession {
     this.tidy();
   }
 
-  /** This site stops. */
+  /** Tells the peers that this site stops. */
   leave(): void {
     this.peers.over(null);
   }
 
-  /** Nothing is kept of one that has nothing here. */
+  /** Removes the session from its site where nothing of it is left here. */
   tidy(): void { // H6
     const isRunning = this.#run !== null || this.#opening !== null || this.#following > 0 || this.#isMoving ||
       this.#aside !== null;
@@ -578,16 +612,16 @@ export class Hosted implements RunListener, PeersSession {
   }
 }
 
-/** Another stateful session waits for it. */
+/** Reports whether another stateful session waits for a request. */
 const isCall = ({ chain }: Waiting): boolean => chain.length > 0;
 
-/** In place of a request in whose handler an isolate was killed (H3); null: none was. */
+/** Returns the rejection in place of a request in whose handler an isolate was killed (H3); null: none was. */
 function killedOf({ request, chain, bytes, killed }: Waiting): HandledEvent | null {
   const of = { kind: "request", request, chain, bytes } as const;
   return killed === null ? null : { kind: "reject", of, code: "isolate_killed", message: killed };
 }
 
-/** How a stateful session is called in messages. */
+/** Returns the name of a stateful session for messages. */
 export const shownSession = (name: StatefulName): string =>
   `${name.class} ${JSON.stringify(name.id)} of ${name.app}`;
 

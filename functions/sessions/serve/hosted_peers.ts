@@ -1,17 +1,18 @@
 /**
- * Those attached to a stateful session that this site serves, from one opening to the next: most sessions have nobody,
- * and then there is nothing but this.
+ * Peers of a stateful session that this site serves, from one opening to the next. Most sessions have no peers, and
+ * then this object is all there is.
  *
- * HP1  What waits for the session opens it. Where it can't be opened here all channels are told to look elsewhere: who
- *      is attached asks again, and hears why.
- * HP2  A home that another one follows tells its channels so, also while it rests.
- * HP3  Where hosts hold the log they come before the session is open, and are asked for it, where it may be opened: they
- *      wait for the opening, and are told why there is none. Elsewhere nobody gets a channel: who brings him hears where it
- *      is, and goes on there.
- * HP4  A class that names an origin has a way to it from its first run here on, until it is not served here any more;
- *      where its host side may hold the log, also before that.
+ * HP1  A peer that waits for the session has it opened. Where it can't be opened here all channels are told to look
+ *      elsewhere: the peers ask again, and hear why.
+ * HP2  A home that another one follows tells its channels so, also while the session rests.
+ * HP3  Where hosts hold the log they come before the session is open, and are asked for it, where it may be opened:
+ *      they wait for the opening, and are told why there is none. At any other site nobody gets a channel: the gateway
+ *      or agent that brings one is told where the session's home is, and goes on there.
+ * HP4  A class that names an origin has a way to it from its first run here on, until the session is not served here
+ *      any more; where the origin's host side may hold the log, also before that.
  * HP5  A run may go on when its peers were told to look elsewhere (at a planned stop): what it gives out for them stays
- *      theirs, and is kept for the next home. Who comes meanwhile is told what its log has of him all the same.
+ *      theirs, and is kept for the next home. A peer that comes meanwhile is told what the run's log has of it all the
+ *      same.
  */
 import { HomeError } from "../home/mod.ts";
 import {
@@ -31,27 +32,27 @@ import { FOR_GOOD } from "./refusals.ts";
 import { SessionPeers, type SessionPeersPorts } from "./session_peers.ts";
 import type { SessionRun } from "./session_run.ts";
 
-/** What they need of their site. */
+/** The site's part that the peers need. */
 export interface PeersSite extends Omit<SessionPeersPorts, "wake" | "outrun" | "remembered"> {
-  /** Hosts hold the log of its class. */
+  /** Reports whether hosts hold the log of the session's class. */
   readonly isShared: () => boolean;
-  /** To its origin, as the code that is live has it. */
+  /** Returns the way to the session's origin, as the code that is live has it; null: there is none. */
   readonly origin: () => Pick<SessionRun, "version" | "originWay"> | null;
-  /** A fault of what goes on with those attached, of this session only. */
+  /** Reports a fault in the work for the peers, of this session only. */
   readonly failed: (error: unknown) => void;
 }
 
-/** Their session. */
+/** The session's part that its peers need. */
 export interface PeersSession {
-  /** The session is open, or opens. @throws HomeError, Problem … */
+  /** Returns the open run, or opens one. @throws HomeError, Problem … */
   ensure(): Promise<SessionRun>;
   readonly run: SessionRun | null;
-  /** Most sessions have nobody, and never need it. */
+  /** Returns the ports of the peers. Most sessions have no peers, and never need them. */
   peersSite(): PeersSite;
 }
 
 const INTERNAL = { code: "internal", message: "the stateful session could not be opened" };
-/** Another site may serve it. */
+/** Codes of errors after which another site may serve the session. */
 const MOVED: ReadonlySet<string> = new Set(["elsewhere", "superseded", "closed"]);
 const NOBODY = { peers: [], outputs: [] };
 
@@ -60,19 +61,19 @@ export class HostedPeers implements RunPeers {
   readonly #session: PeersSession;
   #site: PeersSite | null = null;
   #peers: SessionPeers | null = null;
-  /** Of all of them. */
+  /** Record that is kept of all peers, over all `SessionPeers`; null: there has been none. */
   #remembered: Remembered | null = null;
-  /** Those that were let go while a run goes on (HP5). */
+  /** Peers that were let go while a run goes on (HP5). */
   #left: SessionPeers | null = null;
   #connecting = 0;
-  /** The run that has said what its log has of peers. */
+  /** Run that has said what its log has of peers. */
   #opened: SessionRun | null = null;
-  /** What those have seen who came before it was open (HP3). */
+  /** Tokens of what peers have seen that came before the session was open (HP3). */
   #unseen: TokenState[] | null = null;
   #asking = 0;
-  /** Somebody connects: resolves when hosts are asked for the log (HP3). */
+  /** Resolves, while somebody connects, when hosts are asked for the log (HP3). */
   #asked: PromiseWithResolvers<null> | null = null;
-  /** To the origin, and the code whose origin it is (HP4). */
+  /** Way to the origin, and the code whose origin it is (HP4). */
   #way: { readonly version: string; readonly way: OriginWay } | null = null;
 
   constructor(session: PeersSession) {
@@ -87,7 +88,7 @@ export class HostedPeers implements RunPeers {
     return this.#peers?.status ?? null;
   }
 
-  /** Those that are attached. */
+  /** Ids of the attached peers. */
   get ids(): readonly string[] {
     return this.#peers?.ids ?? [];
   }
@@ -96,7 +97,7 @@ export class HostedPeers implements RunPeers {
     return this.#connecting > 0 || this.#asking > 0 || (this.#peers?.isUsed ?? false);
   }
 
-  /** @param token what whoever attaches has seen. @throws HomeError, Problem … */
+  /** Connects a channel. @param token what the client that attaches has seen. @throws HomeError, Problem … */
   async connect(channel: Channel, token: TokenState | null): Promise<ChannelReader> {
     if (this.#opened === null && this.#asking > 0) return this.#waits(channel, token);
     this.#connecting++;
@@ -111,7 +112,7 @@ export class HostedPeers implements RunPeers {
     return this.#accept(channel, "client");
   }
 
-  /** HP3 */
+  /** Accepts a channel that waits until the session is open (HP3). */
   #waits(channel: Channel, token: TokenState | null): ChannelReader {
     if (token !== null) (this.#unseen ??= []).push(token);
     const reader = this.#accept(channel, "client");
@@ -119,7 +120,7 @@ export class HostedPeers implements RunPeers {
     return reader;
   }
 
-  /** An opening asks hosts for the log (functions/sessions/home, HostsPort). */
+  /** Asks the hosts for the log, for an opening (functions/sessions/home, HostsPort). */
   async ask(ask: LogAsk): ReturnType<SessionPeers["ask"]> {
     this.#asking++;
     this.#asked?.resolve(null);
@@ -133,7 +134,10 @@ export class HostedPeers implements RunPeers {
     }
   }
 
-  /** HP3: before it is told who is attached. */
+  /**
+   * Makes the store see what peers have seen that came before the session was open, before the run is told who is
+   * attached (HP3).
+   */
   async ready(store: Pick<RunStore, "seeAll">): Promise<void> {
     while (this.#unseen !== null) {
       const unseen = this.#unseen;
@@ -146,15 +150,16 @@ export class HostedPeers implements RunPeers {
     this.#peers?.appended(entry, outputs);
   }
 
-  /** Nothing is left of the session here. */
+  /** Closes the way to the origin: nothing is left of the session here. */
   close(): void {
     this.#way?.way.close();
     this.#way = null;
   }
 
   /**
-   * A run serves, and has seen what whoever comes has; false: hosts are asked for the log. That is done where it may be
-   * opened, and nowhere else: who comes where it may not hears so before all else.
+   * Waits until a run serves, and has seen what the client that connects has seen. Returns false where hosts are asked
+   * for the log instead: that is done where the session may be opened, and nowhere else, so a client that comes to
+   * another site hears where the home is before all else.
    */
   async #isServed(token: TokenState | null): Promise<boolean> {
     for (;;) {
@@ -166,7 +171,7 @@ export class HostedPeers implements RunPeers {
     }
   }
 
-  /** A run that takes events: one that ends makes room for the next. */
+  /** Waits for a run that takes events: a run that ends makes room for the next. */
   async #serving(): Promise<SessionRun> {
     for (;;) {
       const run = await this.#session.ensure();
@@ -178,8 +183,8 @@ export class HostedPeers implements RunPeers {
 
   #accept(channel: Channel, kind: Peer["kind"]): ChannelReader {
     const peers = this.#here(), reader = peers.accept(channel, kind);
-    // HP1: nobody was told of any log here yet, and nobody else need ask for an opening: one may have failed, or the
-    // session rest, and its origin come again.
+    // HP1: no peer was told of any log here yet, and nobody else need ask for an opening: one may have failed, or the
+    // session rests, and its origin comes again.
     if (peers.epoch === 0) this.#wake();
     return {
       frame: (bytes) => reader.frame(bytes),
@@ -190,7 +195,7 @@ export class HostedPeers implements RunPeers {
     };
   }
 
-  /** HP4 */
+  /** Begins the way to the origin that the code names (HP4). */
   #findOrigin({ version, originWay }: Pick<SessionRun, "version" | "originWay">): void {
     if (this.#way?.version === version) return;
     this.close();
@@ -201,14 +206,14 @@ export class HostedPeers implements RunPeers {
 
   // ── For runs ──
 
-  /** HP2 */
+  /** Tells the channels of the home of that epoch that it is over (HP2). */
   homeOver(epoch: number, { code, site }: HomeError): void {
     if (this.#peers?.epoch !== epoch) return;
     if (code === "ended") this.ended();
     else this.over(site);
   }
 
-  /** HP5 */
+  /** Reports whether a receiver of outputs is a peer (HP5). */
   isPeer(to: string): boolean {
     return this.#peers?.isPeer(to) === true || this.#left?.isPeer(to) === true;
   }
@@ -218,7 +223,7 @@ export class HostedPeers implements RunPeers {
     if (opened.peers.length > 0) this.#here().noted(opened);
   }
 
-  /** The run that has noted them does not serve. */
+  /** Undoes `noted`: that run does not serve. */
   notOpened(): void {
     if (this.#opened !== null) return;
     this.#peers?.notOpened();
@@ -244,20 +249,22 @@ export class HostedPeers implements RunPeers {
     this.#forgetUnused();
   }
 
-  /** The run is over, and another may follow here; `rejected`: what it is told first. */
+  /**
+   * Notes that the run is over, and another may follow here. `rejected` is the event that the next run is told first.
+   */
   runOver(rejected: HandledEvent | null): void {
     this.#opened = null;
     this.#peers?.runOver(rejected?.kind === "reject" ? rejected.of : null);
-    // Who said hello before any run had told what its log has waits for the next run.
+    // A peer that said hello before any run had told what its log has waits for the next run.
     if (this.#peers?.isWaiting === true || this.#peers?.epoch === 0) this.#wake();
   }
 
-  /** It is not served here any more; `site`: where it may be. */
+  /** Tells the peers that the session is not served here any more; `site`: where it may be. */
   over(site: string | null): void {
     this.#take()?.over(site);
   }
 
-  /** The session has ended. */
+  /** Tells the peers that the session has ended. */
   ended(): void {
     this.#take()?.ended();
   }
@@ -288,7 +295,7 @@ export class HostedPeers implements RunPeers {
     return peers;
   }
 
-  /** HP1 */
+  /** Opens the session for its peers, and tells them where that fails (HP1). */
   #wake(): void {
     const peers = this.#peers;
     this.#session.ensure().catch((error) => {
@@ -299,7 +306,10 @@ export class HostedPeers implements RunPeers {
     });
   }
 
-  /** Nobody is attached any more, and nothing of them is under way: the next begins with the next. */
+  /**
+   * Drops the peers' object where nobody is attached any more and nothing of it is under way: the next peer begins a
+   * new one.
+   */
   #forgetUnused(): void {
     const peers = this.#peers;
     if (peers === null || peers.isUsed || peers.isWaiting) return;

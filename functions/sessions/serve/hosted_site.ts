@@ -1,5 +1,5 @@
 /**
- * What is asked of a stateful session that a site serves, and what it asks of its site (hosted.ts).
+ * Interfaces between a stateful session that a site serves (hosted.ts) and that site.
  */
 import type { StatefulName } from "../home/mod.ts";
 import type { PeerClock } from "../attach/mod.ts";
@@ -10,7 +10,7 @@ import type { RunListener } from "./run_over.ts";
 import type { SessionRun } from "./session_run.ts";
 import type { CallWait, WaitedCall } from "./waits.ts";
 
-/** An answer, and what the stateful session had seen. */
+/** Answer to a request, with a token of what the stateful session had seen. */
 export interface Answered {
   readonly answer: Uint8Array;
   readonly token: TokenState | null;
@@ -18,45 +18,50 @@ export interface Answered {
 
 /** A request for a stateful session. */
 export interface HostedRequest {
-  /** Drawn by whoever asks, the same when it asks again. */
+  /** Id of the request, drawn by the caller, which asks again with the same one. */
   readonly request: string;
   /** Stateful sessions that wait for it, outermost first. */
   readonly chain: readonly string[];
   readonly bytes: Uint8Array;
-  /** What the caller had seen. */
+  /** Token of what the caller had seen. */
   readonly token: TokenState | null;
-  /** Whoever asks waits no longer: what has not been begun is not to be (waits.ts). */
+  /** Signal that the caller waits no longer: the request is not to be begun then, where it has not been (waits.ts). */
   readonly signal?: AbortSignal;
 }
 
-/** Why a stateful session stands still. */
+/** Reason for which a stateful session stands still. */
 export type Reason = Pick<Parked, "message" | "detail"> & {
   readonly code: Parked["code"] | "isolate_killed";
 };
 
-/** What hosted sessions need of their site: the same for all, for there may be many. */
+/** The site's part that hosted sessions need: one object for all of them, for there may be many. */
 export interface HostedSite {
   readonly clock: PeerClock;
   /** Opens a run. */
   open(name: StatefulName, listener: RunListener): Promise<SessionRun>;
-  /** Nothing is left of it here. It may be said again, by one whose name another has by now. */
+  /**
+   * Tells that nothing is left of the session here. It may be told again by an object whose name another has by now.
+   */
   gone(one: { readonly name: StatefulName }): void;
   log(name: StatefulName, level: string, text: string): void;
-  /** Counts a rejected handler, by what it was for. */
+  /** Counts a rejected handler, by the kind of its subject. */
   rejected(what: string): void;
-  /** A fault of what goes on around it, of this session only. */
+  /** Reports a fault in the work around a session, of this session only. */
   failed(name: StatefulName, error: unknown): void;
-  /** What is on record of one that stands still, wherever it did (parked_table.ts); null: it does not. */
+  /**
+   * Returns the reason on record for a session that stands still, wherever it does (parked_table.ts); null: it does
+   * not.
+   */
   why(name: StatefulName): string | null;
   park(name: StatefulName, reason: Reason): void;
-  /** It goes on: this run serves from now on. */
+  /** Tells that the session goes on: this run serves from now on. */
   serves(name: StatefulName, run: SessionRun): void;
-  /** It has ended, and its log is about to go; resolves when it may. Never rejects. */
+  /** Tells that the session has ended, and its log is about to go; resolves when it may go. Never rejects. */
   ending(name: StatefulName): Promise<void>;
-  /** Of the one that has ended: answers that nobody has heard. */
+  /** Takes the answers of a session that has ended which nobody has heard. */
   answersOf(name: StatefulName, unheard: ReadonlyMap<string, Uint8Array>): void;
-  /** What a call of this app waits for, wherever it is. Never rejects. */
+  /** Returns what a call of this app waits for, wherever it is. Never rejects. */
   waitsOf(call: WaitedCall): Promise<CallWait>;
-  /** For those attached. */
+  /** Returns the ports of a session's peers. */
   peersOf(name: StatefulName): PeersSite;
 }

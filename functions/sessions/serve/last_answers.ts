@@ -1,8 +1,8 @@
 /**
- * The last answers of stateful sessions that ended here and that nobody has heard: whoever asks again has them, also
- * where somebody has begun the session anew by then (ending.ts, EN2).
+ * The last answers of stateful sessions that ended here and that nobody has heard: a caller who asks again is given
+ * them, also where the session has begun anew by then (ending.ts, EN2).
  *
- * LA1  Each is kept for so long, all together in so many bytes: the oldest go first.
+ * LA1  Each is kept for a time, all together in a number of bytes: the oldest go first.
  */
 import type { PeerClock } from "../attach/mod.ts";
 
@@ -11,9 +11,12 @@ interface Kept {
   readonly untilMs: number;
 }
 
-/** Of all sessions of a site that ended: a quarter of what those take that live (functions/sessions/log/limits.ts). */
+/**
+ * Bytes of the answers of all sessions of a site that ended: a quarter of what the answers of living sessions may take
+ * (functions/sessions/log/limits.ts).
+ */
 const BYTES_MAX = 64 << 20;
-/** What one costs beside its bytes. */
+/** Cost of an answer beside its bytes. */
 const COST_BYTES = 256;
 
 /** See the file's header. */
@@ -21,7 +24,7 @@ export class LastAnswers {
   readonly #clock: PeerClock;
   readonly #keptMs: number;
   readonly #bytesMax: number;
-  /** In the order in which they go. */
+  /** Answers in the order in which they go. */
   readonly #kept = new Map<string, Kept>();
   #bytes = 0;
 
@@ -31,7 +34,7 @@ export class LastAnswers {
     this.#bytesMax = bytesMax;
   }
 
-  /** @param session one text for its name. */
+  /** Keeps answers. @param session one text for the session's name. */
   keep(session: string, answers: ReadonlyMap<string, Uint8Array>): void {
     const untilMs = this.#clock.nowMs() + this.#keptMs;
     for (const [request, bytes] of answers) {
@@ -52,7 +55,7 @@ export class LastAnswers {
     return this.#kept.size;
   }
 
-  /** LA1 */
+  /** Drops answers whose time is up, or that have no room (LA1). */
   sweep(): void {
     const nowMs = this.#clock.nowMs();
     for (const [key, { untilMs }] of this.#kept) {

@@ -1,5 +1,5 @@
 /**
- * A stateful session's log as an operator reads it: what each entry says, and the head of the checkpoint before it.
+ * A view of a stateful session's log for operators: what each entry says, and the head of the checkpoint before it.
  * Large contents are shortened; the seed, from which all randomness of the session follows, is not shown.
  */
 import { decodeCall } from "../../calls/call.ts";
@@ -19,17 +19,17 @@ export interface ShownCopy {
   readonly log: readonly { readonly bytes: Uint8Array }[];
 }
 
-/** One entry. */
+/** View of one entry. */
 export type EntryView = Readonly<Record<string, unknown>> & { readonly n: number; readonly kind: string };
 
-/** What is shown at once. */
+/** View of a part of a log, as it is shown at once. */
 export interface LogView {
   readonly epoch: number;
   readonly version: string;
   readonly checkpoint: Readonly<Record<string, unknown>> | null;
   readonly last: number;
   readonly entries: readonly EntryView[];
-  /** The number of the first entry that is not among them; null: there are no more. */
+  /** Number of the first entry that is not among them; null: there are no more. */
   readonly next: number | null;
 }
 
@@ -37,7 +37,10 @@ const ENTRIES_MAX = 500;
 const TEXT_CHARS_MAX = 200;
 const VALUE_BYTES_MAX = 1024 * 1024;
 
-/** @throws CodecError for a log that can't be read; what can be is in `entries` of a {@link LogView} otherwise. */
+/**
+ * Returns the view of a log from an entry on. @throws CodecError for a log that can't be read; what can be is in
+ * `entries` of a {@link LogView} otherwise.
+ */
 export function viewLog({ epoch, version, checkpoint, log }: ShownCopy, from: number): LogView {
   const opened = checkpoint && openPiece(checkpoint.bytes);
   const head = opened && checkpointHead(opened.bytes);
@@ -67,7 +70,7 @@ export function viewLog({ epoch, version, checkpoint, log }: ShownCopy, from: nu
   };
 }
 
-/** Entries that a later `rejected` voids, by their place. */
+/** Returns the places of entries that a later `rejected` voids. */
 function voidedOf(entries: readonly ReadEntry[]): ReadonlySet<number> {
   const voided = new Set<number>();
   let kept: number[] = [];
@@ -82,13 +85,13 @@ function voidedOf(entries: readonly ReadEntry[]): ReadonlySet<number> {
   return voided;
 }
 
-/** Some times are none: a session may set its clock by nothing. */
+/** Returns a time as text. Some times are no dates: a session may set its clock by nothing. */
 function timeOf(ms: number): string {
   const date = new Date(ms);
   return Number.isNaN(date.getTime()) ? `${ms} ms` : date.toISOString();
 }
 
-/** One entry, without the clock. */
+/** Returns the view of one entry, without the clock. */
 export const entryView = (entry: ReadEntry): { readonly kind: string } & Record<string, unknown> =>
   entry.kind === "turn" ? inputView(entry.input) : { kind: entry.kind };
 
@@ -123,7 +126,7 @@ function inputView(input: TurnInput): { readonly kind: string } & Record<string,
   }
 }
 
-/** A text, or bytes of which only the number is told. */
+/** Shortens a text or value; of bytes only the number is told. */
 function shortened(value: unknown): unknown {
   if (value instanceof Uint8Array) return `${value.length} bytes`;
   const text = typeof value === "string" ? value : JSON.stringify(value) ?? String(value);

@@ -2,10 +2,10 @@
  * A planned move of an open stateful session to another site (functions/sessions/home/move.ts).
  *
  * Stages: the other site gets the log, while this one serves → new events wait → what was begun ends → a checkpoint →
- * the arbiter has it on record, and the run is over: who asked is sent on, with what had not begun.
+ * the arbiter has the other site on record, and the run is over: callers are sent on, with what had not begun.
  *
- * MV1  Events that came meanwhile are delivered here, in their order, where the move fails, and nothing is lost of it.
- * MV2  What was begun is waited for as long as was said, whoever is away.
+ * MV1  Where the move fails, events that came meanwhile are delivered here, in their order, and none is lost.
+ * MV2  What was begun is waited for as long as was asked, whoever is away.
  */
 import { HomeError } from "../home/mod.ts";
 import type { PeerClock } from "../attach/mod.ts";
@@ -15,9 +15,9 @@ import type { SessionRun } from "./session_run.ts";
 const LOOK_MS = 2;
 
 /**
- * Moves a run, which is over then. @throws HomeError `move_refused`: it goes on here.
+ * Moves a run, which is over then. @throws HomeError `move_refused`: the session goes on here.
  *
- * @param drainMs so long what was begun may go on.
+ * @param drainMs milliseconds for which handlers that were begun may go on.
  */
 export async function moveRun(
   run: SessionRun,
@@ -58,7 +58,9 @@ async function drained(run: SessionRun, to: string, untilMs: number, clock: Peer
   }
 }
 
-/** Whether something is done within a while: where owners are away, what was committed leaves when they are back. */
+/**
+ * Reports whether something is done within a time: where owners are away, what was committed leaves when they are back.
+ */
 async function isWithin(done: Promise<void>, ms: number, clock: PeerClock): Promise<boolean> {
   const { promise: late, resolve } = Promise.withResolvers<false>();
   const cancel = clock.after(Math.max(ms, 0), () => resolve(false));

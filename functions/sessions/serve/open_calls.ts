@@ -1,14 +1,15 @@
 /**
- * The calls that one stateful session waits for: made by its home, given up when nobody waits any more.
+ * The calls that one stateful session waits for: made by its home, given up when nobody waits for them any more.
  *
- * OC1  A call with an effect is open work of its log from the piece with its intent on, until a piece has its outcome, or
- *      the session is at rest: whoever opens the log in between makes it again.
- *      One that was dropped before it was made is not made.
- * OC2  A handler waits for the calls that it made itself: those of one before are nobody's that runs.
- * OC3  A write with checks that the home before may have made is asked for until the store can be: a handler that were told
- *      that it can't would make another.
- * OC4  Two calls of one number, or more than WAITING_MAX under way, be they dropped or not, are none that a program makes:
- *      an isolate that has been bent says them.
+ * OC1  A call with an effect is open work of its log from the piece with its intent on, until a piece has its outcome,
+ *      or the session is at rest: whoever opens the log in between makes the call again. A call that was dropped before
+ *      it was made is not made.
+ * OC2  A handler waits for the calls that it made itself: calls of a handler before it are waited for by no handler
+ *      that runs.
+ * OC3  A write with checks that the home before may have made is asked for until the store can be reached: a handler
+ *      that were told that it can't be would make another write.
+ * OC4  Two calls of one number, or more than WAITING_MAX under way, be they dropped or not, are made by no true
+ *      program: an isolate that reports them has been compromised.
  */
 import {
   type Call,
@@ -23,20 +24,23 @@ import { pauseBy } from "./clock.ts";
 import type { CallMaker, Making } from "./ports.ts";
 import type { WaitedCall } from "./waits.ts";
 
-/** OC3 */
+/** Milliseconds between attempts to learn the outcome of such a write (OC3). */
 const KNOWN_RETRY_MS = 500;
-/** OC4: four times what a program lets wait; those that it has dropped end when they end. */
+/**
+ * Number of calls under way: four times what a program lets wait, since calls that it has dropped end when they end
+ * (OC4).
+ */
 const WAITING_MAX = 4_000;
 const UNREACHABLE: ReadonlySet<string> = new Set(["source_unreachable", "store_unreachable"]);
 
-/** Whose calls they are. */
+/** The run whose calls they are. */
 export interface CallingRun {
   readonly clock: PeerClock;
   readonly isOver: boolean;
   done(call: number, outcome: CallOutcome): void;
-  /** So many bytes of a call wait at this site; what is returned gives them back. */
+  /** Counts bytes of a call that wait at this site. Returns a function that gives them back. */
   holds(bytes: number): () => void;
-  /** What was done could not be told: the session can't go on as it is. */
+  /** Reports that an outcome could not be told: the session can't go on as it is. */
   failed(error: unknown): void;
 }
 
@@ -50,16 +54,19 @@ interface OpenCall {
 export class OpenCalls {
   readonly #maker: CallMaker;
   readonly #run: CallingRun;
-  /** null, as most sessions have it: it has made none. */
+  /** Open calls by number; null, as most sessions have it: none has been made. */
   #open: Map<number, OpenCall> | null = null;
-  /** Of those that are made, also where nobody waits for them any more. */
+  /** Number of calls that are being made, also where nobody waits for them any more. */
   #making = 0;
-  /** OC2: handlers that are over, as commits say. */
+  /** Number of handlers that are over, as commits say (OC2). */
   #handlers = 0;
 
-  /** Of answers that the log does not have yet, by call (made_calls.ts, M2); null, as most have it: there are none. */
+  /**
+   * Functions that tell that an answer is in the log, by call, for answers that the log does not have yet
+   * (made_calls.ts, M2); null, as most have it: there are none.
+   */
   #unheard: Map<number, () => void> | null = null;
-  /** OC1; null, as most have it: there are none. */
+  /** Kinds of the calls that the log leaves open (OC1); null, as most have it: there are none. */
   #intents: Map<number, CallKind> | null = null;
 
   constructor(maker: CallMaker, run: CallingRun) {
@@ -71,7 +78,10 @@ export class OpenCalls {
     return this.#open?.size ?? 0;
   }
 
-  /** Why these can't be calls of its program, beside so many that wait to be made; null: they can (OC4). */
+  /**
+   * Returns why these can't be calls of the session's program, beside a number that wait to be made; null: they can
+   * (OC4).
+   */
   misfit(calls: readonly Call[], waiting = 0): string | null {
     if (Math.max(this.#making + waiting, this.#intents?.size ?? 0) + calls.length > WAITING_MAX) {
       return `has more than ${WAITING_MAX} calls under way`;
@@ -80,17 +90,17 @@ export class OpenCalls {
     return known === undefined ? null : `makes call ${known.call} a second time`;
   }
 
-  /** What they ask for. */
+  /** Kinds of the open calls. */
   get kinds(): CallKind[] {
     return [...this.#open?.values() ?? []].map(({ call }) => call.kind);
   }
 
-  /** The handler that runs, for `make`; it is another one when the log says that this one is over. */
+  /** Number of the handler that runs, for `make`; it changes when the log says that this handler is over. */
   get handler(): number {
     return this.#handlers;
   }
 
-  /** What the handler that runs waits for (OC2), of calls of other stateful sessions of its app. */
+  /** Returns what the handler that runs waits for, of calls of other stateful sessions of its app (OC2). */
   waited(app: string): WaitedCall[] {
     const waited: WaitedCall[] = [];
     for (const { call, handler } of this.#open?.values() ?? []) {
@@ -102,17 +112,17 @@ export class OpenCalls {
     return waited;
   }
 
-  /** Whether the log leaves calls open (OC1). */
+  /** True while the log leaves calls open (OC1). */
   get areOpen(): boolean {
     return this.#intents !== null;
   }
 
-  /** Whether writes with checks are among them. */
+  /** True while writes with checks are among the calls that the log leaves open. */
   get areChecked(): boolean {
     return this.#intents?.values().some((kind) => kind === "commit") ?? false;
   }
 
-  /** A log has the intents of these, and no outcome. */
+  /** Notes calls of which a log has the intents, and no outcome. */
   intended(calls: readonly Call[]): void {
     for (const { call, kind, effect } of calls) {
       if (effect !== null) (this.#intents ??= new Map()).set(call, kind);
@@ -120,8 +130,10 @@ export class OpenCalls {
   }
 
   /**
+   * Makes a call.
+   *
    * @param isAgain the home before may have made it.
-   * @param handler whose it is (OC2); -1: of one that is over.
+   * @param handler the handler that made it (OC2); -1: one that is over.
    */
   make(call: Call, isAgain = false, handler = this.#handlers): void {
     if (!isAgain && call.effect !== null && this.#intents?.has(call.call) !== true) return; // OC1
@@ -144,7 +156,7 @@ export class OpenCalls {
     }).catch((error) => this.#run.failed(error));
   }
 
-  /** OC3 */
+  /** Makes a write with checks again until its outcome is known (OC3). */
   async #untilKnown(call: Call, making: Making): Promise<CallOutcome> {
     for (;;) {
       const outcome = await this.#maker.make(call, making);
@@ -154,7 +166,7 @@ export class OpenCalls {
     }
   }
 
-  /** Nobody waits for it any more. */
+  /** Drops a call: nobody waits for it any more. */
   drop(call: number): void {
     this.#open?.get(call)?.controller.abort();
     this.#open?.delete(call);
@@ -166,13 +178,13 @@ export class OpenCalls {
     if (this.#intents?.size === 0) this.#intents = null;
   }
 
-  /** A commit is made; what is returned is to be called when it is at all owners. */
+  /** Notes a commit. Returns a function that is to be called when the commit is at all owners. */
   logged(
     { entries, calls, isQuiescent, isPoint }: Pick<Commit, "entries" | "calls" | "isQuiescent" | "isPoint">,
   ): () => void {
     if (isPoint) this.#handlers++;
     const heard = this.#unheard === null && this.#intents === null ? NOTHING : this.#outcomes(entries);
-    // What is not in it will be in none: no call is open any more.
+    // An intent or answer that is not in this commit will be in none: no call is open any more.
     if (isQuiescent) this.#unheard = this.#intents = null;
     this.intended(calls);
     return heard;
@@ -200,7 +212,10 @@ export class OpenCalls {
 
 const NOTHING = () => {};
 
-/** What can't be read is told by who replays it. */
+/**
+ * Returns the calls whose outcomes are among the entries. Entries that can't be read are reported by whoever replays
+ * them.
+ */
 function resultsOf(entries: Uint8Array): number[] {
   try {
     return resultsIn(entries);

@@ -1,10 +1,11 @@
 /**
- * How homes are opened for the stateful sessions of a site: why one could not be, for operators to see, and without the
- * clients that hold its log and do not come back, when an operator says so (functions/sessions/log/host_owners.ts, HO8).
+ * Openings of homes for the stateful sessions of a site. They note why a home could not be opened, for operators to
+ * see, and open one without the clients that hold its log and do not come back, when an operator says so
+ * (functions/sessions/log/host_owners.ts, HO8).
  */
 import { HomeError, type Homes, type OpenedSession, type StatefulName } from "../home/mod.ts";
 
-/** The latest ones, at some 300 bytes each. */
+/** Number of failed openings that are noted, the latest ones, at some 300 bytes each. */
 const UNOPENED_MAX = 1_000;
 
 /** See the file's header. */
@@ -17,7 +18,7 @@ export class Openings {
     this.#homes = homes;
   }
 
-  /** @throws HomeError as `Homes.open` */
+  /** Opens a home. @throws HomeError as `Homes.open` */
   async open(name: StatefulName, version: string): Promise<OpenedSession> {
     const key = keyOf(name);
     try {
@@ -34,17 +35,19 @@ export class Openings {
     }
   }
 
-  /** Why it could not be opened here; null: it could, or nobody has tried. */
+  /** Returns why a session could not be opened here; null: it could, or nobody has tried. */
   why(name: StatefulName): string | null {
     return this.#unopened.get(keyOf(name)) ?? null;
   }
 
-  /** The next opening of it, which `ensure` brings about, waits for no clients. */
+  /** Has `ensure` open the session without waiting for clients. */
   forced<T>(name: StatefulName, ensure: () => Promise<T>): Promise<T> {
     return this.#as("forced", name, ensure);
   }
 
-  /** The next opening of it, which `ensure` brings about, is at this site, whichever it is (functions/sessions/home/seats.ts). */
+  /**
+   * Has `ensure` open the session at this site, whichever site would be its place (functions/sessions/home/seats.ts).
+   */
   here<T>(name: StatefulName, ensure: () => Promise<T>): Promise<T> {
     return this.#as("here", name, ensure);
   }

@@ -1,6 +1,6 @@
 /**
- * What a home's log holds beside an isolate's own bytes: what the stateful session has seen of the store as of each
- * piece, and what the piece leaves open, so that whoever opens the log elsewhere sees at least that, and does the rest.
+ * Pieces of a home's log: beside an isolate's own bytes each has what the stateful session has seen of the store by
+ * then, and what the piece leaves open. So a site that opens the log elsewhere sees at least that, and does the rest.
  *
  *   03 · byte flags · 1: token (token_bytes.ts), varint applied · 2: varint open · 8: varint writer · bytes, up to the
  *   end; 4: marks
@@ -8,39 +8,40 @@
  *   01 · token · sized bytes      00 · sized bytes      the form before (P4)
  *
  * P1  A token names all that the entries up to and including its piece rest on: rows that were read, writes with checks
- *     that have a result, what callers had seen; and what effects up to `applied` have written. It is on disk here, and at
- *     this site's owners, before the piece is on any disk: a log that survives rests on nothing that was lost.
+ *     that have a result, what callers had seen; and what effects up to `applied` have written. It is on disk here, and
+ *     at this site's owners, before the piece is on any disk: a log that survives rests on nothing that was lost.
  * P2  A piece without a token stands behind one that has it, or nothing was seen yet.
- * P3  What is open is said of each piece, as of it: 0 nothing; 1 a handler, call or closure timer; else the clock of the
- *     oldest effect that is not known to be applied, be it of a handler that runs still. `marks`: among it is a write of
- *     which only a mark in the store tells whether it was done (own_store.ts, O2).
+ * P3  What is open is said of each piece, as of that piece: 0 nothing; 1 a handler, call or closure timer; else the
+ *     clock of the oldest effect that is not known to be applied, be it of a handler that runs still. `marks`: among
+ *     what is open is a write of which only a mark in the store tells whether it was done (own_store.ts, O2).
  * P4  Tokens of the form before lag: what was read for their piece, and what was applied before it, may be missing in
- *     them. Whoever wrote them is asked for what it has told since; and they say nothing of what is open.
- * P5  A base names its writer where its token does not: the number under which the run that took it writes, which stays what it
- *     was when its site takes another. What follows in the log may be of it, and its epoch is in the base (run_versions.ts).
+ *     them. The site that wrote them is asked for what it has told since; and they say nothing of what is open.
+ * P5  A base names its writer where its token does not: the number under which the run that took the base writes. That
+ *     stays what it was when the site takes another number. Entries that follow in the log may be of that writer, whose
+ *     epoch is in the base (run_versions.ts).
  */
 import type { TokenState } from "../../../store/api/api.ts";
 import { Reader, Writer } from "../../../store/model/codec.ts";
 import { CodecError } from "../../../store/model/codec.ts";
 import { readToken, writeToken } from "./token_bytes.ts";
 
-/** What a log says that its session has seen. */
+/** Record of what a session has seen, as its log has it. */
 export interface Seen {
   readonly token: TokenState;
-  /** The number of the last effect of which the token knows that it is applied. */
+  /** Number of the last effect that the token knows to be applied. */
   readonly applied: number;
-  /** P1; false: P4. */
+  /** True for a token that names all (P1); false for one of the form before (P4). */
   readonly isWhole: boolean;
 }
 
-/** What a piece says beside its bytes. */
+/** Head of a piece: what it says beside its bytes. */
 export interface PieceHead {
-  /** null: as the piece before says. */
+  /** What the session has seen; null: as the piece before says. */
   readonly seen: Seen | null;
-  /** P3 */
+  /** Work that the piece leaves open (P3). */
   readonly open: number;
   readonly marks: boolean;
-  /** P5 */
+  /** Writer of a base (P5). */
   readonly writer?: number;
 }
 
@@ -49,16 +50,19 @@ export interface OpenPiece extends PieceHead {
   readonly bytes: Uint8Array;
 }
 
-/** Nothing was seen, and nothing is open. */
+/** Head of a piece after which nothing was seen, and nothing is open. */
 export const NO_HEAD: PieceHead = { seen: null, open: 0, marks: false };
-/** Not at rest, without an effect that is not applied. */
+/** Value of `open` for a session that is not at rest, without an effect that is not applied. */
 export const OPEN_WORK = 1;
 
-/** Hosts' records leave it out (functions/sessions/sealed, CommitForm). A piece of the form before began with a flag. */
+/**
+ * First bytes of pieces. PLAIN is left out in hosts' records (functions/sessions/sealed, CommitForm). A piece of the
+ * form before began with a flag.
+ */
 const PLAIN = 2, HEADED = 3;
 const SEEN = 1, OPEN = 2, MARKS = 4, WRITER = 8;
 
-/** Bytes with their head. */
+/** Returns bytes with their head as a piece. */
 export function wrapPiece(head: PieceHead, bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   const { seen, open, marks, writer: by } = head;
   if (seen === null && open === 0 && !marks && by === undefined) {
@@ -83,7 +87,7 @@ export function wrapPiece(head: PieceHead, bytes: Uint8Array): Uint8Array<ArrayB
   return writer.raw(bytes).done();
 }
 
-/** @throws CodecError */
+/** Takes a piece apart. @throws CodecError */
 export function openPiece(piece: Uint8Array): OpenPiece {
   if (piece[0] === PLAIN) return { ...NO_HEAD, bytes: piece.subarray(1) };
   const reader = new Reader(piece);
@@ -116,7 +120,7 @@ function headed(reader: Reader, piece: Uint8Array): OpenPiece {
   };
 }
 
-/** What a piece leaves open (P3); one that can't be read, nothing that anybody could do. */
+/** Returns what a piece leaves open (P3); 0 for one that can't be read, with which nobody could do anything. */
 export function openOf(piece: Uint8Array): number {
   if (piece[0] !== HEADED) return 0;
   try {
@@ -127,7 +131,7 @@ export function openOf(piece: Uint8Array): number {
   }
 }
 
-/** A log's pieces as one: all entries, and the head of the last, with what was seen last. @throws CodecError */
+/** Joins a log's pieces: all entries, and the head of the last, with what was seen last. @throws CodecError */
 export function joinPieces(
   before: PieceHead | null,
   pieces: readonly { readonly bytes: Uint8Array }[],

@@ -1,6 +1,7 @@
 /**
- * Ports of a stateful session that is served, beside its home: the isolate that its turns run in, the store as it sees it,
- * and whoever makes its calls. A site has them of processes, disks and links (runtime/stateful, runtime/isolate).
+ * Ports of a stateful session that is served, beside its home: the isolate that its turns run in, the store as the
+ * session sees it, and the maker of its calls. A site implements them with processes, disks and links
+ * (runtime/stateful, runtime/isolate).
  */
 import type {
   Acknowledged,
@@ -19,14 +20,14 @@ import type { ClockValue } from "../../../store/model/row.ts";
 
 // ── Isolates ──
 
-/** How an isolate of stateful sessions ended. */
+/** End of an isolate of stateful sessions. */
 export interface StatefulEnd {
-  /** Nobody needed it any more. */
+  /** True where nobody needed the isolate any more. */
   readonly isPlanned: boolean;
   readonly why: string;
-  /** The channel whose turn ran last; 0: none. */
+  /** Channel whose turn ran last; 0: none. */
   readonly channel: number;
-  /** The number of the newest event of that channel that had come to the isolate when that turn began; 0: none. */
+  /** Number of the newest event of that channel that had come to the isolate when that turn began; 0: none. */
   readonly received: number;
 }
 
@@ -35,29 +36,32 @@ export interface ChannelSink {
   opened(opened: OpenedProgram): void;
   /** Takes a commit; the promise resolves when nothing of it waits here any more. */
   commit(commit: Commit): Promise<void> | void;
-  /** A call without an effect. */
+  /** Takes a call without an effect. */
   call(call: Call): void;
-  /** Nobody waits for that call any more. */
+  /** Tells that nobody waits for that call any more. */
   dropped(call: number): void;
-  /** As with `commit`. */
+  /** Takes a checkpoint; the promise as with `commit`. */
   checkpointed(checkpoint: Checkpoint): Promise<void> | void;
   parked(parked: Parked): void;
   log(level: string, text: string): void;
-  /** The isolate is gone; `isCause`: it was this session's turn. */
+  /** Tells that the isolate is gone; `isCause`: it was gone in this session's turn. */
   ended(end: StatefulEnd, isCause: boolean): void;
 }
 
-/** An isolate, as far as one session that is open in it needs it. */
+/** An isolate, with what one session that is open in it needs of it. */
 export interface ChannelIsolate {
   deliver(channel: number, event: SessionEvent): void;
   acknowledge(channel: number, acknowledged: Acknowledged): void;
   /** Asks for a checkpoint as soon as the session is at rest. */
   checkpointNow(channel: number): void;
-  /** The session leaves this isolate; nothing of it is heard any more. */
+  /** Takes the session out of this isolate; nothing of it is heard any more. */
   closeChannel(channel: number): void;
   /** Counts bytes that the isolate has sent, and that wait at this site, among the queues of its app; negative: given back. */
   holds(bytes: number): void;
-  /** @param cause the channel of the session that is to blame; left out: whose turn it is. */
+  /**
+   * Kills the isolate. @param cause the channel of the session that is to blame; left out: the session whose turn it
+   * is.
+   */
   kill(why: string, cause?: number): void;
 }
 
@@ -82,56 +86,59 @@ export interface FollowedChannel {
 
 /** The store as one stateful session sees it at its home (runtime/stateful/own_store.ts, O1 to O7). */
 export interface RunStore {
-  /** From now on it has seen what this token names. @throws StoreUnavailable */
+  /** Makes the session see what this token names, from now on. @throws StoreUnavailable */
   see(token: TokenState): Promise<void>;
-  /** As {@link see}, of those attached, one token each. @throws StoreUnavailable */
+  /** Does as {@link see} for the tokens of peers, one of each. @throws StoreUnavailable */
   seeAll(tokens: readonly TokenState[]): Promise<void>;
-  /** The token of all that the session has seen by now; it may leave when that is on disk. */
+  /** Returns the token of all that the session has seen by now; it may leave when that is on disk. */
   seen(): TokenState;
-  /** Counts what it touches: `seen` says no more than before where it is as it was. */
+  /** Count that grows with what the session touches: while it stands, `seen` says no more than before. */
   readonly touches: number;
-  /** Whether what it has seen by now is on disk. */
+  /** True while all that the session has seen is on disk. */
   readonly isDurable: boolean;
-  /** Resolves when what it has seen by now is on disk. @throws StoreUnavailable */
+  /** Resolves when what the session has seen by now is on disk. @throws StoreUnavailable */
   durable(): Promise<void>;
-  /** What it has seen, when all of that is on disk. */
+  /** Returns the token of what the session has seen, when all of that is on disk. */
   token(): Promise<TokenState>;
-  /** A clock value for an event: the version of the rows that its turn writes. */
+  /** Returns a clock value for an event: the version of the rows that its turn writes. */
   tick(): ClockValue;
-  /** Applies what a turn wrote; again, it is the same. */
+  /** Applies what a turn wrote. To apply it again changes nothing. */
   apply(effect: Effect): Promise<void>;
-  /** Of what turns wrote, the first ones that are too old to be applied one by one, but for merges. */
+  /** Applies, of what turns wrote, the first effects that are too old to be applied one by one, but for merges. */
   applyOld(effects: readonly Effect[]): Promise<void>;
-  /** Resolves when what was applied is on disk: from then on it has seen that. @throws StoreUnavailable */
+  /** Resolves when what was applied is on disk: from then on the session has seen that. @throws StoreUnavailable */
   settle(): Promise<void>;
-  /** Whether all that homes before may have made is known. */
+  /** True once all is known that homes before may have made. */
   readonly knowsMarks: boolean;
   /**
-   * Finds out which of these were made by homes before.
+   * Finds out which of these writes were made by homes before.
    *
-   * @param left what the log leaves to be done.
+   * @param left the work that the log leaves to be done.
    * @throws StoreUnavailable where that is not known yet.
    */
   knowMarks(left: Pick<OpenedProgram, "effects" | "calls">): Promise<void>;
-  /** The stateful session has ended. */
+  /** Notes that the stateful session has ended. */
   forget(): Promise<void>;
-  /** Its run is over: what only a mark tells to be written is not written by it any more. */
+  /**
+   * Closes the store for a run that is over: writes of which only a mark tells that they are due are not made by it any
+   * more.
+   */
   close(): void;
 }
 
 // ── Calls ──
 
-/** How a call is made. */
+/** Circumstances of a call that is made. */
 export interface Making {
   readonly signal: AbortSignal;
-  /** Told what to call when its outcome is in the log. */
+  /** Told the function to call when the call's outcome is in the log. */
   readonly kept: (heard: () => void) => void;
 }
 
 /** Makes the calls of one stateful session, in its name (runtime/stateful/made_calls.ts). */
 export interface CallMaker {
-  /** Names a call with an effect for ever, among all of the cluster's. */
+  /** Returns the name of a call with an effect: for ever, among all of the cluster's. */
   keyOf(effect: number): string;
-  /** It ends with an outcome, whatever happens. */
+  /** Makes a call. It ends with an outcome, whatever happens. */
   make(call: Call, making: Making): Promise<CallOutcome>;
 }

@@ -1,16 +1,17 @@
 /**
- * What leaves of a run of a stateful session: writes, answers, timers and calls, in the order of its commits
+ * Releases of a run of a stateful session: writes, answers, timers and calls that leave, in the order of its commits
  * (session_run.ts R1), and what its log says of the store meanwhile (pieces.ts).
  *
- * RL1  One after the other, each when the one before has left. After the run is over nothing leaves (R2).
- * RL2  What a commit wrote is applied, and on disk, with all that commits before it wrote, before anything else of it
- *      leaves, and before the log says so.
- * RL3  What a piece says that the session has seen is on disk before the piece leaves (pieces.ts P1). Effects that are on
- *      their way there are no part of it before a read meets them: the pieces behind them wait for nothing.
- * RL4  What only a mark tells to be done (own_store.ts, O2), and a home before may have done, is done when two things are so:
- *      it is known whether it was (O5), and after that a piece of this epoch was given to all owners. No piece leaves
- *      before the first is so. So the last piece of a log names the one site that may have done it since: whoever opens the
- *      log next asks that one, and not those before it, and one that left no piece has done nothing.
+ * RL1  Commits leave one after the other, each when the one before has left. After the run is over nothing leaves (R2).
+ * RL2  The writes of a commit are applied, and on disk, with all writes of commits before it, before anything else of
+ *      it leaves, and before the log says so.
+ * RL3  What a piece says that the session has seen is on disk before the piece leaves (pieces.ts P1). Effects that are
+ *      on their way there are no part of it before a read meets them: the pieces behind them wait for nothing.
+ * RL4  Work of which only a mark tells whether it was done (own_store.ts, O2), and which a home before may have done,
+ *      is done when two things are so: it is known whether it was done (O5), and after that a piece of this epoch was
+ *      given to all owners. No piece leaves before the first is so. So the last piece of a log names the one site that
+ *      may have done such work since: whoever opens the log next asks that site, and none before it, and a site that
+ *      left no piece has done nothing.
  */
 import {
   type Acknowledged,
@@ -31,7 +32,7 @@ import { OPEN_WORK, type PieceHead, type Seen } from "./pieces.ts";
 import type { RunListener } from "./run_over.ts";
 import type { Timers } from "./timers.ts";
 
-/** What releases need of their run. */
+/** The run's part that releases need. */
 export interface ReleasingRun {
   readonly store: RunStore;
   readonly clock: PeerClock;
@@ -42,13 +43,13 @@ export interface ReleasingRun {
   readonly undone: Map<number, HandledEvent>;
   readonly home: Home;
   readonly isOver: boolean;
-  /** The number under which it writes (pieces.ts P5). */
+  /** Replica number under which the run writes (pieces.ts P5). */
   readonly writer: number;
-  /** The clock that the handler which runs may have written with first; Infinity: none runs. */
+  /** Clock of the first write that the running handler may have made; Infinity: none runs. */
   readonly begunAt: ClockValue;
-  /** The isolate is told. */
+  /** Tells the isolate what was acknowledged. */
   acknowledged(acknowledged: Acknowledged): void;
-  /** What was to leave could not. */
+  /** Reports that something which was to leave could not. */
   failed(error: unknown): void;
 }
 
@@ -58,39 +59,39 @@ const SETTLED = Promise.resolve();
 export class Releases {
   readonly #run: ReleasingRun;
   #tail: Promise<void> = SETTLED;
-  /** What the run had seen when it last looked, and how much it had touched then. */
+  /** Token of what the run had seen when it last looked, and how much it had touched then. */
   #seen: TokenState | null = null;
   #touches = -1;
-  /** What of that the log says, and what was on disk after the last commit that has left. */
+  /** What of that the log says (`#written`), and what was on disk after the last commit that has left (`#settled`). */
   #written: Seen | null = null;
   #settled: Seen | null = null;
-  /** The number of the last effect that is applied, and on disk; those after it, in their order. */
+  /** Number of the last effect that is applied, and on disk; the effects after it, in their order. */
   #applied: number;
   #unapplied: Effect[] = [];
-  /** The number of the last effect with merges. */
+  /** Number of the last effect with merges. */
   #merges = 0;
-  /** RL4; null: all that homes before may have done is known. */
+  /** Resolves when it is known what homes before have done (RL4); null: it is. */
   #knowing: Promise<void> | null = null;
-  /** RL4: what homes before may have done may be done here. */
+  /** True once work that homes before may have done may be done here (RL4). */
   #isKnown = false;
 
-  /** @param applied what its log says to be applied. */
+  /** @param applied the number of the last effect that the log says to be applied. */
   constructor(run: ReleasingRun, applied: number) {
     this.#run = run;
     this.#applied = applied;
   }
 
-  /** The oldest version that is still to be written; Infinity: none is. */
+  /** Clock of the oldest effect that is still to be applied; Infinity: none is. */
   get owed(): ClockValue {
     return this.#unapplied[0]?.clock ?? Infinity;
   }
 
-  /** Whether what commits wrote is on its way still. */
+  /** True while writes of commits are on their way to the store. */
   get areWriting(): boolean {
     return this.#unapplied.length > 0;
   }
 
-  /** What the log that was opened leaves open is to be done. */
+  /** Takes over what the log leaves to be done, and asks what homes before have done of it. */
   opened(opened: Pick<OpenedProgram, "effects" | "calls">): void {
     this.#comes(opened.effects);
     const { store } = this.#run;
@@ -101,7 +102,10 @@ export class Releases {
     known.catch((error) => this.#run.failed(error));
   }
 
-  /** RL4: what the log leaves is next. @param named a piece of this epoch is at all owners; null: none need be. */
+  /**
+   * Allows the work that the log leaves to be done, once it is known what was done (RL4). @param named resolves when a
+   * piece of this epoch is at all owners; null: none need be.
+   */
   async known(named: Promise<void> | null): Promise<void> {
     await this.#knowing;
     await named;
@@ -115,7 +119,7 @@ export class Releases {
     }
   }
 
-  /** What the piece of a commit says beside its entries; at once, or when it may leave (RL3, RL4). */
+  /** Returns the head of a commit's piece; at once, or when the piece may leave (RL3, RL4). */
   committed({ effects, isPoint }: Pick<Commit, "effects" | "isPoint">): PieceHead | Promise<PieceHead> {
     const { calls } = this.#run;
     this.#comes(effects);
@@ -133,7 +137,7 @@ export class Releases {
     return store.isDurable ? head : store.durable().then(() => head); // pieces.ts P1
   }
 
-  /** The head of a base all of whose writes are applied: it leaves nothing open (pieces.ts P5). */
+  /** Head of a base all of whose writes are applied: it leaves nothing open (pieces.ts P5). */
   get baseHead(): PieceHead {
     const seen = this.#settled, { writer } = this.#run;
     return { seen, open: 0, marks: false, ...(seen?.token.replica === writer ? {} : { writer }) };
@@ -145,7 +149,7 @@ export class Releases {
     return this.#seen = store.seen();
   }
 
-  /** What the log does not say yet of what was seen. */
+  /** Returns what was seen that the log does not say yet; null: nothing. */
   #unwritten(): Seen | null {
     const token = this.#seen, applied = this.#applied, before = this.#written;
     if (token === null || (before?.applied === applied && isSame(token, before.token))) return null;
@@ -157,14 +161,16 @@ export class Releases {
     return this.#tail;
   }
 
-  /** Does something when all before it has left, unless the run is over (RL1); resolves when nothing of it waits. */
+  /**
+   * Does some work when all before it has left, unless the run is over (RL1). Resolves when nothing of the work waits.
+   */
   afterwards(work: () => unknown): Promise<void> {
     return this.#tail = this.#tail.then(async () => {
       if (!this.#run.isOver) await work();
     }).catch((error) => this.#run.failed(error));
   }
 
-  /** What its log left open leaves, before anything that is new. */
+  /** Releases what the log left open, before anything that is new. */
   async begin(opened: OpenedProgram): Promise<void> {
     const { timers, calls } = this.#run;
     if (this.#knowing !== null || !this.#isKnown) {
@@ -178,7 +184,10 @@ export class Releases {
     for (const call of opened.calls) calls.make(call, true, handler);
   }
 
-  /** Its log says that it ended, and its home died before that was on record: those who wait for its answers have them. */
+  /**
+   * Gives the answers of a session whose log says that it ended, and whose home died before that was on record, to
+   * those who wait for them.
+   */
   async answerAgain({ outputs }: OpenedProgram): Promise<void> {
     const { home, listener, store } = this.#run;
     for (const { to } of outputs) {
@@ -190,7 +199,10 @@ export class Releases {
     }
   }
 
-  /** R1, commit.ts CM1: the commit is at all owners. @param entry its last one. @param handler whose calls they are (open_calls.ts). */
+  /**
+   * Releases a commit that is at all owners (R1, commit.ts CM1). @param entry its last one. @param handler the one that
+   * made its calls (open_calls.ts).
+   */
   async release(commit: Commit, entry: number, handler: number): Promise<void> {
     const { listener, undone, timers, calls, home } = this.#run;
     const token = await this.#applyAll(commit.effects, false);
@@ -222,7 +234,10 @@ export class Releases {
     for (const call of commit.calls) calls.make(call, false, handler);
   }
 
-  /** RL2; what the run has seen then. @param isAgain they may be applied already. */
+  /**
+   * Applies effects, and returns the token of what the run has seen then (RL2). @param isAgain they may be applied
+   * already.
+   */
   async #applyAll(effects: readonly Effect[], isAgain: boolean): Promise<TokenState> {
     const { store } = this.#run;
     if (isAgain && effects.length > 0) await this.#untilDone(() => store.applyOld(effects));
@@ -240,8 +255,8 @@ export class Releases {
   }
 
   /**
-   * What a turn wrote is applied, and what was known before, however long that takes: its session waits, and those who
-   * ask it. Only what this site takes from nobody is left out, and said.
+   * Repeats a step until the store takes it, however long that takes: the session waits, and so do its callers. A write
+   * that the store refuses for good is left out, and that is logged.
    */
   async #untilDone(apply: () => Promise<void>): Promise<void> {
     const { clock, listener } = this.#run;
@@ -259,7 +274,9 @@ export class Releases {
     }
   }
 
-  /** Of answers this site keeps what is needed; peers say themselves what they have. */
+  /**
+   * Acknowledges outputs and effects. This site keeps the answers that are needed; peers say themselves what they have.
+   */
   #acknowledge({ outputs: all, effects }: Pick<Commit, "outputs" | "effects">): void {
     const outputs = all.filter(({ to }) => !this.#run.listener.peers.isPeer(to));
     if (outputs.length === 0 && effects.length === 0) return;
@@ -278,7 +295,7 @@ const isSame = (a: TokenState, b: TokenState | null): boolean =>
 const isEqual = (a: ArrayLike<unknown>, b: ArrayLike<unknown>): boolean =>
   a.length === b.length && Array.prototype.every.call(a, (each, at) => each === b[at]);
 
-/** No later attempt of this run is better. */
+/** Codes after which no later attempt of this run is better. */
 const FOR_GOOD: ReadonlySet<string> = new Set(["closed", "disk_failed", "source_lost"]);
-/** The way to the root is back, or there is room again: looked at so often. */
+/** Milliseconds between attempts: the way to the root may be back, or there may be room again. */
 const APPLY_RETRY_MS = 500;

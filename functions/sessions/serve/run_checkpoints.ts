@@ -3,11 +3,13 @@
  * the session goes on after it.
  *
  * R4  A checkpoint names the code that reads it: where that is other code than this run's, no event was under way when
- *     it was taken, and the run is over with it. A run that goes on from a checkpoint of other code takes one of its own
- *     before any event, and events wait until all owners have it: none has a log of two codes behind one checkpoint.
- * RC1  A checkpoint goes to the home when all that was committed before it has left, its writes to the store among it: a
- *      base leaves nothing open (pieces.ts P3).
- * R10  Whoever is to rest is asked for one checkpoint of what its log has, however long that is on its way to owners.
+ *     it was taken, and the run is over with it. A run that goes on from a checkpoint of other code takes one of its
+ *     own before any event, and events wait until all owners have it: no owner has a log of two codes behind one
+ *     checkpoint.
+ * RC1  A checkpoint goes to the home when all that was committed before it has left, its writes to the store among it:
+ *      a base leaves nothing open (pieces.ts P3).
+ * R10  A session that is to rest is asked for one checkpoint of what its log has, however long that is on its way to
+ *      owners.
  */
 import type { Home } from "../home/mod.ts";
 import type { Checkpoint } from "../turn/mod.ts";
@@ -15,43 +17,43 @@ import { wrapPiece } from "./pieces.ts";
 import { packState } from "./state_parts.ts";
 import type { Releases } from "./releases.ts";
 
-/** What checkpoints need of their run. */
+/** The run's part that checkpoints need. */
 export interface CheckpointingRun {
-  /** The code that runs. */
+  /** Version of the app whose code runs. */
   readonly version: string;
   readonly releases: Releases;
   readonly home: Home;
   readonly isOver: boolean;
   readonly isIdle: boolean;
-  /** Changes when an event is delivered. */
+  /** Number that changes when an event is delivered. */
   readonly events: number;
-  /** Has the isolate take one when it is at rest; false: it is not there yet. */
+  /** Has the isolate take a checkpoint when the session is at rest. Returns false where there is no isolate yet. */
   askCheckpoint(): boolean;
-  /** The log is in its checkpoint, and the run is over. */
+  /** Ends the run: the log is in its checkpoint. */
   rested(): void;
   failed(error: unknown): void;
 }
 
 /**
- * A log of so many bytes is replaced by a checkpoint: some milliseconds of replay, and small beside what a site keeps of
- * a session anyway.
+ * Bytes of log that are replaced by a checkpoint: some milliseconds of replay, and small beside what a site keeps of a
+ * session anyway.
  */
 const CHECKPOINT_LOG_BYTES = 256 * 1024;
 
 const SETTLED = Promise.resolve();
 
-/** See the file's header. */
+/** The checkpoints of one run. */
 export class RunCheckpoints {
   readonly #run: CheckpointingRun;
   #at: number;
   #taken: number;
-  /** Resolves when the home has been given all so far, or rejects. */
+  /** Resolves when the home has been given all checkpoints so far, or rejects. */
   #written: Promise<unknown> = SETTLED;
   #isAsked = false;
   #isLeaving = false;
-  /** The code that the next checkpoint is for (R4). */
+  /** Code that the next checkpoint is for (R4); null: the code of this run. */
   #next: string | null = null;
-  /** Where it goes on from what other code has written: its first checkpoint (R4). */
+  /** First checkpoint of a run that goes on from what other code has written (R4); null: it is not waited for. */
   #first: PromiseWithResolvers<Checkpoint> | null = null;
 
   constructor(run: CheckpointingRun, at: number) {
@@ -59,32 +61,35 @@ export class RunCheckpoints {
     this.#at = this.#taken = at;
   }
 
-  /** The last entry that the newest one stands for which all owners have. */
+  /** Last entry that is in the newest checkpoint which all owners have. */
   get at(): number {
     return this.#at;
   }
 
-  /** The last entry that the newest one stands for: it may be on its way to owners. */
+  /** Last entry that is in the newest checkpoint: it may be on its way to owners. */
   get taken(): number {
     return this.#taken;
   }
 
-  /** The isolate is to take one. */
+  /** True while the isolate is to take a checkpoint. */
   get isAsked(): boolean {
     return this.#isAsked;
   }
 
-  /** The last one is on its way: no event may come after it (R4). */
+  /** True while the last checkpoint is on its way: no event may come after it (R4). */
   get isLeaving(): boolean {
     return this.#isLeaving;
   }
 
-  /** Other code is to run it. */
+  /** True while other code is to run the session. */
   get isSwitching(): boolean {
     return this.#next !== null;
   }
 
-  /** It goes on from what other code has written: the first checkpoint comes before all else (R4). */
+  /**
+   * Asks for the first checkpoint of a run that goes on from what other code has written: it comes before all else
+   * (R4).
+   */
   begin(): void {
     this.#first = Promise.withResolvers<Checkpoint>();
     this.#first.promise.catch(() => {});
@@ -95,7 +100,7 @@ export class RunCheckpoints {
     return this.#first !== null;
   }
 
-  /** Waits until all owners have that one. @throws what ended the run meanwhile */
+  /** Waits until all owners have that first checkpoint. @throws what ended the run meanwhile */
   async begun(): Promise<void> {
     if (this.#first === null) return;
     const checkpoint = await this.#first.promise;
@@ -108,12 +113,12 @@ export class RunCheckpoints {
     this.#at = checkpoint.at;
   }
 
-  /** The run is over before. */
+  /** Ends the wait for the first checkpoint: the run is over before. */
   over(error: unknown): void {
     this.#first?.reject(error);
   }
 
-  /** Asks for one; with `next`, for that code (R4). */
+  /** Asks for a checkpoint; with `next`, for that code (R4). */
   ask(next: string | null = null): void {
     this.#next = next ?? this.#next;
     if (this.#isAsked || this.#run.isOver) return;
@@ -121,12 +126,12 @@ export class RunCheckpoints {
     this.#isAsked = this.#run.askCheckpoint();
   }
 
-  /** A commit has left. */
+  /** Asks for a checkpoint, where one is due, after a commit has left. */
   released(): void {
     if (this.#run.home.logBytes > CHECKPOINT_LOG_BYTES || this.#next !== null) this.ask();
   }
 
-  /** One after the other, as they were taken: the next goes on from this one. */
+  /** Writes checkpoints one after the other, as they were taken: the next goes on from this one. */
   #write({ at, on, state }: Checkpoint, bytes: Uint8Array, version: string): Promise<void> {
     const packed = packState(state);
     const written = this.#written.then(async () => {
@@ -139,7 +144,7 @@ export class RunCheckpoints {
     return written.then((home) => home?.held);
   }
 
-  /** The isolate has taken one; resolves when nothing of it waits. */
+  /** Takes a checkpoint of the isolate. Resolves when nothing of it waits here. */
   came(checkpoint: Checkpoint): Promise<void> | void {
     this.#isAsked = false;
     this.#taken = checkpoint.at;

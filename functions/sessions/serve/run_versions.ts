@@ -1,15 +1,17 @@
 /**
- * Under which versions one opening of a stateful session may write. They come from its isolate, in which an app can do
- * what it likes, and rows under another site's number, or ahead of its clock, would be the whole cluster's affair.
+ * Versions under which one opening of a stateful session may write. They come from its isolate, in which an app can do
+ * what it likes, and rows under another site's number, or ahead of its clock, would do harm in the whole cluster.
  *
- * RV1  What a turn writes is this site's, under a clock that the run was given with an event, or of the moment at which
- *      its commit came, or somewhat after all of these: a handler that goes on writes after itself, be the store's clock
- *      ahead of this site's (functions/sessions/turn/live_source.ts). In that way isolates lead the store's clock on no
- *      faster than time passes: what is ahead of it does not come to be more so.
- * RV2  What the log left open is of a site that wrote a piece of it, under a clock that is in the log: each was checked
- *      when it was committed (RV1). Of an epoch that began before its base, the base says it. That is what leaves as it is opened, and what a handler has written that goes on from
- *      there: it leaves with the first commit that ends at a point, and nothing of the log does after that.
- * RV3  A commit names no epoch but as this site's: what a log says of who wrote it was checked, too.
+ * RV1  A turn writes under this site's number, and under a clock that the run was given with an event, or of the moment
+ *      at which its commit came, or somewhat after all of these: a handler that goes on writes after its earlier
+ *      writes, also where the store's clock is ahead of this site's (functions/sessions/turn/live_source.ts). In that
+ *      way isolates lead the store's clock on no faster than time passes: a clock that is ahead does not come to be
+ *      more so.
+ * RV2  Writes that the log left open are of a site that wrote a piece of it, under a clock that is in the log: each was
+ *      checked when it was committed (RV1). Of an epoch that began before the log's base, the base tells the writer.
+ *      Such writes leave when the log is opened, or, where a handler goes on that made them, with the first commit that
+ *      ends at a commit point. After that nothing of the log leaves.
+ * RV3  A commit begins an epoch under this site's number only: so what a log says of its writers was checked, too.
  */
 import { readEntries, type ReadEntry } from "../turn/log_entry.ts";
 import type { Commit, Effect, OpenedProgram } from "../turn/mod.ts";
@@ -17,23 +19,29 @@ import { CodecError } from "../../../store/model/codec.ts";
 import { CLOCK_EPOCH_MS, CLOCK_TICKS_PER_MS } from "../../../store/model/row.ts";
 import type { OpenPiece } from "./pieces.ts";
 
-/** An isolate reads the same clock as its site, and counts within its milliseconds. */
+/**
+ * Milliseconds that a clock may be ahead of the site's: an isolate reads the same clock, and counts within its
+ * milliseconds.
+ */
 const AHEAD_MS_MAX = 1_000;
-/** In a while in which none led: eight writes of an isolate are a millisecond (store/model/clock_share.ts). */
+/**
+ * Milliseconds that isolates may lead at once, after a while in which none did: eight writes of an isolate are a
+ * millisecond (store/model/clock_share.ts).
+ */
 const LEAD_MS_MAX = 1_000;
 
-/** What it needs of its run. */
+/** The run's part that the check of versions needs. */
 export interface VersionsOf {
   /** This site's number at the store, as the isolate was told it. */
   readonly replica: number;
   readonly nowMs: () => number;
-  /** The clock of this site's store. */
+  /** Reads the clock of this site's store. */
   readonly tick: () => number;
-  /** Of this site. */
+  /** Lead that this site's isolates have left. */
   readonly lead: ClockLead;
 }
 
-/** How far the isolates of a site may lead its store's clock on. */
+/** Bound on how far the isolates of a site may lead its store's clock on. */
 export class ClockLead {
   readonly #nowMs: () => number;
   #left = LEAD_MS_MAX * CLOCK_TICKS_PER_MS;
@@ -44,7 +52,7 @@ export class ClockLead {
     this.#countedMs = nowMs();
   }
 
-  /** Whether so many ticks may be led now (RV1). */
+  /** Takes a lead of so many ticks. Returns false where that would be too much now (RV1). */
   takes(ticks: number): boolean {
     const nowMs = this.#nowMs(), passedMs = Math.max(0, nowMs - this.#countedMs);
     this.#countedMs = nowMs;
@@ -55,7 +63,7 @@ export class ClockLead {
   }
 }
 
-/** What a log says of who wrote it. */
+/** Writers of a log: their replica numbers, and the newest clock among its writes. */
 interface Writers {
   readonly replicas: ReadonlySet<number>;
   readonly newest: number;
@@ -64,31 +72,31 @@ interface Writers {
 /** See the file's header. */
 export class RunVersions {
   readonly #of: VersionsOf;
-  /** Until nothing of it is open (RV2). */
+  /** Pieces of the log that was opened, until nothing of it is open (RV2). */
   #log: readonly OpenPiece[];
   #writers: Writers | null = null;
-  /** The newest that the run was given. */
+  /** Newest clock that the run was given. */
   #given = 0;
-  /** The newest that the run has written under. */
+  /** Newest clock that the run has written under. */
   #newest = 0;
 
-  /** @param log its base and its pieces. */
+  /** @param log the base and the pieces of the log that was opened. */
   constructor(of: VersionsOf, log: readonly OpenPiece[]) {
     this.#of = of;
     this.#log = log;
   }
 
-  /** The number under which this opening writes. */
+  /** Replica number under which this opening writes. */
   get writer(): number {
     return this.#of.replica;
   }
 
-  /** The run gives its isolate this clock. */
+  /** Notes a clock that the run gives its isolate. */
   gives(clock: number): void {
     this.#given = Math.max(this.#given, clock);
   }
 
-  /** What is wrong of a commit; null: nothing. */
+  /** Returns what is wrong with a commit; null: nothing. */
   ofCommit({ effects, entries, isPoint }: Pick<Commit, "effects" | "entries" | "isPoint">): string | null {
     const { replica } = this.#of;
     for (const entry of entriesOf(entries)) {
@@ -108,7 +116,7 @@ export class RunVersions {
     return null;
   }
 
-  /** What is wrong of what the log left open; null: nothing. */
+  /** Returns what is wrong with what the log left open; null: nothing. */
   ofLog({ effects, isQuiescent }: Pick<OpenedProgram, "effects" | "isQuiescent">): string | null {
     for (const effect of effects) {
       const wrong = this.#wrongOf(effect);
@@ -118,7 +126,7 @@ export class RunVersions {
     return null;
   }
 
-  /** RV2 */
+  /** Forgets the log, of which nothing is open any more (RV2). */
   #forget(): void {
     this.#log = [];
     this.#writers = null;
@@ -132,13 +140,13 @@ export class RunVersions {
     return isKnown ? null : `writes at ${clock}, which is ahead of time`;
   }
 
-  /** RV1 */
+  /** Reports whether a clock may be of this opening (RV1). */
   #isOwn(clock: number): boolean {
     const newest = this.#newestFor(clock);
     return clock <= newest || this.#of.lead.takes(clock - newest);
   }
 
-  /** The newest that is known, or as new as this one: the cheapest is asked first. */
+  /** Returns the newest known clock, or one that is as new as this: the cheapest source is asked first. */
   #newestFor(clock: number): number {
     const { nowMs, tick } = this.#of;
     let newest = Math.max(this.#given, this.#newest);
@@ -153,7 +161,10 @@ export class RunVersions {
   }
 }
 
-/** A base has no entries, and a log of before may have no token: each tells of what it has. */
+/**
+ * Collects the writers of a log from each piece's head and entries: a base has no entries, and a log of before may have
+ * no token.
+ */
 function writersOf(log: readonly OpenPiece[]): Writers {
   const replicas = new Set<number>();
   let newest = 0;
@@ -171,7 +182,7 @@ function writersOf(log: readonly OpenPiece[]): Writers {
   return { replicas, newest };
 }
 
-/** What can't be read is told by who replays it, and writes nothing. */
+/** Reads entries. Entries that can't be read write nothing, and are reported by whoever replays them. */
 function entriesOf(bytes: Uint8Array): readonly ReadEntry[] {
   try {
     return readEntries(bytes);

@@ -1,8 +1,8 @@
 /**
- * What can be kept of a stateful session that can't go on from its log, as an isolate of the code that wrote it makes it
- * (functions/sessions/turn/salvage.ts).
+ * Salvage of a stateful session that can't go on from its log: an isolate of the code that wrote the log makes a
+ * checkpoint of what can be kept (functions/sessions/turn/salvage.ts).
  *
- * SA1  Nothing of the session leaves: of what the isolate says only what it salvaged is heard.
+ * SA1  Nothing of the session leaves: of all that the isolate sends, only the result of the salvage is heard.
  */
 import { z } from "zod";
 import type { Checkpoint, Parked } from "../turn/mod.ts";
@@ -10,9 +10,9 @@ import { Problem } from "../../vocabulary/problem.ts";
 import type { ChannelSink, OpenChannel } from "./ports.ts";
 
 const saidSchema = z.object({
-  /** The last entry of the log that it has. */
+  /** Last entry of the log that the checkpoint has. */
   through: z.number().int().nonnegative(),
-  /** Why no more of it; null: that is all. */
+  /** Why the replay went no further; null: that is the whole log. */
   why: z.string().nullable(),
   /** Calls and closure timers that are given up. */
   open: z.array(z.string()),
@@ -20,12 +20,12 @@ const saidSchema = z.object({
   leftOut: z.array(z.string()),
 });
 
-/** What was salvaged, and what was not. */
+/** The checkpoint that was salvaged, and what is not in it. */
 export interface Salvaged extends z.infer<typeof saidSchema> {
   readonly checkpoint: Checkpoint;
 }
 
-/** Has it salvaged by whoever opens it. @throws Problem, what `open` throws */
+/** Salvages the session in the isolate that `open` opens. @throws Problem, what `open` throws */
 export async function salvage(open: (sink: ChannelSink) => Promise<OpenChannel>): Promise<Salvaged> {
   const checkpoint = Promise.withResolvers<Checkpoint>(), said = Promise.withResolvers<Parked>();
   const lost = ({ why }: { readonly why: string }) => {

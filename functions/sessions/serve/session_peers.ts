@@ -1,13 +1,14 @@
 /**
- * Who is attached to a stateful session at home here: its home side (functions/sessions/attach), over the runs of the session.
+ * Peers that are attached to a stateful session at home here: their home side (functions/sessions/attach), over the
+ * runs of the session.
  *
- * Life: made when somebody attaches, or a run says that somebody is → runs come and go (an isolate that ended, a rest, other
- * code) → over: another site is the home, or the session has ended. It outlives its runs, so that channels stay while a
- * session is out of memory.
+ * Life: made when somebody attaches, or a run says that somebody is → runs come and go (an isolate that ended, a rest,
+ * other code) → over: another site is the home, or the session has ended. It outlives its runs, so that channels stay
+ * while a session is out of memory.
  *
  * SP1  An event is handed to a run when that has said what its log has of peers, and then at most once; what a run did
  *      not do is handed to the next.
- * SP2  What a run gives out reaches peers when its commit has left (session_run.ts, R1), and what it says of its log
+ * SP2  Outputs of a run reach peers when their commit has left (session_run.ts, R1), and what the run says of its log
  *      when that is at all owners.
  * SP3  An event in whose handler an isolate ended is not run again: it is rejected in its place.
  * SP4  Where hosts hold the log they are told of a commit when it is appended, before it has left (host_logs.ts).
@@ -30,31 +31,31 @@ import { type HostLogEnd, type OpenedHostLog } from "../sealed/mod.ts";
 import type { Commit, HandledEvent, OpenedProgram, Peer } from "../turn/mod.ts";
 import { HostLogs } from "./host_logs.ts";
 
-/** The run that serves, as far as peers need it. */
+/** The serving run's part that peers need. */
 export interface PeersRun {
-  /** Whose log hosts hold; null: they do not. */
+  /** Home whose log hosts hold; null: they do not. */
   readonly shared: Home | null;
   readonly isOver: boolean;
-  /** It is to take no events for now, so that it comes to rest. */
+  /** True while the run is to take no events, so that it comes to rest. */
   readonly isSwitching: boolean;
   deliver(event: HandledEvent): void;
   acknowledge(outputs: Readonly<Record<string, number>>): void;
-  /** Somebody is attached no more, as all owners know. */
+  /** Notes that a peer is attached no more, as all owners know. */
   detached(peer: string): void;
 }
 
-/** What is needed of the session and its site. */
+/** The part of the session and its site that the peers need. */
 export interface SessionPeersPorts {
   readonly clock: PeerClock;
   newId(): string;
   random(length: number): Uint8Array;
-  /** The session is to be opened: something waits for it. */
+  /** Opens the session: something waits for it. */
   wake(): void;
-  /** Somebody has seen a newer home: look whether this is one still. */
+  /** Looks whether this home is one still: a host has seen a newer home. */
   outrun(): void;
-  /** It outlives this: there is another one when somebody comes again. */
+  /** Record of peers that outlives this object: there is another object when somebody attaches again. */
   readonly remembered: Remembered;
-  /** As HomePorts has them. */
+  /** Functions of the same names in HomePorts. */
   keysOf(id: string): [Uint8Array, ...Uint8Array[]];
   openLog(host: string, records: readonly Uint8Array[]): OpenedHostLog;
   /** The cluster's newest secret. */
@@ -62,38 +63,38 @@ export interface SessionPeersPorts {
   log(level: string, text: string): void;
 }
 
-/** What a log says of peers. */
+/** Peers of a log, and the outputs that it leaves. */
 export type OpenedPeers = Pick<OpenedProgram, "peers" | "outputs">;
 
-/** And its home, of the log. */
+/** Peers of a log that was opened, and the hosts that its home has left behind. */
 interface OpenedLog extends OpenedPeers {
   readonly leftBehind: readonly string[];
 }
 
-/** For so long events wait until other code runs; then they go on with the code that runs. */
+/** Milliseconds for which events wait until other code runs; then they go on with the code that runs. */
 const SWITCH_MS_MAX = 2_000;
 
 /** See the file's header. */
 export class SessionPeers {
   readonly #ports: SessionPeersPorts;
   readonly #home: HomeSide;
-  /** All that outputs may be for. */
+  /** Ids of all peers that outputs may be for. */
   readonly #ids = new Set<string>();
   #run: PeersRun | null = null;
   #channels = 0;
-  /** A run has said who is attached, and that is not at all owners yet. */
+  /** True once a run has said who is attached, until that is at all owners. */
   #isNoted = false;
   #held: PeerInput[] = [];
   #cancelHold: () => void = () => {};
-  /** Acknowledged while no run served. */
+  /** Outputs that peers acknowledged while no run served. */
   #acknowledged: Record<string, number> = {};
-  /** SP3: in whose place the run was told a rejection, and those of which the log had nothing then. */
+  /** Event in whose place the run was told a rejection, and such events of which the log had nothing then (SP3). */
   #killed: HandledEvent | null = null;
   readonly #stoodFor = new WeakSet<HandledEvent>();
   #epoch = 0;
-  /** SP4 */
+  /** Logs at hosts (SP4); null: hosts hold none. */
   #logs: HostLogs | null = null;
-  /** Where the logs end of hosts that an opening asked. */
+  /** Ends of the logs of hosts that an opening asked. */
   #ends: ReadonlyMap<string, HostLogEnd> = new Map();
 
   constructor(ports: SessionPeersPorts) {
@@ -117,32 +118,34 @@ export class SessionPeers {
     return this.#home.status;
   }
 
-  /** Somebody is attached, or has a channel; or is about to be, as the log of a run that opens says. */
+  /**
+   * True while a peer is attached, or has a channel, or is about to be attached, as the log of a run that opens says.
+   */
   get isUsed(): boolean {
     return this.#isNoted || this.#channels > 0 || this.#home.status.attached > 0;
   }
 
-  /** The session has something to do. */
+  /** True while peers have something for the session to do. */
   get isWaiting(): boolean {
     return this.#home.status.waiting > 0;
   }
 
-  /** Of the home that it is for; 0 before a run has served. */
+  /** Epoch of the home that these peers are attached to; 0 before a run has served. */
   get epoch(): number {
     return this.#epoch;
   }
 
-  /** Those that are attached, or about to be. */
+  /** Ids of peers that are attached, or about to be. */
   get ids(): readonly string[] {
     return [...this.#ids];
   }
 
-  /** Whether an output is for a peer. */
+  /** Reports whether a receiver of outputs is a peer. */
   isPeer(to: string): boolean {
     return this.#ids.has(to);
   }
 
-  /** A host side of such a peer has a channel to here. */
+  /** Accepts a channel that the host side of such a peer has to this site. */
   accept(channel: Channel, kind: Peer["kind"]): ChannelReader {
     const reader = this.#home.accept(channel, kind);
     this.#channels++;
@@ -157,18 +160,21 @@ export class SessionPeers {
 
   // ── Runs ──
 
-  /** An isolate says what the log has; nothing of it is told to peers yet. */
+  /** Takes the peers of the log, as an isolate tells them; nothing of that is told to peers yet. */
   noted({ peers }: OpenedPeers): void {
     for (const { id } of peers) this.#ids.add(id);
     this.#isNoted = true;
   }
 
-  /** And nothing will be: that isolate does not serve. */
+  /** Undoes `noted`: that isolate does not serve. */
   notOpened(): void {
     this.#isNoted = false;
   }
 
-  /** That is at all owners (SP2). What killed the run before was rejected already (SP3). */
+  /**
+   * Takes what the run's log has of peers, once it is at all owners (SP2). The event that killed the run before was
+   * rejected already (SP3).
+   */
   opened(epoch: number, { peers, outputs, leftBehind }: OpenedLog, run: PeersRun): void {
     this.#epoch = epoch;
     this.#isNoted = false;
@@ -182,7 +188,7 @@ export class SessionPeers {
     this.#killed = null;
   }
 
-  /** SP4 */
+  /** Returns the feeds of hosts that hold the log (SP4). */
   #ahead(home: Home) {
     if (this.#logs?.epoch === home.epoch) this.#logs.runs(home);
     else {
@@ -197,12 +203,12 @@ export class SessionPeers {
     return { feeds: this.#logs.feeds, released, asked };
   }
 
-  /** SP4: of a commit up to that entry. */
+  /** Notes a commit up to that entry that was appended, and tells hosts of it (SP4). */
   appended(entry: number, outputs: readonly OutputToPeer[]): void {
     this.#home.appended({ entry, outputs: outputs.filter(({ to }) => this.#ids.has(to)) });
   }
 
-  /** A commit has left, and these events are done with it. */
+  /** Notes a commit that has left, and the events that are done with it. */
   released(
     { outputs, rejected, through }: Commit,
     done: readonly (readonly [number, HandledEvent])[],
@@ -223,7 +229,10 @@ export class SessionPeers {
     }
   }
 
-  /** The run is over, and another may follow here. `killed`: the next one is told a rejection in its place. */
+  /**
+   * Notes that the run is over, and another may follow here. `killed`: the event in whose place the next run is told a
+   * rejection.
+   */
   runOver(killed: HandledEvent | null): void {
     this.#run = null;
     this.#isNoted = false;
@@ -234,7 +243,7 @@ export class SessionPeers {
 
   // ── Openings ──
 
-  /** An opening asks hosts for the log (functions/sessions/home, HostsPort). */
+  /** Asks the hosts for the log, for an opening (functions/sessions/home, HostsPort). */
   async ask(ask: LogAsk): Promise<ReadonlyMap<string, LogCopy | null> | "superseded"> {
     const answers = await this.#home.ask(ask);
     if (answers === "superseded") return answers;
@@ -247,14 +256,14 @@ export class SessionPeers {
     return logs;
   }
 
-  /** It can't be opened here: those that wait for that are told why. */
+  /** Tells those that wait for the session why it can't be opened here. */
   unavailable(code: string, message: string, retry: PeerRetry): void {
     this.#home.unavailable(code, message, retry);
   }
 
   // ── Ends ──
 
-  /** This site is not the home any more, or can't serve it. */
+  /** Tells the peers that this site is not the home any more, or can't serve the session. */
   over(site: string | null): void {
     this.#run = null;
     this.#cancelHold();
@@ -273,7 +282,7 @@ export class SessionPeers {
     if (event.kind === "attach") this.#ids.add(event.peer.id);
     const run = this.#run;
     if (run === null || run.isOver) return this.#ports.wake(); // SP1: the next run is told
-    // It was rejected: it does not wait for other code either.
+    // The event was rejected: it does not wait for other code either.
     if (this.#killed === event) return void this.#stoodFor.add(event);
     if (run.isSwitching) this.#hold(run, event);
     else run.deliver(event);

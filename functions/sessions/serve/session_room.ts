@@ -1,49 +1,61 @@
 /**
- * How many requests may wait for one stateful session: as many as it answers in time.
+ * Room for requests that wait for one stateful session: as many as it answers in time.
  *
- * It runs one after the other, in the order in which they came, and what it was given can't be taken back. So who would
- * wait too long is told so as he comes: by Little's law that is whoever finds more before him than are answered within
- * {@link LINE_MS}, at the pace of the answers before.
+ * A session runs requests one after the other, in the order in which they came, and one that it was given can't be
+ * taken back. So a request that would wait too long is refused as it comes: by Little's law that is one that finds more
+ * before it than are answered within {@link LINE_MS}, at the pace of the answers before.
  *
- * WL1  LEAST may wait at any pace: who waits for handlers that take seconds is no crowd. A pace is that of a crowd: what
- *      one alone waits is mostly the disk, which many share.
- *      That many are answered in a moment is no pace either: where others take the processor, answers come in bursts. It is
- *      quicker where it was so for as long as one may wait, and slower at once.
- *      Until one is known, no answer for PACE_MS, or few, say as much as that: a thousand might come until the first.
- * WL2  While the session is opened nobody is judged, and {@link WAITING_MAX} may wait: they are served as soon as it is
- *      open.
+ * WL1  LEAST may wait at any pace: callers that wait for handlers which take seconds are no crowd. A pace is that of a
+ *      crowd: what a request alone waits for is mostly the disk, which many share. A number of answers within a moment
+ *      is no pace either: where other work takes the processor, answers come in bursts. The pace counts as quicker when
+ *      it was so for as long as a request may wait, and as slower at once. Until a pace is known, no answer for
+ *      PACE_MS, or few, say as much as that: a thousand requests might come until the first answer.
+ * WL2  While the session is opened no request is refused for its wait, and {@link WAITING_MAX} may wait: they are
+ *      served as soon as it is open.
  */
 
-/** Half of what somebody who clicked waits for. */
+/** Milliseconds that a request may wait in line: half of the time for which a person who clicked waits. */
 const LINE_MS = 500;
-/** Handlers of 30 ms are done with as many within that time. */
+/** Number of requests that may wait at any pace: handlers of 30 ms are done with as many within that time. */
 const LEAST = 16;
-/** A burst at a session that is not open, or has had no crowd yet. */
+/** Number of requests that may wait at most: a burst at a session that is not open, or has had no crowd yet. */
 const WAITING_MAX = 1_000;
-/** Answers that leave with one commit come together: the first pace is that of several. */
+/**
+ * Milliseconds over which a first pace is measured: answers that leave with one commit come together, so it is the pace
+ * of several.
+ */
 const PACE_MS = 100;
-/** A crowd that is gone for longer says nothing of the next one: the machine has other things to do by then. */
+/**
+ * Milliseconds after which a crowd that is gone says nothing of the next one: the machine has other things to do by
+ * then.
+ */
 const FRESH_MS = 60_000;
-/** A handler takes so long, or a disk: those who wait already are enough. */
+/**
+ * Milliseconds without an answer after which no more may wait: a handler takes that long, or a disk, and the requests
+ * that wait already are enough.
+ */
 const STALLED_MS = 1_000;
 
-/** See the file's header. Times are of one clock that never goes back, in ms. */
+/** Room of one session. Times are of one clock that never goes back, in ms. */
 export class SessionRoom {
   #isOpen = false;
-  /** What one answer took, the last time that there was a crowd; 0: there was none. */
+  /** Milliseconds that one answer took, the last time that there was a crowd; 0: there was none. */
   #eachMs = 0;
-  /** Since when there is one, or since when it is measured; null: there is none. */
+  /** Time since which there is a crowd, or since which it is measured; null: there is none. */
   #sinceMs: number | null = null;
-  /** What the first answer of a crowd took is its way, and no pace: it is measured from there. */
+  /**
+   * True until the first answer of a crowd. The time of that one is its way, and no pace: the pace is measured from
+   * there.
+   */
   #isFirst = false;
-  /** When the crowd came. */
+  /** Time at which the crowd came. */
   #cameMs = 0;
-  /** When there was one last. */
+  /** Time at which there was a crowd last. */
   #lastMs = 0;
-  /** Answers since then. */
+  /** Number of answers since `#sinceMs`. */
   #answers = 0;
 
-  /** Whether one more may wait, beside so many. */
+  /** Reports whether one more request may wait, beside `waiting` others. */
   isFor(waiting: number, nowMs: number): boolean {
     if (waiting < LEAST) return true; // WL1
     if (waiting >= WAITING_MAX) return false;
@@ -54,19 +66,19 @@ export class SessionRoom {
     return waiting * (this.#eachMs || soFarMs) < LINE_MS;
   }
 
-  /** It is open, and so many wait. */
+  /** Notes that the session is open, while `waiting` requests wait. */
   opened(waiting: number, nowMs: number): void {
     this.#isOpen = true;
     this.came(waiting, nowMs);
   }
 
-  /** It is not open any more. */
+  /** Notes that the session is not open any more. */
   closed(): void {
     this.#isOpen = false;
     this.#sinceMs = null;
   }
 
-  /** One came, and so many wait. */
+  /** Notes a request that came; `waiting` wait with it. */
   came(waiting: number, nowMs: number): void {
     if (!this.#isOpen || waiting < LEAST || this.#sinceMs !== null) return;
     if (nowMs - this.#lastMs > FRESH_MS) this.#eachMs = 0;
@@ -75,7 +87,7 @@ export class SessionRoom {
     this.#answers = 0;
   }
 
-  /** One was answered, and so many wait. */
+  /** Notes a request that was answered; `waiting` wait still. */
   answered(waiting: number, nowMs: number): void {
     if (this.#sinceMs === null) return;
     if (this.#isFirst) this.#sinceMs = nowMs;

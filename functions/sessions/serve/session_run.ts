@@ -7,21 +7,23 @@
  *
  * R1  A commit's entries are at all owners before anything of it leaves: then its writes are applied, and on disk here,
  *     then its answers leave, then its timers are set and its calls made; one commit after the other (commit.ts, CM1).
- *     So is all of the log that it was opened with, before what that left open leaves.
- * R2  After it is over nothing of it leaves, and nothing is heard of its isolate.
- * R3  An event is done when a commit says so; those that are not are handed back when it is over.
+ *     In the same way all of the log that the run was opened with is at all owners before what the log left open
+ *     leaves.
+ * R2  After the run is over nothing of it leaves, and nothing is heard of its isolate.
+ * R3  An event is done when a commit says so; events that are not done are handed back when the run is over.
  * R4, R10  run_checkpoints.ts.
- * R5  What the isolate says of its log fits the home's, entry by entry; where it does not the isolate is ended, and the
- *     log is as it was.
- * R11  More calls (open_calls.ts OC4) or timers than a program may have end the isolate that says them, too.
- * R9  What it writes it writes under versions that are its own (run_versions.ts); where not, the isolate is ended, and
- *     nothing of that has left.
- * R7  What it asks of the store is asked when what it wrote in commits before is applied: a session reads its own writes.
- * R8  A commit is appended when what its piece says that the session has seen is on disk, and all of it that homes before
- *     may have done is known (releases.ts RL3, RL4): mostly that is so already, and it is at once. None is appended before the one before it. Those that an isolate told before it
- *     was lost are appended all the same, and the run is over behind them: who is to blame is looked for after them.
+ * R5  What the isolate says of its log fits the home's log, entry by entry; where it does not the isolate is ended, and
+ *     the log is as it was.
+ * R11  More calls (open_calls.ts OC4) or timers than a program may have end the isolate that sends them, too.
+ * R9  The session's writes have versions that are its own (run_versions.ts); where not, the isolate is ended, and
+ *     nothing of such writes has left.
+ * R7  A call of the store is made when all that earlier commits wrote is applied: a session reads its own writes.
+ * R8  A commit is appended when what its piece says that the session has seen is on disk, and all of it that homes
+ *     before may have done is known (releases.ts RL3, RL4): mostly that is so already, and the commit is appended at
+ *     once. No commit is appended before the one before it. Commits that an isolate sent before it was lost are
+ *     appended all the same, and the run is over behind them: after them the event to blame is looked for.
  * R6  Where hosts hold the log they may be told of a commit as soon as it is appended, with the log up to there: unless
- *     it, or one before it that has not left, wrote to the store.
+ *     the commit, or one before it that has not left, wrote to the store.
  */
 import {
   type Acknowledged,
@@ -54,77 +56,82 @@ import { RunFailed, type RunListener, type RunOver } from "./run_over.ts";
 import type { RunVersions } from "./run_versions.ts";
 import { Timers } from "./timers.ts";
 
-/** What a run is made of. */
+/** Parts of which a run is made. */
 export interface RunParts {
   readonly home: OpenedHome;
-  /** The code that runs: a version of the app. */
+  /** Version of the app whose code runs. */
   readonly version: string;
   readonly store: RunStore;
   readonly listener: RunListener;
   readonly calls: CallMaker;
-  /** Opens a way to the end of the origin that attaches to sessions of its class; null: it has none. */
+  /** Opens a way to the end of the origin that attaches to sessions of the class; null: it names no origin. */
   readonly originWay: (() => Promise<FrameWay>) | null;
-  /** The wall clock. */
+  /** Reads the wall clock. */
   readonly nowMs: () => number;
   readonly clock: PeerClock;
-  /** Hosts hold the log, too (R6). */
+  /** True where hosts hold the log, too (R6). */
   readonly isShared: boolean;
-  /** What it goes on from was written by other code, with nothing after it: from now on this code runs it. */
+  /**
+   * True where the run goes on from what other code has written, with nothing after it: from now on this code runs the
+   * session.
+   */
   readonly isAdopted: boolean;
-  /** The number of the last effect that its log says to be applied. */
+  /** Number of the last effect that the log says to be applied. */
   readonly applied: number;
-  /** What its log says that it leaves open (pieces.ts P3). */
+  /** Work that the log says it leaves open (pieces.ts P3). */
   readonly open: number;
-  /** R9 */
+  /** Versions under which the run may write (R9). */
   readonly versions: RunVersions;
 }
 
-/** See the file's header. */
+/** A run of a session at its home. */
 export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, CallingRun {
   readonly version: string;
   readonly store: RunStore;
   readonly originWay: RunParts["originWay"];
-  /** The request whose handler the log left running: it goes on, and is not delivered again. */
+  /**
+   * Id of the request whose handler the log left running: it goes on, and is not delivered again; null: there is none.
+   */
   handling: string | null = null;
   readonly #parts: RunParts;
-  /** The handler that the log left running has not ended. */
+  /** True until the handler that the log left running has ended. */
   #isHandling = false;
-  /** null: it has opened. */
+  /** Resolves when the run has opened; null: it has. */
   #opening: PromiseWithResolvers<void> | null = Promise.withResolvers();
-  /** null: it serves. */
+  /** Resolves when the run serves; null: it does. */
   #serving: PromiseWithResolvers<void> | null = Promise.withResolvers();
   readonly clock: PeerClock;
   readonly listener: RunListener;
   readonly timers: Timers;
   readonly undone = new Map<number, HandledEvent>();
-  /** The clocks of these, with which their first turns write; of some that are done, too. */
+  /** Clocks of the undone events, with which their first turns write; also of some that are done. */
   readonly #clocks = new Map<number, ClockValue>();
-  /** As `begunAt`, of the handler that the log left running. */
+  /** Clock as in `begunAt`, for the handler that the log left running. */
   #leftAt: ClockValue;
   readonly calls: OpenCalls;
   readonly releases: Releases;
   readonly #checkpoints: RunCheckpoints;
   #home: Home | null = null;
-  /** R6: peers know what it was opened with. */
+  /** True once peers know what the run was opened with (R6). */
   #isTelling = false;
-  /** R6: commits that have not left and that no host was told of. */
+  /** Number of commits that have not left and that no host was told of (R6). */
   #untold = 0;
-  /** R7: calls that are to be made when what was written before is applied. */
+  /** Calls that are to be made when what was written before is applied (R7). */
   readonly #waiting = new Set<number>();
-  /** R8: commits that wait to be appended; null: there are none. */
+  /** Resolves when all commits that wait to be appended are; null: none waits (R8). */
   #appending: Promise<void> | null = null;
   /** Resolves when a commit is at all owners, or the run is over; null: that is not waited for (releases.ts RL4). */
   #naming: PromiseWithResolvers<void> | null = null;
-  /** The last entry that the isolate has told (R5). */
+  /** Number of the last entry that the isolate has told (R5). */
   #told = 0;
-  /** The last event that a commit says to be done, whether that has left or not. */
+  /** Number of the last event that a commit says to be done, whether that commit has left or not. */
   #through = 0;
   #at: OpenChannel | null = null;
   #nextEvent = 1;
   #over: RunOver | null = null;
   #finished: PromiseWithResolvers<void> | null = null;
   #isFinished = false;
-  /** As the isolate said last. */
+  /** True while the session is at rest, as the isolate said last. */
   #isQuiescent = false;
   readonly line: EventLine;
   #usedMs: number;
@@ -151,7 +158,10 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     this.#opening?.promise.catch(() => {});
   }
 
-  /** Resolves when it serves. @throws RunFailed where its state could not be made, StatefulLoadError, HomeError … */
+  /**
+   * Starts the run. Resolves when it has opened, and can serve. @throws RunFailed where its state could not be made,
+   * StatefulLoadError, HomeError …
+   */
   async start(at: Promise<OpenChannel>): Promise<void> {
     try {
       this.#at = await at;
@@ -181,14 +191,14 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     this.#opening = null;
   }
 
-  /** It has started, and takes events. `rejected`: before all others. */
+  /** Begins to take events, `rejected` before all others, once the run has started. */
   serve(rejected: HandledEvent | null): void {
     if (rejected !== null) this.deliver(rejected);
     this.#serving?.resolve();
     this.#serving = null;
   }
 
-  /** The home that it serves as. @throws Error before `start`. */
+  /** Home that the run serves as. @throws Error before `start`. */
   get home(): Home {
     if (this.#home === null) throw new Error("a run serves when it has started");
     return this.#home;
@@ -202,43 +212,43 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     return this.#parts.versions.writer;
   }
 
-  /** Why it is over; null: it is not. */
+  /** Reason for which the run is over; null: it is not. */
   get over(): RunOver | null {
     return this.#over;
   }
 
-  /** Its home, where hosts hold the log, too. */
+  /** Home of the run where hosts hold the log, too; null: they do not. */
   get shared(): Home | null {
     return this.#parts.isShared ? this.#home : null;
   }
 
-  /** Resolves when it is over, and another run may follow. */
+  /** Resolves when the run is over, and another may follow. */
   get finished(): Promise<void> {
     if (this.#isFinished) return Promise.resolve();
     return (this.#finished ??= Promise.withResolvers()).promise;
   }
 
-  /** When an event last began or ended, by its clock. */
+  /** Time at which an event last began or ended, by the run's clock. */
   get usedMs(): number {
     return this.#usedMs;
   }
 
-  /** Nothing is under way: it could leave memory. */
+  /** True while nothing is under way: the session could leave memory. */
   get isIdle(): boolean {
     return this.undone.size === 0 && this.#isQuiescent && this.calls.size === 0;
   }
 
-  /** No event waits, or is under way. */
+  /** True while no event waits, or is under way. */
   get isAllDone(): boolean {
     return this.undone.size === 0 && this.line.isEmpty;
   }
 
-  /** All of its log is in its checkpoint. */
+  /** True while all of the log is in its checkpoint. */
   get isInCheckpoint(): boolean {
     return this.#home !== null && this.#told === this.#checkpoints.at;
   }
 
-  /** What keeps it from rest; null: nothing. */
+  /** Text of what keeps the session from rest; null: nothing does. */
   get openWork(): string | null {
     const { first } = this, open = this.calls.kinds;
     if (first !== undefined) return `its handler of ${eventText(first)} is not over`;
@@ -246,7 +256,7 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     return this.#isQuiescent ? null : "a timeout that it has set has not gone off";
   }
 
-  /** For operators. */
+  /** State of the run, for operators. */
   get state() {
     return {
       sequence: this.#home?.sequence ?? this.#checkpoints.at,
@@ -275,17 +285,20 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     isolate.deliver(channel, { ...event, number, storeClock });
   }
 
-  /** Somebody is attached no more, as all owners know. */
+  /** Notes that a peer is attached no more, as all owners know. */
   detached(peer: string): void {
     this.home.hosts.gone(peer);
   }
 
-  /** Peers have these outputs. */
+  /** Tells the isolate that peers have these outputs. */
   acknowledge(outputs: Readonly<Record<string, number>>): void {
     if (this.#over === null) this.#at?.isolate.acknowledge(this.#at.channel, { outputs, effects: 0 });
   }
 
-  /** The oldest version that it may still write: a handler may run for long. Infinity: none. Ask it now and then. */
+  /**
+   * Clock of the oldest write that the run may still make: a handler may run for long. Infinity: none. To be read now
+   * and then, since that drops clocks of events that are done.
+   */
   get owed(): ClockValue {
     const { value: first = Infinity } = this.undone.keys().next();
     for (const number of this.#clocks.keys()) {
@@ -302,23 +315,26 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     return this.#leftAt;
   }
 
-  /** The event whose handler runs: the first of which no commit says that it is done. */
+  /** Event whose handler runs: the first of which no commit says that it is done. */
   get first(): HandledEvent | undefined {
     for (const [number, event] of this.undone) if (number > this.#through) return event;
     return undefined;
   }
 
-  /** Writes a checkpoint when it is at rest; with `next`, for that code, and is over then (R4). */
+  /** Asks for a checkpoint when the session is at rest; with `next`, for that code, and the run is over then (R4). */
   checkpoint(next: string | null = null): void {
     this.#checkpoints.ask(next);
   }
 
-  /** Other code is to run it: it takes no events for now, so that it comes to rest. */
+  /** True while other code is to run the session: it takes no events, so that it comes to rest. */
   get isSwitching(): boolean {
     return this.#checkpoints.isSwitching && this.#over === null;
   }
 
-  /** Leaves memory: at once where owners have all of the log as a checkpoint, else when it is asked again after they have. */
+  /**
+   * Takes the session out of memory: at once where owners have all of the log as a checkpoint, else when `rest` is
+   * called again after they have.
+   */
   rest(): void {
     if (!this.isIdle || this.#over !== null) return;
     if (this.isInCheckpoint) {
@@ -326,31 +342,32 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     } else if (this.#checkpoints.taken !== this.#told) this.checkpoint(); // R10
   }
 
-  /** Ends it here, for good: its log goes. */
+  /** Ends the session here, for good: its log goes. */
   async remove(): Promise<void> {
     await this.home.end();
-    // Whoever opened the log before would write again what they say is written (own_store.ts, O2).
+    // Marks in the store are forgotten after the log: whoever opened the log without them would write again what they
+    // say is written (own_store.ts, O2).
     await this.store.forget().catch(() => {});
     this.#end({ kind: "ended" });
   }
 
-  /** It has called `end()`: it answers who asks again, and nobody else. */
+  /** True once the session has called `end()`: it answers callers that ask again, and nobody else. */
   get isEnding(): boolean {
     return this.#ending !== null;
   }
 
-  /** What it answered last, and nobody has heard. */
+  /** Last answers that nobody has heard, by request. */
   get unheard(): ReadonlyMap<string, Uint8Array> {
     return this.#ending?.unheard ?? new Map();
   }
 
-  /** Whoever asked has the answer. */
+  /** Notes that a caller has the answer to its request. */
   received(request: string): void {
     this.home.received(request);
     this.#ending?.heard(request);
   }
 
-  /** Somebody wants to begin it anew. */
+  /** Ends the session at once: somebody wants to begin it anew. */
   endNow(): void {
     this.#ending?.now();
   }
@@ -358,9 +375,9 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
   #endSoon(outputs: readonly Output[]): void {
     if (this.#ending !== null) return; // its log said so, and the entry of this epoch comes after that
     const ending = this.#ending = new Ending(this.#answersOf(outputs), this.clock);
-    // Who is attached need not wait until those who asked have heard.
+    // Peers need not wait until callers have heard their answers.
     this.listener.peers.ended();
-    // What came behind the handler that ended it is for the one that begins anew (EN3).
+    // Requests behind the handler that ended the session are for the one that begins anew (EN3).
     if ([...this.undone.values(), ...this.line.waiting].some(({ kind }) => kind === "request")) ending.now();
     ending.over
       .then(() => this.#over === null ? this.listener.ending() : undefined)
@@ -387,8 +404,8 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     this.#endWith(home);
     this.#told = home.sequence;
     const isMarked = leavesMarks(opened);
-    // A class of which hosts held the log before: they do no longer. Or what is made first waits for a piece at all owners
-    // (RL4), and hosts are sent none before that is made: they take their places again as those who come.
+    // Where hosts held the log of the class before, they do no longer. And where a write that is made first waits for a
+    // piece at all owners (RL4), hosts are sent none before it is made: they take their places again as new hosts do.
     if (!isShared || isMarked) { for (const host of home.hosts.asked) home.hosts.drop(host); }
     if (opened.sequence !== this.#told) return this.#misfitAt(opened.sequence);
     if (isAdopted) {
@@ -407,7 +424,7 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     this.releases.afterwards(() => this.#begin(opened, named));
     this.releases.afterwards(async () => {
       await this.#serving?.promise;
-      // A blank log of a later epoch may be one that another home has taken away: nobody is told that he is not in it.
+      // A blank log of a later epoch may be one that another home has taken away: no peer is told that it is not in it.
       const isDoubted = opened.sequence === 0 && home.epoch > 1;
       if ((opened.peers.length > 0 || isDoubted) && !isShared) await home.settled();
       await peers.ready(this.store);
@@ -417,7 +434,7 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     });
   }
 
-  /** By itself: what is kept until then keeps nothing of the opening. */
+  /** Ends the run with its home. A function of its own: what it keeps until then keeps nothing of the opening. */
   #endWith(home: Home): void {
     home.over.then((error) => {
       this.#end(error.code === "ended" ? { kind: "ended" } : { kind: "moved", error });
@@ -470,7 +487,10 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     });
   }
 
-  /** R11; timers that have gone off are taken off with a later commit. */
+  /**
+   * Returns what is wrong with the number of timers (R11); null: nothing. Timers that have gone off are taken off with
+   * a later commit.
+   */
   #timersMisfit({ timers }: Commit): string | null {
     const set = timers.filter(({ dueMs }) => dueMs !== null).length;
     return this.timers.size + set <= 4 * TIMERS_MAX ? null : `sets more than ${TIMERS_MAX} timers`;
@@ -481,7 +501,7 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     this.#naming = null;
   }
 
-  /** R8: at once where nothing is waited for; one after the other. */
+  /** Appends a commit: at once where nothing is waited for, and one after the other (R8). */
   #append(home: Home, leaving: Leaving, head: PieceHead | Promise<PieceHead>): Appended | Promise<Appended> {
     const before = this.#appending;
     if (before === null && !(head instanceof Promise)) return this.#appendNow(home, leaving, head);
@@ -500,10 +520,11 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
   #appendNow(home: Home, { entry, commit, wakeAtMs }: Leaving, head: PieceHead): Appended {
     const { count, entries, outputs } = commit, answers = this.#answersOf(outputs);
     const piece = { count, entries: wrapPiece(head, entries), answers, wakeAtMs };
-    // One without entries follows from those before it, after which it leaves.
+    // A piece without entries follows from those before it, after which it leaves.
     const held = piece.count > 0 ? home.commit(piece) : Promise.resolve();
     held.catch(() => {});
-    // What there is no room for, or no home any more, follows from nothing that anybody has: the run ends with it.
+    // A commit for which there is no room, or no home any more, follows from nothing that anybody has: the run ends
+    // with it.
     const isAppended = home.sequence === entry;
     const isTold = this.#isTelling && isAppended && this.#untold === 0 && commit.effects.length === 0; // R6
     if (!isTold) this.#untold++;
@@ -548,7 +569,7 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
   ended(end: StatefulEnd, isCause: boolean): void {
     const left = [...this.undone.keys()].filter((number) => number > this.#through);
     const begun = left.filter((number) => number <= end.received).length;
-    // What was at rest was not what ran, though its turn was the last.
+    // A session at rest was not what ran, though its turn was the last.
     const wasAtRest = this.#isQuiescent && this.calls.size === 0 && begun === 0 && !this.#checkpoints.isAsked;
     const isUnbegun = isCause && wasAtRest && left.length > 0;
     const underWay = begun || left.length;
@@ -565,12 +586,12 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     void this.#appending.then(() => this.#end(over)); // R8
   }
 
-  /** R5 */
+  /** Ends the isolate, which tells of an entry that is not next in the log (R5). */
   #misfitAt(entry: number): void {
     this.#misfit(`tells of entry ${entry} of a log that it has told up to ${this.#told}`);
   }
 
-  /** R5, R9 */
+  /** Ends the isolate for something that does not fit (R5, R9). */
   #misfit(what: string): void {
     const why = `it ${what}`;
     this.listener.log("error", `the isolate of a stateful session is ended: ${why}`);
@@ -578,11 +599,11 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     this.#at?.isolate.kill(why, this.#at.channel);
   }
 
-  /** R2, R3 */
+  /** Ends the run (R2, R3). */
   #end(over: RunOver): void {
     if (this.#over !== null) return;
     this.#over = over;
-    // An isolate that is lost ends thousands at once: most have nobody to be told so.
+    // An isolate that is lost ends thousands of runs at once: most have nobody that is told so.
     if (this.#opening !== null || this.#checkpoints.isBeginning) {
       const failed = new RunFailed(over);
       this.#opening?.reject(failed);
@@ -609,7 +630,7 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
 
   // ── For its parts ──
 
-  /** Changes when an event is delivered. */
+  /** Number that changes when an event is delivered. */
   get events(): number {
     return this.#nextEvent;
   }
@@ -631,7 +652,7 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
 
   done(call: number, outcome: CallOutcome): void {
     if (this.#over !== null) return;
-    // What is given up in place of the handler that goes on in the log comes before what that one waits for.
+    // A rejection of the handler that goes on in the log comes before any result that this handler waits for.
     if (this.#serving !== null) return void this.#serving.promise.then(() => this.done(call, outcome));
     const storeClock = this.store.tick();
     this.#parts.versions.gives(storeClock);
@@ -650,25 +671,25 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
 /** A commit on its way to the home. */
 interface Leaving {
   readonly commit: Commit;
-  /** Its last one. */
+  /** Last entry of the commit. */
   readonly entry: number;
-  /** When its earliest timer is due. */
+  /** Time at which its earliest timer is due; null: there is none. */
   readonly wakeAtMs: number | null;
 }
 
-/** One that was appended. */
+/** A commit that was appended. */
 interface Appended {
-  /** Resolves when it is at all owners. */
+  /** Resolves when the commit is at all owners. */
   readonly held: Promise<void>;
-  /** Hosts were told of it (R6). */
+  /** True where hosts were told of the commit (R6). */
   readonly isTold: boolean;
 }
 
 const heldOf = async (appended: Appended | Promise<Appended>): Promise<void> => await (await appended).held;
 
-/** R7 */
+/** Kinds of calls that go to the store (R7). */
 const ofStore: ReadonlySet<CallKind> = new Set(["get", "list", "commit"]);
 
-/** An event in words. */
+/** Returns an event in words. */
 const eventText = (event: HandledEvent): string =>
   event.kind === "timer" ? `the timer ${event.name}` : `a ${event.kind}`;

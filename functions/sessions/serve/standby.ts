@@ -1,13 +1,15 @@
 /**
- * A stateful session of another site, followed here: open in an isolate, one piece of its log behind its home.
+ * A standby: a stateful session of another site that is followed here, open in an isolate, one piece of its log behind
+ * its home.
  *
- * Life: opened with what this disk has of its log → pieces, as they are appended here → promoted: a run goes on with it,
- * or closed: its log was cut, it could not be followed, this site keeps it no more.
+ * Life: opened with what this disk has of the session's log → pieces, as they are appended here → promoted: a run goes
+ * on with it, or closed: its log was cut, it could not be followed, this site keeps it no more.
  *
- * SB1  What the isolate was given is this disk's log, piece for piece: where that is begun otherwise, or cut, it is closed.
- * SB2  Nothing of it leaves before it is promoted.
- * SB3  A promotion that fails before the session serves fails alone: it is opened from its log as any other. So does one
- *      that its isolate never heard of, since it had ended, and nobody had been told yet.
+ * SB1  The isolate is given this disk's log, piece for piece: where the log is begun otherwise, or cut, the standby is
+ *      closed.
+ * SB2  Nothing leaves a standby before it is promoted.
+ * SB3  A promotion that fails before the session serves fails alone: the session is opened from its log as any other.
+ *      So does a promotion that the isolate never heard of, since it had ended, and nobody had been told yet.
  */
 import type { FollowedLog, LogNews, OpenedSession, StatefulName } from "../home/mod.ts";
 import type { OpenSession, Parked, Promotion } from "../turn/mod.ts";
@@ -15,30 +17,33 @@ import type { ChannelSink, FollowedChannel, OpenChannel, StatefulEnd } from "./p
 import { joinPieces, openPiece } from "./pieces.ts";
 import { unpackState } from "./state_parts.ts";
 
-/** What a standby is opened with. */
+/** Arguments with which a standby is opened. */
 export interface StandbyOpening {
   readonly name: StatefulName;
-  /** The code that runs it. */
+  /** Version of the app whose code follows the session. */
   readonly version: string;
   readonly copy: FollowedLog;
   readonly session: OpenSession;
 }
 
-/** Why a standby is no more. */
+/** Reason for which a standby is no more. */
 export type StandbyEnd =
-  /** Its replay did otherwise, or can't be made. */
+  /** Its replay did otherwise than the log, or can't be made. */
   | { readonly kind: "parked"; readonly parked: Parked }
   | { readonly kind: "killed"; readonly why: string };
 
-/** A promotion that came to nothing (SB3). */
+/** Error of a promotion that came to nothing (SB3). */
 export class StandbyFailed extends Error {
   override readonly name = "StandbyFailed";
 }
 
-/** Followed without a newer checkpoint, a log takes memory, and a handler that throws is undone by a replay of it. */
+/**
+ * Bytes of log that are followed without a newer checkpoint: they take memory, and a handler that throws is undone by a
+ * replay of them.
+ */
 const FOLLOWED_BYTES_MAX = 512 * 1024;
 
-/** What an isolate is opened with, of a log that is kept here. @throws CodecError */
+/** Returns the arguments with which an isolate opens a log that is kept here. @throws CodecError */
 export async function sessionOf(
   { class: className, id }: StatefulName,
   { seed, checkpoint, log }: Pick<OpenedSession, "seed" | "checkpoint" | "log">,
@@ -58,7 +63,7 @@ export class Standby {
   readonly version: string;
   readonly #ended: (end: StandbyEnd) => void;
   #at: FollowedChannel | null = null;
-  /** Appended while its isolate was being opened. */
+  /** Pieces that were appended while the isolate was being opened. */
   #early: { readonly first: number; readonly bytes: Uint8Array }[] = [];
   #last: number;
   #bytes: number;
@@ -73,7 +78,7 @@ export class Standby {
     this.#bytes = session.entries.length;
   }
 
-  /** The last entry that it was given. */
+  /** Last entry that the standby was given. */
   get last(): number {
     return this.#last;
   }
@@ -82,12 +87,12 @@ export class Standby {
     return this.#isOver;
   }
 
-  /** Whether it would be better opened anew, from a newer checkpoint. */
+  /** True where the standby would be better opened anew, from a newer checkpoint. */
   get isLong(): boolean {
     return this.#bytes > FOLLOWED_BYTES_MAX;
   }
 
-  /** What its isolate says while it is followed (SB2), or was before it could hear of a promotion (SB3). */
+  /** Sink of the isolate while the session is followed (SB2), or before the isolate could hear of a promotion (SB3). */
   get sink(): ChannelSink {
     const nothing = () => {};
     return {
@@ -104,14 +109,14 @@ export class Standby {
     };
   }
 
-  /** Its isolate is there. */
+  /** Notes that the isolate is there. */
   opened(at: FollowedChannel): void {
     this.#at = at;
     if (this.#isOver) return at.isolate.closeChannel(at.channel);
     for (const { bytes } of this.#early.splice(0)) at.isolate.piece(at.channel, bytes);
   }
 
-  /** Its log has grown; false: not from where this is (SB1). */
+  /** Takes news of a log that has grown. Returns false where it goes on from another place than this standby (SB1). */
   appended({ pieces }: Extract<LogNews, { readonly kind: "appended" }>): boolean {
     for (const { first, count, bytes } of pieces) {
       if (first + count - 1 <= this.#last) continue;
@@ -131,7 +136,7 @@ export class Standby {
     this.#at?.isolate.closeChannel(this.#at.channel);
   }
 
-  /** Goes on as the session's run: resolves when it serves. @throws StandbyFailed (SB3) */
+  /** Makes the standby the session's run: resolves when it serves. @throws StandbyFailed (SB3) */
   promote(promotion: Promotion, run: ChannelSink): Promise<OpenChannel> {
     const at = this.#at;
     if (at === null || this.#isOver) return Promise.reject(new StandbyFailed("it is not open"));
@@ -148,7 +153,7 @@ export class Standby {
   }
 }
 
-/** Hands everything to a run, once its isolate says that it goes on, and the run knows where (SB3). */
+/** Sink that hands everything to a run, once its isolate says that it goes on, and the run knows where (SB3). */
 class PromotedSink implements ChannelSink {
   readonly #run: ChannelSink;
   readonly #at: FollowedChannel;
@@ -165,7 +170,7 @@ class PromotedSink implements ChannelSink {
     return this.#serving.promise;
   }
 
-  /** What comes before it goes on is nothing that it can say. */
+  /** Hands something on. Things that come before the isolate has said that it goes on are dropped. */
   #pass<T>(hand: () => T): T | void {
     if (this.#waiting === null) return hand();
     if (this.#hasOpened) this.#waiting.push(hand);
@@ -175,7 +180,7 @@ class PromotedSink implements ChannelSink {
     this.#hasOpened = true;
     this.#pass(() => this.#run.opened(...args));
     this.#serving.resolve(this.#at);
-    // Behind whoever waits for that, which is the run. Where it has failed before, nobody is handed anything.
+    // After the run, which waits for that too. Where the promotion has failed before, nothing is handed on.
     void this.#serving.promise.then(() => {
       const waiting = this.#waiting ?? [];
       this.#waiting = null;

@@ -1,17 +1,17 @@
 /**
- * The stateful sessions of other sites that this site stands by for: those of classes that say so (`static standby`),
- * whose logs this disk keeps, and of whose owners it is the nearest to their home.
+ * Standbys of a site for stateful sessions of other sites: of those classes that ask for it (`static standby`), whose
+ * logs this disk keeps, and of whose owners this site is the nearest to their home.
  *
- * Life: a log is kept here → its owners are asked for → followed (standby.ts) → its home is suspected: this site asks to
- * be its home, whoever needs it or not → taken over, in place.
+ * Life: a log is kept here → its owners are asked for → followed (standby.ts) → its home is suspected: this site asks
+ * to be its home, whether anybody needs the session or not → taken over, in place.
  *
- * SS1  Who follows what is a matter of speed: two sites that follow one session, or none, harm nothing.
+ * SS1  Which site follows a session is a matter of speed: two sites that follow one session, or none, harm nothing.
  * SS2  A session that can't be followed is told in the app's log and counted, and not tried again before its log is
  *      based on another checkpoint: its home is not concerned.
  * SS3  At most STANDBYS_MAX are followed, in isolates of their own: one that takes its isolate with it takes no session
  *      that is at home here.
- * SS4  What is about to be opened here is followed meanwhile, of whatever class (`ahead`): its state is made anew while its
- *      epoch is asked for. Of that nobody is told, and it is let go of where nothing comes of it.
+ * SS4  A session that is about to be opened here is followed meanwhile, of whatever class (`ahead`): its state is made
+ *      anew while its epoch is asked for. Nobody is told of that, and it is let go of where nothing comes of it.
  */
 import type { Followable, FollowedLog, KeptLog, LogNews, StatefulName } from "../home/mod.ts";
 import type { PeerClock } from "../attach/mod.ts";
@@ -20,19 +20,22 @@ import type { ChannelSink, FollowedChannel } from "./ports.ts";
 import { shownSession } from "./hosted.ts";
 import { sessionOf, Standby, type StandbyEnd } from "./standby.ts";
 
-/** What standing by needs of its site. */
+/** The site's part that standbys need. */
 export interface StandbyServices {
   readonly site: string;
   readonly logs: Followable;
-  /** Whether any class at all is to have standbys; whether this one's is. */
+  /** Reports whether any class at all is to have standbys (`wantsAny`), and whether a session's class is (`wants`). */
   readonly wantsAny: () => boolean;
   readonly wants: (name: StatefulName) => boolean;
-  /** The code of a log, and what its isolates are opened with; undefined: it is not here. */
+  /** Returns the version and code of a log, with which its isolates are opened; undefined: the code is not here. */
   readonly codeOf: (
     name: StatefulName,
     copy: FollowedLog,
   ) => Promise<{ readonly version: string; readonly code: string } | undefined>;
-  /** Opens a follower in an isolate of a version: one of those of the sessions at home here where it is about to be one. */
+  /**
+   * Opens a follower in an isolate of a version. Where the session is about to be opened here that is one of the
+   * isolates of the sessions at home here.
+   */
   readonly follow: (
     name: StatefulName,
     version: string,
@@ -45,50 +48,53 @@ export interface StandbyServices {
     watch(site: string): () => void;
     onChange(changed: (site: string) => void): () => void;
   };
-  /** Its home is suspected: this site is to take it over. */
+  /** Opens the session here, whose home is suspected. */
   readonly takeOver: (name: StatefulName) => void;
   readonly log: (name: StatefulName, level: string, text: string) => void;
   readonly clock: PeerClock;
-  /** Logs are looked through so often. */
+  /** Milliseconds between sweeps through the logs. */
   readonly sweepMs?: number;
-  /** STANDBYS_MAX */
+  /** Overrides STANDBYS_MAX. */
   readonly max?: number;
 }
 
-/** What is known of one. */
+/** Record of one session that may be followed. */
 interface Entry {
   readonly name: StatefulName;
   home: string;
   unwatch: () => void;
   standby: Standby | null;
-  /** Resolves when it is followed, or can't be. */
+  /** Resolves when the session is followed, or can't be; null: it is not being opened. */
   opening: Promise<void> | null;
-  /** Until then it may be about to be opened here (SS4); 0: it was not. */
+  /** Time until which the session may be about to be opened here (SS4); 0: it was not. */
   aheadUntilMs: number;
-  /** Its log has changed in a way that can't be followed, while it was being opened. */
+  /** True once the log has changed in a way that can't be followed, while the session was being opened. */
   isStale: boolean;
-  /** What was appended meanwhile. */
+  /** News of entries that were appended while the session was being opened. */
   early: Extract<LogNews, { readonly kind: "appended" }>[];
-  /** Not looked at before. */
+  /** Time before which the session is not looked at again. */
   againMs: number;
-  /** SS2 */
+  /** True for a session that can't be followed (SS2). */
   isRefused: boolean;
 }
 
-/** Each has its state in memory, and an isolate is started for every 500. */
+/** Number of sessions that are followed: each has its state in memory, and an isolate is started for every 500. */
 const STANDBYS_MAX = 1_000;
-/** Those that others are nearer to are known, too: some 500 bytes each. */
+/** Number of sessions that are known, also those that other sites are nearer to: some 500 bytes each. */
 const KNOWN_MAX = 20_000;
 const SWEEP_MS = 1_000;
-/** Sweeps that go through all logs, of which there may be 200,000: what begins in between is told. */
+/** Number of sweeps of which one goes through all logs. There may be 200,000; what begins in between is told. */
 const ALL_EVERY = 10;
-/** Owners that are on record a moment later, isolates that did not start: looked at again. */
+/** Milliseconds until a session is looked at again: its owners may be on record by then, its isolate start. */
 const AGAIN_MS = 1_000;
-/** What is asked for again and again, and can't be opened, is not made anew each time (SS4). */
+/**
+ * Milliseconds for which a session is kept ready: one that is asked for again and again, and can't be opened, is not
+ * made anew each time (SS4).
+ */
 const AHEAD_MS = 10_000;
-/** Where there are more to be opened at once it is the processor that they wait for. */
+/** Number of sessions that are made ready at once: more than that would wait for the processor. */
 const AHEAD_MAX = 8;
-/** Others are nearer: that changes when one of them is lost. */
+/** Milliseconds until a session that others are nearer to is looked at again: that changes when one of them is lost. */
 const FAR_MS = 30_000;
 
 const keyOf = (name: StatefulName): string => JSON.stringify([name.app, name.class, name.id]);
@@ -116,7 +122,7 @@ export class Standbys {
     this.#sweepLater();
   }
 
-  /** For status and metrics. */
+  /** Numbers for status and metrics. */
   get counts(): { readonly standbys: number; readonly diverged: number; readonly promoted: number } {
     const { wants } = this.#services;
     let standbys = 0;
@@ -124,7 +130,7 @@ export class Standbys {
     return { standbys, diverged: this.#diverged, promoted: this.#promoted };
   }
 
-  /** A log on this disk is other than before. */
+  /** Takes news of a log on this disk. */
   onLog(log: KeptLog, news: LogNews): void {
     const entry = this.#entries.get(keyOf(log.name));
     if (news.kind === "gone") return entry === undefined ? undefined : this.#forget(entry);
@@ -149,13 +155,16 @@ export class Standbys {
     }
   }
 
-  /** Whether a session is followed here, or about to be. */
+  /** Reports whether a session is followed here, or about to be. */
   follows(name: StatefulName): boolean {
     const entry = this.#entries.get(keyOf(name));
     return entry !== undefined && (entry.opening !== null || entry.standby !== null);
   }
 
-  /** SS4. A session of another site is about to be opened here; false: it is not followed for that. */
+  /**
+   * Follows a session of another site that is about to be opened here (SS4). Returns false where it is not followed for
+   * that.
+   */
   ahead(name: StatefulName): boolean {
     const { logs, site } = this.#services;
     const by = logs.log(name)?.head.by ?? site;
@@ -170,11 +179,11 @@ export class Standbys {
     return true;
   }
 
-  /** The standby of a session that this site has just become the home of; null: there is none that is as far. */
+  /** Takes the standby of a session that this site has just become the home of; null: there is none that is as far. */
   async take(name: StatefulName, version: string, last: number): Promise<Standby | null> {
     const entry = this.#entries.get(keyOf(name));
     if (entry === undefined) return null;
-    // Whoever opens it otherwise begins with the same.
+    // An opening without the standby would begin with the same work.
     if (this.#ahead.has(entry)) await entry.opening;
     if (this.#entries.get(keyOf(name)) !== entry) return null;
     const { standby } = entry;
@@ -199,7 +208,7 @@ export class Standbys {
   // ── Who is followed ──
 
   #isLooking = false;
-  /** Of sweeps, since all logs were looked through; 0: they are with the next. */
+  /** Number of sweeps since all logs were looked through; 0: the next sweep does. */
   #sweeps = 0;
 
   #sweepLater(): void {
@@ -228,7 +237,7 @@ export class Standbys {
     this.#look();
   }
 
-  /** Whether a log is one to be followed, and not known so far: now it is. */
+  /** Notes a log that is to be followed and was not known so far. Returns whether it is one. */
   #found({ name, head: { by: home } }: Pick<KeptLog, "name" | "head">): boolean {
     const { site, wants } = this.#services;
     if (home === site || !wants(name) || this.#entries.size >= KNOWN_MAX) return false;
@@ -250,7 +259,7 @@ export class Standbys {
       const isAhead = entry.aheadUntilMs > nowMs;
       if (!isAhead) this.#ahead.delete(entry);
       if (!wants(name)) { if (!isAhead) this.#forget(entry); }
-      // The arbiter could not be asked, or was not sure.
+      // Asked for again: the arbiter could not be asked before, or was not sure.
       else if (standby !== null) { if (fellows.isLost(home)) takeOver(name); }
       else if (home !== site && opening === null && !isRefused && nowMs >= againMs && followed < this.#max) { // SS3
         followed++;
@@ -315,7 +324,7 @@ export class Standbys {
     }
   }
 
-  /** SB1 */
+  /** Opens a follower of the session's log on this disk (SB1). */
   async #follow(entry: Entry): Promise<void> {
     const { logs, codeOf, follow } = this.#services;
     const { name } = entry, isAhead = this.#ahead.has(entry);
@@ -341,7 +350,7 @@ export class Standbys {
     standby.opened(await follow(name, code.version, session, standby.sink, isAhead));
   }
 
-  /** SS2 */
+  /** Notes that a standby has ended, and whether its session can be followed again (SS2). */
   #ended(entry: Entry, end: StandbyEnd): void {
     entry.standby = null;
     if (!this.#services.wants(entry.name)) return this.#forget(entry);

@@ -1,14 +1,15 @@
 /**
- * The segments of a state as parts at the keepers (functions/sessions/log/state_parts.ts): cut, and compressed where that pays.
+ * The segments of a state as parts at the keepers (functions/sessions/log/state_parts.ts): cut, and compressed where
+ * that pays.
  *
  *   byte codec: 0 as it is, 1 zstd; + 128: the segment ends with it · for zstd u32 the length of what is packed · bytes
  *
- * Compressed here and not in the isolate, whose turns would wait: some 2 ms of this site's CPU time for each MB, in
- * between other work (docs/decisions/26-checkpoints-are-what-changed.md has the figures).
+ * Parts are compressed here and not in the isolate, whose turns would wait: some 2 ms of this site's CPU time for each
+ * MB, in between other work (docs/decisions/26-checkpoints-are-what-changed.md has the figures).
  *
  * SC1  Parts of one state, in order, are its segments again; whatever else comes in their place is refused.
- * SC2  A part is never more than PART_BYTES_MAX when it is unpacked, whatever it says; nor less than it says, as the end
- *      of one that was cut would be.
+ * SC2  A part is never more than PART_BYTES_MAX when it is unpacked, whatever it says; nor less than it says, as the
+ *      end of one that was cut would be.
  */
 import { constants, zstdCompress, zstdDecompress } from "node:zlib";
 import { promisify } from "node:util";
@@ -17,20 +18,20 @@ import { CodecError } from "../../../store/model/codec.ts";
 const compress = promisify(zstdCompress);
 const decompress = promisify(zstdDecompress);
 
-/** Of a segment in one part: with its first byte it is within what keepers take of one. */
+/** Bytes of a segment in one part: with its first byte it is within what keepers take of one. */
 const PART_BYTES_MAX = 1 << 20;
-/** Below, a trip costs more than what would be saved. */
+/** Bytes below which a part is not compressed: the call would cost more than it saves. */
 const COMPRESSED_BYTES_MIN = 4 * 1024;
-/** What saves less is left as it is: reading it costs time at each opening. */
+/** Share of its length above which a compressed part is left as it is: reading it costs time at each opening. */
 const COMPRESSED_SHARE_MAX = 0.75;
-/** 1 is five times as fast as 3 on frames of a camera, and as small on JSON. */
+/** Level of compression: 1 is five times as fast as 3 on frames of a camera, and as small on JSON. */
 const LEVEL = 1;
 
 const PLAIN = 0, ZSTD = 1, LAST = 0x80;
-/** The first byte and the length. */
+/** Bytes of the first byte and the length. */
 const ZSTD_HEAD_BYTES = 5;
 
-/** Segments as parts. */
+/** Cuts and compresses segments into parts. */
 export async function packState(segments: readonly Uint8Array[]): Promise<Uint8Array[]> {
   const parts: Uint8Array[] = [];
   for (const segment of segments) {
@@ -63,7 +64,10 @@ function headed(head: number, bytes: Uint8Array, length?: number): Uint8Array {
   return part;
 }
 
-/** Segments of parts, unpacked side by side: a session that is opened waits for it. @throws CodecError (SC1, SC2) */
+/**
+ * Makes segments of parts, unpacked side by side: a session that is opened waits for that. @throws CodecError (SC1,
+ * SC2)
+ */
 export async function unpackState(parts: readonly Uint8Array[]): Promise<Uint8Array[]> {
   const headOf = (part: Uint8Array): number => part[0] ?? 0x7f;
   const all = await Promise.all(parts.map((part) => unpacked(headOf(part) & ~LAST, part)));

@@ -1,32 +1,32 @@
 /**
  * The named timers of an open stateful session.
  *
- * T1  What is planned decides when the session is to be woken; what is set is called when it is due, once.
+ * T1  The planned timers decide when the session is to be woken; a timer that is set is called when it is due, once.
  * T2  A timer is never called before its time by the wall clock, however that is set meanwhile.
  */
 
 import type { PeerClock } from "../attach/mod.ts";
 
-/** Timers of the system take no more: then it is looked again. */
+/** Milliseconds that a timer of the system waits at most: then the clock is looked at again. */
 const WAIT_MS_MAX = 60_000;
 
-/** See the file's header. */
+/** The named timers of one session. */
 export class Timers {
   readonly #nowMs: () => number;
   readonly #clock: PeerClock;
   readonly #due: (name: string, dueMs: number) => void;
-  /** null, as most sessions have it: there was none. */
+  /** Planned timers by name; null, as most sessions have it: there was none. */
   #planned: Map<string, number> | null = null;
   #set: Map<string, () => void> | null = null;
 
-  /** @param nowMs the wall clock. */
+  /** @param nowMs reads the wall clock. */
   constructor(nowMs: () => number, clock: PeerClock, due: (name: string, dueMs: number) => void) {
     this.#nowMs = nowMs;
     this.#clock = clock;
     this.#due = due;
   }
 
-  /** When the first of those planned is due; null: none is. */
+  /** Time at which the first of the planned timers is due; null: none is. */
   get earliest(): number | null {
     let least: number | null = null;
     for (const dueMs of this.#planned?.values() ?? []) {
@@ -39,23 +39,23 @@ export class Timers {
     return [...this.#planned ?? []].map(([name, dueMs]) => ({ name, dueMs }));
   }
 
-  /** How many are planned. */
+  /** Number of planned timers. */
   get size(): number {
     return this.#planned?.size ?? 0;
   }
 
-  /** A timer is to be set, or cleared (null). */
+  /** Plans a timer that is to be set, or cleared (null). */
   plan(name: string, dueMs: number | null): void {
     if (dueMs === null) this.#planned?.delete(name);
     else (this.#planned ??= new Map()).set(name, dueMs);
   }
 
-  /** It was called for the last time. */
+  /** Removes a timer that was called. */
   fired(name: string, dueMs: number): void {
     if (this.#planned?.get(name) === dueMs) this.#planned.delete(name);
   }
 
-  /** It is set, or cleared (null), unless it was planned otherwise since. */
+  /** Sets or clears (null) a timer, unless it was planned otherwise since. */
   set(name: string, dueMs: number | null): void {
     this.#set?.get(name)?.();
     this.#set?.delete(name);

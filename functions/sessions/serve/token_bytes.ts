@@ -1,6 +1,6 @@
 /**
- * What a session has seen (store/api/api.ts: TokenState) as bytes between sites and on their disks, where nobody but the
- * cluster reads it: sealed, it would expire.
+ * Bytes of a session's token (store/api/api.ts: TokenState), which names what the session has seen, between sites and
+ * on their disks. Only the cluster reads them, so they are not sealed: a sealed token would expire.
  */
 import type { Reader, Writer } from "../../../store/model/codec.ts";
 import { CodecError } from "../../../store/model/codec.ts";
@@ -8,9 +8,9 @@ import type { TokenState } from "../../../store/api/api.ts";
 import { type Named, namedBy, pathNaming } from "../../../store/api/token_path.ts";
 
 const SESSION_BYTES = 16;
-/** As in sealed tokens: deeper than any tree. */
+/** Number of positions in a path, as in sealed tokens: deeper than any tree. */
 const PATH_MAX = 12;
-/** What a position of the path begins with. */
+/** First bytes of a position of the path. */
 const PENDING = 0, KNOWN = 1, FOLLOWED = 2;
 
 /** Writes a token, or that there is none. */
@@ -24,7 +24,7 @@ export function writeToken(writer: Writer, token: TokenState | null): void {
   });
 }
 
-/** @throws CodecError */
+/** Reads a token; null: there is none. @throws CodecError */
 export function readToken(reader: Reader): TokenState | null {
   if (!reader.flag()) return null;
   const session = Uint8Array.from({ length: SESSION_BYTES }, () => reader.byte());

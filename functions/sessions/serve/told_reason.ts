@@ -1,7 +1,10 @@
-/** Why a stateful session stands still, in the words of its app's sources: places mapped, secrets taken out. */
+/**
+ * Reasons for which stateful sessions stand still, in the words of their apps' sources: places mapped, secrets taken
+ * out.
+ */
 import type { Reason } from "./hosted_site.ts";
 
-/** A reason with all its texts told otherwise. */
+/** Returns a reason with all its texts replaced by what `told` makes of them. */
 export async function toldTexts(reason: Reason, told: (text: string) => Promise<string>): Promise<Reason> {
   const map = async (value: unknown): Promise<unknown> => {
     if (typeof value === "string") return await told(value);

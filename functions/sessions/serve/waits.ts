@@ -1,14 +1,15 @@
 /**
- * Who waits for whom among stateful sessions, so that those that wait for one another are found (docs/protocol/waits.md).
+ * Search for circles of stateful sessions that wait for one another (docs/protocol/waits.md).
  *
- * A session waits for the calls that the handler which runs has made, and that have no outcome. A call that has not been
- * begun waits for the session that it is for. Whoever has such a call in its line follows these steps from site to site.
+ * A session waits for the calls that the handler which runs has made, and that have no outcome. A call that has not
+ * been begun waits for the session that it is for. A home that has such a call in its line follows these steps from
+ * site to site.
  *
- * W1  What was seen twice in a row, each step with the same calls, was there all at once in between: a call has its id for
- *     itself, and waits once. So nothing fails with `cycle` for steps that never were there together.
+ * W1  A circle that was seen twice in a row, each step with the same calls, was there all at once in between: a call
+ *     has its id for itself, and waits once. So nothing fails with `cycle` for steps that never were there together.
  * W2  Of the calls of a circle the one with the greatest id of those that were not begun fails, whoever looks: so one
  *     fails, and it is refused by its own home, while it has not been begun there.
- * W3  A look ends: it asks at most LOOKS_MAX times. What can't be asked waits for nothing.
+ * W3  A look ends: it asks at most LOOKS_MAX times. A site that can't be asked waits for nothing.
  */
 import type { StatefulName } from "../home/mod.ts";
 import { HOPS_MAX } from "./limits.ts";
@@ -17,38 +18,41 @@ import { CodecError, Reader, Writer } from "../../../store/model/codec.ts";
 /** A call of a stateful session to another, without an outcome. */
 export interface WaitedCall {
   readonly name: StatefulName;
-  /** The id of its request. */
+  /** Id of the request that the call is. */
   readonly request: string;
 }
 
-/** What a call waits for. */
+/** Reply that tells what a call waits for. */
 export interface CallWait {
-  /** It has not been begun. */
+  /** True while the call has not been begun. */
   readonly isQueued: boolean;
-  /** Of the handler that runs where it is to run, or is run. */
+  /** Calls of the handler that runs at the session which the call is for. */
   readonly calls: readonly WaitedCall[];
 }
 
-/** A question on its way between sites. */
+/** A question for what a call waits for, on its way between sites. */
 export interface WaitsAsked extends WaitedCall {
-  /** The site that it is for. */
+  /** Site that the question is for. */
   readonly to: string;
   readonly hops: number;
 }
 
-/** W3: a circle has at most as many steps as a chain of calls has (forwarded.ts), and few of them branch. */
+/**
+ * Number of questions in a look: a circle has at most as many steps as a chain of calls has (forwarded.ts), and few of
+ * them branch (W3).
+ */
 const LOOKS_MAX = 64;
-/** Of one handler, that are told. */
+/** Number of calls of one handler that are told. */
 export const WAITED_CALLS_MAX = 64;
 
-/** Nobody knows of it. */
+/** Reply for a call that nobody knows of. */
 export const NO_WAITS: CallWait = { isQueued: false, calls: [] };
 
 /**
- * A circle through a session: its calls in the order in which they wait; null: there is none.
+ * Returns a circle through a session: its calls in the order in which they wait; null: there is none.
  *
- * @param calls what its handler waits for.
- * @param queued the calls of its line: the last one of the circle is among them.
+ * @param calls the calls that the session's handler waits for.
+ * @param queued the ids of the calls in its line: the last call of the circle is among them.
  */
 async function circle(
   calls: readonly WaitedCall[],
@@ -78,9 +82,9 @@ interface Step extends WaitedCall {
 }
 
 /**
- * The call of this session's line that is to fail with `cycle`, and the circle in words; null: none is.
+ * Returns the call of this session's line that is to fail with `cycle`, and the calls of its circle; null: none is.
  *
- * @param look what the session's handler waits for, and its line, as of now.
+ * @param look returns the calls that the session's handler waits for, and its line, as of now.
  */
 export async function victim(
   look: () => { readonly calls: readonly WaitedCall[]; readonly queued: ReadonlySet<string> },
@@ -97,7 +101,10 @@ export async function victim(
   return again !== null && isSame(first, again) ? { request: own, circle: again } : null; // W1
 }
 
-/** W2: ids are digests or drawn; their order means nothing, and is the same everywhere. */
+/**
+ * Returns the greatest id of the calls that were not begun (W2). Ids are digests or drawn; their order means nothing,
+ * and is the same everywhere.
+ */
 function greatest(steps: readonly Step[]): string {
   let most = "";
   for (const { request, isQueued } of steps) if (isQueued && request > most) most = request;
@@ -115,7 +122,7 @@ export function encodeWaitsAsked({ name, request, to, hops }: WaitsAsked): Uint8
   return writer.text(request).text(to).uint(hops).done();
 }
 
-/** @throws CodecError */
+/** Reads a question. @throws CodecError */
 export function decodeWaitsAsked(head: Uint8Array): WaitsAsked {
   const reader = new Reader(head);
   const name = { app: reader.text(), class: reader.text(), id: reader.text() };
@@ -125,7 +132,7 @@ export function decodeWaitsAsked(head: Uint8Array): WaitsAsked {
   return asked;
 }
 
-/** What it waits for is of its app. */
+/** Encodes a reply. The app is left out: what a call waits for is of the same app. */
 export function encodeWaits({ isQueued, calls }: CallWait): Uint8Array {
   const writer = new Writer().flag(isQueued);
   return writer.list(calls, ({ name, request }) => {
@@ -133,7 +140,7 @@ export function encodeWaits({ isQueued, calls }: CallWait): Uint8Array {
   }).done();
 }
 
-/** @throws CodecError */
+/** Reads a reply. @throws CodecError */
 export function decodeWaits(head: Uint8Array, app: string): CallWait {
   const reader = new Reader(head);
   const isQueued = reader.flag();
