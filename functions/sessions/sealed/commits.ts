@@ -1,13 +1,13 @@
 /**
- * Commits in the records of a sealed log, each told against those before it in its series.
+ * Encoding of commits in the records of a sealed log, each told against those before it in its series.
  *
  *   varint count × 16 + flags · [ epoch ] · [ wake ] · bytes
  *
  *   4  varint epoch     8  byte 0 no timer, 1 later, 2 earlier; for 1 and 2 a varint of milliseconds
  *   0  sized bytes      1  a message of the receiver      2  varint which: a message of a peer whose message came before
  *
- * CF1  What is read is what was written, byte for byte, whatever a commit's bytes are: those that are one message, with
- *      nothing seen of the store, leave out whose it is; all others stand as they are.
+ * CF1  A commit that is read is what was written, byte for byte, whatever its bytes are: bytes that are one message,
+ *      with nothing seen of the store, leave out whose it is; all others stand as they are.
  * CF2  Nothing else is left out, and nothing is told against what others have said: how long a record is must not show
  *      its receiver what is in it.
  */
@@ -19,12 +19,12 @@ const FLAGS = 16;
 const AS_IT_IS = 0, OWN = 1, KNOWN = 2, FORM = 3;
 const EPOCH_FOLLOWS = 4, WAKE_FOLLOWS = 8;
 const NO_TIMER = 0, LATER = 1, EARLIER = 2;
-/** Before the entries of a commit that says nothing of the store (functions/sessions/serve/pieces.ts). */
+/** First byte of a commit that says nothing of the store, before its entries (functions/sessions/serve/pieces.ts). */
 const PLAIN = 2;
-/** More would be looked through for each message. */
+/** Number of peers that are known by their place: all of them are looked through for each message. */
 const PEERS_MAX = 64;
 
-/** What the commits of one series are told against. */
+/** State of one series, against which its commits are told. */
 export class CommitForm {
   #epoch: number;
   #wakeAtMs = 0;
@@ -55,7 +55,7 @@ export class CommitForm {
     writer.part(bytes, 1, peer.from).part(bytes, peer.to, bytes.length);
   }
 
-  /** The next commit, which begins with the entry `first`. @throws CodecError */
+  /** Reads the next commit, which begins with the entry `first`. @throws CodecError */
   read(reader: Reader, plain: Uint8Array, first: number): LogPiece {
     const head = reader.uint(), flags = head % FLAGS, form = flags & FORM;
     const count = Math.floor(head / FLAGS);

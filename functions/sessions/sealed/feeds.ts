@@ -1,18 +1,20 @@
 /**
- * What a home sends its hosts of the log, record by record.
+ * Feeds of the hosts of a home: what it sends each of them of the log, record by record.
  *
  * Life of a feed: `attach` (the host is there, on a new channel, and says where its log ends) → ready (the first record
  * begins a series) → `next`, with each frame that leaves, until `detach`.
  *
- * HF1  What is told to a host up to an entry leaves when `reach` says so, and with what `next` gives then: a host that is
- *      ahead has all that was appended, any other what was released, and one without a log of its own as others.
- * HF2  A host counts for its home when it has taken a record of this channel, and up to there (host_owners.ts).
- * HF3  What one host holds is bounded: before it has too much it is sent the log anew, from the newest base on. One that
- *      could not hold that either holds nothing.
- * HF4  Nobody waits for a host that does not take what it is sent, and nothing is kept of that: it holds nothing until it
- *      has taken all of it, and then the log anew.
- * HF5  What a host has, as far as it may be, is known until it says that it has more: on its next channel its log goes
- *      on from there, and is never replaced by one that is shorter.
+ * HF1  What follows from the log up to an entry is told to a host when `reach` has come to that entry, and with the
+ *      records that `next` gives then: `reach` is all that was appended for a host that is ahead, and what was released
+ *      for any other, also for one that holds no log.
+ * HF2  A host counts for its home when it has taken a record of this channel, and up to the end of that record
+ *      (host_owners.ts).
+ * HF3  The log that one host holds is bounded: before it has too much it is sent the log anew, from the newest base on.
+ *      A host that could not hold that either holds nothing.
+ * HF4  Nobody waits for a host that does not take what it is sent, and nothing is kept of what it was sent: it holds
+ *      nothing until it has taken all of that, and then it is sent the log anew.
+ * HF5  The furthest entry that a host may have is known until the host says that it has more: on its next channel its
+ *      log goes on from there, and is never replaced by one that is shorter.
  */
 import type { StatefulName } from "../log/api.ts";
 import type { LogCopy, LogPiece } from "../log/asks.ts";
@@ -26,14 +28,17 @@ import {
 import { tagOf } from "./record.ts";
 import { SealedSeries } from "./series.ts";
 
-/** What feeds need of their home. */
+/** The home's part that feeds need. */
 export interface FeedHome {
   readonly name: StatefulName;
   readonly epoch: number;
-  /** Appended, and released, up to these entries. */
+  /** Last entry that was appended, and last entry that was released. */
   readonly last: number;
   readonly released: number;
-  /** The log as this site's disk has it, with all that was appended before; and its bytes, about. */
+  /**
+   * Reads the log as this site's disk has it, with all that was appended before; `copyBytes` is about its length in
+   * bytes.
+   */
   copy(): Promise<LogCopy>;
   readonly copyBytes: number;
   readonly hosts: {
@@ -46,19 +51,19 @@ export interface FeedHome {
 }
 
 export interface FeedPorts {
-  /** The cluster's newest. */
+  /** The cluster's newest secret. */
   readonly secret: Uint8Array;
   readonly random: (length: number) => Uint8Array;
-  /** `reach` is another than before. */
+  /** Tells that `reach` of a host is another than before. */
   readonly ready: (host: string) => void;
   readonly failed: (host: string, error: unknown) => void;
 }
 
-/** Where a host's log ends, and what it holds with it. */
+/** Place where a host's log ends, and the size of what it holds up to there. */
 export interface HostLogEnd {
   readonly tag: Uint8Array;
   readonly through: number;
-  /** The entry of the base that it begins with. */
+  /** Entry of the base that the log begins with. */
   readonly baseAt: number;
   readonly bytes: number;
   readonly records: number;
@@ -70,36 +75,43 @@ interface SentRecord extends Omit<HostLogEnd, "tag"> {
 }
 
 interface Feed {
-  /** Where its log ended when the channel came: where it still ends, as long as nothing of the channel is taken. */
+  /**
+   * Place where the host's log ended when the channel came: it still ends there, as long as nothing of the channel is
+   * taken. null: it has none, or has taken something.
+   */
   from: HostLogEnd | null;
-  /** Counts channels and beginnings: what was begun for an earlier one is nothing. */
+  /** Number of channels and beginnings so far: what was begun under an earlier one is dropped. */
   turn: number;
   series: SealedSeries | null;
-  /** The record that begins the series, until it is taken by `next`. */
+  /** Record that begins the series, until `next` takes it. */
   first: Uint8Array | null;
-  /** Appended, and not in the series yet. */
+  /** Pieces that were appended, and are not in the series yet. */
   waiting: LogPiece[];
-  /** In the series, and maybe not in the log that another one begins with: while that is read. */
+  /**
+   * Pieces that are in the series, and maybe not in the log that another series begins with, while that log is read.
+   */
   since: LogPiece[];
-  /** By record of this channel. */
+  /** Records of this channel that were sent, but for those that are cut. */
   sent: SentRecord[];
-  /** Records of `sent` that are gone from its beginning. */
+  /** Number of records of this channel that were dropped from the beginning of `sent`. */
   cut: number;
-  /** Records of this channel that it has said to hold, and the last entry of these. */
+  /** Number of records of this channel that the host has said to hold, and the last entry of these. */
   taken: number;
   held: number;
-  /** HF4 */
+  /** True for a host that was late, until it has taken all that it was sent (HF4). */
   isLate: boolean;
-  /** It was late too often, and is to hold nothing for now (functions/sessions/attach/tardy_hosts.ts). */
+  /**
+   * True for a host that was late too often, and is to hold nothing for now (functions/sessions/attach/tardy_hosts.ts).
+   */
   isOut: boolean;
   bytes: number;
   records: number;
-  /** Of its whole record; 0: that is of an earlier channel. */
+  /** Bytes of the host's whole record; 0: that is of an earlier channel. */
   wholeBytes: number;
-  /** The entry of the base that its log begins with. */
+  /** Entry of the base that the host's log begins with. */
   baseAt: number;
   isHolding: boolean;
-  /** The log is read for it. */
+  /** True while the log is read for this feed. */
   isRead: boolean;
 }
 
@@ -108,14 +120,14 @@ export class HostFeeds {
   readonly #home: FeedHome;
   readonly #ports: FeedPorts;
   readonly #feeds = new Map<string, Feed>();
-  /** Where logs of hosts end that are not there: of the last takeover, and of channels that broke. */
+  /** Places where the logs of hosts end that are not there: of the last takeover, and of channels that broke. */
   readonly #ends = new Map<string, HostLogEnd[]>();
-  /** By host: the last entry that it was sent, or had when the session was opened (HF5). */
+  /** By host, the last entry that it was sent, or had when the session was opened (HF5). */
   readonly #furthest = new Map<string, number>();
-  /** The entry of the newest base. */
+  /** Entry of the newest base. */
   #baseAt = 0;
 
-  /** @param ends of the hosts that were asked when the session was opened. */
+  /** @param ends places where the logs of those hosts end that were asked when the session was opened. */
   constructor(home: FeedHome, ports: FeedPorts, ends: ReadonlyMap<string, HostLogEnd> = new Map()) {
     this.#home = home;
     this.#ports = ports;
@@ -125,30 +137,32 @@ export class HostFeeds {
     }
   }
 
-  /** A commit was appended. */
+  /** Notes a commit that was appended. */
   appended(piece: LogPiece): void {
     for (const feed of this.#feeds.values()) if (feed.isHolding) feed.waiting.push(piece);
   }
 
-  /** All disks have the base at an entry. What hosts could not hold may be less now (HF3). */
+  /** Notes that all disks have the base at an entry. What hosts could not hold may be less now (HF3). */
   based(at: number): void {
     this.#baseAt = at;
     for (const [host, feed] of this.#feeds) this.#holdAgain(host, feed);
   }
 
-  /** Its channel is the same, and what it has taken of it counts on. */
+  /**
+   * Begins a new series for a host that held nothing. Its channel is the same, and what it has taken of that counts on.
+   */
   #holdAgain(host: string, feed: Feed): void {
     if (feed.isHolding || feed.isLate || feed.isOut || this.#isTooLong) return;
     feed.isHolding = true;
     void this.#begin(host, feed, null);
   }
 
-  /** What is too long to be held is not even read. */
+  /** True while the log is too long to be held: then it is not even read. */
   get #isTooLong(): boolean {
     return this.#home.copyBytes > HOST_LOG_BYTES_MAX;
   }
 
-  /** A host is there, on a new channel. @param tag of its last record; null: it has none. */
+  /** Begins the feed of a host that is there, on a new channel. @param tag of its last record; null: it has none. */
   attach(host: string, tag: Uint8Array | null): void {
     const before = this.#feeds.get(host);
     if (before !== undefined) this.#remember(host, before);
@@ -171,13 +185,13 @@ export class HostFeeds {
       ...{ isHolding: true, isRead: false },
     };
     this.#feeds.set(host, feed);
-    // It has less than it was known to have: it counts when it has come to that again (HF2).
+    // A host with less than it was known to have counts when it has come to that again (HF2).
     if ((end?.through ?? 0) < held) this.#home.hosts.drop(host);
     if (this.#isTooLong) this.#overflow(host, feed);
     else void this.#begin(host, feed, end);
   }
 
-  /** Its channel is broken: it is to be waited for no more (HO4). */
+  /** Ends the feed of a host whose channel is broken: it is to be waited for no more (HO4). */
   detach(host: string): void {
     const feed = this.#feeds.get(host);
     if (feed !== undefined) {
@@ -189,19 +203,19 @@ export class HostFeeds {
     this.#home.hosts.drop(host);
   }
 
-  /** It is no peer of the session any more. */
+  /** Forgets a host that is no peer of the session any more. */
   forget(host: string): void {
     this.detach(host);
     this.#ends.delete(host);
     this.#furthest.delete(host);
   }
 
-  /** Whoever opens the session would wait for it. */
+  /** Reports whether the site that opens the session would wait for a host. */
   isAwaited(host: string): boolean {
     return this.#home.hosts.isAwaited(host);
   }
 
-  /** HF1: up to this entry it may be told; −1: nothing yet. */
+  /** Returns the last entry up to which a host may be told things; −1: none yet (HF1). */
   reach(host: string): number {
     const feed = this.#feeds.get(host), home = this.#home;
     if (feed === undefined) return -1;
@@ -210,7 +224,7 @@ export class HostFeeds {
     return home.hosts.isAhead(host) ? home.last : home.released;
   }
 
-  /** What goes before, or with, the next frame to it: all that it may have and has not. */
+  /** Returns the records that go before, or with, the next frame to a host: all that it may have and has not. */
   next(host: string): Uint8Array[] {
     const feed = this.#feeds.get(host);
     if (feed?.isHolding !== true || feed.series === null) return [];
@@ -230,7 +244,7 @@ export class HostFeeds {
     return records;
   }
 
-  /** HF2: it has taken so many records of this channel. */
+  /** Notes that a host has taken so many records of this channel (HF2). */
   taken(host: string, records: number): void {
     const feed = this.#feeds.get(host);
     if (feed?.isLate === true && records === feed.cut) {
@@ -247,20 +261,23 @@ export class HostFeeds {
     if (feed.isHolding && !this.#home.hosts.has(host, sent.through)) this.#overflow(host, feed);
   }
 
-  /** The first record of its channel that it has not said to hold; 0: it holds all, or nothing is waited for. */
+  /**
+   * Returns the first record of a host's channel that it has not said to hold; 0: it holds all, or nothing is waited
+   * for.
+   */
   untaken(host: string): number {
     const feed = this.#feeds.get(host);
     if (feed?.isHolding !== true) return 0;
     return feed.taken < feed.cut + feed.sent.length ? feed.taken + 1 : 0;
   }
 
-  /** Records of its channel that it was sent. */
+  /** Returns the number of records that a host was sent on its channel. */
   sent(host: string): number {
     const feed = this.#feeds.get(host);
     return feed === undefined ? 0 : feed.cut + feed.sent.length;
   }
 
-  /** HF4: it has been waited for long enough. */
+  /** Notes that a host has been waited for long enough (HF4). */
   late(host: string, isOut: boolean): void {
     const feed = this.#feeds.get(host);
     if (feed?.isHolding !== true) return;
@@ -270,7 +287,7 @@ export class HostFeeds {
     this.#overflow(host, feed);
   }
 
-  /** It may hold the log again. */
+  /** Lets a host that was late too often hold the log again. */
   again(host: string): void {
     const feed = this.#feeds.get(host);
     if (feed === undefined) return;
@@ -278,7 +295,7 @@ export class HostFeeds {
     this.#holdAgain(host, feed);
   }
 
-  /** What an earlier series had not is in the new one. */
+  /** Begins a new series. Pieces that an earlier series did not have are in the new one. */
   async #begin(host: string, feed: Feed, end: HostLogEnd | null): Promise<void> {
     const turn = feed.turn;
     feed.isRead = true;
@@ -295,7 +312,7 @@ export class HostFeeds {
 
   #start(host: string, feed: Feed, copy: LogCopy, end: HostLogEnd | null): void {
     const { name, epoch, released, last, hosts } = this.#home;
-    // What it has already is never taken from it (HF5).
+    // A host's log is never replaced by a shorter one (HF5).
     const through = Math.max(hosts.isAhead(host) ? last : released, this.#furthest.get(host) ?? 0);
     const copied = copy.pieces.at(-1), baseAt = copy.base?.at ?? 0;
     const copiedTo = copied === undefined ? baseAt : copied.first + copied.count - 1;
@@ -347,7 +364,10 @@ export class HostFeeds {
     return record;
   }
 
-  /** HF3: from the newest base on; until that is ready, or where it is too long, it goes on as it is. */
+  /**
+   * Begins a new series from the newest base on. Until that is ready, or where it is too long, the feed goes on as it
+   * is (HF3).
+   */
   #again(host: string, feed: Feed): void {
     if (this.#isTooLong) return;
     feed.baseAt = this.#baseAt; // once for each base
@@ -355,7 +375,7 @@ export class HostFeeds {
     void this.#begin(host, feed, null);
   }
 
-  /** HF3: it is told what others are, when they are. */
+  /** Lets a host hold nothing: it is told what others are, when they are (HF3). */
   #overflow(host: string, feed: Feed): void {
     Object.assign(feed, {
       isHolding: false,
@@ -369,7 +389,10 @@ export class HostFeeds {
     this.#ports.ready(host);
   }
 
-  /** What was sent may not have arrived: then its log ends where it did (HF5). */
+  /**
+   * Remembers where a host's log may end: of what was sent some may not have arrived, and then the log ends where it
+   * did (HF5).
+   */
   #remember(host: string, { from, sent }: Feed): void {
     if (sent.length === 0) return;
     const ends = sent.map(({ record, ...end }) => ({ ...end, tag: tagOf(record).slice() })); // not the record
@@ -377,12 +400,15 @@ export class HostFeeds {
   }
 }
 
-/** HF3: it is to begin anew from the next base on. Where it has many records, when that is not most of what it is sent. */
+/**
+ * Reports whether a host's log is to begin anew from the next base on: where it has many records, only when its whole
+ * record is less than half of its bytes (HF3).
+ */
 const isLong = ({ bytes, records, wholeBytes }: Feed): boolean =>
   bytes > HOST_LOG_BYTES_MAX / 2 || records > HOST_RECORDS_MAX / 2 ||
   (records > HOST_RECORDS_MANY && bytes > 2 * wholeBytes);
 
-/** What waits up to an entry, and waits no more. */
+/** Takes the pieces that wait up to an entry. */
 function takeUpTo(feed: Feed, reach: number): readonly LogPiece[] {
   const { waiting } = feed;
   let count = 0;
@@ -395,7 +421,7 @@ function takeUpTo(feed: Feed, reach: number): readonly LogPiece[] {
   return count === waiting.length ? waiting : waiting.slice(0, count);
 }
 
-/** Of a piece in a record, and of the record: at most. */
+/** Bytes of a piece's head in a record, with those of the record: at most. */
 const PIECE_HEAD_BYTES = 40;
 
 const stateBytes = ({ base, parts }: LogCopy): number =>

@@ -4,39 +4,40 @@
  * Life: nothing → `take` a whole record, then more → (a recovery) `promise`, with what it holds as the answer → `take`
  * what the next home sends → … → `drop`, when its peer is over. It is a `HeldLog` (functions/sessions/attach) as it is.
  *
- * HG1  What is promised and what is answered are one step: from then on nothing of an earlier epoch is taken.
- * HG2  An output counts as received only with the record that came with it: `take` comes first, and says whether it is
- *      of a home that may still be heard.
- * HG3  A whole record takes the place of all before it, in one step; nothing else drops a record while its peer is.
- * HG4  Bounded: bytes and records. A home that goes beyond breaks the protocol.
+ * HG1  A promise and its answer are one step: from then on nothing of an earlier epoch is taken.
+ * HG2  An output counts as received only with the record that came with it: `take` comes first, and says whether the
+ *      record is of a home that may still be heard.
+ * HG3  A whole record takes the place of all before it, in one step; nothing else drops a record before its peer is
+ *      over.
+ * HG4  The log is bounded, in bytes and records. A home that goes beyond breaks the protocol.
  */
 import { CodecError, Reader, Writer } from "../../../store/model/codec.ts";
 import { HOST_LOG_BYTES_MAX, HOST_RECORDS_MAX, TAG_BYTES } from "./limits.ts";
 import { headOf, tagOf } from "./record.ts";
 
-/** What became of a record. */
+/** Result of `take`. */
 export type Taken =
   | "held"
-  /** Of a home that was followed by another: what came with it is nothing (HG1). */
+  /** The record is of a home that was followed by another: what came with it is to be ignored (HG1). */
   | "stale"
-  /** Bytes that are no record, or one that can't be held here: the channel is to be closed. */
+  /** The bytes are no record, or one that can't be held here: the channel is to be closed. */
   | "invalid";
 
-/** What a host says when it comes back. */
+/** Summary of a log, which its host says when it comes back. */
 export interface HostLogSummary {
-  /** The newest epoch that it has promised; 0: none. */
+  /** Newest epoch that the host has promised; 0: none. */
   readonly promised: number;
-  /** The tag of its last record, which says where its log ends; null: it has none. */
+  /** Tag of the host's last record, which says where its log ends; null: it has none. */
   readonly tag: Uint8Array | null;
 }
 
-/** As a hello brings it: varint promised; flag, and the tag where there is one. */
+/** Encodes a summary as a hello brings it: varint promised; flag, and the tag where there is one. */
 export function encodeSummary({ promised, tag }: HostLogSummary): Uint8Array<ArrayBuffer> {
   const writer = new Writer(32).uint(promised).flag(tag !== null);
   return (tag === null ? writer : writer.raw(tag)).done();
 }
 
-/** @throws CodecError */
+/** Decodes a summary. @throws CodecError */
 export function decodeSummary(bytes: Uint8Array): HostLogSummary {
   const reader = new Reader(bytes);
   const promised = reader.uint();
@@ -45,7 +46,7 @@ export function decodeSummary(bytes: Uint8Array): HostLogSummary {
   return { promised, tag };
 }
 
-/** See the file's header. */
+/** The log of one session at one host. */
 export class HostLog {
   #promised = 0;
   #records: Uint8Array[] = [];
@@ -63,7 +64,7 @@ export class HostLog {
     return this.#records.length;
   }
 
-  /** Its newest record. */
+  /** Newest record of the log. */
   get last(): Uint8Array | undefined {
     return this.#records.at(-1);
   }
@@ -73,7 +74,7 @@ export class HostLog {
     return encodeSummary({ promised: this.#promised, tag: last === undefined ? null : tagOf(last) });
   }
 
-  /** HG1: all it holds, oldest first; null: it has promised a later epoch. */
+  /** Promises an epoch, and returns all records, oldest first; null: a later epoch was promised (HG1). */
   promise(epoch: number): readonly Uint8Array[] | null {
     if (epoch < this.#promised) return null;
     this.#promised = epoch;
@@ -105,16 +106,16 @@ export class HostLog {
     return "held";
   }
 
-  /** Its peer is over, or begins anew: nothing is held any more. */
+  /** Drops all records: their peer is over, or begins anew. */
   drop(): void {
     this.#promised = this.#bytes = 0;
     this.#records = [];
   }
 
   /**
-   * As one was that had promised this and held these: what was stored of it.
+   * Returns a log that has promised an epoch and holds these records: what was stored of it.
    *
-   * @throws CodecError for what no log ever held: then there is none, and its peer begins anew.
+   * @throws CodecError for records that no log ever held: then there is none, and its peer begins anew.
    */
   static restore(promised: number, records: readonly Uint8Array[]): HostLog {
     const log = new HostLog();

@@ -1,24 +1,25 @@
 /**
  * The keys of sealed logs: one for each series of records.
  *
- * HKDF-SHA-256 over the cluster's secret, with the series' salt, and as its purpose the format, the stateful session,
- * the epoch and the receiver: so a record of another session, receiver, epoch or series opens under no other key.
+ * A key is HKDF-SHA-256 over the cluster's secret, with the series' salt, and as its purpose the format, the stateful
+ * session, the epoch and the receiver: so a record of another session, receiver, epoch or series opens under no other
+ * key.
  */
 import { hkdfSync } from "node:crypto";
 import { Buffer } from "node:buffer";
 import { Writer } from "../../../store/model/codec.ts";
 import type { StatefulName } from "../log/api.ts";
 
-/** Whose records they are. */
+/** Session and host whose records a key seals. */
 export interface SealedFor {
   readonly name: StatefulName;
-  /** The host's id, as a peer. */
+  /** Id of the host, as a peer. */
   readonly receiver: string;
 }
 
 const KEY_BYTES = 16;
 
-/** @param salt drawn for the series. */
+/** Returns the key of a series. @param salt drawn for the series. */
 export function seriesKey(
   secret: Uint8Array,
   { name, receiver }: SealedFor,

@@ -1,6 +1,6 @@
 /**
- * Logs of stateful sessions that their clients and origins hold, sealed: `Series` seals them at a home, `HostLog` holds
- * them at a host, `openHostLog` opens what a host gives back. Rules: docs/protocol/hosts.md.
+ * Logs of stateful sessions that their clients and origins hold, sealed: `SealedSeries` seals them at a home, `HostLog`
+ * holds them at a host, `openHostLog` opens what a host gives back. Rules: docs/protocol/hosts.md.
  */
 export { type FeedHome, HostFeeds, type HostLogEnd } from "./feeds.ts";
 export { decodeSummary, encodeSummary, HostLog, type HostLogSummary, type Taken } from "./host_log.ts";

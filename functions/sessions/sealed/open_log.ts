@@ -1,9 +1,9 @@
 /**
- * Opens what a host gives back of a log: everything it says is checked, and nothing it can do to it goes unseen but to
+ * Opening of a log that a host gives back: everything that it says is checked. The host can do nothing to it unseen but
  * leave out the end.
  *
- * OL1  Never throws, whatever the records are; its work is bounded by HOST_LOG_BYTES_MAX and HOST_RECORDS_MAX.
- * OL2  What is opened was sealed by homes of this stateful session for this host, in this order, without a gap.
+ * OL1  Opening never throws, whatever the records are; its work is bounded by HOST_LOG_BYTES_MAX and HOST_RECORDS_MAX.
+ * OL2  A log that opens was sealed by homes of this stateful session for this host, in this order, without a gap.
  */
 import { createDecipheriv } from "node:crypto";
 import type { Buffer } from "node:buffer";
@@ -19,13 +19,13 @@ import { type LogStart, readStart } from "./whole_log.ts";
 /** A host's log, opened. */
 export interface HostCopy {
   readonly log: LogCopy;
-  /** Its last entry; 0: it has none. */
+  /** Last entry of the log; 0: it has none. */
   readonly through: number;
-  /** Of the home that sealed its last series. */
+  /** Epoch of the home that sealed the log's last series. */
   readonly epoch: number;
-  /** Of its last record: what a further series goes on from. */
+  /** Tag of its last record: a further series goes on from there. */
   readonly tag: Uint8Array;
-  /** Of all its records. */
+  /** Bytes of all its records, and their number. */
   readonly bytes: number;
   readonly records: number;
 }
@@ -34,7 +34,7 @@ export type OpenedHostLog =
   | { readonly ok: true; readonly copy: HostCopy }
   | { readonly ok: false; readonly code: "log_forged" | "limit_log"; readonly message: string };
 
-/** @param secrets of the cluster, newest first. */
+/** Opens a host's log. @param secrets of the cluster, newest first. */
 export function openHostLog(
   secrets: readonly Uint8Array[],
   of: SealedFor,
@@ -91,7 +91,7 @@ class Opening {
     this.#form = new CommitForm(0, of.receiver);
   }
 
-  /** @throws CodecError */
+  /** Opens the next record. @throws CodecError */
   add(record: Uint8Array): void {
     const head = headOf(record);
     const isFirst = this.#start === null;
@@ -115,7 +115,7 @@ class Opening {
     return { log, through: this.#through, epoch: this.#epoch, tag: this.#tag };
   }
 
-  /** The first record of a series, under whichever of the secrets sealed it. */
+  /** Opens the first record of a series, under whichever of the secrets sealed it. */
   #begin(record: Uint8Array, head: RecordHead): Uint8Array {
     const epoch = head.epoch ?? 0;
     if (epoch < this.#epoch) throw new CodecError("epochs fall");
@@ -147,7 +147,7 @@ class Opening {
   }
 }
 
-/** What a record holds; null: this key did not seal it, or not here. */
+/** Returns the bytes that a record seals; null: this key did not seal it, or not in this place. */
 function tryUnsealed(
   key: Buffer,
   nonce: Uint8Array,

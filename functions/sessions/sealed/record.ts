@@ -6,7 +6,7 @@
  *   pieces   02, sealed, 12 bytes tag                                 the next commits
  *
  * A whole or further record begins a *series*: its key is made of its epoch and salt, and the pieces after it are of it.
- * What is sealed, and how: series.ts. Bytes and vectors: docs/protocol/hosts.md.
+ * The file series.ts says what is sealed, and how. Bytes and vectors: docs/protocol/hosts.md.
  */
 import { CodecError, Reader } from "../../../store/model/codec.ts";
 import { SALT_BYTES, TAG_BYTES } from "./limits.ts";
@@ -14,16 +14,16 @@ import { SALT_BYTES, TAG_BYTES } from "./limits.ts";
 export const KINDS = ["whole", "further", "pieces"] as const;
 export type RecordKind = typeof KINDS[number];
 
-/** What anybody can read of a record. */
+/** Head of a record, which anybody can read. */
 export interface RecordHead {
   readonly kind: RecordKind;
-  /** null: that of the series. */
+  /** Epoch of the record; null: that of its series. */
   readonly epoch: number | null;
-  /** Its clear bytes, salt included. */
+  /** Number of its clear bytes, salt included. */
   readonly clear: number;
 }
 
-/** @throws CodecError for bytes that can be no record. */
+/** Reads the head of a record. @throws CodecError for bytes that can be no record. */
 export function headOf(record: Uint8Array): RecordHead {
   const reader = new Reader(record);
   const kind = KINDS[reader.byte()];
@@ -39,5 +39,5 @@ export function headOf(record: Uint8Array): RecordHead {
   return { kind, epoch, clear };
 }
 
-/** The last bytes of a record: the next one's associated data. */
+/** Returns the tag of a record, its last bytes: they are associated data of the next record. */
 export const tagOf = (record: Uint8Array): Uint8Array => record.subarray(record.length - TAG_BYTES);

@@ -1,14 +1,15 @@
 /**
- * What a home seals for one host: the log since the last output to it, record by record.
+ * A series of records that a home seals for one host: the log since the last output to it, record by record.
  *
- * Sealed: AES-128-GCM, the tag cut to 12 bytes; the nonce is the record's number in its series (12 bytes, big endian);
- * associated data are the tag of the record before it (12 zero bytes where there is none) and the record's clear bytes.
+ * Records are sealed by AES-128-GCM, the tag cut to 12 bytes; the nonce is the record's number in its series (12 bytes,
+ * big endian); associated data are the tag of the record before it (12 zero bytes where there is none) and the record's
+ * clear bytes.
  *
  * SE1  A key seals one series, by one process: its salt is drawn anew whenever records begin again, after a broken
  *      channel, a rest or a takeover. So no number is used twice under a key.
  * SE2  Records chain: none can be left out, turned round, or put behind another log without it showing. Only the end
  *      can be cut off, and that is what the keepers' own log is for.
- * SE3  Sealed at the site, never in an isolate.
+ * SE3  Records are sealed at the site, never in an isolate.
  */
 import { createCipheriv } from "node:crypto";
 import type { Buffer } from "node:buffer";
@@ -23,17 +24,17 @@ import { writeStart } from "./whole_log.ts";
 const NONCE_BYTES = 12;
 const NO_TAG = new Uint8Array(TAG_BYTES);
 
-/** See the file's header. */
+/** A series of records under one key. */
 export class SealedSeries {
   readonly #key: Buffer;
   readonly #form: CommitForm;
   readonly #nonce = new Uint8Array(NONCE_BYTES);
   readonly #plain = new Writer(512);
-  /** What pieces are authenticated with: the tag of the last record, and their kind. */
+  /** Associated data of records of pieces: the tag of the last record, and their kind. */
   readonly #pieces = new Uint8Array(TAG_BYTES + 1);
-  /** The record that begins it. */
+  /** Record that begins the series. */
   readonly first: Uint8Array<ArrayBuffer>;
-  /** The last entry that its records hold. */
+  /** Last entry that the series' records hold. */
   through: number;
 
   private constructor(
@@ -56,14 +57,14 @@ export class SealedSeries {
     this.first = this.#seal(associated(before, clear));
   }
 
-  /** The log from its base on: the host needs nothing else. */
+  /** Begins a series with the log from its base on: the host needs nothing else. */
   static whole(start: SeriesStart, log: LogCopy): SealedSeries {
     const { base, pieces } = log;
     const plain = (writer: Writer) => writeStart(writer, log);
     return new SealedSeries("whole", start, { before: NO_TAG, after: base?.at ?? 0, plain, pieces });
   }
 
-  /** The host has the log up to the entry `after`, and its last record has this tag. */
+  /** Begins a series for a host that has the log up to the entry `after`, and whose last record has this tag. */
   static further(
     start: SeriesStart,
     { tag, after, pieces }: {
@@ -80,12 +81,12 @@ export class SealedSeries {
     });
   }
 
-  /** The tag of the last record: its host names it when it comes back. */
+  /** Tag of the last record: its host names it when it comes back. */
   get tag(): Uint8Array {
     return this.#pieces.slice(0, TAG_BYTES);
   }
 
-  /** The record of the next commits: at least one, which follow those before. */
+  /** Seals the next commits as a record: at least one commit, and they follow those before. */
   next(pieces: readonly LogPiece[]): Uint8Array<ArrayBuffer> {
     this.#plain.clear();
     this.#write(pieces);
@@ -101,7 +102,7 @@ export class SealedSeries {
     }
   }
 
-  /** @param associated a tag, and the clear bytes that the record begins with. */
+  /** Seals a record. @param associated a tag, and the clear bytes that the record begins with. */
   #seal(associated: Uint8Array): Uint8Array<ArrayBuffer> {
     const cipher = createCipheriv("aes-128-gcm", this.#key, this.#nonce, { authTagLength: TAG_BYTES });
     cipher.setAAD(associated); // SE2
@@ -120,17 +121,17 @@ export class SealedSeries {
 
 const PIECES = KINDS.indexOf("pieces");
 
-/** Whose series, and under which key. */
+/** Session and host of a series, and what its key is made of. */
 export interface SeriesStart {
-  /** The cluster's: the newest. */
+  /** The cluster's newest secret. */
   readonly secret: Uint8Array;
   readonly of: SealedFor;
   readonly epoch: number;
-  /** {@link SALT_BYTES} random ones. */
+  /** Salt of {@link SALT_BYTES} random bytes. */
   readonly salt: Uint8Array;
 }
 
-/** What a record is authenticated with, besides what it holds. */
+/** Returns the bytes that a record is authenticated with, besides those that it holds. */
 export function associated(before: Uint8Array, clear: Uint8Array): Uint8Array {
   const bytes = new Uint8Array(TAG_BYTES + clear.length);
   bytes.set(before);
@@ -138,7 +139,7 @@ export function associated(before: Uint8Array, clear: Uint8Array): Uint8Array {
   return bytes;
 }
 
-/** The next number of a nonce. */
+/** Counts a nonce up by one. */
 export function countUp(nonce: Uint8Array): void {
   for (let at = NONCE_BYTES - 1; at >= 0; at--) {
     nonce[at] = ((nonce[at] ?? 0) + 1) & 0xff;

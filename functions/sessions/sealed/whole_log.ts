@@ -1,4 +1,7 @@
-/** What a whole record holds before its commits: all that a session is opened with, its base with its state in one. */
+/**
+ * The part of a whole record before its commits: all that a session is opened with, its base and the base's state
+ * included.
+ */
 import { CodecError, Reader, Writer } from "../../../store/model/codec.ts";
 import type { LogCopy } from "../log/asks.ts";
 import { SEED_BYTES } from "../log/limits.ts";
@@ -14,7 +17,7 @@ export function writeStart(writer: Writer, { seed, version, base, parts }: LogSt
   writer.bytes(base.bytes).bytes(base.answers).list(parts, (part) => void writer.bytes(part));
 }
 
-/** @throws CodecError */
+/** Reads that part of a record. @throws CodecError */
 export function readStart(reader: Reader): LogStart {
   const seed = reader.fixed(SEED_BYTES);
   const version = readVersion(reader);
