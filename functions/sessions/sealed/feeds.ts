@@ -199,7 +199,7 @@ export class HostFeeds {
       feed.turn++;
       this.#feeds.delete(host);
     }
-    // Also one that was asked and has not come yet.
+    // Also a host that was asked for the log and has not come yet.
     this.#home.hosts.drop(host);
   }
 
@@ -316,7 +316,7 @@ export class HostFeeds {
     const through = Math.max(hosts.isAhead(host) ? last : released, this.#furthest.get(host) ?? 0);
     const copied = copy.pieces.at(-1), baseAt = copy.base?.at ?? 0;
     const copiedTo = copied === undefined ? baseAt : copied.first + copied.count - 1;
-    // What came meanwhile may be in the copy, too.
+    // Pieces that came meanwhile may be in the copy, too.
     const came = [...feed.since, ...feed.waiting];
     const all = [...copy.pieces, ...came.filter(({ first }) => first > copiedTo)];
     const isIn = ({ first, count }: LogPiece) => first + count - 1 <= through;
@@ -371,7 +371,7 @@ export class HostFeeds {
   #again(host: string, feed: Feed): void {
     if (this.#isTooLong) return;
     feed.baseAt = this.#baseAt; // once for each base
-    feed.turn++; // what was read for the one before is nothing
+    feed.turn++; // what is read for an earlier beginning is dropped
     void this.#begin(host, feed, null);
   }
 
@@ -395,7 +395,7 @@ export class HostFeeds {
    */
   #remember(host: string, { from, sent }: Feed): void {
     if (sent.length === 0) return;
-    const ends = sent.map(({ record, ...end }) => ({ ...end, tag: tagOf(record).slice() })); // not the record
+    const ends = sent.map(({ record, ...end }) => ({ ...end, tag: tagOf(record).slice() })); // the record is not kept
     this.#ends.set(host, from === null ? ends : [from, ...ends]);
   }
 }

@@ -101,7 +101,7 @@ export class HostLog {
     }
     this.#promised = epoch;
     if (head.kind === "whole") this.#records = []; // HG3
-    this.#records.push(record.slice()); // not a part of its frame, which may be large
+    this.#records.push(record.slice()); // a view would keep its frame, which may be large
     this.#bytes = before.bytes + record.length;
     return "held";
   }

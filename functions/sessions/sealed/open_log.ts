@@ -161,7 +161,7 @@ function tryUnsealed(
   const plain = decipher.update(record.subarray(clear, record.length - TAG_BYTES));
   try {
     decipher.final();
-    // A Buffer's slices are views, and what is read would keep the whole record.
+    // A Buffer's slices are views: bytes that are read would keep the whole record.
     return new Uint8Array(plain.buffer, plain.byteOffset, plain.length);
   } catch {
     return null;

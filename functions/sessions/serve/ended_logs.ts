@@ -70,7 +70,7 @@ export class EndedLogs {
     const ended = new EndedLogs(services);
     const found: [string, Head][] = [];
     for (const { key, value, position } of await services.storage.scan(prefixRange(packKey([HEADS])))) {
-      ended.#position = Math.max(ended.#position, position + 1); // its log's comes after it
+      ended.#position = Math.max(ended.#position, position + 1); // the row of its log has the next position
       if (value !== null) found.push([textOf(key), decodeHead(value)]);
     }
     for (const [key, head] of found.sort(([, a], [, b]) => a.endedMs - b.endedMs)) ended.#add(key, head);
@@ -175,7 +175,7 @@ export class EndedLogs {
 
   #add(key: string, head: Head): void {
     this.#bytes += head.bytes - (this.#heads.get(key)?.bytes ?? 0);
-    this.#heads.delete(key); // it is the newest
+    this.#heads.delete(key); // and in again, as the newest
     const [app = ""] = JSON.parse(key) as string[];
     this.#heads.set(key, { ...head, app });
   }
@@ -190,7 +190,7 @@ export class EndedLogs {
     const done = this.#tail.then(() =>
       this.#services.storage.commit({ rows: [...rows], drop: [...drop], records: new Map() })
     );
-    this.#tail = done.catch(() => {}); // whoever asked is told
+    this.#tail = done.catch(() => {}); // the caller is told
     return done;
   }
 }

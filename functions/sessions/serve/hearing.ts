@@ -45,6 +45,6 @@ export class Hearing {
   #tell(site: string): void {
     const heard = this.#heard.get(site) ?? [];
     this.#heard.delete(site);
-    this.#send(site, encodeHeard(heard)).catch(() => {}); // they are kept a little longer
+    this.#send(site, encodeHeard(heard)).catch(() => {}); // the answers are kept a little longer
   }
 }

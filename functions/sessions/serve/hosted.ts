@@ -179,7 +179,7 @@ export class Hosted implements RunListener, PeersSession {
     if (waiting.wasGiven) {
       const run = this.#run;
       if (run?.line.take(waiting.request) !== true) return;
-      run.home.dropped(waiting.request); // who asks again with its id has it begun
+      run.home.dropped(waiting.request); // a caller that asks again with its id has it begun
     }
     this.#settle(waiting.request, ({ done }) => done.reject(problem));
     this.tidy();
@@ -331,7 +331,7 @@ export class Hosted implements RunListener, PeersSession {
     if (this.#parked !== null) throw parked(this.name, this.#parked);
     const run = await this.#site.open(this.name, this);
     const { over } = run;
-    if (run.isOver && over !== null) { // it did not serve yet, so that nobody was told
+    if (run.isOver && over !== null) { // the run did not serve yet: nobody was told of its end
       await run.finished;
       throw new RunFailed(over);
     }
@@ -397,7 +397,7 @@ export class Hosted implements RunListener, PeersSession {
       const token = await run.store.token();
       if (run.isOver) return; // H2
       this.#settle(waiting.request, (w) => w.done.resolve({ answer: bytes, token }));
-    }).catch(() => {}); // it is over, or will be: H2
+    }).catch(() => {}); // the run is over, or will be: H2
   }
 
   async #switched(run: SessionRun): Promise<void> {
@@ -424,7 +424,7 @@ export class Hosted implements RunListener, PeersSession {
 
   over(sink: ChannelSink, over: RunOver): void {
     const run = this.#run;
-    if (run === null || run !== sink) return; // it never served: `#start` tells why
+    if (run === null || run !== sink) return; // that run never served: `#start` tells why
     this.#run = null;
     this.#room.closed();
     for (const waiting of this.#waiting.values()) { // H7
@@ -436,7 +436,7 @@ export class Hosted implements RunListener, PeersSession {
         for (const waiting of this.#waiting.values()) void this.#submit(waiting);
         this.peers.runOver(this.#rejected?.event ?? null);
         // Also where nobody asks: the event that killed the isolate would be due again, and kill the next.
-        if (this.#rejected !== null || this.#single > 0) this.ensure().catch(() => {}); // who asks for it next is told
+        if (this.#rejected !== null || this.#single > 0) this.ensure().catch(() => {}); // the next caller is told
         return this.tidy();
       }
     }
@@ -484,7 +484,8 @@ export class Hosted implements RunListener, PeersSession {
     this.#site.rejected(subject?.kind ?? "local");
     if (subject?.kind === "request") return;
     const what = subject === null ? "a closure timer" : `${subject.kind} ${JSON.stringify(subject.id)}`;
-    const then = attempt === 0 ? "it is given up" : `attempt ${attempt}, it is kept to be tried again`; // by itself, or by an operator: as its class says
+    // Tried again by itself, or when an operator resumes the session: as its class says.
+    const then = attempt === 0 ? "it is given up" : `attempt ${attempt}, it is kept to be tried again`;
     this.log("warn", `${shownSession(this.name)} rejected ${what}, ${then}: ${code}: ${message}`);
   }
 
@@ -504,7 +505,7 @@ export class Hosted implements RunListener, PeersSession {
     this.#unclear = 0;
     if (waiting !== undefined) {
       waiting.killed = `the isolate that ran the request was ended: ${why}`;
-      return; // Map keeps the order of insertion: it comes before the others, as it did
+      return; // a Map keeps the order of insertion: this request comes before the others, as it did
     }
     // Kills are counted where no event of the app is to blame. For an event its class says what happens (static
     // whenThrown), and that comes to an end. A rejection that was given in place of an event, and in which an isolate

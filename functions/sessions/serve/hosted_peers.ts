@@ -167,7 +167,7 @@ export class HostedPeers implements RunPeers {
       const run = await Promise.race([this.#serving(), this.#asked.promise]);
       if (run === null) return false;
       if (token !== null) await run.store.seeAll([token]);
-      if (!run.isOver) return true; // else nobody would look after who has a channel now
+      if (!run.isOver) return true; // else no run would serve the peer of this channel
     }
   }
 
@@ -235,7 +235,7 @@ export class HostedPeers implements RunPeers {
     if (run === null) return;
     if (this.#peers === null) this.noted(opened); // HP5
     const { epoch, hosts: { leftBehind } } = run.home;
-    // Also where all of them have gone again: they are on record, and are to be waited for no more.
+    // Also where all peers have gone again: as hosts they are on record, and are to be waited for no more.
     const onRecord = leftBehind.length + (run.shared?.hosts.asked.length ?? 0);
     const peers = onRecord > 0 ? this.#here() : this.#peers;
     this.#opened = run;

@@ -58,7 +58,7 @@ export class Openings {
     try {
       return await ensure().catch((error) => {
         if (!this.#asked.has(key)) throw error;
-        return ensure(); // that was one that had begun before, and otherwise
+        return ensure(); // that opening had begun before, and was not as asked
       });
     } finally {
       this.#asked.delete(key);

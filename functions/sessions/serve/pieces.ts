@@ -72,7 +72,7 @@ export function wrapPiece(head: PieceHead, bytes: Uint8Array): Uint8Array<ArrayB
     return piece;
   }
   const writer = new Writer(bytes.length + 96);
-  if (seen !== null && !seen.isWhole) { // P4: it is written as it was
+  if (seen !== null && !seen.isWhole) { // P4: one of the form before is written as it was
     writeToken(writer, seen.token);
     return writer.bytes(bytes).done();
   }

@@ -160,7 +160,7 @@ export class RunCheckpoints {
           if (this.#isLeaving) this.#run.rested(); // R4
         },
       );
-      // Answers do not wait until all owners have it.
+      // Answers do not wait until all owners have the checkpoint.
       if (this.#isLeaving) await held;
       else held = held.catch((error) => this.#run.failed(error));
     });

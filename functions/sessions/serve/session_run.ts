@@ -173,8 +173,9 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
   }
 
   async #begin(opened: OpenedProgram, named: Promise<void> | null): Promise<void> {
-    // R1: the end of what was opened may be on one disk only, and be lost with it. Where the disk is gone an opening
-    // finds what hosts on record have: they have all of it, also before anybody is told what the log says of him.
+    // R1: the end of the opened log may be on one disk only, and be lost with it. Where that disk is gone an opening
+    // finds what hosts on record have: so these have all of the log, too, before any peer is told what the log says of
+    // it.
     const leaves = opened.effects.length > 0 || opened.calls.some(({ effect }) => effect !== null);
     if (leaves || this.#parts.isShared) await this.home.settled();
     await this.releases.known(named);
@@ -373,7 +374,7 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
   }
 
   #endSoon(outputs: readonly Output[]): void {
-    if (this.#ending !== null) return; // its log said so, and the entry of this epoch comes after that
+    if (this.#ending !== null) return; // the log said so already, and the commit with this epoch's entry says it again
     const ending = this.#ending = new Ending(this.#answersOf(outputs), this.clock);
     // Peers need not wait until callers have heard their answers.
     this.listener.peers.ended();
@@ -458,12 +459,13 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     this.#through = commit.through;
     this.#isQuiescent = commit.isQuiescent;
     if (commit.isPoint) {
-      this.#leftAt = Infinity; // what it wrote is in this commit
+      this.#leftAt = Infinity; // what that handler wrote is in this commit
       this.#isHandling = false;
     }
     for (const [number, event] of this.undone) {
       if (number > commit.through) break;
-      // Those of commits before, too: what they did may not have left, and their timers are set anew since.
+      // Events of earlier commits are in `undone`, too, while what they did has not left: their timers may have been
+      // set anew since.
       if (number > before && event.kind === "timer") this.timers.fired(event.name, event.dueMs);
     }
     for (const { name, dueMs } of commit.timers) this.timers.plan(name, dueMs);
@@ -507,7 +509,7 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     if (before === null && !(head instanceof Promise)) return this.#appendNow(home, leaving, head);
     const appended = (async () => {
       const [safe] = await Promise.all([head, before]);
-      // Where one is not appended, none after it is.
+      // Where one commit is not appended, no later one is.
       if (this.#over !== null) throw new RunFailed(this.#over);
       return this.#appendNow(home, leaving, safe);
     })();
@@ -528,7 +530,7 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     const isAppended = home.sequence === entry;
     const isTold = this.#isTelling && isAppended && this.#untold === 0 && commit.effects.length === 0; // R6
     if (!isTold) this.#untold++;
-    // The log itself goes to hosts in any case: what others are told may wait for them.
+    // The log itself goes to hosts in any case: what others are told may wait until hosts have it.
     if (this.#isTelling && isAppended) this.listener.peers.appended(entry, isTold ? commit.outputs : []);
     return { held, isTold };
   }
@@ -558,7 +560,7 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
 
   parked(parked: Parked): void {
     if (this.#checkpoints.isBeginning) return this.#end({ kind: "parked", parked });
-    // What it did before has its way.
+    // What the session did before leaves first.
     this.releases.afterwards(() => this.#end({ kind: "parked", parked }));
   }
 
@@ -582,7 +584,7 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     };
     if (this.#appending === null) return this.#end(over);
     this.#at = null;
-    this.line.hold(); // what comes meanwhile is for the next run
+    this.line.hold(); // events that come meanwhile are for the next run
     void this.#appending.then(() => this.#end(over)); // R8
   }
 

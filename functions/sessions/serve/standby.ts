@@ -28,7 +28,7 @@ export interface StandbyOpening {
 
 /** Reason for which a standby is no more. */
 export type StandbyEnd =
-  /** Its replay did otherwise than the log, or can't be made. */
+  /** The session's replay did otherwise than its log says, or can't be made. */
   | { readonly kind: "parked"; readonly parked: Parked }
   | { readonly kind: "killed"; readonly why: string };
 

@@ -319,7 +319,7 @@ export class Standbys {
     } catch (error) {
       entry.standby?.close();
       entry.standby = null;
-      if (!wants(entry.name)) return; // whoever opens it hears of it
+      if (!wants(entry.name)) return; // the opening of the session reports it
       log(entry.name, "warn", `${shownSession(entry.name)} has no standby for now: ${error}`);
     }
   }
@@ -354,7 +354,7 @@ export class Standbys {
   #ended(entry: Entry, end: StandbyEnd): void {
     entry.standby = null;
     if (!this.#services.wants(entry.name)) return this.#forget(entry);
-    // Other code has gone on with it from a checkpoint: from there it can be followed.
+    // Other code has gone on with the session from a checkpoint: from there it can be followed.
     entry.isRefused = !(end.kind === "parked" && end.parked.code === "code_differs");
     if (!entry.isRefused) return;
     const why = end.kind === "killed" ? end.why : `${end.parked.code}: ${end.parked.message}`;

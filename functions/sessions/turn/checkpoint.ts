@@ -76,7 +76,7 @@ export function encodeCheckpoint(program: Program, parts: Kept & Partial<Checkpo
     : counts.size === 0
     ? VERSION_WITHOUT_COUNTS
     : VERSION;
-  // Code that keeps counts checks with all bits.
+  // Code that keeps counts goes by a check of all bits.
   if (version < VERSION && counts.size > 0) {
     throw new Error("a checkpoint of before can't hold what counts in packages (CP2)");
   }

@@ -181,36 +181,36 @@ export interface Acknowledged {
 }
 
 /**
- * Reason for which a session is parked: it stands still until an operator resumes or resets it. Its log and checkpoint
- * stay.
+ * Reason for which a session is parked: the session stands still until an operator resumes or resets it. Its log and
+ * checkpoint stay.
  */
 export interface Parked {
   readonly code:
-    /** Its replay did otherwise than the log says. */
+    /** The session's replay did otherwise than the log says. */
     | "diverged"
-    /** Its handler waits for something that nobody will ever deliver. */
+    /** The session's handler waits for something that nobody will ever deliver. */
     | "waits_unrecorded"
-    /** Its log is full and it never comes to rest. */
+    /** The session's log is full and the session never comes to rest. */
     | "log_full"
-    /** Its log or checkpoint can't be read. */
+    /** The session's log or checkpoint can't be read. */
     | "log_corrupt"
-    /** Its state can't be written down. */
+    /** The session's state can't be written down. */
     | "state_invalid"
-    /** A handler threw, and `static whenThrown` of its class asks for the session to be parked then. */
+    /** A handler threw, and `static whenThrown` of the session's class asks for the session to be parked then. */
     | "handler_threw"
-    /** Its log was written by other code. */
+    /** The session's log was written by other code. */
     | "code_differs"
-    /** Its code ran in a turn of another session: they share something in a module. */
+    /** The session's code ran in a turn of another session: they share something in a module. */
     | "shared"
-    /** Its object can't be made: the constructor threw. */
+    /** The session's object can't be made: the constructor threw. */
     | "class_invalid"
-    /** Its state was written with a later shape than its class has. */
+    /** The session's state was written with a later shape than its class has. */
     | "shape_newer"
-    /** `migrate` of its class threw, or was not done when it returned. */
+    /** `migrate` of the session's class threw, or was not done when it returned. */
     | "migrate_failed"
-    /** An operator asked what can be kept of its log, and `detail` says how much that is (salvage.ts). */
+    /** An operator asked what can be kept of the session's log, and `detail` says how much that is (salvage.ts). */
     | "salvaged"
-    /** Its class is not in the app. */
+    /** The session's class is not in the app. */
     | "class_unknown"
     /** The executor failed. */
     | "internal";

@@ -127,7 +127,7 @@ export class LoggedProgram {
     this.#segments = recovered.segments;
     this.#checkpoint = checkpoint;
     this.#isTakenOver = checkpoint !== null && codeOfCheckpoint(checkpoint.bytes) !== this.#open.code;
-    // What was followed has had checkpoints since: which of them the site has is not known here.
+    // A followed session has had checkpoints since: which of them the site has is not known here.
     const goesOn = recovered.goesOn && !wasFollowed;
     this.#has = goesOn && checkpoint !== null
       ? { at: checkpoint.at, segments: checkpoint.state.length }
@@ -186,7 +186,7 @@ export class LoggedProgram {
 
   /**
    * Returns the reason to park after one more replay of the whole log, which says where it differs. Where the whole
-   * replay does not differ, the reason says that following does.
+   * replay does not differ, following the log did, and the reason says so.
    */
   #toldApart(first: ParkedError, entries: Uint8Array): ParkedError {
     if (first.code !== "diverged") return first;
@@ -283,8 +283,8 @@ export class LoggedProgram {
    */
   takeBack(): number {
     const program = this.#program, log = this.#log;
-    // A handler that took its isolate with it may have left nothing here. Then nothing is made again, since a log may be
-    // long and a state large.
+    // A handler that took its isolate with it may have left nothing here. Then nothing is made again, since a log may
+    // be long and a state large.
     const isThere = log.sequence === log.pointSequence && program.failure === null && program.isQuiescent;
     const voids = log.cut();
     if (!isThere) this.#reload();

@@ -70,7 +70,7 @@ export function recover(host: ProgramHost & { readonly run: RunTurn }, recorded:
     return recovered(host, recorded, to && { from: 0, to });
   } catch (error) {
     const parked = parkedError(error);
-    // A second one would find in modules what this one has left there.
+    // A second replay would find in modules what this one has left there.
     if (to !== null) throw new ParkedError(parked.code, parked.message, { ...parked.detail, did: to.acts });
     throw parked.code === "diverged" ? told(host, recorded, parked) : parked;
   }

@@ -117,7 +117,7 @@ export function replay(
     const source = new LoggedSource(turn);
     requireForm(program, turn);
     if (trace !== null && turn.sequence >= trace.from) program.trace = trace.to;
-    // What one handler did is enough.
+    // The acts of one handler are enough.
     if (trace?.to.shows === true && program.handler === null) trace.to.clear();
     run(program, turn.input, source);
     const diverged = threw(program) ?? source.difference() ?? checkDiffers(program, turn);

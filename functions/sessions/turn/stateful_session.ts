@@ -411,7 +411,7 @@ export class StatefulSession implements Runnable, WaitingSession {
     this.#handling = null;
     const again = event?.kind === "reject" ? begunOf(event) : event;
     if (verdict.kind === "park" || again === null) {
-      this.#wantsCheckpoint = true; // what other code can go on from
+      this.#wantsCheckpoint = true; // other code can go on from a checkpoint
       this.#commitPoint();
       return this.#park(handlerThrew(failure, subject, attemptOf(verdict)));
     }
