@@ -1,7 +1,7 @@
 /**
- * Which addresses are public. Everything that is not known to be public is private: loopback, link-local, private
- * networks, shared and documentation ranges, multicast, and what embeds another address (IANA's special-purpose
- * registries, RFC 6890).
+ * Tells public IP addresses from private ones. Everything that is not known to be public is private: loopback,
+ * link-local, private networks, shared and documentation ranges, multicast, and what embeds another address (IANA's
+ * special-purpose registries, RFC 6890).
  */
 import { isIPv4, isIPv6 } from "node:net";
 
@@ -25,7 +25,7 @@ const PRIVATE_IPV4: readonly (readonly [string, number])[] = [
 const ipv4Number = (address: string): number =>
   address.split(".").reduce((sum, part) => sum * 256 + Number(part), 0);
 
-/** Whether an IP address may be reached by any app that declared its host. */
+/** Reports whether an IP address may be reached by any app that declared its host. */
 export function isPublicAddress(address: string): boolean {
   if (isIPv4(address)) return isPublicIpv4(ipv4Number(address));
   if (!isIPv6(address) || address.includes("%")) return false;
@@ -48,7 +48,7 @@ function isPublicIpv4(address: number): boolean {
   });
 }
 
-/** The eight groups of a valid IPv6 address. */
+/** Returns the eight groups of a valid IPv6 address. */
 function ipv6Groups(address: string): number[] {
   const dotted = address.replace(/(\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3})$/, (v4) => {
     const n = ipv4Number(v4);

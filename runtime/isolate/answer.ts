@@ -1,10 +1,10 @@
-/** What comes of a call. */
+/** The outcome of one call of an app, as its caller gets it. */
 import type { Payload } from "./frame_reader.ts";
 import type { SessionTarget } from "../../functions/calls/stub.ts";
 import type { ResponseHead } from "./heads.ts";
 import type { HostSocket } from "./host_socket.ts";
 
-/** What comes of a call: a response, an upgrade, a socket for a stateful session, or the reason why there is none. */
+/** The outcome of a call: a response, an upgrade, a socket for a stateful session, or the reason why there is none. */
 export type IsolateAnswer =
   | ResponseAnswer
   | { readonly kind: "upgrade"; readonly socket: HostSocket; readonly settled: Promise<void> }
@@ -14,14 +14,14 @@ export type IsolateAnswer =
     readonly code: string;
     readonly message: string;
     readonly stack?: string;
-    /** No isolate was given it. */
+    /** Set where the call was never given to an isolate. */
     readonly neverBegan?: true;
   };
 
 /** The body of a response: text or bytes when it is complete, a stream otherwise. */
 export type AnswerBody = string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array<ArrayBuffer>> | null;
 
-/** What an answer asks of its exchange. */
+/** The exchange that an answer came from, as far as the answer reads it. */
 interface Answered {
   readonly settled: Promise<void>;
   readonly hasEnded: boolean;
@@ -51,32 +51,32 @@ export class ResponseAnswer {
     this.body = refused ? null : body;
   }
 
-  /** The response as the standard has it; made anew with each use, so use it once. */
+  /** Makes a Response as the standard has it; made anew with each use, so use it once. */
   get response(): Response {
     const { status, statusText } = this;
     const headers = recordOf(this.headers) ?? this.headers;
     return new Response(this.body, statusText === "" ? { status, headers } : { status, statusText, headers });
   }
 
-  /** Resolves when body and `waitUntil` work are over: the session is not used after it. */
+  /** Resolves when the body and `waitUntil` work are over: the session is not used after it. */
   get settled(): Promise<void> {
     return this.#exchange.settled;
   }
 
-  /** Whether `settled` is still to come: a stream, or `waitUntil` work. */
+  /** Reports whether `settled` is still to come: a stream, or `waitUntil` work. */
   get open(): boolean {
     return !this.#exchange.hasEnded;
   }
 
-  /** CPU time charged to the request, where it could be told apart. */
+  /** CPU time charged to the request, in milliseconds, where it could be told apart. */
   get cpuMs(): number {
     return this.#exchange.cpuMs;
   }
 }
 
 /**
- * Headers as an object, which a Response takes in half the time of a list; null where it would not hold them all
- * (a name that comes twice).
+ * Returns headers as an object, which a Response takes in half the time of a list; null where an object would not hold
+ * them all (a name that comes twice).
  */
 function recordOf(headers: readonly (readonly [string, string])[]): Record<string, string> | null {
   const out: Record<string, string> = {};
@@ -87,15 +87,15 @@ function recordOf(headers: readonly (readonly [string, string])[]): Record<strin
   return out;
 }
 
-/** Types whose bodies are text; another one may be too, and leaves as bytes. */
+/** Content types whose bodies are sent as text; a body of another type may be text too, and leaves as bytes. */
 const TEXT_TYPE = /^(?:text\/|application\/(?:json|javascript|xml)\b)/;
-/** Above this, making a string of bytes and bytes of it again costs more than handing over the bytes. */
+/** Bytes above which making a string of them, and bytes of it again, costs more than handing over the bytes. */
 const TEXT_BYTES_MAX = 16 * 1024;
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /**
- * A body that came with its head, as text where that gives the same bytes: `Deno.serve` sends a string for half of
- * what bytes cost it.
+ * Returns a body that came with its head, as text where that gives the same bytes: `Deno.serve` sends a string for half
+ * of what bytes cost it.
  */
 export function wholeBody(head: ResponseHead, payload: Payload): string | Uint8Array<ArrayBuffer> {
   if (payload.left <= TEXT_BYTES_MAX) {

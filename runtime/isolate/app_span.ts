@@ -13,7 +13,7 @@ const appSpan = z.strictObject({
   spanId: id,
   parentId: id,
   name: z.string().max(256),
-  /** The API's numbers begin with 0, OTLP's with 1. */
+  /** Kind of the span; the API's numbers begin with 0, OTLP's with 1. */
   kind: z.number().int().min(0).max(4),
   beganMs: z.number(),
   endedMs: z.number(),
@@ -24,11 +24,14 @@ const appSpan = z.strictObject({
   ])).max(64),
 });
 
-/** Of a span whose every text is as long as it may be, in JSON: what is longer is none, and is not even read. */
+/**
+ * Bytes, in JSON, of a span whose every text is as long as it may be: a longer message is no span, and is not even
+ * read.
+ */
 export const APP_SPAN_BYTES_MAX = 512 * 1024;
 
 /**
- * Takes in a span of an app, below its request's call.
+ * Adds a span of an app to the trace, below its request's call.
  *
  * @param redact takes the values of secrets out of a text (A3).
  */

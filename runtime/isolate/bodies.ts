@@ -1,10 +1,10 @@
 /**
  * Bodies as streams of chunks on a channel, the same at both ends of the socket.
  *
- * A sender may have WINDOW_BYTES on the way, of which a small chunk takes CHUNK_BYTES_LEAST; the receiver gives credit back as its consumer takes chunks, so a
- * slow reader slows the writer and nobody's memory fills. A response begins with a full window; a request body
- * begins with none, and gets it when its handler first reads: a request whose handler never started has not lost
- * a byte of its body, and can go to another isolate.
+ * A sender may have WINDOW_BYTES on the way, of which a small chunk takes CHUNK_BYTES_LEAST; the receiver gives credit
+ * back as its consumer takes chunks, so a slow reader slows the writer and nobody's memory fills. A response begins
+ * with a full window; a request body begins with none, and gets it when its handler first reads: a request whose
+ * handler never started has not lost a byte of its body, and can go to another isolate.
  *
  * `abort` comes from the sender (the body failed), `stop` from the receiver (no more is wanted).
  */
@@ -13,16 +13,19 @@ import type { AppTurns } from "./app_turns.ts";
 import type { FrameWriter } from "./frame_writer.ts";
 import { CHUNK_BYTES_MAX, FrameError, ISOLATE_FRAME } from "./frames.ts";
 
-/** 16 chunks of 64 KiB: 650 MB/s were measured with it; below 4 chunks every one waits for its credit. */
+/**
+ * Bytes that may be on the way: 16 chunks of 64 KiB. 650 MB/s were measured with it; below 4 chunks every one waits for
+ * its credit.
+ */
 export const WINDOW_BYTES = 4 * CHUNK_BYTES_MAX;
 
-/** What a chunk counts for that has hardly any bytes: what it takes in memory, roughly. */
+/** Bytes that a chunk takes of its window at least: about what it takes in memory, however few bytes it has. */
 const CHUNK_BYTES_LEAST = 256;
 
-/** What a chunk takes of its window, counted alike at both ends. */
+/** Bytes that a chunk takes of its window, counted alike at both ends. */
 const costOf = (chunk: Uint8Array): number => Math.max(CHUNK_BYTES_LEAST, chunk.length);
 
-/** What a chunk takes of a site's thread, as measured: read from a connection, and copied into a frame. */
+/** Milliseconds of a site's thread that a chunk takes, as measured: read from a connection, and copied into a frame. */
 const CHUNK_MS = 0.1;
 
 /** The sending end of one body. */
@@ -36,7 +39,10 @@ export class BodySender {
   #wake: (() => void) | undefined;
   #stopped = false;
 
-  /** `before` is awaited before each chunk leaves (the output gate); `turns`: at a site, of which app's it takes. */
+  /**
+   * @param options `before` is awaited before each chunk leaves (the output gate); `turns` is given at a site: the
+   * turns of the app whose body it is.
+   */
   constructor(
     writer: FrameWriter,
     id: number,
@@ -49,14 +55,14 @@ export class BodySender {
     this.#credit = options.credit;
   }
 
-  /** @throws FrameError for more than a window: none is owed so much. */
+  /** Adds to the bytes that may be sent. @throws FrameError for more than a window, which no sender is owed. */
   credit(bytes: number): void {
     if (this.#credit + bytes > WINDOW_BYTES) throw new FrameError("a body is asked for beyond its window");
     this.#credit += bytes;
     this.#wake?.();
   }
 
-  /** The other side wants no more. */
+  /** Stops sending: the receiver wants no more. */
   stop(reason?: unknown): void {
     if (this.#stopped) return;
     this.#stopped = true;
@@ -64,7 +70,7 @@ export class BodySender {
     this.#reader?.cancel(reason).catch(() => {});
   }
 
-  /** Sends a stream to its end; resolves to the bytes sent. A failing stream is told to the receiver. */
+  /** Sends a stream to its end; resolves to the number of bytes sent. The receiver is told of a stream that fails. */
   async send(stream: ReadableStream<Uint8Array>, bytesMax = Infinity): Promise<number> {
     // Nothing of the stream is touched before there is room: what was never asked for can be sent elsewhere.
     await this.#room();
@@ -111,7 +117,7 @@ export class BodySender {
   }
 }
 
-/** A body went over its limit. */
+/** The failure of a body that went over its limit. */
 export class BodyTooLarge extends Error {
   override readonly name = "BodyTooLarge";
   readonly code = "limit_body";
@@ -127,7 +133,7 @@ function asBytes(value: unknown): Uint8Array {
   throw new TypeError(`a body stream yields Uint8Array chunks, not ${typeof value}`);
 }
 
-/** An error's message; what was thrown, as text, where it is no error. */
+/** Returns an error's message; of a thrown value that is no error, its text. */
 export const messageOf = (error: unknown): string => error instanceof Error ? error.message : String(error);
 
 /** The receiving end of one body: a stream that asks for more as it is read. */
@@ -146,8 +152,9 @@ export class BodyReceiver {
   #wake: (() => void) | undefined;
 
   /**
-   * `granted`: the sender began with a full window. `before` is awaited before each chunk is handed on (the
-   * output gate); `closed` is called once at the end. `waits`: at a site, of which app's queues it is one.
+   * @param options `granted`: the sender began with a full window. `before` is awaited before each chunk is handed on
+   * (the output gate); `closed` is called once at the end. `waits` is given at a site: the app's queues, and which of
+   * them it is.
    */
   constructor(
     writer: FrameWriter,
@@ -171,12 +178,12 @@ export class BodyReceiver {
     }, { highWaterMark: 0 });
   }
 
-  /** More of it is to come. */
+  /** True while more of the body is to come. */
   get isOpen(): boolean {
     return this.#state === "open";
   }
 
-  /** A chunk arrived; false when the sender ignored its window. */
+  /** Takes a chunk that has arrived; returns false when the sender ignored its window. */
   data(chunk: Uint8Array<ArrayBuffer>): boolean {
     if (this.#state !== "open") return true;
     this.#queue.push(chunk);
@@ -201,7 +208,9 @@ export class BodyReceiver {
     this.#wake?.();
   }
 
-  /** The app has too much waiting at this site: who reads is told, and the sender is to stop. */
+  /**
+   * Gives the body up because the app has too much waiting at this site: its reader is told, and the sender is to stop.
+   */
   #shed(why: string): void {
     if (this.#state === "open") this.#writer.begin(ISOLATE_FRAME.stop, this.#id).text(why).end();
     this.fail(new Error(why));

@@ -1,6 +1,6 @@
 /**
- * The bootstrap as one JavaScript file each: bundled once for the sources as they are, and kept beside other
- * versions under a name that says which sources it came from.
+ * The bootstraps of isolates, each as one JavaScript file: bundled once for the sources as they are, and kept beside
+ * other versions under a name that says which sources it came from.
  *
  * An isolate process starts with the right to read its main module and nothing else, so the bootstrap must not
  * import anything by file; and one file of plain JavaScript starts faster than thirty of TypeScript.
@@ -11,15 +11,17 @@ import { fromFileUrl } from "../bundle/file_url.ts";
 import { runDenoBundle } from "../bundle/deno_bundle.ts";
 
 const REPOSITORY = new URL("../../", import.meta.url);
-/** Everything that the bootstrap imports lies in these folders. */
+/** Folders in which everything lies that the bootstrap imports. */
 const SOURCE_FOLDERS = ["functions", "store", "runtime/bundle", "runtime/isolate"];
 
-/** Where the files are kept unless the site says otherwise: beside the sources they are made of. */
+/** Folder in which the files are kept unless the site says otherwise: beside the sources they are made of. */
 const DEFAULT_FOLDER = fromFileUrl(new URL(".cache/isolates", REPOSITORY));
-/** Files of earlier sources go after a day: a site that runs from them has read them long before. */
+/**
+ * Milliseconds after which files of earlier sources are removed: a site that runs from them has read them long before.
+ */
 const KEPT_MS = 24 * 3_600_000;
 
-/** The two bootstraps: for serving, and for reading a manifest at a deploy. */
+/** Paths of two bootstraps: for serving, and for reading a manifest at a deploy. */
 export interface BootstrapFiles {
   readonly serve: string;
   readonly evaluate: string;
@@ -27,7 +29,7 @@ export interface BootstrapFiles {
 
 const made = new Map<string, Promise<BootstrapFiles>>();
 
-/** Paths of the bootstrap files in a folder, made if they are not there yet. */
+/** Returns the paths of the bootstrap files in a folder, made if they are not there yet. */
 export function bootstrapFiles(folder = DEFAULT_FOLDER): Promise<BootstrapFiles> {
   let files = made.get(folder);
   if (files === undefined) {
@@ -40,7 +42,10 @@ export function bootstrapFiles(folder = DEFAULT_FOLDER): Promise<BootstrapFiles>
 
 const madeStateful = new Map<string, Promise<string>>();
 
-/** The bootstrap of stateful sessions' isolates, made when the first of them is opened: few apps have any. */
+/**
+ * Returns the path of the bootstrap for isolates of stateful sessions, made when the first of them is opened: few apps
+ * have any.
+ */
 export function statefulBootstrap(folder = DEFAULT_FOLDER): Promise<string> {
   let file = madeStateful.get(folder);
   if (file === undefined) {
@@ -102,8 +107,9 @@ async function removeOld(folder: string): Promise<void> {
 }
 
 /**
- * Names the state of the sources by path, size and time of change. Synchronous: hundreds of files take 5 ms so, and ten
- * times that where each is waited for, which is what an app's first answer at a site would wait for too.
+ * Returns a digest that names the state of the sources by path, size and time of change. Synchronous: hundreds of files
+ * take 5 ms so, and ten times that where each is waited for, which is what an app's first answer at a site would wait
+ * for too.
  */
 function sourceStamp(): string {
   const hash = createHash("sha256").update(Deno.version.deno);

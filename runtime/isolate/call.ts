@@ -1,5 +1,5 @@
 /**
- * One call of an app, from the gateway's request to its answer, whichever isolates it runs in.
+ * A call of an app, from the gateway's request to its answer, whichever isolates it runs in.
  *
  * Life cycle: `prepareCall` (limits, small bodies read) → one attempt, or two (C2) → answered → settled.
  *
@@ -17,7 +17,7 @@ import type { IsolateLimits } from "./limits.ts";
 
 export type { IsolateAnswer };
 
-/** One app version, as the site knows it. */
+/** An app version, as the site knows it. */
 export interface IsolateApp {
   readonly app: string;
   /** 64 hexadecimal digits. */
@@ -25,9 +25,9 @@ export interface IsolateApp {
   readonly bundle: () => Promise<Uint8Array>;
   readonly limits: IsolateLimits;
   readonly vars: Record<string, string>;
-  /** The values of the app's secrets here, as they are now. */
+  /** Returns the values of the app's secrets here, as they are now. */
   readonly secrets?: () => Readonly<Record<string, string>>;
-  /** Whether this site is the root. */
+  /** True where this site is the root. */
   readonly atRoot?: boolean;
   /** Hosts that the app declared for its outgoing fetches: patterns of egress_rules.ts. */
   readonly fetchHosts: readonly string[];
@@ -41,11 +41,11 @@ export interface CallRequest {
   readonly url: string;
   readonly headers: Iterable<[string, string]>;
   readonly body: ReadableStream<Uint8Array<ArrayBuffer>> | null;
-  /** The whole body, instead of reading `body`. */
+  /** Reads the whole body, instead of reading `body`. */
   bytes(): Promise<Uint8Array>;
 }
 
-/** What tells that a client has gone; an `AbortSignal` is one. */
+/** The signal that a client has gone; an `AbortSignal` is one. */
 export interface ClientSignal {
   readonly aborted: boolean;
   addEventListener(type: "abort", listener: () => void, options?: { once?: boolean }): void;
@@ -58,24 +58,26 @@ export interface ScheduledCall {
   readonly cron: string;
   /** Milliseconds since 1970 at which it was due. */
   readonly scheduledTime: number;
-  /** The handler wants no other try. */
+  /** Called by the handler when it wants no other try. */
   noRetry(): void;
-  /** In place of the limits of a request. */
+  /** Limits that stand in place of those of a request. */
   readonly limits: { readonly wallMs: number; readonly cpuMs: number };
 }
 
-/** How an app's answer stands as its head leaves. */
+/** State of an app's answer as its head leaves. */
 export interface Answering {
-  /** The call goes on after its head. */
+  /** True where the call goes on after its head. */
   readonly open: boolean;
-  /** The app has asked for the name of its session. */
+  /** True where the app has asked for the name of its session. */
   readonly named: boolean;
 }
 
-/** One request's services, made by the gateway. */
+/** A request of an app, with the services that the gateway makes for it. */
 export interface IsolateCall {
   readonly request: CallRequest;
-  /** Runs the `scheduled` handler; the request is none then. Its answer is an empty response. */
+  /**
+   * The cron job whose `scheduled` handler is to run; the request is not used then. The answer is an empty response.
+   */
   readonly scheduled?: ScheduledCall;
   readonly store: StoreClient;
   /** Reaches stateful sessions; absent where the app declares none. */
@@ -90,38 +92,41 @@ export interface IsolateCall {
   gate(): Promise<void> | void;
   /** Adds the site's headers to a response's, after the gate. */
   head?(headers: [string, string][], how: Answering): Promise<void> | void;
-  /** Aborts when the client goes; the app's `request.signal` follows it. */
+  /** Aborted when the client goes; the app's `request.signal` follows it. */
   readonly signal?: ClientSignal | undefined;
-  /** Where the request is recorded: what happens in the isolate goes below it. */
+  /** Span of the request where it is recorded: those of what happens in the isolate go below it. */
   readonly span?: Span | undefined;
   /** Takes the values of the app's secrets out of a text that leaves the site. */
   redact?(text: string): string;
-  /** The app's console. */
+  /** Takes a line of the app's console. */
   log(entry: { level: string; text: string }): void;
-  /** What it prints while none of its requests runs. Kept by the isolate: one for all calls of a version. */
+  /**
+   * Takes a line that the app prints while none of its requests runs. Kept by the isolate: one for all calls of a
+   * version.
+   */
   readonly strayLog?: (entry: { level: string; text: string }) => void;
 }
 
 /**
- * A call that never starts because isolates die under it gives up here: the ones before it end them faster than
- * it can be reached, and each costs the site a process.
+ * Number of isolates to which a call that never starts is sent before it fails: the calls before it end them faster
+ * than it can be reached, and each costs the site a process.
  */
 const PLACEMENTS_MAX = 5;
 
-/** A call on its way. */
+/** A call that has not been answered yet, and how often it was tried. */
 export class PendingCall {
   readonly app: IsolateApp;
   readonly call: IsolateCall;
   readonly answer: Promise<IsolateAnswer>;
-  /** A body that travels with the head; null where there is none, or where it is a stream. */
+  /** Body that travels with the head; null where there is none, or where it is a stream. */
   readonly inlineBody: Uint8Array | null;
   readonly bodyKind: number;
-  /** How many isolates it was sent to, and in how many of them it had begun when they ended. */
+  /** Number of isolates that the call was sent to, and of those that ended after it had begun there (`cutShort`). */
   placements = 0;
   cutShort = 0;
-  /** It may be what ended its isolate: it runs again in one of its own. */
+  /** True where the call may be what ended its isolate: it runs again in one of its own. */
   isSuspect = false;
-  /** Something of it is in the store, or has left the site. */
+  /** True once something of the call is in the store, or has left the site. */
   hasEffects = false;
   answered = false;
   #resolve: (answer: IsolateAnswer) => void;
@@ -136,7 +141,7 @@ export class PendingCall {
     this.#resolve = resolve;
   }
 
-  /** C2, when the isolate it was sent to has ended. */
+  /** Reports whether the call may run once more, when the isolate it was sent to has ended (C2). */
   mayRunAgain(hadStarted: boolean): boolean {
     if (this.answered || this.hasEffects) return false;
     if (!hadStarted) return this.placements < PLACEMENTS_MAX;
@@ -144,12 +149,12 @@ export class PendingCall {
     return ++this.cutShort < 2 && this.bodyKind === BODY.none && (method === "GET" || method === "HEAD");
   }
 
-  /** Until its response head. */
+  /** Milliseconds that the call may take until its response head. */
   get wallMs(): number {
     return this.call.scheduled?.limits.wallMs ?? this.app.limits.wallMs;
   }
 
-  /** CPU time of all of it; the event loop is held for a request's at most. */
+  /** Milliseconds of CPU time for the whole call; it holds the event loop for a request's share at most. */
   get cpuMs(): number {
     return this.call.scheduled?.limits.cpuMs ?? this.app.limits.cpuMs;
   }
@@ -176,7 +181,7 @@ function bodyKindOf(request: CallRequest, inlineBody: Uint8Array | null): number
   return request.body === null ? BODY.none : BODY.stream;
 }
 
-/** Checks the body's length, and reads a small one so that it travels with the head. */
+/** Checks the declared length of the body, and reads a small one so that it travels with the head. */
 export function prepareCall(app: IsolateApp, call: IsolateCall): PendingCall | Promise<PendingCall> {
   const { request } = call;
   // The standard's Request has none, whatever the client sent.
@@ -199,7 +204,7 @@ export function prepareCall(app: IsolateApp, call: IsolateCall): PendingCall | P
   });
 }
 
-/** A body as a whole; null where it takes longer than the request it belongs to may. */
+/** Reads a whole body; null where it takes longer than the request it belongs to may. */
 async function wholeBody(request: CallRequest, lateMs: number): Promise<Uint8Array | null> {
   const whole = request.bytes();
   whole.catch(() => {}); // after it is late, nobody asks
@@ -214,7 +219,7 @@ async function wholeBody(request: CallRequest, lateMs: number): Promise<Uint8Arr
   }
 }
 
-/** The length that a request declares; NaN where it declares none. */
+/** Returns the length that a request declares; NaN where it declares none. */
 function declaredBytes(headers: CallRequest["headers"]): number {
   if (headers instanceof Headers) return Number(headers.get("content-length") ?? NaN);
   for (const [name, value] of headers) if (name === "content-length") return Number(value);

@@ -1,26 +1,32 @@
 /**
  * Calls that wait for a place in an isolate: a queue that is bounded by time, beside the number that may wait.
  *
- * A burst waits and is served in order. A queue that stands for {@link STANDS_MS} is no burst: more comes than can be
- * done, and whoever waits its turn in it is served when its client has gone. From then on the newest go first, and what
- * has waited {@link WAIT_MS} is told so at once (controlled delay, Nichols and Jacobson, "Controlling Queue Delay", 2012; the
- * newest first while it lasts, Maurer, "Fail at Scale", 2015).
+ * A burst waits and is served in order. A queue that stands for {@link STANDS_MS} is no burst: more calls come than can
+ * be done, and a call that waits its turn in it is served when its client has gone. From then on the newest go first,
+ * and a call that has waited {@link WAIT_MS} is refused at once (controlled delay, Nichols and Jacobson, "Controlling
+ * Queue Delay", 2012; the newest first while it lasts, Maurer, "Fail at Scale", 2015).
  *
- * Those at its end would be sent away in the end: so no more wait then than are begun within {@link LINE_MS}, and who comes
- * when it is full hears so at once. The next to come after one has begun is the newest, and goes first.
+ * Calls at its end would be refused in the end: so no more wait then than are begun within {@link LINE_MS}, and a call
+ * that comes when it is full is refused at once. The next to come after one has begun is the newest, and goes first.
  *
  * Q1  A call that was put in comes out once: by `next`, by `shed`, or by `takeAll`.
- * Q2  While nobody begins calls (the first isolate starts, the only one is stuck) nothing is judged: those who wait are
- *     served as soon as somebody does.
+ * Q2  While nobody begins calls (the first isolate starts, the only one is stuck) nothing is judged: calls that wait
+ *     are served as soon as somebody does.
  */
 
-/** Longer than an isolate takes to start, or the garbage collector of a site. */
+/**
+ * Milliseconds for which a burst may keep the queue from being empty: longer than an isolate takes to start, or the
+ * garbage collector of a site.
+ */
 const STANDS_MS = 1_000;
-/** What somebody who clicked waits for. */
+/** Milliseconds that a call may wait in a standing queue: about what somebody who clicked waits for. */
 const WAIT_MS = 1_000;
-/** It bridges what an isolate needs until it is given more, and a turn of the site's thread. */
+/**
+ * Milliseconds' worth of calls that may wait in a standing queue: they bridge what an isolate needs until it is given
+ * more, and a turn of the site's thread.
+ */
 const LINE_MS = 500;
-/** At any pace: as an isolate is given at once (loop_room.ts). */
+/** Number of calls that may wait at any pace: as many as an isolate is given at once (loop_room.ts). */
 const LINE_LEAST = 16;
 
 interface Waiting<T> {
@@ -28,14 +34,14 @@ interface Waiting<T> {
   readonly sinceMs: number;
 }
 
-/** See the file's header. Times are of one clock that never goes back, in ms. */
+/** A bounded queue of calls, by the rules of the file's header. Times are of one clock that never goes back, in ms. */
 export class CallQueue<T> {
   #waiting: Waiting<T>[] = [];
-  /** Since when it has not been empty, and somebody began calls. */
+  /** Time since which the queue has not been empty, and somebody began calls. */
   #standsMs = 0;
-  /** When it was emptied because all had waited too long: that it is empty then says nothing. */
+  /** Time at which the queue was emptied because all had waited too long: that it is empty then says nothing. */
   #emptiedMs = -Infinity;
-  /** Calls that were begun in the LINE_MS that began then, and in those before. */
+  /** Number of calls begun in the period of LINE_MS since `sinceMs` (`begun`), and in the one before it (`before`). */
   #pace = { sinceMs: 0, begun: 0, before: 0 };
 
   get size(): number {
@@ -48,18 +54,20 @@ export class CallQueue<T> {
     this.#waiting.push({ call, sinceMs: nowMs });
   }
 
-  /** Those that had been begun, and come back, go first. */
+  /** Puts calls that had been begun, and come back, before all others. */
   return(calls: readonly T[], nowMs: number): void {
     if (this.#waiting.length === 0) this.#standsMs = nowMs;
     this.#waiting.unshift(...calls.map((call) => ({ call, sinceMs: nowMs })));
   }
 
-  /** More comes than can be done. */
+  /** Reports whether the queue stands: more calls come than can be done. */
   isStanding(nowMs: number): boolean {
     return this.#waiting.length > 0 && nowMs - this.#standsMs >= STANDS_MS;
   }
 
-  /** Whether no more may wait: `most`, or what is begun within LINE_MS where more comes than can be done. */
+  /**
+   * Reports whether no more calls may wait: `most` do, or, in a standing queue, as many as are begun within LINE_MS.
+   */
   isFull(most: number, nowMs: number): boolean {
     if (this.size < LINE_LEAST) return this.size >= most;
     if (!this.isStanding(nowMs)) return this.size >= most;
@@ -67,18 +75,18 @@ export class CallQueue<T> {
     return this.size >= Math.min(most, Math.max(LINE_LEAST, begun, before));
   }
 
-  /** Who is begun now. */
+  /** Takes out the call that is to begin now. */
   next(nowMs: number): T | undefined {
     this.#paceAt(nowMs).begun++;
     return (this.isStanding(nowMs) ? this.#waiting.pop() : this.#waiting.shift())?.call;
   }
 
-  /** Q2 */
+  /** Starts the time anew from which a queue is taken to stand, while nobody begins calls (Q2). */
   nobodyServes(nowMs: number): void {
     this.#standsMs = nowMs;
   }
 
-  /** Takes out those who have waited too long. */
+  /** Takes out the calls that have waited too long. */
   shed(nowMs: number): T[] {
     if (!this.isStanding(nowMs)) return [];
     // Those that came back may be younger than who stands behind them: each is looked at.
@@ -88,7 +96,7 @@ export class CallQueue<T> {
     return late.map(({ call }) => call);
   }
 
-  /** The pace as it is counted then: what was begun long ago says nothing. */
+  /** Returns the pace of the period that a time is in; what was begun long ago counts no more. */
   #paceAt(nowMs: number): { begun: number; readonly before: number } {
     const passedMs = nowMs - this.#pace.sinceMs;
     if (passedMs >= LINE_MS) {

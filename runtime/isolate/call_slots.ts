@@ -1,25 +1,31 @@
 /**
- * How many store reads of one isolate, how many of its commits and of its calls are under way at a time: a function may start
- * thousands at once, and the rows of all of them would lie in the site's memory, where they hurt every other app.
+ * Bounds on the store reads of one isolate, its commits and its calls that are under way at a time: a function may
+ * start thousands at once, and the rows of all of them would lie in the site's memory, where they hurt every other app.
  *
- * L1  At most CALLS_MAX of each run (of calls SESSION_CALLS_MAX), and none begins while more than UNREAD_BYTES_MAX wait to be sent: an isolate
- *     that asks faster than it takes answers waits for itself.
- * L2  They begin in the order in which they were asked for. More than WAITING_MAX that wait, or WAITING_BYTES_MAX
- *     that they hold, are no program.
+ * L1  At most CALLS_MAX of each run (of calls SESSION_CALLS_MAX), and none begins while more than UNREAD_BYTES_MAX wait
+ *     to be sent: an isolate that asks faster than it takes answers waits for itself.
+ * L2  They begin in the order in which they were asked for. An isolate with more than WAITING_MAX that wait, or
+ *     WAITING_BYTES_MAX that they hold, breaks the protocol: no program does so.
  */
 import { FrameError } from "./frames.ts";
 import type { FrameWriter } from "./frame_writer.ts";
 
-/** Enough to keep a site busy, and to hide the round trips of misses. */
+/**
+ * Number of reads, and of commits, that run at a time: enough to keep a site busy, and to hide the round trips of
+ * misses.
+ */
 export const CALLS_MAX = 64;
-/** Calls of stateful sessions: one for each request of an isolate, since one that waits for its turn holds its place. */
+/**
+ * Number of calls of stateful sessions that run at a time: one for each request of an isolate, since a call that waits
+ * for its turn holds its place.
+ */
 const SESSION_CALLS_MAX = 256;
-/** A few values of the largest size. */
+/** Bytes of answers that may wait to be sent: a few values of the largest size. */
 export const UNREAD_BYTES_MAX = 4 * 1024 * 1024;
-/** 256 requests with 64 reads each. */
+/** Number of calls that may wait to begin: 256 requests with 64 reads each. */
 export const WAITING_MAX = 16 * 1024;
 
-/** Sixteen of the largest atomic operations. */
+/** Bytes that waiting calls may hold: sixteen of the largest atomic operations. */
 export const WAITING_BYTES_MAX = 64 * 1024 * 1024;
 
 /** The part of a connection's writer that reads wait for. */
@@ -38,13 +44,13 @@ interface Waiting {
   readonly bytes: number;
 }
 
-/** The reads, or the commits, of one isolate. */
+/** Slots for the reads, the commits or the session calls of one isolate. */
 export class CallSlots {
   readonly #writer: Backlog;
   readonly #most: number;
   readonly #waiting: Waiting[] = [];
   #waitingBytes = 0;
-  /** Of `#waiting`, those before it have begun: shifting a long array costs its length. */
+  /** Index in `#waiting` before which all have begun: shifting a long array costs its length. */
   #next = 0;
   #running = 0;
   #draining = false;
@@ -55,7 +61,7 @@ export class CallSlots {
     this.#most = most;
   }
 
-  /** The slots of the isolate behind a connection. */
+  /** Returns the slots of the isolate behind a connection. */
   static of(writer: Backlog): Slots {
     let slots = slotsOf.get(writer);
     if (slots === undefined) {
@@ -70,10 +76,10 @@ export class CallSlots {
   }
 
   /**
-   * Begins a call, now or when there is room; {@link leave} once it is over.
+   * Begins a call, now or when there is room; {@link leave} is to follow once it is over.
    *
-   * @param bytes what it holds while it waits.
-   * @throws FrameError when too many wait; this one does not then.
+   * @param bytes what the call holds while it waits.
+   * @throws FrameError when too many wait; the call is not added then.
    */
   enter(begin: () => void, bytes = 0): void {
     if (this.#waiting.length - this.#next >= WAITING_MAX) {
@@ -87,7 +93,7 @@ export class CallSlots {
     this.#pump();
   }
 
-  /** A call is over, and its answer is with the writer. */
+  /** Frees the slot of a call that is over, and whose answer is with the writer. */
   leave(): void {
     this.#running--;
     this.#pump();

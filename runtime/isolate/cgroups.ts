@@ -8,22 +8,25 @@
 import { CORES_SUSTAINED, KERNEL_MIB, THREADS_MAX } from "./process_bounds.ts";
 import type { ProcessSizes } from "./limits.ts";
 
-/** Without all of them a bound would be missing that the operator counts on. */
+/**
+ * Controllers that the lent group has to give on: without one of them a bound would be missing that the operator counts
+ * on.
+ */
 const CONTROLLERS = ["cpu", "memory", "pids"] as const;
 const PREFIX = "sojourn-";
 const OWNED = /^sojourn-(\d+)-\d+$/;
-/** The kernel's own, in which `cpu.max` is counted. */
+/** Microseconds in which `cpu.max` is counted: the kernel's own default. */
 const PERIOD_US = 100_000;
-/** A group whose process has just ended is busy for a moment. */
+/** Number of tries to remove a group: one whose process has just ended is busy for a moment. */
 const REMOVE_TRIES = 20;
 const REMOVE_PAUSE_MS = 50;
 
-/** Makes names: several sites of one process may share what is lent. */
+/** Number that makes names distinct: several sites of one process may share what is lent. */
 let named = 0;
 
 /** The group of one process. */
 export interface ProcessGroup {
-  /** Resolves when it has gone. Call when its process has ended. */
+  /** Removes the group; resolves when it has gone. Called when its process has ended. */
   remove(): Promise<void>;
 }
 
@@ -36,6 +39,8 @@ export class IsolateCgroups {
   }
 
   /**
+   * Takes a lent group into use, and removes what a killed site has left there (CG2).
+   *
    * @param path of the cgroup that is lent: nothing else runs in it, and its controllers are given on to its children.
    * @throws Error that says what is missing.
    */
@@ -74,7 +79,7 @@ export class IsolateCgroups {
     }
   }
 
-  /** CG2 */
+  /** Removes groups of sites that are no more (CG2). */
   async #removeLeftovers(): Promise<void> {
     for await (const { name, isDirectory } of Deno.readDir(this.#path)) {
       const pid = OWNED.exec(name)?.[1];

@@ -1,4 +1,6 @@
-/** What an isolate says of one stateful session, handed to whoever opened it. */
+/**
+ * Reads the frames that an isolate sends about one stateful session, and hands them to the sink of whoever opened it.
+ */
 import type { ChannelSink } from "../../functions/sessions/serve/ports.ts";
 import { readEnd, readLogLine, readNumber } from "./frame_fields.ts";
 import type { Payload } from "./frame_reader.ts";
@@ -9,7 +11,7 @@ import { readCall, readCheckpoint, readOpened, readParked, readSessionCommit } f
  * Reads a frame on a session's channel; those that mean nothing there are ignored.
  *
  * @param state takes the segments that have come before (state_frames.ts).
- * @param kept is told how many bytes of it wait as long as that does not resolve.
+ * @param kept is told the bytes of a frame that the sink does not let go of before the promise resolves.
  * @throws FrameError
  */
 export function receiveChannel(

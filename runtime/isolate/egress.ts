@@ -51,19 +51,19 @@ interface OpenFetch {
 
 type AssetFetch = (request: OutgoingRequest) => Promise<OutgoingResponse>;
 
-/** As a `Request` has it, and E3. */
+/** Values of `redirect`: those of a `Request`, and "replay" (E3). */
 const REDIRECTS: ReadonlySet<string> = new Set(["follow", "error", "manual", "replay"]);
 
-/** Fetches of one isolate at the same time: a socket each on the site. */
+/** Number of fetches of one isolate at the same time: each takes a socket on the site. */
 const OPEN_MAX = 256;
 
-/** {@link Egress} over node:http(s), to checked addresses. */
+/** The {@link Egress} over node:http(s), to checked addresses. */
 export class HostEgress implements Egress {
   readonly #rules: EgressRules;
   readonly #assets: AssetFetch | undefined;
   readonly #open = new Map<number, OpenFetch>();
 
-  /** @param assets answers what is asked of {@link ASSETS_ORIGIN}, which leaves nothing */
+  /** @param assets answers requests to {@link ASSETS_ORIGIN}, which do not leave the site */
   constructor(rules: EgressRules, assets?: AssetFetch) {
     this.#rules = rules;
     this.#assets = assets;
@@ -171,7 +171,7 @@ export class HostEgress implements Egress {
     await open.sender.send(response.body);
   }
 
-  /** E4 */
+  /** Makes a fetch outside the site, after the output gate (E4). */
   async #outwards(
     owner: HostExchange,
     request: OutgoingRequest,
@@ -217,7 +217,7 @@ export async function fetchOutside(
 
 const shown = (url: string): string => URL.canParse(url) ? shownUrl(new URL(url)) : "?";
 
-/** The next request of a redirect, as the Fetch standard has it. */
+/** Returns the next request of a redirect, as the Fetch standard has it. */
 function redirected(request: OutgoingRequest, status: number, location: string): OutgoingRequest {
   const url = new URL(location, request.url);
   const toGet = turnsToGet(status, request.method);

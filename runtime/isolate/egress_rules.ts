@@ -1,6 +1,6 @@
 /**
- * Where an app may go: what it declares (`fetchHosts`) and what the operator permits (`egress.allow`,
- * `egress.private`). Both must say yes; a refusal tells which of them did not.
+ * The rules for where an app's requests may go: what it declares (`fetchHosts`) and what the operator permits
+ * (`egress.allow`, `egress.private`). Both must say yes; a refusal tells which of them did not.
  *
  * Patterns: `host`, `host:port`, `*.host` (any name below it, not itself), `*.host:port`, `[v6]`, `[v6]:port`; for
  * the operator also `*`. Without a port any port counts.
@@ -14,23 +14,23 @@ import { lookup } from "node:dns/promises";
 /** Finds the addresses of a name. */
 export type Lookup = (host: string) => Promise<readonly string[]>;
 
-/** What rules are made of. */
+/** The lists that rules are made of. */
 export interface EgressOptions {
-  /** What the app declared. */
+  /** Patterns of hosts that the app declared. */
   readonly fetchHosts: readonly string[];
-  /** What the operator permits: patterns, `*` for every public host. */
+  /** Patterns of hosts that the operator permits; `*` for every public host. */
   readonly allow?: readonly string[];
-  /** `host:port` that the operator permits although the address is private. */
+  /** Pairs `host:port` that the operator permits although the address is private. */
   readonly privateHosts?: readonly string[];
   readonly lookup?: Lookup;
 }
 
 interface HostPattern {
-  /** Empty: any. */
+  /** Host as `URL.hostname` has it; empty for any. */
   readonly host: string;
-  /** Names below `host`, instead of itself. */
+  /** True where names below `host` are meant, instead of itself. */
   readonly below: boolean;
-  /** null: any. */
+  /** Port; null for any. */
   readonly port: number | null;
 }
 
@@ -38,7 +38,7 @@ const WILDCARD = "*.";
 const PORT_MAX = 65_535;
 const SHAPE = /^(\*\.)?(\[[0-9a-f:.]+\]|[^\s:/@?#[\]*]+)(?::(\d{1,5}))?$/i;
 
-/** A pattern; null where the text is none. */
+/** Reads a pattern; null where the text is none. */
 export function hostPattern(text: string): HostPattern | null {
   if (text === "*") return { host: "", below: false, port: null };
   const [whole, wildcard, host = "", port] = SHAPE.exec(text) ?? [];
@@ -58,7 +58,7 @@ const matches = (patterns: readonly HostPattern[], host: string, port: number): 
     (pattern.host === "" || (pattern.below ? host.endsWith(`.${pattern.host}`) : host === pattern.host))
   );
 
-/** What the rules say of a host and port. */
+/** The answer of the rules for a host and port. */
 export type EgressVerdict =
   | { readonly ok: true; readonly mayBePrivate: boolean }
   | { readonly ok: false; readonly why: string };
@@ -79,7 +79,7 @@ export class EgressRules {
     this.#private = patternsOf(options.privateHosts ?? []).filter((pattern) => pattern.port !== null);
   }
 
-  /** Whether app and operator let a request go to a host, as `URL.hostname` has it, and a port. */
+  /** Reports whether app and operator let a request go to a host, as `URL.hostname` has it, and a port. */
   verdict(host: string, port: number): EgressVerdict {
     if (!matches(this.#declared, host, port)) {
       const declared = this.#declaredTexts.length === 0 ? "none" : this.#declaredTexts.join(", ");

@@ -8,15 +8,18 @@
  *     lasts (a stream, a socket) goes into a Map.
  */
 
-/** As many as run in an isolate by default, four times over: few find their slot taken. */
+/**
+ * Number of slots: four times as many as the exchanges that run in an isolate by default, so that few find theirs
+ * taken.
+ */
 const SLOTS = 1024;
 
-/** What has an id. */
+/** An entry of the table, named by its id. */
 interface Identified {
   readonly id: number;
 }
 
-/** Exchanges by id. */
+/** Table of exchanges by id. */
 export class ExchangeTable<T extends Identified> {
   readonly #slots: (T | null)[] = Array.from({ length: SLOTS }, () => null);
   readonly #others = new Map<number, T>();
@@ -32,7 +35,7 @@ export class ExchangeTable<T extends Identified> {
     return this.#others.size === 0 ? undefined : this.#others.get(id);
   }
 
-  /** Adds one; its id is not here yet. */
+  /** Adds an exchange; its id is not here yet. */
   add(exchange: T): void {
     const slot = exchange.id & SLOTS - 1;
     if (this.#slots[slot] === null) this.#slots[slot] = exchange;

@@ -10,7 +10,7 @@ import { failureCode, type Span, SPAN_KIND, traceContextOf, withContext } from "
 import type { IsolateCall } from "./call.ts";
 import type { OutgoingRequest } from "./outgoing_http.ts";
 
-/** An app may make up methods. */
+/** Characters of a method that are told: an app may make up methods. */
 const METHOD_CHARACTERS_MAX = 16;
 
 /** Begins the span of a fetch, and names the trace in its headers. */
@@ -29,7 +29,7 @@ export function beginFetch(
   return { step, request: { ...request, headers: withContext(request.headers, context) } };
 }
 
-/** Ends it with the head of the answer. */
+/** Ends the span of a fetch with the head of the answer. */
 export function endFetch<T extends { readonly response: { readonly status: number } }>(
   step: Span,
   following: Promise<T>,

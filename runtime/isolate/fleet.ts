@@ -5,9 +5,9 @@
  * L2  A call that comes back from an isolate that ended runs again only as C2 (call.ts) allows; the one that may
  *     have ended it runs again in an isolate of its own, so that it takes no other call down with it.
  * L3  Calls wait within bounds of number and of time (call_queue.ts); one that is sent away never began.
- * L4  So do those that may have ended an isolate (L2): as many as calls may wait, and each as long as it may take to
- *     answer. None waits for one before it that has its answer and goes on, as a stream or a WebSocket does, unless there
- *     are as many isolates as there may be.
+ * L4  So do calls that may have ended an isolate (L2): as many as calls may wait, and each as long as it may take to
+ *     answer. None waits for one before it that has its answer and goes on, as a stream or a WebSocket does, unless
+ *     there are as many isolates as there may be.
  * L5  A call whose client has gone while it waited is not begun.
  */
 import { messageOf } from "./bodies.ts";
@@ -15,13 +15,13 @@ import type { IsolateApp, PendingCall } from "./call.ts";
 import { CallQueue } from "./call_queue.ts";
 import type { Isolate, IsolateEnd, IsolateOwner, LeftOver } from "./isolate.ts";
 
-/** Gives a loaded isolate, or says why there is none. */
+/** Opens a loaded isolate, or says why there is none. */
 export type OpenIsolate = (app: IsolateApp, owner: IsolateOwner) => Promise<OpenOutcome>;
 
-/** What came of opening one. */
+/** The outcome of opening an isolate. */
 export type OpenOutcome = { readonly kind: "isolate"; readonly isolate: Isolate } | FleetRefusal;
 
-/** Why there is no isolate. */
+/** The reason why no isolate could be opened. */
 export interface FleetRefusal {
   readonly kind: "failed";
   readonly code: string;
@@ -29,32 +29,38 @@ export interface FleetRefusal {
   readonly stack: string;
 }
 
-/** A version that cannot be loaded costs a process a second at most, however many ask for it. */
+/**
+ * Milliseconds for which a refusal is repeated: a version that cannot be loaded costs a process a second at most,
+ * however many ask for it.
+ */
 const REFUSAL_MS = 1_000;
-/** How often it is looked whether calls have waited too long, and whether isolates have time for them by now. */
+/** Milliseconds between looks at whether calls have waited too long, and whether isolates have time for them by now. */
 const LOOK_MS = 50;
-/** An isolate that has ended requests within it serves, also where its event loop stands for a moment. */
+/**
+ * Milliseconds after a request ended for which the isolates count as serving, also where an event loop stands for a
+ * moment.
+ */
 const SERVES_MS = 1_000;
 
 /** The isolates of one app version. */
 export class Fleet implements IsolateOwner {
   readonly app: IsolateApp;
   readonly isolates = new Set<Isolate>();
-  /** When it last had something to do. */
+  /** Time at which the fleet last had something to do. */
   usedMs: number;
   readonly #open: OpenIsolate;
   readonly #waiting = new CallQueue<PendingCall>();
-  /** Runs while calls wait. */
+  /** Timer that runs while calls wait. */
   #look: ReturnType<typeof setInterval> | undefined;
   #suspects: { readonly pending: PendingCall; readonly sinceMs: number }[] = [];
   /** The isolate that a suspect runs in; one at a time, so that suspects cost one process. */
   #cell: Isolate | undefined;
-  /** When a request ended last. */
+  /** Time at which a request ended last. */
   #servedMs = -Infinity;
   #opening = 0;
   #openingCell = false;
   #closed = false;
-  /** Why the last isolate could not be opened, and until when nobody tries again. */
+  /** Reason why the last isolate could not be opened, and the time until which nobody tries again. */
   #refusal: { readonly outcome: FleetRefusal; readonly untilMs: number } | undefined;
 
   constructor(app: IsolateApp, open: OpenIsolate) {
@@ -63,7 +69,7 @@ export class Fleet implements IsolateOwner {
     this.usedMs = performance.now();
   }
 
-  /** Nothing runs and nothing waits. */
+  /** True while nothing runs and nothing waits. */
   get isIdle(): boolean {
     if (this.#waiting.size + this.#suspects.length + this.#opening > 0) return false;
     for (const isolate of this.isolates) if (isolate.exchanges.size > 0) return false;
@@ -87,7 +93,7 @@ export class Fleet implements IsolateOwner {
     this.#more(nowMs);
   }
 
-  /** Why a call that came now would be sent away (L3); null where it would not. */
+  /** Returns the reason why a call that came now would be sent away (L3); null where it would not. */
   refusal(nowMs: number): string | null {
     const { app, limits: { waitingMax } } = this.app;
     if (!this.#waiting.isFull(waitingMax, nowMs)) return null;
@@ -99,7 +105,7 @@ export class Fleet implements IsolateOwner {
     if (this.isolates.size === 0) this.grow();
   }
 
-  /** A place has become free, or an event loop turns again. */
+  /** Called by an isolate when a place has become free, or its event loop turns again. */
   freed(isolate: Isolate): void {
     this.usedMs = this.#servedMs = performance.now();
     if (isolate === this.#cell) {
@@ -131,7 +137,7 @@ export class Fleet implements IsolateOwner {
     if (this.#suspects.length > 0) this.#openCell();
   }
 
-  /** Gives every isolate back. */
+  /** Gives every isolate back; calls that wait are refused. */
   async close(): Promise<void> {
     this.#closed = true;
     clearInterval(this.#look);
@@ -143,7 +149,7 @@ export class Fleet implements IsolateOwner {
     await this.#cell?.close();
   }
 
-  /** The isolate with the fewest requests that still has room. */
+  /** Returns the isolate with the fewest requests that still has room. */
   #free(): Isolate | undefined {
     let best: Isolate | undefined;
     for (const isolate of this.isolates) {
@@ -153,7 +159,10 @@ export class Fleet implements IsolateOwner {
     return best;
   }
 
-  /** Calls wait: isolates that have time for more are given more (loop_room.ts), and where none has there is to be another. */
+  /**
+   * Makes room for calls that wait: isolates that have time for more are given more (loop_room.ts), and where none has
+   * there is to be another.
+   */
   #more(nowMs: number): void {
     let isFull = true;
     for (const isolate of this.isolates) {
@@ -176,14 +185,14 @@ export class Fleet implements IsolateOwner {
     });
   }
 
-  /** No isolate could be opened: whoever waits is told, unless another isolate still serves. */
+  /** Notes that no isolate could be opened: calls that wait are told, unless another isolate still serves. */
   #refuse(outcome: FleetRefusal): void {
     if (this.isolates.size > 0) return;
     this.#refusal = { outcome, untilMs: performance.now() + REFUSAL_MS };
     for (const pending of this.#waiting.takeAll()) pending.fail(outcome.code, outcome.message, outcome.stack);
   }
 
-  /** The next suspect gets an isolate of its own, when the one before it has left it. */
+  /** Opens an isolate of its own for the next suspect, when the one before it has left the cell. */
   #openCell(): void {
     if (this.#closed || this.#openingCell || this.#cell !== undefined || this.#suspects.length === 0) return;
     this.#openingCell = true;
@@ -202,7 +211,7 @@ export class Fleet implements IsolateOwner {
     });
   }
 
-  /** The first that still wants an answer (L5). */
+  /** Takes out the first suspect that still wants an answer (L5). */
   #nextSuspect(): PendingCall | undefined {
     for (;;) {
       const pending = this.#suspects.shift()?.pending;
@@ -214,7 +223,7 @@ export class Fleet implements IsolateOwner {
     for (const { pending } of this.#suspects.splice(0)) pending.fail(code, message, stack);
   }
 
-  /** It did not end its isolate: that is one like the others now, where there may be another (L4). */
+  /** Makes the cell an isolate like the others: its suspect did not end it, and there may be one more (L4). */
   #leaveCell(isolate: Isolate): void {
     const others = this.isolates.size + this.#opening;
     if (isolate !== this.#cell || isolate.isOver || others >= this.app.limits.isolatesMax) return;
@@ -224,7 +233,7 @@ export class Fleet implements IsolateOwner {
     this.#openCell();
   }
 
-  /** L3, L4 */
+  /** Starts to look at calls that wait (L3, L4). */
   #watch(): void {
     this.#look ??= setInterval(() => this.#shed(), LOOK_MS);
   }
@@ -245,7 +254,7 @@ export class Fleet implements IsolateOwner {
     this.#look = undefined;
   }
 
-  /** One that is stuck may compute for many, and end them. */
+  /** Reports whether the isolates begin calls: one that is stuck may compute for many requests, and end them. */
   #isServing(nowMs: number): boolean {
     if (this.isolates.size > 0 && nowMs < this.#servedMs + SERVES_MS) return true;
     return [...this.isolates].some((isolate) => !isolate.isOver && !isolate.isStuck);
@@ -262,13 +271,13 @@ export class Fleet implements IsolateOwner {
   }
 }
 
-/** What a suspect is told that was not run again. */
+/** Code and message of a suspect that was not run again. */
 const SENT_AWAY = [
   "isolate_killed",
   "the isolate that ran the request was ended, and there is none to run it again",
 ] as const;
 
-/** Whether somebody waits for its answer (L5); where nobody does, it has one. */
+/** Reports whether somebody waits for the call's answer (L5); where the client has gone, the call is failed. */
 function isWanted(pending: PendingCall): boolean {
   if (pending.call.signal?.aborted) {
     pending.fail("overloaded", "the client has gone before the request was begun");
@@ -276,7 +285,7 @@ function isWanted(pending: PendingCall): boolean {
   return !pending.answered;
 }
 
-/** One that can't be begun fails by itself: those behind it wait, too. */
+/** Begins a call; one that can't be begun fails alone, since the calls behind it wait, too. */
 function begin(isolate: Isolate, pending: PendingCall, nowMs: number): void {
   try {
     isolate.start(pending, nowMs);

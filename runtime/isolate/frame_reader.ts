@@ -8,23 +8,26 @@ import {
   type IsolateConnection,
 } from "./frames.ts";
 
-/** How many frames, or bytes of them, are handled without a look at whose turn it is. */
+/** Number of frames, and of their bytes, that are handled without a look at whose turn it is. */
 const LOOK_FRAMES = 32;
 const LOOK_BYTES = 16 * 1024;
 const utf8Decoder = new TextDecoder();
 const SLAB_BYTES = 64 * 1024;
-/** A sixteenth: what is left unused at a slab's end, and what one small copy keeps alive, stays bounded. */
+/**
+ * Bytes up to which a copy shares a slab, a sixteenth of it: what is left unused at a slab's end, and what one small
+ * copy keeps alive, stays bounded.
+ */
 const SLAB_COPY_MAX = SLAB_BYTES / 16;
 let slab = new Uint8Array(SLAB_BYTES);
 let slabAt = 0;
 
-/** Reads one payload, never beyond its end (F3). */
+/** Reads the fields of one payload, never beyond its end (F3). */
 export class Payload {
   #bytes: Uint8Array;
   #view: DataView;
   #at = 0;
   #end = 0;
-  /** Things that it has named. */
+  /** Number of things that the frame has named (F5). */
   #things = 0;
 
   constructor(bytes: Uint8Array) {
@@ -73,23 +76,23 @@ export class Payload {
     return this.#view.getFloat64(this.#take(8), true);
   }
 
-  /** A view of all that is left (F2), which stays to be taken. */
+  /** Returns a view of all that is left (F2), and leaves it to be taken. */
   view(): Uint8Array {
     return this.#bytes.subarray(this.#at, this.#end);
   }
 
-  /** A view of all that is left (F2). */
+  /** Takes all that is left, as a view (F2). */
   restView(): Uint8Array {
     return this.#bytes.subarray(this.#take(this.left), this.#end);
   }
 
-  /** A copy of all that is left. */
+  /** Takes all that is left, as a copy. */
   rest(): Uint8Array<ArrayBuffer> {
     return this.#bytes.slice(this.#take(this.left), this.#end) as Uint8Array<ArrayBuffer>;
   }
 
   /**
-   * A copy of all that is left, for bytes that live as long as a request: small ones share a slab, since a buffer
+   * Takes all that is left, as a copy for bytes that live as long as a request: small ones share a slab, since a buffer
    * of its own for each costs more in garbage collection than the whole rest of a request.
    */
   restForRequest(): Uint8Array<ArrayBuffer> {
@@ -111,14 +114,21 @@ export class Payload {
     return this.#bytes.slice(at, at + length) as Uint8Array<ArrayBuffer>;
   }
 
-  /** @param bytesMax a longer one is none (F5). */
+  /**
+   * Takes a text with its length.
+   *
+   * @param bytesMax a longer text is an error (F5).
+   */
   text(bytesMax = Infinity): string {
     const length = this.#upTo(bytesMax);
     const at = this.#take(length);
     return utf8Decoder.decode(this.#bytes.subarray(at, at + length));
   }
 
-  /** How many things follow, each of so many bytes at least: no more than that (F5), and than there is room for. */
+  /**
+   * Takes the number of things that follow. @throws FrameError for more than `max` (F5), or than there is room for with
+   * `bytesEach` bytes each.
+   */
   count(max: number, bytesEach: number): number {
     const count = this.u32();
     this.#things += count;
@@ -138,8 +148,8 @@ export class Payload {
   }
 
   /**
-   * A text, of which at most so many bytes are read: a part of a longer string would keep all of that in memory.
-   * `cutBytes`: how long it was, where it was longer.
+   * Takes a text, of which at most `bytesMax` bytes are read: a part of a longer string would keep all of that in
+   * memory. `cutBytes` is the whole text's length, where that was longer.
    */
   textUpTo(bytesMax: number): { readonly text: string; readonly cutBytes: number | null } {
     const length = this.u32();
@@ -152,7 +162,11 @@ export class Payload {
     return { text, cutBytes: length };
   }
 
-  /** @param bytesMax a longer one is none (F5). */
+  /**
+   * Takes a string of one byte a character, with its length.
+   *
+   * @param bytesMax a longer string is an error (F5).
+   */
   byteString(bytesMax = Infinity): string {
     const length = this.#upTo(bytesMax);
     const at = this.#take(length);
@@ -167,23 +181,26 @@ export class Payload {
   }
 }
 
-/** Takes frames as they arrive. */
+/** Called with each frame as it arrives. */
 export type FrameHandler = (type: number, id: number, payload: Payload) => void;
 
-/** Says when who reads frames goes on, where others want the same thread. */
+/** Says when the reader of frames may go on, where others want the same thread. */
 export interface Pace {
-  /** Frames are about to be handled. */
+  /** Called before frames are handled. */
   begin(): void;
-  /** What was handled has taken all that there was for this turn: it is to be looked at now. */
+  /** True when the frames that were handled have taken all that there was for this turn: `look` is to be called now. */
   readonly isSpent: boolean;
-  /** So many were handled since the last look or `begin`. null: go on; otherwise when it resolves, which begins anew. */
+  /**
+   * Called with the number of frames handled since the last look or `begin`. Returns null to go on; otherwise a promise
+   * that resolves when reading may begin anew.
+   */
   look(frames: number): Promise<void> | null;
 }
 
 /**
  * Reads frames until the connection ends; resolves at its end.
  *
- * @throws FrameError for what is no frame (F3); what the handler throws ends reading too.
+ * @throws FrameError for bytes that are no frame (F3); an error of the handler ends reading too.
  */
 export async function readFrames(
   connection: IsolateConnection,

@@ -1,8 +1,9 @@
 /**
  * The sending end of a connection: collects frames and writes them together.
  *
- * FW1  What waits is not copied again as more comes: a buffer with more than PART_BYTES of whole frames is put aside, and a new
- *      one begun. One buffer that doubles would be made anew at 64 MiB, which takes a site's thread 60 ms.
+ * FW1  Frames that wait are not copied again as more come: a buffer with more than PART_BYTES of whole frames is put
+ *      aside, and a new one begun. One buffer that doubles would be made anew at 64 MiB, which takes a site's thread 60
+ *      ms.
  */
 import {
   BACKLOG_BYTES_MAX,
@@ -13,12 +14,15 @@ import {
 } from "./frames.ts";
 
 const utf8 = new TextEncoder();
-// That of the process: in an isolate of stateful sessions the global is the app's, and recorded.
+// The timers of the process: in an isolate of stateful sessions the global is the app's, and recorded.
 const { setImmediate, setTimeout, clearTimeout } = globalThis;
-/** What nobody waits for goes alone after this long. */
+/** Milliseconds after which a frame that nobody waits for is written alone. */
 const LATER_MS = 10;
 
-/** FW1. Short of it buffers double; no frame but a long value's is longer. */
+/**
+ * Bytes of whole frames above which a buffer is put aside (FW1). Short of it buffers double; no frame but a long
+ * value's is longer.
+ */
 const PART_BYTES = 256 * 1024;
 
 /** Collects frames and writes them, one write per turn of the event loop. */
@@ -30,7 +34,7 @@ export class FrameWriter {
   #bytes = new Uint8Array(BUFFER_BYTES);
   #view = new DataView(this.#bytes.buffer);
   #spare = new Uint8Array(BUFFER_BYTES);
-  /** FW1: frames that wait before those in `#bytes`, and the memory that they take. */
+  /** Frames that wait before those in `#bytes` (FW1). */
   #parts: Uint8Array[] = [];
   #partBytes = 0;
   #partsKept = 0;
@@ -46,8 +50,8 @@ export class FrameWriter {
   #later: ReturnType<typeof setTimeout> | undefined;
 
   /**
-   * `overflow` is told of a backlog above BACKLOG_BYTES_MAX, as it grows: the other side does not read; `resized` of the
-   * memory that is taken by what waits, as it grows and as it is given back.
+   * @param overflow is told of a backlog above BACKLOG_BYTES_MAX, as it grows: the other side does not read.
+   * @param resized is told of the memory that waiting frames take, as it grows and as it is given back.
    */
   constructor(
     connection: IsolateConnection,
@@ -91,7 +95,7 @@ export class FrameWriter {
     this.#parts = [];
   }
 
-  /** Ends one that nobody waits for: it goes with the next that is written, or soon. */
+  /** Ends a frame that nobody waits for: it goes with the next that is written, or soon. */
   endLater(): void {
     this.#ended();
     if (this.#scheduled || this.#writing || this.#closed) return;
@@ -101,7 +105,7 @@ export class FrameWriter {
     }, LATER_MS);
   }
 
-  /** A frame without payload. */
+  /** Writes a frame without payload. */
   signal(type: number, id: number): void {
     this.begin(type, id).end();
   }
@@ -133,7 +137,7 @@ export class FrameWriter {
     return this;
   }
 
-  /** The bytes as they are, to the end of the payload. */
+  /** Adds bytes as they are, to the end of the payload. */
   rest(bytes: Uint8Array): this {
     this.#room(bytes.length);
     this.#bytes.set(bytes, this.#at);
@@ -145,7 +149,7 @@ export class FrameWriter {
     return this.u32(bytes.length).rest(bytes);
   }
 
-  /** UTF-8 with its length. */
+  /** Adds a text as UTF-8 with its length. */
   text(text: string): this {
     this.#room(4 + text.length * 3);
     const written = this.#encode(text, this.#at + 4);
@@ -154,7 +158,7 @@ export class FrameWriter {
     return this;
   }
 
-  /** UTF-8, to the end of the payload. */
+  /** Adds a text as UTF-8, to the end of the payload. */
   restText(text: string): this {
     this.#room(text.length * 3);
     this.#at += this.#encode(text, this.#at);
@@ -175,7 +179,7 @@ export class FrameWriter {
     return i === length ? i : utf8.encodeInto(text, this.#bytes.subarray(at)).written;
   }
 
-  /** A byte string (one code unit a byte) with its length. */
+  /** Adds a byte string (one code unit a byte) with its length. */
   byteString(text: string): this {
     const length = text.length;
     this.#room(4 + length);
@@ -186,12 +190,12 @@ export class FrameWriter {
     return this;
   }
 
-  /** Of the frame that is being written, what its payload has so far. */
+  /** Bytes in the payload of the frame that is being written. */
   get payloadBytes(): number {
     return this.#at - this.#frameAt - HEADER_BYTES;
   }
 
-  /** Bytes that the system has not taken yet; none where nobody takes any. */
+  /** Bytes that the system has not taken yet; 0 once the writer is closed. */
   get backlogBytes(): number {
     return this.#closed ? 0 : this.#partBytes + this.#at + (this.#writing ? this.#batchBytes : 0);
   }
@@ -202,13 +206,15 @@ export class FrameWriter {
     await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 
-  /** Calls back when everything ended so far has been handed to the system: no promise, where an app may have its own. */
+  /**
+   * Calls back when everything ended so far has been handed to the system: no promise, where an app may have its own.
+   */
   onDrained(callback: () => void): void {
     if (this.#closed || (!this.#scheduled && !this.#writing)) callback();
     else this.#idle.push(callback);
   }
 
-  /** Nobody takes anything any more. */
+  /** True once the writer is closed: frames go nowhere. */
   get isClosed(): boolean {
     return this.#closed;
   }
@@ -243,7 +249,7 @@ export class FrameWriter {
     this.#tellKept();
   }
 
-  /** FW1 */
+  /** Puts whole frames of the buffer aside (FW1). */
   #putAside(whole: number): void {
     this.#parts.push(this.#bytes.subarray(0, whole));
     this.#partBytes += whole;

@@ -12,16 +12,16 @@
  * F3  The reader trusts no length: a frame above the limit, or a read beyond a payload, throws FrameError, and
  *     the site kills the isolate that sent it.
  * F4  An app can have its isolate send anything. The site reads a frame whole, each field as a value of its type within
- *     its bounds (frame_fields.ts), before it does anything with it; one that can't be read so ends its isolate. What is
- *     of no channel that is open, or means nothing there any more, is ignored.
- * F5  So many bytes can name a million things, each of which costs the site more than its bytes do. How many, and how
- *     long a text is, is bounded for each field before it is read: by what the app's own library lets it ask for, so that
- *     only a forger is beyond.
+ *     its bounds (frame_fields.ts), before it does anything with it; a frame that can't be read so ends its isolate. A
+ *     frame for a channel that is not open, or that means nothing there any more, is ignored.
+ * F5  So many bytes can name a million things, each of which costs the site more than its bytes do. The number of
+ *     things, and the length of a text, are bounded for each field before it is read: by what the app's own library
+ *     lets it ask for, so that only a forger is beyond.
  */
 
 import { KEY_BYTES_MAX } from "../../functions/vocabulary/limits.ts";
 
-/** What a frame means. */
+/** Types of frames. */
 export const ISOLATE_FRAME = {
   // site → isolate
   load: 1,
@@ -91,39 +91,42 @@ export const ISOLATE_FRAME = {
 } as const;
 
 /**
- * A key in a frame (F5): as long as the app's library lets it be, and what comes before the app's own part. A site's limit,
- * which may be smaller, is told to the app.
+ * Bytes of a key in a frame (F5): as long as the app's library lets it be, and what comes before the app's own part. A
+ * site's limit, which may be smaller, is told to the app.
  */
 export const FRAME_KEY_BYTES_MAX = 2 * KEY_BYTES_MAX;
 
-/** Channel ids from here on are outgoing fetches. */
+/** Channel id from which on ids are outgoing fetches. */
 export const FETCH_ID_BASE = 0x80000000;
-/** A body chunk on the wire: larger ones are cut. Transfer costs flatten out above 16–32 KiB. */
+/** Bytes of a body chunk on the wire: larger ones are cut. Transfer costs flatten out above 16–32 KiB. */
 export const CHUNK_BYTES_MAX = 64 * 1024;
-/** To an isolate: a bundle (10 MiB) or a long page of rows. What exceeds it is garbage. */
+/** Bytes of a frame to an isolate: a bundle (10 MiB) or a long page of rows. What exceeds it is garbage. */
 export const FRAME_TO_ISOLATE_BYTES_MAX = 48 * 1024 * 1024;
-/** From an isolate: an atomic (4 MiB of values, 2 KiB of key for each of 1,000 mutations) is the largest. */
+/**
+ * Bytes of a frame from an isolate: an atomic (4 MiB of values, 2 KiB of key for each of 1,000 mutations) is the
+ * largest.
+ */
 export const ISOLATE_FRAME_BYTES_MAX = 8 * 1024 * 1024;
 /**
- * What one frame names of anything (F5). The most is a commit of a stateful session in which a handler has sent all that it
- * may (functions/sessions/turn/peers.ts) and written beside it.
+ * Number of things of any kind that one frame may name (F5). The most is a commit of a stateful session in which a
+ * handler has sent all that it may (functions/sessions/turn/peers.ts) and written beside it.
  */
 export const FRAME_THINGS_MAX = 128 * 1024;
 
 /**
- * What may wait for an isolate to read it. Its reads of the store alone, 64 at a time with up to 2 MiB each, may
- * come to 128 MiB in an isolate that is busy for a moment.
+ * Bytes that may wait for an isolate to read them. Its reads of the store alone, 64 at a time with up to 2 MiB each,
+ * may come to 128 MiB in an isolate that is busy for a moment.
  */
 export const BACKLOG_BYTES_MAX = 160 * 1024 * 1024;
 
-/** Length, type and id. */
+/** Bytes of a frame's length, type and id. */
 export const HEADER_BYTES = 9;
-/** What a connection reads or collects into. */
+/** Bytes of the buffer that a connection reads or collects into. */
 export const BUFFER_BYTES = 64 * 1024;
-/** A buffer that one large batch has grown is given back. */
+/** Bytes of the largest buffer that is kept: one that a large batch has grown beyond that is given back. */
 export const BUFFER_KEEP_MAX = 1024 * 1024;
 
-/** Thrown for bytes that are no frame, and for reads beyond a payload. */
+/** The error for bytes that are no frame, and for reads beyond a payload. */
 export class FrameError extends Error {
   override readonly name = "FrameError";
   readonly code = "frame_invalid";

@@ -9,17 +9,20 @@ import type { Payload } from "./frame_reader.ts";
 import type { FrameWriter } from "./frame_writer.ts";
 import { FrameError } from "./frames.ts";
 
-/** How a head's body travels. */
+/** Ways in which a head's body travels. */
 export const BODY = { none: 0, inline: 1, stream: 2 } as const;
-/** Added to the body's kind in a response head: nothing follows, the request has settled with it. */
+/** Bit added to the body's kind in a response head: nothing follows, the request has settled with it. */
 export const SETTLED = 0x80;
-/** Added to it where the app has asked for the name of its session. */
+/** Bit added to the body's kind where the app has asked for the name of its session. */
 export const SESSION_NAMED = 0x40;
 
-/** Bodies up to this size travel with their head: one frame, no credit. Above, copying twice begins to show. */
+/** Bytes up to which a body travels with its head: one frame, no credit. Above, copying twice begins to show. */
 export const INLINE_BYTES_MAX = 64 * 1024;
 
-/** Of a head that an app makes, statuses, names and values: half of what a browser takes. It is more than any needs. */
+/**
+ * Bytes of a head that an app makes, statuses, names and values: half of what a browser takes. It is more than any
+ * needs.
+ */
 export const HEAD_BYTES_MAX = 128 * 1024;
 
 const SEPARATOR = "\0";
@@ -38,7 +41,7 @@ export interface ResponseHead {
   readonly headers: [string, string][];
 }
 
-/** Fields and their values as one text. */
+/** Joins header fields and their values into one text, after `first`. */
 export function joinHeaders(first: string, headers: Iterable<readonly [string, string]>): string {
   let out = first;
   // Headers' own forEach makes no iterator results: a fifth of the cost of iterating.
@@ -50,7 +53,7 @@ export function joinHeaders(first: string, headers: Iterable<readonly [string, s
   return out;
 }
 
-/** The header pairs of a split head, from field `from` on. */
+/** Returns the header pairs of a split head, from field `from` on. */
 export function headerPairs(fields: readonly string[], from: number): [string, string][] {
   const out: [string, string][] = [];
   for (let i = from; i + 1 < fields.length; i += 2) out.push([fields[i] ?? "", fields[i + 1] ?? ""]);
@@ -69,16 +72,19 @@ export function writeRequestHead(
 }
 
 /**
- * A request head's fields: the caller's own, then method, URL and header pairs.
+ * Reads a request head's fields: the caller's own, then method, URL and header pairs.
  *
- * @param bytesMax where it may be a forger's (frames.ts, F5).
+ * @param bytesMax where the head may be a forger's (frames.ts, F5).
  */
 export function readRequestHead(payload: Payload, bytesMax = Infinity): { fields: string[]; body: number } {
   const body = payload.u8();
   return { fields: payload.text(bytesMax).split(SEPARATOR), body };
 }
 
-/** @throws TypeError for a head of an app that is longer than one may be; nothing of its frame is sent then. */
+/**
+ * Checks the length of a head that an app makes. @throws TypeError for one that is too long; nothing of its frame is
+ * sent then.
+ */
 export function assertHead(writer: FrameWriter): void {
   const bytes = writer.payloadBytes;
   if (bytes > HEAD_BYTES_MAX) {
@@ -99,20 +105,20 @@ export function writeResponseHead(
   writer.u16(status).u8(body).text(joinHeaders(statusText, headers));
 }
 
-/** What a response head says. */
+/** A response head as it was read. */
 export interface ReadHead {
   readonly head: ResponseHead;
   readonly body: number;
   readonly settles: boolean;
-  /** The app has asked for the name of its session. */
+  /** True where the app has asked for the name of its session. */
   readonly named: boolean;
 }
 
-/** What a header's name is made of, and its value: what an app can set by a `Response`. */
+/** Characters of a header's name; with {@link VALUE}, what an app can set by a `Response`. */
 const NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/;
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
-/** Reads the head of an app's response: one that a `Response` can have (frames.ts, F4). @throws FrameError */
+/** Reads the head of an app's response, such as a `Response` can have (frames.ts, F4). @throws FrameError */
 export function readAppHead(payload: Payload): ReadHead {
   const read = readResponseHead(payload, HEAD_BYTES_MAX), { head, body } = read;
   if (!VALUE.test(head.statusText)) throw new FrameError("a status text has characters that none may have");
@@ -126,14 +132,14 @@ export function readAppHead(payload: Payload): ReadHead {
   return read;
 }
 
-/** The subprotocol of a WebSocket; empty for none. @throws FrameError */
+/** Reads the subprotocol of a WebSocket; empty for none. @throws FrameError */
 export function readProtocol(payload: Payload): string {
   const protocol = readWord(payload);
   if (protocol !== "" && !NAME.test(protocol.toLowerCase())) throw new FrameError("a subprotocol is no name");
   return protocol;
 }
 
-/** Reads what {@link writeResponseHead} wrote, up to the body. */
+/** Reads a head that {@link writeResponseHead} wrote, up to the body. */
 export function readResponseHead(payload: Payload, bytesMax = Infinity): ReadHead {
   const status = payload.u16();
   const kind = payload.u8();

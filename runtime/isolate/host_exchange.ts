@@ -1,5 +1,5 @@
 /**
- * One attempt of a call in one isolate, on the site's side: the counterpart of inside/exchange.ts.
+ * An attempt of a call in one isolate, on the site's side: the counterpart of inside/exchange.ts.
  *
  * Life cycle: request frame sent → store calls, logs → response (or upgrade, or failed) → body → settled.
  *
@@ -24,20 +24,20 @@ import { CallsOfRequest } from "./session_calls.ts";
 import { StoreCalls } from "./store_calls.ts";
 import { readAppError } from "./store_frames.ts";
 
-/** Before the characters of a text. */
+/** Bytes of the length before the characters of a text. */
 const TEXT_LENGTH_BYTES = 4;
 
-/** Where what waits of it is counted: with its app, and with its isolate. */
+/** Queues in which bytes that wait for an exchange are counted: its app's, and its isolate's. */
 export interface ExchangeQueues {
   readonly app: AppQueues;
   readonly isolate: QueueHold;
 }
 
-/** One attempt of a call. */
+/** An attempt of a call. */
 export class HostExchange {
   readonly id: number;
   readonly pending: PendingCall;
-  /** When its response head, and after the body what it left to `waitUntil`, is due at the latest. */
+  /** Time at which its response head, and after the body what it left to `waitUntil`, is due at the latest. */
   #dueMs: number;
   readonly #writer: FrameWriter;
   readonly #closed: (exchange: HostExchange) => void;
@@ -49,13 +49,13 @@ export class HostExchange {
   #receiver: BodyReceiver | undefined;
   #socket: HostSocket | undefined;
   #headSeen = false;
-  /** The site's share of the body, or of the socket, is not over. */
+  /** True while the site's share of the body, or of the socket, is not over. */
   #open = false;
-  /** It uses the store no more: only bytes of its body are to come. */
+  /** True once the request uses the store no more: only bytes of its body are to come. */
   #quiet = false;
   #insideSettled = false;
   #ended = false;
-  /** CPU time charged to it, where it could be told apart. */
+  /** Milliseconds of CPU time charged to the call, where they could be told apart. */
   cpuMs = 0;
 
   constructor(
@@ -109,7 +109,7 @@ export class HostExchange {
     }
   }
 
-  /** Resolves when nothing of it is left: body, socket and `waitUntil` work are over. */
+  /** Resolves when nothing of the exchange is left: body, socket and `waitUntil` work are over. */
   get settled(): Promise<void> {
     if (this.#ended) return Promise.resolve();
     return (this.#settled ??= Promise.withResolvers<void>()).promise;
@@ -119,12 +119,12 @@ export class HostExchange {
     return this.#ended;
   }
 
-  /** Whether a response head (or its failure) has come. */
+  /** True once a response head (or its failure) has come. */
   get headSeen(): boolean {
     return this.#headSeen;
   }
 
-  /** A frame on this exchange's channel. */
+  /** Handles a frame on this exchange's channel. */
   receive(type: number, payload: Payload): void {
     if (this.#ended) return;
     switch (type) {
@@ -169,7 +169,7 @@ export class HostExchange {
     }
   }
 
-  /** Ends what is overdue. A stream or a socket may last. */
+  /** Ends the exchange if it is overdue. A stream or a socket may last. */
   expireAt(nowMs: number): void {
     if (nowMs < this.#dueMs || this.#open) return;
     const { waitUntilMs } = this.pending.app.limits;
@@ -183,7 +183,7 @@ export class HostExchange {
     this.end("the request's time is over");
   }
 
-  /** Ends what is left of it: the isolate has gone, or the request is given up. */
+  /** Ends what is left of the exchange: the isolate has gone, or the request is given up. */
   end(why: string): void {
     if (this.#ended) return;
     this.#ended = true;
@@ -221,7 +221,7 @@ export class HostExchange {
     this.#calls.start(payload);
   }
 
-  /** What it asks for leaves the isolate, hence waits for the gate (H1). */
+  /** Starts a call of a stateful session: it leaves the isolate, hence waits for the gate (H1). */
   #sessionCall(payload: Payload): void {
     if (this.#quiet) return;
     const { pending } = this;
@@ -320,7 +320,7 @@ export class HostExchange {
     );
   }
 
-  /** The request's WebSocket goes to a stateful session: the isolate has nothing more to do with it. */
+  /** Hands the request's WebSocket to a stateful session: the isolate has nothing more to do with it. */
   #attach(target: SessionTarget): void {
     if (this.#headSeen) return;
     this.#headSeen = true;

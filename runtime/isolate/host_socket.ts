@@ -4,8 +4,8 @@
  * Life cycle: `bridge(sink)` once → messages both ways → closed from either end, once.
  *
  * W1  Messages of the app wait for the output gate, in order; the close comes after them.
- * W2  What the sink has not taken is bounded by the socket's window (socket_window.ts), which its isolate keeps or ends,
- *     and by what its app may have waiting at this site: there the client is closed that takes least.
+ * W2  Messages that the sink has not taken are bounded by the socket's window (socket_window.ts), which its isolate
+ *     keeps or ends, and by what its app may have waiting at this site: there the client is closed that takes least.
  * W3  A message of the client waits while its isolate does not read: the client pays, not its neighbours.
  */
 import type { AppQueues, QueueHold } from "./app_queues.ts";
@@ -14,22 +14,22 @@ import type { FrameWriter } from "./frame_writer.ts";
 import { FrameError, ISOLATE_FRAME } from "./frames.ts";
 import { costOf, SOCKET_WINDOW_BYTES, TAKEN_BYTES } from "./socket_window.ts";
 
-/** Where the app's messages go: the client's connection. */
+/** The client's connection, to which the app's messages go. */
 export interface SocketSink {
-  /** `bytes` are to be given back as `taken` once it is passed on. */
+  /** Passes a message on; `bytes` are to be given back by {@link HostSocket.taken} once that is done. */
   message(data: string | Uint8Array<ArrayBuffer>, bytes: number): void;
-  /** Nothing follows. */
+  /** Closes the connection after the messages that wait; nothing follows. */
   close(code: number, reason: string): void;
-  /** What waits is dropped, and nothing follows; {@link close} where it is left out. */
+  /** Closes the connection at once: messages that wait are dropped. Where it is left out, {@link close} is called. */
   cut?(code: number, reason: string): void;
 }
 
-/** Try again later (the registry of close codes). */
+/** Close code for "try again later" (the registry of close codes). */
 const TRY_LATER = 1013;
 
 const SENT = Promise.resolve();
 
-/** The site's end. */
+/** The site's end of a WebSocket. */
 export class HostSocket {
   /** The subprotocol that the app chose; empty for none. */
   readonly protocol: string;
@@ -43,7 +43,7 @@ export class HostSocket {
   #order: Promise<void> = Promise.resolve();
   #over = false;
   #isClosing = false;
-  /** Of the app's messages that are not passed on yet, and of those that are and were not given back. */
+  /** Bytes of the app's messages that are not passed on yet, and of those that are and were not given back. */
   #held = 0;
   #takenMessages = 0;
   #takenBytes = 0;
@@ -68,7 +68,7 @@ export class HostSocket {
     this.#waiting = [];
   }
 
-  /** A message of the client. Resolves when there is room for another (W3). */
+  /** Sends a message of the client to the app. Resolves when there is room for another (W3). */
   send(data: string | Uint8Array): Promise<void> {
     if (this.#over) return SENT;
     if (typeof data === "string") this.#writer.begin(ISOLATE_FRAME.socketText, this.#id).text(data).end();
@@ -80,7 +80,7 @@ export class HostSocket {
     while (this.#writer.backlogBytes > UNREAD_BYTES_MAX && !this.#over) await this.#writer.drained();
   }
 
-  /** The client's end is closed. */
+  /** Ends the socket: the client's end is closed. */
   close(code = 1005, reason = ""): void {
     if (this.#over) return;
     this.#over = true;
@@ -89,7 +89,9 @@ export class HostSocket {
     this.#closed();
   }
 
-  /** A message of the app, whose frame had so many bytes of it. @throws FrameError for one beyond the window (W2) */
+  /**
+   * Takes a message of the app, which had so many bytes in its frame. @throws FrameError for one beyond the window (W2)
+   */
   fromApp(data: string | Uint8Array<ArrayBuffer>, bytes: number): void {
     if (this.#over) return;
     if (this.#held >= SOCKET_WINDOW_BYTES) throw new FrameError("a WebSocket ignored its window");
@@ -99,7 +101,7 @@ export class HostSocket {
     this.#inOrder((sink) => sink.message(data, bytes));
   }
 
-  /** A message was passed on. `isLast`: no other waits to be. */
+  /** Notes that a message was passed on. `isLast`: no other waits to be. */
   taken(bytes: number, isLast: boolean): void {
     if (this.#over) return;
     this.#hold.add(-costOf(1, bytes));
@@ -114,7 +116,10 @@ export class HostSocket {
     else this.#writer.end();
   }
 
-  /** The app, or the end of its isolate, closes: once, whatever an isolate says that has been bent (W2). */
+  /**
+   * Closes the client's end for the app, or for an isolate that has ended: once, whatever an isolate sends that has
+   * been bent (W2).
+   */
   closeFromApp(code: number, reason: string): void {
     if (this.#over || this.#isClosing) return;
     this.#isClosing = true;
@@ -124,7 +129,7 @@ export class HostSocket {
     });
   }
 
-  /** W2 */
+  /** Closes the client's end because too much waits for clients of the app (W2). */
   #shed(): void {
     const reason = "its messages were not taken, and too much waits for clients of this app";
     const sink = this.#sink;

@@ -1,5 +1,5 @@
 /**
- * One isolate, as its site holds it: a process, its connection, and the exchanges that run in it.
+ * An isolate, as its site holds it: a process, its connection, and the exchanges that run in it.
  *
  * Stages: `spare` (bootstrap waiting) → `loading` (bundle on its way) → `serving` → `ended`. Every stage can end.
  *
@@ -26,31 +26,31 @@ import type { ProcessUsage } from "./process_usage.ts";
 import { readAppError } from "./store_frames.ts";
 import type { Egress } from "./egress.ts";
 
-/** Why an isolate ended. */
+/** The reason why an isolate ended. */
 export type IsolateEnd =
   | { readonly kind: "killed"; readonly why: string; readonly cause: KillCause }
   | { readonly kind: "crashed"; readonly why: string }
   | { readonly kind: "closed" };
 
-/** Why an isolate was killed, in a word. */
+/** The reason why an isolate was killed, in a word. */
 export type KillCause = "cpu" | "stalled" | "memory" | "threads" | "load" | "unread" | "queues" | "frames";
 
-/** What became of a bundle. */
+/** The outcome of loading a bundle. */
 export type LoadOutcome =
   | { readonly kind: "loaded"; readonly manifest: unknown }
   | { readonly kind: "failed"; readonly code: string; readonly message: string; readonly stack: string };
 
-/** Who is told of an isolate's life. */
+/** The part of a site that is told of an isolate's life. */
 export interface IsolateOwner {
-  /** A place has become free. */
+  /** Called when a place has become free. */
   freed(isolate: Isolate): void;
   ended(isolate: Isolate, end: IsolateEnd, left: LeftOver): void;
 }
 
-/** What was in an isolate when it ended. */
+/** The exchanges that were in an isolate when it ended. */
 export interface LeftOver {
   readonly cut: readonly HostExchange[];
-  /** Exchanges up to this id had started; the one with it is the likeliest to have ended the isolate. */
+  /** Highest id of the exchanges that had started; the one with it is the likeliest to have ended the isolate. */
   readonly lastStarted: number;
 }
 
@@ -59,16 +59,16 @@ export interface LoadRequest {
   readonly app: IsolateApp;
   readonly bundle: Uint8Array;
   readonly evaluate: boolean;
-  /** Of the app at this site; of its own where it is left out. */
+  /** Queues of the app at this site; left out, the isolate has its own. */
   readonly queues?: AppQueues;
 }
 
-/** How long a process may take from closing its connection to its end. */
+/** Milliseconds that a process may take from closing its connection to its end. */
 const LAST_WORDS_MS = 200;
-/** The ping of loop_room.ts; the watchdog's is 0. */
+/** Id of the ping of loop_room.ts; the watchdog's is 0. */
 const ROOM_PING = 1;
 
-/** One isolate. */
+/** An isolate in a process of its own. */
 export class Isolate {
   readonly pid: number;
   readonly exchanges = new ExchangeTable<HostExchange>();
@@ -90,12 +90,12 @@ export class Isolate {
   #closing = false;
   #over = false;
   #nextId = 1;
-  /** For lines that belong to no open request: they are still the app's. */
+  /** Takes lines that belong to no open request: they are still the app's. */
   #strayLog: IsolateCall["strayLog"];
   #room: LoopRoom | undefined;
-  /** Frames of this isolate so far: while the number moves, its event loop turns. */
+  /** Number of frames of this isolate so far: while it rises, the isolate's event loop turns. */
   framesSeen = 0;
-  /** Set by the watchdog while the event loop does not turn: nothing new is sent there. */
+  /** True while the event loop does not turn, as the watchdog found: nothing new is sent there. */
   isStuck = false;
 
   constructor(process: IsolateProcess) {
@@ -108,12 +108,12 @@ export class Isolate {
     this.ended = this.#run();
   }
 
-  /** It takes no more requests. */
+  /** True once the isolate takes no more requests. */
   get isOver(): boolean {
     return this.#over || this.#closing || this.#killed !== undefined;
   }
 
-  /** Its process is gone, and its owner knows. */
+  /** True once its process is gone, and its owner knows. */
   get hasEnded(): boolean {
     return this.#over;
   }
@@ -164,35 +164,35 @@ export class Isolate {
     exchange.begin();
   }
 
-  /** Whether it may be given one more request now. */
+  /** True where the isolate may be given one more request now. */
   get hasRoom(): boolean {
     return !this.isOver && !this.isStuck && this.#room?.isFor(this.exchanges.size) === true;
   }
 
-  /** Another isolate would do sooner what it is not given. */
+  /** True where another isolate would sooner do the requests that this one is not given. */
   get isFull(): boolean {
     return this.isOver || this.isStuck || this.#room?.isFull !== false;
   }
 
-  /** More is wanted of it: where it has time for that, its owner hears soon that it has room. */
+  /** Notes that more requests wait: where the isolate has time for them, its owner is told soon that it has room. */
   want(nowMs: number): void {
     if (this.isOver || this.#room?.wanted(this.exchanges.size, nowMs) !== true) return;
     this.#writer.signal(ISOLATE_FRAME.ping, ROOM_PING);
   }
 
-  /** Requests begun here so far. */
+  /** Number of requests begun here so far. */
   get begun(): number {
     return this.#nextId - 1;
   }
 
-  /** What its process uses, all of its threads together. */
+  /** Returns what its process uses, all of its threads together. */
   usage(): ProcessUsage | undefined {
     const usage = this.#process.usage();
     if (usage !== undefined) this.#cores?.looked(usage.cpuMs);
     return usage;
   }
 
-  /** Its frames are not read now (app_turns.ts), which is not for answers that it leaves unread. */
+  /** True while its frames are not read (app_turns.ts), unless it leaves its answers unread. */
   get isHeld(): boolean {
     return this.#pace.isHeld && this.#writer.backlogBytes <= UNREAD_BYTES_MAX;
   }
@@ -314,7 +314,10 @@ export class Isolate {
   }
 }
 
-/** How a connection ends whose process is gone: Deno has no class for some of these on Unix sockets. */
+/**
+ * Codes of the errors with which a connection ends whose process is gone: Deno has no class for some of these on Unix
+ * sockets.
+ */
 const END_CODES: ReadonlySet<unknown> = new Set(["ECONNRESET", "EPIPE", "ECONNABORTED", "ENOTCONN"]);
 
 export function isConnectionEnd(error: unknown): boolean {
@@ -325,7 +328,7 @@ export function isConnectionEnd(error: unknown): boolean {
   );
 }
 
-/** What a process said when it died of itself. */
+/** Returns why a process died of itself, from what it printed and how it ended. */
 export function crashReason(said: string, signal: string | null, code: number): string {
   if (/out of memory|OOM|allocation failed/i.test(said)) return "it ran out of memory";
   const last = said.split("\n").find((line) => line.trim() !== "") ?? "";

@@ -16,7 +16,7 @@ export async function makeIsolatesFolder(): Promise<string> {
   return folder;
 }
 
-/** L1 */
+/** Removes the folders of processes that are gone (L1). */
 async function removeLeftovers(parent: string): Promise<void> {
   if (!await exists("/proc/self")) return; // no way to tell which processes live
   for await (const { name, isDirectory } of Deno.readDir(parent)) {
@@ -28,7 +28,7 @@ async function removeLeftovers(parent: string): Promise<void> {
 
 const exists = (path: string): Promise<boolean> => Deno.stat(path).then(() => true, () => false);
 
-/** Removes one; somebody who clears the system's temporary files may have been there before. */
+/** Removes a folder; somebody who clears the system's temporary files may have been there before. */
 export async function removeIsolatesFolder(folder: string): Promise<void> {
   await Deno.remove(folder, { recursive: true }).catch((error) => {
     if (!(error instanceof Deno.errors.NotFound)) throw error;

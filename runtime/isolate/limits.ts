@@ -1,28 +1,28 @@
 /**
- * What one isolate, and one request in it, may use. Every number is a default that the operator can change.
+ * Limits on what one isolate, and one request in it, may use. Every number is a default that the operator can change.
  */
 
 /** Limits of one app's isolates. */
 export interface IsolateLimits {
-  /** CPU time of one request; an event loop held longer than this is killed. */
+  /** Milliseconds of CPU time of one request; an isolate whose event loop is held longer than this is killed. */
   readonly cpuMs: number;
-  /** From the start of a request to its response head; streams and sockets go on after it. */
+  /** Milliseconds from the start of a request to its response head; streams and sockets go on after it. */
   readonly wallMs: number;
-  /** How long `waitUntil` work may go on after the response. */
+  /** Milliseconds that `waitUntil` work may go on after the response. */
   readonly waitUntilMs: number;
-  /** How long a bundle may take from import to manifest. */
+  /** Milliseconds that a bundle may take from import to manifest. */
   readonly loadMs: number;
-  /** V8's heap. */
+  /** Size of V8's heap. */
   readonly heapMib: number;
-  /** Array buffers and everything else outside of V8's heap, where the system can bound it. */
+  /** Size of array buffers and everything else outside of V8's heap, where the system can bound it. */
   readonly buffersMib: number;
-  /** Request bodies. */
+  /** Bytes of a request body. */
   readonly bodyBytesMax: number;
-  /** Requests that run at the same time in one isolate. */
+  /** Number of requests that run at the same time in one isolate. */
   readonly requestsMax: number;
-  /** Isolates of one app version on this site. */
+  /** Number of isolates of one app version on this site. */
   readonly isolatesMax: number;
-  /** Requests of one app version that may wait for an isolate. */
+  /** Number of requests of one app version that may wait for an isolate. */
   readonly waitingMax: number;
 }
 
@@ -30,9 +30,9 @@ export interface IsolateLimits {
 export type ProcessSizes = Pick<IsolateLimits, "heapMib" | "buffersMib">;
 
 /**
- * Of an isolate of stateful sessions, at least: one state may have 120 MiB (functions/tracked/state_segments.ts), and while it
- * is written as a whole there are the object, its segments, the new one and what it is made of. What is not used takes
- * nothing.
+ * Least `buffersMib` of an isolate of stateful sessions: one state may have 120 MiB
+ * (functions/tracked/state_segments.ts), and while it is written as a whole there are the object, its segments, the new
+ * one and what it is made of. What is not used takes nothing.
  */
 export const STATEFUL_BUFFERS_MIB = 512;
 

@@ -1,5 +1,5 @@
 /**
- * One outgoing HTTP request to a checked address.
+ * Makes an outgoing HTTP request to a checked address.
  *
  * Deno's own `fetch` resolves names by itself, after any check; node:http takes the address to connect to and
  * still verifies the certificate for the name.
@@ -21,7 +21,7 @@ export interface OutgoingRequest {
   readonly signal: AbortSignal;
 }
 
-/** Its answer. */
+/** The answer to an outgoing request. */
 export interface OutgoingResponse {
   readonly status: number;
   readonly statusText: string;
@@ -66,10 +66,10 @@ export async function sendChecked(request: OutgoingRequest, rules: EgressRules):
   }
 }
 
-/** A URL as messages show it: a query often holds a key. */
+/** Returns a URL as messages show it, without its query, which often holds a key. */
 export const shownUrl = (url: URL): string => url.origin + url.pathname;
 
-/** The address that a URL's host has, if the app may go there. */
+/** Returns the address that a URL's host has, if the app may go there. */
 export async function checkedAddress(url: URL, rules: EgressRules): Promise<string> {
   const refuse = (why: string) => new FetchRefused("fetch_refused", `fetch(${shownUrl(url)}): ${why}`);
   if (url.protocol !== "http:" && url.protocol !== "https:") {
@@ -103,14 +103,17 @@ const portOf = (url: URL): number =>
   url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port);
 
 /**
- * An agent for one request that knows no proxy: with `NODE_USE_ENV_PROXY` set, the default ones would hand the name
- * to the proxy of the site's environment, which looks it up by itself.
+ * Makes an agent for one request that knows no proxy: with `NODE_USE_ENV_PROXY` set, the default ones would hand the
+ * name to the proxy of the site's environment, which looks it up by itself.
  */
 function directAgent({ Agent }: Pick<typeof http, "Agent">): http.Agent {
   return new Agent({ proxyEnv: {} } as http.AgentOptions); // newer than the types that come with Deno
 }
 
-/** Loaded with the first request that one makes: most of what a site would load of Node as it starts. */
+/**
+ * Loads the client for a protocol with the first request that needs it: most of what a site would load of Node as it
+ * starts.
+ */
 const clientOf = (protocol: string): Promise<Pick<typeof http, "Agent" | "request">> =>
   protocol === "https:" ? import("node:https") : import("node:http");
 
@@ -159,7 +162,7 @@ function headersOf(request: OutgoingRequest, url: URL): Record<string, string | 
   return { ...out, host: url.host };
 }
 
-/** What Deno's own fetch says where the app says nothing; the isolate decodes these encodings. */
+/** Headers that Deno's own fetch adds where the app sets none; the isolate decodes these encodings. */
 const DEFAULT_HEADERS: readonly (readonly [string, string])[] = [
   ["accept", "*/*"],
   ["accept-encoding", "gzip,br"],

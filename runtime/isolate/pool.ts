@@ -20,34 +20,34 @@ import { DEFAULT_ISOLATE_LIMITS } from "./limits.ts";
 import { Spares } from "./spares.ts";
 import { Watchdog } from "./watchdog.ts";
 
-/** How a site runs isolates. */
+/** Options of a site's isolates. */
 export interface PoolOptions {
-  /** Where the bootstrap is kept between starts; `.cache/isolates` of the installation by default. */
+  /** Folder in which the bootstrap is kept between starts; `.cache/isolates` of the installation by default. */
   readonly cacheFolder?: string;
-  /** Processes that wait with no app. */
+  /** Number of processes that wait with no app. */
   readonly spares?: number;
-  /** Bounds each process, where the operator has lent a cgroup. */
+  /** Groups that bound each process, where the operator has lent a cgroup. */
   readonly cgroups?: IsolateCgroups | undefined;
-  /** An app version without requests gives its isolates back after this long. */
+  /** Milliseconds without requests after which an app version gives its isolates back. */
   readonly idleMs?: number;
-  /** What waits here, by app; shared with whatever else runs the site's apps. */
+  /** Queues of all apps at this site; shared with whatever else runs the site's apps. */
   readonly queues?: SiteQueues;
-  /** What the operator lets apps fetch (egress_rules.ts). */
+  /** Rules of the operator for what apps may fetch (egress_rules.ts). */
   readonly egress?: Omit<EgressOptions, "fetchHosts">;
-  /** Is told of every isolate that began to serve, and of every end. */
+  /** Told of every isolate that began to serve, and of every end. */
   readonly observer?: PoolObserver;
-  /** Rare events worth a log line. */
+  /** Takes rare events that are worth a log line. */
   readonly note?: (event: string, detail: Record<string, unknown>) => void;
 }
 
-/** Who counts isolates. */
+/** The part of a site that counts isolates. */
 export interface PoolObserver {
-  /** One serves, so long after it was wanted. */
+  /** Called when an isolate serves, so long after it was wanted. */
   opened(app: IsolateApp, ms: number): void;
   ended(app: IsolateApp, end: IsolateEnd): void;
 }
 
-/** What the isolates of a site do. */
+/** Counts of a site's spares and isolates, by app version. */
 export interface PoolStatus {
   readonly spares: number;
   readonly apps: readonly {
@@ -57,18 +57,24 @@ export interface PoolStatus {
   }[];
 }
 
-/** What came of evaluating a bundle. */
+/** The outcome of evaluating a bundle. */
 export type BundleEvaluation =
   | { readonly kind: "manifest"; readonly manifest: unknown }
   | { readonly kind: "error"; readonly code: string; readonly message: string; readonly stack: string };
 
 const SPARES = 1;
-/** What the start of one, and its end, take of the site's thread, as measured: an app whose isolates end pays for it (AT1). */
+/**
+ * Milliseconds of the site's thread that the start and the end of an isolate take, as measured: an app whose isolates
+ * end pays for them (AT1).
+ */
 const START_MS = 3;
-/** Long enough for a person between two clicks, short enough that yesterday's apps hold no memory. */
+/**
+ * Milliseconds without requests after which isolates are given back: long enough for a person between two clicks, short
+ * enough that yesterday's apps hold no memory.
+ */
 const IDLE_MS = 60_000;
 
-/** The isolates of a site. */
+/** All isolates of a site that answer requests. */
 export class IsolatePool {
   readonly #options: PoolOptions;
   readonly #fleets = new Map<string, Fleet>();
@@ -107,12 +113,14 @@ export class IsolatePool {
     if (!this.#closed) this.#fleet(app).warm();
   }
 
-  /** Why a request of the app's version that came now would be sent away; null where it would not. */
+  /**
+   * Returns the reason why a request of the app's version that came now would be sent away; null where it would not.
+   */
   refusal(app: IsolateApp): string | null {
     return this.#fleets.get(fleetName(app))?.refusal(performance.now()) ?? null;
   }
 
-  /** Runs a request in an isolate of the app's version. Never rejects: what went wrong is an answer. */
+  /** Runs a request in an isolate of the app's version. Never rejects: a failure is an answer too. */
   call(app: IsolateApp, call: IsolateCall): Promise<IsolateAnswer> {
     const prepared = prepareCall(app, call);
     if (!(prepared instanceof Promise)) return this.#submit(prepared);
@@ -157,7 +165,7 @@ export class IsolatePool {
     }
   }
 
-  /** An app's secrets have changed: what begins from now on in its isolates sees the new values. */
+  /** Tells an app's isolates that its secrets have changed: what begins there from now on sees the new values. */
   refreshSecrets(app: string): void {
     for (const isolate of this.#loaded) isolate.refreshSecrets(app);
   }
@@ -220,7 +228,7 @@ export class IsolatePool {
     }
   }
 
-  /** O2: what is being opened when the pool closes is waited for. */
+  /** Keeps an opening until it is over: `close` waits for those under way (O2). */
   #tracked<T>(opening: Promise<T>): Promise<T> {
     this.#openings.add(opening);
     return opening.finally(() => this.#openings.delete(opening));
@@ -252,7 +260,7 @@ export class IsolatePool {
     }
   }
 
-  /** Loads a bundle, watched: one that loops, or never ends loading, is killed. */
+  /** Loads a bundle, watched: an isolate that loops, or never ends loading, is killed. */
   async #load(
     isolate: Isolate,
     app: IsolateApp,

@@ -1,20 +1,21 @@
 /**
- * One isolate process: started with the right to its own socket path only, and a connection to it.
+ * An isolate's process: started with the right to its own socket path only, and a connection to it.
  *
  * Life cycle: `startProcess` (listen, spawn, accept, unlink) → frames → `kill` or an exit of its own → `exited`.
  *
  * P1  The environment is empty, nothing is read from a configuration, nothing is fetched, nobody is prompted.
  * P2  The paths of socket and mark are gone as soon as the process has connected: nobody else can open them.
- * P3  The mark of an isolate of requests tells, after any death, which requests had started: the largest id in it. Appending four bytes
- *     to a file without a name (0.6 µs) is the cheapest thing a process can do that outlives it.
- * P4  That of an isolate of stateful sessions tells whose turn began last, and which of its events had come by then
+ * P3  The mark of an isolate of requests tells, after any death, which requests had started: the largest id in it.
+ *     Appending four bytes to a file without a name (0.6 µs) is the cheapest thing a process can do that outlives it.
+ * P4  The mark of an isolate of stateful sessions tells whose turn began last, and which of its events had come by then
  *     (turn_mark.ts).
- * P5  It is in a session of its own: where the kernel shares its cores among sessions (autogroup), thirty threads of an app
- *     get as much as the one of the site. Where the operator has lent a cgroup it is bounded there (cgroups.ts).
- * P7  Where its app gives way (app_cores.ts) it has a niceness of 10, with all its threads, and its session has where the kernel
- *     shares its cores among sessions: there a thread's own counts among those of its session only. Back to 0 comes
- *     its session, and threads only where the site may do that; so an app in a container without that right gives way
- *     until its process is another.
+ * P5  The process is in a session of its own: where the kernel shares its cores among sessions (autogroup), thirty
+ *     threads of an app get as much as the one of the site. Where the operator has lent a cgroup it is bounded there
+ *     (cgroups.ts).
+ * P7  Where its app gives way (app_cores.ts) the process has a niceness of 10, with all its threads, and so has its
+ *     session where the kernel shares its cores among sessions: there a thread's own niceness counts among those of its
+ *     session only. The session's comes back to 0, and that of threads only where the site may do that; so an app in a
+ *     container without that right gives way until its process is another.
  * P6  The time zone is UTC wherever it runs: a replay at another site makes the same dates.
  */
 import { setPriority } from "node:os";
@@ -26,49 +27,55 @@ import { type ProcessUsage, UsageReader } from "./process_usage.ts";
 import { type LastTurn, readTurnMark } from "./turn_mark.ts";
 
 export interface ProcessOptions {
-  /** The bootstrap file. */
+  /** Path of the bootstrap file. */
   readonly bootstrap: string;
-  /** A private folder for sockets. */
+  /** Path of a private folder for sockets. */
   readonly folder: string;
   readonly heapMib: number;
   readonly buffersMib: number;
-  /** Where the operator has lent one. */
+  /** Groups that bound each process, where the operator has lent a cgroup. */
   readonly cgroups?: IsolateCgroups | undefined;
-  /** It gives way from its start (P7). */
+  /** True where the process gives way from its start (P7). */
   readonly givesWay?: boolean;
 }
 
 export interface IsolateProcess {
   readonly pid: number;
   readonly connection: IsolateConnection;
-  /** Id of the last request whose handler was begun (P3). */
+  /** Returns the id of the last request whose handler was begun (P3). */
   lastStarted(): number;
-  /** The stateful session whose turn began last (P4). */
+  /** Returns the turn of a stateful session that began last (P4). */
   lastTurn(): LastTurn;
-  /** What it uses, all its threads together; undefined where the system does not say. */
+  /** Returns what the process uses, all its threads together; undefined where the system does not say. */
   usage(): ProcessUsage | undefined;
-  /** It gives way from now on, or no more (P7); false: not yet, the kernel takes only so many such orders a second. */
+  /**
+   * Has the process give way from now on, or no more (P7). Returns false where that is not done yet: the kernel takes
+   * only so many such orders a second.
+   */
   giveWay(does: boolean): boolean;
-  /** It has given way since its start. */
+  /** True where the process has given way since its start. */
   readonly startedGivingWay: boolean;
-  /** How it ended, and the last it said on stderr. */
+  /** Resolves when the process has ended: to how it did, and the last that it wrote to stderr. */
   readonly exited: Promise<{ readonly signal: string | null; readonly code: number; readonly said: string }>;
-  /** Ends it at once. */
+  /** Ends the process at once. */
   kill(): void;
   /** Gives back what this side holds, once the process has ended. */
   release(): void;
 }
 
-/** Address space that Deno and V8 take before an app has one byte; found by trying. */
+/** MiB of address space that Deno and V8 take before an app has one byte; found by trying. */
 const BASE_ADDRESS_MIB = 570;
-/** Half of V8's own choice: a busy isolate holds 40 MiB less and uses no more CPU; at 4 it begins to. */
+/**
+ * MiB of V8's semi-spaces, half of V8's own choice: a busy isolate holds 40 MiB less and uses no more CPU; at 4 it
+ * begins to.
+ */
 const SEMI_SPACE_MIB = 8;
-/** A process starts in 30 ms; ten seconds means that it never will. */
+/** Milliseconds in which a process has to connect: one starts in 30 ms; ten seconds means that it never will. */
 const CONNECT_MS_MAX = 10_000;
 const STDERR_KEPT = 2_048;
-/** A tenth of what a process without it gets. */
+/** Niceness of a process that gives way: it gets a tenth of what a process without it gets. */
 const NICE = 10;
-/** Makes the command that follows give way, and the session that it is in (P7). */
+/** Command that has the command after it give way, and the session that it is in (P7). */
 const GIVE_WAY = [
   "/bin/sh",
   "-c",
@@ -88,7 +95,7 @@ export async function startProcess(options: ProcessOptions): Promise<IsolateProc
   const path = `${options.folder}/${name}.sock`;
   const markPath = `${options.folder}/${name}.mark`;
   using listener = Deno.listen({ transport: "unix", path });
-  /** What is given back where it does not start, from the last to the first. */
+  /** Resources that are given back where the process does not start, from the last to the first. */
   using begun = new DisposableStack();
   let timer: ReturnType<typeof setTimeout> | undefined;
   try {
@@ -189,7 +196,9 @@ function spawn(options: ProcessOptions, path: string, markPath: string): Deno.Ch
   }).spawn();
 }
 
-/** P7; false where the kernel wants to be asked again later. */
+/**
+ * Sets the niceness of a process and its session (P7); returns false where the kernel wants to be asked again later.
+ */
 function giveWay(pid: number, nice: number): boolean {
   try {
     for (const { name } of Deno.readDirSync(`/proc/${pid}/task`)) setPriority(Number(name), nice);
@@ -204,13 +213,16 @@ function giveWay(pid: number, nice: number): boolean {
   }
 }
 
-/** Makes a session, where there is one (P5). */
+/** Path of the command that makes a session (P5), where there is one. */
 const setsidPath = firstFile(["/usr/bin/setsid", "/bin/setsid"]);
 
-/** util-linux's prlimit, where there is one: it bounds array buffers, which V8's own flag does not, before they are there. */
+/**
+ * Path of util-linux's prlimit, where there is one: it bounds array buffers, which V8's own flag does not, before they
+ * are there.
+ */
 const prlimitPath = firstFile(["/usr/bin/prlimit", "/bin/prlimit"]);
 /**
- * util-linux's setpriv, where there is one: a handler that loops for ever would outlive a site that is killed,
+ * Path of util-linux's setpriv, where there is one: a handler that loops for ever would outlive a site that is killed,
  * since only an event loop that turns can see its socket close.
  */
 const setprivPath = firstFile(["/usr/bin/setpriv", "/bin/setpriv"]);
@@ -225,10 +237,12 @@ function firstFile(paths: readonly string[]): string | undefined {
   });
 }
 
-/** Whether array buffers are bounded on this machine. */
+/** True where array buffers are bounded on this machine. */
 export const buffersAreBounded: boolean = prlimitPath !== undefined;
 
-/** The largest of the ids that were appended one after the other, in a file that begins anew when it is full. */
+/**
+ * Returns the largest of the ids that were appended one after the other, in a file that begins anew when it is full.
+ */
 function readMark(mark: Deno.FsFile): number {
   const bytes = new Uint8Array(mark.statSync().size);
   mark.seekSync(0, Deno.SeekMode.Start);

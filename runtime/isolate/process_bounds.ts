@@ -1,35 +1,38 @@
 /**
- * What one process of an app may hold and use over a while, whatever it does with it: where requests can't be told apart,
- * and where native threads compute while JavaScript waits.
+ * Bounds on what one process of an app may hold and use over a while, whatever it does with it: where requests can't be
+ * told apart, and where native threads compute while JavaScript waits.
  *
- * PB1  One that holds more memory than heap and buffers together may is ended, even where a failed allocation would leave
- *      it alive: what it holds it would hold for ever.
- * PB2  One that uses more CPU, over a while, than a thread of JavaScript and its garbage collection do, is ended. Native
- *      threads that nobody waits for (`deriveBits`, again and again) are as many as the machine has cores for.
+ * PB1  One that holds more memory than heap and buffers together may is ended, even where a failed allocation would
+ *      leave it alive: what it holds it would hold for ever.
+ * PB2  One that uses more CPU, over a while, than a thread of JavaScript and its garbage collection do, is ended.
+ *      Native threads that nobody waits for (`deriveBits`, again and again) are as many as the machine has cores for.
  * PB3  One with more threads, or more address space, than any program here has is ended.
  */
 import type { IsolateLimits } from "./limits.ts";
 import type { ProcessUsage } from "./process_usage.ts";
 
-/** A thread of JavaScript and what collects its garbage. */
+/** Number of cores that may be used all the time: a thread of JavaScript and what collects its garbage. */
 export const CORES_SUSTAINED = 1.5;
-/** What may be used beyond that at a time: some seconds of a machine with two cores, less with more. */
+/**
+ * Milliseconds of CPU time that may be used beyond that at once: some seconds of a machine with two cores, less with
+ * more.
+ */
 const BURST_CPU_MS = 2_000;
-/** Deno's own with all of its pool at work are 35 on two cores; V8 has one a core. */
+/** Number of threads: Deno's own with all of its pool at work are 35 on two cores; V8 has one a core. */
 export const THREADS_MAX = 64 + 2 * navigator.hardwareConcurrency;
-/** A process has 19 GiB reserved as it starts, and 10 more for each memory of WebAssembly. */
+/** MiB of address space: a process has 19 GiB reserved as it starts, and 10 more for each memory of WebAssembly. */
 export const ADDRESS_MIB_MAX = 160 * 1024;
 
-/** What the kernel counts for a process beside its memory: page tables, sockets, the cache of its bootstrap. */
+/** MiB that the kernel counts for a process beside its memory: page tables, sockets, the cache of its bootstrap. */
 export const KERNEL_MIB = 64;
 
-/** Why a process has to end. */
+/** The reason why a process has to end. */
 export interface Excess {
   readonly why: string;
   readonly cause: "cpu" | "memory" | "threads";
 }
 
-/** Watches one process. */
+/** Watches the use of one process. */
 export class ProcessBounds {
   readonly #limits: Pick<IsolateLimits, "cpuMs" | "heapMib" | "buffersMib">;
   #burstMs: number;
@@ -43,7 +46,7 @@ export class ProcessBounds {
     this.#lookedMs = nowMs;
   }
 
-  /** Looks at what is used now; null where that is within bounds. */
+  /** Checks what is used now; returns null where that is within bounds. */
   excess({ cpuMs, threads, addressMib, residentMib }: ProcessUsage, nowMs: number): Excess | null {
     const { heapMib, buffersMib } = this.#limits;
     const memoryMibMax = heapMib + buffersMib;

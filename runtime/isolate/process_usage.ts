@@ -1,26 +1,28 @@
 /**
- * What a process uses of its machine: all its threads, also those that are not JavaScript's (key derivation,
+ * Reads what a process uses of its machine: all its threads, also those that are not JavaScript's (key derivation,
  * compression, garbage collection), and those that have ended.
  *
  * Linux says it in one line, /proc/PID/stat. Held open it costs 20 µs a look, and is never another process's.
  */
 
-/** What a process has used, and holds. */
+/** The resources that a process has used, and holds. */
 export interface ProcessUsage {
-  /** CPU time of all its threads, since it started; in steps of 10 ms. */
+  /** Milliseconds of CPU time of all its threads, since the process started; in steps of 10 ms. */
   readonly cpuMs: number;
   readonly threads: number;
-  /** Address space: mostly reserved, and no memory. */
+  /** MiB of address space: mostly reserved, and no memory. */
   readonly addressMib: number;
-  /** Memory. */
+  /** MiB of memory. */
   readonly residentMib: number;
 }
 
-/** Ticks of a second that Linux counts for programs, on every machine. */
+/** Milliseconds of a tick in which Linux counts for programs, on every machine. */
 const TICK_MS = 10;
-/** Pages have 4 KiB on every machine that Deno runs on. */
+/** Number of pages in a MiB: they have 4 KiB on every machine that Deno runs on. */
 const PAGES_A_MIB = 256;
-/** Fields after the name, which may hold anything but ends with the last bracket: numbers of proc(5) less 3. */
+/**
+ * Indices of fields after the name, which may hold anything but ends with the last bracket: numbers of proc(5) less 3.
+ */
 const FIELD = { utime: 11, stime: 12, threads: 17, addressBytes: 20, residentPages: 21 } as const;
 
 /** Reads what one process uses. */
@@ -32,7 +34,7 @@ export class UsageReader {
     this.#file = openOr(`/proc/${pid}/stat`);
   }
 
-  /** Undefined where the system does not say, or the process has ended. */
+  /** Returns undefined where the system does not say, or the process has ended. */
   read(): ProcessUsage | undefined {
     if (this.#file === null) return undefined;
     try {
@@ -49,7 +51,7 @@ export class UsageReader {
   }
 }
 
-/** @param line of /proc/PID/stat. */
+/** Parses a line of /proc/PID/stat; undefined where it is none. */
 export function usageOf(line: string): ProcessUsage | undefined {
   const fields = line.slice(line.lastIndexOf(")") + 2).split(" ");
   const of = (field: number) => Number(fields[field] ?? NaN);

@@ -27,7 +27,7 @@ export class CallsOfRequest {
   readonly #hold: QueueHold;
   #ended = false;
 
-  /** @param hold of its isolate: calls that wait for those before them, or for their answers. */
+  /** @param hold queue of the isolate: calls that wait for those before them, or for their answers. */
   constructor(writer: FrameWriter, id: number, hold: QueueHold, port: SessionCallPort | undefined) {
     this.#writer = writer;
     this.#id = id;
@@ -36,7 +36,7 @@ export class CallsOfRequest {
     this.#slots = CallSlots.of(writer).sessions;
   }
 
-  /** A call of the isolate. */
+  /** Starts a call of the isolate. */
   start(payload: Payload): void {
     const bytes = payload.left;
     const number = payload.u32();
@@ -60,7 +60,7 @@ export class CallsOfRequest {
     this.#ended = true;
   }
 
-  /** P1 */
+  /** Carries a call; a failure becomes its answer (P1). */
   async #carry(target: SessionTarget, call: Uint8Array): Promise<Uint8Array> {
     try {
       if (this.#port !== undefined) return await this.#port.call(target, call);

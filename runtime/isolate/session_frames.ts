@@ -1,17 +1,19 @@
 /**
- * Stateful sessions between an isolate and its site, as payloads (frames.ts, `session…`). The frame's id is the
- * session's channel: the site allots it with `sessionOpen`, from 1, and never again in that isolate.
+ * Messages about stateful sessions between an isolate and its site, as payloads (frames.ts, `session…`). The frame's id
+ * is the session's channel: the site allots it with `sessionOpen`, from 1, and never again in that isolate.
  *
- *   site → isolate   sessionState … · sessionOpen · then sessionEvent, sessionAcknowledged, sessionCheckpointNow · sessionClose
+ *   site → isolate   sessionState … · sessionOpen · then sessionEvent, sessionAcknowledged, sessionCheckpointNow ·
+ *                    sessionClose
  *                    sessionFollow · then sessionPiece · then sessionPromote, and all that follows sessionOpen
  *   isolate → site   sessionOpened (or sessionParked) · then sessionCommit, sessionCall, sessionDropped,
- *                    sessionState … · sessionCheckpoint · sessionParked at any time · sessionClosed in answer to sessionClose
+ *                    sessionState … · sessionCheckpoint · sessionParked at any time ·
+ *                    sessionClosed in answer to sessionClose
  *
  * SF1  After sessionClose the isolate sends nothing of that channel but sessionClosed.
  * SF2  An isolate is given either requests or stateful sessions, never both.
- * SF3  Before each turn the isolate writes the channel, and the number of the newest event that has come to it, into its
- *      mark file (process.ts, P4): when it dies, `lastTurn` is the session that ran. An event beyond that number was not
- *      begun.
+ * SF3  Before each turn the isolate writes the channel, and the number of the newest event that has come to it, into
+ *      its mark file (process.ts, P4): when it dies, `lastTurn` is the session that ran. An event beyond that number
+ *      was not begun.
  */
 import type {
   Acknowledged,
@@ -37,12 +39,12 @@ import type { Payload } from "./frame_reader.ts";
 import type { FrameWriter } from "./frame_writer.ts";
 import { FRAME_KEY_BYTES_MAX, FrameError } from "./frames.ts";
 
-/** Of a UTF-16 unit. */
+/** Bytes of UTF-8 that a UTF-16 unit takes at most. */
 const UTF8_BYTES_MAX = 3;
 const EVENTS = ["request", "attach", "message", "detach", "timer", "reject", "result"] as const;
 const PEERS = ["client", "origin"] as const;
 const CALLS: readonly CallKind[] = ["get", "list", "commit", "fetch", "session"];
-/** The last moment that a `Date` can name: it goes into logs, and from there to other sites. */
+/** Milliseconds of the last moment that a `Date` can name: a time goes into logs, and from there to other sites. */
 const DATE_MS_MAX = 8_640_000_000_000_000;
 const MUTATIONS: readonly EffectMutation["kind"][] = ["set", "delete", "sum", "min", "max"];
 
@@ -274,7 +276,7 @@ const readTimers = (payload: Payload): TimerChange[] =>
     throw new FrameError(`a timer is due at ${dueMs}, which is no time`);
   });
 
-/** The frame sessionCall has one. */
+/** Writes a call, as a frame sessionCall and the list of a commit have it. */
 export function writeCall(writer: FrameWriter, call: Call): void {
   writer.f64(call.call).u8(CALLS.indexOf(call.kind)).f64(call.effect ?? NaN).bytes(call.bytes);
 }
@@ -408,10 +410,10 @@ export function writeParked(writer: FrameWriter, parked: Parked): void {
   writer.u8(PARKED.indexOf(parked.code)).text(parked.message).text(detailText(parked.detail));
 }
 
-/** Parked sessions are told at every site, and by sites that have not read this. */
+/** Characters of the details of a parked session: they are told at every site, and by sites that have not read this. */
 const DETAIL_CHARS_MAX = 64 * 1024;
 
-/** What fits; the message says what is left out. */
+/** Returns details as JSON where they fit; otherwise a text that says how much is left out. */
 function detailText(detail: Parked["detail"]): string {
   try {
     const text = JSON.stringify(detail);

@@ -1,55 +1,54 @@
 /**
- * One process of stateful sessions that waits: started, its bootstrap run, and, where it can be told which app version
- * will be asked for next, with that one loaded. Where an isolate is lost its sessions are back without the start of a
- * process.
+ * A spare process of stateful sessions: started, its bootstrap run, and, where it can be told which app version will be
+ * asked for next, with that one loaded. Where an isolate is lost its sessions are back without the start of a process.
  *
- * Life: nothing → `take` gives what waits, or starts one, and has the next started behind it; `keep` has one wait before
- * any was taken → `release`: nothing, until the next of both → `close`.
+ * Life: none waits → `take` gives the one that waits, or starts one, and has the next started behind it; `keep` has one
+ * wait before any was taken → `release`: none waits, until the next `take` or `keep` → `close`.
  *
- * SP1  What waits has the sizes of the last that was taken: a site's apps mostly have one.
+ * SP1  The one that waits has the sizes of the last that was taken: a site's apps mostly have the same.
  * SP2  One that has ended while it waited, or has another app, is not given.
- * SP3  What an app's module code says while it loads here is said when it is taken: nobody hears of it before.
- * SP4  With its app loaded it rehearses (inside/stateful_rehearsal.ts): what the loss of an isolate costs is an opening, not
- *      the first one.
+ * SP3  Lines that an app's module code prints while it loads here are logged when the isolate is taken, and not before.
+ * SP4  With its app loaded it rehearses (inside/stateful_rehearsal.ts): the loss of an isolate costs an opening, but
+ *      not the first one.
  */
 import type { IsolateApp } from "./call.ts";
 import type { IsolateProcess } from "./process.ts";
 import type { ProcessSizes } from "./limits.ts";
 import type { StatefulIsolate } from "./stateful_isolate.ts";
 
-/** What is needed for one to wait. */
+/** The services that a spare needs. */
 export interface SpareOptions {
   readonly start: (sizes: ProcessSizes, givesWay: boolean) => Promise<IsolateProcess>;
-  /** Gives a process its app. @throws what stands in the way; the process has ended then. */
+  /** Gives a process its app. @throws the reason why it can't; the process has ended then. */
   readonly load: (process: IsolateProcess, app: IsolateApp, log: StrayLog) => Promise<StatefulIsolate>;
-  /** The app that the next one is for, as far as can be told; null: it can't. */
+  /** Returns the app that the next spare is for, as far as can be told; null where it can't. */
   readonly likely: () => IsolateApp | null;
-  /** What is to be started is behind what is needed now. */
+  /** Milliseconds until a spare is started: it is behind what is needed now. */
   readonly afterMs: number;
 }
 
 /** Takes lines that belong to no session. */
 export type StrayLog = (level: string, text: string) => void;
 
-/** What was taken: a process, or an isolate that has its app already. */
+/** A spare that was taken: a process, or an isolate that has its app already. */
 export type Spare =
   | { readonly kind: "process"; readonly process: IsolateProcess }
   | { readonly kind: "loaded"; readonly isolate: StatefulIsolate };
 
 interface Waiting {
   readonly sizes: ProcessSizes;
-  /** null: any, it has none. */
+  /** App that it has loaded; null where it has none, and can be given any. */
   readonly app: IsolateApp | null;
   readonly spare: Promise<Spare>;
   readonly lines: Lines;
   hasEnded: boolean;
 }
 
-/** See the file's header. */
+/** The spare of a site, where one waits. */
 export class SpareIsolate {
   readonly #options: SpareOptions;
   #waiting: Waiting | null = null;
-  /** One is about to be started. */
+  /** Timer of a start that is to come. */
   #timer: ReturnType<typeof setTimeout> | undefined;
   readonly #ending = new Set<Promise<void>>();
   #closed = false;
@@ -58,7 +57,7 @@ export class SpareIsolate {
     this.#options = options;
   }
 
-  /** One for an app: loaded, or to be loaded. @throws Error where none can be started. */
+  /** Returns a spare for an app: loaded, or to be loaded. @throws Error where none can be started. */
   async take(app: IsolateApp, log: StrayLog, givesWay = false): Promise<Spare> {
     const { heapMib, buffersMib } = app.limits;
     const sizes = { heapMib, buffersMib };
@@ -78,7 +77,10 @@ export class SpareIsolate {
     return { kind: "process", process: await this.#options.start(sizes, givesWay) };
   }
 
-  /** One waits, of these sizes where none did: what has ended, or has an app that is not likely any more, is replaced. */
+  /**
+   * Has one wait, of these sizes where none did: one that has ended, or has an app that is not likely any more, is
+   * replaced.
+   */
   keep(sizes: ProcessSizes): void {
     if (this.#timer !== undefined) return;
     const waiting = this.#waiting;
@@ -87,13 +89,13 @@ export class SpareIsolate {
     this.#refill(sizes);
   }
 
-  /** None waits, until one is taken or kept again. */
+  /** Ends the one that waits: none does until one is taken or kept again. */
   release(): void {
     this.#clear();
     this.#endWaiting();
   }
 
-  /** An app's secrets have changed. */
+  /** Tells the one that waits that an app's secrets have changed. */
   refreshSecrets(app: string): void {
     if (this.#waiting?.app?.app !== app) return;
     this.#waiting.spare.then((spare) => {
@@ -101,7 +103,7 @@ export class SpareIsolate {
     }, () => {}); // there is none
   }
 
-  /** Resolves when what waited has ended. */
+  /** Ends all; resolves when the one that waited has ended. */
   async close(): Promise<void> {
     this.#closed = true;
     this.release();
@@ -164,10 +166,10 @@ export class SpareIsolate {
   }
 }
 
-/** As many lines as one may say while it loads; the first are what tells. */
+/** Number of lines that are kept while an app loads; the first are what tells. */
 const LINES_MAX = 100;
 
-/** SP3 */
+/** Lines of an app that loads while nobody hears it, told when the isolate is taken (SP3). */
 class Lines {
   #log: StrayLog | null = null;
   #kept: (readonly [level: string, text: string])[] = [];

@@ -1,8 +1,9 @@
 /**
  * Processes that wait for an app: started, without permissions, bootstrap warm.
  *
- * One hides the start of the next isolate; more only help bursts. Who has taken one calls `refillSoon` when its app is
- * loaded: what is started for later is behind what is needed now. A spare that died while it waited is replaced then.
+ * One hides the start of the next isolate; more only help bursts. Whoever takes one calls `refillSoon` when its app is
+ * loaded: a process that is started for later is behind what is needed now. A spare that died while it waited is
+ * replaced then.
  */
 import { bootstrapFiles } from "./bootstrap_file.ts";
 import type { IsolateCgroups } from "./cgroups.ts";
@@ -10,10 +11,13 @@ import { Isolate } from "./isolate.ts";
 import { DEFAULT_ISOLATE_LIMITS, type ProcessSizes } from "./limits.ts";
 import { startProcess } from "./process.ts";
 
-/** A process that starts takes the CPU from the first answers of the isolate that was opened before. */
+/**
+ * Milliseconds until spares are started: a process that starts takes the CPU from the first answers of the isolate that
+ * was opened before.
+ */
 const REFILL_AFTER_MS = 300;
 
-/** Processes that wait. */
+/** The processes of a site that wait for an app. */
 export class Spares {
   readonly #wanted: number;
   readonly #folder: () => Promise<string>;
@@ -41,14 +45,14 @@ export class Spares {
     return this.#waiting.length;
   }
 
-  /** Starts what is wanted and not there yet. */
+  /** Starts processes until as many wait as are wanted. */
   refill(): void {
     while (!this.#closed && this.#waiting.length < this.#wanted) {
       this.#waiting.push(this.#start("serve", this.#sizes));
     }
   }
 
-  /** Starts what is wanted when what was just opened has answered. */
+  /** Starts them when the isolate that was just opened has answered. */
   refillSoon(): void {
     if (this.#closed) return;
     this.#timer ??= setTimeout(() => {
@@ -57,15 +61,18 @@ export class Spares {
     }, REFILL_AFTER_MS);
   }
 
-  /** Starts what is wanted; resolves when all that wait are ready, rejects when one cannot be started. */
+  /**
+   * Starts processes until as many wait as are wanted; resolves when all that wait are ready, rejects when one cannot
+   * be started.
+   */
   async ready(): Promise<void> {
     this.refill();
     await Promise.all(this.#waiting);
   }
 
   /**
-   * A process of these sizes: a waiting one where there is one. Those that are started from now on have them too. For an app
-   * that gives way one is started, which does so from its start: those that wait are for others.
+   * Returns a process of these sizes: a waiting one where there is one. Those that are started from now on have them
+   * too. For an app that gives way one is started, which does so from its start: those that wait are for others.
    */
   async take(sizes: ProcessSizes, givesWay = false): Promise<Isolate> {
     if (givesWay) return await this.#start("serve", sizes, true);
@@ -83,7 +90,7 @@ export class Spares {
     return await this.#start("serve", sizes);
   }
 
-  /** A process that reads the manifest off a bundle. */
+  /** Starts a process that reads the manifest off a bundle. */
   async evaluator(): Promise<Isolate> {
     return await this.#start("evaluate");
   }
@@ -107,7 +114,7 @@ export class Spares {
     return this.#track(this.#startOne(kind, sizes, givesWay));
   }
 
-  /** `close` waits for what is under way. */
+  /** Keeps work that is under way: `close` waits for it. */
   #track<T>(work: Promise<T>): Promise<T> {
     this.#underWay.add(work);
     work.catch(() => {}).finally(() => this.#underWay.delete(work));

@@ -4,8 +4,8 @@
  *
  *   sessionState: flag: a segment begins, then u32 its length · bytes
  *
- * ST1  What a checkpoint takes in the writer is bounded: the next part is written when the system has taken those before,
- *      and other frames go between them.
+ * ST1  The part of a checkpoint that is in the writer is bounded: the next part is written when the system has taken
+ *      those before, and other frames go between them.
  * ST2  Checkpoints leave in the order in which they were taken. What is under way of a channel that is closed is not
  *      sent any more.
  * ST3  Of what comes no more is kept than a state may have, in all channels together; what is begun has to be ended.
@@ -14,27 +14,33 @@ import type { Payload } from "./frame_reader.ts";
 import type { FrameWriter } from "./frame_writer.ts";
 import { FrameError, ISOLATE_FRAME } from "./frames.ts";
 
-/** Transfer costs flatten out before; with these two the buffers at both ends are kept, and not made anew for each part. */
+/**
+ * Bytes of a part: transfer costs flatten out before; with these two numbers the buffers at both ends are kept, and not
+ * made anew for each part.
+ */
 const PART_BYTES = 256 << 10;
-/** Beyond it the system is waited for. */
+/** Bytes in the writer beyond which the system is waited for. */
 const BACKLOG_BYTES = 512 << 10;
-/** What keepers take of one state (functions/sessions/log/limits.ts). */
+/**
+ * Bytes of states that may be on their way here: as much as keepers take of one state
+ * (functions/sessions/log/limits.ts).
+ */
 const COMING_BYTES_MAX = 256 << 20;
-/** A segment's first byte and its length. */
+/** Bytes of a segment's flag and its length. */
 const SEGMENT_HEAD_BYTES = 5;
-/** What a segment takes that has hardly any bytes. */
+/** Bytes that a segment counts for at least, however few it has. */
 const SEGMENT_BYTES_LEAST = 256;
 
 interface Leaving {
   readonly channel: number;
   readonly state: readonly Uint8Array[];
-  /** Writes the frame that it belongs to. */
+  /** Writes the frame that the state belongs to. */
   readonly done: () => void;
   segment: number;
   at: number;
 }
 
-/** What leaves. */
+/** Sends states in parts. */
 export class StateSender {
   readonly #writer: FrameWriter;
   #queue: Leaving[] = [];
@@ -50,7 +56,7 @@ export class StateSender {
     this.#pump();
   }
 
-  /** Nothing more of this channel. */
+  /** Drops what is still to be sent on a channel. */
   drop(channel: number): void {
     this.#queue = this.#queue.filter((one) => one.channel !== channel);
   }
@@ -72,7 +78,7 @@ export class StateSender {
     }
   };
 
-  /** The next part; false: there is none. */
+  /** Writes the next part; returns false where there is none. */
   #part(leaving: Leaving): boolean {
     const segment = leaving.state[leaving.segment];
     if (segment === undefined) return false;
@@ -88,22 +94,22 @@ export class StateSender {
 
 interface Coming {
   readonly segments: Uint8Array[];
-  /** So much of the last one is there. */
+  /** Number of bytes of the last segment that are there. */
   filled: number;
 }
 
-/** What comes. */
+/** Collects the states that come. */
 export class StatesComing {
   readonly #channels = new Map<number, Coming>();
   readonly #kept: (bytes: number) => void;
   #bytes = 0;
 
-  /** @param kept is told what is kept of states more, or less. */
+  /** @param kept is told of the bytes of states that are kept more, or less. */
   constructor(kept: (bytes: number) => void = () => {}) {
     this.#kept = kept;
   }
 
-  /** @throws FrameError (ST3) */
+  /** Takes a part of a state. @throws FrameError (ST3) */
   add(channel: number, payload: Payload): void {
     const coming = this.#channels.get(channel) ?? { segments: [], filled: 0 };
     this.#channels.set(channel, coming);
@@ -118,7 +124,7 @@ export class StatesComing {
     coming.filled += bytes.length;
   }
 
-  /** The segments that have come, before the frame that they belong to. @throws FrameError (ST3) */
+  /** Returns the segments that have come, before the frame that they belong to. @throws FrameError (ST3) */
   take(channel: number): Uint8Array[] {
     const coming = this.#channels.get(channel);
     this.drop(channel);

@@ -1,11 +1,11 @@
 /**
- * One isolate of stateful sessions, as its site holds it: a process, its connection, and the sessions that are open
- * in it, each on a channel of its own (session_frames.ts).
+ * An isolate of stateful sessions, as its site holds it: a process, its connection, and the sessions that are open in
+ * it, each on a channel of its own (session_frames.ts).
  *
  * Stages: process started → `load` (an app version) → channels open and close → `ended`. Every stage can end.
  *
  * I1  It is given one app version in its life, and stateful sessions only.
- * I2  When it ends, for whatever reason, every channel that was open is told so once, and which of them ran.
+ * I2  When it ends, for whatever reason, every channel that was open is told so once, and which session ran.
  * I3  A turn that holds the event loop for more CPU time than one request may use, or memory beyond the bounds, ends
  *     the process; what it sends after it was killed is ignored.
  */
@@ -34,13 +34,13 @@ import { StatesComing, StateSender } from "./state_frames.ts";
 import { readAppError } from "./store_frames.ts";
 import { TurnWatch } from "./turn_watch.ts";
 
-/** How long a process may take from closing its connection to its end. */
+/** Milliseconds that a process may take from closing its connection to its end. */
 const LAST_WORDS_MS = 200;
 
-/** Sessions whose isolate has ended: a millisecond or two. */
+/** Number of sessions that are told in one turn that their isolate has ended: a millisecond or two. */
 const TOLD_AT_ONCE = 64;
 
-/** See the file's header. */
+/** An isolate of stateful sessions; see the file's header. */
 export class StatefulIsolate {
   readonly ended: Promise<StatefulEnd>;
   readonly app: IsolateApp;
@@ -56,7 +56,7 @@ export class StatefulIsolate {
   readonly #cores: CoreMember;
   readonly #pace = new ReadPace();
   #keptBytes = BUFFER_BYTES;
-  /** Lines that belong to no session: module code. */
+  /** Takes lines that belong to no session: module code. */
   readonly #strayLog: (level: string, text: string) => void;
   #next = 1;
   #killed: string | undefined;
@@ -64,7 +64,7 @@ export class StatefulIsolate {
   #closing = false;
   #over = false;
 
-  /** @param queues of the app at this site. */
+  /** @param queues those of the app at this site. */
   constructor(
     process: IsolateProcess,
     app: IsolateApp,
@@ -100,7 +100,7 @@ export class StatefulIsolate {
     this.ended = this.#run();
   }
 
-  /** It takes no more sessions. */
+  /** True once the isolate takes no more sessions. */
   get isOver(): boolean {
     return this.#over || this.#closing || this.#killed !== undefined;
   }
@@ -109,12 +109,12 @@ export class StatefulIsolate {
     return this.#process.pid;
   }
 
-  /** Sessions that are open in it. */
+  /** Number of sessions that are open in it. */
   get size(): number {
     return this.#channels.size;
   }
 
-  /** Gives it its app (I1). */
+  /** Gives the isolate its app (I1). */
   async load(bundle: Uint8Array, site: string, clockShare: number): Promise<LoadOutcome> {
     const { app } = this;
     const timer = setTimeout(
@@ -142,18 +142,18 @@ export class StatefulIsolate {
     }
   }
 
-  /** Tells it the present values of its app's secrets. */
+  /** Tells the isolate the present values of its app's secrets. */
   refreshSecrets(): void {
     if (this.app.secrets === undefined || this.isOver) return;
     this.#writer.begin(ISOLATE_FRAME.secrets, 0).text(JSON.stringify(this.app.secrets())).end();
   }
 
-  /** Has it do what makes its first opening faster; whoever comes meanwhile waits for a moment. */
+  /** Has the isolate do what makes its first opening faster; a session that is opened meanwhile waits for a moment. */
   rehearse(): void {
     this.#writer.signal(ISOLATE_FRAME.rehearse, 0);
   }
 
-  /** Opens a session; answers its channel. */
+  /** Opens a session; returns its channel. */
   open(session: OpenSession, sink: ChannelSink): number {
     const channel = this.#next++;
     this.#channels.set(channel, sink);
@@ -165,7 +165,7 @@ export class StatefulIsolate {
     return channel;
   }
 
-  /** Opens a session that another site runs, to follow it; only `parked` and `ended` are heard of it. */
+  /** Opens a session that another site runs, to follow it; of its sink only `parked` and `ended` are called. */
   follow(session: OpenSession, sink: ChannelSink): number {
     const channel = this.#next++;
     this.#channels.set(channel, sink);
@@ -175,13 +175,13 @@ export class StatefulIsolate {
     return channel;
   }
 
-  /** What was appended to the log of one that is followed. */
+  /** Passes on entries that were appended to the log of a session that is followed. */
   piece(channel: number, entries: Uint8Array): void {
     if (!this.#channels.has(channel)) return;
     this.#followed(channel, [], () => this.#writer.begin(ISOLATE_FRAME.sessionPiece, channel).rest(entries));
   }
 
-  /** One that is followed runs here from now on; `sink` is told what becomes of it. */
+  /** Has a followed session run here from now on; `sink` is told what becomes of it. */
   promote(channel: number, promotion: Promotion, sink: ChannelSink): void {
     if (!this.#channels.has(channel)) return;
     this.#channels.set(channel, sink);
@@ -190,7 +190,7 @@ export class StatefulIsolate {
     });
   }
 
-  /** Behind the state that it was opened with, which may be on its way still. */
+  /** Writes a frame behind the state that the session was opened with, which may be on its way still. */
   #followed(channel: number, state: readonly Uint8Array[], write: () => unknown): void {
     this.#states.send(channel, state, () => {
       write();
@@ -217,7 +217,7 @@ export class StatefulIsolate {
     if (this.#channels.has(channel)) this.#writer.signal(ISOLATE_FRAME.sessionCheckpointNow, channel);
   }
 
-  /** The session leaves this isolate; nothing of it is heard any more. */
+  /** Closes a session's channel: it leaves this isolate, and its sink is told nothing more. */
   closeChannel(channel: number): void {
     if (!this.#channels.delete(channel)) return;
     this.#states.drop(channel);
@@ -225,7 +225,7 @@ export class StatefulIsolate {
     this.#writer.signal(ISOLATE_FRAME.sessionClose, channel);
   }
 
-  /** @param cause the channel of the session that is to blame; left out: whose turn it is. */
+  /** @param cause channel of the session that is to blame; left out: the one whose turn it is. */
   kill(why: string, cause?: number): void {
     if (this.#killed === undefined) this.#cause = cause;
     this.#killed ??= why;
@@ -267,7 +267,10 @@ export class StatefulIsolate {
     return end;
   }
 
-  /** I2; those who wait for the first are not to wait until thousands are told. Whose turn it was hears of it at once. */
+  /**
+   * Tells every channel that the isolate has ended (I2), a few in each turn of the event loop: thousands would hold up
+   * everything else. The session whose turn it was is told first.
+   */
   async #tell(end: StatefulEnd): Promise<void> {
     const cause = this.#channels.get(end.channel);
     this.#channels.delete(end.channel);
@@ -280,7 +283,10 @@ export class StatefulIsolate {
     }
   }
 
-  /** What it sent waits at this site, among the queues of its app, until that is given back. */
+  /**
+   * Adds to the bytes from this isolate that wait at this site, among the queues of its app; less than 0 gives them
+   * back.
+   */
   holds(bytes: number): void {
     this.#hold.add(bytes);
   }

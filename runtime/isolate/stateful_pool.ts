@@ -7,10 +7,10 @@
  *
  * P1  A session is opened in an isolate of exactly the version that was named.
  * P2  After `close` no process that this pool started is left.
- * P3  One that is to share the work with others, and does not start, is noted; the sessions that there are go on, and
- *     the next has another started.
- * P4  Each isolate draws versions from a share of the site's clock that no other of the site has meanwhile; so many
- *     shares as there are, so many isolates there may be.
+ * P3  An isolate that is to share the work with others, and does not start, is noted; the sessions that there are go
+ *     on, and the next has another started.
+ * P4  Each isolate draws versions from a share of the site's clock that no other of the site has meanwhile; so there
+ *     may be as many isolates as there are shares.
  */
 import { CLOCK_SHARES, ClockShares } from "../../store/model/clock_share.ts";
 import type { SiteQueues } from "./app_queues.ts";
@@ -26,32 +26,35 @@ import { type IsolateProcess, startProcess } from "./process.ts";
 import { SpareIsolate, type StrayLog } from "./spare_isolate.ts";
 import { StatefulIsolate } from "./stateful_isolate.ts";
 
-/** How a site runs them. */
+/** Options of a site's isolates of stateful sessions. */
 export interface StatefulPoolOptions {
   readonly site: string;
-  /** Where the bootstrap is kept between starts. */
+  /** Folder in which the bootstrap is kept between starts. */
   readonly cacheFolder?: string;
-  /** Bounds each process, where the operator has lent a cgroup. */
+  /** Groups that bound each process, where the operator has lent a cgroup. */
   readonly cgroups?: IsolateCgroups | undefined;
-  /** What waits at this site, by app. */
+  /** Queues of all apps at this site. */
   readonly queues?: SiteQueues;
-  /** An isolate without sessions is given back after this long. */
+  /** Milliseconds without sessions after which an isolate is given back. */
   readonly idleMs?: number;
-  /** A process waits for the loss of an isolate, once there was one, and for what `expect` names: some 40 MiB. */
+  /**
+   * True where a process is to wait for the loss of an isolate, once there was one, and for what `expect` names: some
+   * 40 MiB.
+   */
   readonly hasSpare?: boolean;
   /** Shares of the site's clock: all pools of a site have the same. */
   readonly clockShares?: ClockShares;
-  /** SESSIONS_A_CORE */
+  /** Number of sessions of an isolate beyond which another is started; SESSIONS_A_CORE by default. */
   readonly sessionsEach?: number;
-  /** Lines that belong to no session. */
+  /** Takes lines that belong to no session. */
   readonly log: (app: IsolateApp, level: string, text: string) => void;
   readonly note: (event: string, detail: Record<string, unknown>) => void;
 }
 
-/** No isolate of that version could be opened. */
+/** The error where no isolate of a version could be opened. */
 export class StatefulLoadError extends Error {
   override readonly name = "StatefulLoadError";
-  /** @param trace the stack of what the app threw; "" where it threw nothing. */
+  /** @param trace stack of the error that the app threw; "" where it threw none. */
   constructor(readonly code: string, message: string, readonly trace = "") {
     super(message);
   }
@@ -60,18 +63,20 @@ export class StatefulLoadError extends Error {
 interface Fleet {
   readonly app: IsolateApp;
   readonly isolates: Set<StatefulIsolate>;
-  /** One that is being opened; those who come meanwhile share it. */
+  /** An isolate that is being opened; sessions that are opened meanwhile share it. */
   opening: Promise<StatefulIsolate> | null;
   usedMs: number;
 }
 
 const IDLE_MS = 60_000;
-/** A process that starts takes the CPU from what came with the isolate before. */
+/**
+ * Milliseconds until a spare is started: a process that starts takes the CPU from what came with the isolate before.
+ */
 const SPARE_AFTER_MS = 300;
-/** Beyond so many sessions another process shares the work, where the version may have one. */
+/** Number of sessions beyond which another process shares the work, where the version may have one. */
 const SESSIONS_A_CORE = 500;
 
-/** See the file's header. */
+/** The isolates of a site's stateful sessions; see the file's header. */
 export class StatefulPool {
   readonly #options: StatefulPoolOptions;
   readonly #fleets = new Map<string, Fleet>();
@@ -79,7 +84,7 @@ export class StatefulPool {
   readonly #alone = new Set<StatefulIsolate>();
   readonly #spare: SpareIsolate;
   readonly #clockShares: ClockShares;
-  /** By name, as fleets are. */
+  /** Apps that `expect` named, by the names of fleets. */
   #expected: ReadonlyMap<string, IsolateApp> = new Map();
   #folder: Promise<string> | undefined;
   #timer: ReturnType<typeof setInterval> | undefined;
@@ -106,14 +111,17 @@ export class StatefulPool {
     return { isolate, channel: isolate.open(session, sink) };
   }
 
-  /** Whoever opens a session next finds an isolate of the version, or its start under way. */
+  /**
+   * Starts an isolate of the version where none has room: the next session to be opened finds it, or its start under
+   * way.
+   */
   prepare(app: IsolateApp): void {
     this.#isolate(app).catch(() => {}); // whoever opens it hears why
   }
 
   /**
-   * Sessions of these apps may have to be opened here at any time, in haste: one process waits for that, with the app
-   * where there is but one. It stays when nothing is expected any more (`release`).
+   * Names apps whose sessions may have to be opened here at any time, in haste: one process waits for that, with the
+   * app where there is but one. It stays when nothing is expected any more (`release`).
    */
   expect(apps: readonly IsolateApp[]): void {
     this.#expected = new Map(apps.map((app) => [nameOf(app), fitted(app)]));
@@ -123,14 +131,14 @@ export class StatefulPool {
     this.#spare.keep({ heapMib, buffersMib });
   }
 
-  /** No process waits, until a session is opened here or expected. */
+  /** Ends the process that waits: none does until a session is opened here or expected. */
   release(): void {
     this.#expected = new Map();
     this.#spare.release();
   }
 
   /**
-   * Starts an isolate of the version that no other session is opened in; whoever asked for it closes it.
+   * Starts an isolate of the version that no other session is opened in; the caller closes it.
    *
    * @throws StatefulLoadError
    */
@@ -155,7 +163,7 @@ export class StatefulPool {
   }
 
   /**
-   * Whether a bundle's module code runs where stateful sessions do, which have less than functions while they load.
+   * Checks that a bundle's module code runs where stateful sessions do, which have less than functions while they load.
    *
    * @throws StatefulLoadError
    */
@@ -167,7 +175,7 @@ export class StatefulPool {
     await isolate.close();
   }
 
-  /** An app's secrets have changed: what begins from now on in its isolates sees the new values. */
+  /** Tells an app's isolates that its secrets have changed: what begins there from now on sees the new values. */
   refreshSecrets(app: string): void {
     this.#spare.refreshSecrets(app);
     for (const fleet of this.#fleets.values()) {
@@ -175,7 +183,7 @@ export class StatefulPool {
     }
   }
 
-  /** What runs: for status and metrics. */
+  /** Returns the numbers of isolates and sessions, for status and metrics. */
   status(): { readonly isolates: number; readonly sessions: number } {
     let isolates = 0, sessions = 0;
     for (const fleet of this.#fleets.values()) {
@@ -187,7 +195,7 @@ export class StatefulPool {
     return { isolates, sessions };
   }
 
-  /** P2 */
+  /** Ends every isolate (P2). */
   async close(): Promise<void> {
     this.#closed = true;
     clearInterval(this.#timer);
@@ -199,7 +207,7 @@ export class StatefulPool {
     if (this.#folder !== undefined) await removeIsolatesFolder(await this.#folder);
   }
 
-  /** P2: nothing is begun any more, no timer either. @throws StatefulLoadError */
+  /** Checks that the pool is open: after `close` nothing is begun, no timer either (P2). @throws StatefulLoadError */
   #checkOpen(): void {
     if (this.#closed) throw new StatefulLoadError("overloaded", "the site is stopping");
   }
@@ -241,7 +249,10 @@ export class StatefulPool {
     return fleet;
   }
 
-  /** With several versions it would mostly be the wrong one, which is none. */
+  /**
+   * Returns the app that the next isolate is for, where there is but one; with several it would mostly be the wrong
+   * one, which helps as little as none.
+   */
   #likely(): IsolateApp | null {
     const names = new Set([...this.#fleets.keys(), ...this.#expected.keys()]);
     const [name] = names;
@@ -300,7 +311,10 @@ export class StatefulPool {
     return await startProcess({ ...await this.#files(), heapMib, buffersMib, cgroups, givesWay });
   }
 
-  /** Gives a process its app; where that fails the process has ended. @throws StatefulLoadError, what reading its bundle throws */
+  /**
+   * Gives a process its app; where that fails the process has ended. @throws StatefulLoadError, and what reading its
+   * bundle throws
+   */
   async #load(process: IsolateProcess, app: IsolateApp, log: StrayLog): Promise<StatefulIsolate> {
     const isolate = new StatefulIsolate(process, app, log, this.#options.queues?.of(app.app));
     const share = this.#clockShares.take();
@@ -334,7 +348,7 @@ export class StatefulPool {
 
 const nameOf = ({ app, version }: IsolateApp): string => `${app} ${version}`;
 
-/** With what isolates of stateful sessions have at least. */
+/** Returns the app with the sizes that isolates of stateful sessions have at least. */
 function fitted(app: IsolateApp): IsolateApp {
   const buffersMib = Math.max(app.limits.buffersMib, STATEFUL_BUFFERS_MIB);
   return { ...app, limits: { ...app.limits, buffersMib } };

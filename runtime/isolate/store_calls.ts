@@ -22,40 +22,40 @@ import {
 } from "./store_frames.ts";
 
 /**
- * Watches of one isolate. Each is held by the store of its site, and some kilobytes there; pages that follow a row each
- * share the socket that tells them, and one watch.
+ * Number of watches of one isolate. Each is held by the store of its site, and some kilobytes there; pages that follow
+ * a row each share the socket that tells them, and one watch.
  */
 export const WATCHES_MAX = 1_024;
-/** Ranges of all of them together: pages that follow some rows, or a list and its index. */
+/** Number of ranges of all of an isolate's watches together: pages that follow some rows, or a list and its index. */
 export const WATCHED_RANGES_MAX = 4_096;
 /**
- * The cost of a row beside its bytes, in bytes that cost as much: from its frame to the disk and the neighbours some 40 µs, as
- * much as 640 bytes of a long row.
+ * Bytes that cost as much as a row beside its own: from its frame to the disk and the neighbours some 40 µs, as much as
+ * 640 bytes of a long row.
  */
 const ROW_BYTES = 640;
-/** What a watch takes beside its ranges, roughly: its place in the store, its promises, its signal. */
+/** Bytes that a watch takes beside its ranges, roughly: its place in the store, its promises, its signal. */
 const WATCH_BYTES = 2 * 1024;
 
 /**
- * What a range costs the site from its beginning to its end, as measured: it is covered here, for which it is asked for at the
- * parent, and replaced in the store.
+ * Milliseconds that a watched range costs the site from its beginning to its end, as measured: it is covered here, for
+ * which the parent is asked, and replaced in the store.
  */
 const WATCH_MS = 0.5;
-/** To tell a watch that something has changed, as measured, and to end one. */
+/** Milliseconds that it takes to tell a watch that something has changed, as measured. */
 const TELL_MS = 0.02;
 const END_MS = 0.05;
-/** Nobody reads it; one for each would take longer than all else of the end of a watch. */
+/** Reason of an ended watch. Nobody reads it; one for each would take longer than all else of the end of a watch. */
 const ENDED = new Error("nobody waits for the watch any more");
 
 const watchesOf = new WeakMap<FrameWriter, OpenWatches>();
 
-/** Of an isolate. */
+/** Counts of an isolate's open watches and their ranges. */
 interface OpenWatches {
   open: number;
   ranges: number;
 }
 
-/** Store calls of one request. */
+/** The store calls of one request. */
 export class StoreCalls {
   readonly #writer: FrameWriter;
   readonly #id: number;
@@ -66,7 +66,10 @@ export class StoreCalls {
   #watches: Map<number, AbortController> | undefined;
   #ended = false;
 
-  /** `writes` is called when a call is about to change the store; `hold` is its isolate's. */
+  /**
+   * @param writes is called when a call is about to change the store.
+   * @param hold queue of the isolate.
+   */
   constructor(writer: FrameWriter, id: number, store: StoreClient, writes: () => void, hold: QueueHold) {
     this.#writer = writer;
     this.#id = id;
@@ -76,7 +79,7 @@ export class StoreCalls {
     this.#hold = hold;
   }
 
-  /** A call of the isolate. */
+  /** Starts a call of the isolate. */
   start(payload: Payload): void {
     const bytes = payload.left;
     const call = payload.u32();
@@ -121,7 +124,7 @@ export class StoreCalls {
     }
   }
 
-  /** The isolate wants no more of a watch. */
+  /** Ends a watch that the isolate no longer wants. */
   stop(call: number): void {
     this.#watches?.get(call)?.abort(ENDED);
   }
@@ -159,7 +162,10 @@ export class StoreCalls {
     }
   }
 
-  /** Never rejects: whatever is wrong with a call is its answer, and the isolate's next one is made. */
+  /**
+   * Makes a call and sends its answer. Never rejects: a failure of a call is its answer, and the isolate's next one is
+   * made.
+   */
   async #answer<T>(
     call: number,
     run: () => Promise<T>,
@@ -175,7 +181,7 @@ export class StoreCalls {
     }
   }
 
-  /** Never rejects, as {@link StoreCalls.#answer}. */
+  /** Runs a watch. Never rejects, as {@link StoreCalls.#answer}. */
   async #watch(call: number, ranges: readonly KeyRange[], bytes: number): Promise<void> {
     const watches = this.#openWatches();
     if (watches.open >= WATCHES_MAX || watches.ranges + ranges.length > WATCHED_RANGES_MAX) {
@@ -211,7 +217,7 @@ export class StoreCalls {
     }
   }
 
-  /** Of the isolate behind the connection. */
+  /** Returns the counts of the isolate behind the connection. */
   #openWatches(): OpenWatches {
     const known = watchesOf.get(this.#writer);
     if (known !== undefined) return known;
@@ -220,7 +226,7 @@ export class StoreCalls {
     return watches;
   }
 
-  /** There may be a thousand of them, and other apps do not wait for that. */
+  /** Ends watches in turns of the app: there may be a thousand of them, and other apps do not wait for that. */
   async #endAll(watches: readonly AbortController[]): Promise<void> {
     for (const watch of watches) {
       const turn = this.#hold.queues.turns.take(END_MS);

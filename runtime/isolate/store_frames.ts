@@ -30,7 +30,7 @@ export const REPLY = { done: 0, failed: 1, changed: 2 } as const;
 
 const LEVELS: readonly ReadLevel[] = ["eventual", "session", "strong"];
 const KINDS: readonly Mutation["kind"][] = ["set", "delete", "sum", "min", "max"];
-/** A list without a limit. */
+/** Limit of a list without one, on the wire. */
 const UNLIMITED = 0xffffffff;
 
 export interface KeyRange {
@@ -118,7 +118,7 @@ export function readWatch(payload: Payload): KeyRange[] {
   }));
 }
 
-/** Rows of a reply; null stands for an absent one. */
+/** Writes rows of a reply; null stands for an absent one. */
 export function writeStoredRows(writer: FrameWriter, rows: readonly (StoredRow | null)[]): void {
   writer.u32(rows.length);
   for (const row of rows) {
@@ -161,7 +161,7 @@ export interface WireError {
   readonly detail: unknown;
 }
 
-/** What an error says about itself; `fallback` where it carries no code. */
+/** Returns an error as it crosses the socket; `fallback` is its code where it carries none. */
 export function wireError(error: unknown, fallback: string): WireError {
   if (!(error instanceof Error)) return { code: fallback, message: String(error), detail: null };
   const { code, detail } = error as { code?: unknown; detail?: unknown };
@@ -172,7 +172,9 @@ export function writeError(writer: FrameWriter, error: WireError): void {
   writer.text(error.code).text(error.message).text(detailText(error.detail));
 }
 
-/** Where nobody waits for who writes it: whatever an error carries, it is written. */
+/**
+ * Returns an error's details as JSON; "null" where they have none, so that the error is written whatever it carries.
+ */
 function detailText(detail: unknown): string {
   try {
     return JSON.stringify(detail) ?? "null";
@@ -181,12 +183,12 @@ function detailText(detail: unknown): string {
   }
 }
 
-/** An error that this site says to an isolate. */
+/** Reads an error that a site sends to an isolate. */
 export function readError(payload: Payload): WireError {
   return { code: payload.text(), message: payload.text(), detail: JSON.parse(payload.text()) };
 }
 
-/** An error that an isolate says to its site, with where it came from; what it says more is not used. @throws FrameError */
+/** Reads an error that an isolate sends to its site, with its stack; its details are not used. @throws FrameError */
 export function readAppError(payload: Payload): { code: string; message: string; stack: string } {
   const code = readWord(payload), message = readMessage(payload);
   payload.text();

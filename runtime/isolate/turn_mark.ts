@@ -1,22 +1,22 @@
 /**
- * Whose turn it is in an isolate of stateful sessions, in a file that outlives its process: of triples of a count, a
- * channel and the number of an event (u32 each, little endian) the one with the largest count. The file begins anew when
- * it is full.
+ * The mark of whose turn it is in an isolate of stateful sessions, in a file that outlives its process: of triples of a
+ * count, a channel and the number of an event (u32 each, little endian) the one with the largest count. The file begins
+ * anew when it is full.
  */
 
 /** The turn that began last. */
 export interface LastTurn {
-  /** Of its session; 0: there was none. */
+  /** Channel of its session; 0 where there was no turn. */
   readonly channel: number;
-  /** The number of the newest event that had come to that session when the turn began; 0: none. */
+  /** Number of the newest event that had come to that session when the turn began; 0 for none. */
   readonly received: number;
 }
 
 const MARK_BYTES = 12;
-/** 96 KiB, then from the start again. */
+/** Number of triples before the file begins anew: 96 KiB. */
 const MARKS_MAX = 8 * 1024;
 
-/** Writes it. */
+/** Writes the mark. */
 export class TurnMark {
   readonly #file: Pick<Deno.FsFile, "seekSync" | "writeSync">;
   readonly #bytes = new Uint8Array(MARK_BYTES);
@@ -41,7 +41,7 @@ export class TurnMark {
   }
 }
 
-/** Reads it. */
+/** Reads the mark. */
 export function readTurnMark(file: Deno.FsFile): LastTurn {
   const bytes = new Uint8Array(file.statSync().size);
   file.seekSync(0, Deno.SeekMode.Start);

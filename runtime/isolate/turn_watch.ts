@@ -1,37 +1,38 @@
 /**
  * Watches that the turns of stateful sessions give the event loop of their isolate back.
  *
- * A ping is answered between two turns; any frame is a sign of life, and so is that its frames are not read. Between two of
- * them the process's CPU time is what the code that holds the loop has used, with its native threads.
+ * A ping is answered between two turns; any frame is a sign of life, and one is assumed while the site does not read
+ * the isolate's frames. Between two signs of life the process's CPU time is what the code that holds the loop has used,
+ * with its native threads.
  *
- * T1  A turn that used more CPU than one request may, without giving the loop back, ends the isolate; being slow because
- *     the machine is busy is no reason.
+ * T1  A turn that used more CPU than one request may, without giving the loop back, ends the isolate; being slow
+ *     because the machine is busy is no reason.
  * T2  One whose loop stands still without using CPU ends after STILL_FACTOR times that long.
- * T3  One beyond the bounds of its process ends (process_bounds.ts): memory, and native threads that compute while the loop
- *     turns.
+ * T3  One beyond the bounds of its process ends (process_bounds.ts): memory, and native threads that compute while the
+ *     loop turns.
  * T4  While nothing is asked of it an isolate is looked at IDLE_TICKS times less often.
  */
 import type { IsolateLimits } from "./limits.ts";
 import { ProcessBounds } from "./process_bounds.ts";
 import type { ProcessUsage } from "./process_usage.ts";
 
-/** What is watched. */
+/** The isolate that is watched. */
 export interface WatchedTurns {
   readonly limits: Pick<IsolateLimits, "cpuMs" | "heapMib" | "buffersMib">;
   usage(): ProcessUsage | undefined;
-  /** Its frames are not read now. */
+  /** Reports whether its frames are not read now. */
   isHeld(): boolean;
   ping(): void;
   kill(why: string): void;
 }
 
-/** As the watchdog of requests: a tenth of the default CPU limit. */
+/** Milliseconds between looks, as the watchdog of requests has it: a tenth of the default CPU limit. */
 const TICK_MS = 100;
 const IDLE_TICKS = 10;
-/** A loop that stands still harms nobody but its app. */
+/** Number of CPU limits for which a loop may stand still: it harms nobody but its app. */
 const STILL_FACTOR = 10;
 
-/** See the file's header. */
+/** Watches one isolate of stateful sessions. */
 export class TurnWatch {
   readonly #watched: WatchedTurns;
   readonly #bounds: ProcessBounds;
@@ -49,12 +50,12 @@ export class TurnWatch {
     this.#timer = setInterval(this.#look, TICK_MS);
   }
 
-  /** Something was asked of the isolate. */
+  /** Notes that something was asked of the isolate. */
   begin(): void {
     this.#isBusy = true;
   }
 
-  /** A frame came. */
+  /** Notes a frame of the isolate. */
   seen(): void {
     this.#hasSpoken = true;
   }

@@ -1,9 +1,9 @@
 /**
  * Watches that isolates give their event loop back, and that requests end in time.
  *
- * One timer for all isolates. While an isolate has something to do it is pinged; any frame of it is a sign of
- * life, and none is missed while its site doesn't read it. Between two signs of life its process's CPU time is what the code
- * that holds its event loop has used, with what it has native threads do.
+ * One timer for all isolates. While an isolate has something to do it is pinged; any frame of it is a sign of life, and
+ * none is missed while its site doesn't read it. Between two signs of life its process's CPU time is what the code that
+ * holds its event loop has used, with its native threads.
  *
  * W1  An isolate that used more CPU than one request may, without giving its event loop back, is killed. Being
  *     slow because the machine is busy is no reason.
@@ -20,50 +20,59 @@ import type { IsolateLimits } from "./limits.ts";
 import type { Isolate } from "./isolate.ts";
 import { ProcessBounds } from "./process_bounds.ts";
 
-/** How often isolates are looked at: a tenth of the default CPU limit, at 20 µs an isolate. */
+/** Milliseconds between looks: a tenth of the default CPU limit, at 20 µs an isolate. */
 const TICK_MS = 100;
-/** An isolate without requests is looked at every so many ticks. */
+/** Number of ticks between looks at an isolate without requests. */
 const IDLE_TICKS = 10;
-/** A loop that stands still is a sleeping thread or a stopped process; it harms nobody but its app. */
+/**
+ * Number of CPU limits for which a loop may stand still: it is a sleeping thread or a stopped process, and harms nobody
+ * but its app.
+ */
 const STILL_FACTOR = 10;
 
-/** Half a second at nine tenths of a core: no burst, and not yet a queue that a user feels. */
+/**
+ * Share of a core above which an isolate is busy, where that lasts half a second: no burst, and not yet a queue that a
+ * user feels.
+ */
 const BUSY_SHARE = 0.9;
 const BUSY_LOOKS = 5;
 
-/** What is remembered of one isolate between two looks. */
+/** State of one isolate, kept between two looks. */
 interface Pulse {
   readonly limits: IsolateLimits;
   readonly bounds: ProcessBounds;
   frames: number;
   begun: number;
-  /** CPU time and wall time at the last sign of life. */
+  /** Milliseconds of CPU time at the last sign of life. */
   aliveCpuMs: number;
   aliveMs: number;
-  /** CPU time at the last look. */
+  /** Milliseconds of CPU time at the last look. */
   cpuMs: number;
-  /** CPU used with no request open, since the last one. */
+  /** Milliseconds of CPU time used with no request open, since the last one. */
   strayMs: number;
   pinged: boolean;
-  /** When it was last looked at, and at how many looks in a row it was busy. */
+  /** Time of the last look. */
   lookedMs: number;
   busyLooks: number;
-  /** The exchange that was alone at the last look. */
+  /** Id of the exchange that was alone at the last look. */
   alone: number;
-  /** CPU used by several that had not answered, and how many took part, since there were such. */
+  /**
+   * Milliseconds of CPU time used by several requests that had not answered, and the number of those that took part
+   * (`sharers`), since there were such.
+   */
   sharedMs: number;
   sharers: number;
 }
 
-/** Who is told what the watchdog sees. */
+/** The part of a pool that is told what the watchdog sees. */
 export interface WatchdogListener {
-  /** An isolate's event loop turns again. */
+  /** Called when an isolate's event loop turns again. */
   revived(isolate: Isolate): void;
-  /** W6 */
+  /** Called when an isolate is busy (W6). */
   busy(isolate: Isolate): void;
 }
 
-/** Watches isolates. */
+/** Watches isolates of requests. */
 export class Watchdog {
   readonly #pulses = new Map<Isolate, Pulse>();
   readonly #listener: WatchdogListener;
@@ -75,7 +84,7 @@ export class Watchdog {
     this.#listener = listener;
   }
 
-  /** From now on until it ends. */
+  /** Watches an isolate from now on until it ends. */
   watch(isolate: Isolate, limits: IsolateLimits): void {
     if (this.#closed) return;
     const cpuMs = isolate.usage()?.cpuMs ?? 0;
@@ -166,7 +175,7 @@ export class Watchdog {
   }
 }
 
-/** W6: for BUSY_LOOKS looks in a row. */
+/** Reports whether an isolate has been busy for BUSY_LOOKS looks in a row (W6). */
 function isBusy(isolate: Isolate, pulse: Pulse, cpuMs: number, nowMs: number): boolean {
   const share = (cpuMs - pulse.cpuMs) / (nowMs - pulse.lookedMs);
   pulse.lookedMs = nowMs;
@@ -174,7 +183,7 @@ function isBusy(isolate: Isolate, pulse: Pulse, cpuMs: number, nowMs: number): b
   return pulse.busyLooks >= BUSY_LOOKS;
 }
 
-/** Charges what was used since the last look; the reason to kill, if that was too much. */
+/** Charges the CPU time used since the last look; returns the reason to kill, if that was too much. */
 function overused(isolate: Isolate, pulse: Pulse, cpuMs: number): string | undefined {
   const used = cpuMs - pulse.cpuMs;
   const came = isolate.begun - pulse.begun;
@@ -201,7 +210,7 @@ function overused(isolate: Isolate, pulse: Pulse, cpuMs: number): string | undef
   return overusedTogether(isolate, pulse, { used, came });
 }
 
-/** W3, of several requests. */
+/** Charges several requests that have not answered together (W3). */
 function overusedTogether(
   isolate: Isolate,
   pulse: Pulse,

@@ -1,6 +1,6 @@
 /**
- * What Deno has and a function has not: a use of it says so. Some programs swallow the error (Hono's `serveStatic`
- * makes a 404 of it), so the first use of each is a line in the log too.
+ * Refusals in place of what Deno has and a function has not: a use of it says so. Some programs swallow the error
+ * (Hono's `serveStatic` makes a 404 of it), so the first use of each is a line in the log too.
  */
 
 const INSTEAD: readonly (readonly [names: RegExp, instead: string])[] = [
@@ -12,14 +12,14 @@ const INSTEAD: readonly (readonly [names: RegExp, instead: string])[] = [
   [/^(exit|kill|addSignalListener)/, "a function cannot end its isolate"],
 ];
 
-/** Members behind a getter that are no functions. */
+/** Names of members behind a getter that are no functions. */
 const DATA: ReadonlySet<string> = new Set(["exitCode", "jupyter", "mainModule", "pid", "ppid", "telemetry"]);
 
-/** The error for a member that is not there. */
+/** Returns the error for a member that is not there. */
 const absent = (what: string, instead: string | undefined): TypeError =>
   new TypeError(`${what} is not available in a function${instead === undefined ? "" : `: ${instead}`}`);
 
-/** A function that refuses. */
+/** Makes a function that refuses. */
 export function refusingFunction(what: string, instead?: string): () => never {
   // A function, no arrow, so that `new` on it refuses too.
   return function () {
@@ -27,7 +27,7 @@ export function refusingFunction(what: string, instead?: string): () => never {
   };
 }
 
-/** Puts refusals in the place of an object's functions, and takes away the rest, but for what is kept. */
+/** Puts refusals in the place of an object's functions, and takes away the rest, but for the members in `kept`. */
 export function cutMembers(target: object, name: string, kept: ReadonlySet<string>): void {
   for (const key of Reflect.ownKeys(target)) {
     if (typeof key === "string" && kept.has(key)) continue;

@@ -1,5 +1,5 @@
 /**
- * What an app's module amounts to: the default export as the platform reads it, whichever style the module has.
+ * The app that a module amounts to: its default export as the platform reads it, whichever style the module has.
  *
  * - `export default { fetch, … }` (Workers, `deno serve`, Hono, `defineApp`): as it is;
  * - `export default class extends WorkerEntrypoint { fetch() … }`: an object per call;
@@ -11,10 +11,10 @@ import { CronJobs } from "./deno_cron.ts";
 
 type Handler = (...args: never[]) => unknown;
 
-/** The handlers that a platform calls. */
+/** Names of the handlers that a platform calls. */
 const HANDLERS = ["fetch", "scheduled", "queue"] as const;
 
-/** Exports by which a module without a default export declares what it needs. */
+/** Names of the exports by which a module without a default export declares what it needs. */
 const DECLARATIONS = [
   "assets",
   "cron",
@@ -26,7 +26,7 @@ const DECLARATIONS = [
   "vars",
 ] as const;
 
-/** What `Deno.serve` takes beside its handler; what is about sockets is accepted and without effect. */
+/** The arguments of `Deno.serve` beside its handler; those about sockets are accepted and without effect. */
 interface ServeOptions {
   handler?: Handler;
   onError?: (error: unknown) => unknown;
@@ -38,10 +38,10 @@ interface ServeOptions {
 export class ServedHandler {
   #handler: Handler | undefined;
   #isLoading = true;
-  /** `Deno.cron`, which such programs use beside it. */
+  /** The module's `Deno.cron`, which such programs use beside `Deno.serve`. */
   readonly jobs = new CronJobs();
 
-  /** Takes the handler. */
+  /** Takes the handler, as `Deno.serve`. */
   readonly serve = (...args: unknown[]): object => {
     const options = args.find((arg): arg is ServeOptions => typeof arg === "object" && arg !== null) ?? {};
     const handler = args.find((arg): arg is Handler => typeof arg === "function") ?? options.handler;
@@ -58,7 +58,7 @@ export class ServedHandler {
     return server(addr);
   };
 
-  /** The module has loaded: what it amounts to. @throws TypeError for one that says two things. */
+  /** Returns the app of a module that has loaded. @throws TypeError for a module that declares a thing in two ways. */
   appOf(module: Readonly<Record<string, unknown>>): unknown {
     this.#isLoading = false;
     const { default: defaultExport } = module;
@@ -87,7 +87,7 @@ const caught = (handler: Handler, onError: (error: unknown) => unknown): Handler
   }
 };
 
-/** A server that the platform runs: it never finishes, and can't be shut down from inside. */
+/** Makes a server that the platform runs: it never finishes, and can't be shut down from inside. */
 function server(addr: Deno.NetAddr): object {
   const shutdown = (): Promise<void> => Promise.resolve();
   return {
@@ -106,7 +106,10 @@ const isEntrypoint = (value: unknown): value is Entrypoint =>
   typeof value === "function" && typeof value.prototype === "object" && value.prototype !== null &&
   WORKER_ENTRYPOINT in value.prototype;
 
-/** Handlers that make an object of the class for each call. Its statics are what the app declares. */
+/**
+ * Returns an app whose handlers make an object of the class for each call. The class's statics are what the app
+ * declares.
+ */
 function entrypointApp(Class: Entrypoint): Record<string, unknown> {
   const app: Record<string, unknown> = {};
   for (const name of Object.getOwnPropertyNames(Class)) {

@@ -1,6 +1,6 @@
 /**
- * A value that goes with all the work that a call starts, promises and timers included: what `AsyncLocalStorage`
- * does, with the value in the engine's context itself.
+ * A value that goes with all the work that a call starts, promises and timers included: as `AsyncLocalStorage` has it,
+ * with the value in the engine's context itself.
  *
  * Deno's `AsyncLocalStorage` keeps its values in a WeakMap, which holds each of them until a full collection: every
  * request would live that long. Node's own contexts copy what they find here and hand it on, so both can be nested.
@@ -12,13 +12,13 @@ import { core } from "./deno_core.ts";
 
 let scopes = 0;
 
-/** Holds one value for the work that is running; undefined outside of any. */
+/** A scope that holds one value for the work that is running; undefined outside of any. */
 export class AsyncScope<T> {
   constructor() {
     assert(++scopes === 1, "AS1: a process has one scope");
   }
 
-  /** The value of the work that is running. */
+  /** Returns the value of the work that is running. */
   get(): T | undefined {
     return core.getAsyncContext()?.["sojournScope"] as T | undefined;
   }
@@ -35,7 +35,7 @@ export class AsyncScope<T> {
   }
 }
 
-/** A context that holds nothing else. */
+/** A context that holds nothing beside the scope's value. */
 class Alone<T> {
   readonly [name: string]: unknown;
   readonly sojournScope: T;

@@ -6,11 +6,11 @@
  * C1  The responses kept have at most CACHED_BYTES_MAX of bodies together.
  */
 
-/** A sixteenth of the default heap: a cache must not be what an isolate dies of. */
+/** Bytes of all cached bodies together: a sixteenth of the default heap, since an isolate must not die of its cache. */
 const CACHED_BYTES_MAX = 8 * 1024 * 1024;
-/** Larger responses would push out everything else. */
+/** Bytes of the largest body that is cached: larger ones would push out everything else. */
 const RESPONSE_BYTES_MAX = 1024 * 1024;
-/** What a response without a body counts. */
+/** Bytes that a response without a body counts for. */
 const ROW_BYTES = 1024;
 const NAMES_MAX = 16;
 
@@ -27,7 +27,7 @@ interface Cached {
 
 type Input = Request | URL | string;
 
-/** One named cache. */
+/** A cache with a name. */
 class IsolateCache {
   readonly #rows = new Map<string, Cached>();
   readonly #budget: { bytes: number };
@@ -92,7 +92,7 @@ class IsolateCache {
 const none = (): Promise<undefined> => Promise.resolve(undefined);
 const keyOf = (request: Request): string => request.url.split("#", 1)[0] ?? "";
 
-/** @throws TypeError as the standard's `put` does. */
+/** Refuses what the standard's `put` refuses. @throws TypeError */
 function refuseUnfit(request: Request, response: Response): void {
   if (request.method !== "GET") throw new TypeError(`a cache keeps answers to GET, not to ${request.method}`);
   if (response.status === 206) throw new TypeError("a cache keeps no part of a response (status 206)");
@@ -102,7 +102,7 @@ function refuseUnfit(request: Request, response: Response): void {
   if (response.bodyUsed) throw new TypeError("the body of the response has already been read");
 }
 
-/** How long a response may be kept; without a word about it, as long as there is room. */
+/** Returns the milliseconds that a response may be kept; Infinity where it does not say: as long as there is room. */
 function lifetimeOf(response: Response): number {
   const control = response.headers.get("cache-control") ?? "";
   if (/\b(no-store|no-cache|private)\b/i.test(control)) return 0;

@@ -1,18 +1,18 @@
 /**
- * Where the methods of an app's Session classes begin in its bundle. What a method answers is given out when it is over,
- * by code of the platform: without this a report of what it did could name no line of the app.
+ * Places in a bundle at which the methods of an app's Session classes begin. A method's answer is given out when it is
+ * over, by code of the platform: without its place a report about it could name no line of the app.
  */
 import { methodNames } from "../../../functions/class/session_methods.ts";
 import { BUNDLE_URL } from "./stateful_imports.ts";
 
-/** As a stack frame has it, by class (its name in the app) and method. */
+/** Places, as a stack frame has them, by class (its name in the app) and method. */
 export type ClassPlaces = ReadonlyMap<string, string>;
 
-/** The place of a method, or of a handler such as `fetch`; "" where it is not known. */
+/** Returns the place of a method, or of a handler such as `fetch`; "" where it is not known. */
 export const placeIn = (places: ClassPlaces, className: string, method: string): string =>
   places.get(`${className}.${method}`) ?? "";
 
-/** The places of all of them: methods are found by their text, which functions know. */
+/** Finds the places of all methods by their text, which functions know. */
 export function classPlaces(source: string, sessions: unknown): ClassPlaces {
   const places = new Map<string, string>();
   for (const [name, Class] of Object.entries(Object(sessions) as Record<string, unknown>)) {
@@ -38,10 +38,10 @@ function placeOf(source: string, prototype: unknown, method: string): string | n
   return null;
 }
 
-/** As it stands in the source, whatever a class says of itself (a `static toString`). */
+/** Returns a function's text in the source, whatever a class says of itself (a `static toString`). */
 const textOf = (of: unknown): string => Function.prototype.toString.call(of);
 
-/** Line and column, from 1. */
+/** Returns line and column of an offset, from 1. */
 function positionOf(source: string, at: number): string {
   let line = 1, begin = 0;
   for (let end = source.indexOf("\n"); end >= 0 && end < at; end = source.indexOf("\n", begin)) {

@@ -1,11 +1,14 @@
-/** The app's console: what it prints goes to the site's log of the request that printed it. */
+/** The app's console: a line that it prints goes to the site's log of the request that printed it. */
 
-/** A line longer than this is not sent whole: the site keeps half of it, once it has taken secrets out. */
+/** Characters of a line that are sent; the site keeps half of them, once it has taken secrets out. */
 const TEXT_MAX = 32 * 1024;
-/** What one isolate may print a second, while nobody bends it (the site's own bound: runtime/observe/app_log_budget.ts); a loop that logs would otherwise keep the site busy. */
+/**
+ * Characters that one isolate may print a second, while nobody bends it (the site's own bound:
+ * runtime/observe/app_log_budget.ts); a loop that logs would otherwise keep the site busy.
+ */
 const CHARACTERS_A_SECOND = 256 * 1024;
 
-/** Replaces the console's methods. */
+/** Replaces the console by one that gives its lines to `log`. */
 export function captureConsole(log: (level: string, text: string) => void): void {
   const internal = (Deno as unknown as Record<symbol, { Console: new (print: Print) => Console }>)[
     (Deno as unknown as { internal: symbol }).internal
@@ -24,16 +27,19 @@ export function captureConsole(log: (level: string, text: string) => void): void
 
 type Print = (text: string, level: number) => void;
 
-// That of the process: in an isolate of stateful sessions the global is the app's, and recorded.
+// The clock of the process: in an isolate of stateful sessions the global is the app's, and recorded.
 const processMs = performance.now.bind(performance);
 
-/** Characters of a second. */
+/** Characters that may be printed in this second. */
 class Budget {
   #second = -1;
   #left = 0;
   #dropped = 0;
 
-  /** How many lines were dropped since the last one that was not; undefined: this one is too. */
+  /**
+   * Takes a line's characters. Returns the number of lines that were dropped since the last one that was not; undefined
+   * where this one is too.
+   */
   take(length: number): number | undefined {
     const second = Math.floor(processMs() / 1000);
     if (second !== this.#second) {

@@ -1,5 +1,5 @@
 /**
- * What isolates take of Deno's core, captured before any app code runs and before the globals are replaced.
+ * The parts of Deno's core that isolates use, captured before any app code runs and before the globals are replaced.
  *
  * DC1  These are Deno's internals: there is one Deno build, which logs are pinned to, and a process in which one of
  *      them is missing does not start.
@@ -26,5 +26,5 @@ if (missing.length > 0) {
   );
 }
 
-/** Deno's core. */
+/** Deno's core, as far as isolates use it. */
 export const core = found as Core;

@@ -2,7 +2,7 @@
  * `Deno.cron` while a module loads, for programs that also call `Deno.serve`: its jobs become `cron` and
  * `scheduled` of the app.
  *
- * D1  A schedule means what it means in Deno, whose weekdays are 1 (Sunday) to 7 (Saturday): they are told by name,
+ * D1  A schedule means what it means in Deno, whose weekdays are 1 (Sunday) to 7 (Saturday): they are written by name,
  *     since cron counts from 0.
  */
 
@@ -10,7 +10,7 @@ const WEEKDAYS = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
 type Job = () => unknown;
 
-/** What the jobs amount to. */
+/** The app's declarations that jobs amount to. */
 export interface CronDeclarations {
   readonly cron: Readonly<Record<string, string>>;
   readonly scheduled: (event: { readonly name: string }) => unknown;
@@ -34,7 +34,7 @@ export class CronJobs {
     return new Promise(() => {});
   };
 
-  /** The module has loaded: its jobs, if it has any. */
+  /** Returns the jobs of a module that has loaded; undefined where it has none. */
   declarations(): CronDeclarations | undefined {
     this.#isLoading = false;
     if (this.#jobs.size === 0) return undefined;
@@ -45,7 +45,7 @@ export class CronJobs {
   }
 }
 
-/** A name of cron jobs has no spaces here. */
+/** Returns a job's name without spaces, which names of cron jobs don't have here. */
 function jobName(name: unknown): string {
   if (typeof name !== "string" || !/^[\w\s-]{1,64}$/.test(name)) {
     throw new TypeError(
@@ -55,7 +55,7 @@ function jobName(name: unknown): string {
   return name.trim().replace(/\s+/g, "-");
 }
 
-/** A schedule in five fields (D1). The root parses it, with the manifest. */
+/** Returns a schedule in five fields (D1). The root parses it, with the manifest. */
 function translated(schedule: unknown): string {
   const fields = typeof schedule === "string" ? schedule.trim().split(/\s+/) : [];
   const weekday = fields.pop();

@@ -11,7 +11,7 @@ await serveIsolate({ socket: Deno.args[0] ?? "", mark: Deno.args[1] ?? "" }, {
   manifestOf: readManifest,
 });
 
-/** What was uploaded may have been made by anything: its imports are looked at here too. */
+/** Checks the imports of a bundle here too: what was uploaded may have been made by anything. */
 function checkBundle(code: Uint8Array): void {
   const [issue] = checkImports(new TextDecoder().decode(code));
   if (issue === undefined) return;

@@ -1,11 +1,11 @@
 /**
- * One request inside the isolate.
+ * A request inside the isolate.
  *
  * Stages: request frame → handler (in its async context) → response head, body → `waitUntil` work → settled.
  *
  * X1  Exactly one of response, upgrade and failed leaves for a request, and then exactly one settled (a response
  *     that carries its whole body and left no `waitUntil` work says so in its own frame).
- * X2  What the app did wrong (threw, returned no Response) is a `failed` frame, never an uncaught error.
+ * X2  A fault of the app (it threw, it returned no Response) is a `failed` frame, never an uncaught error.
  */
 import { BodyReceiver, BodySender, WINDOW_BYTES } from "../bodies.ts";
 import type { Payload } from "../frame_reader.ts";
@@ -21,7 +21,7 @@ import { IsolateSocket } from "./sockets.ts";
 import { RemoteSessions } from "./sessions.ts";
 import { RemoteStore } from "./store.ts";
 
-/** Where the headers begin in a request head's fields. */
+/** Index of the first header in a request head's fields. */
 const HEADERS_AT = 6;
 
 /** The fetch handler of an app, and the environment it is called with. */
@@ -32,7 +32,7 @@ export interface LoadedApp {
   readonly waitUntilMs: number;
 }
 
-/** What the site says about a request besides the request itself. */
+/** The facts that the site sends about a request besides the request itself. */
 interface RequestContext {
   readonly session: string;
   readonly site: string;
@@ -54,7 +54,7 @@ export class HandlerContext {
     this.version = context.version;
   }
 
-  /** The client's session. Who looks at it may keep its name: the client is to keep it, too. */
+  /** The client's session. A handler that looks at it may keep its name: the client is to keep it, too. */
   get session(): { readonly id: string } {
     this.#exchange.isSessionNamed = true;
     return this.#session;
@@ -69,7 +69,7 @@ export class HandlerContext {
   passThroughOnException(): void {}
 }
 
-/** One request inside the isolate. */
+/** A request inside the isolate. */
 export class IsolateExchange {
   readonly id: number;
   readonly store: RemoteStore;
@@ -78,12 +78,12 @@ export class IsolateExchange {
   #env: Record<string, unknown> | undefined;
   ctx: HandlerContext | undefined;
   remoteAddr = "";
-  /** The app has looked at the name of its session. */
+  /** True once the app has looked at the name of its session. */
   isSessionNamed = false;
   readonly #writer: FrameWriter;
   readonly #closed: (exchange: IsolateExchange) => void;
   #requestBody: BodyReceiver | undefined;
-  /** Of the request's head: its headers begin at HEADERS_AT. */
+  /** Fields of the request's head; its headers begin at HEADERS_AT. */
   #headFields: readonly string[] = [];
   #trace: string | null = null;
   #sender: BodySender | undefined;
@@ -91,7 +91,7 @@ export class IsolateExchange {
   #abort: AbortController | undefined;
   #cancelled = false;
   #pending = 0;
-  /** Of a scheduled run, whose result they are part of. */
+  /** `waitUntil` work of a scheduled run, whose result it is part of. */
   #waits: WaitUntilWork | undefined;
   #responded = false;
   #bodyOpen = false;
@@ -106,19 +106,19 @@ export class IsolateExchange {
     this.store = new RemoteStore(writer, id);
   }
 
-  /** What the app declared, bound to this request. */
+  /** The app's declarations, bound to this request. */
   get env(): Record<string, unknown> {
     return this.#env ??= this.#app.env(this);
   }
 
-  /** Its way to stateful sessions. */
+  /** The request's caller of stateful sessions. */
   get sessions(): RemoteSessions {
     this.#sessions ??= new RemoteSessions(this.#writer, this.id, this.ctx?.site ?? "");
     if (this.#ended) this.#sessions.end();
     return this.#sessions;
   }
 
-  /** The request's abort signal: made when it is first asked for. */
+  /** The request's abort signal, made when it is first asked for. */
   get signal(): AbortSignal {
     this.#abort ??= new AbortController();
     if (this.#cancelled) this.#abort.abort();
@@ -132,7 +132,7 @@ export class IsolateExchange {
     return this.#completed.promise;
   }
 
-  /** The `traceparent` that the request came with. */
+  /** `traceparent` that the request came with. */
   get traceparent(): string | null {
     for (let i = HEADERS_AT; i + 1 < this.#headFields.length; i += 2) {
       if (this.#headFields[i] === "traceparent") return this.#headFields[i + 1] ?? null;
@@ -140,7 +140,7 @@ export class IsolateExchange {
     return this.#trace;
   }
 
-  /** Reads the request frame; null where it makes no Request, which has been answered then. */
+  /** Reads the request frame; null where no Request can be made of it, and it has been answered. */
   open(payload: Payload): Request | null {
     try {
       return this.#request(payload);
@@ -173,7 +173,7 @@ export class IsolateExchange {
     return this.#requestBody.stream;
   }
 
-  /** Runs the handler to its response. */
+  /** Runs the handler until its response has left. */
   async run(request: Request): Promise<void> {
     try {
       const answer = this.#app.fetch(request, this.env, this.ctx);
@@ -183,7 +183,7 @@ export class IsolateExchange {
     }
   }
 
-  /** Runs the scheduled handler: it has ended when its promise and all that it gave to `waitUntil` have. */
+  /** Runs the scheduled handler until its promise and all that it gave to `waitUntil` have ended. */
   async runScheduled({ event, context, traceparent }: ScheduledFrame): Promise<void> {
     this.#trace = traceparent ?? null;
     const waits = this.#waits = new WaitUntilWork();
@@ -211,7 +211,7 @@ export class IsolateExchange {
     });
   }
 
-  /** The client has gone, or the request's time is over. */
+  /** Ends the request: the client has gone, or its time is over. */
   cancel(): void {
     this.#cancelled = true;
     this.#abort?.abort();
@@ -223,7 +223,7 @@ export class IsolateExchange {
     this.#settle();
   }
 
-  /** A frame on this request's channel. */
+  /** Handles a frame on this request's channel. */
   receive(type: number, payload: Payload): void {
     switch (type) {
       case ISOLATE_FRAME.storeReply:
@@ -285,7 +285,7 @@ export class IsolateExchange {
     this.#settle();
   }
 
-  /** A response that needs no stream; usually the last frame of its request. */
+  /** Sends a response that needs no stream; usually the last frame of its request. */
   #whole(response: Response, body: string | Uint8Array | null): void {
     const settles = this.#pending === 0;
     this.#head(response, (body === null ? BODY.none : BODY.inline) | (settles ? SETTLED : 0));
@@ -318,7 +318,7 @@ export class IsolateExchange {
     });
   }
 
-  /** The site takes the socket from here. */
+  /** Hands the socket to the site, which takes it from here. */
   #attach(target: Attachment): void {
     this.#responded = true;
     this.#writer.begin(ISOLATE_FRAME.attach, this.id).text(target.class).text(target.id).end();

@@ -2,13 +2,16 @@
  * Responses of `fetch`, as Deno's own are: `type` "basic", the address they came from, headers that can't be
  * changed, a body that is decoded.
  *
- * R1  What is decoded no longer names its encoding: such a response can be passed on as it is.
+ * R1  A decoded response no longer names its encoding: it can be passed on as it is.
  */
 import type { ResponseHead } from "../heads.ts";
 
 /** Statuses whose responses have no body, and whose constructor refuses one. */
 const NO_BODY: ReadonlySet<number> = new Set([101, 103, 204, 205, 304]);
-/** Decoded here, not at the site: a small body that grows without end grows against the app's own limits. */
+/**
+ * Encodings that are decoded here, not at the site: a small body that grows without end grows against the app's own
+ * limits.
+ */
 const FORMATS: ReadonlyMap<string, string> = new Map([
   ["gzip", "gzip"],
   ["x-gzip", "gzip"],
@@ -29,7 +32,7 @@ interface Marked {
 
 type Body = ReadableStream<Uint8Array<ArrayBuffer>>;
 
-/** A response out of what the site told. */
+/** Makes a response of what the site sent. */
 export function fetchedResponse(head: ResponseHead, body: Body | null, facts: Facts): Response {
   const given = NO_BODY.has(head.status) ? null : body;
   const encoding = head.headers.find(([name]) => name === "content-encoding")?.[1];

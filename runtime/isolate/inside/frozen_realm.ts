@@ -1,10 +1,12 @@
 /**
- * What the platform gives to all sessions of an isolate alike: globals, the members of these, and node's modules. Frozen to
- * the last object that can be reached, when the app's modules have run.
+ * The objects that the platform gives to all sessions of an isolate alike: globals, the members of these, and node's
+ * modules. They are frozen to the last object that can be reached, when the app's modules have run.
  *
- * FR1  Nothing is added to any of it, and nothing replaced. What is only loaded when it is used is frozen then.
- * FR2  A setter that is no instance's (`util.inspect.defaultOptions`) says no, and what its getter gives is frozen. One that
- *      can't be replaced (`EventEmitter.defaultMaxListeners`), and what functions set, is compared at the end of each turn.
+ * FR1  Nothing is added to any of them, and nothing replaced. An object that is only loaded when it is used is frozen
+ *      then.
+ * FR2  A setter that is no instance's (`util.inspect.defaultOptions`) throws, and what its getter returns is frozen. A
+ *      setter that can't be replaced (`EventEmitter.defaultMaxListeners`), and what functions set, is compared at the
+ *      end of each turn.
  * FR3  Classes of node make their instances by assigning what their prototypes have: these let it happen (IN2,
  *      stateful_intrinsics.ts).
  */
@@ -14,15 +16,15 @@ import { Setting } from "./put_back.ts";
 import { refusal, seal } from "./module_refusal.ts";
 import { permitOverrides } from "./stateful_intrinsics.ts";
 
-/** What is frozen, and what of it is assigned to. */
+/** Freezes the platform's objects, but for the members that a bundle assigns to. */
 export class FrozenRealm {
-  /** FR2 */
+  /** Settings that can't be frozen, to be compared (FR2). */
   readonly settings: Setting[] = [];
   readonly #seen: Set<object>;
   readonly #assigned: ReadonlySet<string>;
 
   /**
-   * @param intrinsics what the language brings, which is frozen by itself
+   * @param intrinsics the language's own objects, which are frozen by themselves
    * @param assigned names of properties that the bundle assigns to anywhere
    */
   constructor(intrinsics: ReadonlySet<object>, assigned: ReadonlySet<string>) {
@@ -31,9 +33,9 @@ export class FrozenRealm {
   }
 
   /**
-   * All globals, and what is of node whatever a bundle imports.
+   * Freezes all globals, and what is of node whatever a bundle imports.
    *
-   * @param before the platform's globals: of others, only what they stand for stays
+   * @param before names of the platform's globals; of others only the value that they have is fixed
    */
   globals(before: ReadonlySet<PropertyKey>): void {
     this.module(EventEmitter, "EventEmitter");
@@ -66,12 +68,12 @@ export class FrozenRealm {
     Object.preventExtensions(Error);
   }
 
-  /** One of node's modules, or what was imported of it. */
+  /** Freezes one of node's modules, or what was imported of it. */
   module(value: unknown, name: string): void {
     this.#visit(value, { path: name, isNodes: true });
   }
 
-  /** A class that the bundle brings of the platform. */
+  /** Freezes a class of the platform that the bundle brings. */
   platform(made: object): void {
     this.#visit(made, { path: "", isNodes: false });
   }
@@ -101,7 +103,7 @@ export class FrozenRealm {
     else Object.freeze(value);
   }
 
-  /** FR2 */
+  /** Has a setter refuse, or its value compared (FR2). */
   #keep(of: object, name: PropertyKey, found: PropertyDescriptor, path: string): void {
     if (found.configurable === true) {
       Reflect.defineProperty(of, name, { ...found, set: () => refuse(path) });
@@ -112,7 +114,10 @@ export class FrozenRealm {
   }
 }
 
-/** As frozen, but for what can't be made an accessor: instances of node's get it by assignment (FR3). */
+/**
+ * Fixes a prototype as freezing does, but leaves members that can't be made accessors: instances of node's classes get
+ * them by assignment (FR3).
+ */
 function fix(prototype: object): void {
   Object.preventExtensions(prototype);
   for (const name of Reflect.ownKeys(prototype)) {
@@ -125,7 +130,7 @@ function fix(prototype: object): void {
   }
 }
 
-/** Where something is, and whether it is of a module of node's. */
+/** The place of an object, and whether it is of a module of node's. */
 interface Realm {
   readonly path: string;
   readonly isNodes: boolean;

@@ -4,11 +4,12 @@
  * A list of what is dangerous would let in what the next version of Deno brings: WebGPU was there, and loaded the
  * machine's drivers into the process, without any permission.
  *
- * GL1  After the cut a global is named here, or was put there by this runtime. So are the members of `navigator`.
+ * GL1  After the cut a global is named here, or was put there by this runtime. The same goes for the members of
+ *      `navigator`.
  * GL2  What is named computes: it needs no permission, reaches nothing outside of the process, and loads nothing.
  */
 
-/** The language's own. */
+/** Names of the language's own globals. */
 const LANGUAGE = [
   "AggregateError Array ArrayBuffer AsyncDisposableStack Atomics BigInt BigInt64Array BigUint64Array Boolean DataView",
   "Date DisposableStack Error EvalError FinalizationRegistry Float16Array Float32Array Float64Array Function Infinity",
@@ -18,7 +19,7 @@ const LANGUAGE = [
   "encodeURIComponent escape eval globalThis isFinite isNaN parseFloat parseInt undefined unescape",
 ];
 
-/** Of the web platform. */
+/** Names of the web platform's globals. */
 const WEB = [
   "AbortController AbortSignal Blob ByteLengthQueuingStrategy CloseEvent CompressionStream CountQueuingStrategy Crypto",
   "CryptoKey createImageBitmap CustomEvent DOMException DOMMatrix DOMMatrixReadOnly DOMPoint DOMPointReadOnly DOMQuad DOMRect",
@@ -33,10 +34,10 @@ const WEB = [
   "onunhandledrejection onunload performance queueMicrotask reportError self setInterval setTimeout structuredClone",
 ];
 
-/** Of Node and Deno. */
+/** Names of globals of Node and Deno. */
 const HOSTS = ["Buffer Deno clearImmediate global process setImmediate"];
 
-/** What this runtime adds (workers_globals.ts, sockets.ts). */
+/** Names of globals that this runtime adds (workers_globals.ts, sockets.ts). */
 const OURS = ["WebSocketPair scheduler"];
 
 const namesOf = (...lists: readonly (readonly string[])[]): ReadonlySet<string> =>
@@ -45,12 +46,15 @@ const namesOf = (...lists: readonly (readonly string[])[]): ReadonlySet<string> 
 /** Names of globals that an app may find. */
 export const ALLOWED_GLOBALS: ReadonlySet<string> = namesOf(LANGUAGE, WEB, HOSTS, OURS);
 
-/** Members of `navigator`. */
+/** Names of members of `navigator` that an app may find. */
 export const ALLOWED_NAVIGATOR: ReadonlySet<string> = namesOf([
   "constructor hardwareConcurrency language languages platform userAgent",
 ]);
 
-/** GL1. Symbols are how Deno keeps what belongs to `globalThis` as a target of events. */
+/**
+ * Removes all other globals (GL1). Symbols stay: they are how Deno keeps what belongs to `globalThis` as a target of
+ * events.
+ */
 export function cutGlobals(): void {
   for (const name of Object.getOwnPropertyNames(globalThis)) {
     if (!ALLOWED_GLOBALS.has(name)) Reflect.deleteProperty(globalThis, name);

@@ -1,25 +1,26 @@
 /**
- * Objects that have a state of their own behind their methods (a Map, a body, an address), which nobody could freeze: their
- * methods ask first.
+ * Guards for objects that have a state of their own behind their methods (a Map, a body, an address), which nobody
+ * could freeze: their methods ask first.
  *
- * GD1  Methods ask from before the first module runs: who takes one from its prototype while it loads has the one that
- *      asks.
- * GD2  Of a class that has such a state all methods and setters ask but those that only read: what a later Deno brings asks.
- * GD3  Who is not guarded hardly notices: a change of a Map takes some 20 ns more. A WeakMap is asked, which answers at once
- *      for an object that was never a key; a private member would take 100.
+ * GD1  Methods ask from before the first module runs: a module that takes one from its prototype while it loads has the
+ *      one that asks.
+ * GD2  Of a class that has such a state all methods and setters ask but those that only read: one that a later Deno
+ *      brings asks.
+ * GD3  Objects that are not guarded hardly notice: a change of a Map takes some 20 ns more. A WeakMap is asked, which
+ *      answers at once for an object that was never a key; a private member would take 100.
  */
 
-/** Before a method or setter changes an object: takes note, or throws. */
+/** Called before a method or setter changes an object: takes note, or throws. */
 export type Guard = (name: PropertyKey, args: readonly unknown[]) => void;
 
 type Method = (this: object, ...args: unknown[]) => unknown;
 
 const guards = new WeakMap<object, Guard>();
-// As they are before they ask themselves.
+// These methods as they are before they ask themselves.
 const guardOf = WeakMap.prototype.get.bind(guards) as (object: object) => Guard | undefined;
 const guarded = WeakMap.prototype.set.bind(guards) as (object: object, guard: Guard) => unknown;
 
-/** From now on its methods ask. */
+/** Has an object's methods ask from now on. */
 export const guard = (object: object, ask: Guard): void => void guarded(object, ask);
 
 export const isGuarded = (object: object): boolean => guardOf(object) !== undefined;
@@ -29,7 +30,10 @@ export const ask = (object: unknown, name: PropertyKey): void => {
   if (typeof object === "object" && object !== null) guardOf(object)?.(name, []);
 };
 
-/** A method that asks, as what it stands for: nothing is made with `new`. Of few arguments no list is made. */
+/**
+ * Makes a method that asks, like the one that it stands for: it can't be called with `new`. Of few arguments no list is
+ * made.
+ */
 function asking(original: Method, name: PropertyKey): Method {
   const methods = {
     none(this: object) {
@@ -53,17 +57,17 @@ function asking(original: Method, name: PropertyKey): Method {
   return [methods.none, methods.one, methods.two][original.length] ?? methods.more;
 }
 
-/** Methods that take no more arguments than they say. */
+/** Methods that take no more arguments than their `length` says. */
 const FEW: ReadonlySet<unknown> = new Set(
   [Map, Set, WeakMap, WeakSet].flatMap(({ prototype }) =>
     Reflect.ownKeys(prototype).map((name) => Reflect.getOwnPropertyDescriptor(prototype, name)?.value)
   ),
 );
 
-/** Two names of one method are one method. */
+/** Methods that ask, by those that they stand for: two names of one method are one method. */
 const asked = new Map<Method, Method>();
 
-/** Puts what asks in the place of a method, a setter, or a getter that changes something. */
+/** Puts an asking one in the place of a method, a setter, or a getter that changes something. */
 function install(prototype: object, name: PropertyKey, make: (original: Method) => Method): void {
   const found = Reflect.getOwnPropertyDescriptor(prototype, name);
   if (found === undefined || found.configurable !== true) return;
@@ -85,7 +89,7 @@ function install(prototype: object, name: PropertyKey, make: (original: Method) 
 const ENTRIES = ["get", "getAll", "has", "entries", "keys", "values", "forEach", Symbol.iterator];
 const OF_SETS = ["difference", "intersection", "isDisjointFrom", "isSubsetOf", "isSupersetOf"];
 
-/** GD2: the classes that have a state, by their paths, and the methods that only read it. */
+/** Methods that only read, of the classes that have a state, by the classes' paths (GD2). */
 const READING: Readonly<Record<string, readonly PropertyKey[]>> = {
   AbortController: [],
   AbortSignal: ["throwIfAborted"],
@@ -129,12 +133,12 @@ const READING: Readonly<Record<string, readonly PropertyKey[]>> = {
   WritableStreamDefaultController: [],
   WritableStreamDefaultWriter: [],
 };
-/** Getters that change what they are asked of: a body becomes a stream. */
+/** Getters that change the object that they are read from: a body becomes a stream. */
 const CHANGING_GETTERS: readonly (readonly [path: string, name: string])[] = [
   ["Request", "body"],
   ["Response", "body"],
 ];
-/** What takes a buffer away from whoever has it, by its first argument. */
+/** Methods that take a buffer away from its owner, by their first argument. */
 export const TRANSFERS = [
   ["ReadableByteStreamController", "enqueue"],
   ["ReadableStreamBYOBReader", "read"],
@@ -147,7 +151,7 @@ function prototypeAt(path: string): object {
   return Reflect.get(Object(of), "prototype") as object;
 }
 
-/** What the platform itself has on its prototypes is under symbols of its own. */
+/** Reports whether a name is a member of a class; the platform's own on its prototypes are under symbols. */
 const isMember = (name: PropertyKey): boolean =>
   name !== "constructor" &&
   (typeof name === "string" || name === Symbol.iterator || name === Symbol.asyncIterator ||
@@ -158,7 +162,7 @@ function isChanging(prototype: object, name: PropertyKey): boolean {
   return typeof found?.value === "function" || found?.set !== undefined;
 }
 
-/** The methods and setters that ask, by the paths of the classes. */
+/** Returns the methods and setters that ask, by the paths of the classes. */
 export function guardedMembers(): (readonly [path: string, members: readonly PropertyKey[]])[] {
   const found = Object.entries(READING).map(([path, reading]) => {
     const prototype = prototypeAt(path);
@@ -170,13 +174,13 @@ export function guardedMembers(): (readonly [path: string, members: readonly Pro
   return [...found, ...CHANGING_GETTERS.map(([path, name]) => [path, [name]] as const)];
 }
 
-/** The prototypes of classes that have a state: those of which {@link guard} makes sense. */
+/** Prototypes of classes that have a state: those of which {@link guard} makes sense. */
 const stateful = new Set<object>();
 
-/** Whether what inherits from this has a state that asks. */
+/** Reports whether objects that inherit from this have a state that asks. */
 export const isStateful = (prototype: object): boolean => stateful.has(prototype);
 
-/** Has all of them ask (GD1). */
+/** Has all methods ask that change a state (GD1). */
 export function installGuards(): void {
   for (const path of Object.keys(READING)) stateful.add(prototypeAt(path));
   stateful.add(TextDecoder.prototype);

@@ -1,8 +1,8 @@
 /**
- * What an app may import while it runs: its own bundle, and the node built-ins of the allow-list.
+ * The imports that an app may make while it runs: its own bundle, and the node built-ins of the allow-list.
  *
- * The bundler has refused other static imports already (runtime/bundle/); this refuses what a bundle made
- * elsewhere, or an `import()` of a computed name, asks for.
+ * The bundler has refused other static imports already (runtime/bundle/); those of a bundle that was made elsewhere,
+ * and an `import()` of a computed name, are refused here.
  */
 import { registerHooks } from "node:module";
 import { isAllowedBuiltin } from "../../bundle/builtins.ts";

@@ -3,34 +3,34 @@
  * method and headers, which most handlers never do.
  *
  * Deno's own costs as much as the rest of a request, and outlives it: it is made of an object literal with accessors,
- * and V8 gives each of those a shape of its own, which lives until a full collection. What is given here has the same
- * prototype and no fields. The first access to a field, which only Deno's own code knows to ask for, falls through to
- * an accessor on the prototype, which makes a real request and puts its fields where they are looked for.
+ * and V8 gives each of those a shape of its own, which lives until a full collection. The one that is given here has
+ * the same prototype and no fields. The first access to a field, which only Deno's own code knows to ask for, falls
+ * through to an accessor on the prototype, which makes a real request and puts its fields where they are looked for.
  *
  * IR1  Nothing tells it from Deno's own but its age: `instanceof`, the prototype, `new Request(it)`, `clone`, printing.
  * IR2  `request.headers` is one object, before and after the fields are there, and what was changed in it stays.
- * IR3  `request.signal` aborts when the client goes; made when it is first asked for, since an AbortController for every
- *      request would cost as much as the rest of it.
+ * IR3  `request.signal` aborts when the client goes; made when it is first asked for, since an AbortController for
+ *      every request would cost as much as the rest of it.
  */
 import assert from "node:assert/strict";
 
-/** What a request is made of. */
+/** The parts of a request. */
 export interface RequestSource {
   readonly url: string;
   readonly method: string;
-  /** Names and values in turn, from `headersAt` on. */
+  /** Names and values of headers in turn, from `headersAt` on. */
   readonly fields: readonly string[];
   readonly headersAt: number;
   readonly body: Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array<ArrayBuffer>> | null;
-  /** Whose signal it is (IR3). */
+  /** Exchange whose signal is the request's (IR3). */
   readonly exchange: { readonly signal: AbortSignal };
 }
 
 const STATE = Symbol("incoming request");
-/** Deno's, whatever an app puts in their places. */
+/** Deno's own classes, whatever an app puts in their places. */
 const { Request, Headers, URL } = globalThis;
 
-/** What is known of an incoming request besides its source. */
+/** State of an incoming request besides its source. */
 class State {
   readonly source: RequestSource;
   href: string | undefined;
@@ -46,7 +46,7 @@ interface Incoming {
   readonly [STATE]?: State;
 }
 
-/** A request without fields. */
+/** Constructor of a request without fields. */
 interface BareRequest {
   new (source: RequestSource): Request;
 }
@@ -56,10 +56,10 @@ const Bare = function (this: { [STATE]: State }, source: RequestSource): void {
   this[STATE] = new State(source);
 } as unknown as BareRequest;
 
-/** The request of an exchange. */
+/** Makes the request of an exchange. */
 export const incomingRequest = (source: RequestSource): Request => new Bare(source);
 
-/** Methods that a Request takes as they are. */
+/** Methods that a Request takes as they are written. */
 const KNOWN_METHODS: ReadonlySet<string> = new Set([
   "GET",
   "HEAD",
@@ -114,7 +114,7 @@ export function installIncomingRequest(): void {
   }
 }
 
-/** Deno's own field of Headers that holds their names and values. */
+/** Finds Deno's own field of Headers that holds their names and values. */
 function listField(headers: Headers): symbol {
   const found = Object.getOwnPropertySymbols(headers).find(({ description }) =>
     description === "header list"
@@ -136,7 +136,7 @@ function headersOf({ fields, headersAt }: RequestSource): Headers {
   return headers;
 }
 
-/** Gives it the fields of a real one. */
+/** Gives a request the fields of a real one. */
 function makeWhole(request: Request, state: State): void {
   const { source } = state;
   const real = new Request(

@@ -1,11 +1,13 @@
 /**
- * Globals that programs add while sessions run. A package may keep there for as long as it runs what it runs (Effect: its
- * current fiber), and has taken it away when it is done; what stays would be all sessions'.
+ * Globals that programs add while sessions run. A package may keep there what it runs, for as long as it runs it
+ * (Effect: its current fiber), and has taken it away when it is done; a global that stays would be shared by all
+ * sessions.
  *
- * LG1  `globalThis` itself takes none: what is added lies behind it, where it is found by its name, until the turn is over.
+ * LG1  `globalThis` itself takes none: an added one lies behind it, where it is found by its name, until the turn is
+ *      over.
  */
 
-/** See the file's header. */
+/** Holds the globals that are added in a turn. */
 export class LateGlobals {
   readonly #held = new Map<PropertyKey, unknown>();
 
@@ -33,7 +35,7 @@ export class LateGlobals {
     Object.preventExtensions(globalThis);
   }
 
-  /** A turn is over: the name of one that it has left there. None of them stays. */
+  /** Removes all at the end of a turn; returns the name of one that was left there. */
   left(): string | undefined {
     if (this.#held.size === 0) return undefined;
     const [name] = [...this.#held].find(([, value]) => value !== undefined) ?? [];

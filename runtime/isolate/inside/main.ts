@@ -1,5 +1,5 @@
 /**
- * The trusted bootstrap: what runs in an isolate process before, and around, an app.
+ * The trusted bootstrap: the code that runs in an isolate process before, and around, an app.
  *
  * Stages: connect to the site's socket → revoke every permission → take away what an app must not hold (realm.ts)
  * → warm up → `ready` → `load` (import the bundle, which sees no permission at all) → requests.
@@ -29,22 +29,22 @@ import { installResponse } from "./response.ts";
 import type { RemoteSessions } from "./sessions.ts";
 import { stackOf, withAppFrames } from "./stack.ts";
 
-/** What the site says with a bundle. */
+/** Options that the site sends with a bundle. */
 interface LoadOptions {
   readonly vars: Record<string, string>;
   readonly secrets: Record<string, string>;
   readonly atRoot: boolean;
   readonly waitUntilMs: number;
   readonly name: string;
-  /** Deploy: answer the manifest, serve nothing. */
+  /** True at a deploy: the isolate answers the manifest and serves nothing. */
   readonly evaluate: boolean;
 }
 
-/** What only the bootstrap for deploys brings. */
+/** The part that only the bootstrap for deploys brings. */
 export interface Evaluator {
-  /** @throws Error for a bundle that imports what it may not. */
+  /** Checks a bundle's imports. @throws Error for a bundle that imports what it may not. */
   check(code: Uint8Array): void;
-  /** @throws Error for a default export that is no app. */
+  /** Returns the manifest of an app. @throws Error for a default export that is no app. */
   manifestOf(defaultExport: unknown): unknown;
 }
 
@@ -55,7 +55,7 @@ let assets: (request: Request) => Promise<Response>;
 /** The app's secrets. A request keeps those that it began with. */
 let secrets: Readonly<Record<string, string>> = {};
 let mark: Deno.FsFile | undefined;
-/** 64 KiB of marks, then from the start again. */
+/** Number of marks before the file begins anew: 64 KiB. */
 const MARKS_MAX = 16 * 1024;
 let marks = 0;
 const markBytes = new Uint8Array(4);
@@ -126,7 +126,10 @@ async function warmUp(): Promise<void> {
   await new Response(response.body).text();
 }
 
-/** Appends, since a seek costs as much as the write; the site takes the largest id that it finds. */
+/**
+ * Writes the id of a request that starts. It is appended, since a seek costs as much as the write; the site takes the
+ * largest id that it finds.
+ */
 function writeMark(id: number): void {
   markView.setUint32(0, id, true);
   if (++marks === MARKS_MAX) {
@@ -210,8 +213,8 @@ function loadedApp(defaultExport: unknown, options: LoadOptions): LoadedApp {
 }
 
 /**
- * What a request's env is built from. A class, since V8 gives each object literal with an accessor a shape of its own,
- * which holds the accessor, and so the request, until a full collection.
+ * The services from which a request's env is built. A class, since V8 gives each object literal with an accessor a
+ * shape of its own, which holds the accessor, and so the request, until a full collection.
  */
 class RequestServices implements EnvServices {
   readonly #exchange: IsolateExchange;

@@ -1,27 +1,28 @@
 /**
- * What the modules and classes of an app with stateful sessions hold, once they have loaded: all sessions of an isolate
- * share it, and no log has it. So no session may change it, and what tries fails with its name.
+ * Guards what the modules and classes of an app with stateful sessions hold, once they have loaded: all sessions of an
+ * isolate share it, and no log has it. So no session may change it, and what tries fails with its name.
  *
  * Life: `asked` stands as a global while the bundle runs, which tells what there is (`made`, `hold`;
- * runtime/bundle/module_state.ts) → `freeze` → `turnOf` before and behind each turn, `changed` at its end. A bundle that
- * was made without those questions never says `hold`: nothing is frozen then, and its logs are replayed as they were
- * written.
+ * runtime/bundle/module_state.ts) → `freeze` → `turnOf` before and behind each turn, `changed` at its end. A bundle
+ * that was made without those questions never says `hold`: nothing is frozen then, and its logs are replayed as they
+ * were written.
  *
  * MF1  Plain objects, arrays, functions, classes and their instances are frozen, to the last that can be reached from
- *      variables, closures and private fields; collections and what else has a state of its own refuse the calls that
- *      change it.
- * MF2  A regular expression with the flag g or y, and bytes, can't be made to refuse: they are compared at the end of each
- *      turn and put back, before anything of it leaves.
- * MF3  What a package made (an instance of one of its classes) is left as it is: libraries make on first use what they
- *      need. What it has in variables each session has for itself (package_state.ts).
- *      But for collections (a cache, a queue, a sorted map): what can be added to, taken from, and says how much is in it
- *      refuses the calls that change it, as a Map does.
+ *      variables, closures and private fields; collections and other objects with a state of their own refuse the calls
+ *      that change it.
+ * MF2  A regular expression with the flag g or y, and bytes, can't be made to refuse: they are compared at the end of
+ *      each turn and put back, before anything of it leaves.
+ * MF3  An object that a package made (an instance of one of its classes) is left as it is: libraries make on first use
+ *      what they need. Of what a package has in variables each session has its own (package_state.ts). But for
+ *      collections (a cache, a queue, a sorted map): an object that can be added to, taken from, and says how much is
+ *      in it refuses the calls that change it, as a Map does.
  * MF4  What is shared and not watched is said when the app loads.
  * MF5  A promise that modules made and left open is settled by no session.
- * MF6  Who is told that the stack is full, or that there is no memory, and goes on fails: how far it came is in no log, and
- *      differs at a replay (used_up.ts).
- * MF7  What a module holds and a session keeps in a field is the module's own again where its checkpoint is read by the
- *      same code, or by other code that holds the same under the same name: `this.level === LEVELS[1]` stays so.
+ * MF6  A session that is told that the stack is full, or that there is no memory, and goes on fails: how far it came is
+ *      in no log, and differs at a replay (used_up.ts).
+ * MF7  An object that a module holds and a session keeps in a field is the module's own again where its checkpoint is
+ *      read by the same code, or by other code that holds the same under the same name: `this.level === LEVELS[1]`
+ *      stays so.
  * MF8  No object that a checkpoint may hold, or that all share, gets private fields: those of a class are on its own
  *      objects.
  */
@@ -41,42 +42,45 @@ import { PackageState, type PackageThunks, type Slot } from "./package_state.ts"
 import { freezeIntrinsics } from "./stateful_intrinsics.ts";
 import { type UsedUp, usedUp } from "./used_up.ts";
 
-/** Variables by their names, and what they hold; one that was not reached throws. */
+/** Variables by their names, with functions that return what they hold; for one that was not reached it throws. */
 type Thunks = readonly (readonly [name: string, value: () => unknown])[];
 
-/** What the bundle says of its modules. */
+/** The bundle's account of its modules. */
 interface Held {
   readonly own: Thunks;
   readonly packages: Thunks;
-  /** What it imports of the platform. */
+  /** Values that it imports of the platform. */
   readonly builtins?: Thunks;
-  /** What it brings of the platform's own modules. */
+  /** Values that it brings of the platform's own modules. */
   readonly platform?: Thunks;
   /** Classes and functions that the app's own modules declare. */
   readonly declared?: Thunks;
   /** Names of methods that are assigned to somewhere. */
   readonly assigned: readonly string[];
-  /** What packages hold, and which properties they assign to; bundles of before do not say. */
+  /**
+   * Variables of packages, with the package's name, and names of properties that packages assign to (`touched`);
+   * bundles of before have neither.
+   */
   readonly from?: PackageThunks;
   readonly touched?: readonly string[];
-  /** Which of these packages only count up. */
+  /** Properties that packages only count up. */
   readonly counted?: readonly (readonly [of: string, name: string])[];
-  /** Which properties the app's own modules assign to. */
+  /** Names of properties that the app's own modules assign to. */
   readonly changed?: readonly string[];
-  /** What `import.meta` is to it. */
+  /** The object that `import.meta` is to the bundle. */
   readonly meta?: object;
 }
 
-/** Whose something is: 0 is the modules', undefined nobody's that is known. */
+/** The owner of a variable or object: 0 stands for the modules, undefined for nobody that is known. */
 type Owner = Program | 0 | undefined;
 
-/** Compared at the end of each turn, so that it takes some µs at most. */
+/** Bytes that are compared at the end of each turn, so that it takes some µs at most. */
 const BYTES_MAX = 64 * 1024;
-/** Functions that modules call while they load, with variables that outlive them. */
+/** Number of calls of functions, while modules load, whose variables are noted because they outlive the call. */
 const MADE_MAX = 200_000;
-/** The language does not say which object it was that can't be changed: so many are named that it may have been. */
+/** Number of objects that an error names: the language does not say which one it was that can't be changed. */
 const NAMED_MAX = 5;
-/** How far classes are looked for behind what packages export. */
+/** Levels to which classes are looked for behind what packages export. */
 const PACKAGE_DEPTH = 3;
 
 const USED_UP: Readonly<Record<UsedUp, readonly [code: AppErrorCode, message: string]>> = {
@@ -98,14 +102,14 @@ export class ModuleState {
   #made: { readonly file: string; readonly values: Thunks }[] | undefined = [];
   readonly #compared: PutBack[] = [];
   readonly #unwatched: string[] = [];
-  /** Where modules have what was frozen. */
+  /** Places in modules of the objects that were frozen. */
   readonly #frozen = new Map<object, string>();
   #intrinsics: ReadonlySet<object> = new Set();
-  /** Proxies that have told what they stand for. */
+  /** Proxies whose targets and handlers are known. */
   readonly #known = new WeakSet<object>();
   #isFrozen = false;
   #loaded = (): void => {};
-  /** MF6: in the turn that runs. */
+  /** Reason why the turn that runs has used up its stack or its memory, where it has (MF6). */
   #usedUp: UsedUp | undefined;
   #stackTraceLimit = 10;
   #prepare: unknown;
@@ -114,7 +118,7 @@ export class ModuleState {
   /** The global that bundles ask. */
   readonly asked = Object.seal({
     owner: 0 as Owner,
-    /** Sessions share what it loads. */
+    /** True: sessions share what the bundle loads. */
     isShared: true,
     made: (file: string, values: Thunks): 0 => {
       if (this.#made !== undefined && this.#made.length < MADE_MAX) this.#made.push({ file, values });
@@ -128,7 +132,7 @@ export class ModuleState {
       this.asked.owner === 0 ? this.#proxies(file) : undefined,
     hold: (held: Held): void => void (this.#held ??= held),
     refuse: (of: Owner, name: string, file: string): void => this.#refuse(of, name, file),
-    /** Bundles of before have made the slot themselves. */
+    /** Called before a package's variable changes; bundles of before have made the slot themselves. */
     change: (slot: Slot): void => {
       if (this.#isFrozen) this.#packages.change(slot);
     },
@@ -149,14 +153,17 @@ export class ModuleState {
     },
   });
 
-  /** The app's modules are about to run. What settles promises that they make meanwhile nobody else can see. */
+  /**
+   * Called before the app's modules run. Replaces the class of promises meanwhile: nobody else can see what settles
+   * those that modules make.
+   */
   load(): void {
     const { Promise: Made } = globalThis;
     Reflect.set(globalThis, "Promise", this.#settlingPromise(Made));
     this.#loaded = () => void Reflect.set(globalThis, "Promise", Made);
   }
 
-  /** MF5: the class of promises while modules load. */
+  /** Returns the class of promises while modules load (MF5). */
   #settlingPromise(Made: PromiseConstructor): PromiseConstructor {
     const settling: PromiseConstructor = new Proxy(Made, {
       construct: (_, args: unknown[], newTarget) => {
@@ -180,7 +187,7 @@ export class ModuleState {
     return settling;
   }
 
-  /** While modules load: a Proxy is what it stands for, and what its handler is. */
+  /** Returns the class of Proxies while modules load: a Proxy's target and handler are taken for the module's. */
   #proxies(file: string): ProxyConstructor {
     return new Proxy(Proxy, {
       construct: (_, [target, handler]: [object, ProxyHandler<object>]) => {
@@ -192,7 +199,7 @@ export class ModuleState {
     });
   }
 
-  /** Whose turn begins; undefined: it is over. */
+  /** Begins a session's turn; undefined: the turn is over. */
   turnOf(program: Program | undefined): void {
     if (!this.#isFrozen) return;
     const before = this.asked.owner;
@@ -214,7 +221,7 @@ export class ModuleState {
     );
   }
 
-  /** MF8 */
+  /** Refuses private fields for an object that a checkpoint may hold, or that all share (MF8). */
   #given(object: object): void {
     const { owner } = this.asked;
     if (typeof owner !== "object") return;
@@ -223,12 +230,15 @@ export class ModuleState {
       !(SESSION_BASE in object) && !isPart(object);
     if (isOwn) return;
     const error = given();
-    // Its private methods are there already: whoever goes on could see that.
+    // Its private methods are there already: a session that went on could see that.
     owner.fail(error);
     throw error;
   }
 
-  /** Modules have run: from now on nobody changes what they hold. What is not watched, by name (MF4). */
+  /**
+   * Freezes what modules hold when they have run: nobody changes it from now on. Returns what is not watched, by name
+   * (MF4).
+   */
   async freeze(
     intrinsics: ReadonlySet<object>,
     before: ReadonlySet<PropertyKey>,
@@ -265,7 +275,7 @@ export class ModuleState {
       } else walk.visit(value, path);
     }
     walk.finish();
-    // What a promise holds is told later.
+    // What a promise holds is known later.
     for (let promise = walk.promises.shift(); promise !== undefined; promise = walk.promises.shift()) {
       const nothing = {};
       const value = await Promise.race([promise.value, nothing]).catch(() => nothing);
@@ -304,7 +314,9 @@ export class ModuleState {
     return this.#unwatched;
   }
 
-  /** Of bytes, those that are put back. */
+  /**
+   * Has regular expressions and bytes compared at the end of each turn; returns those of the bytes that are put back.
+   */
   #watch({ regexps, buffers, unwatched }: ModuleWalk): PlacedObject<ArrayBuffer>[] {
     this.#unwatched.push(...unwatched);
     for (const [path, regexp] of regexps) {
@@ -325,7 +337,7 @@ export class ModuleState {
     return putBack;
   }
 
-  /** MF2: what the turn that is over has changed; it is as it was again. */
+  /** Returns the error for what the turn that is over has changed, and puts it back (MF2). */
   changed(): AppError | undefined {
     if (!this.#isFrozen) return undefined;
     // Libraries that look at stacks set these, and mostly put them back themselves.
@@ -342,7 +354,7 @@ export class ModuleState {
     return found;
   }
 
-  /** What was thrown, with a name where it was by something frozen. */
+  /** Returns an error that was thrown, with a name where it was by something frozen. */
   told(error: unknown): unknown {
     if (!this.#isFrozen || !(error instanceof TypeError)) return error;
     if (isGivenTwice(error)) return given();
@@ -368,7 +380,7 @@ export class ModuleState {
   }
 }
 
-/** MF8 */
+/** Returns the error for private fields on an object that must not have any (MF8). */
 const given = (): AppError =>
   new AppError(
     "state_invalid",
@@ -376,7 +388,10 @@ const given = (): AppError =>
       "field of the session",
   );
 
-/** Where another session has tried that before: private methods are there before anybody is asked. */
+/**
+ * Reports whether an error says that an object has private methods already, because another session has tried that
+ * before: they are there before anybody is asked.
+ */
 const isGivenTwice = (error: unknown): boolean =>
   error instanceof TypeError &&
   /^Cannot initialize (?:private methods of class .*|#\S+) twice on the same object$/.test(error.message);
@@ -388,7 +403,7 @@ const stackBelow = ({ stack }: Error): string => {
   return at < 0 ? "" : (stack ?? "").slice(at);
 };
 
-/** Values that can be had: not those of variables that were not reached. */
+/** Yields the values that can be had: not those of variables that were not reached. */
 function* held(thunks: Thunks): Generator<unknown> {
   for (const [, value] of values(thunks)) yield value;
 }
@@ -403,7 +418,7 @@ function* values(thunks: Thunks): Generator<readonly [name: string, value: unkno
   }
 }
 
-/** MF3: the functions of packages, and the prototypes of what they make. */
+/** Returns the functions of packages, and the prototypes of what they make (MF3). */
 function packagesClasses(
   held: Iterable<unknown>,
   intrinsics: ReadonlySet<object>,
@@ -435,7 +450,10 @@ function packagesClasses(
   return found;
 }
 
-/** What a bundler makes of a CommonJS module for those that import it inherits from what the module exports. */
+/**
+ * Reports whether an object is what a bundler makes of a CommonJS module for those that import it: it inherits from
+ * what the module exports.
+ */
 const isInterop = (value: object): boolean => typeof Object.getPrototypeOf(value) === "function";
 
 function isPlain(value: object): boolean {

@@ -1,9 +1,9 @@
 /**
- * What modules and classes hold, gone through once they have loaded: what can be frozen is, and what has a state of its
- * own refuses to be changed (module_state.ts, MF1 to MF3).
+ * Goes through what modules and classes hold, once they have loaded: objects that can be frozen are, and those that
+ * have a state of their own refuse to be changed (module_state.ts, MF1 to MF3).
  *
- * MW1  What nobody can look into is looked for where something else leads to it: the values of a WeakMap by the keys that
- *      modules hold, what a WeakRef holds, and what the platform's own objects hold by their getters.
+ * MW1  An object that nobody can look into is looked for where something else leads to it: the values of a WeakMap by
+ *      the keys that modules hold, the target of a WeakRef, and what the platform's own objects hold by their getters.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { types } from "node:util";
@@ -12,10 +12,10 @@ import type { ModuleObjects } from "../../../functions/tracked/content.ts";
 import { isStateful } from "./guarded.ts";
 import { refusal, seal } from "./module_refusal.ts";
 
-/** Where modules have an object, which is no name yet: two keys of a Map have one path. */
+/** An object and its place in modules, which is no name yet: two keys of a Map have one path. */
 export type PlacedObject<T extends object> = readonly [path: string, object: T];
 
-/** MF7. Modules load in one order: the same code gives the same names. */
+/** Names of the objects that modules hold (MF7). Modules load in one order: the same code gives the same names. */
 export class HeldByName implements ModuleObjects {
   readonly #names = new Map<object, string>();
   readonly #objects = new Map<string, object>();
@@ -49,7 +49,7 @@ export class ModuleWalk {
   readonly promises: { readonly path: string; readonly value: Promise<unknown> }[] = [];
   readonly frozen: PlacedObject<object>[] = [];
   readonly unwatched: string[] = [];
-  /** What packages have made, and change: each session has it for itself (package_state.ts). */
+  /** Objects that packages have made, and change: each session has them for itself (package_state.ts). */
   readonly changed: (readonly [of: string, name: string, value: () => unknown])[] = [];
   readonly #seen = new Set<object>();
   readonly #weak: PlacedObject<WeakMap<object, unknown>>[] = [];
@@ -58,12 +58,12 @@ export class ModuleWalk {
     readonly intrinsics: ReadonlySet<object>,
     readonly foreign: ReadonlySet<object>,
     readonly names: {
-      /** IN2: of methods that are assigned to somewhere. */
+      /** Names of methods that are assigned to somewhere (IN2). */
       readonly assigned: ReadonlySet<string>;
-      /** Of properties that packages assign to, and the app's own modules do not. */
+      /** Names of properties that packages assign to, and the app's own modules do not. */
       readonly ofPackages: ReadonlySet<string>;
     },
-    /** Whether a Proxy has told what it stands for, which is gone through by itself. */
+    /** Reports whether a Proxy's target and handler are known, and gone through by themselves. */
     readonly isKnown: (proxy: object) => boolean = () => false,
   ) {}
 
@@ -74,7 +74,7 @@ export class ModuleWalk {
     }
   }
 
-  /** All that is to be visited has been: what WeakMaps hold for it (MW1). */
+  /** Goes through what WeakMaps hold, when all else has been visited (MW1). */
   finish(): void {
     for (let known = -1; known < this.#seen.size;) {
       known = this.#seen.size;
@@ -84,7 +84,7 @@ export class ModuleWalk {
     }
   }
 
-  /** One object; what it leads to. */
+  /** Visits one object; returns what it leads to. */
   #one(value: unknown, path: string): (readonly [unknown, string])[] {
     if ((typeof value !== "object" && typeof value !== "function") || value === null) return [];
     if (this.#seen.has(value) || this.intrinsics.has(value) || value === globalThis) return [];
@@ -121,7 +121,7 @@ export class ModuleWalk {
     return typeof prototype === "object" && prototype !== null && this.foreign.has(prototype);
   }
 
-  /** MF3 */
+  /** Has the collections of a package refuse changes (MF3). */
   #refuseChanges(value: object, path: string): void {
     const isBuiltin = types.isMap(value) || types.isSet(value) || types.isWeakMap(value) ||
       types.isWeakSet(value);
@@ -138,7 +138,7 @@ export class ModuleWalk {
     }
   }
 
-  /** What has a state beside its properties. */
+  /** Guards the state that an object has beside its properties; returns what it leads to. */
   #within(value: object, path: string): (readonly [unknown, string])[] {
     if (types.isPromise(value)) {
       this.promises.push({ path, value });
@@ -171,7 +171,7 @@ export class ModuleWalk {
     return found;
   }
 
-  /** Those of the prototypes of an object that are the platform's. */
+  /** Returns those of an object's prototypes that are the platform's. */
   #platformsOf(value: object): object[] {
     const found: object[] = [];
     let of: unknown = Object.getPrototypeOf(value);
@@ -219,18 +219,21 @@ const ADDING = ["set", "add", "put", "push", "enqueue", "insert", "append"];
 const TAKING = ["delete", "remove", "del", "clear", "pop", "shift", "dequeue"];
 const READING = ["get", "has", "peek", "peekAt", "at", "values", "first", "front", "toArray"];
 const COUNTING: readonly PropertyKey[] = ["size", "length", Symbol.iterator];
-/** MF3: by what methods collections are changed. */
+/** Names of methods by which collections are changed (MF3). */
 const CHANGING = [...ADDING, ...TAKING, "unshift", "reset", "update"];
-/** Those of which each change is another one. */
+/** Names of methods of collections of which each change makes another one. */
 const PERSISTENT = ["asMutable", "withMutations"];
 
-/** MF3: clients of stores elsewhere don't count, dates can't be taken from. */
+/**
+ * Reports whether an object with these members is a collection (MF3): clients of stores elsewhere don't count, dates
+ * can't be taken from.
+ */
 function isCollection(members: ReadonlySet<PropertyKey>): boolean {
   const hasOne = (names: readonly PropertyKey[]) => names.some((name) => members.has(name));
   return [ADDING, TAKING, READING, COUNTING].every(hasOne) && !hasOne(PERSISTENT);
 }
 
-/** Names of what an object and its classes have, without asking any of it. */
+/** Returns the names of all members of an object and its classes, without a call of any of it. */
 function membersOf(value: object): Set<PropertyKey> {
   const members = new Set<PropertyKey>();
   for (
@@ -243,23 +246,29 @@ function membersOf(value: object): Set<PropertyKey> {
   return members;
 }
 
-/** What the platform made keeps a state in properties of its own. */
+/** Reports whether the platform made an object: it keeps a state in properties of its own then. */
 const isPlatforms = (value: object): boolean =>
   value instanceof EventTarget || value instanceof URL || value instanceof URLSearchParams ||
   value instanceof AsyncLocalStorage ||
   /^\[object (Headers|FormData|Request|Response|ReadableStream|WritableStream|TransformStream|Blob|File)\]$/
     .test(Object.prototype.toString.call(value));
 
-/** What goes through something: a call takes it on. What a program has as one is an object as any other. */
+/**
+ * Reports whether an object is an iterator of the platform's, which each call takes on. One that a program has made is
+ * an object as any other.
+ */
 const isIterator = (value: object, intrinsics: ReadonlySet<object>): boolean =>
   !Object.hasOwn(value, "next") &&
   (types.isGeneratorObject(value) || intrinsics.has(Object(Reflect.get(value, "next"))) ||
     (Symbol.toStringTag in value && /\biterator$/i.test(String(value[Symbol.toStringTag]))));
 
-/** So many steps an iterator without an end of its own is taken on at most. */
+/** Number of steps that an iterator without an end of its own is taken on at most. */
 const STEPS_MAX = 1_000_000;
 
-/** Has an iterator be over, whoever calls what its prototype has: a generator or a helper at once, another one by its steps. */
+/**
+ * Has an iterator be over, whoever calls what its prototype has: a generator or a helper at once, another one by its
+ * steps.
+ */
 function end(iterator: object): void {
   const { return: over, next } = Object.getPrototypeOf(iterator) as Partial<Generator>;
   try {
@@ -274,14 +283,17 @@ function end(iterator: object): void {
   }
 }
 
-/** Names of getters by prototype. Those of the language's own classes give nothing that could be changed. */
+/** Getters of prototypes, by name. Those of the language's own classes return nothing that could be changed. */
 const getters = new Map<object, readonly (readonly [name: string, get: () => unknown])[]>(
   [Function, Array, RegExp, Map, Set, ArrayBuffer].map(({ prototype }) => [prototype, []]),
 );
-/** A body would become a stream; and what is in the memory of an instance nobody watches (MF4). */
+/**
+ * Names of getters that are not called: a body would become a stream; and what is in the memory of an instance nobody
+ * watches (MF4).
+ */
 const NOT_ASKED = ["body", "buffer"];
 
-/** MW1: what an object's getters give. */
+/** Yields what an object's getters return (MW1). */
 function* gotFrom(value: object, prototype: object, path: string): Generator<readonly [unknown, string]> {
   let all = getters.get(prototype);
   if (all === undefined) {
@@ -300,7 +312,7 @@ function* gotFrom(value: object, prototype: object, path: string): Generator<rea
   }
 }
 
-/** Has calls of an object refused. */
+/** Has an object refuse calls of these methods. */
 function refuseCalls(value: object, path: string, names: readonly string[]): void {
   for (const name of names) {
     Reflect.defineProperty(value, name, {
@@ -311,7 +323,7 @@ function refuseCalls(value: object, path: string, names: readonly string[]): voi
   }
 }
 
-/** Hashes, ciphers and signatures of node's, which take in piece by piece. */
+/** Reports whether an object is a hash, cipher or signature of node's, which take in piece by piece. */
 const isOfCrypto = (value: object): boolean =>
   /^(?:Hash|Hmac|Cipher|Decipher|Sign|Verify)/.test(value.constructor?.name ?? "") &&
   ["digest", "final", "sign", "verify"].some((name) => typeof Reflect.get(value, name) === "function") &&
@@ -320,13 +332,16 @@ const isOfCrypto = (value: object): boolean =>
 const isOfWasm = (value: object): boolean =>
   /^\[object WebAssembly\.(Instance|Memory|Table|Global)\]$/.test(Object.prototype.toString.call(value));
 
-/** Whether it is what objects of a class, or of a function that makes some, have in common. */
+/** Reports whether an object is the prototype of a class, or of a function that makes objects. */
 function isPrototype(value: object): boolean {
   const made: unknown = Reflect.getOwnPropertyDescriptor(value, "constructor")?.value;
   return typeof made === "function" && made.prototype === value;
 }
 
-/** What is derived from `of` may have one of its own, by assignment as well; `of` itself says no by name. */
+/**
+ * Makes a property an accessor: an object that is derived from `of` may get one of its own, by assignment as well; `of`
+ * itself refuses by name.
+ */
 function askForProperty(
   of: object,
   name: PropertyKey,

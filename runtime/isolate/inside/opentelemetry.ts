@@ -1,7 +1,7 @@
 /**
- * What `npm:@opentelemetry/api` finds in an isolate: a tracer, a context and a propagator of the platform's, so that
- * spans an app makes are part of its request's trace. A span leaves as one frame when it ends; an isolate has no
- * network of its own to export through.
+ * The globals that `npm:@opentelemetry/api` finds in an isolate: a tracer, a context and a propagator of the
+ * platform's, so that spans an app makes are part of its request's trace. A span leaves as one frame when it ends; an
+ * isolate has no network of its own to export through.
  *
  * A1  Spans are made for requests that the site records; for any other the app gets spans that do nothing.
  * A2  The trace is the request's, whatever the app says; the parent is what the app says within it.
@@ -9,11 +9,11 @@
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 
-/** Where every copy of the API looks, of whatever version 1.x. */
+/** Symbol at which every copy of the API looks, of whatever version 1.x. */
 const API = Symbol.for("opentelemetry.js.api.1");
-/** The API takes a global that is at least as new as itself. */
+/** Version of the global: the API takes one that is at least as new as itself. */
 const API_VERSION = "1.99.0";
-/** How the API names the span of a context. */
+/** Key under which the API has the span of a context. */
 const SPAN_KEY = Symbol.for("OpenTelemetry Context Key SPAN");
 
 const SPANS_MAX = 256;
@@ -24,7 +24,7 @@ const NAME_MAX = 256;
 /** A request, as spans see it. */
 export interface TracedRequest {
   readonly id: number;
-  /** The `traceparent` that it came with. */
+  /** `traceparent` that the request came with. */
   readonly traceparent: string | null;
 }
 
@@ -36,7 +36,7 @@ interface SpanContext {
 
 const NONE: SpanContext = { traceId: "0".repeat(32), spanId: "0".repeat(16), traceFlags: 0 };
 
-/** The API's Context. */
+/** A Context, as the API has it. */
 class Context {
   readonly #values: ReadonlyMap<symbol, unknown>;
 
@@ -59,10 +59,10 @@ class Context {
   }
 }
 
-/** Any copy's Context. */
+/** A Context of any copy of the API. */
 type AnyContext = Pick<Context, "getValue" | "setValue" | "deleteValue">;
 
-/** A span that only says where it stands (A1). */
+/** A span that only has its context (A1). */
 class QuietSpan {
   readonly #context: SpanContext;
 
@@ -111,7 +111,7 @@ class QuietSpan {
   end(_time?: unknown): void {}
 }
 
-/** What an app says with a new span. */
+/** The options that an app gives with a new span. */
 interface SpanOptions {
   readonly kind?: number;
   readonly attributes?: Record<string, unknown>;
@@ -195,11 +195,14 @@ class AppSpan extends QuietSpan {
   }
 }
 
-/** A text that was cut says so: the site then looks for the beginning of a secret at its end. */
+/** Cuts a text, and marks that: the site then looks for the beginning of a secret at its end. */
 const cut = (text: string, charsMax: number): string =>
   text.length <= charsMax ? text : text.slice(0, charsMax - 1) + "…";
 
-/** The API's TimeInput: nothing, milliseconds of one of two clocks, a Date, or seconds and nanoseconds. */
+/**
+ * Returns milliseconds for the API's TimeInput: nothing, milliseconds of one of two clocks, a Date, or seconds and
+ * nanoseconds.
+ */
 function timeOf(time: unknown): number {
   if (time instanceof Date) return time.getTime();
   if (Array.isArray(time)) return Number(time[0]) * 1000 + Number(time[1]) / 1e6;
@@ -223,9 +226,9 @@ function newSpanId(): string {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** What one request has of its trace. */
+/** The trace of one request. */
 interface RequestTrace {
-  /** Holds the request's own span. */
+  /** Context that holds the request's own span. */
   readonly root: Context;
   readonly span: SpanContext;
   spans: number;
@@ -273,13 +276,13 @@ export class OpenTelemetry {
     Object.defineProperty(globalThis, API, { value: api, configurable: true, writable: true });
   }
 
-  /** The `traceparent` of the app's own span that is active, for an outgoing fetch. */
+  /** Returns the `traceparent` of the app's own span that is active, for an outgoing fetch. */
   readonly traceparent = (): string | undefined => {
     const span = this.#contexts.getStore()?.getValue(SPAN_KEY);
     return span instanceof AppSpan ? parentText(span.spanContext()) : undefined;
   };
 
-  /** A request's trace; undefined where it has none. */
+  /** Returns a request's trace; undefined where it has none. */
   #trace(request: TracedRequest): RequestTrace | undefined {
     const known = this.#traces.get(request);
     if (known !== undefined) return known;
@@ -322,7 +325,7 @@ export class OpenTelemetry {
     );
   };
 
-  /** (name, fn), (name, options, fn) or (name, options, context, fn). */
+  /** Starts a span and runs `fn` in its context: (name, fn), (name, options, fn) or (name, options, context, fn). */
   #startActiveSpan = (name: string, ...rest: unknown[]): unknown => {
     const run = rest.pop() as (span: QuietSpan) => unknown;
     const [options, context = this.#active()] = rest as [SpanOptions?, AnyContext?];

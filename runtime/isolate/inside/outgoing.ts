@@ -3,7 +3,7 @@
  *
  * O1  A fetch belongs to the request that started it; outside of one it fails. Only `data:` and `blob:`, which
  *     reach nothing, are Deno's own.
- * O2  What fails is a TypeError, as in Deno, with the site's code.
+ * O2  A failure is a TypeError, as in Deno, with the site's code.
  * O3  A redirect that keeps its body comes back here, since the site holds no bodies: it is followed with the
  *     body once more where that is none that streams.
  */
@@ -22,7 +22,7 @@ interface OpenFetch {
   readonly url: string;
   readonly resolve: (response: Response) => void;
   readonly reject: (error: unknown) => void;
-  /** It was sent here by redirects. */
+  /** True where redirects led to this fetch. */
   readonly isFollowed: boolean;
   sender?: BodySender;
   receiver?: BodyReceiver;
@@ -35,7 +35,9 @@ class FetchError extends TypeError {
     super(message);
   }
 
-  /** Uncaught, it is the platform's problem also in Hono (functions/vocabulary/errors.ts, E2). */
+  /**
+   * Throws the error itself: uncaught, it is the platform's problem also in Hono (functions/vocabulary/errors.ts, E2).
+   */
   getResponse(): never {
     throw this;
   }
@@ -50,7 +52,7 @@ export class OutgoingFetches {
   readonly #local = globalThis.fetch;
   #next = FETCH_ID_BASE;
 
-  /** @param trace the `traceparent` of the app's span that is active, if any. */
+  /** @param trace returns the `traceparent` of the app's span that is active, if any. */
   constructor(
     writer: FrameWriter,
     owner: () => { readonly id: number } | undefined,
@@ -82,7 +84,7 @@ export class OutgoingFetches {
     return await this.#follow(owner.id, request, again);
   };
 
-  /** `env.ASSETS.fetch`: a file of the app's own version, or the 404 of one that it has not. */
+  /** Serves `env.ASSETS.fetch`: a file of the app's own version, or a 404 where it has no such file. */
   readonly assets = (request: Request): Promise<Response> => {
     const { method, headers, signal, url } = request;
     const { pathname, search } = new URL(url);
@@ -137,7 +139,7 @@ export class OutgoingFetches {
     });
   }
 
-  /** A frame for a fetch; false when it is for something else. */
+  /** Handles a frame for a fetch; returns false when it is for something else. */
   receive(type: number, id: number, payload: Payload): boolean {
     if (id < FETCH_ID_BASE) return false;
     const open = this.#open.get(id);
@@ -173,7 +175,7 @@ export class OutgoingFetches {
   }
 }
 
-/** The request after a redirect that keeps its method and body. */
+/** Returns the request after a redirect that keeps its method and body. */
 function redirected(from: Request, fromUrl: string, location: string, body: BodyInit): Request {
   const url = new URL(location, fromUrl);
   const dropped = droppedHeaders(new URL(fromUrl), url, false);

@@ -1,99 +1,106 @@
 /**
- * What packages hold in variables of their modules, in variables of functions that were called while modules loaded, and in
- * the objects of these: a pool, a counter, a cache. Sessions of an isolate share packages, and nobody is to change one for
- * a library's sake. So each session has its own of it.
+ * Keeps what packages hold apart for each session: in variables of their modules, in variables of functions that were
+ * called while modules loaded, and in the objects of these: a pool, a counter, a cache. Sessions of an isolate share
+ * packages, and nobody is to change one for a library's sake. So each session has its own of it.
  *
  * Life: `variable` and `held` while modules load → `watch` when they have → `enter` and `leave` around each turn.
  *
- * PK1  When a session at rest gets a turn, what packages hold is as it was loaded: no session sees what another has made of
- *      it. While a session is not at rest (a handler, a call, a closure timer is open) it is as its last turn left it.
- * PK2  What counts goes on with its session, in its checkpoints (Program.counts): a number or text of a variable or property
- *      that is only ever counted up, and any number or text where a turn changed nothing near it but such and flags.
- *      A place in a pool goes with its pool: both begin anew. It is known by its place in the package: other code that has
- *      something of another kind there leaves it alone.
+ * PK1  When a session at rest gets a turn, what packages hold is as it was loaded: no session sees what another has
+ *      made of it. While a session is not at rest (a handler, a call, a closure timer is open) it is as its last turn
+ *      left it.
+ * PK2  Counts go on with their session, in its checkpoints (Program.counts): a number or text of a variable or property
+ *      that is only ever counted up, and any number or text where a turn changed nothing near it but such and flags. A
+ *      place in a pool goes with its pool: both begin anew. A count is known by its place in the package: other code
+ *      that has something of another kind there leaves it alone.
  * PK3  Variables tell before they change (runtime/bundle/module_state.ts), and collections (guarded.ts), however many.
- *      Compared at the end of each turn are plain objects, statics and what a package's class made and the package holds
- *      by what is assigned to somewhere, small ones also by their keys; lists and bytes by each.
- * PK4  What is not compared in each turn, because there is too much of it, is said when the app loads.
- * PK5  A package is put back as a whole: where a variable, an object or a collection of it has changed, what there is too
- *      much of is compared, too. Half of it would be what it never was.
+ *      Compared at the end of each turn are plain objects, statics and what a package's class made and the package
+ *      holds by what is assigned to somewhere, small ones also by their keys; lists and bytes by each.
+ * PK4  What is not compared in each turn, because there is too much of it, is named when the app loads.
+ * PK5  A package is put back as a whole: where a variable, an object or a collection of it has changed, what there is
+ *      too much of is compared, too. Half of it would be what it never was.
  */
 import { types } from "node:util";
 import type { Count, Program } from "../../../functions/sessions/turn/program.ts";
 import { guard } from "./guarded.ts";
 
-/** Variables by their names, and what they hold; one that was not reached throws. */
+/** Variables by their names, with functions that return what they hold; for one that was not reached it throws. */
 type Thunks = readonly (readonly [name: string, value: () => unknown])[];
-/** The same with the package's name. */
+/** Variables by their packages and names, likewise. */
 export type PackageThunks = readonly (readonly [of: string, name: string, value: () => unknown])[];
 
-/** A variable, a property, or all that a list or collection has. */
+/** A place that is put back: a variable, a property, or all that a list or collection has. */
 export interface Slot {
   readonly of: string;
-  /** The same in each isolate that loads the same code; undefined: made since, and kept for nobody. */
+  /**
+   * Name that is the same in each isolate that loads the same code; undefined for a place that was made since, and is
+   * kept for nobody.
+   */
   readonly name: string | undefined;
-  /** It gets no value but by counting up. */
+  /** True where the place gets no value but by counting up. */
   readonly isCounted: boolean;
-  /** Where a package would keep a pool, beside what counts in it. */
+  /** True where a package would keep a pool, beside what counts in it. */
   readonly isNear: boolean;
   get(): unknown;
   set(value: unknown): void;
 }
 
-/** Told what differs, and what it was. */
+/** Called with a place that differs, and with what it held. */
 type Differs = (slot: Slot, loaded: unknown) => void;
 
-/** Something that is compared. */
+/** A thing that is compared. */
 interface Watch {
   compare(differs: Differs): void;
 }
 
-/** How packages' objects are told from others. */
+/** Rules that tell packages' objects from others. */
 export interface Rules {
   /** Names of properties that packages assign to. */
   readonly touched: ReadonlySet<string>;
-  /** Those that a package only counts up. */
+  /** Properties that a package only counts up. */
   readonly counted: readonly (readonly [of: string, name: string])[];
-  /** Whether an object is none of a package's, and leads to none: the language's, or what asks already. */
+  /** Reports whether an object is none of a package's, and leads to none: it is the language's, or it asks already. */
   skips(object: object): boolean;
-  /** Whether a package's class made it. */
+  /** Reports whether a package's class made an object. */
   isMade(object: object): boolean;
 }
 
-/** Where an object was found. */
+/** The place where an object was found. */
 interface Place {
   readonly of: string;
   readonly path: string;
   readonly depth: number;
-  /** Behind a variable by names of properties alone, and not far. */
+  /** True behind a variable by names of properties alone, and not far. */
   readonly isNear: boolean;
 }
 
-/** There was no such property. */
+/** Value of a property that is not there. */
 const ABSENT = Symbol("absent");
-/** Between the place of an object and the name of its property. */
+/** Separator of the place of an object and the name of its property. */
 const MEMBER = "\u0000";
-/** Comparisons of properties at the end of each turn, of some 5 ns: 10 µs at most. */
+/** Number of properties that are compared at the end of each turn, at some 5 ns: 10 µs at most. */
 const CHECKS_MAX = 2_000;
-/** Comparisons of a list's places, of some 1 ns. Generators of random numbers have 256 to 624. */
+/** Number of list places that are compared, at some 1 ns. Generators of random numbers have 256 to 624. */
 const PLACES_MAX = 8_192;
-/** Bytes are compared by words: 16 KiB take 3 µs. Pools of numbers have 128 to 2,048. */
+/** Bytes of a word, by which bytes are compared: 16 KiB take 3 µs. Pools of numbers have 128 to 2,048. */
 const WORD_BYTES = 4;
 const BYTES_MAX = 4 * 1024;
 const ALL_BYTES_MAX = 16 * 1024;
-/** Objects with more keys are tables: new ones are not looked for. */
+/** Number of keys above which an object is a table: new keys are not looked for. */
 const KEYS_MAX = 16;
-/** Variables of functions that were called while modules loaded: each holds what its function has. */
+/** Number of variables of functions that were called while modules loaded: each holds what its function has. */
 const NAMED_MAX = 20_000;
-/** So far behind a variable a package keeps a pool beside what counts in it. */
+/** Levels behind a variable within which a package keeps a pool beside what counts in it. */
 const NEAR = 3;
-/** How far is looked behind a variable, and at how many objects of all packages: some 50 ms of loading at most. */
+/**
+ * Levels that are looked at behind a variable; with the number of objects of all packages, some 50 ms of loading at
+ * most.
+ */
 const DEPTH = 6;
 const OBJECTS_MAX = 50_000;
-/** Longer texts are no counts. */
+/** Characters of the longest text that may be a count. */
 const TEXT_MAX = 1_024;
 
-/** What packages hold in one isolate. */
+/** The state of packages in one isolate. */
 export class PackageState {
   readonly #times = new Map<string, number>();
   readonly #variables = new Map<string, Slot>();
@@ -101,7 +108,7 @@ export class PackageState {
   #held: { readonly of: string; readonly values: Thunks }[] | undefined = [];
   readonly #watches: Watch[] = [];
   readonly #counted = new Set<string>();
-  /** Of which there is too much, by package (PK5), and where the first of it is (PK4). */
+  /** Watches for what there is too much of, by package (PK5), and the places of it (PK4). */
   readonly #others = new Map<string, Watch[]>();
   readonly #left = new Map<string, string[]>();
   /** Packages of which something is never compared. */
@@ -111,12 +118,12 @@ export class PackageState {
   #bytes = 0;
   /** Collections that changed in the turn that runs. */
   readonly #dirty = new Set<NotedCollection>();
-  /** Of the turn that runs, by what they were before. */
+  /** Places that changed in the turn that runs, with what they held before. */
   readonly #changes = new Map<Slot, unknown>();
-  /** What sessions that are not at rest have made of it. */
+  /** Values that sessions which are not at rest have left in places. */
   readonly #waiting = new WeakMap<Program, readonly (readonly [Slot, unknown])[]>();
 
-  /** A variable of a package is there. */
+  /** Notes a variable of a package; returns its place. */
   variable(
     of: string,
     name: string,
@@ -130,12 +137,12 @@ export class PackageState {
     return slot;
   }
 
-  /** Variables of a function that holds objects in them. */
+  /** Notes variables of a function that holds objects in them. */
   held(of: string, values: Thunks): void {
     if (this.#held !== undefined && this.#held.length < NAMED_MAX) this.#held.push({ of, values });
   }
 
-  /** What functions of packages hold, as it is while modules load. */
+  /** Yields the values that functions of packages hold, as they are while modules load. */
   *values(): Generator<unknown> {
     for (const { values } of this.#held ?? []) {
       for (const [, value] of values) {
@@ -145,7 +152,7 @@ export class PackageState {
     }
   }
 
-  /** Modules have run. What is not compared in each turn, by name (PK4). */
+  /** Begins to watch, when modules have run. Returns what is not compared in each turn, by name (PK4). */
   watch(from: PackageThunks, rules: Rules): string[] {
     for (const [of, name] of rules.counted) this.#counted.add(`${of}${MEMBER}${name}`);
     const held = this.#held ?? [];
@@ -198,7 +205,7 @@ export class PackageState {
     });
   }
 
-  /** Whose turn begins. */
+  /** Begins a session's turn: puts back its counts, and what it left while not at rest. */
   enter(program: Program): void {
     for (const [name, value] of program.counts) {
       const slot = this.#slotOf(name);
@@ -216,19 +223,19 @@ export class PackageState {
     }
   }
 
-  /** A variable is about to change. */
+  /** Notes a place that is about to change. */
   change(slot: Slot): void {
     if (!this.#changes.has(slot)) this.#changes.set(slot, slot.get());
   }
 
-  /** Its turn is over: all is as it was loaded (PK1), and what counts is the session's (PK2). */
+  /** Ends a session's turn: all is as it was loaded (PK1), and counts are kept with the session (PK2). */
   leave(program: Program): void {
     const changes = this.#changes;
     const differs = (slot: Slot, loaded: unknown): void => {
       if (!changes.has(slot)) changes.set(slot, loaded);
     };
     for (const each of this.#watches) each.compare(differs);
-    // What it was before its last turn is what it tells itself.
+    // A collection that was changed reports itself what it held before.
     for (const each of this.#dirty) each.compare((slot, loaded) => changes.set(slot, loaded));
     if (changes.size === 0) return;
     // PK5
@@ -272,7 +279,7 @@ export class PackageState {
     return time === 1 ? name : `${name} (${time})`;
   }
 
-  /** Finds places for objects: for what is most likely changed first. */
+  /** Watches objects: those that are most likely changed first. */
   #place(objects: readonly (readonly [object: object, place: Place])[], { touched, isMade }: Rules): void {
     const open = objects.filter(([object]) => isOpen(object));
     for (const [object, place] of open) {
@@ -283,7 +290,7 @@ export class PackageState {
       if (isOpen(object) || !isMade(object)) continue;
       this.#watchObject(object, { ...place, isNear: false }, { names: changingIn(object, touched) });
     }
-    // Nobody is told of these: programs hardly ever put another function there.
+    // These are not named (PK4): programs hardly ever put another function there.
     for (const [object, { of, depth, path }] of open) {
       const place = { of, depth, path: `methods of ${path}`, isNear: false };
       this.#watchObject(object, place, { names: changingIn(object, touched, true), isTold: false });
@@ -354,7 +361,7 @@ export class PackageState {
   }
 }
 
-/** A plain object, a function with its own properties, or what a class made. */
+/** Watches a plain object, a function with its own properties, or what a class made. */
 class ObjectWatch implements Watch {
   readonly name: string;
   readonly #of: string;
@@ -363,7 +370,7 @@ class ObjectWatch implements Watch {
   readonly #object: Record<string, unknown>;
   readonly #names: readonly string[];
   readonly #loaded: readonly unknown[];
-  /** All that a small one had. */
+  /** All properties that a small object had. */
   readonly #all: ReadonlyMap<string, unknown> | null;
   readonly #slots = new Map<string, Slot>();
 
@@ -432,14 +439,14 @@ class ObjectWatch implements Watch {
 
 type Whose = Pick<Slot, "of" | "isNear">;
 
-/** A slot of which what it held is told apart by content: what is got is a copy each time. */
+/** Makes a place whose values are told apart by content: each read returns a copy. */
 const contentSlot = ({ of, isNear }: Whose, get: () => unknown, set: (value: unknown) => void): Slot => ({
   ...{ of, isNear, name: undefined, isCounted: false },
   get,
   set,
 });
 
-/** A list, by each of its places. */
+/** Watches a list, by each of its places. */
 class ListWatch implements Watch {
   readonly #list: unknown[];
   readonly #loaded: readonly unknown[];
@@ -472,13 +479,13 @@ class ListWatch implements Watch {
 
 /** A collection that tells when it changes. */
 interface NotedCollection extends Watch {
-  /** A method is about to change it. */
+  /** Called before a method changes it. */
   changes(args: readonly unknown[]): void;
-  /** Its turn is over, and it was put back. */
+  /** Called when its turn is over, and it was put back. */
   settled(): void;
 }
 
-/** A Map or a Set: all that it had. */
+/** Keeps all that a Map or a Set had. */
 class NotedEntries implements NotedCollection {
   readonly #loaded: readonly Entry[];
   readonly #slot: Slot;
@@ -514,7 +521,7 @@ class NotedEntries implements NotedCollection {
 
 type Entry = readonly [key: unknown, value: unknown];
 
-/** A WeakMap or a WeakSet, which shows nobody what it has: what was done to it in this turn. */
+/** Keeps what was done in this turn to a WeakMap or a WeakSet, which shows nobody what it has. */
 class NotedKeys implements NotedCollection {
   readonly #held: WeakMap<object, unknown> | WeakSet<object>;
   readonly #before = new Map<object, unknown>();
@@ -566,7 +573,7 @@ class NotedKeys implements NotedCollection {
   }
 }
 
-/** Bytes, each of them: by words where they lie so. */
+/** Watches bytes, each of them: by words where they are aligned. */
 class BytesWatch implements Watch {
   readonly #bytes: Uint8Array;
   readonly #loaded: Uint8Array;
@@ -598,7 +605,7 @@ class BytesWatch implements Watch {
   }
 }
 
-/** Methods as they are before they ask: what is put back here is nobody's change. */
+/** Makes a function of a method as it is before it asks: what is put back here is nobody's change. */
 const uncurried = <F>(method: unknown): F =>
   ((of: unknown, ...args: unknown[]) => Reflect.apply(method as never, of, args)) as F;
 type Of<T, R> = (of: T, ...args: unknown[]) => R;
@@ -623,11 +630,11 @@ const isCount = (value: unknown): value is Count =>
   typeof value === "number" || typeof value === "bigint" ||
   (typeof value === "string" && value.length <= TEXT_MAX);
 
-/** Whether a count may have come from what is there now: nothing yet, or one of its kind. */
+/** Reports whether a count may have come from what is there now: nothing yet, or a value of its kind. */
 const mayBe = (count: Count, loaded: unknown): boolean =>
   loaded === undefined || loaded === null || loaded === ABSENT || typeof loaded === typeof count;
 
-/** What has nothing but properties. */
+/** Reports whether an object has nothing but properties. */
 const isOpen = (value: object): boolean => typeof value === "function" || isPlain(value);
 
 function isPlain(value: object): boolean {
@@ -635,7 +642,7 @@ function isPlain(value: object): boolean {
   return prototype === null || prototype === Object.prototype;
 }
 
-/** The properties of an object that packages assign to somewhere: those that hold functions, or all others. */
+/** Returns the properties of an object that packages assign to somewhere: those that hold functions, or all others. */
 const changingIn = (object: object, touched: ReadonlySet<string>, areMethods = false): string[] =>
   Object.keys(object).filter((name) => {
     if (!touched.has(name)) return false;
@@ -643,7 +650,7 @@ const changingIn = (object: object, touched: ReadonlySet<string>, areMethods = f
     return found?.writable === true && (typeof found.value === "function") === areMethods;
   });
 
-/** What a variable holds; undefined where it was not reached. */
+/** Returns what a variable holds; undefined where it was not reached. */
 function reached(value: () => unknown): unknown {
   try {
     return value();
@@ -652,7 +659,7 @@ function reached(value: () => unknown): unknown {
   }
 }
 
-/** What lies in an object, by what is added to its path. */
+/** Yields what lies in an object, with the text that is added to its path. */
 function* within(object: object, { isMade }: Rules): Generator<readonly [name: string, value: unknown]> {
   if (Array.isArray(object)) { for (let i = 0; i < object.length; i++) yield [`[${i}]`, object[i]]; }
   else if (types.isMap(object)) {
@@ -668,7 +675,7 @@ function* within(object: object, { isMade }: Rules): Generator<readonly [name: s
   }
 }
 
-/** The values of an object's own properties, without those that have a getter. */
+/** Yields the values of an object's own properties, without those that have a getter. */
 function* propertiesOf(object: object): Generator<readonly [string, unknown]> {
   for (const name of Object.keys(object)) {
     const found = Reflect.getOwnPropertyDescriptor(object, name);
@@ -676,7 +683,7 @@ function* propertiesOf(object: object): Generator<readonly [string, unknown]> {
   }
 }
 
-/** The same with what a bundler gives a getter. */
+/** Yields the values of an object's own properties, with those that a bundler gives a getter. */
 function* valuesOf(object: object): Generator<readonly [string, unknown]> {
   for (const name of Object.keys(object)) {
     const found = Reflect.getOwnPropertyDescriptor(object, name);

@@ -1,12 +1,12 @@
-/** `process` as an app finds it: its variables, and what packages ask of it without wanting anything. */
+/** The `process` that an app finds: its variables, and what packages ask of it without wanting anything. */
 import { refusingFunction } from "./absent.ts";
 
-/** The object; its `env` is replaced when the app's variables are known. */
+/** The object that stands for `process`; its `env` is replaced when the app's variables are known. */
 export interface ProcessObject {
   env: Record<string, string>;
 }
 
-/** Makes it. It says nothing of the machine, and has no events. */
+/** Makes the object. It says nothing of the machine, and has no events. */
 export function processObject(): ProcessObject {
   const none = () => own;
   const own = {

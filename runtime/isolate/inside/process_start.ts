@@ -1,13 +1,13 @@
-/** What a bootstrap does with its process before any app code runs. */
+/** Prepares a bootstrap's process before any app code runs. */
 
-/** What the process was started with. */
+/** Paths that the process was started with. */
 export interface IsolatePaths {
   readonly socket: string;
-  /** Says what was begun last: what the site looks at when this process has died. */
+  /** File in which it is written what was begun last: the site reads it when this process has died. */
   readonly mark: string;
 }
 
-/** Gives up all permissions, when it has connected. @throws Error where one is still there. */
+/** Gives up all permissions, when the process has connected. @throws Error where one is still there. */
 export async function revokeAll({ socket, mark }: IsolatePaths): Promise<void> {
   for (const name of ["read", "write", "net"] as const) await Deno.permissions.revoke({ name });
   const descriptors = [
@@ -26,7 +26,7 @@ export async function revokeAll({ socket, mark }: IsolatePaths): Promise<void> {
   if (net.state === "granted") throw new Error("the permission to use the network is still there");
 }
 
-/** What nobody caught is a line in the log, and `caught` is told of it first. */
+/** Has uncaught errors logged; `caught` is called first. */
 export function catchUncaught(caught: (error: unknown) => void = () => {}): void {
   globalThis.addEventListener("unhandledrejection", (event) => {
     event.preventDefault();

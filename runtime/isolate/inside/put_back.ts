@@ -1,16 +1,16 @@
 /**
- * What of all sessions' can't be made to refuse a change: compared at the end of each turn, and put back before anything of
- * it leaves (MF2, module_state.ts).
+ * State that all sessions share and that can't be made to refuse a change: it is compared at the end of each turn, and
+ * put back before anything of the turn leaves (MF2, module_state.ts).
  */
 
-/** One that is compared. */
+/** A thing that is compared. */
 export interface PutBack {
   readonly path: string;
-  /** Whether it is another than when it was loaded; it is put back. */
+  /** Reports whether it differs from what it was when it was loaded, and puts it back. */
   changed(): boolean;
 }
 
-/** A value that is set. */
+/** Compares a value that can be set. */
 export class Setting implements PutBack {
   readonly #loaded: unknown;
 
@@ -29,7 +29,7 @@ export class Setting implements PutBack {
   }
 }
 
-/** Bytes: by words where they lie so. */
+/** Compares bytes, by words where they are aligned. */
 export class Bytes implements PutBack {
   readonly #bytes: Uint8Array;
   readonly #kept: Uint8Array;

@@ -1,10 +1,10 @@
 /**
- * What an app finds on `globalThis` and `Deno`.
+ * The realm of an app: what it finds on `globalThis` and `Deno`.
  *
  * The process has no permissions, so nothing here is the boundary. It is what makes a refused use a clear error,
  * keeps an app from stopping its own process or its event loop by a single call, and hides the site's side.
  *
- * G1  `Deno` keeps its identity (Deno's node built-ins hold on to it); only the members in KEPT stay. So it is with
+ * G1  `Deno` keeps its identity (Deno's node built-ins hold on to it); only the members in KEPT stay. The same goes for
  *     `globalThis` (globals.ts).
  */
 import { ambientKv } from "../../../functions/context.ts";
@@ -30,9 +30,9 @@ const KEPT: ReadonlySet<string> = new Set([
 ]);
 
 export interface Realm {
-  /** The app's variables, as `Deno.env` and `process.env` show them. */
+  /** Sets the app's variables, as `Deno.env` and `process.env` show them. */
   setVars(vars: Record<string, string>): void;
-  /** What `Deno.serve` was given. */
+  /** The app that `Deno.serve` was given. */
   readonly served: ServedHandler;
 }
 
@@ -108,7 +108,7 @@ function upgradeWebSocket(request: Request, options: { protocol?: string } = {})
   return { socket, response: new Response(null, init) };
 }
 
-/** The class that an app finds: it knows the sockets of incoming requests, and opens none. */
+/** Makes the class that an app finds: it knows the sockets of incoming requests, and opens none. */
 function webSocketClass(): typeof IsolateSocket {
   const construct = refusingFunction("new WebSocket", "an app answers sockets and opens none");
   const found = new Proxy(IsolateSocket, { construct });
@@ -121,7 +121,7 @@ function webSocketClass(): typeof IsolateSocket {
   return found;
 }
 
-/** A class for `instanceof`, whose objects the platform makes. */
+/** Makes a class for `instanceof`, whose objects the platform makes. */
 function namedClass(name: string, instead: string, has: (value: unknown) => boolean): object {
   const named = function (): never {
     throw new TypeError(`${name} can not be constructed: ${instead} instead`);
@@ -129,7 +129,7 @@ function namedClass(name: string, instead: string, has: (value: unknown) => bool
   return Object.defineProperty(named, Symbol.hasInstance, { value: has });
 }
 
-/** Workers' pair: an object with ends 0 and 1. */
+/** Makes the class of Workers' pair: an object with ends 0 and 1. */
 function webSocketPair(): new () => Record<number, IsolateSocket> {
   return class WebSocketPair {
     [end: number]: IsolateSocket;

@@ -1,6 +1,6 @@
 /**
- * The isolate's `Response` constructor: the built-in one, which also accepts what an upgrade needs (status 101
- * with `webSocket`) and remembers a body that needs no stream, so that most answers leave in one frame.
+ * The isolate's `Response` constructor: the built-in one, which also accepts the options of an upgrade (status 101 with
+ * `webSocket`) and remembers a body that needs no stream, so that most answers leave in one frame.
  */
 import { INLINE_BYTES_MAX } from "../heads.ts";
 
@@ -14,13 +14,13 @@ interface Marked {
   [ATTACH]?: Attachment;
 }
 
-/** The body a response was made with, while nothing has read it; undefined: it has to be streamed. */
+/** Returns the body a response was made with, while nothing has read it; undefined where it has to be streamed. */
 export function plainBody(response: Response): string | Uint8Array | null | undefined {
   if (response.bodyUsed) return undefined;
   return (response as Response & Marked)[BODY_SOURCE];
 }
 
-/** A plain body that travels with its head; undefined for one that is too large, or no plain one. */
+/** Returns a plain body that travels with its head; undefined for one that is too large, or no plain one. */
 export function inlineBody(
   plain: string | Uint8Array | null | undefined,
 ): string | Uint8Array | null | undefined {
@@ -35,7 +35,7 @@ export function inlineBody(
 
 const utf8 = new TextEncoder();
 
-/** The socket of an upgrade response. */
+/** Returns the socket of an upgrade response. */
 export const webSocketOf = (response: Response): object | undefined =>
   (response as Response & Marked)[WEB_SOCKET];
 
@@ -45,7 +45,9 @@ export interface Attachment {
   readonly id: string;
 }
 
-/** The answer of `fetch(upgradeRequest)` of a stateful session: returned by a handler, it hands the socket over. */
+/**
+ * Makes the answer of `fetch(upgradeRequest)` of a stateful session: returned by a handler, it hands the socket over.
+ */
 export function attachingResponse(target: Attachment): Response {
   const response = new Response(null) as Response & Marked;
   Object.defineProperty(response, "status", { value: 101 });
@@ -53,7 +55,7 @@ export function attachingResponse(target: Attachment): Response {
   return response;
 }
 
-/** Where a response hands its request's WebSocket. */
+/** Returns the session that a response hands its request's WebSocket to. */
 export const attachmentOf = (response: Response): Attachment | undefined =>
   (response as Response & Marked)[ATTACH];
 
@@ -66,8 +68,8 @@ function sourceOf(body: unknown): string | Uint8Array | null | undefined {
 }
 
 /**
- * `Response.json`, by way of the constructor: its body needs no stream either. (A streamed body leaves its token
- * `open`, so that the session's next site has to ask.)
+ * Stands for `Response.json`, by way of the constructor: its body needs no stream either. (A streamed body leaves its
+ * token `open`, so that the session's next site has to ask.)
  */
 function json(data: unknown, init: ResponseInit = {}): Response {
   const text = JSON.stringify(data);

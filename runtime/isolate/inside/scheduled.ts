@@ -1,10 +1,10 @@
-/** What a `scheduled` handler is called with: Workers' ScheduledController, and the job's name. */
+/** Arguments of a `scheduled` handler: Workers' ScheduledController, with the job's name. */
 
 /** A cron job that is due, as the site sends it. */
 export interface ScheduledFrame {
   readonly event: { readonly name: string; readonly cron: string; readonly scheduledTime: number };
   readonly context: { readonly session: string; readonly site: string; readonly version: string };
-  /** Where the run is recorded. */
+  /** `traceparent` of the run's span, where it is recorded. */
   readonly traceparent?: string;
 }
 
@@ -23,7 +23,7 @@ export class ScheduledController {
     this.#noRetry = noRetry;
   }
 
-  /** A failure of this run is not to be tried again. */
+  /** Says that a failure of this run is not to be tried again. */
   noRetry(): void {
     this.#noRetry();
   }
@@ -39,7 +39,7 @@ export class WaitUntilWork {
     this.#left.push(work);
   }
 
-  /** Resolves when all of it is over, what it left itself too. @throws the first error among it. */
+  /** Resolves when all work is over, and what it left itself too. @throws the first error among it. */
   async ended(): Promise<void> {
     const errors: unknown[] = [];
     while (this.#left.length > 0) {

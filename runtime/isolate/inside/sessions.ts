@@ -43,7 +43,7 @@ export class RemoteSessions implements SessionCaller {
     return open.promise;
   }
 
-  /** Returned by the request's handler, it hands the request's WebSocket over. */
+  /** Returns a response that hands the request's WebSocket over, where the request's handler returns it. */
   attach(target: SessionTarget): Response {
     return attachingResponse(target);
   }
@@ -52,7 +52,7 @@ export class RemoteSessions implements SessionCaller {
     return crypto.getRandomValues(new Uint8Array(ID_BYTES)).toHex();
   }
 
-  /** An answer from the site. */
+  /** Takes an answer from the site. */
   reply(payload: Payload): void {
     const number = payload.u32();
     const open = this.#open.get(number);
@@ -64,7 +64,7 @@ export class RemoteSessions implements SessionCaller {
     }
   }
 
-  /** S1 */
+  /** Fails all calls, open and later ones (S1). */
   end(): void {
     this.#ended = true;
     for (const open of this.#open.values()) open.reject(ended());

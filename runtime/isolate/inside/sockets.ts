@@ -4,7 +4,7 @@
  *
  * K1  Messages sent before the upgrade has left are kept and leave with it, in order.
  * K2  No more leaves than the site takes (socket_window.ts); the rest waits here, in the app's own memory, and
- *     `bufferedAmount` says how much of what was sent is not with the client's connection yet.
+ *     `bufferedAmount` is how much of what was sent is not with the client's connection yet.
  */
 import type { FrameWriter } from "../frame_writer.ts";
 import { ISOLATE_FRAME } from "../frames.ts";
@@ -16,22 +16,22 @@ const CLOSED = 3;
 
 type Message = string | Uint8Array<ArrayBuffer>;
 
-/** What an end has to say to its client, in order. */
+/** A message or the close that waits to be sent to the client, in order. */
 type Saying =
   | { readonly kind: "message"; readonly bytes: Uint8Array; readonly isText: boolean }
   | { readonly kind: "close"; readonly code: number; readonly reason: string };
 
 const utf8 = new TextEncoder();
-/** Too much for one frame (the registry of close codes). */
+/** Close code for a message that is too long for one frame (the registry of close codes). */
 const TOO_BIG = 1009;
 
-/** Before the characters of a text frame. */
+/** Bytes of the length before the characters of a text frame. */
 const TEXT_LENGTH_BYTES = 4;
 
-/** As the standard has it: what a close frame takes. */
+/** Bytes of the reason that a close frame takes, as the standard has it. */
 const REASON_BYTES_MAX = 123;
 
-/** One end of a WebSocket, as an app sees it. */
+/** An end of a WebSocket, as an app sees it. */
 export class IsolateSocket extends EventTarget {
   static readonly CONNECTING = 0;
   static readonly OPEN = OPEN;
@@ -52,19 +52,19 @@ export class IsolateSocket extends EventTarget {
   onerror: ((event: Event) => void) | null = null;
   #writer: FrameWriter | undefined;
   #id = 0;
-  /** What waits for room, and the bytes of its messages (K2). */
+  /** Messages that wait for room, and a close behind them (K2). */
   #queue: Saying[] = [];
   #queuedBytes = 0;
-  /** With the site, not passed on to the client. */
+  /** Number of messages that are with the site and not passed on to the client. */
   #sentMessages = 0;
   #sentBytes = 0;
-  /** Until a Workers handler calls `accept()`, incoming messages wait. */
+  /** True unless incoming messages wait until a Workers handler calls `accept()`. */
   #accepted = true;
   #waiting: (() => void)[] = [];
   #closed: (() => void) | undefined;
   #other: IsolateSocket | undefined;
 
-  /** A pair as Workers make it: the first end goes into the response, the second is the handler's. */
+  /** Makes a pair as Workers do: the first end goes into the response, the second is the handler's. */
   static pair(): [IsolateSocket, IsolateSocket] {
     const client = new IsolateSocket();
     const server = new IsolateSocket();
@@ -75,7 +75,7 @@ export class IsolateSocket extends EventTarget {
     return [client, server];
   }
 
-  /** The handler's end of the socket in an upgrade response. */
+  /** Returns the handler's end of the socket in an upgrade response. */
   static ofUpgrade(socket: object): IsolateSocket {
     if (!(socket instanceof IsolateSocket)) {
       throw new TypeError("webSocket is one end of a WebSocketPair, or comes from Deno.upgradeWebSocket");
@@ -83,7 +83,7 @@ export class IsolateSocket extends EventTarget {
     return socket.#other ?? socket;
   }
 
-  /** The upgrade has been answered: messages flow. `closed` is called once, when both ways are over. */
+  /** Lets messages flow: the upgrade has been answered. `closed` is called once, when both ways are over. */
   connect(writer: FrameWriter, id: number, closed: () => void): void {
     this.#writer = writer;
     this.#id = id;
@@ -95,7 +95,7 @@ export class IsolateSocket extends EventTarget {
     }
   }
 
-  /** Workers: from now on this end's messages are handled here. */
+  /** Has this end's messages handled from now on (Workers). */
   accept(): void {
     this.#accepted = true;
     const waiting = this.#waiting;
@@ -128,7 +128,7 @@ export class IsolateSocket extends EventTarget {
     return this.#sentBytes + this.#queuedBytes;
   }
 
-  /** The site has passed messages on. */
+  /** Notes that the site has passed messages on. */
   taken(messages: number, bytes: number): void {
     this.#sentMessages -= messages;
     this.#sentBytes -= bytes;
@@ -189,7 +189,7 @@ export class IsolateSocket extends EventTarget {
     this.#drain();
   }
 
-  /** Sends what there is room for; a close needs none. */
+  /** Sends the messages that there is room for; a close needs none. */
   #drain(): void {
     const writer = this.#writer, id = this.#id;
     if (writer === undefined) return;

@@ -1,7 +1,13 @@
-/** What an operation of `crypto` was called with, as a text: the rolling check covers it (functions/sessions/turn/rolling_check.ts). */
+/**
+ * Arguments of an operation of `crypto`, as a text: the rolling check covers it
+ * (functions/sessions/turn/rolling_check.ts).
+ */
 import { checkText, RollingCheck } from "../../../functions/sessions/turn/rolling_check.ts";
 
-/** The same text for the same arguments; bytes, which may be somebody's secret and long, by their check. */
+/**
+ * Returns a text that is the same for the same arguments; bytes, which may be somebody's secret and long, stand in it
+ * by their check.
+ */
 export function argumentsText(args: readonly unknown[]): string {
   return JSON.stringify(args, (_, value: unknown) => {
     if (value instanceof CryptoKey) {

@@ -1,9 +1,10 @@
 /**
- * `MessageChannel` of stateful sessions: libraries put something off by one (React's scheduler). A message is a copy, and
- * comes in a turn of its own, as a closure timer of no time does.
+ * The `MessageChannel` of stateful sessions: libraries use one to put something off (React's scheduler). A message is a
+ * copy, and comes in a turn of its own, as a closure timer of no time does.
  *
- * MC1  A channel leads from a session to itself: what is posted by one comes in its turn, whoever made the channel.
- * MC2  One that modules have made stays as they left it: no session listens there, or ends it.
+ * MC1  A channel leads from a session to itself: a message that a session posts comes in its turn, whoever made the
+ *      channel.
+ * MC2  A channel that modules have made stays as they left it: no session listens there, or ends it.
  */
 import type { Program } from "../../../functions/sessions/turn/program.ts";
 import type { Current } from "./stateful_current.ts";
@@ -19,7 +20,7 @@ export function installChannels(current: Current, define: Define): void {
     return program;
   };
 
-  /** MC2: those that modules have made. */
+  /** Ports that modules have made (MC2). */
   const ofModules = new WeakSet<object>();
   const mayChange = (port: object, what: string): void => {
     if (!ofModules.has(port) || current() === undefined) return;

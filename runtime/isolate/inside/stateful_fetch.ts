@@ -3,7 +3,7 @@
  *
  * SF1  A request that is no GET or HEAD has an effect: the site makes it when its intent is recorded, and with the
  *      same `Idempotency-Key` when it has to be made again.
- * SF2  The log has what the app got: a body that streams is read to its end first, on both ways.
+ * SF2  The log has what the app got: a body that streams is read to its end first, in both directions.
  */
 import { CALL_BODY_BYTES_MAX, decodeAnswer, encodeCall } from "../../../functions/calls/call.ts";
 import { decodeOutsideAnswer, encodeOutside } from "../../../functions/sessions/turn/call_bytes.ts";
@@ -19,7 +19,9 @@ class FetchError extends TypeError {
     super(message);
   }
 
-  /** Uncaught, it is the platform's problem also in Hono (functions/vocabulary/errors.ts, E2). */
+  /**
+   * Throws the error itself: uncaught, it is the platform's problem also in Hono (functions/vocabulary/errors.ts, E2).
+   */
   getResponse(): never {
     throw this;
   }
@@ -27,7 +29,7 @@ class FetchError extends TypeError {
 
 const local = globalThis.fetch;
 
-/** The global `fetch` of stateful sessions. */
+/** Makes the global `fetch` of stateful sessions. */
 export function recordedFetch(current: Current): typeof fetch {
   return async (input, init) => {
     const request = new Request(input, init);

@@ -2,8 +2,8 @@
  * Forms as a stateful session sees them: the platform dates the files that it makes of parts, and draws a boundary for
  * each form that becomes a body. Here both follow from the session.
  *
- * SF1  What is sent or answered has the boundary of functions/sessions/turn/form_boundary.ts in the end. This one is what the app
- *      itself reads in between, and as long.
+ * SF1  A form that is sent or answered has the boundary of functions/sessions/turn/form_boundary.ts in the end. The one
+ *      here is what the app itself reads in between, and as long.
  */
 import type { Program } from "../../../functions/sessions/turn/program.ts";
 import { RandomStream, STREAM } from "../../../functions/sessions/turn/random.ts";
@@ -11,11 +11,11 @@ import type { Current } from "./stateful_current.ts";
 
 type Define = (target: object, name: string, value: unknown) => unknown;
 
-/** As long as the platform's, so that lengths are what they were. */
+/** Characters of a boundary: as many as the platform's has, so that lengths are what they were. */
 const BOUNDARY_CHARS = 32;
 const DRAWN_CHARS = 28;
 
-/** Replaces what is dated or drawn. */
+/** Replaces what is dated or drawn: files and boundaries of forms. */
 export function installForms(current: Current, nowMs: () => number, define: Define): void {
   const { prototype } = FormData;
   for (const method of ["append", "set"] as const) {
@@ -50,7 +50,7 @@ const fileOf = (blob: Blob, name: string, nowMs: () => number): File =>
     lastModified: blob instanceof File ? blob.lastModified : nowMs(),
   });
 
-/** `formData()` of a body: the files in it are of now. */
+/** Replaces `formData()` of a body: the files in it have the time of the turn. */
 function installFormData(prototype: object, nowMs: () => number, define: Define): void {
   const { formData } = prototype as Response;
   define(prototype, "formData", function (this: Response): Promise<FormData> {
@@ -65,7 +65,7 @@ function installFormData(prototype: object, nowMs: () => number, define: Define)
   });
 }
 
-/** A body that is a form is given as the bytes that the platform would make of it. */
+/** Returns arguments in which a body that is a form is the bytes that the platform would make of it. */
 function withBlob(name: "Response" | "Request", args: unknown[], current: Current): unknown[] {
   if (name === "Response") {
     const [body, ...more] = args;
@@ -78,7 +78,7 @@ function withBlob(name: "Response" | "Request", args: unknown[], current: Curren
     : args;
 }
 
-/** Nobody outside can know it: it is of the session's seed. Forms of one moment may have the same. */
+/** Draws a boundary of the session's seed, which nobody outside can know. Forms of one moment may have the same. */
 function boundaryOf(program: Program | undefined): string {
   const drawn = new Uint8Array(DRAWN_CHARS / 2);
   if (program !== undefined) {
@@ -88,7 +88,7 @@ function boundaryOf(program: Program | undefined): string {
   return drawn.toHex().padStart(BOUNDARY_CHARS, "-");
 }
 
-/** XHR's multipart/form-data encoding algorithm, as Deno has it. */
+/** Encodes a form by XHR's multipart/form-data encoding algorithm, as Deno has it. */
 export function formBlob(form: FormData, boundary: string): Blob {
   const chunks: (string | Blob)[] = [];
   for (const [name, value] of form) {

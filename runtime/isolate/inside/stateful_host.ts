@@ -1,13 +1,15 @@
 /**
- * The trusted bootstrap of isolates of stateful sessions: what runs in such a process before, and around, an app.
+ * The trusted bootstrap of isolates of stateful sessions: the code that runs in such a process before, and around, an
+ * app.
  *
  * Stages: as in main.ts up to `ready` → `load` (the bundle, whose module code sees a stopped clock) → sessions open,
  * run and close.
  *
  * SH1  No app code runs before the permissions are gone and the realm is cut and recorded.
- * SH2  Frames only queue what they ask for; app code runs in macrotasks of the loop (functions/sessions/turn/turn_loop.ts).
- * SH3  Sessions begin when the app's modules have run and what the language brings is frozen (stateful_intrinsics.ts), as
- *      is what those modules hold (module_state.ts).
+ * SH2  Frames only queue what they ask for; app code runs in macrotasks of the loop
+ *      (functions/sessions/turn/turn_loop.ts).
+ * SH3  Sessions begin when the app's modules have run and what the language brings is frozen (stateful_intrinsics.ts),
+ *      as is what those modules hold (module_state.ts).
  */
 import { CONTEXT_SLOT } from "../../../functions/context.ts";
 import type { BaseEnv } from "../../../functions/define.ts";
@@ -47,13 +49,13 @@ import { recordRealm, tellRejections } from "./stateful_realm.ts";
 import { rehearse } from "./stateful_rehearsal.ts";
 import { FrameSink } from "./stateful_sink.ts";
 
-/** What the site says with a bundle. */
+/** Options that the site sends with a bundle. */
 interface LoadOptions {
   readonly vars: Record<string, string>;
   readonly secrets: Record<string, string>;
   readonly atRoot: boolean;
   readonly name: string;
-  /** The share of the site's clock that this isolate draws from (store/model/clock_share.ts). */
+  /** Share of the site's clock that this isolate draws from (store/model/clock_share.ts). */
   readonly clockShare: number;
 }
 
@@ -63,9 +65,9 @@ interface Loaded {
   readonly options: LoadOptions;
 }
 
-/** What all sessions of the isolate share, once the app's modules have run. */
+/** The state of the modules, which all sessions of the isolate share. */
 interface Shared {
-  /** The app's modules are about to run. */
+  /** Called when the app's modules are about to run. */
   load(): void;
   freeze(): Promise<void>;
 }
@@ -213,7 +215,9 @@ async function load(
   }
 }
 
-/** No checkpoint has what a session would add. Tables and namespaces are made where they are first read. */
+/**
+ * Freezes an env: no checkpoint has what a session would add. Tables and namespaces are made where they are first read.
+ */
 function freezeEnv(env: BaseEnv): void {
   for (const group of [Reflect.get(env, "tables"), Reflect.get(env, "sessions")] as object[]) {
     for (const name in group) Object.freeze(Reflect.get(group, name));
@@ -223,7 +227,7 @@ function freezeEnv(env: BaseEnv): void {
 
 /** The app, as the executor asks for it. */
 class StatefulApp {
-  /** Its bundle, for the import. */
+  /** Source of its bundle, for the import. */
   source = "";
   loaded: Loaded | undefined;
   places: ClassPlaces = new Map();
@@ -241,7 +245,7 @@ class StatefulApp {
     this.#secrets = secrets;
   }
 
-  /** Sessions are opened once the app is loaded. */
+  /** Returns the next time of the store's clock. Sessions are opened once the app is loaded. */
   storeClock(after: number): number {
     this.#clock ??= new ClockShare(this.#loaded().options.clockShare, nowMs);
     return this.#clock.after(after);
@@ -251,7 +255,10 @@ class StatefulApp {
     this.#pinned.delete(chainName(className, id));
   }
 
-  /** @throws ParkedError for a class that the app has not, and what its constructor throws. */
+  /**
+   * Makes the object of a session. @throws ParkedError for a class that the app has not, and what its constructor
+   * throws.
+   */
   make(className: string, program: Program): SessionObject {
     const { sessions } = Object(this.loaded?.defaultExport) as {
       readonly sessions?: Record<string, unknown>;

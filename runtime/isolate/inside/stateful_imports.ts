@@ -1,14 +1,14 @@
 /**
  * Imports of an app in an isolate of stateful sessions: its bundle, under an address that is the same at each load
  * (stacks show it), and the node built-ins of the allow-list, in which what is random, timed or done on other threads
- * is replaced by the recorded globals or refused. (`url`, `util` and `zlib` can't be: this Deno finds them by their names
- * whatever a hook says. What they compute is done within the turn, callbacks included.)
+ * is replaced by the recorded globals or refused. (`url`, `util` and `zlib` can't be: this Deno finds them by their
+ * names whatever a hook says. Their work is done within the turn, callbacks included.)
  */
 import { registerHooks } from "node:module";
 import { isAllowedBuiltin } from "../../bundle/builtins.ts";
 import type { Current } from "./stateful_current.ts";
 
-/** Where the bundle is loaded from. */
+/** Address that the bundle is loaded from. */
 export const BUNDLE_URL = "app:///bundle";
 const REPLACED_URL = "app:///node/";
 
@@ -16,7 +16,7 @@ const REFUSE = `const refuse = (name, instead) => () => {
   throw new TypeError(name + " is not available in a stateful session" + (instead ? ": " + instead : ""));
 };\n`;
 
-/** A built-in with other members: all that it exports but those. */
+/** Returns the source of a built-in with other members: all that it exports but those. */
 const replaced = (name: string, members: Readonly<Record<string, string>>): string =>
   `import real from "node:${name}";\nexport * from "node:${name}";\n${REFUSE}` +
   Object.entries(members).map(([member, code]) => `export const ${member} = ${code};\n`).join("") +
@@ -27,7 +27,10 @@ const refused = (names: readonly string[], instead = ""): Record<string, string>
     names.map((name) => [name, `refuse(${JSON.stringify(name)}, ${JSON.stringify(instead)})`]),
   );
 
-/** What all of an isolate share is changed by modules, while they load, and by no session (module_state.ts). */
+/**
+ * Returns source that has methods ask first: state that all sessions of an isolate share is changed by modules, while
+ * they load, and by no session (module_state.ts).
+ */
 const asking = (name: string): string =>
   `const asking = (member, original) => function (...args) {
   globalThis[Symbol.for("sojourn.modules")].refuse(0, member, "node:${name}");
@@ -48,10 +51,10 @@ export * from "node:diagnostics_channel";
 export { real as default };
 `;
 
-/** What node keeps to itself is told as a catch clause tells it (module_state.ts, MF6). */
+/** Source that passes on errors which node keeps to itself, as a catch clause does (module_state.ts, MF6). */
 const TELL = `const tell = (error) => globalThis[Symbol.for("sojourn.modules")].caught(error);\n`;
 
-/** `throws` and its like, which take what the work throws. */
+/** Returns the source of a module with `throws` and its like, which take what the work throws. */
 const asserts = (name: string): string =>
   `import real from "node:${name}";
 ${TELL}
@@ -122,7 +125,7 @@ const RANDOM_INT = `(min, max) => {
   return min + Math.floor(((high >>> 5) * 2 ** 26 + (low >>> 6)) / 2 ** 53 * (max - min));
 }`;
 
-/** Sources by the name of the built-in. */
+/** Sources of replaced built-ins, by their names. */
 const SOURCES: ReadonlyMap<string, string> = new Map([
   [
     "async_hooks",
@@ -186,8 +189,8 @@ createHash("md5"), createHmac("md5", ""), createVerify("md5");\n` + replaced("cr
 ]);
 
 /**
- * Lets the bundle be imported from {@link BUNDLE_URL}, and nothing that is not allowed. What a handler imports would come
- * when the platform has loaded it, which no log has: the handler fails at once.
+ * Lets the bundle be imported from {@link BUNDLE_URL}, and nothing that is not allowed. A module that a handler imports
+ * would come when the platform has loaded it, which no log has: the handler fails at once.
  */
 export function recordImports(bundle: () => string, current: Current): void {
   registerHooks({

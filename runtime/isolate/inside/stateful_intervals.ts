@@ -1,6 +1,6 @@
 /**
- * `setInterval` of stateful sessions: a closure timer that is set again each time it goes off. Libraries wait by one
- * (rxjs, d3-timer), or look after something while it is used (opossum, y-protocols).
+ * The `setInterval` of stateful sessions: a closure timer that is set again each time it goes off. Libraries use one to
+ * wait (rxjs, d3-timer), or to look after something while it is used (opossum, y-protocols).
  *
  * IV1  A session with one never rests, so that no checkpoint could be taken of it: a turn that leaves nothing open but
  *      intervals, with which nobody could clear one any more, fails with the line that set it.
@@ -8,9 +8,9 @@
 import type { Program } from "../../../functions/sessions/turn/program.ts";
 
 interface Interval {
-  /** The closure timer that it waits for. */
+  /** Number of the closure timer that the interval waits for. */
   local: number;
-  /** Made where it was set: says so where it is left. */
+  /** Error that is made where the interval was set: it names that line where the interval is left. */
   readonly left: Error;
 }
 
@@ -22,7 +22,10 @@ const NEVER_RESTS =
 export class Intervals {
   readonly #of = new WeakMap<Program, Map<number, Interval>>();
 
-  /** Its number, which is that of the first closure timer. @throws TypeError where no handler runs (IV1). */
+  /**
+   * Sets an interval; returns its number, which is that of the first closure timer. @throws TypeError where no handler
+   * runs (IV1).
+   */
   set(program: Program, ms: number, run: () => void): number {
     if (program.handler === null) throw new TypeError(`setInterval works within a handler: ${NEVER_RESTS}`);
     const left = new TypeError(
@@ -41,7 +44,7 @@ export class Intervals {
     return number;
   }
 
-  /** Whether there was one of that number. */
+  /** Clears an interval; returns false where there is none of that number. */
   clear(program: Program, number: number): boolean {
     const all = this.#of.get(program);
     const interval = all?.get(number);
@@ -51,7 +54,7 @@ export class Intervals {
     return true;
   }
 
-  /** A turn is over: what is to be said of one that nobody clears (IV1). */
+  /** Returns the error for an interval that nobody clears, at the end of a turn (IV1). */
   left(program: Program): Error | undefined {
     const all = this.#of.get(program);
     if (all === undefined || program.handler !== null || program.calls.size > 0) return undefined;

@@ -1,23 +1,26 @@
 /**
- * What the language itself brings is the same object for all sessions of an isolate: after the app's modules have run
- * (they may add to it, and do the same everywhere) it is frozen, so that no session can leave another something there.
+ * The language's own objects are the same for all sessions of an isolate: after the app's modules have run (they may
+ * add to them, and do the same everywhere) they are frozen, so that no session can leave another something there.
  *
  * IN1  Frozen are the constructors, functions and prototypes that were there before the app: nothing of the app's own.
  * IN2  An object may still have a property of its own that a frozen prototype has too, by assignment as well
- *      (`error.name = …`, `Type.prototype.toString = …`, `map.set = …`): the prototype's property is an accessor whose setter
- *      defines the own one. So are all properties of prototypes that programs inherit from; of others those that the bundle
- *      assigns to: the language reads them faster as they are, lists above all, and what walks through them. Only
- *      assignment needs it; class fields and literals define.
+ *      (`error.name = …`, `Type.prototype.toString = …`, `map.set = …`): the prototype's property is an accessor whose
+ *      setter defines the own one. All properties of prototypes that programs inherit from are such; of other
+ *      prototypes those that the bundle assigns to: the language reads them faster as they are, lists above all, and
+ *      what walks through them. Only assignment needs it; class fields and literals define.
  */
 
-/** Constructors, and what is found beside them. */
+/** Names of the namespaces, which are found beside constructors. */
 const NAMESPACES = ["JSON", "Math", "Reflect", "Intl", "Temporal", "WebAssembly", "Atomics"];
-/** Error.stackTraceLimit and prepareStackTrace are set by programs as they run, and seen by nobody but stacks. */
+/**
+ * Objects that are left as they are: Error.stackTraceLimit and prepareStackTrace are set by programs as they run, and
+ * seen by nobody but stacks.
+ */
 const LEFT: ReadonlySet<unknown> = new Set([Error]);
 
 const asyncGenerator = async function* () {};
 const generator = function* () {};
-/** One of each kind that no global leads to: what they inherit from is reached by having one. */
+/** Iterators and generators, one of each kind that no global leads to: their prototypes are reached by having one. */
 const walking: readonly object[] = [
   ...[[].values(), new Map().values(), new Set().values(), ""[Symbol.iterator](), "".matchAll(/a/g)],
 ];
@@ -34,7 +37,7 @@ const walked = [
 ] as object[];
 const hidden: ReadonlySet<object> = new Set([...inherited, ...walked]);
 
-/** What an object inherits from, but for what all do. */
+/** Returns the prototypes of an object, but for the one that all have. */
 function inheritedOf(object: object): object[] {
   const found: object[] = [];
   for (let of = Object.getPrototypeOf(object); of !== null && of !== Object.prototype;) {
@@ -44,7 +47,7 @@ function inheritedOf(object: object): object[] {
   return found;
 }
 
-/** IN2: what programs make subclasses and objects of, which assign to their methods. */
+/** Prototypes that programs make subclasses and objects of, which assign to their methods (IN2). */
 const INHERITED: ReadonlySet<unknown> = new Set(
   [
     ...[Object, Function, Promise, Date, Map, Set, WeakMap, WeakSet],
@@ -52,10 +55,10 @@ const INHERITED: ReadonlySet<unknown> = new Set(
   ].map(({ prototype }): unknown => prototype).concat(inherited),
 );
 
-/** IN2: what is fast as it is, and of which a bundle that says nothing may assign any. */
+/** Prototypes that are fast as they are, and of which a bundle that says nothing may assign any property (IN2). */
 const LISTS: ReadonlySet<unknown> = new Set([Array.prototype, ...walked]);
 
-/** What is to be frozen: taken before any code of an app runs. */
+/** Returns the objects that are to be frozen, before any code of an app runs. */
 export function collectIntrinsics(): ReadonlySet<object> {
   const found = new Set<object>();
   const visit = (value: unknown): void => {
@@ -80,9 +83,9 @@ export function collectIntrinsics(): ReadonlySet<object> {
 }
 
 /**
- * Freezes them (IN1).
+ * Freezes the language's objects (IN1).
  *
- * @param assigned names of properties that the bundle assigns to anywhere; null: it does not say
+ * @param assigned names of properties that the bundle assigns to anywhere; null where it does not say
  */
 export function freezeIntrinsics(
   intrinsics: ReadonlySet<object>,
@@ -96,7 +99,9 @@ export function freezeIntrinsics(
   for (const each of intrinsics) if (!LEFT.has(each)) Object.freeze(each);
 }
 
-/** What segmenters give is hidden, too, and the first one takes 20 ms to make: it is frozen where one is used. */
+/**
+ * Has the results of segmenters frozen where one is used: they are hidden, too, and the first one takes 20 ms to make.
+ */
 function freezeSegments(): void {
   const { prototype } = Intl.Segmenter;
   const { segment } = prototype;
@@ -113,7 +118,7 @@ function freezeSegments(): void {
   });
 }
 
-/** IN2, of one prototype: for these names, or for all. */
+/** Makes properties of a prototype accessors (IN2): those of these names, or all. */
 export function permitOverrides(prototype: object, assigned: ReadonlySet<string> | "all"): void {
   const isInherited = assigned === "all" || INHERITED.has(prototype);
   for (const name of Reflect.ownKeys(prototype)) {

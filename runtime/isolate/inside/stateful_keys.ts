@@ -1,8 +1,8 @@
 /**
  * Keys that `crypto.subtle` makes in a stateful session: made once, and in the log, so that a replay has the same ones.
  *
- * SK1  A key is made extractable, and written into the log; what the app gets is imported from there, at a replay too,
- *      and is extractable only if it asked for that.
+ * SK1  A key is made extractable, and written into the log; the one that the app gets is imported from there, at a
+ *      replay too, and is extractable only if it asked for that.
  */
 import { Reader, Writer } from "../../../store/model/codec.ts";
 import type { Program } from "../../../functions/sessions/turn/program.ts";
@@ -12,11 +12,11 @@ import type { Current } from "./stateful_current.ts";
 type Define = (target: object, name: string, value: unknown) => unknown;
 type Algorithm = AlgorithmIdentifier & { readonly name?: string };
 
-/** What the private one of a pair is used for; the public one has the rest. */
+/** Usages of the private key of a pair; the public one has the rest. */
 const PRIVATE: ReadonlySet<KeyUsage> = new Set(["sign", "decrypt", "unwrapKey", "deriveKey", "deriveBits"]);
 const utf8 = new TextEncoder();
 
-/** Deno's own, before they are replaced. */
+/** Deno's own operations, before they are replaced. */
 const subtle = crypto.subtle;
 const exportKey = subtle.exportKey.bind(subtle) as (format: string, key: CryptoKey) => Promise<ArrayBuffer>;
 const importKey = subtle.importKey.bind(subtle) as (
@@ -39,7 +39,7 @@ const derive = subtle.deriveKey.bind(subtle) as (
   usages: readonly KeyUsage[],
 ) => Promise<CryptoKey>;
 
-/** Replaces what makes keys. */
+/** Replaces the operations that make keys. */
 export function installKeys(current: Current, define: Define, copyOf: (value: unknown) => unknown): void {
   define(SubtleCrypto.prototype, "generateKey", async (
     algorithm: Algorithm,
@@ -85,7 +85,7 @@ export function installKeys(current: Current, define: Define, copyOf: (value: un
 const raw = async (format: string, key: CryptoKey): Promise<Uint8Array> =>
   new Uint8Array(await exportKey(format, key));
 
-/** The bytes of a call that is made in this isolate, and whose result is in the log. */
+/** Makes a call in this isolate whose result is in the log; resolves to the bytes of it. */
 function recorded(
   current: Current,
   name: string,

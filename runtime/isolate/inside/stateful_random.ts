@@ -1,8 +1,8 @@
 /**
- * Randomness as a stateful session sees it: its own seeded stream, in no log.
+ * Randomness as a stateful session sees it: a seeded stream of its own, which is in no log.
  *
  * SR1  Module code has `Math.random` of a stream that is the same everywhere, and no randomness to keep secrets with.
- * SR2  Operations of `crypto.subtle` that Deno computes on other threads are recorded: what they give is in the log.
+ * SR2  Operations of `crypto.subtle` that Deno computes on other threads are recorded: their results are in the log.
  */
 import { RandomStream, STREAM } from "../../../functions/sessions/turn/random.ts";
 import { refusingFunction } from "./absent.ts";
@@ -15,7 +15,7 @@ type Define = (target: object, name: string, value: unknown) => unknown;
 const RANDOM_BYTES_MAX = 65_536;
 const utf8 = new TextEncoder();
 
-/** Replaces random numbers. */
+/** Replaces random numbers, and `crypto.subtle`. */
 export function installRandom(current: Current, define: Define): void {
   const ofModules = new RandomStream(new Uint8Array(32), STREAM.math);
   define(Math, "random", () => current()?.random() ?? ofModules.float());
@@ -38,7 +38,7 @@ export function installRandom(current: Current, define: Define): void {
   installSubtle(current, define);
 }
 
-/** Version 4 of RFC 9562. */
+/** Makes a UUID, version 4 of RFC 9562. */
 export function randomUuid(fill: (bytes: Uint8Array) => void): string {
   const bytes = new Uint8Array(16);
   fill(bytes);
@@ -47,9 +47,9 @@ export function randomUuid(fill: (bytes: Uint8Array) => void): string {
   return bytes.toHex().replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
 }
 
-/** What gives bytes, or (verify) a yes or no, or (exportKey) a JWK. */
+/** Operations that return bytes, or (verify) a yes or no, or (exportKey) a JWK. */
 const RECORDED = ["digest", "sign", "verify", "encrypt", "decrypt", "deriveBits", "exportKey"] as const;
-/** What takes keys to bytes and back in one: two calls do the same. */
+/** Operations that take keys to bytes and back in one: two calls do the same. */
 const REFUSED = ["wrapKey", "unwrapKey"] as const;
 
 type Result = ArrayBuffer | boolean | JsonWebKey;
@@ -93,7 +93,7 @@ const isPlain = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null &&
   (Object.getPrototypeOf(value) === Object.prototype || Object.getPrototypeOf(value) === null);
 
-/** The first byte of a result says what it is. */
+/** First byte of a result, by its kind. */
 const FORM = { bytes: 0, no: 1, yes: 2, jwk: 3 } as const;
 
 function resultOf(bytes: Uint8Array): Result {
@@ -102,7 +102,7 @@ function resultOf(bytes: Uint8Array): Result {
   return bytes[0] === FORM.yes;
 }
 
-/** SR2 */
+/** Makes a call in this isolate whose result is in the log (SR2). */
 function recorded(
   current: Current,
   name: string,

@@ -1,8 +1,8 @@
 /**
- * What an app finds on `globalThis` in an isolate of stateful sessions: the realm of functions (realm.ts), with all
- * that is not the same at a replay routed to the session whose turn it is, or gone.
+ * The realm of an app in an isolate of stateful sessions: that of functions (realm.ts), in which all that is not the
+ * same at a replay is routed to the session whose turn it is, or gone.
  *
- * SR1  What can neither be recorded nor pinned is absent, and says so when it is used.
+ * SR1  A global that can neither be recorded nor pinned is absent, and a use of it says so.
  */
 import { AsyncResource } from "node:async_hooks";
 import { Buffer } from "node:buffer";
@@ -16,7 +16,7 @@ import type { Intervals } from "./stateful_intervals.ts";
 import { installRandom } from "./stateful_random.ts";
 import { installTime } from "./stateful_time.ts";
 
-/** Globals that reach other sessions, or other threads. */
+/** Names of globals that reach other sessions, or other threads. */
 const ABSENT = [
   "SharedArrayBuffer",
   "PerformanceObserver",
@@ -54,7 +54,7 @@ export function recordRealm(current: Current, intervals: Intervals): void {
   cutStacks();
 }
 
-/** What a promise's handler is given of a failure is told first, as catch clauses tell it (module_state.ts, MF6). */
+/** Calls `caught` with an error before a promise's handler is given it, as catch clauses do (module_state.ts, MF6). */
 export function tellRejections(caught: (error: unknown) => void): void {
   const { then } = Promise.prototype;
   const told = {
@@ -73,7 +73,10 @@ export function tellRejections(caught: (error: unknown) => void): void {
 type Site = { getFileName(): string | null };
 type Prepare = (error: Error, sites: Site[]) => unknown;
 
-/** A replay is called from elsewhere: stacks show the app's own frames, also to what a program puts there itself. */
+/**
+ * Has stacks show the app's own frames only, since a replay is called from elsewhere; also where a program makes stacks
+ * itself.
+ */
 function cutStacks(): void {
   const isOwn = (site: Site) => site.getFileName()?.startsWith(BUNDLE_URL) === true;
   const cut = new WeakSet<object>();
@@ -94,7 +97,10 @@ function cutStacks(): void {
   });
 }
 
-/** A property that is none by assignment is one that the walk over a session's fields has to look for (field_walk.ts). */
+/**
+ * Notes properties that are defined and not assigned: the walk over a session's fields has to look for them
+ * (field_walk.ts).
+ */
 function watchDefinitions(): void {
   const { defineProperty, defineProperties } = Object;
   const seen = (object: unknown, descriptor: unknown) => {
@@ -131,7 +137,7 @@ function watchDefinitions(): void {
   }
 }
 
-/** When something is collected is nobody's to see. */
+/** Replaces weak references by strong ones: no session may see when something is collected. */
 function installReferences(): void {
   const targets = new WeakMap<object, object>();
   const Strong = class WeakRef<T extends object> {
@@ -155,7 +161,7 @@ function installReferences(): void {
   );
 }
 
-/** Compiled at once: on other threads it would be done at any time. */
+/** Has WebAssembly compiled at once: on other threads it would be done at any time. */
 function installWebAssembly(): void {
   const { Module, Instance } = WebAssembly;
   const compile = (bytes: BufferSource) => Promise.resolve().then(() => new Module(bytes));
@@ -179,14 +185,14 @@ function installWebAssembly(): void {
   }
 }
 
-/** What Node's parts count for all sessions of an isolate. */
+/** Pins what Node's parts count for all sessions of an isolate. */
 function pinNode(): void {
   // A pool would show where in it a buffer lies, and what others have in it.
   Reflect.defineProperty(Buffer, "poolSize", { value: 0, writable: false, configurable: false });
   define(AsyncResource.prototype, "asyncId", () => 0);
 }
 
-/** What was matched last, by whichever session of the isolate: `RegExp.$1` and its like. */
+/** Removes `RegExp.$1` and its like: they have the last match of whichever session of the isolate. */
 function cutLastMatch(): void {
   for (const name of Object.getOwnPropertyNames(RegExp)) {
     const isLast = /^(?:\$.|input|lastMatch|lastParen|leftContext|rightContext)$/.test(name);
@@ -194,7 +200,7 @@ function cutLastMatch(): void {
   }
 }
 
-/** Machines differ. */
+/** Pins `navigator`, since machines differ. */
 function pinNavigator(): void {
   define(
     globalThis,

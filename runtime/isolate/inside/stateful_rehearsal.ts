@@ -1,11 +1,11 @@
 /**
- * What an isolate that waits does meanwhile: a session of the bootstrap's own is asked, and opened again from its
- * checkpoint and log. So what an opening runs is compiled when the first real one comes, which takes a third of the
+ * A rehearsal for an isolate that waits: a session of the bootstrap's own is asked, and opened again from its
+ * checkpoint and log. So the code of an opening is compiled when the first real one comes, which takes a third of the
  * processor's time then.
  *
- * RE1  Nothing of it leaves. It has a turn loop of its own, and of the app runs nothing but the tracked structures that its
- *      bundle brings.
- * RE2  It is done in one macrotask: whoever comes meanwhile waits some 10 ms.
+ * RE1  Nothing of it leaves. It has a turn loop of its own, and of the app runs nothing but the tracked structures that
+ *      its bundle brings.
+ * RE2  It is done in one macrotask: a session that is opened meanwhile waits some 10 ms.
  */
 import { encodeCall } from "../../../functions/calls/call.ts";
 import type { SessionObject } from "../../../functions/sessions/turn/handler.ts";
@@ -18,7 +18,7 @@ import { FrameWriter } from "../frame_writer.ts";
 import { drainTasks, nowMs } from "./stateful_core.ts";
 import { FrameSink } from "./stateful_sink.ts";
 
-/** With these the log's turns are run often enough for V8 to keep what it found out of them. */
+/** Number of turns, enough for V8 to keep what it has found out about the code of the log's turns. */
 const TURNS = 20;
 const ITEMS = 40;
 const CHANNEL = 1;
@@ -110,7 +110,7 @@ class Rehearsal {
   }
 }
 
-/** See the file's header. @throws Error where it comes to something else than it should. */
+/** Runs the rehearsal. @throws Error where its result is not what it should be. */
 export function rehearse(): void {
   const first = new Rehearsal(OPEN);
   for (let i = 0; i < TURNS; i++) first.ask();

@@ -1,4 +1,4 @@
-/** What stateful sessions give out, as frames to the site (session_frames.ts). */
+/** The sink of stateful sessions: what they give out, as frames to the site (session_frames.ts). */
 import type {
   Call,
   Checkpoint,
@@ -20,7 +20,7 @@ import { StateSender } from "../state_frames.ts";
 import { withAppFrames } from "./stack.ts";
 import { BUNDLE_URL } from "./stateful_imports.ts";
 
-/** Writes frames. */
+/** Writes what sessions give out as frames. */
 export class FrameSink implements SessionSink {
   readonly #writer: FrameWriter;
   readonly #states: StateSender;
@@ -30,7 +30,7 @@ export class FrameSink implements SessionSink {
     this.#states = new StateSender(writer);
   }
 
-  /** Nothing of this session leaves any more. */
+  /** Drops what is still to be sent of a session. */
   closed(channel: number): void {
     this.#states.drop(channel);
   }

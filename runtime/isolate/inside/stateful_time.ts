@@ -2,14 +2,14 @@
  * Time as a stateful session sees it: the clock of its turn, whichever way it is asked.
  *
  * ST1  Nothing here shows the time of the process: where no turn runs (module code) the clock stands still.
- * ST2  What JavaScript makes dates of by itself is replaced too: `constructor`, formatting without a date, Temporal,
+ * ST2  Dates that JavaScript makes by itself are replaced too: `constructor`, formatting without a date, Temporal,
  *      files, also those that a form makes.
  */
 import type { Current } from "./stateful_current.ts";
 import { installForms } from "./stateful_forms.ts";
 import type { Intervals } from "./stateful_intervals.ts";
 
-/** The time of module code: the same wherever it runs. */
+/** Time of module code, in milliseconds: the same wherever it runs. */
 const MODULE_MS = Date.UTC(2025, 0, 1);
 
 type Define = (target: object, name: string, value: unknown) => unknown;
@@ -47,7 +47,7 @@ function installDate(nowMs: () => number, define: Define): void {
   define(globalThis, "Date", Recorded);
 }
 
-/** `format()` and `formatToParts()` without a date mean now. */
+/** Replaces `format()` and `formatToParts()`, which without a date mean now. */
 function installFormats(nowMs: () => number): void {
   const { prototype } = Intl.DateTimeFormat;
   const format = Object.getOwnPropertyDescriptor(prototype, "format")?.get;

@@ -1,6 +1,6 @@
 /**
- * The store as one request sees it from inside the isolate: every call is a frame to the site, which answers
- * under the request's session.
+ * The store as one request sees it from inside the isolate: every call is a frame to the site, which answers under the
+ * request's session.
  *
  * S1  After the request has ended (response sent and `waitUntil` settled) every call fails with `request_ended`.
  */
@@ -38,7 +38,9 @@ export class SiteError extends Error {
     super(message);
   }
 
-  /** Uncaught, it is the platform's problem also in Hono (functions/vocabulary/errors.ts, E2). */
+  /**
+   * Throws the error itself: uncaught, it is the platform's problem also in Hono (functions/vocabulary/errors.ts, E2).
+   */
   getResponse(): never {
     throw this;
   }
@@ -109,7 +111,7 @@ export class RemoteStore implements StoreClient {
     }
   }
 
-  /** A reply of the site. */
+  /** Takes a reply of the site. */
   reply(payload: Payload): void {
     const call = payload.u32();
     const status = payload.u8();
@@ -122,7 +124,7 @@ export class RemoteStore implements StoreClient {
     open.failed(new SiteError(error.code, error.message, error.detail));
   }
 
-  /** S1. */
+  /** Fails all calls, open and later ones (S1). */
   end(): void {
     this.#ended = true;
     const open = this.#open;

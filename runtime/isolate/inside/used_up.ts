@@ -1,17 +1,20 @@
-/** What a process has used up while code ran, as that code is told it: how far it came is in no log, and differs at a replay. */
+/**
+ * Recognises that a process has used up its stack or its memory, by the errors that code is given: how far that code
+ * came is in no log, and differs at a replay.
+ */
 
-/** Which it was. */
+/** The resource that was used up. */
 export type UsedUp = "stack" | "memory";
 
 const MESSAGES: readonly (readonly [message: RegExp, what: UsedUp])[] = [
   [/^Maximum call stack size exceeded$/, "stack"],
   [/^Array buffer allocation failed$|Out of memory|could not allocate memory|Unable to grow/i, "memory"],
 ];
-/** Errors within errors are looked into so far, and so many of one. */
+/** Levels to which errors within errors are looked into, and number of them in one. */
 const DEPTH_MAX = 4;
 const ERRORS_MAX = 100;
 
-/** Whether an error says so, or one that it came of or has with it. */
+/** Returns the resource that was used up, where an error says so, or one that it came of or has with it. */
 export function usedUp(error: unknown, depth = 0): UsedUp | undefined {
   if (!(error instanceof Error) || depth === DEPTH_MAX) return undefined;
   if (error instanceof RangeError) {
@@ -26,7 +29,7 @@ export function usedUp(error: unknown, depth = 0): UsedUp | undefined {
   return undefined;
 }
 
-/** The errors that another one has. No code of an app is asked. */
+/** Returns the errors that another one has, without a call of an app's code. */
 function within(error: Error): unknown[] {
   const own = (name: string): unknown => Reflect.getOwnPropertyDescriptor(error, name)?.value;
   const found = [own("cause")];

@@ -1,7 +1,7 @@
 /** Globals that programs for Workers expect and Deno does not have. */
 import { IsolateCaches } from "./caches.ts";
 
-/** Adds them to the realm. */
+/** Adds the globals to the realm. */
 export function addWorkersGlobals(define: (target: object, name: string, value: unknown) => boolean): void {
   define(globalThis, "scheduler", Object.freeze({ wait }));
   define(globalThis, "caches", new IsolateCaches());
@@ -25,7 +25,7 @@ function wait(ms: number, options: { signal?: AbortSignal } = {}): Promise<void>
   });
 }
 
-/** Whether two buffers hold the same bytes, in a time that does not tell where they differ. */
+/** Reports whether two buffers hold the same bytes, in a time that does not tell where they differ. */
 function timingSafeEqual(a: BufferSource, b: BufferSource): boolean {
   const [left, right] = [bytesOf(a), bytesOf(b)];
   if (left.length !== right.length) {
