@@ -1,27 +1,30 @@
 /**
- * Turns of the event loop, for whoever does much in slices: the pump, the storage, links, apps (isolate/app_turns.ts).
+ * Turns of the event loop, for work in slices: the pump, the storage, links, apps (isolate/app_turns.ts).
  *
- * NT1  What waits for a turn goes on in the order in which it asked.
- * NT2  Of those that wait, no more go on in one turn than until TURN_MS of it have passed; the rest has the next. So a turn
- *      takes that long, and what the last of them takes, however many there are; and what comes from outside is looked at
- *      after each.
+ * NT1  Callers that wait for a turn go on in the order in which they asked.
+ * NT2  Of the callers that wait, no more go on in one turn than until TURN_MS of it have passed; the others have the
+ *      next. So a turn takes that long, and what the last of them takes, however many there are; and what comes from
+ *      outside is looked at after each.
  */
 import { setImmediate } from "node:timers";
 
-/** As slices are long: ten who each do a millisecond's worth take ten turns, not one of ten milliseconds. */
+/**
+ * Milliseconds of a turn, as long as slices are: ten callers with a millisecond's worth each take ten turns, not one of
+ * 10 ms.
+ */
 export const TURN_MS = 1;
 
-/** Who waits, in order. For each there is one call of `proceed` to come. */
+/** Callbacks that wait, in order. For each there is one call of `proceed` to come. */
 const waiting: (() => void)[] = [];
-/** When the first of this turn went on; null: none has. */
+/** Time at which the first callback of this turn went on; null where none has. */
 let beganMs: number | null = null;
 
-/** Resolves when this one may go on. */
+/** Resolves when the caller may go on. */
 export function nextTurn(): Promise<void> {
   return new Promise((resolve) => afterTurn(resolve));
 }
 
-/** The same, by a callback. */
+/** Calls back when the caller may go on. */
 export function afterTurn(go: () => void): void {
   waiting.push(go);
   setImmediate(proceed);
@@ -31,7 +34,7 @@ function proceed(): void {
   const nowMs = performance.now();
   if (beganMs === null) {
     beganMs = nowMs;
-    setImmediate(begin); // of the next turn the first: what is put off, or asks now, is called after it
+    setImmediate(begin); // runs first in the next turn: callbacks that are put off, or ask now, come after it
   } else if (nowMs - beganMs >= TURN_MS) return void setImmediate(proceed);
   waiting.shift()?.();
 }
