@@ -4,7 +4,7 @@
  * Life: constructed (one timer) → spans are queued as they end → a batch leaves when it is full or due, metrics
  * when they are due → `close` sends what is left, within a bound.
  *
- * E1  A request never waits for it: what does not fit the queue is dropped and counted.
+ * E1  A request never waits for the exporter: what does not fit the queue is dropped and counted.
  * E2  A collector that is away or busy is asked again later; one that refuses a batch is not asked again with it.
  * E3  The headers, which hold a key more often than not, appear in no line of the log.
  * E4  What can't be read or encoded is dropped and counted: nobody's request, and no site, ends by its telemetry.
@@ -13,26 +13,26 @@ import type { Family } from "./instruments.ts";
 import { encodeMetrics, encodeSpans, type Resource } from "./otlp.ts";
 import type { Span, SpanSink } from "./span.ts";
 
-/** Where something goes, and with what. */
+/** The address that spans or metrics are sent to, with its headers. */
 export interface Destination {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** How to export. */
+/** Options of an exporter. */
 export interface ExportOptions {
-  /** null: none of it is exported. */
+  /** Destination of spans; null where they are not exported. The same goes for metrics. */
   readonly traces: Destination | null;
   readonly metrics: Destination | null;
   readonly timeoutMs: number;
-  /** The longest that a span waits for its batch. */
+  /** Milliseconds that a span waits for its batch at most. */
   readonly delayMs: number;
   readonly batchSpansMax: number;
   readonly queueSpansMax: number;
   readonly metricsEveryMs: number;
 }
 
-/** What the exporter needs of its site. */
+/** The services that the exporter needs of its site. */
 export interface ExportServices {
   readonly resource: Resource;
   readonly families: () => readonly Family[];
@@ -42,12 +42,12 @@ export interface ExportServices {
 
 /** Statuses after which OTLP/HTTP says that the same batch may be sent again. */
 const AGAIN: ReadonlySet<number> = new Set([429, 502, 503, 504]);
-/** What a stopping site spends on its last batches. */
+/** Milliseconds that a stopping site spends on its last batches. */
 const CLOSE_MS_MAX = 2_000;
-/** The clock of spans follows the system's when it was set by more than this. */
+/** Milliseconds by which the system's clock has to be set for the clock of spans to follow it. */
 const DRIFT_MS_MAX = 5;
 
-/** Exports; also the sink of a tracer's spans. */
+/** Exports spans and metrics; also the sink of a tracer's spans. */
 export class Exporter implements SpanSink {
   readonly #options: ExportOptions;
   readonly #services: ExportServices;
@@ -58,7 +58,7 @@ export class Exporter implements SpanSink {
   #metricsDueMs: number;
   #epochMs = epochMs();
   #failing = false;
-  /** Spans that were dropped, and batches of either kind that were sent or refused. */
+  /** Numbers of spans that were sent or dropped, and of batches of either kind that failed. */
   readonly counts = { spansSent: 0, spansDropped: 0, batchesFailed: 0 };
 
   constructor(options: ExportOptions, services: ExportServices) {
@@ -108,7 +108,7 @@ export class Exporter implements SpanSink {
     void this.flush();
   }
 
-  /** E4 */
+  /** Sends what is due; an error is counted, and never passed on (E4). */
   async #send(): Promise<void> {
     try {
       await this.#sendDue();
@@ -172,5 +172,5 @@ export class Exporter implements SpanSink {
   }
 }
 
-/** When `performance.now()` was 0. */
+/** Returns the time at which `performance.now()` was 0. */
 const epochMs = (): number => Date.now() - performance.now();

@@ -3,51 +3,51 @@
  *
  * Life: a family is made once with the site → series are made when their labels are first seen → read whole.
  *
- * M1  Counting and observing allocate nothing: whoever counts often keeps its series.
- * M2  A family has a bounded number of series. What comes beyond it is counted in one more, which says so
+ * M1  Counting and observing allocate nothing: a part that counts often keeps its series.
+ * M2  A family has a bounded number of series. Labels beyond it are counted in one more, which says so
  *     (`otel_metric_overflow`), so that no caller can fill the site's memory with names.
  */
 
-/** Names and values. */
+/** Names and values of labels. */
 export type Labels = readonly (readonly [name: string, value: string])[];
 
-/** One line of a counter or gauge. */
+/** A line of a counter or gauge. */
 export interface NumberSeries {
   readonly labels: Labels;
   readonly value: number;
 }
 
-/** One histogram. */
+/** The counts of a histogram under one set of labels. */
 export interface HistogramSeries {
   readonly labels: Labels;
-  /** Upper bounds, inclusive; the last bucket has none. */
+  /** Upper bounds of the buckets, inclusive; the last bucket has none. */
   readonly bounds: readonly number[];
-  /** One more than bounds. */
+  /** Counts of the buckets, one more than bounds. */
   readonly counts: Float64Array;
   readonly sum: number;
 }
 
-/** One of the two. */
+/** Series of any kind of family. */
 export type MetricSeries = NumberSeries | HistogramSeries;
 
 /** A name, and all that is counted under it. */
 export interface Family {
   readonly name: string;
   readonly kind: "counter" | "gauge" | "histogram";
-  /** UCUM: "s", "By", "1", "{request}". */
+  /** Unit in UCUM: "s", "By", "1", "{request}". */
   readonly unit: string;
   readonly description: string;
   readonly series: readonly MetricSeries[];
 }
 
-/** What a family is. */
+/** The name, unit and description of a family. */
 export interface About {
   readonly name: string;
   readonly unit: string;
   readonly description: string;
 }
 
-/** M2. Ten apps with five versions each, by method and status. */
+/** Number of series of a family (M2): ten apps with five versions each, by method and status. */
 export const SERIES_MAX = 1_000;
 const OVERFLOW: Labels = [["otel_metric_overflow", "true"]];
 
@@ -104,7 +104,7 @@ export class Counter implements Family {
   }
 }
 
-/** Fixed buckets. */
+/** Counts in fixed buckets. */
 export class HistogramCounts implements HistogramSeries {
   readonly counts: Float64Array;
   sum = 0;
@@ -147,7 +147,7 @@ export class Histogram implements Family {
   }
 }
 
-/** A family whose numbers are kept elsewhere, and read when somebody asks. */
+/** Makes a family whose numbers are kept elsewhere, and read when somebody asks. */
 export function observed(
   kind: "counter" | "gauge",
   about: About,

@@ -5,12 +5,12 @@
 import type { AttributeValue, Span } from "./span.ts";
 import type { Family, HistogramSeries, MetricSeries } from "./instruments.ts";
 
-/** What is said of the process that all of it comes from. */
+/** Attributes of the process that all spans and metrics come from. */
 export type Resource = Readonly<Record<string, AttributeValue>>;
 
 const SCOPE = { name: "sojourn" };
 const STATUS_ERROR = 2;
-/** Since the start of the process, as a scraper sees it too. */
+/** Temporality of sums: since the start of the process, as a scraper sees them too. */
 const CUMULATIVE = 2;
 
 function valueOf(value: AttributeValue) {
@@ -24,7 +24,9 @@ const resourceOf = (resource: Resource) => ({
   attributes: Object.entries(resource).map(([key, value]) => keyValue(key, value)),
 });
 
-/** Microseconds are all that the clock has; doubles hold them exactly until the year 2255. */
+/**
+ * Returns nanoseconds as text. Microseconds are all that the clock has; doubles hold them exactly until the year 2255.
+ */
 const nanos = (ms: number): string => `${Math.round(ms * 1000)}000`;
 
 function spanOf(span: Span) {
@@ -47,7 +49,7 @@ function spanOf(span: Span) {
   };
 }
 
-/** The body of a POST to /v1/traces. */
+/** Returns the body of a POST to /v1/traces. */
 export const encodeSpans = (resource: Resource, spans: readonly Span[]): string =>
   JSON.stringify({
     resourceSpans: [{
@@ -97,7 +99,7 @@ function metricOf(family: Family, { beganMs, nowMs }: Period) {
   return { ...about, sum: { dataPoints, aggregationTemporality: CUMULATIVE, isMonotonic: true } };
 }
 
-/** The body of a POST to /v1/metrics. */
+/** Returns the body of a POST to /v1/metrics. */
 export const encodeMetrics = (resource: Resource, families: readonly Family[], period: Period): string =>
   JSON.stringify({
     resourceMetrics: [{

@@ -6,15 +6,15 @@
  */
 import type { Family, HistogramSeries, Labels } from "./instruments.ts";
 
-/** What a scraper is told that it gets. */
+/** Content type of the text. */
 export const PROMETHEUS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
-/** Units that a name ends in. Counts of things ("{request}") have none. */
+/** Names of units that a family's name ends in. Counts of things ("{request}") have none. */
 const UNIT_NAMES: Readonly<Record<string, string>> = { s: "seconds", By: "bytes", "1": "ratio" };
 
 const plain = (name: string): string => name.replace(/[^A-Za-z0-9_]/g, "_");
 
-/** The name of a family for Prometheus. */
+/** Returns the name of a family for Prometheus. */
 export function prometheusName({ name, unit, kind }: Pick<Family, "name" | "unit" | "kind">): string {
   let full = plain(name.startsWith("sojourn.") ? name : `sojourn.${name}`);
   const suffix = unit === "1" && kind !== "gauge" ? undefined : UNIT_NAMES[unit];
@@ -49,7 +49,7 @@ function histogramLines(name: string, { labels, bounds, counts, sum }: Histogram
   } ${below}\n`;
 }
 
-/** All families as one page (X1). Families without a series are left out. */
+/** Returns all families as one page (X1). Families without a series are left out. */
 export function prometheusText(families: readonly Family[]): string {
   let text = "";
   for (const family of families) {

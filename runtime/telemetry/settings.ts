@@ -1,5 +1,6 @@
 /**
- * What the site file's `otel` and the standard `OTEL_*` variables say, as one checked set of settings.
+ * The settings of telemetry, checked: those of the site file's `otel` and of the standard `OTEL_*` variables, as one
+ * set.
  *
  * Order: the site file (and `SOJOURN_OTEL_…` over it) → `OTEL_*` variables → defaults. Off, unless the site file
  * says `true` or has fields, or Deno's own switch `OTEL_DENO=true` is set; `OTEL_SDK_DISABLED=true` is off.
@@ -13,11 +14,11 @@ import type { SamplingOptions } from "./tracer.ts";
 
 const httpUrl = z.url({ protocol: /^https?$/, error: "expected an http:// or https:// address" });
 
-/** The site file's `otel`. */
+/** Schema of the site file's `otel`. */
 export const otelSchema = z.union([
   z.boolean(),
   z.strictObject({
-    /** Of the collector; /v1/traces and /v1/metrics are put behind it. */
+    /** Address of the collector; /v1/traces and /v1/metrics are put behind it. */
     endpoint: httpUrl.optional(),
     /** Share of the traces beginning here that are recorded. */
     ratio: z.number().min(0).max(1).optional(),
@@ -28,30 +29,33 @@ export const otelSchema = z.union([
   }),
 ], "expected true, false, or fields of endpoint, ratio, headersFrom, followCallers, tracesPerSecondMax");
 
-/** {@link otelSchema}, read. */
+/** The value of `otel` that {@link otelSchema} accepts. */
 export type OtelField = z.infer<typeof otelSchema>;
 
-/** What a site's telemetry is made from. */
+/** The settings that a site's telemetry is made from. */
 export interface OtelSettings {
   readonly export: ExportOptions;
   readonly sampling: SamplingOptions;
   readonly resource: Resource;
 }
 
-/** Thrown for variables that cannot be used (O1). */
+/** The error for variables that cannot be used (O1). */
 export class OtelSettingsError extends Error {
   override readonly name = "OtelSettingsError";
 }
 
-/** One request in a hundred: about 1 % of what recording all of them costs (docs/telemetry.md). */
+/**
+ * Share of traces that are recorded by default: one request in a hundred takes about 1 % of what recording all of them
+ * costs (docs/telemetry.md).
+ */
 const RATIO_DEFAULT = 0.01;
-/** Recording this many costs a core less than 2 %. */
+/** Number of traces recorded in a second by default: so many cost a core less than 2 %. */
 const TRACES_PER_SECOND_DEFAULT = 200;
 const ENDPOINT_DEFAULT = "http://localhost:4318";
 
 type Env = Readonly<Record<string, string>>;
 
-/** The settings, or null where telemetry is off. @throws OtelSettingsError. */
+/** Returns the settings, or null where telemetry is off. @throws OtelSettingsError. */
 export function otelSettings(field: OtelField | undefined, env: Env): OtelSettings | null {
   const wanted = field ?? env.OTEL_DENO === "true";
   if (wanted === false || env.OTEL_SDK_DISABLED?.toLowerCase() === "true") return null;
@@ -128,7 +132,7 @@ function url(name: string, env: Env): string | undefined {
   throw new OtelSettingsError(`${name}: found ${JSON.stringify(text)}; expected an http(s):// address`);
 }
 
-/** A whole number above zero: milliseconds or a count. */
+/** Reads a whole number above zero: milliseconds or a count. */
 function ms(name: string, env: Env, byDefault: number): number {
   const text = env[name];
   if (text === undefined || text === "") return byDefault;
@@ -152,7 +156,7 @@ function headersOf(name: string, env: Env): Record<string, string> {
   return Object.fromEntries(found);
 }
 
-/** `name=value,name=value`, values percent-encoded (the format of W3C Baggage, as OpenTelemetry has it). */
+/** Reads `name=value,name=value`, values percent-encoded (the format of W3C Baggage, as OpenTelemetry has it). */
 function pairs(name: string, env: Env): [string, string][] {
   const text = env[name] ?? "";
   if (text.trim() === "") return [];

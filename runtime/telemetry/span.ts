@@ -1,6 +1,6 @@
 /**
- * A span that is recorded. What is not recorded has no object at all: call sites hold `Span | undefined` and write
- * `span?.child(…)`, so that a request that nobody records costs them nothing.
+ * A span that is recorded. A request that is not recorded has no object at all: call sites hold `Span | undefined` and
+ * write `span?.child(…)`, so that it costs them nothing.
  *
  * Life: begun (by a tracer, or as a child) → attributes → `end`, once → handed to the sink → exported.
  *
@@ -12,16 +12,16 @@
 import type { TraceContext } from "./trace_context.ts";
 import { newSpanId } from "./trace_ids.ts";
 
-/** What a span is to the two sides of a call; the numbers are OTLP's. */
+/** Kinds of spans, by their part in a call; the numbers are OTLP's. */
 export const SPAN_KIND = { internal: 1, server: 2, client: 3, producer: 4, consumer: 5 } as const;
-/** One of {@link SPAN_KIND}. */
+/** Value of {@link SPAN_KIND}. */
 export type SpanKind = (typeof SPAN_KIND)[keyof typeof SPAN_KIND];
 /** Value of an attribute. */
 export type AttributeValue = string | number | boolean;
 
 /** Takes spans that have ended. */
 export interface SpanSink {
-  /** Milliseconds since 1970, with fractions. */
+  /** Returns milliseconds since 1970, with fractions. */
   nowMs(): number;
   ended(span: Span): void;
 }
@@ -39,14 +39,17 @@ export interface AdoptedSpan {
   readonly attributes: readonly AttributeValue[];
 }
 
-/** What the spans of one trace at one site share. */
+/** State that the spans of one trace at one site share. */
 class LocalTrace {
   spans = 1;
   dropped = 0;
   constructor(readonly sink: SpanSink, readonly state: string) {}
 }
 
-/** A request of a thousand store calls is still told whole; a loop that never ends is not (S2). */
+/**
+ * Number of spans of a trace at one site (S2): a request of a thousand store calls is still recorded whole; a loop that
+ * never ends is not.
+ */
 export const SPANS_MAX = 1_024;
 
 /** A part of a request's way that is recorded. */
@@ -86,7 +89,7 @@ export class Span implements TraceContext {
     this.beganMs = begin.beganMs ?? local.sink.nowMs();
   }
 
-  /** The first span of a trace at this site; `parent.spanId` is empty where the trace begins here. */
+  /** Begins the first span of a trace at this site; `parent.spanId` is empty where the trace begins here. */
   static first(
     sink: SpanSink,
     parent: { readonly traceId: string; readonly spanId: string; readonly state: string },
@@ -115,7 +118,7 @@ export class Span implements TraceContext {
     return this.#mayGrow() ? new Span(this.#local, false, below, { name, kind }) : undefined;
   }
 
-  /** Takes in a span that was made elsewhere for this one, whole; its time is bounded by this one's. */
+  /** Adds a span that was made elsewhere for this one, whole; its time is bounded by this one's. */
   adopt(made: AdoptedSpan): void {
     if (!this.#mayGrow()) return;
     const nowMs = this.#local.sink.nowMs();
@@ -140,13 +143,13 @@ export class Span implements TraceContext {
     return false;
   }
 
-  /** Says something of it (S1). */
+  /** Sets an attribute (S1). */
   set(name: string, value: AttributeValue): this {
     if (this.endedMs === 0) this.attributes.push(name, value);
     return this;
   }
 
-  /** It went wrong, in a way that has this code. */
+  /** Marks the span as failed, with this code. */
   fail(code: string): this {
     if (this.endedMs === 0) {
       this.failed = true;
@@ -155,7 +158,7 @@ export class Span implements TraceContext {
     return this;
   }
 
-  /** Ends it; a second end changes nothing (S3). */
+  /** Ends the span; a second end changes nothing (S3). */
   end(atMs?: number): void {
     if (this.endedMs !== 0) return;
     const { sink, dropped } = this.#local;
@@ -164,7 +167,7 @@ export class Span implements TraceContext {
     sink.ended(this);
   }
 
-  /** Ends it when a promise settles, and gives that promise on. */
+  /** Ends the span when a promise settles, and returns the promise's outcome. */
   async around<T>(work: Promise<T>, codeOf: (error: unknown) => string): Promise<T> {
     try {
       return await work;
@@ -177,7 +180,7 @@ export class Span implements TraceContext {
   }
 }
 
-/** A failure's code, as far as it has one; never its message (S1). */
+/** Returns a failure's code, as far as it has one; never its message (S1). */
 export function failureCode(error: unknown): string {
   const code = (error as { readonly code?: unknown } | null)?.code;
   if (typeof code === "string" && /^[\w.-]{1,64}$/.test(code)) return code;

@@ -9,10 +9,10 @@ import { prometheusText } from "./prometheus.ts";
 import type { OtelSettings } from "./settings.ts";
 import { INERT, SamplingTracer, type Tracer } from "./tracer.ts";
 
-/** What telemetry needs of its site. */
+/** The services that telemetry needs of its site. */
 export interface TelemetryOptions {
   readonly settings: OtelSettings | null;
-  /** Of this site; goes under what the operator's variables say. */
+  /** Attributes of this site; those in the operator's variables replace them. */
   readonly resource: Resource;
   readonly note: (event: string, fields: Record<string, unknown>) => void;
 }
@@ -44,7 +44,7 @@ export class Telemetry {
     this.#families.push(...families);
   }
 
-  /** The metrics for a scraper. */
+  /** Returns the metrics for a scraper. */
   prometheus(): string {
     return prometheusText(this.#families);
   }
@@ -55,7 +55,7 @@ export class Telemetry {
   }
 }
 
-/** What it says of itself, so that nobody takes a gap for quiet. */
+/** Returns metrics of the telemetry itself, so that nobody takes a gap for quiet. */
 function ownFamilies({ counts }: Exporter, tracer: SamplingTracer): Family[] {
   const spans = (outcome: string, value: number) => ({ labels: [["outcome", outcome]] as const, value });
   return [

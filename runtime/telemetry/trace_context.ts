@@ -3,10 +3,11 @@
  *
  *   version "00" · trace id, 32 hexadecimal digits · parent id, 16 · flags, 2 (bit 0: sampled)
  *
- * T1  What cannot be read is treated as absent: a caller's mistake begins a new trace, and never fails a request.
+ * T1  A header that cannot be read is treated as absent: a caller's mistake begins a new trace, and never fails a
+ *     request.
  */
 
-/** Where a span stands: what children and other sites need of it. */
+/** The place of a span in its trace, as children and other sites need it. */
 export interface TraceContext {
   /** 32 lower-case hexadecimal digits. */
   readonly traceId: string;
@@ -21,14 +22,14 @@ export interface TraceContext {
 export const TRACEPARENT = "traceparent";
 export const TRACESTATE = "tracestate";
 
-/** Later versions may have more fields behind the flags; 00 has none. */
+/** Form of `traceparent`. Later versions may have more fields behind the flags; 00 has none. */
 const FORM = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 const NO_TRACE = "0".repeat(32);
 const NO_SPAN = "0".repeat(16);
-/** What the standard asks everyone to pass on; a longer one is dropped whole. */
+/** Characters of `tracestate` that the standard asks everyone to pass on; a longer one is dropped whole. */
 const STATE_CHARACTERS_MAX = 512;
 const STATE_FORM = /^[\x20-\x7e\t]*$/;
-/** A parent with fields of a version to come; anything longer is no parent. */
+/** Characters of a `traceparent` with fields of a version to come; anything longer is none. */
 const PARENT_CHARACTERS_MAX = 256;
 
 /** Reads a `traceparent`; null where there is none that can be read (T1). */
@@ -52,7 +53,7 @@ function passedState(state: string | null | undefined): string {
 export const formatTraceparent = (context: Omit<TraceContext, "state">): string =>
   `00-${context.traceId}-${context.spanId}-${context.sampled ? "01" : "00"}`;
 
-/** The context that header pairs carry. */
+/** Returns the context that header pairs carry. */
 export function traceContextOf(headers: Iterable<readonly [string, string]>): TraceContext | null {
   let parent: string | undefined;
   let state: string | undefined;
@@ -63,7 +64,7 @@ export function traceContextOf(headers: Iterable<readonly [string, string]>): Tr
   return parent === undefined ? null : parseTraceparent(parent, state);
 }
 
-/** Header pairs with another context in them. */
+/** Returns header pairs with another context in them. */
 export function withContext(
   headers: readonly (readonly [string, string])[],
   context: TraceContext,

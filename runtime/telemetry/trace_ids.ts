@@ -1,6 +1,6 @@
 /** Random ids of traces and spans: drawn in pools, since a call to the system costs more than the rest of a span. */
 
-/** 170 traces, or 512 spans. */
+/** Bytes that are drawn at a time: 170 traces, or 512 spans. */
 const POOL_BYTES = 4096;
 const TRACE_BYTES = 16;
 const SPAN_BYTES = 8;
@@ -19,13 +19,13 @@ function draw(bytes: number): string {
   return text;
 }
 
-/** An id of zeros alone means "none"; one in 2^64 is drawn again. */
+/** Draws an id. One of zeros alone means "none"; one in 2^64 is drawn again. */
 const drawn = (bytes: number): string => {
   const id = draw(bytes);
   return /[1-9a-f]/.test(id) ? id : draw(bytes);
 };
 
-/** 32 hexadecimal digits. */
+/** Returns a new id of a trace: 32 hexadecimal digits. */
 export const newTraceId = (): string => drawn(TRACE_BYTES);
-/** 16 hexadecimal digits. */
+/** Returns a new id of a span: 16 hexadecimal digits. */
 export const newSpanId = (): string => drawn(SPAN_BYTES);

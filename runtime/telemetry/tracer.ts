@@ -1,8 +1,8 @@
 /**
  * Decides which requests are recorded, and begins their first span at this site.
  *
- * D1  A decision is made once, where a trace begins: at the caller, if it sent one, else at the site where the
- *     request arrived. Every other site follows it.
+ * D1  A decision is made once, where a trace begins: at the caller, if it sent one, else at the site where the request
+ *     arrived. Every other site follows it.
  * D2  However many callers ask to be recorded, a site begins no more than so many recorded traces a second.
  *     Requests over links are not counted again.
  * D3  Off, a tracer is {@link INERT}: no header is read, nothing is allocated.
@@ -18,21 +18,24 @@ import {
 } from "./trace_context.ts";
 import { newTraceId } from "./trace_ids.ts";
 
-/** What begins spans. */
+/** Begins the spans of a site. */
 export interface Tracer {
-  /** False: nothing is ever recorded. */
+  /** False where nothing is ever recorded. */
   readonly isOn: boolean;
-  /** A request of a client: recorded if its caller says so, or by chance; by `ratio` where that is given. */
+  /**
+   * Begins the span of a client's request: recorded if its caller says so, or by chance; by `ratio` where that is
+   * given.
+   */
   arrived(headers: { get(name: string): string | null }, ratio?: number): Span | undefined;
-  /** A request over a link: recorded if the site that it came from does. */
+  /** Begins the span of a request over a link: recorded if the site that it came from does. */
   forwarded(headers: readonly (readonly [string, string])[]): Span | undefined;
-  /** Work of another site on behalf of a trace, by the context that came with its message. */
+  /** Begins a span for work of another site on behalf of a trace, by the context that came with its message. */
   continued(context: TraceContext | null, name: string, kind: SpanKind): Span | undefined;
-  /** Header pairs for the next site: what is not recorded here says so there (D1). */
+  /** Returns header pairs for the next site: a request that is not recorded here is marked so there (D1). */
   passed(headers: [string, string][], span: Span | undefined): [string, string][];
 }
 
-/** Records nothing (D3). */
+/** The tracer that records nothing (D3). */
 export const INERT: Tracer = Object.freeze({
   isOn: false,
   arrived: () => undefined,
@@ -41,13 +44,13 @@ export const INERT: Tracer = Object.freeze({
   passed: (headers: [string, string][]) => headers,
 });
 
-/** How to choose. */
+/** Options of the choice of traces. */
 export interface SamplingOptions {
-  /** Share of the traces that begin here: 0 … 1. */
+  /** Share of the traces that begin here and are recorded: 0 … 1. */
   readonly ratio: number;
-  /** Whether a caller's own decision counts. */
+  /** True where a caller's own decision counts. */
   readonly followCallers: boolean;
-  /** Recorded traces that may begin at this site a second (D2). */
+  /** Number of recorded traces that may begin at this site in a second (D2). */
   readonly tracesPerSecondMax: number;
 }
 
@@ -59,7 +62,7 @@ export class SamplingTracer implements Tracer {
   readonly #random: () => number;
   #second = 0;
   #begun = 0;
-  /** Traces that were to be recorded and were not (D2). */
+  /** Number of traces that were to be recorded and were not (D2). */
   limited = 0;
 
   constructor(sink: SpanSink, options: SamplingOptions, random: () => number = Math.random) {
@@ -99,7 +102,7 @@ export class SamplingTracer implements Tracer {
     return Span.first(this.#sink, parent, { name, kind });
   }
 
-  /** D2 */
+  /** Counts a trace that begins; returns false where no more may in this second (D2). */
   #mayBegin(): boolean {
     const second = Math.floor(this.#sink.nowMs() / 1000);
     if (second !== this.#second) {
