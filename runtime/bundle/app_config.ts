@@ -20,13 +20,13 @@ const importMap = z.looseObject({
 
 /** A configuration for one app. */
 export interface AppConfig {
-  /** What to write into a configuration file of its own, or the path of one that does as it is. */
+  /** Text to write into a configuration file of its own, or the path of one that does as it is. */
   readonly kind: "path" | "text";
   readonly value: string;
 }
 
 /**
- * The configuration for the app with this entry module.
+ * Returns the configuration for the app with this entry module.
  *
  * @throws Error for a deno.json, package.json or tsconfig.json that is none.
  */
@@ -63,7 +63,7 @@ export async function appConfig(entry: string): Promise<AppConfig> {
   return { kind: "text", value: text };
 }
 
-/** Relative targets of an import map, as URLs. */
+/** Returns the relative targets of an import map as URLs. */
 function absolute(map: Readonly<Record<string, string>>, base: URL): Record<string, string> {
   return Object.fromEntries(
     Object.entries(map).map((

@@ -25,8 +25,8 @@ const ALLOWED: ReadonlySet<string> = new Set([
   "zlib",
 ]);
 
-/** Whether an import of this specifier may stay in a bundle. */
+/** Reports whether an import of this specifier may stay in a bundle. */
 export const isAllowedBuiltin = (specifier: string): boolean => ALLOWED.has(specifier.replace(/^node:/, ""));
 
-/** The names, for messages. */
+/** Names of the built-ins, for messages. */
 export const allowedBuiltins: readonly string[] = [...ALLOWED].map((name) => `node:${name}`);

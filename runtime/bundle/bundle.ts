@@ -1,8 +1,8 @@
 /**
  * An app's module and all that it imports, as one ES module that an isolate can run.
  *
- * Stages: configuration → `deno bundle` → CommonJS loader and paths replaced, and, of an app with
- * stateful sessions, what changes the state of modules made to ask first (module_state.ts) → size and imports checked.
+ * Stages: configuration → `deno bundle` → CommonJS loader and paths replaced, and, in an app with stateful sessions,
+ * the code that changes the state of modules made to ask first (module_state.ts) → size and imports checked.
  */
 import type { Comment } from "acorn";
 import { appConfig } from "./app_config.ts";
@@ -18,17 +18,17 @@ import { sharedBindings } from "./shared_bindings.ts";
 import { absentRequires, requireCuts } from "./node_require.ts";
 import type { Locate } from "./source_places.ts";
 
-/** The limit of docs/http.md; a site holds every live version's bundle in its replica. */
+/** Bytes of a bundle: the limit of docs/http.md; a site holds every live version's bundle in its replica. */
 export const BUNDLE_BYTES_MAX = 10 * 1024 * 1024;
 
-/** What came of bundling. */
+/** The outcome of bundling an app. */
 export type BundleResult =
   | {
     readonly kind: "bundled";
     readonly code: Uint8Array<ArrayBuffer>;
     /** Tells places in the bundle (of a stack, of a message) as places in its modules. */
     readonly locate: Locate;
-    /** What may go wrong with it, each with its place in the modules. */
+    /** Messages about what may go wrong with the bundle, each with its place in the modules. */
     readonly warnings: readonly string[];
     /** The source map with portable names, compressed (portable_map.ts). */
     readonly map: Uint8Array<ArrayBuffer>;

@@ -1,14 +1,14 @@
 /** Cuts in a text: parts of it replaced, all at once, by their places in the original. */
 import type { Comment } from "acorn";
 
-/** One part replaced. */
+/** A part of a text and what replaces it. */
 export interface Cut {
   readonly start: number;
   readonly end: number;
   readonly text: string;
 }
 
-/** The text with its cuts made; they do not overlap. */
+/** Returns the text with its cuts made; they do not overlap. */
 export function splice(text: string, cuts: readonly Cut[]): string {
   const parts: string[] = [];
   let at = 0;
@@ -19,13 +19,16 @@ export function splice(text: string, cuts: readonly Cut[]): string {
   return parts.join("") + text.slice(at);
 }
 
-/** Whether a comment of a bundle is one in which the bundler names the module that follows: it keeps no others there. */
+/**
+ * Reports whether a comment of a bundle is one in which the bundler names the module that follows: it keeps no others
+ * there.
+ */
 export const namesModule = ({ type, start, value }: Comment, code: string): boolean =>
   type === "Line" && (start === 0 || code[start - 1] === "\n") && /^ [^@]/.test(value);
 
 /**
- * Cuts for these comments: they hold paths of the machine that bundled, so that one app would have another version from
- * each. Lines stay where they are.
+ * Returns cuts for the comments that name modules: they hold paths of the machine that bundled, so that one app would
+ * have another version from each. Lines stay where they are.
  */
 export const moduleComments = (comments: readonly Comment[], code: string): Cut[] =>
   comments.filter((comment) => namesModule(comment, code))

@@ -10,18 +10,18 @@ import { portableMap, portableName } from "./portable_map.ts";
 import { withTempFolder } from "./temp_folder.ts";
 import { type Locate, locator } from "./source_places.ts";
 
-/** What to bundle. */
+/** The options of a run of the bundler. */
 export interface BundleRun {
   /** Path of the entry module. */
   readonly entry: string;
   /** Path of the configuration whose import map applies. */
   readonly config: string;
   readonly minify?: boolean;
-  /** Where it is to run; an isolate by default. */
+  /** Platform that the bundle is to run on; an isolate by default. */
   readonly platform?: "deno" | "browser";
 }
 
-/** What came of it. */
+/** The outcome of a run of the bundler. */
 export type BundleOutcome =
   | {
     readonly kind: "bundled";
@@ -31,27 +31,33 @@ export type BundleOutcome =
     readonly map: Uint8Array<ArrayBuffer>;
     /** The same map as the bundler wrote it. */
     readonly sourceMap: string;
-    /** What a module that its comments name is called wherever it was bundled. */
+    /** Returns the name of a module that the bundle's comments name, the same wherever it was bundled. */
     readonly moduleNamed: (path: string) => string;
-    /** Both forms of another map of the same sources. */
+    /** Returns both forms of another map of the same sources. */
     readonly placed: (sourceMap: string) => Placed;
   }
   | { readonly kind: "failed"; readonly message: string };
 
-/** A bundle takes a second or two; once in hundreds of runs the bundler stood still for good. */
+/**
+ * Milliseconds after which a run is given up. A bundle takes a second or two; once in hundreds of runs the bundler
+ * stood still for good.
+ */
 const LIMIT_MS = 40_000;
 const TRIES = 2;
-/** What it says where another process, beside it, puts Deno's bundler into the cache for the first time. */
+/**
+ * Message of the bundler where another process puts Deno's bundler into the cache for the first time, at the same
+ * moment.
+ */
 const BEING_PUT = "failed to copy esbuild binary";
 const BEING_PUT_MS = 1_000;
 
-/** A source map as it tells places, and as it is kept. */
+/** A source map in the form that tells places, and in the form that is kept. */
 export interface Placed {
   readonly locate: Locate;
   readonly map: Uint8Array<ArrayBuffer>;
 }
 
-/** Bundles a module. What the bundler says against it comes back as a message. */
+/** Bundles a module. An error that the bundler finds comes back as a message. */
 export async function runDenoBundle(run: BundleRun): Promise<BundleOutcome> {
   for (let tried = 1;; tried++) {
     const late = AbortSignal.timeout(LIMIT_MS);
@@ -109,7 +115,7 @@ function runOnce(run: BundleRun, signal: AbortSignal): Promise<BundleOutcome> {
   });
 }
 
-/** Leaves out what says nothing to the author of a module. */
+/** Returns the bundler's message without the parts that say nothing to the author of a module. */
 function readableMessage(stderr: string): string {
   const text = stderr.replace(/\nStack backtrace:[\s\S]*$/, "").replace(/^error: bundling failed\s*$/m, "");
   return text.replace(/^error: /, "").trim();

@@ -1,8 +1,8 @@
 /** File URLs and paths. */
 import { fileURLToPath, pathToFileURL } from "node:url";
 
-/** The path that a file: URL names. */
+/** Returns the path that a file: URL names. */
 export const fromFileUrl = (url: URL | string): string => fileURLToPath(url);
 
-/** The file: URL of a path. */
+/** Returns the file: URL of a path. */
 export const toFileUrl = (path: string): URL => pathToFileURL(path);

@@ -1,5 +1,5 @@
 /**
- * What a bundle imports, and whether it may.
+ * Checks what a bundle imports, and whether it may.
  *
  * M1  A bundle that passes names nothing outside itself but node built-ins of the allow-list, neither by a static
  *     import nor by an `import()` of a literal. An `import()` of a computed name is refused when it runs.
@@ -9,10 +9,10 @@
 import { type AnyNode, type Comment, type Expression, getLineInfo, parse, type Program } from "acorn";
 import { allowedBuiltins, isAllowedBuiltin } from "./builtins.ts";
 
-/** Why a bundle is refused. */
+/** The reason why a bundle is refused. */
 export interface BundleIssue {
   readonly message: string;
-  /** Where in the bundle, from 1; undefined where it is about the whole. */
+  /** Line in the bundle, from 1; undefined where the issue is about the whole. */
   readonly line?: number;
   readonly column?: number;
 }
@@ -29,7 +29,7 @@ export function checkImports(code: string): BundleIssue[] {
   return "message" in program ? [program] : forbiddenImports(program, code);
 }
 
-/** The imports of a bundle, parsed from `code`, that it may not have (M1). */
+/** Returns an issue for each import of a bundle, parsed from `code`, that it may not have (M1). */
 export function forbiddenImports(program: Program, code: string): BundleIssue[] {
   return importsOf(program).filter((kept) => !isAllowedBuiltin(kept.specifier)).map((kept) => ({
     message: `a function can't import "${kept.specifier}": only its own modules, npm packages and ${
@@ -40,8 +40,8 @@ export function forbiddenImports(program: Program, code: string): BundleIssue[] 
 }
 
 /**
- * Where in its code a node begins, as issues say it. Looked up where it is told: a parser that noted it for each node
- * would take a fifth of the time longer.
+ * Returns the place at which a node begins, as issues have it. It is looked up where it is told: a parser that noted it
+ * for each node would take a fifth of the time longer.
  */
 export function placeOf(
   { start }: { readonly start: number },
@@ -51,7 +51,7 @@ export function placeOf(
   return { line, column: column + 1 };
 }
 
-/** The program of a module, or why there is none; its comments are added to `comments`. */
+/** Returns the program of a module, or the reason why there is none; its comments are added to `comments`. */
 export function parseModule(code: string, comments: Comment[] = []): Program | BundleIssue {
   try {
     return parse(code, { ecmaVersion: "latest", sourceType: "module", onComment: comments });
@@ -82,8 +82,8 @@ function importsOf(program: Program): KeptImport[] {
 }
 
 /**
- * Calls back for every node of a tree. A list of its own instead of recursion: bundles nest deeply; and nothing is made
- * for a node, of which a bundle has a hundred thousand.
+ * Calls back for every node of a tree. It has a list of its own instead of recursion: bundles nest deeply; and it makes
+ * nothing for a node, of which a bundle has a hundred thousand.
  */
 export function visit(root: AnyNode, callback: (node: AnyNode) => void): void {
   const todo: AnyNode[] = [root];

@@ -1,6 +1,6 @@
 /** JSON with comments and trailing commas, as deno.jsonc and tsconfig.json have it. */
 
-/** Parses such a text. @throws Error that names the file. */
+/** Parses JSON with comments and trailing commas. @throws Error that names the file. */
 export function parseJsonc(text: string, path: string): unknown {
   // Comments, then trailing commas, outside of strings.
   const plain = text

@@ -1,25 +1,26 @@
 /**
- * What the modules of an app with stateful sessions hold, made known to the isolate that runs them: all sessions of an
- * isolate share it, and no log has it. No runtime can freeze a variable, see what a closure holds, or reach a private
- * member; so the bundle itself asks before it changes one, and tells what there is (runtime/isolate/inside/
- * module_state.ts decides). Elsewhere, and while modules load, the questions cost a comparison and change nothing.
+ * Makes the state that the modules of an app with stateful sessions hold known to the isolate that runs them: all
+ * sessions of an isolate share it, and no log has it. No runtime can freeze a variable, see what a closure holds, or
+ * reach a private member; so the bundle itself asks before it changes one, and tells what there is
+ * (runtime/isolate/inside/module_state.ts decides). Elsewhere, and while modules load, the questions cost a comparison
+ * and change nothing.
  *
- * MS1  An app's own module asks before it changes a variable that belongs to another function than the one that runs, or
- *      to the module; and before it changes a private member. It asks whose it is: made while modules loaded, or by which
- *      session.
- * MS2  A package tells before it changes variables of its modules, or of a function that was called while modules loaded:
- *      they are put back, and what counts is kept with the session. It tells which objects these variables hold, and the
- *      names of properties that it assigns to: those are compared.
+ * MS1  An app's own module asks before it changes a variable that belongs to another function than the one that runs,
+ *      or to the module; and before it changes a private member. The question names the owner: the modules, for what
+ *      was made while they loaded, or the session that made it.
+ * MS2  A package tells before it changes variables of its modules, or of a function that was called while modules
+ *      loaded: they are put back, and counts are kept with the session. It tells which objects these variables hold,
+ *      and the names of properties that it assigns to: those are compared.
  * MS3  An app's own modules tell what variables hold that outlive the function that has them, what they bind functions
  *      to, and what their Proxies stand for, while modules load.
  * MS4  No line of the bundle moves to another: the source map is shifted within lines (shifted_map.ts).
- * MS6  What is imported when it is used (`import()`) is loaded with the rest where sessions share it: later its modules
- *      could not set their variables.
- * MS5  Catch clauses tell what they were given, and `finally` what passes it: that the stack was full is nothing that a replay
- *      would repeat. So does what the language calls and does not always tell the failing of: executors of promises,
- *      `return` of iterators, `then`, getters.
- * MS7  A class that extends another asks before it gives an object private fields: its base may hand it any object, such as
- *      a session, and no checkpoint has what nobody else can see.
+ * MS6  A module that is imported when it is used (`import()`) is loaded with the rest where sessions share it: later
+ *      its modules could not set their variables.
+ * MS5  Catch clauses tell what they were given, and `finally` what passes it: that the stack was full is nothing that a
+ *      replay would repeat. So do functions that the language calls and of whose failing it does not always tell:
+ *      executors of promises, `return` of iterators, `then`, getters.
+ * MS7  A class that extends another asks before it gives an object private fields: its base may hand it any object,
+ *      such as a session, and no checkpoint has what nobody else can see.
  */
 import { type AnyNode, type Class, parse, type Pattern, type Program } from "acorn";
 import { analyze, type Reference, type Scope, type Variable } from "eslint-scope";
@@ -27,7 +28,7 @@ import type { Cut } from "./cuts.ts";
 import { visit } from "./imports.ts";
 import { sessionClasses } from "./session_fields.ts";
 
-/** Whose module a part of a bundle is. */
+/** The owner of the module that a part of a bundle is of. */
 export type Origin =
   /** The app's own, by its path. */
   | { readonly kind: "own"; readonly name: string }
@@ -36,15 +37,15 @@ export type Origin =
   /** The platform's, or the bundler's. */
   | { readonly kind: "platform" };
 
-/** What a source map tells of a bundle. */
+/** Answers from a bundle's source map and its comments. */
 export interface Sources {
-  /** The origin of what begins at an offset of the bundle. */
+  /** Returns the origin of the code that begins at an offset of the bundle. */
   originAt(offset: number): Origin;
-  /** What a variable was called, where the bundler calls what begins at an offset otherwise. */
+  /** Returns a variable's own name, where the bundler has another for the one that begins at an offset. */
   nameAt(offset: number): string | undefined;
 }
 
-/** What asks, as globals have it (runtime/isolate/inside/module_state.ts). */
+/** The global that the bundle asks (runtime/isolate/inside/module_state.ts). */
 const SLOT = `globalThis[Symbol.for("sojourn.modules")]`;
 const NOBODY = `{ owner: 0, made: () => 0, hold() {} }`;
 
@@ -61,7 +62,7 @@ interface Wrap {
   readonly after: string;
 }
 
-/** A scope with what module code says of it. */
+/** Nodes of functions, and others that have a scope or are told of. */
 type FunctionNode = Extract<
   AnyNode,
   { type: "FunctionDeclaration" | "FunctionExpression" | "ArrowFunctionExpression" }
@@ -72,7 +73,7 @@ type StaticBlock = Extract<AnyNode, { type: "StaticBlock" }>;
 type CallExpression = Extract<AnyNode, { type: "CallExpression" }>;
 type ScopeNode = AnyNode & { readonly body?: AnyNode | readonly AnyNode[] };
 
-/** The cuts that have a bundle ask; none for an app without stateful sessions. */
+/** Returns the cuts that have a bundle ask; none for an app without stateful sessions. */
 export function moduleStateCuts(code: string, program: Program, sources: () => Sources): Cut[] {
   const classes = sessionClasses(program);
   if (classes.length === 0) return [];
@@ -85,37 +86,37 @@ class ModuleState {
   readonly #code: string;
   readonly #program: Program;
   readonly #sources: Sources;
-  /** What the bundle calls the global that it asks. */
+  /** Name that the bundle has for the global that it asks. */
   readonly #slot: string;
   readonly #wraps: Wrap[] = [];
   readonly #references = new Map<unknown, Reference>();
   readonly #scopes: readonly Scope[];
-  /** Functions that have to know whose they are, by the name of the variable that says so. */
+  /** Functions that have to know their owner, with the name of the variable that holds it. */
   readonly #owners = new Map<AnyNode, string>();
-  /** What the bundler put around CommonJS modules, and around those that it loads later. */
+  /** Functions that the bundler put around CommonJS modules, and around those that it loads later. */
   readonly #wrappers: ReadonlySet<unknown>;
-  /** What runs these. */
+  /** Names of the functions that run these. */
   readonly #loaders: ReadonlySet<string>;
-  /** What comes before all. */
+  /** Text that comes before all else. */
   #prelude = "";
   readonly #assigned = new Set<string>();
-  /** MS2: names of properties that packages assign to. */
+  /** Names of properties that packages assign to (MS2). */
   readonly #touched = new Set<string>();
-  /** The same of the app's own modules. */
+  /** Names of properties that the app's own modules assign to. */
   readonly #changed = new Set<string>();
-  /** MS2: where a variable is counted up, and gets no other value. */
+  /** Places where a variable is counted up, and gets no other value (MS2). */
   readonly #countedAt = new Set<unknown>();
-  /** MS2: where a property gets its first value. */
+  /** Places where a property gets its first value (MS2). */
   readonly #begunAt = new Set<unknown>();
-  /** MS2: whether a package only counts a property up, by both names. */
+  /** True for a property that a package only counts up, by the names of both (MS2). */
   readonly #countedProperties = new Map<string, boolean>();
-  /** MS2: what functions of packages tell when they are called. */
+  /** Names of the records of packages' variables, which their functions tell when they are called (MS2). */
   readonly #records = new Map<Variable, string>();
   readonly #recordsOf = new Map<AnyNode, string[]>();
-  /** MS6: expressions that load modules. */
+  /** Texts of expressions that load modules (MS6). */
   readonly #late = new Set<string>();
   readonly #methods = new Set<string>();
-  /** MS5: functions without a body of statements. */
+  /** Functions without a body of statements (MS5). */
   readonly #failing = new Set<FunctionNode>();
   #binds = false;
   #next = 1;
@@ -195,7 +196,7 @@ class ModuleState {
     }
   }
 
-  /** Has what writes to these ask first. */
+  /** Has code that writes to these variables ask first. */
   #askFor(node: { readonly start: number; readonly end: number }, names: readonly AnyNode[]): void {
     const asked = names.flatMap((name) => this.#questionOf(name) ?? []);
     if (asked.length === 0) return;
@@ -223,8 +224,8 @@ class ModuleState {
   }
 
   /**
-   * What stands for a variable of a package: reads it, and puts another value there. undefined where nothing can be seen
-   * of it from `at`.
+   * Returns the name of the record of a package's variable, which reads it, and puts another value there; undefined
+   * where nothing of the variable can be seen from `at`.
    */
   #recordOf(variable: Variable, at: number, of: string): string | undefined {
     const known = this.#records.get(variable);
@@ -248,7 +249,7 @@ class ModuleState {
     return record;
   }
 
-  /** Whether what has a variable can say something at its begin that is seen from `at`. */
+  /** Reports whether the scope of a variable can tell something at its begin that is seen from `at`. */
   #canTell({ type, block }: Scope, at: number): boolean {
     if (type === "block") return (block as AnyNode).type === "BlockStatement";
     if (type !== "function") return false;
@@ -274,7 +275,9 @@ class ModuleState {
     );
   }
 
-  /** The variable by which a function knows who called it; undefined where none can be seen from `at`. */
+  /**
+   * Returns the name of the variable by which a function knows its owner; undefined where none can be seen from `at`.
+   */
   #ownerOf(scope: Scope, at: number): string | undefined {
     if (scope.type !== "function" && scope.type !== "class-static-block") return undefined;
     const node = scope.block as unknown as FunctionNode | StaticBlock;
@@ -286,7 +289,7 @@ class ModuleState {
     return name;
   }
 
-  /** MS3: what a function is bound to nobody else can see. */
+  /** Has the arguments of a bound function told: nobody else can see them (MS3). */
   #tellBound({ callee, arguments: given, start }: CallExpression): void {
     if (callee.type !== "MemberExpression" || callee.computed || nameOf(callee.property) !== "bind") return;
     const [first, last] = [given.at(0), given.at(-1)];
@@ -297,7 +300,7 @@ class ModuleState {
     this.#binds = true;
   }
 
-  /** MS3: what a Proxy stands for nobody else can see. A site of before has no such question. */
+  /** Has the target of a Proxy told: nobody else can see it (MS3). A site of before has no such question. */
   #tellProxy(callee: AnyNode): void {
     const origin = this.#sources.originAt(callee.start);
     if (origin.kind !== "own" || this.#references.get(callee)?.resolved) return;
@@ -305,7 +308,7 @@ class ModuleState {
     this.#wraps.push({ ...range(callee), before, after: ")" });
   }
 
-  /** MS6: `Promise.resolve().then(() => (init_x(), x_exports))`, which an `import()` is made to. */
+  /** Notes `Promise.resolve().then(() => (init_x(), x_exports))`, which an `import()` is made to (MS6). */
   #noteLate({ body, params }: Extract<AnyNode, { type: "ArrowFunctionExpression" }>): void {
     if (params.length > 0 || body.type === "BlockStatement") return;
     const text = this.#code.slice(body.start, body.end);
@@ -318,7 +321,7 @@ class ModuleState {
     return each.length === 0 ? "" : `if (${this.#slot}.isShared) { ${each.join(" ")} }\n`;
   }
 
-  /** MS5 */
+  /** Has a catch clause tell what it was given (MS5). */
   #tellCaught({ start, param, body }: CatchClause): void {
     const after = start + "catch".length, drawn = `${this.#slot}_caught`;
     if (param !== null && param !== undefined && param.type !== "Identifier") {
@@ -333,7 +336,10 @@ class ModuleState {
     this.#insert(body.start + 1, `${this.#slot}.caught?.(${name});`);
   }
 
-  /** MS5: `finally` sees how far it came, too, and may end in something else than what was thrown. */
+  /**
+   * Has an error told that passes a `finally` (MS5): it sees how far the code came, too, and may end in something else
+   * than what was thrown.
+   */
   #tellPassed({ start, block, handler, finalizer }: TryStatement): void {
     if (!finalizer) return;
     const passed = `${this.#slot}_passed`;
@@ -342,7 +348,7 @@ class ModuleState {
     else this.#wraps.push({ start, end: handler.end, before: "try { ", after: ` }${tells}` });
   }
 
-  /** MS5: of a function. */
+  /** Has a function tell the error that it fails with (MS5). */
   #tellFailed(node: AnyNode | undefined): void {
     // The bundler keeps the names of functions by it.
     if (node?.type === "CallExpression" && nameOf(node.callee) === "__name") {
@@ -357,13 +363,15 @@ class ModuleState {
     }
   }
 
-  /** The end of what tells that it failed. */
+  /** Returns the end of the text that tells of a function's error. */
   #failed(): string {
     const passed = `${this.#slot}_passed`;
     return ` } catch (${passed}) { ${this.#slot}.caught?.(${passed}); throw ${passed}; } `;
   }
 
-  /** Names of properties that are assigned to anywhere: a prototype that has one of them too must let that happen. */
+  /**
+   * Notes names of properties that are assigned to anywhere: a prototype that has one of them too must let that happen.
+   */
   #noteAssigned(node: AnyNode): void {
     this.#noteTouched(node);
     if (node.type !== "MemberExpression" || node.computed || node.property.type !== "Identifier") return;
@@ -374,7 +382,7 @@ class ModuleState {
     if (isPrototypes) this.#methods.add(node.property.name);
   }
 
-  /** MS2 */
+  /** Notes names of properties that are assigned to, by the origin of the code (MS2). */
   #noteTouched(target: AnyNode): void {
     for (const member of membersIn(target)) {
       const { computed, property, start } = member;
@@ -393,7 +401,7 @@ class ModuleState {
     }
   }
 
-  /** MS2: `Body.idCounter = 0;`, where modules load, is no change. */
+  /** Notes `Body.idCounter = 0;` where modules load, which is no change (MS2). */
   #noteBegun(): void {
     const bodies: (readonly AnyNode[])[] = [this.#program.body];
     for (const wrapper of this.#wrappers) {
@@ -436,7 +444,7 @@ class ModuleState {
     within(this.#program, []);
   }
 
-  /** The private fields of a class, each with the method that asks for it ("": nobody does). */
+  /** Returns the private fields of a class, each with the method that asks for it ("" where none does). */
   #privatesOf(node: Class, isSession: boolean): PrivateNames | undefined {
     const members = node.body.body.filter((member) =>
       member.type === "PropertyDefinition" && member.key.type === "PrivateIdentifier"
@@ -481,7 +489,7 @@ class ModuleState {
     return names;
   }
 
-  /** MS7, of a class with members that nobody asks for. */
+  /** Has a class with members that nobody asks for ask before it gives an object private fields (MS7). */
   #askForGiven(node: Class, id: number): void {
     const asks = `${this.#slot}.given?.(this)`;
     const at = node.body.start + 1;
@@ -509,7 +517,7 @@ class ModuleState {
     this.#tellBlock(scope, told);
   }
 
-  /** MS2 */
+  /** Has the functions and blocks of packages tell their records and objects (MS2). */
   #tellPackages(scope: Scope, of: string): void {
     const block = scope.block as AnyNode;
     const records = this.#recordsOf.get(block) ?? [];
@@ -569,7 +577,7 @@ class ModuleState {
     return (def && this.#sources.nameAt((def.name as unknown as AnyNode).start)) ?? name;
   }
 
-  /** What has the values of variables, with their names. */
+  /** Returns text with the names of variables and functions that return their values. */
   #thunks(variables: readonly Variable[]): string {
     const each = variables.map((variable) =>
       `[${JSON.stringify(this.#named(variable))}, () => ${variable.name}]`
@@ -577,11 +585,11 @@ class ModuleState {
     return `[${each.join(", ")}]`;
   }
 
-  /** What the modules have at their top. */
+  /** Returns text with all that the modules have at their top. */
   #held(): string {
     const own: Variable[] = [];
     const packages: Variable[] = [];
-    /** MS2: what is a package's beyond what an app's module imports of it. */
+    /** Values of packages, beyond what an app's module imports of them (MS2). */
     const from: string[] = [];
     const builtins: Variable[] = [];
     const platform: Variable[] = [];
@@ -618,23 +626,23 @@ class ModuleState {
   }
 }
 
-/** Whether a class gives its objects a private method or accessor. */
+/** Reports whether a class gives its objects a private method or accessor. */
 const hasPrivateMethod = ({ body }: Class): boolean =>
   body.body.some((member) =>
     member.type === "MethodDefinition" && !member.static && member.key.type === "PrivateIdentifier"
   );
 
-/** Methods that the language calls, and whose failing it may keep to itself. */
+/** Reports whether the language calls a method of this name, and may keep its failing to itself. */
 const isKeptToItself = (key: AnyNode): boolean =>
   key.type === "Identifier" && /^(?:return|then)$/.test(key.name);
 
 const nameOf = (node: AnyNode): string | undefined => node.type === "Identifier" ? node.name : undefined;
 
-/** Declared in the body, or a parameter that the body sees. */
+/** Reports whether a variable is declared in the body, or is a parameter that the body sees. */
 const isSeenWithin = ({ defs: [def], name }: Variable, { body }: FunctionNode): boolean =>
   def !== undefined && name !== "arguments" && body.type === "BlockStatement";
 
-/** MS2: begins with an object, an array, or what a class makes. */
+/** Reports whether a variable begins with an object, an array, or what a class makes (MS2). */
 function holdsObject({ defs }: Variable): boolean {
   return defs.some(({ node }) => {
     const { type, init } = node as unknown as { readonly type: string; readonly init?: AnyNode | null };
@@ -645,22 +653,22 @@ function holdsObject({ defs }: Variable): boolean {
   });
 }
 
-/** Private names of a class, each with what asks. */
+/** Private names of a class, each with the method that asks. */
 type PrivateNames = ReadonlyMap<string, string>;
 
 const range = ({ start, end }: { readonly start: number; readonly end: number }) => ({ start, end });
 
-/** A name that the code does not have. */
+/** Returns a name that the code does not have. */
 function unused(name: string, code: string): string {
   let free = name;
   while (code.includes(free)) free += "_";
   return free;
 }
 
-/** The function, module or initialiser that a scope's variables live in. */
+/** Returns the function, module or initialiser that a scope's variables live in. */
 const functionOf = (scope: Scope): Scope => scope.variableScope;
 
-/** The names `require_x` and `init_x` of what the bundler put around modules. */
+/** Returns the names `require_x` and `init_x` of the functions that the bundler put around modules. */
 function loadersOf(program: Program): ReadonlySet<string> {
   const found = new Set<string>();
   for (const statement of program.body) {
@@ -674,7 +682,7 @@ function loadersOf(program: Program): ReadonlySet<string> {
   return found;
 }
 
-/** The functions of `var require_x = __commonJS({ "x.js"(exports) { … } })`, and of `__esm`. */
+/** Returns the functions of `var require_x = __commonJS({ "x.js"(exports) { … } })`, and of `__esm`. */
 function wrappersOf(program: Program): ReadonlySet<AnyNode> {
   const found = new Set<AnyNode>();
   for (const statement of program.body) {
@@ -694,18 +702,18 @@ function wrappersOf(program: Program): ReadonlySet<AnyNode> {
   return found;
 }
 
-/** `var import_x = __toESM(require_x())`: a package, as the app's module sees it. */
+/** Reports whether a node is `var import_x = __toESM(require_x())`: a package, as the app's module sees it. */
 const isInterop = (node: AnyNode): boolean =>
   node.type === "VariableDeclarator" && node.init?.type === "CallExpression" &&
   node.init.callee.type === "Identifier" && /^(__toESM|require_)/.test(node.init.callee.name);
 
-/** A class or a function, also one that the bundler has in a variable. */
+/** Reports whether a node is a class or a function, also one that the bundler has in a variable. */
 function isDeclared(node: AnyNode): boolean {
   if (node.type === "ClassDeclaration" || node.type === "FunctionDeclaration") return true;
   return node.type === "VariableDeclarator" && node.init?.type === "ClassExpression";
 }
 
-/** Behind "use strict" and the like, which count only as a function's first statements. */
+/** Returns the offset behind "use strict" and the like, which count only as a function's first statements. */
 function afterDirectives(statements: readonly AnyNode[], bodyStart: number): number {
   let at = bodyStart + 1;
   for (const statement of statements) {
@@ -715,7 +723,7 @@ function afterDirectives(statements: readonly AnyNode[], bodyStart: number): num
   return at;
 }
 
-/** The variables that a target of assignments names. */
+/** Returns the variables that a target of assignments names. */
 function namesIn(target: AnyNode): AnyNode[] {
   switch (target.type) {
     case "Identifier":
@@ -725,12 +733,12 @@ function namesIn(target: AnyNode): AnyNode[] {
   }
 }
 
-/** The members that a target of assignments names. */
+/** Returns the members that a target of assignments names. */
 function membersIn(target: AnyNode): Extract<AnyNode, { type: "MemberExpression" }>[] {
   return target.type === "MemberExpression" ? [target] : partsOf(target).flatMap(membersIn);
 }
 
-/** What a pattern is made of. */
+/** Returns the parts that a pattern is made of. */
 function partsOf(pattern: AnyNode): AnyNode[] {
   switch (pattern.type) {
     case "ObjectPattern":
@@ -758,7 +766,10 @@ function childrenOf(node: AnyNode): AnyNode[] {
   return children;
 }
 
-/** Wraps as cuts in the order in which they stand: at one place what ends there comes first, the inner before the outer. */
+/**
+ * Returns wraps as cuts in the order in which they stand: at one place what ends there comes first, the inner before
+ * the outer.
+ */
 function insertions(wraps: readonly Wrap[]): Cut[] {
   const all = wraps.flatMap((wrap) => [
     ...(wrap.after === "" ? [] : [{ at: wrap.end, isEnd: true, wrap, text: wrap.after }]),

@@ -1,20 +1,20 @@
 /**
- * `node:process` in a bundle: the isolate's own `process`, a small object with the app's variables, in place of an
- * import. Many packages ask it for `env` only; Deno's would show and end the process.
+ * Puts the isolate's own `process`, a small object with the app's variables, in place of a bundle's imports of
+ * `node:process`. Many packages ask it for `env` only; Deno's would show and end the process.
  */
 import type { ImportDeclaration, ImportSpecifier, Program } from "acorn";
 import type { Cut } from "./cuts.ts";
 
 const OWN = "globalThis.process";
 
-/** Whether a specifier names it. */
+/** Reports whether a specifier names `node:process`. */
 export const isProcess = (specifier: unknown): boolean =>
   specifier === "process" || specifier === "node:process";
 
-/** What a `require` of it answers, as an expression. */
+/** Expression that stands for a `require` of `node:process`. */
 export const PROCESS_EXPRESSION = OWN;
 
-/** The cuts that replace a bundle's imports of it. */
+/** Returns the cuts that replace a bundle's imports of `node:process`. */
 export function processCuts(program: Program): Cut[] {
   return program.body.flatMap((node) =>
     node.type === "ImportDeclaration" && isProcess(node.source.value)
@@ -23,7 +23,10 @@ export function processCuts(program: Program): Cut[] {
   );
 }
 
-/** On one line, as what it replaces: the source map's lines stay right. `var`, since imports are hoisted. */
+/**
+ * Returns declarations in place of an import, on one line as it is: the source map's lines stay right. They are `var`,
+ * since imports are hoisted.
+ */
 const declarationOf = (node: ImportDeclaration): string =>
   node.specifiers.map((specifier) =>
     specifier.type === "ImportSpecifier" && importedName(specifier) !== "default"

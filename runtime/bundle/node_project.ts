@@ -1,13 +1,13 @@
 /**
- * What a project made for npm says about its modules: `dependencies` of its package.json, as an import map, and
- * JSX and `paths` of its tsconfig.json. So that a Workers or Hono project bundles as it is, without node_modules.
+ * Reads what a project made for npm says about its modules: `dependencies` of its package.json, as an import map, and
+ * JSX and `paths` of its tsconfig.json. So a Workers or Hono project bundles as it is, without node_modules.
  */
 import { dirname, join } from "node:path";
 import { z } from "zod";
 import { toFileUrl } from "./file_url.ts";
 import { parseJsonc } from "./jsonc.ts";
 
-/** What a project adds to the configuration of a bundle. */
+/** The parts of a bundle's configuration that a project adds. */
 export interface NodeProject {
   readonly imports: Record<string, string>;
   readonly compilerOptions: Record<string, unknown>;
@@ -49,7 +49,7 @@ export async function nodeProject(folder: string, top?: string): Promise<NodePro
   return project;
 }
 
-/** The path of the nearest file of these names, in a folder or above it, up to `top`. */
+/** Finds the nearest file of these names, in a folder or above it, up to `top`. */
 export async function nearestFile(
   folder: string,
   names: readonly string[],
@@ -72,7 +72,9 @@ async function read<S extends z.ZodType>(path: string, schema: S): Promise<z.inf
   throw new Error(`${path}: ${issue?.path.join(".")}: ${issue?.message}`);
 }
 
-/** Packages of the registry; what comes from elsewhere (a folder, git) is left for the bundler to miss. */
+/**
+ * Returns imports of the registry's packages; those from elsewhere (a folder, git) are left for the bundler to miss.
+ */
 function packageImports(dependencies: Readonly<Record<string, string>>): Record<string, string> {
   const imports: Record<string, string> = {};
   for (const [name, range] of Object.entries(dependencies)) {
@@ -85,7 +87,7 @@ function packageImports(dependencies: Readonly<Record<string, string>>): Record<
   return imports;
 }
 
-/** `"@/*": ["./src/*"]` as an import map has it; a pattern with several targets takes the first. */
+/** Returns `"@/*": ["./src/*"]` as an import map has it; a pattern with several targets takes the first. */
 function pathImports(
   options: { baseUrl?: string | undefined; paths: Record<string, string[]> },
   folder: string,

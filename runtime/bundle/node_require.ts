@@ -1,6 +1,7 @@
 /**
- * CommonJS packages in a bundle reach node built-ins by `require`, which the bundler makes with `createRequire`.
- * A function has no module loader; what it may require is imported instead, and anything else throws when asked.
+ * Replaces the `require` by which CommonJS packages in a bundle reach node built-ins, and which the bundler makes with
+ * `createRequire`. A function has no module loader; a built-in that it may require is imported instead, and anything
+ * else throws when asked.
  */
 import type { AnyNode, Program } from "acorn";
 import { allowedBuiltins, isAllowedBuiltin } from "./builtins.ts";
@@ -8,7 +9,7 @@ import type { Cut } from "./cuts.ts";
 import { type BundleIssue, placeOf, visit } from "./imports.ts";
 import { isProcess, PROCESS_EXPRESSION } from "./node_process.ts";
 
-/** The cuts that replace a bundle's `createRequire`; none where it has none. */
+/** Returns the cuts that replace a bundle's `createRequire`; none where it has none. */
 export function requireCuts(program: Program): Cut[] {
   const loader = loaderOf(program);
   if (loader === undefined) return [];
@@ -38,10 +39,11 @@ export function requireCuts(program: Program): Cut[] {
 const POSSIBLE = allowedBuiltins.join(", ");
 
 /**
- * The built-ins that packages require and functions do not have, each package where it begins to. Whether that is reached
- * nobody knows before it runs: it may be a part of the package that the app does not use. In a `try` it is a question.
+ * Returns warnings about built-ins that packages require and functions do not have, for each package at its first
+ * `require` of one. Whether that is reached nobody knows before it runs: it may be a part of the package that the app
+ * does not use. In a `try` it is a question.
  *
- * @param originAt tells of an offset whose module it is
+ * @param originAt returns the name of the module or package that an offset is in
  */
 export function absentRequires(
   program: Program,
@@ -73,7 +75,7 @@ export function absentRequires(
 const nodeName = (specifier: string): string =>
   specifier.startsWith("node:") ? specifier : `node:${specifier}`;
 
-/** `import { createRequire as L } from "node:module"; var NAME = L(import.meta.url);` */
+/** Finds `import { createRequire as L } from "node:module"; var NAME = L(import.meta.url);` */
 function loaderOf(
   program: Program,
 ):

@@ -1,5 +1,5 @@
 /**
- * A bundle's source map as it is kept with a version: it tells an app's own modules by their path from the entry's
+ * A bundle's source map as it is kept with a version: it names an app's own modules by their path from the entry's
  * folder, packages by name and version, and nothing of the machine that bundled; the sources' text is left out.
  */
 import { relative, resolve } from "node:path";
@@ -7,7 +7,7 @@ import { gzipSync } from "node:zlib";
 import { fromFileUrl } from "./file_url.ts";
 
 const INSTALLED = fromFileUrl(new URL("../../", import.meta.url));
-/** Where Deno keeps npm packages: `…/npm/REGISTRY/hono/4.13.19/dist/hono.js`. */
+/** Folder of Deno's cache for npm packages: `…/npm/REGISTRY/hono/4.13.19/dist/hono.js`. */
 const PACKAGES = "/npm/";
 const PACKAGE = /^[^/]+\/((?:@[^/]+\/)?[^/]+)\/(\d[^/]*)\/(.*)$/;
 
@@ -19,7 +19,7 @@ interface RawMap {
 }
 
 /**
- * The map, compressed.
+ * Makes the map, compressed.
  *
  * @param mapFolder where the bundler wrote it: its sources are relative to that
  * @param moduleFolder the entry module's
@@ -33,7 +33,7 @@ export function portableMap(text: string, mapFolder: string, moduleFolder: strin
   return new Uint8Array(gzipSync(json, { level: 9 }));
 }
 
-/** What a source of a map is called wherever it was bundled. */
+/** Returns the name of a map's source, the same wherever it was bundled. */
 export function portableName(source: string, mapFolder: string, moduleFolder: string): string {
   if (/^(?:npm|jsr|https?|data|node):/.test(source)) return source;
   const path = source.startsWith("file:") ? fromFileUrl(source) : resolve(mapFolder, source);

@@ -1,29 +1,32 @@
 /**
- * Private fields of Session classes: nobody outside of a class can see what they hold, so no checkpoint has it, and a
- * session that goes on elsewhere would begin with them anew. Found in the bundle, before anything is deployed.
+ * Finds private fields of Session classes, before anything is deployed: nobody outside of a class can see what they
+ * hold, so no checkpoint has it, and a session that goes on elsewhere would begin with them anew.
  *
  * Private methods are none: they hold nothing. A class that is made by a function around it (a mixin) is not found.
  */
 import type { AnyNode, Class, Program } from "acorn";
 import { type BundleIssue, placeOf, visit } from "./imports.ts";
 
-/** What functions/class/session.ts marks its base class with, as a bundler may have renamed it. */
+/** Name with which functions/class/session.ts marks its base class, as a bundler may have renamed it. */
 const MARK = /^SESSION_BASE\d*$/;
 
-/** A class of stateful sessions, and what it is called. */
+/** A class of stateful sessions, and its names. */
 export interface NamedClass {
   readonly names: readonly string[];
   readonly node: Class;
 }
 
-/** The private fields of the Session classes of a bundle, parsed from `code`. */
+/** Returns an issue for each private field of the Session classes of a bundle, parsed from `code`. */
 export const privateSessionFields = (program: Program, code: string): BundleIssue[] =>
   sessionClasses(program).flatMap(({ names, node }) => fieldsOf(names, node, code));
 
-/** Looked for by each check of a bundle, and a bundle has a hundred thousand nodes: once is enough. */
+/**
+ * Session classes of programs. Each check of a bundle looks for them, and a bundle has a hundred thousand nodes: once
+ * is enough.
+ */
 const found = new WeakMap<Program, readonly NamedClass[]>();
 
-/** The Session classes of a parsed bundle. */
+/** Returns the Session classes of a parsed bundle. */
 export function sessionClasses(program: Program): readonly NamedClass[] {
   let classes = found.get(program);
   if (classes === undefined) found.set(program, classes = findClasses(program));
@@ -53,7 +56,7 @@ function findClasses(program: Program): readonly NamedClass[] {
   return classes.filter(({ node }) => ofSessions.has(node));
 }
 
-/** `Object.defineProperty(Session.prototype, SESSION_BASE, …)`. */
+/** Returns the name of the class in `Object.defineProperty(Session.prototype, SESSION_BASE, …)`. */
 function markedBase(node: AnyNode): string | undefined {
   if (node.type !== "CallExpression") return undefined;
   const [of, mark] = node.arguments;
@@ -61,7 +64,7 @@ function markedBase(node: AnyNode): string | undefined {
   return of?.type === "MemberExpression" && of.object.type === "Identifier" ? of.object.name : undefined;
 }
 
-/** A class and what it is called: itself, and the variable that it is given to. */
+/** Returns a class with its names: its own, and that of the variable that it is given to. */
 function namedClass(node: AnyNode): { readonly names: readonly string[]; readonly node: Class } | undefined {
   if (node.type === "ClassDeclaration") return { names: node.id === null ? [] : [node.id.name], node };
   if (node.type !== "VariableDeclarator" || node.init?.type !== "ClassExpression") return undefined;

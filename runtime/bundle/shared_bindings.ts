@@ -1,21 +1,21 @@
 /**
- * Variables of modules that methods of Session classes change: all sessions of an isolate share them, and no log has
- * them. Told as a warning before a deploy; the handler fails when it does (module_state.ts).
+ * Finds variables of modules that methods of Session classes change: all sessions of an isolate share them, and no log
+ * has them. It is a warning before a deploy; the handler fails when it changes one (module_state.ts).
  *
- * SB1  Only what stands in a class itself: a change by a function that a method calls is found when it is called.
- * SB2  A name that anything in the class declares is taken for that: nothing is told of it.
+ * SB1  Only code in a class itself is looked at: a change by a function that a method calls is found when it is called.
+ * SB2  A name that anything in the class declares is taken for that: there is no warning for it.
  */
 import type { AnyNode, Pattern, Program } from "acorn";
 import { type BundleIssue, placeOf, visit } from "./imports.ts";
 import { type NamedClass, sessionClasses } from "./session_fields.ts";
 
-/** Methods that change what they are called on. */
+/** Names of methods that change the object they are called on. */
 const CHANGING: ReadonlySet<string> = new Set([
   ...["set", "add", "delete", "clear"],
   ...["push", "pop", "shift", "unshift", "splice", "sort", "reverse", "fill"],
 ]);
 
-/** The changes of variables of modules in the Session classes of a bundle, parsed from `code`. */
+/** Returns a warning for each variable of a module that the Session classes of a bundle, parsed from `code`, change. */
 export function sharedBindings(program: Program, code: string): BundleIssue[] {
   const classes = sessionClasses(program);
   if (classes.length === 0) return [];
@@ -54,7 +54,7 @@ function changesIn({ names, node }: NamedClass, shared: ReadonlySet<string>, cod
   return issues;
 }
 
-/** The variable that a node changes, itself or inside. */
+/** Returns the variable that a node changes, itself or inside. */
 function changedName(node: AnyNode): string | undefined {
   switch (node.type) {
     case "AssignmentExpression":
@@ -75,7 +75,7 @@ function changedName(node: AnyNode): string | undefined {
   }
 }
 
-/** `a` of `a`, `a.b` and `a[0].b`. */
+/** Returns `a` of `a`, `a.b` and `a[0].b`. */
 function rootOf(node: AnyNode): string | undefined {
   if (node.type === "Identifier") return node.name;
   return node.type === "MemberExpression" ? rootOf(node.object) : undefined;

@@ -1,4 +1,4 @@
-/** The source map of a bundle in which cuts were made, and what it tells about whose code a part of it is. */
+/** The source map of a bundle in which cuts were made, and what it tells about the origin of a part of the bundle. */
 import { decode, encode, type SourceMapSegment } from "@jridgewell/sourcemap-codec";
 import type { Comment } from "acorn";
 import { type Cut, namesModule } from "./cuts.ts";
@@ -11,7 +11,7 @@ interface RawMap {
   readonly mappings: string;
 }
 
-/** The map behind cuts, none of which has a line's end in it, or replaces one. */
+/** Returns the map behind cuts, none of which has a line's end in it, or replaces one. */
 export function shiftedMap(sourceMap: string, code: string, cuts: readonly Cut[]): string {
   const map = JSON.parse(sourceMap) as RawMap;
   const lines = decode(map.mappings);
@@ -29,7 +29,7 @@ export function shiftedMap(sourceMap: string, code: string, cuts: readonly Cut[]
   return JSON.stringify({ ...map, mappings: encode(lines) });
 }
 
-/** Columns behind a cut move by what it made longer; those within what it replaced lie at its end. */
+/** Moves columns behind a cut by what it made longer; those within what it replaced lie at its end. */
 function shift(segments: SourceMapSegment[], begin: number, cuts: readonly Cut[]): void {
   let [at, moved] = [0, 0];
   for (const segment of segments) {
@@ -47,8 +47,8 @@ function lineBegins(code: string): number[] {
 }
 
 /**
- * What a bundle tells of its parts: whose they are by the names that the bundler writes before each module (a package's own
- * source maps name files that it was made from, anywhere), what variables were called by its source map.
+ * Returns what a bundle tells of its parts: their origins by the names that the bundler writes before each module (a
+ * package's own source maps name files that it was made from, anywhere), the names of variables by its source map.
  */
 export function sourcesOf(
   { sourceMap, moduleNamed }: Pick<
@@ -75,7 +75,7 @@ export function sourcesOf(
   };
 }
 
-/** The last that begins at or before an offset; -1 before all. */
+/** Returns the index of the last that begins at or before an offset; -1 before all. */
 function lastBefore(sorted: readonly { readonly start: number }[], at: number): number {
   let [low, high] = [-1, sorted.length - 1];
   while (low < high) {
@@ -95,7 +95,7 @@ function originNamed(name: string): Origin {
   return /^(?:jsr|https?|data|node):/.test(name) ? { kind: "package", name } : { kind: "own", name };
 }
 
-/** The line of an offset, from 0. */
+/** Returns the line of an offset, from 0. */
 function lineAt(begins: readonly number[], at: number): number {
   let [low, high] = [0, begins.length - 1];
   while (low < high) {

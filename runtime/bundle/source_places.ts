@@ -1,23 +1,23 @@
 /**
- * Places in a bundle, told as places in the modules it was made of: what an author can open.
+ * Turns places in a bundle into places in the modules it was made of, which an author can open.
  */
 import { relative, resolve } from "node:path";
 import { originalPositionFor, TraceMap } from "@jridgewell/trace-mapping";
 
 /**
- * `blob:null/…:6:9` as V8 writes it in the stack of an isolate, and `bundle:6:9` as our own checks do. Every part is
- * bounded: the text is the app's, and its clients', and the site waits while it is searched.
+ * Places in a text: `blob:null/…:6:9` as V8 writes it in the stack of an isolate, and `bundle:6:9` as our own checks
+ * do. Every part is bounded: the text is the app's, and its clients', and the site waits while it is searched.
  */
 const PLACE = /\b(?:blob:null\/[0-9a-f-]{1,36}|bundle):(\d{1,9}):(\d{1,9})/g;
 
 /** Replaces the places of a bundle in a text; a place that the map does not know stays as it is. */
 export type Locate = (text: string) => string;
 
-/** Whether a text may have places of a bundle in it. */
+/** Reports whether a text may have places of a bundle in it. */
 export const hasPlaces = (text: string): boolean => text.includes("bundle:") || text.includes("blob:null/");
 
 /**
- * Reads a bundle's source map when it is first needed, since most bundles have nothing wrong.
+ * Makes a locator that reads a bundle's source map when it is first needed, since most bundles have nothing wrong.
  *
  * @param folder where the bundle was written: sources are relative to it
  */
@@ -31,7 +31,7 @@ export function locator(sourceMap: string, folder: string): Locate {
 }
 
 /**
- * A locator over a map's JSON; `name` says what a source is called.
+ * Makes a locator over a map's JSON; `name` returns the name of a source.
  *
  * @throws Error where the text is no source map.
  */

@@ -1,5 +1,6 @@
 /**
- * Folders for a moment, which go when they are no longer used, and also when the process is told to end meanwhile.
+ * Folders for a moment, which are removed when they are no longer used, and also when the process is told to end
+ * meanwhile.
  */
 
 const open = new Set<string>();
@@ -16,7 +17,7 @@ export async function withTempFolder<T>(prefix: string, use: (folder: string) =>
   }
 }
 
-/** Removes those that are in use: the process ends now. */
+/** Removes the folders that are in use: the process ends now. */
 export function removeTempFolders(): void {
   for (const folder of open) {
     try {
