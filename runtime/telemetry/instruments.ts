@@ -98,7 +98,7 @@ export class Counter implements Family {
     return [...this.#set.all.values()];
   }
 
-  /** The series of these labels; keep it where it is counted often (M1). */
+  /** Returns the series of these labels; keep it where it is counted often (M1). */
   of(labels: Labels): CounterSeries {
     return this.#set.of(labels);
   }
@@ -141,7 +141,7 @@ export class Histogram implements Family {
     return [...this.#set.all.values()];
   }
 
-  /** The series of these labels; keep it where it is observed often (M1). */
+  /** Returns the series of these labels; keep it where it is observed often (M1). */
   of(labels: Labels): HistogramCounts {
     return this.#set.of(labels);
   }
