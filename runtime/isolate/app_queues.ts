@@ -1,20 +1,21 @@
 /**
- * What of one app waits in its site's memory, over all queues: bodies and messages that nobody takes yet, calls that wait
- * for those before them, what its isolates have not read. Each queue has a bound of its own (docs/queues.md has the
- * table); this is the bound of them all together, for an app can open thousands of them.
+ * The queues of apps in their site's memory, and the bound on all of one app's together: bodies and messages that
+ * nobody takes yet, calls that wait for those before them, frames that its isolates have not read. Each queue has a
+ * bound of its own (docs/queues.md has the table); this is the bound of them all, for an app can open thousands of
+ * them.
  *
  * Life of a hold: `hold` → `add` as what waits grows and shrinks → `end`.
  *
  * Q1  `bytes` is the sum of what the holds of the app hold; a hold that has ended holds nothing.
- * Q2  Over `bytesMax` the hold that has most is shed, and the next, until the rest fits: whoever keeps most waiting pays,
- *     and no other app does.
- * Q3  A hold is shed once. Who is shed lets go of what waits, and ends the hold.
+ * Q2  Over `bytesMax` the hold that has most is shed, and the next, until the rest fits: the part of the app that keeps
+ *     most waiting pays, and no other app does.
+ * Q3  A hold is shed once. Its owner is called, lets go of what waits, and ends the hold.
  */
 import { strict as assert } from "node:assert";
 import { AppCores } from "./app_cores.ts";
 import { AppTurns, SiteTurns } from "./app_turns.ts";
 
-/** Of which queue. Each is a row of the table in docs/queues.md. */
+/** Kind of a queue. Each is a row of the table in docs/queues.md. */
 export type QueueName =
   | "isolate"
   | "response body"
@@ -23,15 +24,15 @@ export type QueueName =
   | "socket from client"
   | "socket of a session";
 
-/** One queue's share. */
+/** The share of one queue in what waits of its app. */
 export class QueueHold {
   readonly queue: QueueName;
-  /** Of the app. */
+  /** Queues of the app that it belongs to. */
   readonly queues: AppQueues;
   readonly #shed: (why: string) => void;
   #bytes = 0;
   #over = false;
-  /** Neighbours among those of the app (a list as in departures.ts, for the same reason). */
+  /** Neighbours in the list of the app's holds (a list as in departures.ts, for the same reason). */
   before: QueueHold = this;
   after: QueueHold = this;
 
@@ -45,7 +46,7 @@ export class QueueHold {
     return this.#bytes;
   }
 
-  /** More waits, or less. What is added may be shed at once (Q2). */
+  /** Adds bytes that wait, or takes off some with a number below 0. A hold that grows may be shed at once (Q2). */
   add(bytes: number): void {
     if (this.#over) return;
     this.#bytes += bytes;
@@ -53,7 +54,7 @@ export class QueueHold {
     this.queues.changed(bytes);
   }
 
-  /** Nothing of it waits any more, and nothing will. */
+  /** Ends the hold: nothing of the queue waits any more, and nothing will. */
   end(): void {
     if (this.#over) return;
     this.#over = true;
@@ -62,7 +63,7 @@ export class QueueHold {
     this.queues.ended(this, bytes);
   }
 
-  /** Q3 */
+  /** Has the owner let go of what waits, and ends the hold (Q3). */
   shed(why: string): void {
     this.#shed(why);
     this.end();
@@ -72,11 +73,11 @@ export class QueueHold {
 /** The queues of one app at one site. */
 export class AppQueues {
   readonly bytesMax: number;
-  /** When the frames of its isolates are read. */
+  /** Turns in which the frames of the app's isolates are read. */
   readonly turns: AppTurns;
-  /** Whether its processes give way to others. */
+  /** CPU time of the app's processes, by which they give way to others. */
   readonly cores: AppCores;
-  /** Stands before the first hold and after the last. */
+  /** Hold that stands before the first and after the last. */
   readonly #ends: QueueHold;
   readonly #note: (shed: { readonly queue: QueueName; readonly bytes: number }) => void;
   #bytes = 0;
@@ -95,17 +96,19 @@ export class AppQueues {
     this.#ends = new QueueHold(this, "isolate", () => {});
   }
 
-  /** What waits now. */
+  /** Bytes that wait now. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** How many queues there are. */
+  /** Number of queues. */
   get size(): number {
     return this.#size;
   }
 
-  /** A queue of the app. `shed` lets go of all that it holds, and says why to who needs to know. */
+  /**
+   * Begins a queue of the app. `shed` lets go of all that it holds, and tells the reason to those who need to know it.
+   */
   hold(queue: QueueName, shed: (why: string) => void): QueueHold {
     const hold = new QueueHold(this, queue, shed), last = this.#ends.before;
     hold.before = last;
@@ -115,7 +118,7 @@ export class AppQueues {
     return hold;
   }
 
-  /** Of a hold: it has grown or shrunk (Q2). */
+  /** Called by a hold when it has grown or shrunk (Q2). */
   changed(bytes: number): void {
     this.#bytes += bytes;
     while (bytes > 0 && this.#bytes > this.bytesMax) {
@@ -126,7 +129,7 @@ export class AppQueues {
     }
   }
 
-  /** Of a hold: it has ended. */
+  /** Called by a hold when it has ended. */
   ended(hold: QueueHold, bytes: number): void {
     this.#bytes -= bytes;
     this.#size--;
@@ -135,7 +138,7 @@ export class AppQueues {
     hold.before = hold.after = hold;
   }
 
-  /** What waits now, by queue; those in which nothing waits are left out. */
+  /** Bytes that wait now, by queue; queues in which nothing waits are left out. */
   get byQueue(): ReadonlyMap<QueueName, number> {
     const sums = new Map<QueueName, number>();
     for (let hold = this.#ends.after; hold !== this.#ends; hold = hold.after) {
@@ -154,15 +157,16 @@ export class AppQueues {
 }
 
 /**
- * All of an app's queues at a site: what two isolates may leave unread (frames.ts), or the largest states of a few
- * sessions that come at once (state_frames.ts), and something beside it; so that a busy moment is not what sheds one.
+ * Bytes in all queues of an app at a site: as much as two isolates may leave unread (frames.ts), or the largest states
+ * of a few sessions that come at once (state_frames.ts), and something beside it; so that a busy moment is not what
+ * sheds one.
  */
 export const QUEUES_BYTES_MAX = 384 * 1024 * 1024;
 
-/** Who has one queue shed has hundreds. */
+/** Milliseconds between notes of an app: one of which a queue was shed sheds hundreds. */
 const NOTE_MS = 60_000;
 
-/** What is said of queues that were shed: the last of them, and how many there were since it was said before. */
+/** A note of queues that were shed: the last of them, and the number of them since the note before. */
 export interface ShedNote {
   readonly app: string;
   readonly queue: QueueName;
@@ -170,15 +174,15 @@ export interface ShedNote {
   readonly shed: number;
 }
 
-/** Who is told of queues that were shed. */
+/** The part of a site that is told of queues that were shed. */
 export interface ShedListener {
-  /** Each of them. */
+  /** Called for each queue that was shed. */
   readonly shed?: (shed: { readonly app: string; readonly queue: QueueName }) => void;
-  /** What is worth a line of the log. */
+  /** Takes a note that is worth a line of the log. */
   readonly note?: (note: ShedNote) => void;
 }
 
-/** What of an app waits in one kind of its queues. */
+/** Bytes of an app that wait in one kind of its queues. */
 export interface QueuedBytes {
   readonly app: string;
   readonly queue: QueueName;
@@ -186,8 +190,8 @@ export interface QueuedBytes {
 }
 
 /**
- * The queues of all apps of a site: those of an app outlive its isolates, and are dropped when nothing holds any and it has
- * rested from what it computed.
+ * The queues of all apps of a site: those of an app outlive its isolates, and are dropped when nothing holds any and
+ * the app has rested from what it computed.
  */
 export class SiteQueues {
   readonly bytesMax: number;
@@ -196,7 +200,7 @@ export class SiteQueues {
   readonly #apps = new Map<string, AppQueues>();
   readonly #turns = new SiteTurns();
 
-  /** @param nowMs of a clock that never goes back. */
+  /** @param nowMs a clock that never goes back. */
   constructor(
     bytesMax: number = QUEUES_BYTES_MAX,
     told: ShedListener = {},
@@ -207,7 +211,7 @@ export class SiteQueues {
     this.#nowMs = nowMs;
   }
 
-  /** Of one app. */
+  /** Returns the queues of one app. */
   of(app: string): AppQueues {
     let queues = this.#apps.get(app);
     if (queues === undefined) {
@@ -220,7 +224,7 @@ export class SiteQueues {
     return queues;
   }
 
-  /** One note of an app within NOTE_MS, however many of its queues are shed. */
+  /** Returns a listener that passes on one note of an app within NOTE_MS, however many of its queues are shed. */
   #listener(app: string): (shed: { readonly queue: QueueName; readonly bytes: number }) => void {
     let sinceMs = -Infinity, shedSince = 0;
     return (shed) => {
@@ -234,7 +238,7 @@ export class SiteQueues {
     };
   }
 
-  /** What waits, by app and queue. */
+  /** Yields the bytes that wait, by app and queue. */
   *waiting(): Generator<QueuedBytes> {
     for (const [app, { byQueue }] of this.#apps) {
       for (const [queue, bytes] of byQueue) yield { app, queue, bytes };
