@@ -300,7 +300,7 @@ class ModuleState {
     this.#binds = true;
   }
 
-  /** Has the target of a Proxy told: nobody else can see it (MS3). A site of before has no such question. */
+  /** Has the target of a Proxy told: nobody else can see it (MS3). An older site has no such question. */
   #tellProxy(callee: AnyNode): void {
     const origin = this.#sources.originAt(callee.start);
     if (origin.kind !== "own" || this.#references.get(callee)?.resolved) return;
@@ -332,7 +332,7 @@ class ModuleState {
     }
     const name = param?.name ?? drawn;
     if (!param) this.#wraps.push({ start: after, end: after, before: ` (${name})`, after: "" });
-    // A site of before has no such question.
+    // An older site has no such question.
     this.#insert(body.start + 1, `${this.#slot}.caught?.(${name});`);
   }
 
@@ -477,7 +477,7 @@ class ModuleState {
       const word = isStatic ? "static " : "";
       const file = JSON.stringify(origin.name);
       const told = own.map((name) => `[${JSON.stringify(`#${name}`)}, () => this.#${name}]`).join(", ");
-      // MS7. A site of before has no such question.
+      // MS7. An older site has no such question.
       const given = isStatic || !node.superClass ? "" : `${this.#slot}.given?.(this), `;
       const text =
         ` ${word}${owner} = ${this.#slot}.owner === 0 ? ${this.#slot}.made(${file}, [${told}]) : ` +

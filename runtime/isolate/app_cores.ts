@@ -5,11 +5,11 @@
  *
  * Life of a member: a process is given the app (`join`) → `looked`, at each look at what it uses → `leave`.
  *
- * CW1  What the processes of an app use, each from its own start and those that have ended with it, fills a bucket that
- *      CORES_FREE run off all the time. Over BURST_MS the app gives way, until the bucket is empty: LEVEL_MS_MAX are in
- *      it at most, so that it has to compute little for a while, and not for ever.
+ * CW1  The CPU time of an app's processes, each from its own start and those that have ended with it, fills a bucket
+ *      that CORES_FREE run off all the time. Over BURST_MS the app gives way, until the bucket is empty: LEVEL_MS_MAX
+ *      are in it at most, so that it has to compute little for a while, and not for ever.
  * CW2  While an app gives way all its processes do, and one that is started for it does from its start.
- * CW3  What the system refuses is tried again at the next look.
+ * CW3  An order that the system refuses is tried again at the next look.
  */
 
 /** Cores whose time runs off the bucket: an app that computes less than this never gives way. */

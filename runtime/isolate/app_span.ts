@@ -1,8 +1,8 @@
 /**
  * Spans that an app made inside its isolate, as they arrive at the site (inside/opentelemetry.ts).
  *
- * A1  What is no span is dropped: an app's telemetry never ends its isolate.
- * A2  It lies in the request's trace and within the request's time.
+ * A1  A message that is no span is dropped: an app's telemetry never ends its isolate.
+ * A2  A span lies in the request's trace and within the request's time.
  * A3  Its texts leave without the values of the app's secrets, as log lines do.
  */
 import { z } from "zod";

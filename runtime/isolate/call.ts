@@ -4,7 +4,7 @@
  * Life cycle: `prepareCall` (limits, small bodies read) → one attempt, or two (C2) → answered → settled.
  *
  * C1  A call is answered exactly once.
- * C2  It runs a second time only if it never started, or if it is a GET or HEAD without a body that wrote nothing
+ * C2  A call runs a second time only if it never started, or if it is a GET or HEAD without a body that wrote nothing
  *     and sent nothing; and then only once more.
  */
 import type { OutgoingRequest, OutgoingResponse } from "./outgoing_http.ts";
@@ -184,7 +184,7 @@ function bodyKindOf(request: CallRequest, inlineBody: Uint8Array | null): number
 /** Checks the declared length of the body, and reads a small one so that it travels with the head. */
 export function prepareCall(app: IsolateApp, call: IsolateCall): PendingCall | Promise<PendingCall> {
   const { request } = call;
-  // The standard's Request has none, whatever the client sent.
+  // The standard's Request has no body then, whatever the client sent.
   if (request.method === "GET" || request.method === "HEAD") return new PendingCall(app, call, null);
   const length = declaredBytes(request.headers);
   if (length > app.limits.bodyBytesMax) {

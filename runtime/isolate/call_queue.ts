@@ -89,7 +89,7 @@ export class CallQueue<T> {
   /** Takes out the calls that have waited too long. */
   shed(nowMs: number): T[] {
     if (!this.isStanding(nowMs)) return [];
-    // Those that came back may be younger than who stands behind them: each is looked at.
+    // Calls that came back may be younger than those behind them: each is looked at.
     const late = this.#waiting.filter(({ sinceMs }) => nowMs - sinceMs >= WAIT_MS);
     if (late.length > 0) this.#waiting = this.#waiting.filter(({ sinceMs }) => nowMs - sinceMs < WAIT_MS);
     if (late.length > 0 && this.#waiting.length === 0) this.#emptiedMs = nowMs;

@@ -4,7 +4,7 @@
  *
  * L1  At most CALLS_MAX of each run (of calls SESSION_CALLS_MAX), and none begins while more than UNREAD_BYTES_MAX wait
  *     to be sent: an isolate that asks faster than it takes answers waits for itself.
- * L2  They begin in the order in which they were asked for. An isolate with more than WAITING_MAX that wait, or
+ * L2  Calls begin in the order in which they were asked for. An isolate with more than WAITING_MAX that wait, or
  *     WAITING_BYTES_MAX that they hold, breaks the protocol: no program does so.
  */
 import { FrameError } from "./frames.ts";

@@ -145,7 +145,7 @@ export function readResponseHead(payload: Payload, bytesMax = Infinity): ReadHea
   const kind = payload.u8();
   const fields = payload.text(bytesMax).split(SEPARATOR);
   const headers = headerPairs(fields, 1);
-  // A frame that the app has bent may not have them so, and who looks for a name looks for it in lower case.
+  // Lookups of a name expect lower case, and a frame that the app has bent may have it otherwise.
   for (const pair of headers) pair[0] = pair[0].toLowerCase();
   const head = { status, statusText: fields[0] ?? "", headers };
   return {

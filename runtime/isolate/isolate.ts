@@ -204,7 +204,7 @@ export class Isolate {
 
   /** Ends the process at once; its exchanges go back to the owner when it is gone. */
   kill(why: string, cause: KillCause): void {
-    this.usage(); // the last that can be said of it
+    this.usage(); // a last look at what it has used
     this.#killed ??= { why, cause };
     this.#process.kill();
   }

@@ -11,7 +11,7 @@
  *
  * LR1  One question is under way at a time, some time after the one before: requests that it was given then may have to
  *      wait for a row before they compute. None is sent where there is room: an isolate with little to do is not asked.
- * LR2  It is given LEAST at any rate, so that it has something to do while its answers are on their way.
+ * LR2  An isolate is given LEAST at any rate, so that it has something to do while its answers are on their way.
  */
 
 /**

@@ -123,7 +123,7 @@ export async function startProcess(options: ProcessOptions): Promise<IsolateProc
     const group = await options.cgroups?.hold(child.pid, options);
     if (group !== undefined) void child.status.then(() => group.remove());
     const usage = new UsageReader(child.pid);
-    begun.move(); // it is whoever called who gives it back now
+    begun.move(); // from here on the caller gives these back
     return {
       pid: child.pid,
       connection,

@@ -2,11 +2,11 @@
  * Bounds on what one process of an app may hold and use over a while, whatever it does with it: where requests can't be
  * told apart, and where native threads compute while JavaScript waits.
  *
- * PB1  One that holds more memory than heap and buffers together may is ended, even where a failed allocation would
- *      leave it alive: what it holds it would hold for ever.
- * PB2  One that uses more CPU, over a while, than a thread of JavaScript and its garbage collection do, is ended.
+ * PB1  A process that holds more memory than heap and buffers together may is ended, even where a failed allocation
+ *      would leave it alive: what it holds it would hold for ever.
+ * PB2  A process that uses more CPU, over a while, than a thread of JavaScript and its garbage collection do, is ended.
  *      Native threads that nobody waits for (`deriveBits`, again and again) are as many as the machine has cores for.
- * PB3  One with more threads, or more address space, than any program here has is ended.
+ * PB3  A process with more threads, or more address space, than any program here has is ended.
  */
 import type { IsolateLimits } from "./limits.ts";
 import type { ProcessUsage } from "./process_usage.ts";

@@ -34,7 +34,7 @@ export class UsageReader {
     this.#file = openOr(`/proc/${pid}/stat`);
   }
 
-  /** Returns undefined where the system does not say, or the process has ended. */
+  /** Reads what the process uses; undefined where the system does not say, or the process has ended. */
   read(): ProcessUsage | undefined {
     if (this.#file === null) return undefined;
     try {

@@ -6,7 +6,7 @@
  * wait before any was taken → `release`: none waits, until the next `take` or `keep` → `close`.
  *
  * SP1  The one that waits has the sizes of the last that was taken: a site's apps mostly have the same.
- * SP2  One that has ended while it waited, or has another app, is not given.
+ * SP2  A spare that has ended while it waited, or has another app, is not given.
  * SP3  Lines that an app's module code prints while it loads here are logged when the isolate is taken, and not before.
  * SP4  With its app loaded it rehearses (inside/stateful_rehearsal.ts): the loss of an isolate costs an opening, but
  *      not the first one.

@@ -4,7 +4,7 @@
  *
  * Stages: process started → `load` (an app version) → channels open and close → `ended`. Every stage can end.
  *
- * I1  It is given one app version in its life, and stateful sessions only.
+ * I1  An isolate is given one app version in its life, and stateful sessions only.
  * I2  When it ends, for whatever reason, every channel that was open is told so once, and which session ran.
  * I3  A turn that holds the event loop for more CPU time than one request may use, or memory beyond the bounds, ends
  *     the process; what it sends after it was killed is ignored.

@@ -116,7 +116,7 @@ export class StatefulPool {
    * way.
    */
   prepare(app: IsolateApp): void {
-    this.#isolate(app).catch(() => {}); // whoever opens it hears why
+    this.#isolate(app).catch(() => {}); // the next to open a session is told why
   }
 
   /**

@@ -29,8 +29,8 @@ export const WATCHES_MAX = 1_024;
 /** Number of ranges of all of an isolate's watches together: pages that follow some rows, or a list and its index. */
 export const WATCHED_RANGES_MAX = 4_096;
 /**
- * Bytes that cost as much as a row beside its own: from its frame to the disk and the neighbours some 40 µs, as much as
- * 640 bytes of a long row.
+ * Bytes that a row counts for beside its own: from its frame to the disk and the neighbours it costs some 40 µs, as
+ * much as 640 bytes of a long row.
  */
 const ROW_BYTES = 640;
 /** Bytes that a watch takes beside its ranges, roughly: its place in the store, its promises, its signal. */
@@ -157,7 +157,7 @@ export class StoreCalls {
         this.#answer(call, run, write).finally(leave);
       }, bytes);
     } catch (error) {
-      givenBack(); // what it held of its app's turns stays with the app
+      givenBack(); // the app's turns outlive the isolate, and would count it for ever
       throw error;
     }
   }

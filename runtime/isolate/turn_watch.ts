@@ -7,9 +7,9 @@
  *
  * T1  A turn that used more CPU than one request may, without giving the loop back, ends the isolate; being slow
  *     because the machine is busy is no reason.
- * T2  One whose loop stands still without using CPU ends after STILL_FACTOR times that long.
- * T3  One beyond the bounds of its process ends (process_bounds.ts): memory, and native threads that compute while the
- *     loop turns.
+ * T2  An isolate whose loop stands still without using CPU ends after STILL_FACTOR times that long.
+ * T3  An isolate beyond the bounds of its process ends (process_bounds.ts): memory, and native threads that compute
+ *     while the loop turns.
  * T4  While nothing is asked of it an isolate is looked at IDLE_TICKS times less often.
  */
 import type { IsolateLimits } from "./limits.ts";
@@ -29,7 +29,7 @@ export interface WatchedTurns {
 /** Milliseconds between looks, as the watchdog of requests has it: a tenth of the default CPU limit. */
 const TICK_MS = 100;
 const IDLE_TICKS = 10;
-/** Number of CPU limits for which a loop may stand still: it harms nobody but its app. */
+/** Multiple of the CPU limit for which a loop may stand still: it harms nobody but its app. */
 const STILL_FACTOR = 10;
 
 /** Watches one isolate of stateful sessions. */
@@ -77,7 +77,7 @@ export class TurnWatch {
       this.#hasSpoken = this.#pinged = false;
       this.#aliveMs = nowMs;
       this.#aliveCpuMs = cpuMs;
-      // What runs without being asked for (a closure timer) is found by the ping of an idle look.
+      // Code that runs without being asked for (a closure timer) is found by the ping of an idle look.
       if (!this.#isBusy && !isDue) return;
       this.#isBusy = false;
     } else if (this.#pinged) {

@@ -7,12 +7,12 @@
  *
  * W1  An isolate that used more CPU than one request may, without giving its event loop back, is killed. Being
  *     slow because the machine is busy is no reason.
- * W2  One whose loop stands still without using CPU is killed after STILL_FACTOR times that long.
+ * W2  An isolate whose loop stands still without using CPU is killed after STILL_FACTOR times that long.
  * W3  A request alone in its isolate is charged with what the isolate uses; more than its limit kills. With several
  *     at once the use can't be told apart: as long as none of them has answered they are charged together, and may
  *     use what all of them may.
  * W4  An isolate that computes although no request is open is killed by the same limit.
- * W5  One beyond the bounds of its process is killed (process_bounds.ts): memory, threads, and CPU over a while.
+ * W5  An isolate beyond the bounds of its process is killed (process_bounds.ts): memory, threads, and CPU over a while.
  * W6  An isolate that computes nearly all the time with several requests open is reported busy: another would
  *     help, where there is a core for it.
  */
@@ -25,8 +25,8 @@ const TICK_MS = 100;
 /** Number of ticks between looks at an isolate without requests. */
 const IDLE_TICKS = 10;
 /**
- * Number of CPU limits for which a loop may stand still: it is a sleeping thread or a stopped process, and harms nobody
- * but its app.
+ * Multiple of the CPU limit for which a loop may stand still: it is a sleeping thread or a stopped process, and harms
+ * nobody but its app.
  */
 const STILL_FACTOR = 10;
 

@@ -86,7 +86,7 @@ export class FrozenRealm {
     if (types.isMap(value) || types.isSet(value)) return seal(value, path);
     const isPrototype = isPrototypeOf(value);
     for (const name of Reflect.ownKeys(value)) {
-      // The platform's own, which it changes.
+      // Symbols of the platform's own hold state that it changes.
       if (typeof name === "symbol" && !WELL_KNOWN.has(name)) continue;
       const found = Reflect.getOwnPropertyDescriptor(value, name);
       if (found === undefined) continue;

@@ -6,7 +6,8 @@
  *
  * GL1  After the cut a global is named here, or was put there by this runtime. The same goes for the members of
  *      `navigator`.
- * GL2  What is named computes: it needs no permission, reaches nothing outside of the process, and loads nothing.
+ * GL2  A global that is named computes: it needs no permission, reaches nothing outside of the process, and loads
+ *      nothing.
  */
 
 /** Names of the language's own globals. */

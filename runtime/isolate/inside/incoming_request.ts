@@ -148,7 +148,7 @@ function makeWhole(request: Request, state: State): void {
   );
   const realHeaders = real.headers;
   const headers = state.headers ??= headersOf(source);
-  // IR2: from now on both have one list. Appending what is read of them would not do: readers join what has one name.
+  // IR2: from now on both have one list. Appending the entries would not do: reading joins those of one name.
   const field = listField(headers), list = listOf(realHeaders, field);
   list.push(...listOf(headers, field));
   setField(headers, field, list);

@@ -16,7 +16,7 @@
  *      what they need. Of what a package has in variables each session has its own (package_state.ts). But for
  *      collections (a cache, a queue, a sorted map): an object that can be added to, taken from, and says how much is
  *      in it refuses the calls that change it, as a Map does.
- * MF4  What is shared and not watched is said when the app loads.
+ * MF4  State that is shared and not watched is named in the log when the app loads.
  * MF5  A promise that modules made and left open is settled by no session.
  * MF6  A session that is told that the stack is full, or that there is no memory, and goes on fails: how far it came is
  *      in no log, and differs at a replay (used_up.ts).
@@ -59,7 +59,7 @@ interface Held {
   readonly assigned: readonly string[];
   /**
    * Variables of packages, with the package's name, and names of properties that packages assign to (`touched`);
-   * bundles of before have neither.
+   * older bundles have neither.
    */
   readonly from?: PackageThunks;
   readonly touched?: readonly string[];
@@ -132,7 +132,7 @@ export class ModuleState {
       this.asked.owner === 0 ? this.#proxies(file) : undefined,
     hold: (held: Held): void => void (this.#held ??= held),
     refuse: (of: Owner, name: string, file: string): void => this.#refuse(of, name, file),
-    /** Called before a package's variable changes; bundles of before have made the slot themselves. */
+    /** Called before a package's variable changes; older bundles have made the slot themselves. */
     change: (slot: Slot): void => {
       if (this.#isFrozen) this.#packages.change(slot);
     },
@@ -413,7 +413,7 @@ function* values(thunks: Thunks): Generator<readonly [name: string, value: unkno
     try {
       yield [name, value()];
     } catch {
-      // Nothing is there.
+      // The variable was not reached.
     }
   }
 }
@@ -440,12 +440,12 @@ function packagesClasses(
         // What a bundler makes of a module's exports has getters.
         visit(each?.get === undefined ? each?.value : Reflect.apply(each.get, value, []), depth - 1);
       } catch {
-        // It has no value yet.
+        // The export has no value yet.
       }
     }
   };
   for (const value of held) visit(value, PACKAGE_DEPTH);
-  // What functions hold may be anybody's, but for what is a class or function itself.
+  // Objects that functions hold may be anybody's: only classes and functions among them count.
   for (const value of within) if (typeof value === "function") visit(value, 0);
   return found;
 }

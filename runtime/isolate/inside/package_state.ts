@@ -503,7 +503,7 @@ class NotedEntries implements NotedCollection {
       while (same < found.length && same < wanted.length && Object.is(found[same]?.[0], wanted[same]?.[0])) {
         same++;
       }
-      // What stands in its place stays there: somebody who waits may be going through it.
+      // An entry that is in its place stays there: code that waits may be going through the collection.
       for (const [key] of found.slice(same)) remove(held as never, key);
       for (const [i, [key, each]] of wanted.entries()) {
         if (i >= same || !Object.is(found[i]?.[1], each)) put(held as never, key, each);

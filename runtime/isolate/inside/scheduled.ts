@@ -35,7 +35,7 @@ export class WaitUntilWork {
 
   add(promise: Promise<unknown>): void {
     const work = Promise.resolve(promise);
-    work.catch(() => {}); // told by whoever waits for the end
+    work.catch(() => {}); // `ended` reports it
     this.#left.push(work);
   }
 

@@ -207,7 +207,7 @@ export function recordImports(bundle: () => string, current: Current): void {
       if (isOurs) return { url: BUNDLE_URL, format: "module", shortCircuit: true };
       const name = specifier.replace(/^node:/, "");
       if (isAllowedBuiltin(specifier)) {
-        // What stands in for a built-in imports the real one.
+        // The source that stands in for a built-in imports the real one.
         const isReplaced = SOURCES.has(name) && context.parentURL?.startsWith(REPLACED_URL) !== true;
         return isReplaced
           ? { url: REPLACED_URL + name, format: "module", shortCircuit: true }

@@ -34,7 +34,7 @@ export class Intervals {
     let all = this.#of.get(program);
     if (all === undefined) this.#of.set(program, all = new Map());
     const goesOff = (): void => {
-      // First: whoever clears it, clears the next one.
+      // First, so that `run` can clear the next one.
       interval.local = program.setLocal(ms, goesOff);
       run();
     };

@@ -67,14 +67,14 @@ export function collectIntrinsics(): ReadonlySet<object> {
     found.add(value);
     visit(Object.getPrototypeOf(value));
     for (const [name, { value: held, get, set }] of Object.entries(Object.getOwnPropertyDescriptors(value))) {
-      // What is no function may be somebody's state.
+      // A value that is no function may be somebody's state.
       if (typeof held === "function" || name === "prototype") visit(held);
       visit(get);
       visit(set);
     }
   };
   for (const name of Object.getOwnPropertyNames(globalThis)) {
-    // Behind a getter is what is only loaded when it is used: that (fetch and its classes) stays as it is.
+    // Values that are only loaded when they are used (fetch and its classes) have a getter, and stay as they are.
     const held: unknown = Reflect.getOwnPropertyDescriptor(globalThis, name)?.value;
     if (typeof held === "function" || NAMESPACES.includes(name)) visit(held);
   }

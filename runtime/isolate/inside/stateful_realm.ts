@@ -92,7 +92,7 @@ function cutStacks(): void {
   Reflect.defineProperty(Error, "prepareStackTrace", {
     configurable: true,
     get: () => prepare,
-    // Taken away, it is as it was: the platform's own way shows all.
+    // Where a program removes it asText is back: the platform's own way shows all frames.
     set: (given: unknown) => void (prepare = prepared(given ?? asText)),
   });
 }
