@@ -1,7 +1,7 @@
 /**
- * One timer for all that waits for time to pass in a part of the program.
+ * An alarm: one timer for all that waits for time to pass in a part of the program.
  *
- * AL1 It goes off once at the earliest moment that was asked for, or soon after, and has to be set anew then.
+ * AL1 It rings once at the earliest moment that was asked for, or soon after, and has to be set anew then.
  */
 import type { Clock } from "../../store/model/ports.ts";
 
@@ -16,7 +16,7 @@ export class Alarm {
     this.#ring = ring;
   }
 
-  /** At the latest then, by the steady clock. */
+  /** Has the alarm ring at `atMs` at the latest, by the steady clock. */
   set(atMs: number): void {
     if (atMs >= this.#atMs) return;
     this.#cancel();

@@ -1,25 +1,26 @@
 /**
- * The messages of all queues that a site is responsible for, by what they wait for: some 30 bytes of memory each.
+ * The backlog: messages of all queues that a site is responsible for, by what they wait for, some 30 bytes of memory
+ * each.
  *
  * Life of a message here: `delay` → due: ready → `take`n by a consumer: in no list, but counted → `delay`ed again, put
  * `back`, or `bury`ed: dead → ready again by an operator → `forget`.
  *
- * BL1 Each is in one list of its queue (ready, delayed, dead), or is taken: their counts add up.
+ * BL1 Each message is in one list of its queue (ready, delayed, dead), or is taken: their counts add up.
  * BL2 A queue's number is its own as long as the process lives.
  */
 import type { TupleSlot } from "../../store/owners/tuple.ts";
 import { type ListNumber, SlotColumn, SlotLists, SlotTimes } from "./slot_columns.ts";
 
-/** What a message waits for. */
+/** State that a message waits in. */
 export type WaitsFor = "ready" | "delayed" | "dead";
 
-/** One queue's. */
+/** Messages of one queue. */
 export interface QueueBacklog {
   readonly name: string;
   readonly number: number;
   readonly lists: Readonly<Record<WaitsFor, ListNumber>>;
   taken: number;
-  /** Of payloads. */
+  /** Bytes of the messages' payloads. */
   bytes: number;
 }
 
@@ -29,14 +30,14 @@ export class MessageBacklog {
   readonly #lists = new SlotLists();
   readonly #queues: QueueBacklog[] = [];
   readonly #byName = new Map<string, QueueBacklog>();
-  /** The queue of a slot, with one added. */
+  /** Number of a slot's queue, plus one; 0: none. */
   readonly #queueOf = new SlotColumn();
   readonly #bytes = new SlotColumn();
-  /** When what is delayed is ready, and when what expires does. */
+  /** Time at which each delayed message is ready. (`#expiry`: at which each one that expires does.) */
   readonly #due = new SlotTimes();
   readonly #expiry = new SlotTimes();
 
-  /** Of all queues that were ever seen. */
+  /** Every queue that was ever seen. */
   get queues(): readonly QueueBacklog[] {
     return this.#queues;
   }
@@ -56,7 +57,7 @@ export class MessageBacklog {
     return queue;
   }
 
-  /** The queue that a message is in; null where it is none of this site's. */
+  /** Returns the queue that a message is in; null where the message is not this site's. */
   queueOf(slot: TupleSlot): QueueBacklog | null {
     return this.#queues[this.#queueOf.get(slot) - 1] ?? null;
   }
@@ -65,19 +66,19 @@ export class MessageBacklog {
     return this.#lists.count(queue.lists[kind]);
   }
 
-  /** All of its messages. */
+  /** Returns how many messages a queue has, in all states. */
   size(queue: QueueBacklog): number {
     return KINDS.reduce((sum, kind) => sum + this.count(queue, kind), queue.taken);
   }
 
-  /** What a message waits for; "taken": nothing. */
+  /** Returns what a message waits for; "taken": nothing. */
   stateOf(slot: TupleSlot): WaitsFor | "taken" | null {
     const queue = this.queueOf(slot), list = this.#lists.of(slot);
     if (queue === null) return null;
     return KINDS.find((kind) => queue.lists[kind] === list) ?? "taken";
   }
 
-  /** A message is this site's: taken, until it is said what it waits for. */
+  /** Adds a message that this site is responsible for: it is taken, until it is said what it waits for. */
   add(queue: QueueBacklog, slot: TupleSlot, bytes: number): void {
     if (this.queueOf(slot) !== null) throw new Error(`BL1: slot ${slot} is known`);
     this.#queueOf.set(slot, queue.number + 1);
@@ -86,41 +87,41 @@ export class MessageBacklog {
     queue.taken++;
   }
 
-  /** Of its payload. */
+  /** Returns the bytes of a message's payload. */
   bytesOf(slot: TupleSlot): number {
     return this.#bytes.get(slot);
   }
 
-  /** It is ready, behind all that are, or, where it was taken in vain, before them. */
+  /** Makes a message ready, behind all that are, or, where it was taken in vain, before them. */
   ready(slot: TupleSlot, isFirst = false): void {
     this.#move(slot, "ready", isFirst);
   }
 
-  /** It is ready then, by the wall clock. */
+  /** Delays a message: it is ready at `untilMs`, by the wall clock. */
   delay(slot: TupleSlot, untilMs: number): void {
     this.#move(slot, "delayed");
     this.#due.set(slot, untilMs);
   }
 
-  /** It is worth nothing any more from then on, by the wall clock, unless it is taken. */
+  /** Has a message expire at `atMs`, by the wall clock, unless it is taken then. */
   expire(slot: TupleSlot, atMs: number): void {
     this.#expiry.set(slot, atMs);
   }
 
-  /** It is given up. */
+  /** Moves a message to the dead ones: it is given up. */
   bury(slot: TupleSlot): void {
     this.#expiry.delete(slot);
     this.#move(slot, "dead");
   }
 
-  /** The next one that is ready: taken. */
+  /** Takes the next message that is ready. */
   take(queue: QueueBacklog): TupleSlot | null {
     const slot = this.#lists.first(queue.lists.ready);
     if (slot !== null) this.hold(slot);
     return slot;
   }
 
-  /** One that waits for something is taken. */
+  /** Takes a message that waits for something. */
   hold(slot: TupleSlot): void {
     const queue = this.queueOf(slot);
     if (queue === null || this.#lists.of(slot) === null) return;
@@ -129,7 +130,7 @@ export class MessageBacklog {
     queue.taken++;
   }
 
-  /** It is none of this site's any more. */
+  /** Forgets a message: this site is not responsible for it any more. */
   forget(slot: TupleSlot): void {
     const queue = this.queueOf(slot);
     if (queue === null) return;
@@ -140,7 +141,7 @@ export class MessageBacklog {
     queue.bytes -= this.#bytes.get(slot);
   }
 
-  /** The next that was delayed, or expires, up to now. */
+  /** Returns the next message that was delayed up to now or earlier. (`nextExpired`: the next that expired.) */
   nextDue(nowMs: number): TupleSlot | null {
     return this.#due.takeDue(nowMs);
   }
@@ -149,12 +150,12 @@ export class MessageBacklog {
     return this.#expiry.takeDue(nowMs);
   }
 
-  /** When `nextDue` or `nextExpired` has something. */
+  /** Time at which `nextDue` or `nextExpired` has something, by the wall clock. */
   get nextMs(): number {
     return Math.min(this.#due.leastMs, this.#expiry.leastMs);
   }
 
-  /** The messages of a list, from one on; the first where none is given. */
+  /** Yields the messages of a list, beginning with `from`, or with the first where `from` is null. */
   *list(queue: QueueBacklog, kind: WaitsFor, from: TupleSlot | null = null): Generator<TupleSlot> {
     let slot = from ?? this.#lists.first(queue.lists[kind]);
     while (slot !== null) {
@@ -164,7 +165,7 @@ export class MessageBacklog {
     }
   }
 
-  /** The oldest of those that are ready. */
+  /** Returns the oldest message that is ready. */
   firstReady(queue: QueueBacklog): TupleSlot | null {
     return this.#lists.first(queue.lists.ready);
   }

@@ -1,6 +1,7 @@
 /**
- * The messages of all queues that one site is responsible for, from their producers to their consumers. It stands over
- * the tuples of the site (store/owners/tuples.ts): each message is one, its note says what became of it so far.
+ * The broker of a site: takes the messages of all queues that the site is responsible for from their producers to their
+ * consumers. It stands over the tuples of the site (store/owners/tuples.ts): each message is one, its note says what
+ * became of it so far.
  *
  * Life of a message: `send` → at f + 1 sites: the producer hears it → `mine`: delayed, then ready → lent to a consumer
  * (dealer.ts) → acknowledged: its tuple is removed; or not, in its time: delayed, and ready again; or given up: dead,
@@ -44,27 +45,27 @@ import { attemptsMax, pauseMs, QUEUE_DEFAULTS, type QueueSettings } from "./sett
 import { SlotColumn } from "./slot_columns.ts";
 import type { HandedMessage, OutletWord, OwnerWord, Verdict, VerdictResult } from "./words.ts";
 
-/** What a broker needs of the tuples of its site. */
+/** Operations on the tuples of its site that a broker needs. */
 export type MessageTuples = Pick<Tuples, "store" | "amend" | "remove" | "read" | "idAt" | "view">;
 
 export interface BrokerPorts {
   readonly site: SiteId;
-  /** 48 random bits: this process. */
+  /** Random number of 48 bits that names this process. */
   readonly boot: number;
   readonly clock: Pick<Clock, "after" | "steadyMs" | "turn">;
   readonly wallMs: () => number;
-  /** From 0 to 1. */
+  /** Returns a random number from 0 to 1. */
   readonly random: () => number;
   readonly settings: (queue: string) => QueueSettings | undefined;
   /** Sites with consumers of a queue, the nearest first. */
   readonly outlets: (queue: string) => readonly SiteId[];
   readonly rttMs: (site: SiteId) => number;
   readonly tell: (to: SiteId, word: OwnerWord) => void;
-  /** The tuple of a message whose producer gave it an id: the same at all sites. */
+  /** Returns the id of the tuple of a message whose producer gave it an id: the same at all sites. */
   readonly tupleIdOf: (queue: string, id: string) => TupleId;
-  /** Deals with a message that is given up, where its queue says so; it is removed then. */
+  /** Deals with a message that is given up, where its queue says so; the message is removed once this resolves. */
   readonly undelivered: (queue: string, message: StoredMessage) => Promise<void>;
-  /** A rare event, worth a line in the log. */
+  /** Reports a rare event, worth a line in the log. */
   readonly note: (event: string, detail: Record<string, unknown>) => void;
   readonly fail: (error: unknown) => void;
 }
@@ -73,20 +74,20 @@ export interface BrokerPorts {
 export interface NewMessage {
   readonly body: Uint8Array;
   readonly format?: BodyFormat;
-  /** Another one with the same id is not stored for a while (`dedupeMs`). */
+  /** Id from the producer: another message with the same id is not stored for a while (`dedupeMs`). */
   readonly id?: string;
   readonly delayMs?: number;
-  /** It is worth nothing after so long. */
+  /** Time after which the message expires. */
   readonly ttlMs?: number;
   readonly trace?: string;
-  /** Its own pauses before it comes again; its queue's where they are left out. */
+  /** Pauses of this message before each retry; its queue's where they are left out. */
   readonly backoffMs?: readonly number[];
   readonly undelivered?: Uint8Array;
 }
 
-/** A message as it lies there. */
+/** Message that is stored, with its state. */
 export interface StoredMessage extends MessageNote {
-  /** Its producer's id, or the tuple's. */
+  /** Id from the producer, or the tuple's. */
   readonly id: string;
   readonly tuple: TupleId;
   readonly dueMs: number;
@@ -94,7 +95,7 @@ export interface StoredMessage extends MessageNote {
   readonly envelope: MessageEnvelope;
 }
 
-/** Why nothing is done with a message. */
+/** Error thrown where the broker refuses to do what it is asked with a message. */
 export class QueueRefused extends Error {
   override readonly name = "QueueRefused";
   constructor(
@@ -105,7 +106,7 @@ export class QueueRefused extends Error {
   }
 }
 
-/** Counted since the process began. */
+/** Event of a queue that is counted, since the process began. */
 export type QueueEvent =
   | "sent"
   | "refused"
@@ -128,17 +129,17 @@ export interface QueueStatus {
   readonly ready: number;
   readonly delayed: number;
   readonly dead: number;
-  /** Lent to consumers, or about to be. */
+  /** Number of messages that are lent to consumers, or about to be. */
   readonly lent: number;
   readonly bytes: number;
-  /** How long the one that is ready longest has been; null where none is. */
+  /** Time for which the message that has been ready longest has been so; null where none is ready. */
   readonly oldestMs: number | null;
   readonly counters: Readonly<Partial<Record<QueueEvent, number>>>;
 }
 
-/** The wall clock may be set: what waits for it is looked at this often. */
+/** Time between two looks at what waits for the wall clock, which may be set. */
 const WALL_MS = 1_000;
-/** Of a message that was lent before, here or elsewhere. */
+/** Flag of a message that may have been lent before, here or elsewhere. */
 const OLD = 1;
 
 export class Broker implements TuplesUser {
@@ -148,19 +149,19 @@ export class Broker implements TuplesUser {
   readonly #leases: Leases;
   readonly #dealer: Dealer;
   readonly #alarm: Alarm;
-  /** Whether a message may have been lent before this process had it (Q3). */
+  /** Flag of each message that may have been lent before this process had it (Q3). */
   readonly #flags = new SlotColumn();
-  /** Payloads that need not be read, oldest first. */
+  /** Payloads of new messages, which need not be read from disk, oldest first. */
   readonly #fresh = new Map<TupleSlot, Uint8Array>();
   #freshBytes = 0;
   readonly #dirty = new Set<QueueBacklog>();
   #isDealing = false;
-  /** Of what is being stored, by queue. */
+  /** Messages and bytes that are being stored, by queue. */
   readonly #coming = new Map<string, { messages: number; bytes: number }>();
   readonly #counters = new Map<string, Partial<Record<QueueEvent, number>>>();
-  /** Dead ones that are to be handed over to their app, and when that is tried again. */
+  /** Dead messages that are being handed over to their app, with the time at which that is tried again. */
   readonly #handing = new Map<TupleSlot, number>();
-  /** Up to when each queue was purged. */
+  /** Time up to which each queue was purged. */
   readonly #purged = new Map<string, number>();
   #isClosed = false;
 
@@ -185,12 +186,15 @@ export class Broker implements TuplesUser {
     });
   }
 
-  /** What is not done because the tuples are closed is done when they are open again. */
+  /**
+   * Reports an error, unless the broker is closed: what fails because the tuples are closed is done when they are open
+   * again.
+   */
   readonly #fail = (error: unknown): void => {
     if (!this.#isClosed) this.#ports.fail(error);
   };
 
-  /** The tuples are open. */
+  /** Starts: the tuples are open. */
   begin(tuples: MessageTuples): void {
     this.#tuples = tuples;
     this.rerouted();
@@ -210,9 +214,9 @@ export class Broker implements TuplesUser {
   /**
    * Stores a message at f + 1 sites.
    *
-   * @returns its id: the producer's, or one that was drawn.
-   * @throws QueueRefused; TupleRefused `owners_missing`, after which nobody knows whether it will be delivered, or
-   *     `tuples_full`; OwnersError where there are not so many sites at all.
+   * @returns the message's id: the producer's, or one that was drawn.
+   * @throws QueueRefused; TupleRefused `owners_missing`, after which it is not known whether the message will be
+   *     delivered, or `tuples_full`; OwnersError where there are not so many sites at all.
    */
   async send(name: string, message: NewMessage): Promise<string> {
     const settings = this.#settingsOf(name), { wallMs, tupleIdOf } = this.#ports;
@@ -234,7 +238,7 @@ export class Broker implements TuplesUser {
     });
   }
 
-  /** Counts what is being stored with what is there. */
+  /** Counts a message as coming to its queue while `store` runs. @throws QueueRefused `queue_full`. */
   async #storing<T>(
     name: string,
     bytes: number,
@@ -334,7 +338,7 @@ export class Broker implements TuplesUser {
     }
   }
 
-  /** It is ready, or will be. */
+  /** Has a message be ready now, or when it is due. */
   #waits(slot: TupleSlot, { expiresAtMs }: MessageNote, dueMs: number): void {
     if (dueMs <= this.#ports.wallMs()) this.#backlog.ready(slot);
     else this.#backlog.delay(slot, dueMs);
@@ -347,7 +351,7 @@ export class Broker implements TuplesUser {
     if (leftMs < Infinity) this.#alarm.set(this.#nowMs() + Math.min(Math.max(0, leftMs), WALL_MS));
   }
 
-  /** A payload that somebody may take at once (Q6). */
+  /** Keeps in memory the payload of a message that may be taken at once (Q6). */
   #keep(slot: TupleSlot, payload: Uint8Array): void {
     this.#drop(slot);
     this.#fresh.set(slot, payload);
@@ -373,13 +377,13 @@ export class Broker implements TuplesUser {
     this.#drop(slot);
   }
 
-  /** It is over: no owner has it any more. Resolves when that is on disk here. */
+  /** Removes a message for good: no owner has it any more. Resolves when that is on disk here. */
   #end(slot: TupleSlot, id: TupleId): Promise<void> {
     this.#forget(slot);
     return this.#store.remove(id);
   }
 
-  /** What is known of a message that is this site's. */
+  /** Returns the tuple of a message that is this site's. */
   #viewOf(slot: TupleSlot): { readonly id: TupleId; readonly view: TupleView } | null {
     const id = this.#store.idAt(slot), view = id === null ? undefined : this.#store.view(id);
     return id === null || view === undefined || view.gone ? null : { id, view };
@@ -391,7 +395,7 @@ export class Broker implements TuplesUser {
     this.#dirty.add(queue);
     if (this.#isDealing) return;
     this.#isDealing = true;
-    // Whoever is told something may say something at once.
+    // An outlet that is told something may answer within the same call.
     void Promise.resolve().then(() => {
       this.#isDealing = false;
       if (this.#isClosed) return;
@@ -401,7 +405,7 @@ export class Broker implements TuplesUser {
     }).catch(this.#fail);
   }
 
-  /** Q2 */
+  /** Lends messages that are ready to a taker, each to one consumer at a time (Q2). */
   #lend(queue: QueueBacklog, room: Room, { site: to, isPull }: Taker): readonly MessageLease[] {
     const leases: MessageLease[] = [], untilMs = this.#nowMs() + this.#leaseMs(queue.name);
     let left = room.bytes;
@@ -417,7 +421,7 @@ export class Broker implements TuplesUser {
     return leases;
   }
 
-  /** Reads what is lent, and writes down that it is where that has to be known (Q3). */
+  /** Reads a lent message, and writes down that it is lent where that has to be known (Q3). */
   async #prepare(lease: MessageLease): Promise<HandedMessage | null> {
     const { slot, id, queue } = lease, store = this.#store;
     const payload = this.#fresh.get(slot) ?? await store.read(id);
@@ -461,7 +465,7 @@ export class Broker implements TuplesUser {
     }
   }
 
-  /** It was lent in vain. */
+  /** Makes a message ready again that was lent in vain. */
   #putBack({ slot, queue }: MessageLease): null {
     this.#leases.end(slot);
     const found = this.#viewOf(slot);
@@ -476,7 +480,7 @@ export class Broker implements TuplesUser {
   #takeBack(lease: MessageLease): void {
     if (!this.#leases.holds(lease)) return;
     this.#count(lease.queue.name, "taken_back");
-    // Whoever was sent it may have it: the delivery counts.
+    // The outlet that it was sent to may have it: the delivery counts.
     if (lease.attempt === 0) return void this.#putBack(lease);
     this.#failed(lease, { ms: 0, error: "the consumer's site could not be heard" }).catch(this.#fail);
   }
@@ -493,7 +497,7 @@ export class Broker implements TuplesUser {
     else void this.#judge(from, word.verdicts).catch(this.#fail);
   }
 
-  /** A site can't be heard any more, or another process runs there: its consumers have nothing. */
+  /** Ends the leases of a site that can't be heard any more, or runs another process: its consumers have nothing. */
   gone(site: SiteId): void {
     this.#dealer.gone(site);
     const error = "the consumer's site could not be heard";
@@ -503,7 +507,7 @@ export class Broker implements TuplesUser {
     }
   }
 
-  /** Outlets are others than before, or further away. */
+  /** Gives out what is ready, as the outlets are others than before, or further away. */
   rerouted(): void {
     for (const queue of this.#backlog.queues) if (this.#backlog.count(queue, "ready") > 0) this.#wake(queue);
   }
@@ -515,7 +519,7 @@ export class Broker implements TuplesUser {
     if (!this.#isClosed) this.#ports.tell(from, { kind: "settled", results });
   }
 
-  /** What a consumer says of a message: on disk here when this resolves. */
+  /** Applies a consumer's verdict; its effect is on disk here when this resolves. */
   async #apply(verdict: Verdict): Promise<VerdictResult> {
     const { id, kind, ms, error } = verdict;
     const view = this.#store.view(id);
@@ -535,7 +539,7 @@ export class Broker implements TuplesUser {
     return "done";
   }
 
-  /** Q5 */
+  /** Removes a message that a consumer has acknowledged, lent or not (Q5). */
   async #acknowledge(
     { id, sentMs }: Verdict,
     { topic }: TupleView,
@@ -553,7 +557,7 @@ export class Broker implements TuplesUser {
     return "done";
   }
 
-  /** Nobody took it: that was no delivery. */
+  /** Makes a message ready again that no consumer took: that was no delivery. */
   async #released({ slot, id, queue, attempt }: MessageLease): Promise<void> {
     this.#leases.end(slot);
     const found = this.#viewOf(slot);
@@ -565,7 +569,7 @@ export class Broker implements TuplesUser {
     await this.#store.amend(id, { dueMs, note: encodeNote({ ...note, attempts: attempt - 1 }) });
   }
 
-  /** A delivery that came to nothing: it comes again after a pause, or is given up (Q3). */
+  /** Ends a delivery that came to nothing: the message comes again after a pause, or is given up (Q3). */
   #failed(
     { slot, id, queue, attempt, backoffMs }: MessageLease,
     { ms, error }: { readonly ms: number | null; readonly error: string },
@@ -599,7 +603,7 @@ export class Broker implements TuplesUser {
     return null;
   }
 
-  /** It is given up (Q4). */
+  /** Gives a message up (Q4). */
   async #given(
     slot: TupleSlot,
     id: TupleId,
@@ -618,7 +622,7 @@ export class Broker implements TuplesUser {
     this.#buried(queue, slot, id);
   }
 
-  /** What becomes of one that is dead. */
+  /** Hands a dead message over to its app or purges it, as its queue's settings say. */
   #buried(queue: QueueBacklog, slot: TupleSlot, id: TupleId): void {
     const settings = this.#ports.settings(queue.name);
     if (settings === undefined || this.#backlog.stateOf(slot) !== "dead") return;
@@ -642,7 +646,7 @@ export class Broker implements TuplesUser {
     }
   }
 
-  /** A message that waits, as it lies there. */
+  /** Returns a message that waits, with its envelope and note. */
   async #stored(slot: TupleSlot): Promise<StoredMessage | null> {
     const found = this.#viewOf(slot);
     if (found === null) return null;
@@ -663,9 +667,9 @@ export class Broker implements TuplesUser {
   // ── Operators ──
 
   /**
-   * Messages that wait, in the order in which they came to do so.
+   * Returns messages of one kind that wait, in the order in which they came to do so.
    *
-   * @param after the tuple of the last one that was told.
+   * @param after the tuple of the last message that was listed before.
    */
   async list(
     name: string,
@@ -689,10 +693,10 @@ export class Broker implements TuplesUser {
   }
 
   /**
-   * Dead messages come again, as if they had never been tried, and do not expire any more.
+   * Has dead messages delivered again, as if they had never been tried; they do not expire any more.
    *
-   * @param tuples which; all of the queue where they are left out.
-   * @returns how many did.
+   * @param tuples the messages' tuples; all dead messages of the queue where they are left out.
+   * @returns how many messages there were.
    */
   async redrive(name: string, tuples?: readonly TupleId[]): Promise<number> {
     const queue = this.#backlog.queue(name);
@@ -706,7 +710,7 @@ export class Broker implements TuplesUser {
     });
   }
 
-  /** Removes messages that wait: those given, or all of a kind. @returns how many. */
+  /** Removes messages that wait: those given, or all of a kind. @returns how many there were. */
   async remove(name: string, kinds: readonly WaitsFor[], tuples?: readonly TupleId[]): Promise<number> {
     const queue = this.#backlog.queue(name);
     return await this.#each(queue, kinds, tuples, async (slot, id) => {
@@ -715,7 +719,7 @@ export class Broker implements TuplesUser {
     });
   }
 
-  /** Does something with messages that wait, some at a time. */
+  /** Calls `act` for messages that wait, AT_ONCE of them at a time. @returns how many there were. */
   async #each(
     queue: QueueBacklog,
     kinds: readonly WaitsFor[],
@@ -739,7 +743,7 @@ export class Broker implements TuplesUser {
     return done;
   }
 
-  /** The settings of a queue are others, or it is known now. */
+  /** Applies the settings of a queue, which are others or are known now. */
   async configured(name: string): Promise<void> {
     const queue = this.#backlog.queue(name), settings = this.#ports.settings(name);
     this.#wake(queue);
@@ -792,7 +796,7 @@ export class Broker implements TuplesUser {
     });
   }
 
-  /** Nothing is given out any more. */
+  /** Stops: nothing is given out any more. */
   close(): void {
     this.#isClosed = true;
     this.#alarm.stop();
@@ -838,7 +842,7 @@ export class Broker implements TuplesUser {
     this.#wake(queue);
   }
 
-  /** One that is lent has its time still. */
+  /** Gives up a message that has expired, unless it is lent: the consumer still has its time. */
   #isExpired(slot: TupleSlot): void {
     const id = this.#store.idAt(slot), state = this.#backlog.stateOf(slot);
     if (id !== null && (state === "ready" || state === "delayed")) {
@@ -846,7 +850,7 @@ export class Broker implements TuplesUser {
     }
   }
 
-  /** One that is not read yet is not late. */
+  /** Ends a lease whose time is over, unless the message's payload is still being read. */
   #isOverdue(lease: MessageLease): void {
     const leaseMs = this.#leaseMs(lease.queue.name);
     if (lease.attempt === 0) return this.#leases.extend(lease, this.#nowMs() + leaseMs);

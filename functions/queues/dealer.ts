@@ -1,5 +1,6 @@
 /**
- * Who is given the messages of an owner: outlets say how many their consumers want, the nearest is served first.
+ * The dealer, which decides which outlet is given the messages of an owner: outlets say how many their consumers want,
+ * the nearest is served first.
  *
  * Life of a queue here: messages are ready → the nearest outlet is offered them → it wants some: it is served as far as
  * it does, and as long as there are any → it wants none within its time, or no more: the next is offered them, too → …
@@ -25,13 +26,13 @@ import {
 } from "./limits.ts";
 import type { Batch, HandedMessage, OwnerWord, Want } from "./words.ts";
 
-/** Messages and their bytes. */
+/** Number of messages and of their bytes. */
 export interface Room {
   readonly messages: number;
   readonly bytes: number;
 }
 
-/** For whom messages are lent. */
+/** Outlet for which messages are lent. */
 export interface Taker {
   readonly site: SiteId;
   readonly isPull: boolean;
@@ -47,16 +48,16 @@ export interface DealerPorts {
   readonly wake: (atMs: number) => void;
   readonly isOpen: (queue: QueueBacklog) => boolean;
   readonly leaseMs: (queue: QueueBacklog) => number;
-  /** How many messages of a queue are ready. */
+  /** Returns how many messages of a queue are ready. */
   readonly ready: (queue: QueueBacklog) => number;
-  /** Lends the next ones that are ready: no more than there is room for, but for the bytes of the last one. */
+  /** Lends the next messages that are ready: no more than there is room for, but for the bytes of the last one. */
   readonly lend: (queue: QueueBacklog, room: Room, taker: Taker) => readonly MessageLease[];
-  /** Of a message's payload. */
+  /** Returns the bytes of a message's payload. */
   readonly bytesOf: (lease: MessageLease) => number;
-  /** Reads one; null where it can't be given out. */
+  /** Reads a lent message; null where it can't be given out. */
   readonly prepare: (lease: MessageLease) => Promise<HandedMessage | null>;
   readonly isLent: (lease: MessageLease) => boolean;
-  /** Nobody has confirmed it. */
+  /** Takes back a message of a batch that its outlet has not confirmed. */
   readonly takeBack: (lease: MessageLease) => void;
   readonly fail: (error: unknown) => void;
 }
@@ -64,9 +65,12 @@ export interface DealerPorts {
 interface Customer {
   readonly site: SiteId;
   want: Want | null;
-  /** The number of its last want. */
+  /** Number of the customer's last want. */
   wanted: number;
-  /** What was sent to it that it may not have seen yet, and what is lent to it and read (DL1). */
+  /**
+   * Batches that were sent to it and that it may not have seen yet. (`reading`: what is lent to it and being read;
+   * DL1.)
+   */
   sent: { readonly number: number; readonly room: Room }[];
   reading: { messages: number; bytes: number };
   isOffered: boolean;
@@ -75,12 +79,12 @@ interface Customer {
 interface Counter {
   readonly queue: QueueBacklog;
   readonly customers: Map<SiteId, Customer>;
-  /** The one that was offered something last has until then. */
+  /** Time until which the outlet that was offered something last may answer, before the next is offered it. */
   patientUntilMs: number;
-  /** All that were offered something are so again then, and after how long the next time. */
+  /** Time at which offers are made again to all outlets that had one. (`againMs`: the pause before the next time.) */
   againAtMs: number;
   againMs: number;
-  /** None is ready since some time, and those that were offered some hear so then. */
+  /** Time at which outlets that were offered messages are told that none is ready, as none has been for a while. */
   emptyAtMs: number;
 }
 
@@ -96,7 +100,7 @@ interface SentBatch {
 export class Dealer {
   readonly #ports: DealerPorts;
   readonly #counters = new Map<string, Counter>();
-  /** By number (DL2). */
+  /** Batches that are not confirmed yet, by number (DL2). */
   readonly #sent = new Map<number, SentBatch>();
   #batches = 0;
 
@@ -117,7 +121,10 @@ export class Dealer {
     if (this.#sent.get(number)?.to === from) this.#sent.delete(number);
   }
 
-  /** A site's process is over, or it can't be heard: it wants nothing, and has not got what it did not confirm. */
+  /**
+   * Forgets a site whose process is over, or that can't be heard: it wants nothing, and has not got what it did not
+   * confirm.
+   */
   gone(site: SiteId): void {
     for (const { customers } of this.#counters.values()) customers.delete(site);
     for (const [number, { to, leases }] of this.#sent) {
@@ -152,14 +159,14 @@ export class Dealer {
     wake(counter.againAtMs);
   }
 
-  /** What time asks for. */
+  /** Makes offers and sends batches again whose time has come. */
   tick(): void {
     const { nowMs, wake } = this.#ports;
     for (const counter of this.#counters.values()) {
       const isAgain = nowMs() >= counter.againAtMs;
       if (isAgain) {
         counter.againAtMs = Infinity;
-        // Whoever wants something still is not asked.
+        // An outlet that wants something still is not asked.
         for (const customer of counter.customers.values()) {
           customer.isOffered = this.#roomOf(customer) !== null;
         }
@@ -182,7 +189,7 @@ export class Dealer {
   #again(number: number, sent: SentBatch): void {
     if (++sent.tries > CONFIRM_TRIES) {
       this.#sent.delete(number);
-      // It may never see it, and has that room still.
+      // The outlet may never see the batch, and has that room still.
       sent.customer.sent = sent.customer.sent.filter((one) => one.number !== number);
       return sent.leases.forEach((lease) => this.#ports.takeBack(lease));
     }
@@ -191,7 +198,7 @@ export class Dealer {
     this.#ports.wake(sent.atMs + CONFIRM_MS);
   }
 
-  /** What a customer may be sent (DL1); null: nothing. */
+  /** Returns what a customer may be sent (DL1); null: nothing. */
   #roomOf({ want, sent, reading }: Customer): Room | null {
     if (want === null) return null;
     let messages = want.messages - reading.messages, bytes = want.bytes - reading.bytes;
@@ -202,7 +209,7 @@ export class Dealer {
     return messages > 0 && bytes > 0 ? { messages, bytes } : null;
   }
 
-  /** Lends a customer the next that it wants; false where it wants none, or there is nothing to lend. */
+  /** Lends a customer the next messages that it wants; false where it wants none, or there is nothing to lend. */
   #serve(counter: Counter, customer: Customer): boolean {
     const room = this.#roomOf(customer), { want } = customer;
     if (room === null || want === null) return false;
@@ -233,7 +240,7 @@ export class Dealer {
     const read = await Promise.all(leases.map(async (lease) => ({ lease, message: await prepare(lease) })));
     customer.reading.messages -= lent.messages;
     customer.reading.bytes -= lent.bytes;
-    // One that was read first may have been lost while others were read.
+    // A message that was read first may have been lost while others were read.
     const lasting = read.filter(({ lease }) => isLent(lease));
     const messages = lasting.flatMap(({ message }) => message ?? []);
     const number = ++this.#batches;
@@ -273,7 +280,7 @@ export class Dealer {
     tell(customer.site, { kind: "offer", queue: counter.queue.name, count: ready(counter.queue) });
   }
 
-  /** Whoever was offered something hears after a moment that there is nothing. */
+  /** Sees to it that outlets that were offered something are told after a moment that nothing is ready. */
   #isEmpty(counter: Counter): void {
     counter.againAtMs = Infinity;
     counter.againMs = OFFER_AGAIN_MS;

@@ -1,31 +1,36 @@
 /**
- * A message as it lies in a tuple: its body, and what goes with it from its producer to its consumer. Nothing of it ever
- * changes. Bytes and vectors: docs/protocol/queues.md.
+ * The envelope of a message: the payload of its tuple, that is the message's body and what goes with it from its
+ * producer to its consumer. An envelope never changes. Bytes and vectors: docs/protocol/queues.md.
  *
- * EN1 What was sent at one time under one id is one message, and two that were not are two: whoever finishes one names
- *     the time as well.
+ * EN1 What was sent at one time under one id is one message, and two that were not are two: a verdict on a message
+ *     therefore names the time as well.
  */
 import { CodecError, Reader, Writer } from "../../store/model/codec.ts";
 
-/** What the bytes of a body are. */
+/** Kind of content that the bytes of a body are. */
 export type BodyFormat = "bytes" | "text" | "json" | "value";
 
 export interface MessageEnvelope {
-  /** Given by the producer; "": the tuple's id stands for it. */
+  /** Id that the producer gave the message; "": the tuple's id stands for it. */
   readonly id: string;
-  /** By the wall clock of the site that took it (EN1). */
+  /** Time at which the message was sent, by the wall clock of the site that took it (EN1). */
   readonly sentMs: number;
-  /** The producer's traceparent; "": none. */
+  /** Traceparent of the producer; "": none. */
   readonly trace: string;
-  /** The pauses before it is tried again; null: its queue's. It is given up after the last of them. */
+  /**
+   * Pauses in milliseconds before each retry of the message; null: its queue's. It is given up after the last of them.
+   */
   readonly backoffMs: readonly number[] | null;
-  /** For whoever deals with it once it is given up; nobody else reads it. */
+  /**
+   * Bytes for the handler of undelivered messages, which gets them once the message is given up; nothing else reads
+   * them.
+   */
   readonly undelivered: Uint8Array;
   readonly format: BodyFormat;
   readonly body: Uint8Array;
 }
 
-/** The only one there is so far. */
+/** Version byte of the format, the only one so far. */
 const FORM = 1;
 const FORMATS: readonly BodyFormat[] = ["bytes", "text", "json", "value"];
 
@@ -37,7 +42,7 @@ export function encodeEnvelope(envelope: MessageEnvelope): Uint8Array<ArrayBuffe
   return w.bytes(undelivered).byte(FORMATS.indexOf(format)).bytes(body).done();
 }
 
-/** @throws CodecError for bytes that `encodeEnvelope` does not make. */
+/** Decodes an envelope. @throws CodecError for bytes that `encodeEnvelope` does not make. */
 export function decodeEnvelope(bytes: Uint8Array): MessageEnvelope {
   const r = new Reader(bytes), form = r.byte();
   if (form !== FORM) throw new CodecError(`a message of a queue is of form ${form}, not ${FORM}`);

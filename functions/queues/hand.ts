@@ -1,12 +1,12 @@
 /**
- * The messages of one queue that the consumers at one site have, or are about to get.
+ * The hand of one queue at one site: messages that the consumers there have, or are about to get.
  *
- * Life of a message here: a batch of an owner brings it → it waits in the hand → a handler runs with it, or a client
+ * Life of a message here: it comes in a batch of an owner → it waits in the hand → a handler runs with it, or a client
  * pulls it → a verdict on it goes to its owner.
  *
  * HD1 No more is wanted of owners than consumers can take soon: by messages, bytes and rate (token_bucket.ts).
  * HD2 While a message waits here its lease does not end; a handler has all of it, from when it begins.
- * HD3 What is here and nobody takes goes back; so does what expires here.
+ * HD3 A message that is here and is taken by no consumer goes back; so does one that expires here.
  */
 import type { SiteId } from "../../store/model/ports.ts";
 import { decodeEnvelope, type MessageEnvelope } from "./envelope.ts";
@@ -16,31 +16,32 @@ import { TokenBucket } from "./token_bucket.ts";
 import type { LeaseTicket, SaidResult, VerdictSaid } from "./verdict_post.ts";
 import type { Batch, HandedMessage, OutletWord } from "./words.ts";
 
-/** A message as a consumer gets it. */
+/** Message as a consumer gets it. */
 export interface MessageDelivery {
   readonly ticket: LeaseTicket;
   readonly attempt: number;
   readonly envelope: MessageEnvelope;
 }
 
-/** What became of a delivery. `release`: nobody took it, which is no attempt. */
+/** Outcome of a delivery. `release`: no consumer took the message, which is no attempt. */
 export type DeliveryOutcome = VerdictSaid & { readonly kind: "ack" | "retry" | "reject" | "release" };
 
 /**
- * Runs a queue's handler at this site: one outcome for each message. What it throws is that of all.
+ * Runs a queue's handler at this site, and returns one outcome for each message. An error that it throws is the outcome
+ * of all.
  *
- * @param say what becomes of a message, by its place, as soon as that is known: the first word holds.
+ * @param say tells the outcome of one message, by its place, as soon as that is known: what is told first holds.
  */
 export type QueueHandler = (
   messages: readonly MessageDelivery[],
   say: (place: number, outcome: DeliveryOutcome) => void,
 ) => Promise<readonly DeliveryOutcome[]>;
 
-/** A client that waits for messages. */
+/** Request of a client that waits for messages. */
 export interface PullOptions {
   readonly messages: number;
   readonly waitMs: number;
-  /** So long the client has them to itself; its queue's time by default. */
+  /** Time for which the client has the messages to itself; its queue's lease by default. */
   readonly leaseMs?: number;
 }
 
@@ -52,33 +53,33 @@ export interface HandPorts {
   readonly tell: (to: SiteId, word: OutletWord) => void;
   readonly say: (ticket: LeaseTicket, said: VerdictSaid) => Promise<SaidResult>;
   readonly wake: (atMs: number) => void;
-  /** Room that is left at this site for all queues, in bytes. */
+  /** Returns the room that is left at this site for all queues, in bytes. */
   readonly bytesLeft: () => number;
-  /** A message whose bytes nobody here can read. */
+  /** Reports a message whose bytes can't be decoded here. */
   readonly malformed: (ticket: LeaseTicket) => void;
   readonly fail: (error: unknown) => void;
 }
 
 interface Held {
   readonly delivery: MessageDelivery;
-  /** By the wall clock; 0: never. */
+  /** Time at which the message expires, by the wall clock; 0: never. */
   readonly expiresAtMs: number;
   readonly bytes: number;
   readonly leaseMs: number;
   readonly atMs: number;
-  /** Since when it is lent, or lent again. */
+  /** Time at which the message was lent, or lent again. */
   lentMs: number;
 }
 
 interface Supplier {
   readonly site: SiteId;
-  /** So many it has. */
+  /** Number of messages that the owner has ready. */
   ready: number;
-  /** Of its last batch. */
+  /** Number of the owner's last batch. */
   seen: number;
   promised: { messages: number; bytes: number };
   promisedAtMs: number;
-  /** Of the last want. */
+  /** Number of the last want that was sent to the owner. */
   number: number;
 }
 
@@ -95,16 +96,16 @@ export class Hand {
   #handler: QueueHandler | null = null;
   readonly #suppliers = new Map<SiteId, Supplier>();
   readonly #pulls = new Set<Pull>();
-  /** Oldest first. */
+  /** Messages that wait, oldest first. */
   #held: Held[] = [];
-  /** Batches that handlers have. */
+  /** Number of batches that handlers have. */
   #running = 0;
   #runningMessages = 0;
-  /** Payloads here. */
+  /** Bytes of payloads here. */
   #bytes = 0;
-  /** A pull came to its end then. */
+  /** Time at which a pull last ended. */
   #pulledMs = -Infinity;
-  /** The handler took nothing: it is let alone until then. */
+  /** Time until which the handler is given nothing, as it took nothing. */
   #restsUntilMs = -Infinity;
   #wants = 0;
   #isWoken = false;
@@ -119,12 +120,12 @@ export class Hand {
     return this.#bytes;
   }
 
-  /** Messages that wait, or that handlers have. */
+  /** Number of messages that wait, or that handlers have. */
   get size(): number {
     return this.#held.length + this.#runningMessages;
   }
 
-  /** Whether anybody here may want something. */
+  /** True where a handler or a pull here may want something. */
   get isWanting(): boolean {
     return this.#handler !== null || this.#pulls.size > 0;
   }
@@ -134,7 +135,7 @@ export class Hand {
     this.wakeUp();
   }
 
-  /** Resolves with what there is as soon as there is something, or with nothing when its time is over. */
+  /** Resolves with the messages that there are as soon as there are some, or with none when its time is over. */
   pull(
     { messages, waitMs, leaseMs }: PullOptions,
     signal?: AbortSignal,
@@ -157,12 +158,12 @@ export class Hand {
   offered(from: SiteId, count: number): void {
     const supplier = this.#supplier(from);
     supplier.ready = count;
-    // What was promised is not taken any more, or is asked for again.
+    // Room that was promised is not taken any more, or is asked for again.
     supplier.promised = { messages: 0, bytes: 0 };
     this.wakeUp();
   }
 
-  /** Its messages are here from now on. */
+  /** Takes the messages of an owner's batch. */
   came(from: SiteId, { number, left, leaseMs, messages }: Batch): void {
     const supplier = this.#supplier(from), { promised } = supplier;
     supplier.ready = left;
@@ -177,7 +178,7 @@ export class Hand {
     this.wakeUp();
   }
 
-  /** A site can't be heard: nothing of it is waited for. It goes on counting from what was seen of it. */
+  /** Waits for nothing more of a site that can't be heard, but goes on counting its batches and wants. */
   gone(site: SiteId): void {
     const supplier = this.#suppliers.get(site);
     if (supplier === undefined) return;
@@ -186,7 +187,7 @@ export class Hand {
     this.wakeUp();
   }
 
-  /** Another process runs there. */
+  /** Forgets an owner's site, where another process runs now. */
   began(site: SiteId): void {
     this.#suppliers.delete(site);
     this.wakeUp();
@@ -218,7 +219,7 @@ export class Hand {
 
   // ── Giving out ──
 
-  /** Looks at what is to be done, after what happens now. */
+  /** Schedules a look at what is to be done, after the current step. */
   wakeUp(): void {
     if (this.#isWoken || this.#isClosed) return;
     this.#isWoken = true;
@@ -228,7 +229,7 @@ export class Hand {
     }).catch(this.#ports.fail);
   }
 
-  /** What time asks for. */
+  /** Ends pulls, extends leases and gives out messages whose time has come. */
   tick(): void {
     const nowMs = this.#ports.nowMs();
     for (const pull of this.#pulls) if (nowMs >= pull.untilMs) this.#ends(pull, []);
@@ -261,7 +262,7 @@ export class Hand {
     }
   }
 
-  /** As many as may be given out now. */
+  /** Returns how many messages may be given out now, and takes their tokens. */
   #affordable(most: number): number {
     const nowMs = this.#ports.nowMs(), tokens = this.#bucket.available(nowMs);
     const count = Math.min(most, this.#held.length, tokens);
@@ -332,7 +333,7 @@ export class Hand {
     pull.resolve(deliveries);
   }
 
-  /** A consumer has it for so long from now on. */
+  /** Extends the lease of a message: its consumer has it for `leaseMs` from now on. */
   #lendAgain(held: Held, leaseMs: number): void {
     const nowMs = this.#ports.nowMs();
     if (leaseMs === held.leaseMs && nowMs - held.lentMs < leaseMs / 8) return;
@@ -342,7 +343,7 @@ export class Hand {
     }).catch(this.#ports.fail);
   }
 
-  /** HD2 */
+  /** Extends the lease of a message that waits, when half of it is over (HD2). */
   #keep(held: Held): void {
     const { nowMs, wake } = this.#ports, atMs = held.lentMs + held.leaseMs / 2;
     if (nowMs() < atMs) return wake(atMs);
@@ -350,7 +351,7 @@ export class Hand {
     wake(nowMs() + held.leaseMs / 2);
   }
 
-  /** It is not ours any more, and nobody has it yet. */
+  /** Drops a message that is not lent to this site any more, unless a consumer has it. */
   #drop(held: Held): void {
     const place = this.#held.indexOf(held);
     if (place < 0) return;
@@ -359,7 +360,7 @@ export class Hand {
     this.wakeUp();
   }
 
-  /** HD3 */
+  /** Gives back messages that no handler and no pull has taken for a while (HD3). */
   #giveBackUnpulled(): void {
     const { nowMs, wake } = this.#ports;
     if (this.isWanting || this.#held.length === 0) return;
@@ -368,7 +369,7 @@ export class Hand {
     else wake(atMs);
   }
 
-  /** Its owner gives it up. */
+  /** Gives back messages that have expired: their owner gives them up. */
   #giveBackExpired(): void {
     const wallMs = this.#ports.wallMs();
     const isOver = ({ expiresAtMs }: Held) => expiresAtMs > 0 && expiresAtMs <= wallMs;
@@ -386,7 +387,7 @@ export class Hand {
 
   // ── Asking ──
 
-  /** HD1: asks those that have something for as much as there is room for, each for its part. */
+  /** Asks the owners that have something for as much as there is room for, each for its part (HD1). */
   #ask(settings: QueueSettings): void {
     const { nowMs, wake, tell, queue } = this.#ports;
     if (!this.isWanting) return;
@@ -409,7 +410,7 @@ export class Hand {
     for (const supplier of offering) {
       const { promised } = supplier;
       const more = Math.min(share, left, supplier.ready - promised.messages);
-      // What is on its way already is most of it.
+      // Most of that is on its way already.
       if (more <= 0 || more < promised.messages / 2) continue;
       left -= more;
       supplier.promised = { messages: promised.messages + more, bytes: promised.bytes + bytes };
@@ -439,14 +440,14 @@ export class Hand {
     const tokens = this.#bucket.available(nowMs);
     if (tokens < 1) this.#ports.wake(this.#bucket.nextMs(nowMs));
     let most = 0;
-    // One batch more than handlers have: the next one is there when one of them ends.
+    // One batch more than the handlers have at one time: the next one is there when one of them ends.
     if (this.#handler !== null) most = (concurrency + 1) * batchMax - this.#runningMessages;
     else for (const pull of this.#pulls) most += pull.messages;
     // One message may always come.
     return { messages: messages + Math.min(most, tokens), bytes: Math.max(bytes, isEmpty ? 1 : 0) };
   }
 
-  /** What waits goes back; what handlers have does not, and nobody hears what becomes of it. */
+  /** Gives back what waits. What handlers have stays with them, and their outcomes are not told. */
   close(): void {
     for (const pull of this.#pulls) this.#ends(pull, []);
     this.#giveBack();

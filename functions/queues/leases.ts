@@ -1,5 +1,5 @@
 /**
- * The messages of an owner that consumers have: each is lent to one of them until a time.
+ * The leases of an owner: messages that consumers have, each lent to one consumer until a time.
  *
  * LE1 A message is lent to one consumer at a time, under a number that no other loan of this process has.
  */
@@ -9,29 +9,33 @@ import type { TupleSlot } from "../../store/owners/tuple.ts";
 import type { QueueBacklog } from "./backlog.ts";
 import { SlotTimes } from "./slot_columns.ts";
 
-/** A message that is lent. */
+/** Loan of a message to a consumer. */
 export interface MessageLease {
   readonly slot: TupleSlot;
   readonly id: TupleId;
   readonly queue: QueueBacklog;
   readonly number: number;
   readonly to: SiteId;
-  /** A client of that site has it, and keeps it whatever becomes of that site. */
+  /** True where a client of the site `to` has the message, and keeps it whatever becomes of that site. */
   readonly isPull: boolean;
-  /** How often it was delivered, this time included; 0 while it is read. */
+  /** Number of deliveries of the message, this one included; 0 while its payload is being read. */
   attempt: number;
-  /** What is known of it once it is read (envelope.ts). */
+  /** Time at which the message was sent, known once its payload is read (envelope.ts). */
   sentMs: number;
   backoffMs: readonly number[] | null;
 }
 
 export class Leases {
   readonly #bySlot = new Map<TupleSlot, MessageLease>();
-  /** By the steady clock. */
+  /** Time at which each lease ends, by the steady clock. */
   readonly #ends = new SlotTimes();
   #next: number;
 
-  /** @param first the number of the first loan: drawn, so that another process's are others. */
+  /**
+   * Makes an empty set of leases.
+   *
+   * @param first the number of the first lease: drawn, so that another process's are others.
+   */
   constructor(first: number) {
     this.#next = first;
   }
@@ -40,7 +44,7 @@ export class Leases {
     return this.#bySlot.size;
   }
 
-  /** When the first of them ends. */
+  /** Time at which the first of the leases ends. */
   get nextEndMs(): number {
     return this.#ends.leastMs;
   }
@@ -61,7 +65,7 @@ export class Leases {
     return lease;
   }
 
-  /** Whether it is the one under which its message is lent. */
+  /** Reports whether a lease is the one under which its message is lent now. */
   holds(lease: MessageLease): boolean {
     return this.#bySlot.get(lease.slot) === lease;
   }
@@ -75,7 +79,7 @@ export class Leases {
     this.#ends.delete(slot);
   }
 
-  /** The next that is over. */
+  /** Returns the next lease whose time is over, and takes it out of those that have a time. */
   nextEnded(nowMs: number): MessageLease | undefined {
     const slot = this.#ends.takeDue(nowMs);
     return slot === null ? undefined : this.#bySlot.get(slot);

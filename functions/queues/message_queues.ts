@@ -1,6 +1,6 @@
 /**
- * The queues of one site: a broker for the messages that it owns, an outlet for the consumers that it has, and what the
- * two say to those of other sites.
+ * The queues of one site: a broker for the messages that it owns, an outlet for the consumers that it has, and the
+ * packets that these two exchange with those of other sites.
  *
  * Life: made → `begin` with the tuples of the site, of which `user` hears → words go and come → `close`.
  *
@@ -15,9 +15,9 @@ import { decodeQueuePacket, encodeQueuePacket, isOwnerWord, type QueueWord, word
 
 export interface MessageQueuesPorts extends Omit<BrokerPorts, "tell"> {
   readonly clock: Clock;
-  /** Whether a site lives, as far as is known here. */
+  /** Reports whether a site lives, as far as is known here. */
   readonly isHeard: (site: SiteId) => boolean;
-  /** What is sent may be lost, but comes in its order. */
+  /** Sends a packet, which may be lost; packets come in their order. */
   readonly send: (to: SiteId, packet: Uint8Array) => Promise<void>;
 }
 
@@ -25,7 +25,7 @@ export class MessageQueues {
   readonly #ports: MessageQueuesPorts;
   readonly broker: Broker;
   readonly outlet: Outlet;
-  /** The process of each site that was heard last. */
+  /** Number (`boot`) of the process of each site that was heard last. */
   readonly #boots = new Map<SiteId, number>();
   readonly #outgoing = new Map<SiteId, QueueWord[]>();
   #isClosed = false;
@@ -38,12 +38,12 @@ export class MessageQueues {
     this.outlet = new Outlet({ ...{ site, clock, wallMs, settings, isHeard, fail }, tell });
   }
 
-  /** The tuples are open. */
+  /** Starts: the tuples are open. */
   begin(tuples: MessageTuples): void {
     this.broker.begin(tuples);
   }
 
-  /** @throws CodecError for bytes that are no packet. */
+  /** Takes a packet of another site. @throws CodecError for bytes that are no packet. */
   received(from: SiteId, bytes: Uint8Array): void {
     const { boot, to, words } = decodeQueuePacket(bytes);
     if (this.#isClosed) return;
@@ -59,19 +59,19 @@ export class MessageQueues {
     }
   }
 
-  /** A site is suspected. */
+  /** Takes back what is lent to a suspected site, and waits for nothing of it. */
   suspects(site: SiteId): void {
     this.broker.gone(site);
     this.outlet.gone(site);
   }
 
-  /** The settings of a queue are others, or it is known now. */
+  /** Applies the settings of a queue, which are others or are known now. */
   async configured(queue: string): Promise<void> {
     this.outlet.configured(queue);
     await this.broker.configured(queue);
   }
 
-  /** What waits for consumers here goes back, and nothing is given out any more. */
+  /** Gives back what waits for consumers here, and gives out nothing any more. */
   close(): void {
     this.outlet.close();
     this.broker.close();
@@ -88,7 +88,7 @@ export class MessageQueues {
     else this.#add(to, [word]);
   }
 
-  /** What is said in one step goes in one packet. */
+  /** Adds words to the next packet to a site: what is said in one step goes in one packet. */
   #add(to: SiteId, words: readonly QueueWord[]): void {
     const waiting = this.#outgoing.get(to);
     if (waiting !== undefined) return void waiting.push(...words);
@@ -104,7 +104,7 @@ export class MessageQueues {
   }
 }
 
-/** Words as packets: one at least. */
+/** Divides words into packets, of which there is one at least. */
 function* packets(words: readonly QueueWord[]): Generator<readonly QueueWord[]> {
   let part: QueueWord[] = [], bytes = 0;
   for (const word of words) {

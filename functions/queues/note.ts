@@ -1,21 +1,21 @@
 /**
- * What became of a message so far, as the note of its tuple: up to 64 bytes that go with it from owner to owner
+ * The state of a message so far, as the note of its tuple: up to 64 bytes that go with the tuple from owner to owner
  * (store/owners/tuples.ts O7). Bytes: docs/protocol/queues.md.
  *
- * NT1 One form for each: "" for a message that has never been tried and does not expire.
+ * NT1 Each state has one form: "" for a message that has never been tried and does not expire.
  */
 import { CodecError } from "../../store/model/codec.ts";
 import { ERROR_BYTES_MAX } from "./limits.ts";
 
-/** Why a message is given up. */
+/** Reason for which a message is given up. */
 export type DeathCause = "attempts" | "expired" | "rejected";
 
 export interface MessageNote {
-  /** Deliveries that are known to have begun. */
+  /** Number of deliveries that are known to have begun. */
   readonly attempts: number;
-  /** When it is worth nothing any more, by the wall clock; 0: never. */
+  /** Time at which the message expires, by the wall clock; 0: never. */
   readonly expiresAtMs: number;
-  /** It waits for an operator. */
+  /** Reason for which the message was given up, after which it waits for an operator; null: it is not given up. */
   readonly death: { readonly cause: DeathCause; readonly error: string } | null;
 }
 
@@ -34,7 +34,7 @@ export function encodeNote({ attempts, expiresAtMs, death }: MessageNote): strin
   return parts.join(",");
 }
 
-/** @throws CodecError for a text that `encodeNote` does not make. */
+/** Decodes a note. @throws CodecError for a text that `encodeNote` does not make. */
 export function decodeNote(text: string): MessageNote {
   if (text === "") return FRESH_NOTE;
   const [attempts = "", expires = "", ...rest] = text.split(",");
@@ -52,7 +52,7 @@ export function decodeNote(text: string): MessageNote {
 
 const utf8 = new TextEncoder(), decoder = new TextDecoder();
 
-/** As much of a text as fits into so many bytes, with no half of a letter. */
+/** Returns as much of a text as fits into `bytesMax` bytes of UTF-8, without cutting a character in two. */
 export function cutText(text: string, bytesMax: number): string {
   const bytes = utf8.encode(text);
   let end = Math.min(bytes.length, bytesMax);

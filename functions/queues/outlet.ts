@@ -1,8 +1,9 @@
 /**
- * The consumers of all queues at one site, whoever owns the messages: handlers that run here, and clients that pull.
+ * The outlet of a site: its consumers of all queues, whichever site owns the messages: handlers that run here, and
+ * clients that pull.
  *
  * OU1 A batch that comes again is confirmed again, and taken once.
- * OU2 What a consumer said reaches an owner, as long as one of them is heard soon (verdict_post.ts).
+ * OU2 What a consumer said of a message reaches an owner of it, as long as one of them is heard soon (verdict_post.ts).
  */
 import type { Clock, SiteId } from "../../store/model/ports.ts";
 import { Alarm } from "./alarm.ts";
@@ -18,17 +19,17 @@ export interface OutletPorts {
   readonly wallMs: () => number;
   readonly settings: (queue: string) => QueueSettings | undefined;
   readonly tell: (to: SiteId, word: OutletWord) => void;
-  /** Whether a site lives, as far as is known here. */
+  /** Reports whether a site lives, as far as is known here. */
   readonly isHeard: (site: SiteId) => boolean;
   readonly fail: (error: unknown) => void;
 }
 
-/** Which batches of an owner were had (OU1). */
+/** Batches of an owner that the outlet has had (OU1). */
 class KnownBatches {
   readonly #known = new Set<number>();
   #last = 0;
 
-  /** Whether it is new. Far older ones than the last count as known. */
+  /** Adds a batch, and reports whether it is new. Far older ones than the last count as known. */
   add(number: number): boolean {
     if (number <= this.#last - BATCHES_KNOWN || this.#known.has(number)) return false;
     this.#known.add(number);
@@ -65,32 +66,32 @@ export class Outlet {
     return [...this.#hands].filter(([, hand]) => hand.isWanting).map(([queue]) => queue);
   }
 
-  /** Messages of a queue that are here. */
+  /** Returns how many messages of a queue are here. */
   held(queue: string): number {
     return this.#hands.get(queue)?.size ?? 0;
   }
 
-  /** Verdicts that no owner has taken yet. */
+  /** Number of verdicts that no owner has taken yet. */
   get unsettled(): number {
     return this.#post.size;
   }
 
-  /** A handler runs here with the messages of a queue from now on; null: none does. */
+  /** Sets the handler that runs here with the messages of a queue; null: none does. */
   serve(queue: string, handler: QueueHandler | null): void {
     this.#hand(queue).serve(handler);
   }
 
-  /** Messages for a client, as soon as there are some. */
+  /** Resolves with messages for a client, as soon as there are some. */
   pull(queue: string, options: PullOptions, signal?: AbortSignal): Promise<readonly MessageDelivery[]> {
     return this.#hand(queue).pull(options, signal);
   }
 
-  /** What a client says of a message that it has. */
+  /** Sends a client's verdict on a message that it has. */
   say(ticket: LeaseTicket, said: VerdictSaid): Promise<SaidResult> {
     return this.#post.say(ticket, said);
   }
 
-  /** The settings of a queue are others. */
+  /** Looks again at a queue whose settings are others now. */
   configured(queue: string): void {
     this.#hands.get(queue)?.wakeUp();
   }
@@ -100,7 +101,7 @@ export class Outlet {
     if (word.kind === "settled") {
       for (const { number, result } of word.results) this.#post.settled(from, number, result);
     } else if (word.kind === "offer") {
-      // Nobody has ever wanted what is in it.
+      // No consumer here has ever wanted what is in that queue.
       if (word.count > 0 || this.#hands.has(word.queue)) this.#hand(word.queue).offered(from, word.count);
     } else {
       if (from !== this.#ports.site) this.#ports.tell(from, { kind: "got", batch: word.number });
@@ -110,24 +111,24 @@ export class Outlet {
     }
   }
 
-  /** A site can't be heard any more. */
+  /** Tells hands and verdicts that a site can't be heard any more. */
   gone(site: SiteId): void {
     for (const hand of this.#hands.values()) hand.gone(site);
     this.#post.gone(site);
   }
 
-  /** Another process runs there: its batches have other numbers. */
+  /** Forgets the batches of a site where another process runs: its batches have other numbers. */
   began(site: SiteId): void {
     this.#batches.delete(site);
     for (const hand of this.#hands.values()) hand.began(site);
   }
 
-  /** What waits goes back to its owners. */
+  /** Gives back what waits to its owners, and stops. */
   close(): void {
     for (const hand of this.#hands.values()) hand.close();
     this.#isClosed = true;
     this.#alarm.stop();
-    // What goes back is said after this step.
+    // Messages that go back are told after this step.
     void Promise.resolve().then(() => this.#post.close()).catch(this.#ports.fail);
   }
 
@@ -142,7 +143,7 @@ export class Outlet {
       say: (ticket, said) => this.#post.say(ticket, said),
       wake: (atMs) => this.#alarm.set(atMs),
       bytesLeft: () => this.#bytesLeft(),
-      // Its owner can't read it either, and gives it up.
+      // The owner can't read it either, and gives it up.
       malformed: (ticket) => void this.#post.say(ticket, { kind: "release", ms: null, error: "" }),
     });
     this.#hands.set(queue, hand);

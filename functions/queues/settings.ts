@@ -1,41 +1,44 @@
-/** How a queue is worked off: what its app declares and an operator may override. */
+/** Settings of a queue: what its app declares and an operator may override. */
 
-/** The pauses before a message that was not acknowledged comes again. */
+/** Pauses before a message that was not acknowledged is delivered again. */
 export type RetrySchedule =
-  /** Twice as long each time, from the least to the longest. */
+  /** Pauses that double each time, from the least to the longest. */
   | { readonly minMs: number; readonly maxMs: number }
-  /** One after the other; the last of them from there on. */
+  /** Pauses one after the other; the last of them is repeated from there on. */
   | { readonly eachMs: readonly number[] };
 
 export interface QueueSettings {
-  /** Other sites that hold a message before its producer is told that it is stored. */
+  /** Number of other sites that hold a message before its producer is told that it is stored. */
   readonly f: number;
-  /** So long an id that a producer gives is stored once, counted from when it was sent. */
+  /** Time for which an id that a producer gives is stored once, counted from when the message was sent. */
   readonly dedupeMs: number;
   /** Deliveries before a message is given up. */
   readonly maxAttempts: number;
-  /** So long a consumer has a message to itself. */
+  /** Time for which a consumer has a message to itself. */
   readonly leaseMs: number;
   readonly retry: RetrySchedule;
-  /** Messages of it that a site is responsible for, dead ones too, before producers there are refused. */
+  /** Messages of the queue that a site is responsible for, dead ones too, before producers there are refused. */
   readonly messagesMax: number;
   readonly bytesMax: number;
-  /** Messages that a handler is given at once, and how long the first of them waits for the others. */
+  /** Messages that a handler is given at once. (`batchWaitMs` is how long the first of them waits for the others.) */
   readonly batchMax: number;
   readonly batchWaitMs: number;
   /** Batches that handlers at one site have at one time. */
   readonly concurrency: number;
   /** Messages that the consumers at one site are given a second; Infinity: as many as they take. */
   readonly perSecond: number;
-  /** Nothing is given out. */
+  /** True while no messages are given out. */
   readonly isPaused: boolean;
-  /** What was sent before is removed; 0: nothing is. */
+  /** Time before which all messages sent are removed; 0: none are. */
   readonly purgedBeforeMs: number;
-  /** Whether what is given up stays, for an operator, or is handed over to the app and then removed. */
+  /**
+   * Treatment of messages that are given up: they stay, for an operator, or are handed over to the app and then
+   * removed.
+   */
   readonly whenDead: "keep" | "hand over";
 }
 
-/** What holds where nothing is said. */
+/** Settings that hold where an app declares nothing. */
 export const QUEUE_DEFAULTS: QueueSettings = {
   f: 1,
   dedupeMs: 300_000,
@@ -53,13 +56,13 @@ export const QUEUE_DEFAULTS: QueueSettings = {
   whenDead: "keep",
 };
 
-/** Of a pause of this length a part is drawn, so that what failed together does not come again together. */
+/** Part of a pause that is drawn at random, so that what failed together does not come again together. */
 const JITTER = 0.5;
 
 /**
- * The pause after a delivery that failed.
+ * Returns the pause after a delivery that failed, in milliseconds.
  *
- * @param attempt the first one is 1.
+ * @param attempt number of the delivery; the first one is 1.
  * @param own the message's own schedule; null: its queue's.
  * @param unit drawn evenly from 0 to 1.
  */
@@ -77,7 +80,10 @@ export function pauseMs(
   return wholeMs * (1 - JITTER * unit);
 }
 
-/** Deliveries of a message before it is given up: where it has a schedule of its own, one more than that has pauses. */
+/**
+ * Returns how many deliveries of a message there are before it is given up: where the message has a schedule of its
+ * own, one more than that has pauses.
+ */
 export const attemptsMax = (
   { maxAttempts }: Pick<QueueSettings, "maxAttempts">,
   own: readonly number[] | null,

@@ -1,12 +1,12 @@
 /**
- * Numbers for slots of tuples (store/owners/tuple.ts), in columns: what a queue knows of each of a million messages is a
+ * Columns of numbers for slots of tuples (store/owners/tuple.ts): what a queue knows of each of a million messages is a
  * few numbers, and an object for each would be twenty times as much.
  */
 import type { TupleSlot } from "../../store/owners/tuple.ts";
 
 const FIRST_SLOTS = 1_024;
 
-/** A number of 32 bits for each slot, 0 where none was set. */
+/** Column with a 32-bit number for each slot, 0 where none was set. */
 export class SlotColumn {
   #numbers = new Uint32Array(FIRST_SLOTS);
 
@@ -26,27 +26,30 @@ export class SlotColumn {
   }
 }
 
-/** The number of a list (SlotLists). */
+/** Number of a list in SlotLists. */
 export type ListNumber = number & { readonly __brand?: "ListNumber" };
 
 /**
- * Slots in lists, in the order in which they came.
+ * Lists of slots, in the order in which they came.
  *
  * SL1 A slot is in one list at most.
  */
 export class SlotLists {
-  /** Each with one added: 0 is none. */
+  /**
+   * Number of the list that each slot is in, plus one; 0: none. (`#next` and `#before`: its neighbors' slots,
+   * likewise.)
+   */
   readonly #list = new SlotColumn();
   readonly #next = new SlotColumn();
   readonly #before = new SlotColumn();
   readonly #heads: { first: number; last: number; count: number }[] = [];
 
-  /** An empty one. */
+  /** Makes an empty list. */
   create(): ListNumber {
     return this.#heads.push({ first: 0, last: 0, count: 0 }) - 1;
   }
 
-  /** Which list a slot is in. */
+  /** Returns the list that a slot is in. */
   of(slot: TupleSlot): ListNumber | null {
     const number = this.#list.get(slot);
     return number === 0 ? null : number - 1;
@@ -60,12 +63,12 @@ export class SlotLists {
     return orNone(this.#head(list).first);
   }
 
-  /** The one that comes after a slot in its list. */
+  /** Returns the slot that comes after another in its list. */
   after(slot: TupleSlot): TupleSlot | null {
     return orNone(this.#next.get(slot));
   }
 
-  /** At the end, or at the beginning. */
+  /** Puts a slot at the end of a list, or at its beginning. */
   put(list: ListNumber, slot: TupleSlot, isFirst = false): void {
     if (this.of(slot) !== null) throw new Error(`SL1: slot ${slot} is in a list`);
     const head = this.#head(list), own = slot + 1;
@@ -80,7 +83,7 @@ export class SlotLists {
     head.count++;
   }
 
-  /** Out of the list that it is in, if any. */
+  /** Removes a slot from the list that it is in, if any. */
   remove(slot: TupleSlot): void {
     const list = this.of(slot);
     if (list === null) return;
@@ -103,12 +106,12 @@ export class SlotLists {
 const orNone = (number: number): TupleSlot | null => number === 0 ? null : number - 1;
 
 /**
- * Slots by a time each: a binary heap, with the place of each slot in it.
+ * Slots ordered by a time each: a binary heap that also knows each slot's place in it.
  *
  * SH1 No time is less than that of the place halfway to the top.
  */
 export class SlotTimes {
-  /** With one added: 0 is none. */
+  /** Place of each slot in the heap, plus one; 0: none. */
   readonly #places = new SlotColumn();
   #slots = new Uint32Array(FIRST_SLOTS);
   #times = new Float64Array(FIRST_SLOTS);
@@ -118,12 +121,12 @@ export class SlotTimes {
     return this.#count;
   }
 
-  /** The least of all; Infinity where there is none. */
+  /** Least time of all; Infinity where there is none. */
   get leastMs(): number {
     return this.#count === 0 ? Infinity : this.#times[0] ?? Infinity;
   }
 
-  /** The time of a slot; undefined where it has none. */
+  /** Returns the time of a slot; undefined where it has none. */
   get(slot: TupleSlot): number | undefined {
     const place = this.#places.get(slot);
     return place === 0 ? undefined : this.#times[place - 1];
@@ -152,7 +155,7 @@ export class SlotTimes {
     this.#sink(place);
   }
 
-  /** Takes out the one with the least time, where that is no later than a moment. */
+  /** Takes out the slot with the least time, where that is no later than `nowMs`. */
   takeDue(nowMs: number): TupleSlot | null {
     const slot = this.#slots[0];
     if (slot === undefined || this.leastMs > nowMs) return null;

@@ -1,10 +1,10 @@
 /**
- * How many messages a second may be given out: tokens that come evenly, up to those of a moment.
+ * A token bucket, which limits how many messages a second are given out: tokens come evenly, up to the bucket's fill.
  *
  * TB1 In no time of t seconds more than `perSecond` × t and the bucket's fill are taken.
  */
 
-/** A queue that rested for so long may be given out at once what it missed. */
+/** Time over which unused tokens add up: a queue that rested for so long may be given out at once what it missed. */
 const FILL_MS = 1_000;
 
 export class TokenBucket {
@@ -12,14 +12,14 @@ export class TokenBucket {
   #tokens: number;
   #atMs: number;
 
-  /** Full. */
+  /** Makes a full bucket. */
   constructor(perSecond: number, nowMs: number) {
     this.#perSecond = perSecond;
     this.#tokens = this.#most;
     this.#atMs = nowMs;
   }
 
-  /** Another rate from now on; what was saved stays, as far as it fits. */
+  /** Sets another rate from now on; tokens that were saved stay, as far as they fit. */
   configure(perSecond: number, nowMs: number): void {
     if (perSecond === this.#perSecond) return;
     this.#fill(nowMs);
@@ -27,19 +27,19 @@ export class TokenBucket {
     this.#tokens = Math.min(this.#tokens, this.#most);
   }
 
-  /** Whole tokens that there are. */
+  /** Returns the whole tokens that there are. */
   available(nowMs: number): number {
     this.#fill(nowMs);
     return this.#perSecond === Infinity ? Infinity : Math.floor(this.#tokens);
   }
 
-  /** Takes some of those that there are. */
+  /** Takes `count` of the tokens that there are. */
   take(count: number, nowMs: number): void {
     this.#fill(nowMs);
     if (this.#perSecond !== Infinity) this.#tokens -= count;
   }
 
-  /** When there is one. */
+  /** Returns the time at which there is one token. */
   nextMs(nowMs: number): number {
     this.#fill(nowMs);
     if (this.#tokens >= 1) return nowMs;

@@ -1,11 +1,11 @@
 /**
- * What consumers at a site say of messages, on its way to their owners.
+ * The post of verdicts: what consumers at a site say of messages, on its way to the messages' owners.
  *
- * Life of a verdict: `say` → told to the owner that lent the message → settled; or not in its time, or by one that
- * cannot be heard: an acknowledgement is told the next owner, anything else the same one again → … → given up: the
- * message will come again.
+ * Life of a verdict: `say` → told to the owner that lent the message → settled; or not settled in its time, or told to
+ * an owner that cannot be heard: an acknowledgement is told the next owner, anything else the same one again → … →
+ * given up: the message will come again.
  *
- * VP1 Only the owner that lent a message can give it another time: nobody else is asked to.
+ * VP1 Only the owner that lent a message can give it another time: no other is asked to.
  * VP2 What was said last of a message under a lease holds: what was said before, and is not settled, is over.
  */
 import type { SiteId } from "../../store/model/ports.ts";
@@ -13,19 +13,19 @@ import type { TupleId } from "../../store/owners/packet.ts";
 import { VERDICT_AGAIN_MS, VERDICT_MS_MAX } from "./limits.ts";
 import type { OutletWord, Verdict, VerdictResult } from "./words.ts";
 
-/** What names a message that was lent: a consumer shows it. */
+/** Ticket that names a message that was lent; a consumer shows it. */
 export interface LeaseTicket {
   readonly id: TupleId;
   readonly lease: number;
-  /** envelope.ts EN1 */
+  /** Time at which the message was sent (envelope.ts EN1). */
   readonly sentMs: number;
-  /** The one that lent it first. */
+  /** Sites that own the message; the one that lent it is the first. */
   readonly owners: readonly SiteId[];
 }
 
-/** What a consumer says. */
+/** Verdict as a consumer says it. */
 export type VerdictSaid = Pick<Verdict, "kind" | "ms" | "error">;
-/** `unreachable`: no owner could be heard. */
+/** Result of a verdict as the consumer gets it. `unreachable`: no owner could be heard. */
 export type SaidResult = VerdictResult | "unreachable";
 
 export interface VerdictPostPorts {
@@ -40,9 +40,9 @@ interface Pending {
   readonly verdict: Verdict;
   readonly owners: readonly SiteId[];
   readonly sinceMs: number;
-  /** Its place in `owners` of who was told last. */
+  /** Place in `owners` of the site that was told last. */
   place: number;
-  /** Those that do not have it. */
+  /** Sites that do not have the message. */
   readonly lacking: Set<SiteId>;
   againAtMs: number;
   readonly resolve: (result: SaidResult) => void;
@@ -50,9 +50,9 @@ interface Pending {
 
 export class VerdictPost {
   readonly #ports: VerdictPostPorts;
-  /** By number, oldest first. */
+  /** Verdicts that are not settled, by number, oldest first. */
   readonly #pending = new Map<number, Pending>();
-  /** The last one of each lease (VP2). */
+  /** Number of the last verdict of each lease (VP2). */
   readonly #last = new Map<string, number>();
   readonly #outgoing = new Map<SiteId, Verdict[]>();
   #number = 0;
@@ -61,7 +61,7 @@ export class VerdictPost {
     this.#ports = ports;
   }
 
-  /** Those that are not settled. */
+  /** Number of verdicts that are not settled. */
   get size(): number {
     return this.#pending.size;
   }
@@ -94,14 +94,14 @@ export class VerdictPost {
     this.#next(pending);
   }
 
-  /** A site can't be heard any more. */
+  /** Tells the next owner the verdicts that were told a site which can't be heard any more. */
   gone(site: SiteId): void {
     for (const pending of [...this.#pending.values()]) {
       if (pending.owners[pending.place] === site) this.#next(pending);
     }
   }
 
-  /** What time asks for. */
+  /** Tells verdicts again, or gives them up, whose time has come. */
   tick(): void {
     const nowMs = this.#ports.nowMs();
     for (const pending of [...this.#pending.values()]) {
@@ -115,7 +115,7 @@ export class VerdictPost {
     for (const number of [...this.#pending.keys()]) this.#settle(number, "unreachable");
   }
 
-  /** Tells the next one that may know of it, or that one again. */
+  /** Tells a verdict to the next site that may know of the message, or to the same one again. */
   #next(pending: Pending): void {
     const { owners, lacking, verdict: { number, kind } } = pending;
     if (kind !== "ack") { // VP1
@@ -130,7 +130,7 @@ export class VerdictPost {
       pending.place = place;
       return this.#tell(pending);
     }
-    // Nobody is heard just now.
+    // No owner is heard just now.
     this.#later(pending);
   }
 
@@ -143,7 +143,7 @@ export class VerdictPost {
     this.#ports.wake(pending.againAtMs);
   }
 
-  /** What is said in one step goes in one word. */
+  /** Sends a verdict to its current owner: what is said in one step goes in one word. */
   #tell(pending: Pending): void {
     this.#later(pending);
     const to = pending.owners[pending.place];

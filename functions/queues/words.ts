@@ -1,6 +1,7 @@
 /**
- * What the owner of messages and an outlet say to each other: whose consumers want how many, who has which, and what
- * became of them. The two may be at one site. Bytes and vectors: docs/protocol/queues.md.
+ * The words that the owner of messages and an outlet say to each other: which queue has messages, how many an outlet's
+ * consumers want, which messages it got, and what consumers say of them. Owner and outlet may be at one site. Bytes and
+ * vectors: docs/protocol/queues.md.
  */
 import { CodecError, Reader, Writer } from "../../store/model/codec.ts";
 import { Names, ReadNames } from "../../store/model/names.ts";
@@ -12,71 +13,74 @@ import { cutText } from "./note.ts";
 /** A message on its way to a consumer. */
 export interface HandedMessage {
   readonly id: TupleId;
-  /** The number under which it is lent. */
+  /** Number of the lease under which the message is lent. */
   readonly lease: number;
-  /** How often it was delivered, this time included. */
+  /** Number of deliveries of the message, this one included. */
   readonly attempt: number;
-  /** When it is worth nothing any more, by the wall clock; 0: never. */
+  /** Time at which the message expires, by the wall clock; 0: never. */
   readonly expiresAtMs: number;
-  /** Who has it: the one that hands it over first. */
+  /** Sites that own the message's tuple; the one that hands it over is the first. */
   readonly owners: readonly SiteId[];
-  /** envelope.ts */
+  /** Envelope of the message (envelope.ts). */
   readonly payload: Uint8Array;
 }
 
-/** What a consumer says of a message that it was lent. */
+/** Statement of a consumer about a message that it was lent. */
 export interface Verdict {
-  /** Rises from verdict to verdict of an outlet. */
+  /** Number of the verdict; it rises from verdict to verdict of an outlet. */
   readonly number: number;
   readonly id: TupleId;
   readonly lease: number;
-  /** envelope.ts EN1 */
+  /** Time at which the message was sent (envelope.ts EN1). */
   readonly sentMs: number;
   /**
-   * `ack`: it is done. `retry`: it is to come again, after `ms`, or its queue's pause. `reject`: it is given up.
-   * `extend`: the consumer has it for `ms` longer from now on. `release`: nobody took it.
+   * `ack`: the message is done. `retry`: it is to come again, after `ms`, or its queue's pause. `reject`: it is given
+   * up. `extend`: the consumer has it for `ms` longer from now on. `release`: no consumer took it.
    */
   readonly kind: "ack" | "retry" | "reject" | "extend" | "release";
   readonly ms: number | null;
-  /** Why, in a few words. */
+  /** Reason of the verdict, in a few words. */
   readonly error: string;
 }
 
-/** `over`: it is not the consumer's any more. `unknown`: the site does not have it. */
+/**
+ * Answer of an owner to a verdict. `over`: the message is not lent to that consumer any more. `unknown`: the site does
+ * not have the message.
+ */
 export type VerdictResult = "done" | "over" | "unknown";
 
-/** What an outlet has room for. */
+/** Request of an outlet for messages: what it has room for. */
 export interface Want {
   readonly kind: "want";
   readonly queue: string;
-  /** Rises from want to want of a queue: the last one holds. */
+  /** Number of the want; it rises from want to want of a queue, and the last one holds. */
   readonly number: number;
-  /** The last batch that it had of this owner: what was sent later counts against it. */
+  /** Number of the last batch that the outlet had of this owner: what was sent later counts against the want. */
   readonly seen: number;
   readonly messages: number;
   readonly bytes: number;
-  /** They are for clients of their own, who keep them whatever becomes of this site. */
+  /** True where the messages are for clients that pull: those keep them whatever becomes of the outlet's site. */
   readonly isPull: boolean;
 }
 
 export interface Batch {
   readonly kind: "batch";
-  /** Rises from batch to batch; it is confirmed, or comes again. */
+  /** Number of the batch; it rises from batch to batch. A batch is confirmed by this number, or sent again under it. */
   readonly number: number;
   readonly queue: string;
-  /** So many more are ready; 0: the offer is over. */
+  /** Number of messages that are still ready at the owner; 0: the offer is over. */
   readonly left: number;
   readonly leaseMs: number;
   readonly messages: readonly HandedMessage[];
 }
 
 export type OwnerWord =
-  /** So many are ready; 0: none is any more. */
+  /** Offer of an owner: `count` messages are ready; 0: none is any more. */
   | { readonly kind: "offer"; readonly queue: string; readonly count: number }
   | Batch
   | {
     readonly kind: "settled";
-    /** By the numbers of the verdicts. */
+    /** Result of each verdict, by the verdict's number. */
     readonly results: readonly { readonly number: number; readonly result: VerdictResult }[];
   };
 
@@ -88,9 +92,9 @@ export type OutletWord =
 export type QueueWord = OwnerWord | OutletWord;
 
 export interface QueuePacket {
-  /** Drawn when the sender's process began. */
+  /** Random number that names the sender's process; drawn when that process began. */
   readonly boot: number;
-  /** That of the receiver's process, as far as it is known; 0: it is not. */
+  /** Number (`boot`) of the receiver's process, as far as the sender knows it; 0: unknown. */
   readonly to: number;
   readonly words: readonly QueueWord[];
 }
@@ -98,13 +102,13 @@ export interface QueuePacket {
 const WORD = { offer: 0, batch: 1, settled: 2, want: 3, got: 4, verdicts: 5 } as const;
 const VERDICTS: readonly Verdict["kind"][] = ["ack", "retry", "reject", "extend", "release"];
 const RESULTS: readonly VerdictResult[] = ["done", "over", "unknown"];
-/** Of what a consumer says went wrong: an owner keeps less. */
+/** Bytes of a verdict's error text that an outlet sends; an owner keeps fewer (ERROR_BYTES_MAX). */
 const ERROR_BYTES_TOLD = 200;
 
 export const isOwnerWord = (word: QueueWord): word is OwnerWord =>
   word.kind === "offer" || word.kind === "batch" || word.kind === "settled";
 
-/** About as many bytes as it takes. */
+/** Returns roughly how many bytes a word takes. */
 export function wordBytes(word: QueueWord): number {
   if (word.kind === "batch") return word.messages.reduce((sum, { payload }) => sum + payload.length + 40, 40);
   if (word.kind === "verdicts") return 80 * word.verdicts.length;
@@ -151,7 +155,7 @@ function writeWord(w: Writer, word: QueueWord, names: Names): void {
   }
 }
 
-/** @throws CodecError for anything that encodeQueuePacket does not produce. */
+/** Decodes a packet. @throws CodecError for anything that encodeQueuePacket does not produce. */
 export function decodeQueuePacket(bytes: Uint8Array): QueuePacket {
   const r = new Reader(bytes), boot = r.uint(), to = r.uint(), names = new ReadNames(r);
   const words = r.list(() => readWord(r, names));
