@@ -5,7 +5,7 @@ import { TrackedMemory } from "./memory.ts";
 import { KIND, register, TrackedPart } from "./part.ts";
 import type { TrackedBytes } from "./structures.ts";
 
-/** Tracked bytes. */
+/** Tracked bytes, as their holder and an app see them. */
 export class BytesPart extends TrackedPart implements TrackedBytes {
   override get [KIND](): "bytes" {
     return "bytes";
@@ -89,7 +89,7 @@ export class BytesPart extends TrackedPart implements TrackedBytes {
     return this.#memory.bytes.subarray(0, this.length).indexOf(byte, from);
   }
 
-  /** The bytes, in order. */
+  /** Yields the bytes, in order. */
   *[Symbol.iterator](): IterableIterator<number> {
     for (let i = 0; i < this.#memory.length; i++) yield this.#memory.bytes[i] ?? 0;
   }
@@ -115,7 +115,7 @@ function placeOf(index: number, length: number): number {
 register("bytes", () => new BytesPart(0));
 
 /**
- * Declares tracked bytes as a field of a Session class: so many zeros, or a copy of these.
+ * Declares tracked bytes as a field of a Session class.
  *
  * ```ts
  * import { bytes } from "sojourn";
@@ -124,7 +124,8 @@ register("bytes", () => new BytesPart(0));
  * picture.put(3, 255);
  * ```
  *
- * @throws AppError `limit_value`.
+ * @param content the number of bytes, which are zero at first, or bytes that are copied.
+ * @throws AppError `limit_value` where there are more bytes than a structure may hold (256 MiB).
  */
 export function bytes(content: number | ArrayLike<number> = 0): TrackedBytes {
   const made = new BytesPart(typeof content === "number" ? content : content.length);

@@ -1,5 +1,6 @@
 /**
- * What structures have in common that hold values or other structures: the ones among them that changed.
+ * The base class of structures that hold values or other structures: it takes cells in and lets them go, and knows
+ * which of the structures inside changed.
  */
 import { takeIn, unfit } from "./owned.ts";
 import { type Cell, PagedValue, read } from "./pages.ts";
@@ -25,7 +26,7 @@ export abstract class Container extends TrackedPart implements StructureHolder {
 
   abstract [PATH_OF](part: Part): string;
 
-  /** The cell for what an app puts in. @throws AppError `value_invalid`. */
+  /** Returns the cell for what an app puts in. @throws AppError `value_invalid`. */
   protected admit(value: unknown, pathOf: () => string): Cell {
     if (!isPart(value)) return takeIn(value, pathOf);
     if (value === this[TOP]) throw unfit(pathOf(), "a tracked structure that this one lies in");
@@ -33,25 +34,25 @@ export abstract class Container extends TrackedPart implements StructureHolder {
     return value;
   }
 
-  /** To be called for what leaves. */
+  /** Lets a cell go; to be called for each that leaves. */
   protected release(cell: Cell): void {
     if (!isPart(cell)) return;
     cell[DETACH]();
     this.#changedParts?.delete(cell);
   }
 
-  /** What was loaded: whoever reads it holds it from now on. */
+  /** Takes in a cell that was loaded: the structure that reads it holds it from now on. */
   protected adopt(cell: Cell): Cell {
     if (isPart(cell)) cell[ATTACH](this);
     return cell;
   }
 
-  /** Those that changed by themselves since the last write. */
+  /** Structures inside that changed by themselves since the last write. */
   protected get changedParts(): ReadonlySet<Part> {
     return this.#changedParts ?? NONE;
   }
 
-  /** After a write: all of them were in it. */
+  /** Forgets which structures inside changed; to be called after a write, which had all of them. */
   protected allWritten(): void {
     this.#changedParts = undefined;
   }
@@ -59,7 +60,7 @@ export abstract class Container extends TrackedPart implements StructureHolder {
 
 const NONE: ReadonlySet<Part> = new Set();
 
-/** What an app is given for a cell that may still be in its page; `put` keeps what was decoded. */
+/** Returns what an app is given for a cell that may still be in its page; `put` keeps what was decoded. */
 export function readThrough(cell: Cell, put: (cell: Cell) => void): unknown {
   if (!(cell instanceof PagedValue)) return read(cell);
   const taken = cell.take();

@@ -1,25 +1,26 @@
 /**
- * Values as bytes. Not functions/values/value.ts: what V8 serialises has no one form (the same array is other bytes after it was
- * read), and the digest of a checkpoint has to be the same when it is taken again in a replay; and it is node:v8, which
- * no app's bundle may import.
+ * The bytes of values inside checkpoints. This is not functions/values/value.ts: what V8 serialises has no single form
+ * (the same array is other bytes after it was read), and the digest of a checkpoint has to be the same when it is taken
+ * again in a replay; and it is node:v8, which no app's bundle may import.
  *
  * C1  decode(encode(v)) is a structured clone of v, for all that owned.ts lets in; encode of that is the same bytes.
  * C2  decode gives a value or throws, for any bytes, shares no memory with them, and allocates a small multiple of them.
  *
- * Bytes: tag 1, then JSON in UTF-8, for trees that it keeps as they are; or tag 2, then a node. A node is a byte and:
+ * Bytes: tag 1, then JSON in UTF-8, for trees that JSON keeps as they are; or tag 2, then a node. A node is a byte and:
  *
- *   0 null · 1 undefined · 2 false · 3 true · 4 eight bytes, a number · 5 sized UTF-8 · 6 sized UTF-16, little endian, for a
- *   text that is not well-formed · 7 flag negative, sized hexadecimal digits, a bigint · 8 list of nodes, an array
- *   · 9 varint length, list of (name, node), an array with holes or names · 10 list of (name, node), an object · 11 number,
- *   a Date · 12 source, flags, a RegExp · 13 list of (node, node), a Map · 14 list of nodes, a Set · 15 sized bytes, an
- *   ArrayBuffer · 16 byte type, varint offset, varint length, node of its buffer, a view · 17 byte name (16 more where the cause
- *   is enumerable), flag and message, flag and stack, flag and node of the cause, an error · 18 varint n, the n-th object of these bytes, counted where they begin
- *   · 19 source, flags, varint lastIndex, a RegExp that is not at its beginning · 20 byte (1 not extensible, 2 sealed,
- *   3 frozen), node of the object that is so · 21 as 10, of an object without a prototype · 22 name, sized bytes, what a
- *   module of the app holds under that name, and a copy of it
+ *   0 null · 1 undefined · 2 false · 3 true · 4 eight bytes, a number · 5 sized UTF-8 · 6 sized UTF-16, little endian,
+ *   for a text that is not well-formed · 7 flag negative, sized hexadecimal digits, a bigint · 8 list of nodes, an
+ *   array · 9 varint length, list of (name, node), an array with holes or names · 10 list of (name, node), an object ·
+ *   11 number, a Date · 12 source, flags, a RegExp · 13 list of (node, node), a Map · 14 list of nodes, a Set · 15
+ *   sized bytes, an ArrayBuffer · 16 byte type, varint offset, varint length, node of its buffer, a view · 17 byte name
+ *   (16 more where the cause is enumerable), flag and message, flag and stack, flag and node of the cause, an error ·
+ *   18 varint n, the n-th object of these bytes, counted where they begin · 19 source, flags, varint lastIndex, a
+ *   RegExp that is not at its beginning · 20 byte (1 not extensible, 2 sealed, 3 frozen), node of that object · 21 as
+ *   10, of an object without a prototype · 22 name, sized bytes, an object that a module of the app holds under that
+ *   name, and a copy of it
  *
  * Names, sources and messages are nodes of a text. Nodes 20 and 22 are only in the plain fields of a session
- * (`encodePlain`): what a structure has is a frozen copy of its own.
+ * (`encodePlain`): a value in a structure is a frozen copy of its own.
  */
 import { Reader, Writer } from "../../store/model/codec.ts";
 import { codeOf } from "../vocabulary/errors.ts";
@@ -28,7 +29,9 @@ import { corrupt } from "./part.ts";
 
 const JSON_TAG = 1;
 const NODE_TAG = 2;
-/** JSON.parse, and we, recurse. owned.ts lets in 100 levels, and a page and fields are around these. */
+/**
+ * Levels of a value: JSON.parse and this file recurse. owned.ts lets in 100, and a page and fields are around these.
+ */
 const DEPTH_MAX = 110;
 
 const utf8 = new TextEncoder();
@@ -38,7 +41,7 @@ const JSON_MARK = String.fromCharCode(JSON_TAG);
 /**
  * Encodes a value that {@link checkValue} or {@link takeIn} let in.
  *
- * @param isTree It is known that no object in it, but in what is no plain data, is there twice.
+ * @param isTree true where it is known that no object of the value's plain data is in it twice.
  */
 export function encodeContent(value: unknown, isTree = false): Uint8Array<ArrayBuffer> {
   if (isJson(value, 0, isTree ? null : new Set(), false)) {
@@ -48,8 +51,8 @@ export function encodeContent(value: unknown, isTree = false): Uint8Array<ArrayB
 }
 
 /**
- * Encodes plain fields: what is frozen, sealed or not extensible is so again when it is read, and what a module holds is
- * the module's own.
+ * Encodes plain fields: an object that is frozen, sealed or not extensible is so again when it is read, and an object
+ * that a module holds is the module's own.
  */
 export function encodePlain(fields: Readonly<Record<string, unknown>>): Uint8Array<ArrayBuffer> {
   if (isJson(fields, 0, new Set(), true)) return utf8.encode(JSON_MARK + JSON.stringify(fields));
@@ -62,27 +65,27 @@ function written(value: unknown, of: Written): Uint8Array<ArrayBuffer> {
   return writer.done();
 }
 
-/** What the modules of the app hold. Names are the same wherever the same code was loaded. */
+/** Objects that the modules of the app hold, by names which are the same wherever the same code was loaded. */
 export interface ModuleObjects {
   nameOf(object: object): string | undefined;
   named(name: string): object | undefined;
 }
 
 let modules: ModuleObjects | undefined;
-/** Nobody changes what modules hold. */
+/** Bytes of objects that modules hold; these objects are never changed. */
 let copiesOfModules = new WeakMap<object, Uint8Array>();
 
-/** From now on fields that have what modules hold are read with it. */
+/** Sets the objects of the app's modules: fields that refer to one are read with it from now on. */
 export function recognizeModules(objects: ModuleObjects | undefined): void {
   modules = objects;
   copiesOfModules = new WeakMap();
 }
 
-/** Bytes can't be frozen; all else that modules hold is. */
+/** Reports whether a module may hold an object: all that modules hold is frozen, but bytes can't be. */
 const mayBeOfModule = (object: object): boolean =>
   !Object.isExtensible(object) || ArrayBuffer.isView(object) || object instanceof ArrayBuffer;
 
-/** What a module holds, as others have to find it. */
+/** Returns the bytes of an object that a module holds, for comparison with those of another process. */
 function copyOfModules(object: object): Uint8Array {
   let bytes = copiesOfModules.get(object);
   if (bytes === undefined) copiesOfModules.set(object, bytes = written(object, "module"));
@@ -90,16 +93,16 @@ function copyOfModules(object: object): Uint8Array {
 }
 
 /**
- * Encodes what V8 has read as nodes: one form, whatever V8 holds it as. Of what a view is of, only what it shows is written:
- * the rest is what V8 read it from.
+ * Encodes a value that V8 has read, as nodes: in one form, whatever form V8 holds it in. Of a view's buffer only the
+ * bytes that the view shows are written: the rest is what V8 read it from.
  *
- * @throws TypeError for what there is no node for, and for what is deeper than DEPTH_MAX.
+ * @throws TypeError for a value that no node can hold, or that is deeper than DEPTH_MAX.
  */
 export function encodeNodes(value: unknown): Uint8Array<ArrayBuffer> {
   return written(value, "values");
 }
 
-/** @throws AppError `value_corrupt`. */
+/** Decodes a value. @throws AppError `value_corrupt`. */
 export function decodeContent(bytes: Uint8Array): unknown {
   try {
     if (bytes[0] === JSON_TAG) return JSON.parse(utf8Strict.decode(bytes.subarray(1)));
@@ -111,7 +114,10 @@ export function decodeContent(bytes: Uint8Array): unknown {
   }
 }
 
-/** Whether JSON keeps a tree as it is, and nothing in it is in two places; of fields, whether all can be added to. */
+/**
+ * Reports whether JSON keeps a tree as it is, and no object is in two places of it; for fields, also whether all
+ * objects are extensible.
+ */
 function isJson(value: unknown, depth: number, seen: Set<object> | null, isField: boolean): boolean {
   switch (typeof value) {
     case "string":
@@ -156,10 +162,10 @@ const VIEWS = [
 ] as const;
 const ERRORS = [Error, EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError] as const;
 
-/** What is written: values of calls, copies in structures, plain fields, or what a module holds. */
+/** Purpose of a writer: values of calls, copies in structures, plain fields, or objects that a module holds. */
 type Written = "values" | "copies" | "fields" | "module";
 
-/** Beside the name of an error. */
+/** Bit beside the number of an error's type: its cause is enumerable. */
 const CAUSE_ENUMERABLE = 0x10;
 const NOT_EXTENSIBLE = 1;
 const SEALED = 2;
@@ -307,7 +313,7 @@ class NodeWriter {
   }
 }
 
-/** What a module holds under a name, where it is what was written; else the copy. */
+/** Returns the object that a module holds under a name, where it equals the copy that was written; else that copy. */
 function ofModule(name: string, copy: Uint8Array): object {
   const own = modules?.named(name);
   if (own !== undefined && isSame(copyOfModules(own), copy)) return own;
@@ -316,7 +322,7 @@ function ofModule(name: string, copy: Uint8Array): object {
   return value;
 }
 
-/** Whether bytes are the same. */
+/** Reports whether two arrays have the same bytes. */
 export const isSame = (a: Uint8Array, b: Uint8Array): boolean =>
   a.length === b.length && a.every((byte, i) => byte === b[i]);
 
@@ -397,7 +403,7 @@ class NodeReader {
     return this.#objects[number];
   }
 
-  /** Objects are counted where they begin: what is in them may name them. */
+  /** Counts an object where it begins: what is in it may refer to it. */
   #begin<T extends object>(object: T): T {
     this.#objects.push(object);
     return object;
@@ -455,7 +461,10 @@ class NodeReader {
     }
   }
 
-  /** An object that was kept from changes. What is in it is there by then, itself included. */
+  /**
+   * Reads an object that was frozen, sealed or not extensible. All that is in it is read before, references to itself
+   * included.
+   */
   #kept(from: number): object {
     const keep = [undefined, Object.preventExtensions, Object.seal, Object.freeze][from];
     const object = this.node();
@@ -502,7 +511,7 @@ class NodeReader {
     const error = this.#r.flag() ? new type(this.#text()) : new type();
     this.#objects[number] = error;
     const hasStack = this.#r.flag();
-    // By assignment: V8 has a getter and a setter there, and keeps them.
+    // The stack is assigned: V8 has a getter and a setter there, and keeps them.
     if (hasStack) error.stack = this.#text();
     else delete error.stack;
     if (this.#r.flag()) {

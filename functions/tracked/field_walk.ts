@@ -1,46 +1,48 @@
 /**
- * The plain fields of a session, looked through at the end of each handler: what no checkpoint could hold is found before
- * the handler's answer leaves.
+ * The walk through the plain fields of a session at the end of each handler: what no checkpoint could hold is found
+ * before the handler's answer leaves.
  *
  * FW1  No code of an app runs: getters are not asked, and what is a Proxy is not looked into.
  * FW2  What passes here passes `checkField` (owned.ts), which names what does not; what does not pass here may.
- * FW3  An object of which it is known what properties it has is not asked for each of them again: by assignment only
- *      values come, and names that are symbols. Whoever defines properties in another way says so (`forget`).
- *      Names beside the places of a large array are looked for when it is first seen, and at each checkpoint; of a large
- *      view at each checkpoint.
- * FW4  Of the first few objects of a walk in which there are no others it is not kept what they are: handlers make such
- *      ones anew each time, and to keep that costs more than to look again. They can be part of no circle.
+ * FW3  An object whose properties are known is not asked for each of them again: assignment only adds values, and names
+ *      that are symbols. Code that defines properties in another way says so (`forget`). Names beside the places of a
+ *      large array are looked for when it is first seen, and at each checkpoint; of a large view at each checkpoint.
+ * FW4  The first few objects of a walk that contain no others are not remembered: handlers make such objects anew each
+ *      time, and remembering them costs more than looking again. They can be part of no circle.
  *
  * A field costs some 10 ns, an object 100.
  */
 import { isHalfFixed, isProxy } from "./owned.ts";
 import { isPart, type Part } from "./part.ts";
 
-/** As owned.ts has it: what lies deeper is looked at there. */
+/** Levels of values that are walked through, as in owned.ts, which looks at what lies deeper. */
 const DEPTH_MAX = 100;
-/** Names beside the places of an array are looked for each time up to here: it takes 25 ns a place. */
+/** Length up to which an array is searched for names beside its places each time: it takes 25 ns a place. */
 const ARRAY_NAMES_MAX = 32;
-/** Getters in its places are looked for up to here; in those of a longer one they come by `forget` only. */
+/** Length up to which an array's places are searched for getters; in a longer one they come by `forget` only. */
 const ARRAY_SHAPE_MAX = 1024;
 const VIEW_NAMES_MAX = 256;
 
-/** Objects whose properties are known, with the walk that was there last; ODD: to be asked again each time. */
+/** Walk that last met each object whose properties are known; ODD: the object is to be asked again each time. */
 let known = new WeakMap<object, number>();
 const ODD = -1;
 let walk = 0;
-/** Objects of this walk in which it found no others (FW4). */
+/** Number of objects of this walk that contain no others (FW4). */
 let leaves = 0;
 const LEAVES_MAX = 16;
 
-/** Something was defined that is no plain property (FW3); by a Proxy on whatever it stands for. */
+/**
+ * Forgets what is known of an object, on which something other than a plain property was defined (FW3). For a Proxy,
+ * whose target is not known, all objects are forgotten.
+ */
 export function forget(object: object): void {
   if (isProxy(object)) known = new WeakMap();
   known.set(object, ODD);
 }
 
 /**
- * Whether each field can be kept: where not, `checkField` says why. A tracked structure passes where it is in its place:
- * the one that the field had when it was last written or read.
+ * Reports whether each field can be kept: where not, `checkField` says why. A tracked structure passes where it is in
+ * its place: the one that the field had when it was last written or read.
  */
 export function fieldsPass(instance: object, placed: ReadonlyMap<string, { readonly part: Part }>): boolean {
   walk++;
@@ -48,7 +50,7 @@ export function fieldsPass(instance: object, placed: ReadonlyMap<string, { reado
   const before = known.get(instance);
   if (before === ODD || !Object.isExtensible(instance)) return false;
   if (before === undefined && !hasPlainShape(instance, true)) return false;
-  // Walks are told apart for what is in fields; of the instance it only matters that it is known.
+  // Walks are told apart for the values in fields; of the instance it only matters that it is known.
   if (before === undefined) known.set(instance, walk);
   if (Object.getOwnPropertySymbols(instance).length > 0) return false;
   const fields = instance as Readonly<Record<string, unknown>>;
@@ -116,14 +118,14 @@ function arrayPasses(value: readonly unknown[], isNew: boolean, depth: number): 
   return true;
 }
 
-/** FW4 */
+/** Remembers an object that contains no others, unless it is one of the first few (FW4). */
 function learnLeaf(value: object): void {
   if (++leaves > LEAVES_MAX) known.set(value, walk);
 }
 
 const hasNoSymbols = (value: object): boolean => Object.getOwnPropertySymbols(value).length === 0;
 
-/** Whether the class of a session has a member of that name, which a load would mean. */
+/** Reports whether a session's class has a member of that name: a load would set that instead of a field. */
 export function isOfClass(prototype: object | null, name: string): boolean {
   for (let of = prototype; of !== null && of !== Object.prototype; of = Object.getPrototypeOf(of)) {
     if (Object.hasOwn(of, name)) return true;
@@ -131,7 +133,10 @@ export function isOfClass(prototype: object | null, name: string): boolean {
   return false;
 }
 
-/** All of its own properties are values, and enumerable; those of an instance can be written, as a load does. */
+/**
+ * Reports whether all own properties of an object are values, and enumerable; those of an instance also have to be
+ * writable, as a load writes them.
+ */
 function hasPlainShape(value: object, isInstance: boolean): boolean {
   const names = Object.keys(value);
   // Each of these costs a tenth of asking for all names and what they are.
@@ -146,7 +151,7 @@ function hasPlainShape(value: object, isInstance: boolean): boolean {
   return true;
 }
 
-/** As of an object, of an array that has no names but its places and `length`. */
+/** Reports whether an array has no names but its places and `length`, all of them plain values. */
 function isPlainArray(value: readonly unknown[]): boolean {
   for (const name of Object.getOwnPropertyNames(value)) {
     const found = Object.getOwnPropertyDescriptor(value, name);
@@ -162,7 +167,7 @@ const TYPED_ARRAY: unknown = Object.getPrototypeOf(Uint8Array.prototype);
 const sizeOfMap = Object.getOwnPropertyDescriptor(Map.prototype, "size")?.get;
 const sizeOfSet = Object.getOwnPropertyDescriptor(Set.prototype, "size")?.get;
 
-/** Maps, Sets, views and dates; all others are for `checkField`. */
+/** Reports whether a Map, Set, view or Date passes; all others are for `checkField`. */
 function otherPasses(value: object, prototype: unknown, isNew: boolean, depth: number): boolean {
   if (ArrayBuffer.isView(value)) return viewPasses(value, prototype, isNew);
   if (prototype === Date.prototype) return isBare(value) && isReal(Date.prototype.getTime, value);
@@ -190,7 +195,7 @@ function viewPasses(value: ArrayBufferView, prototype: unknown, isNew: boolean):
   return Object.getOwnPropertySymbols(value).length === 0;
 }
 
-/** Whether it is what its prototype says: what asks a real one has an answer. */
+/** Reports whether an object is what its prototype says: `ask`, a method of that prototype, has an answer for it. */
 function isReal(ask: (() => unknown) | undefined, value: object): boolean {
   try {
     return ask !== undefined && Reflect.apply(ask, value, []) !== undefined;

@@ -1,8 +1,8 @@
 /**
  * A tracked grid of numbers: a checkpoint holds the words in which cells were written.
  *
- * A segment: varints width and height; byte: the type's place in {@link TYPES}; then that of its memory (memory.ts). Numbers
- * are little endian, row after row.
+ * A segment: varints width and height; byte: the type's place in {@link TYPES}; then the segment of its memory
+ * (memory.ts). Numbers are little endian, row after row.
  */
 import { Reader, Writer } from "../../store/model/codec.ts";
 import { AppError } from "../vocabulary/errors.ts";
@@ -21,10 +21,10 @@ const ARRAYS = {
   float64: Float64Array,
 } as const satisfies Record<CellType, unknown>;
 
-/** A byte of a segment is a place in here. */
+/** Types of cells; the type's byte in a segment is a place in this array. */
 const TYPES = Object.keys(ARRAYS) as CellType[];
 
-/** A tracked grid. */
+/** Tracked grid, as its holder and an app see it. */
 export class GridPart extends TrackedPart implements TrackedGrid {
   override get [KIND](): "grid" {
     return "grid";
@@ -33,7 +33,7 @@ export class GridPart extends TrackedPart implements TrackedGrid {
   #height: number;
   #type: CellType;
   #memory: TrackedMemory;
-  /** Over all of the memory. */
+  /** View of all of the memory as cells. */
   #cells: GridRow;
 
   constructor(width: number, height: number, type: CellType) {
@@ -149,7 +149,7 @@ export class GridPart extends TrackedPart implements TrackedGrid {
   }
 }
 
-/** Two numbers and a byte. */
+/** Longest head of a segment: two numbers and a byte. */
 const HEAD_BYTES_MAX = 17;
 
 function joined(a: Uint8Array, b: Uint8Array): Uint8Array {
@@ -171,7 +171,8 @@ register("grid", () => new GridPart(0, 0, "uint8"));
  * board.set(7, 7, 1);
  * ```
  *
- * @throws AppError `value_invalid`, `limit_value`.
+ * @throws AppError `value_invalid` for a size or type that no grid can have; `limit_value` where its cells take more
+ *     bytes than a structure may hold (256 MiB).
  */
 export function grid(
   { width, height, type = "float64" }: {

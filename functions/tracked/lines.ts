@@ -1,23 +1,25 @@
-/** Marked lines of a memory in a segment (memory.ts has the layout). */
+/** The marked lines of a memory, as they are written to and read from a segment (memory.ts has the layout). */
 import { corrupt } from "./part.ts";
 
 /** Bytes of a line: what 32 marks cover. */
 export const LINE = 256;
-/** Bytes of a mark: of scattered single bytes a segment holds eight times as many, of numbers hardly more. */
+/**
+ * Bytes that one mark covers. Of scattered single bytes a segment holds eight times as many, of numbers hardly more.
+ */
 export const WORD = 8;
-/** Marks of a line that is written throughout. */
+/** Marks of a line whose words are all written. */
 export const ALL = 0xffff_ffff;
 
 export interface MarkedLines {
-  /** Whole lines. */
+  /** Bytes of the memory, which are whole lines. */
   readonly bytes: Uint8Array;
-  /** Per line, a bit for each word. */
+  /** Marks of each line: a bit for each word. */
   readonly marks: Uint32Array;
-  /** So many lines from the first on. */
+  /** Number of lines to write, from the first on. */
   readonly count: number;
 }
 
-/** Bytes that {@link writeLines} will write. */
+/** Returns the number of bytes that {@link writeLines} will write. */
 export function linesSize({ marks, count }: MarkedLines): number {
   let size = 0;
   for (let line = 0, last = 0; line < count;) {
@@ -34,7 +36,7 @@ export function linesSize({ marks, count }: MarkedLines): number {
   return size;
 }
 
-/** Writes lines into a buffer that has room for them. */
+/** Writes marked lines into a buffer that has room for them. */
 export function writeLines(out: Uint8Array, at: number, { bytes, marks, count }: MarkedLines): void {
   for (let line = 0, last = 0; line < count;) {
     const mark = marks[line] ?? 0;
@@ -54,7 +56,7 @@ export function writeLines(out: Uint8Array, at: number, { bytes, marks, count }:
   }
 }
 
-/** The hot loop of scattered changes: no call, no array a word. */
+/** Writes the marked words of a line. As the hot loop of scattered changes it makes no call and no array for a word. */
 function putWords(out: Uint8Array, at: number, bytes: Uint8Array, begin: number, mark: number): number {
   out[at++] = mark;
   out[at++] = mark >>> 8;
@@ -92,7 +94,9 @@ function putUint(out: Uint8Array, at: number, value: number): number {
   return at;
 }
 
-/** Reads a segment in place: store/model/codec.ts copies what it reads, and here that is all there is. */
+/**
+ * Reader of a segment in place: store/model/codec.ts copies what it reads, and a segment is hardly more than its lines.
+ */
 export class LineReader {
   readonly #from: Uint8Array;
   #at = 0;
@@ -125,7 +129,7 @@ export class LineReader {
     }
   }
 
-  /** All lines up to the end, into a memory of whole lines. */
+  /** Reads all lines up to the end into a memory of whole lines. */
   lines(into: Uint8Array): void {
     for (let at = 0; this.#at < this.#from.length;) {
       const head = this.uint();

@@ -1,10 +1,10 @@
 /**
  * A tracked list: a checkpoint holds the items that changed, and how those that stayed have moved.
  *
- * A segment: a list of runs (varint: count × 2, + 1 where they are kept ones; then varint: where they began in the list
- * before); pages of the items of the other runs, in order; varint number and the places of items that were replaced
- * within kept runs, each as the distance from the one before, and pages of these items; a list of structures that
- * changed inside: varint place, sized segment. The whole list is one run that is not kept.
+ * A segment: a list of runs (varint: count × 2, + 1 for items that were kept; then varint: the place of the first of
+ * them in the list before); pages of the items of the other runs, in order; varint number and the places of items that
+ * were replaced within kept runs, each as the distance from the one before, and pages of these items; a list of
+ * structures that changed inside: varint place, sized segment. The whole list is one run that is not kept.
  */
 import { Reader, Writer } from "../../store/model/codec.ts";
 import { Container, readThrough } from "./container.ts";
@@ -14,13 +14,13 @@ import type { Put, TrackedList } from "./structures.ts";
 import { type Cell, EncodedPage, PageWriter, readEncodedPage } from "./pages.ts";
 import { corrupt, isPart, KIND, type Part, PATH_OF, READ, register, WRITE } from "./part.ts";
 
-/** A tracked list. */
+/** Tracked list, as its holder and an app see it. */
 export class ListPart<T> extends Container implements TrackedList<T> {
   override get [KIND](): "list" {
     return "list";
   }
   #cells: Cell[] = [];
-  /** Some cells may be pages: nothing has moved since they were read. */
+  /** True while some cells may be pages: no item has moved since they were read. */
   #hasPages = false;
   readonly #origins = new Origins();
 
@@ -85,7 +85,7 @@ export class ListPart<T> extends Container implements TrackedList<T> {
     return out;
   }
 
-  /** All or none. */
+  /** Takes in all items, or none of them. */
   #admitAll(items: readonly Put<T>[], at: number): Cell[] {
     const cells: Cell[] = [];
     try {
@@ -204,7 +204,7 @@ export class ListPart<T> extends Container implements TrackedList<T> {
     return cellAt(this.#cells, index);
   }
 
-  /** To be called before anything moves: pages know by the places which values are where. */
+  /** Replaces pages by their values. To be called before any item moves: a page knows its values by their places. */
   #settle(): void {
     if (!this.#hasPages) return;
     this.#hasPages = false;
@@ -275,7 +275,7 @@ export class ListPart<T> extends Container implements TrackedList<T> {
     this.allWritten();
   }
 
-  /** Items went at the end, and came there: what was before need not be gone through. */
+  /** Applies runs that only cut items off the end and add others there: the items before are not gone through. */
   #grown(runs: readonly Run[], r: Reader): Cell[] {
     const cells = this.#cells;
     const kept = lengthKept(runs, cells.length) ?? 0;
@@ -307,7 +307,7 @@ export class ListPart<T> extends Container implements TrackedList<T> {
     return cells;
   }
 
-  /** Adds the cells of pages to others. */
+  /** Adds the cells of pages to other cells. */
   #readPages(r: Reader, cells: Cell[]): Cell[] {
     for (let pages = r.uint(); pages > 0; pages--) {
       const { page, slots, parts } = readEncodedPage(r);
@@ -344,26 +344,29 @@ function writePages(w: Writer, cells: readonly Cell[]): void {
   w.uint(count).raw(pages.done());
 }
 
-/** What is in a place, as it can be put into another. */
+/** Returns the cell in a place, in a form that can be put into another place. */
 function cellAt(cells: readonly Cell[], place: number): Cell {
   const cell = cells[place];
   return cell instanceof EncodedPage ? cell.ofPlace(place) : cell;
 }
 
-/** Of a list of so many items those that stay at its beginning, where the others are new ones behind them; null: not so. */
+/**
+ * Returns how many items of a list of that length stay at its beginning, where all others are new ones behind them;
+ * null where the runs are not such.
+ */
 function lengthKept([first, ...others]: readonly Run[], length: number): number | null {
   const kept = first === undefined || first.from < 0 ? 0 : first.count;
   const isGrown = (first?.from ?? -1) <= 0 && others.every(({ from }) => from < 0);
   return isGrown && kept <= length ? kept : null;
 }
 
-/** A relative index as arrays take them. */
+/** Returns the place for a relative index, as arrays take them. */
 function placeOf(index: number, length: number): number {
   const place = Math.trunc(index) || 0;
   return place < 0 ? Math.max(0, length + place) : Math.min(place, length);
 }
 
-/** How arrays sort by themselves: by text. */
+/** Compares items as arrays do by themselves: by their texts. */
 function ascending(a: unknown, b: unknown): number {
   const [one, other] = [String(a), String(b)];
   return one < other ? -1 : one > other ? 1 : 0;

@@ -3,11 +3,12 @@
  *
  * M1  It iterates as a JavaScript Map with the same operations does, also after it was loaded: a key that was deleted
  *     and set again comes last.
- * M2  What a segment costs goes with the number of keys that differ from the last one, not with that of the operations.
+ * M2  The cost of a segment goes with the number of keys that differ from the last segment, not with the number of
+ *     operations.
  *
- * A segment: flag: it begins with an empty map; sized bytes: the keys that were deleted, encoded as an array (none: no
- * bytes); a list of pages, each sized bytes: its keys, and a page of their cells; sized bytes: the keys of structures that
- * changed inside, and for each the sized segment.
+ * A segment: flag, whether it begins with an empty map; sized bytes: the keys that were deleted, encoded as an array
+ * (none: no bytes); a list of pages, each sized bytes: its keys, and a page of their cells; sized bytes: the keys of
+ * structures that changed inside, and for each the sized segment.
  */
 import { Reader, Writer } from "../../store/model/codec.ts";
 import { Container, readThrough } from "./container.ts";
@@ -17,13 +18,16 @@ import type { Put, TrackedKey, TrackedMap } from "./structures.ts";
 import { type Cell, EncodedPage, PageWriter, readEncodedPage } from "./pages.ts";
 import { corrupt, isPart, KIND, type Part, PATH_OF, READ, register, WRITE } from "./part.ts";
 
-/** A tracked map. */
+/** Tracked map, as its holder and an app see it. */
 export class MapPart<K extends TrackedKey, V> extends Container implements TrackedMap<K, V> {
   override get [KIND](): "map" {
     return "map";
   }
   readonly #cells = new Map<K, Cell>();
-  /** Keys that were set since the last write, in the order of their last insertion; whether the last write had them. */
+  /**
+   * Keys that were set since the last write, in the order of their last insertion, with whether the last write had
+   * them.
+   */
   #set: Map<K, boolean> | undefined;
   /** Keys of the last write that were deleted since, whether set again or not. */
   #deleted: Set<K> | undefined;
@@ -158,7 +162,7 @@ export class MapPart<K extends TrackedKey, V> extends Container implements Track
     return w.done();
   }
 
-  /** The structures that changed by themselves, and are not in the pages. */
+  /** Writes the structures inside that changed by themselves, and are not in the pages. */
   #writeInside(w: Writer, isWhole: boolean): void {
     const inside: [K, Part][] = [];
     if (!isWhole && this.changedParts.size > 0) {

@@ -1,26 +1,29 @@
 /**
- * Bytes of which it is known which ones were written since the last segment: one bit for each 8 bytes, 32 bits for a
- * line of 256.
+ * The memory of a structure: bytes, and marks for those that were written since the last segment, one bit for each 8
+ * bytes, 32 bits for a line of 256.
  *
  * Y1  A byte that differs from what the segments so far make of it has its bit set. (A bit may be set where a byte was
  *     written again as it was.)
  * Y2  Bytes beyond the length are zero, up to the end of the last line.
  *
- * A segment: flag: it begins with zeros; varint: length; then lines, in order: varint: lines left out × 2, + 1 before a
- * run of whole ones: varint: their number, and their bytes; else 4 bytes: which words of 8 bytes follow, lowest bit first,
- * and these. Lines beyond the length are no part of it; the last one is filled up with zeros.
+ * A segment: flag, whether it begins with zeros; varint: length; then lines, in order: varint: number of lines left out
+ * × 2, + 1 before a run of whole lines, of which varint: their number, and their bytes; else 4 bytes: which words of 8
+ * bytes follow, lowest bit first, and these words. Lines beyond the length are no part of it; the last one is filled up
+ * with zeros.
  */
 import { Writer } from "../../store/model/codec.ts";
 import { AppError } from "../vocabulary/errors.ts";
 import { ALL, LINE, LineReader, linesSize, type MarkedLines, WORD, writeLines } from "./lines.ts";
 
-/** What one structure may hold: an isolate's memory is bounded anyway, a forged length must not fill a site's. */
+/**
+ * Bytes that one structure may hold: an isolate's memory is bounded anyway, and a forged length must not fill a site's.
+ */
 const MEMORY_BYTES_MAX = 256 * 1024 * 1024;
 
 export class TrackedMemory {
   #bytes: Uint8Array<ArrayBuffer>;
   #length: number;
-  /** Made with the first write after a segment. */
+  /** Marks of the lines, made with the first write after a segment. */
   #marks: Uint32Array | undefined;
 
   constructor(length: number) {
@@ -32,18 +35,21 @@ export class TrackedMemory {
     return this.#length;
   }
 
-  /** All bytes, with those that fill up the last line. Whoever writes there marks first. Void after a resize. */
+  /**
+   * All bytes, with those that fill up the last line. Code that writes to them has to mark first. A resize makes this
+   * array void.
+   */
   get bytes(): Uint8Array<ArrayBuffer> {
     return this.#bytes;
   }
 
-  /** Says that bytes within one word are written. */
+  /** Marks bytes within one word as written. */
   markWord(at: number): void {
     const marks = this.#marks ??= new Uint32Array(this.#bytes.length / LINE);
     marks[at >>> 8] = (marks[at >>> 8] ?? 0) | (1 << ((at >>> 3) & 31));
   }
 
-  /** Says that bytes from one place up to another are written. */
+  /** Marks bytes from one place up to another as written. */
   mark(from: number, to: number): void {
     if (from >= to) return;
     const marks = this.#marks ??= new Uint32Array(this.#bytes.length / LINE);
@@ -59,12 +65,12 @@ export class TrackedMemory {
     marks[last] = (marks[last] ?? 0) | tail;
   }
 
-  /** Makes it longer, with zeros, or shorter. @throws AppError `limit_value`. */
+  /** Makes the memory longer, with zeros, or shorter. @throws AppError `limit_value`. */
   resize(length: number): void {
     checked(length);
     const before = this.#length;
     if (length < before) {
-      // Marked, for it may grow again before it is written (Y1).
+      // Marked, for the memory may grow again before it is written (Y1).
       this.mark(length, before);
       this.#bytes.fill(0, length, before);
     }
@@ -96,7 +102,7 @@ export class TrackedMemory {
     return out;
   }
 
-  /** A whole segment leaves out what is zero. */
+  /** Marks the lines for a whole segment, which leaves out lines of zeros. */
   #nonZero(lines: number): Uint32Array {
     const marks = new Uint32Array(lines);
     const words = new Float64Array(this.#bytes.buffer, 0, (lines * LINE) / WORD);
@@ -114,7 +120,7 @@ export class TrackedMemory {
     return marks;
   }
 
-  /** @throws AppError `value_corrupt`, `limit_value`. */
+  /** Applies a segment. @throws AppError `value_corrupt`, `limit_value`. */
   read(segment: Uint8Array): void {
     const r = new LineReader(segment);
     const isWhole = r.flag();

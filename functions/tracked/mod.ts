@@ -1,10 +1,10 @@
 /**
- * Tracked structures: fields of a Session class of which a checkpoint holds what changed. After CESSNA's checkpointable
- * data structures (Software Isolated CESSNA, section 6.2).
+ * Tracked structures: fields of a Session class for which a checkpoint holds only what changed. After CESSNA's
+ * checkpointable data structures (Software Isolated CESSNA, section 6.2).
  *
- * For apps: the factories `value`, `map`, `list`, `bytes`, `grid` and `nested`, and their types (functions/mod.ts).
- * For whoever runs a session: {@link SessionState}. Nothing in this folder reaches node: or npm: imports, for it is part
- * of each app's bundle.
+ * For apps: the factories `value`, `map`, `list`, `bytes`, `grid` and `nested`, and their types (functions/mod.ts). For
+ * the code that runs a session: {@link SessionState}. Nothing in this folder reaches node: or npm: imports, for it is
+ * part of each app's bundle.
  */
 export { bytes } from "./bytes.ts";
 export { grid } from "./grid.ts";

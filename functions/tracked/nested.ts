@@ -1,8 +1,9 @@
 /**
- * Structures under names, as one structure: what a map or list has for each of its things, where these have several
- * tracked parts.
+ * The nested structure: several structures under names, as one. A map or a list has one for each of its entries where
+ * these have several tracked parts.
  *
- * A segment: flag: all of them, or only the changed ones; a list: text name, byte kind, sized segment.
+ * A segment: flag, whether it has all structures, or only those that changed; a list: text name, byte kind, sized
+ * segment.
  */
 import { Reader, Writer } from "../../store/model/codec.ts";
 import { AppError } from "../vocabulary/errors.ts";
@@ -29,7 +30,7 @@ import {
   WRITE,
 } from "./part.ts";
 
-/** What an app has of a nested structure: nothing but symbols beside its members, so that these can have any name. */
+/** Nested structure as an app sees it: nothing but symbols beside its members, so that these can have any name. */
 class NestedFace implements Part {
   readonly #inner: NestedPart;
 
@@ -93,7 +94,8 @@ class NestedPart extends TrackedPart implements StructureHolder {
     }
     part[ATTACH](this);
     this.#parts.set(name, part);
-    // One that is held has the names that its class gives it: what other code has written besides stays in the state.
+    // A structure that is held has the names that its class gives it: what other code has written besides stays in the
+    // state.
     if (!Object.isExtensible(this.#face)) return;
     Object.defineProperty(this.#face, name, { value: part, enumerable: true });
   }
@@ -144,7 +146,7 @@ class NestedPart extends TrackedPart implements StructureHolder {
 register("nested", () => new NestedFace({}));
 
 /**
- * Declares structures under names that belong together, for the values of a map or the items of a list.
+ * Declares structures under names that belong together, as a value of a map or an item of a list.
  *
  * ```ts
  * import { list, map, nested, value } from "sojourn";
@@ -155,7 +157,7 @@ register("nested", () => new NestedFace({}));
  * carts.get("ada")?.lines.push("beans");
  * ```
  *
- * @throws AppError `value_invalid` for a member that is no structure, and a name that every object has.
+ * @throws AppError `value_invalid` for a member that is no structure, or a name that every object has.
  */
 export function nested<T extends Readonly<Record<string, Tracked>>>(parts: T): TrackedNested<T> {
   return new NestedFace(parts) as unknown as TrackedNested<T>;

@@ -1,11 +1,11 @@
 /**
- * Where the items of a list were at its last write: what tells kept ones from new ones.
+ * The origins of a list's items: where each was at the list's last write, which tells kept items from new ones.
  *
- * While a list only changes in place and at its end, that is two numbers; from the first change further in, it is a
- * number an item.
+ * While a list only changes in place and at its end, they are a number and a set of places; from the first change
+ * further in, they are a number for each item.
  */
 
-/** A run of items that are kept, or (`from` −1) of new ones. */
+/** Run of items that were kept, or (`from` −1) of new ones. */
 export interface Run {
   readonly from: number;
   readonly count: number;
@@ -14,25 +14,25 @@ export interface Run {
 const NEW = -1;
 
 export class Origins {
-  /** So many at the beginning are where they were, but for the replaced ones; all after them are new. */
+  /** Number of items at the beginning that are where they were, but for the replaced ones; all after them are new. */
   #kept = 0;
   #replaced: Set<number> | undefined;
-  /** Per item where it was, or NEW; takes the place of the two above. */
+  /** Place where each item was, or NEW; used instead of the two above. */
   #each: number[] | undefined;
 
-  /** After a write or a read of a list of that length. */
+  /** Counts all items as kept, after a write or a read of a list of that length. */
   allKept(length: number): void {
     this.#kept = length;
     this.#replaced = this.#each = undefined;
   }
 
-  /** An item was replaced by another. */
+  /** Notes that an item was replaced by another. */
   replaced(index: number): void {
     if (this.#each !== undefined) this.#each[index] = NEW;
     else if (index < this.#kept) (this.#replaced ??= new Set()).add(index);
   }
 
-  /** Items were taken out and put in, in a list that had `length`. */
+  /** Notes that items were taken out and put in, in a list that had `length` items. */
   spliced(at: number, taken: number, put: number, length: number): void {
     if (this.#each === undefined) {
       if (at + taken === length) {
@@ -57,14 +57,17 @@ export class Origins {
     }
   }
 
-  /** The items are in another order now: `order[i]` says where the i-th was. */
+  /** Notes that the items are in another order: `order[i]` is where the i-th was. */
   permuted(order: readonly number[]): void {
     const each = this.#each ?? this.#expanded(order.length);
     this.#each = order.map((from) => each[from] ?? NEW);
     this.#replaced = undefined;
   }
 
-  /** The list as runs of kept and of new items; a replaced one counts as new only once there are origins of each. */
+  /**
+   * Returns the list as runs of kept and of new items; a replaced item counts as new only once there are origins of
+   * each item.
+   */
   runs(length: number): Run[] {
     if (this.#each === undefined) {
       const runs: Run[] = [];
@@ -83,12 +86,12 @@ export class Origins {
     return runs;
   }
 
-  /** Items in kept runs that were replaced. */
+  /** Places of items in kept runs that were replaced. */
   get inPlace(): readonly number[] {
     return this.#each === undefined ? [...this.#replaced ?? []].sort((a, b) => a - b) : [];
   }
 
-  /** Whether the item was written before and is still the same. */
+  /** Reports whether an item was written before and is still the same. */
   isKept(index: number): boolean {
     if (this.#each !== undefined) return this.#each[index] !== NEW;
     return index < this.#kept && !this.#replaced?.has(index);

@@ -1,5 +1,6 @@
 /**
- * Values inside tracked structures. What goes in is copied, what comes out can't change what is inside:
+ * The values inside tracked structures. A value that is put in is copied, and a value that is read can't change what is
+ * inside:
  *
  * V1  Plain data (null, undefined, booleans, numbers, strings, bigints, and plain objects and arrays of such) is kept as
  *     one frozen copy, which every read hands out: changing it is a TypeError at that line.
@@ -12,7 +13,7 @@
 import { AppError } from "../vocabulary/errors.ts";
 import { isPart, type Tracked } from "./part.ts";
 
-/** A value as a tracked structure hands it out: readonly all the way down. */
+/** Value as a tracked structure hands it out: readonly all the way down. */
 export type Held<T> = unknown extends T ? T
   : T extends
     | (string | number | bigint | boolean | null | undefined)
@@ -22,20 +23,20 @@ export type Held<T> = unknown extends T ? T
   : T extends ReadonlySet<infer V> ? ReadonlySet<Held<V>>
   : { readonly [P in keyof T]: Held<T[P]> };
 
-/** Deeper trees are refused: whoever reads them recurses. */
+/** Levels of a value; deeper trees are refused, as code that reads them recurses. */
 const DEPTH_MAX = 100;
 
-/** A value of V2. */
+/** Value that can't be frozen and is copied at each read (V2). */
 export class Unshared {
   readonly #value: unknown;
   constructor(value: unknown) {
     this.#value = value;
   }
-  /** For encoding only: never handed out. */
+  /** The value itself: for encoding only, never to be handed out. */
   get original(): unknown {
     return this.#value;
   }
-  /** A copy whose plain parts are frozen. */
+  /** Returns a copy whose plain parts are frozen. */
   copy(): unknown {
     const copy = structuredClone(this.#value);
     freezePlain(copy, 0);
@@ -43,10 +44,10 @@ export class Unshared {
   }
 }
 
-/** How a value is kept: itself where it is plain (V1), else {@link Unshared}. */
+/** Form in which a value is kept: itself where it is plain (V1), else {@link Unshared}. */
 export type KeptValue = unknown;
 
-/** Takes a value in. @throws AppError `value_invalid` (V3). */
+/** Returns the form of a value that an app puts in. @throws AppError `value_invalid` (V3). */
 export function takeIn(value: unknown, pathOf: () => string): KeptValue {
   if (typeof value !== "object" || value === null) {
     const why = refusal(value);
@@ -59,20 +60,21 @@ export function takeIn(value: unknown, pathOf: () => string): KeptValue {
   return new Unshared(structuredClone(value));
 }
 
-/** The form of a value that was just decoded, and belongs to nobody else. */
+/** Returns the form of a value that was just decoded, and that no other code refers to. */
 export function takeOver(value: unknown): KeptValue {
   return freezePlain(value, 0) ? value : new Unshared(value);
 }
 
-/** What a read hands out. */
+/** Returns what a read hands out. */
 export const handOut = (kept: KeptValue): unknown => kept instanceof Unshared ? kept.copy() : kept;
 
-/** What is encoded. */
+/** Returns what is encoded. */
 export const originalOf = (kept: KeptValue): unknown => kept instanceof Unshared ? kept.original : kept;
 
 /**
- * Throws for what a plain field can't hold either: that is V3, and getters, which a copy has as values. (What is put into
- * a structure is a copy from the beginning.) No code of an app runs: what has a handler for being looked at is a Proxy.
+ * Checks that a plain field can hold a value: it can't hold what V3 refuses, nor getters, which a copy has as values.
+ * (A value in a structure is a copy from the beginning.) No code of an app runs: only a Proxy has a handler for being
+ * looked at, and it is refused before.
  *
  * @throws AppError `value_invalid`
  */
@@ -80,17 +82,21 @@ export function checkField(value: unknown, name: string): void {
   check(value, { pathOf: () => name, steps: [], above: new Set(), isField: true });
 }
 
-/** Whether an object is a Proxy: the language does not say, the trusted side asks V8 (turns/logged_program.ts). */
+/**
+ * Reports whether an object is a Proxy: the language does not say, the trusted side asks V8 (turns/logged_program.ts).
+ */
 export let isProxy: (value: object) => boolean = () => false;
 
-/** Tells proxies from what they stand for. */
+/** Sets how proxies are told from their targets. */
 export function recognizeProxies(is: (value: object) => boolean): void {
   isProxy = is;
 }
 
 const NOT_PLAIN: unique symbol = Symbol("not plain");
 
-/** A frozen copy of plain data, or NOT_PLAIN for all else: no trees with an object twice, no holes, no accessors. */
+/**
+ * Returns a frozen copy of plain data, or NOT_PLAIN for all else: for an object that is in it twice, holes, accessors.
+ */
 function copyPlain(value: object, depth: number, seen: Set<object>): unknown {
   if (depth > DEPTH_MAX || seen.has(value)) return NOT_PLAIN;
   seen.add(value);
@@ -110,7 +116,7 @@ function copyPlain(value: object, depth: number, seen: Set<object>): unknown {
   return Object.freeze(out);
 }
 
-/** Names that are symbols, or properties that are not enumerable. */
+/** Reports whether an object has names that are symbols, or properties that are not enumerable. */
 const hasMore = (value: object, names: readonly string[]): boolean =>
   Object.getOwnPropertySymbols(value).length > 0 || Object.getOwnPropertyNames(value).length !== names.length;
 
@@ -126,7 +132,7 @@ function copyArray(value: readonly unknown[], depth: number, seen: Set<object>):
   return Object.freeze(out);
 }
 
-/** Whether an array has no holes, and no named properties: its keys are its places, which come first. */
+/** Reports whether an array has no holes, and no named properties: its keys are its places, which come first. */
 export const isDense = (array: readonly unknown[], keys: readonly string[] = Object.keys(array)): boolean =>
   keys.length === array.length && (keys.length === 0 || keys[keys.length - 1] === String(keys.length - 1));
 
@@ -135,7 +141,10 @@ function copyInner(value: unknown, depth: number, seen: Set<object>): unknown {
   return typeof value === "function" || typeof value === "symbol" ? NOT_PLAIN : value;
 }
 
-/** Freezes what was just decoded; whether it is what copyPlain would have made, and not {@link NOT_PLAIN}. */
+/**
+ * Freezes a value that was just decoded, and reports whether it is what copyPlain would have made, and not
+ * {@link NOT_PLAIN}.
+ */
 function freezePlain(value: unknown, depth: number): boolean {
   if (typeof value !== "object" || value === null) return true;
   // Frozen by this walk already: it is in two places, or holds itself.
@@ -151,7 +160,7 @@ function freezePlain(value: unknown, depth: number): boolean {
   return isPlain;
 }
 
-/** Why a value that is no object can't be kept. */
+/** Returns the reason for which a value that is no object can't be kept; undefined where it can be. */
 function refusal(value: unknown): string | undefined {
   if (typeof value === "symbol") return "a symbol, which would be another one: use a text";
   if (typeof value !== "function") return undefined;
@@ -159,7 +168,7 @@ function refusal(value: unknown): string | undefined {
   return `${name}, which no checkpoint can hold: make it a method, and keep what it needs in fields`;
 }
 
-/** What structured clone keeps of errors: these, with message, stack and cause. */
+/** Prototypes of errors that structured clone keeps as they are, with message, stack and cause. */
 const ERRORS: readonly unknown[] = [
   Error,
   EvalError,
@@ -170,21 +179,21 @@ const ERRORS: readonly unknown[] = [
   URIError,
 ].map(({ prototype }) => prototype);
 const KEPT_OF_ERRORS: readonly PropertyKey[] = ["message", "stack", "cause"];
-/** Views of more are not looked through for names beside their places: that would take a text for each place. */
+/** Length up to which a view is searched for names beside its places: that takes a text for each place. */
 const NAMED_VIEW_MAX = 4096;
 
-/** A walk, and where it is. */
+/** State of a walk through a value: the names on the way to the current part, and the objects that were met. */
 interface Walk {
   readonly pathOf: () => string;
   readonly steps: string[];
   readonly above: Set<object>;
-  /** The value stays in a field as it is, not as a copy. */
+  /** True where the value stays in a field as it is, not as a copy. */
   readonly isField: boolean;
 }
 
 const refuse = ({ pathOf, steps }: Walk, why: string): AppError => unfit(pathOf() + steps.join(""), why);
 
-/** Walks a value that is not plain throughout; throws at the first part that can't be kept. */
+/** Walks through a value that is not plain throughout; throws at the first part that can't be kept. */
 function check(value: unknown, walk: Walk): void {
   if (typeof value !== "object" || value === null) {
     const why = refusal(value);
@@ -206,7 +215,7 @@ function check(value: unknown, walk: Walk): void {
   checkInside(value, walk);
 }
 
-/** A Proxy that was revoked can't be asked. */
+/** Reports whether a Proxy stands for a tracked structure. A Proxy that was revoked can't be asked. */
 function isProxyOfPart(value: object): boolean {
   try {
     return isPart(value);
@@ -248,11 +257,11 @@ function checkInside(value: object, walk: Walk): void {
   checkNative(value, prototype, walk);
 }
 
-/** Newer than the types of the language that are used here. */
+/** JSON.isRawJSON, which is newer than the types of the language that are used here. */
 const { isRawJSON } = JSON as { isRawJSON?(value: unknown): boolean };
 const isRawJson = (value: object): boolean => isRawJSON?.(value) === true;
 
-/** What is in a Map or a Set; an object that only inherits from them has nothing. */
+/** Returns the items of a Map or a Set; an object that only inherits from these has none, and is refused. */
 function itemsOf(walk: Walk, value: object, items: () => Iterable<unknown>): Iterable<unknown> {
   try {
     return Reflect.apply(items, value, []);
@@ -261,7 +270,7 @@ function itemsOf(walk: Walk, value: object, items: () => Iterable<unknown>): Ite
   }
 }
 
-/** The named properties of an object or array. */
+/** Checks the named properties of an object or array. */
 function checkNamed(value: object, walk: Walk, isOwn: (name: PropertyKey) => boolean): void {
   const isArray = Array.isArray(value);
   for (const name of Reflect.ownKeys(value)) {
@@ -287,8 +296,8 @@ const hidden = (walk: Walk, place: string): AppError =>
   );
 
 /**
- * Whether a property alone is kept from changes. What is known of an object is whether all of it is frozen, sealed, or not
- * extensible.
+ * Reports whether a single property is kept from changes. A checkpoint only knows whether a whole object is frozen,
+ * sealed, or not extensible.
  */
 export const isHalfFixed = (of: object, { writable, configurable }: PropertyDescriptor): boolean =>
   (writable !== true && !Object.isFrozen(of)) || (configurable !== true && !Object.isSealed(of));
@@ -305,7 +314,7 @@ const accessor = (walk: Walk, place: string): AppError =>
     "a getter or setter, which would come back as a value: make it a method",
   );
 
-/** It has no properties beside what it is. */
+/** Checks that an object has no properties beside those of its kind. */
 function checkBare(value: object, walk: Walk, kept: readonly PropertyKey[]): void {
   for (const name of Reflect.ownKeys(value)) {
     if (kept.includes(name)) continue;
@@ -348,7 +357,7 @@ function checkBuffer(buffer: ArrayBufferLike, walk: Walk): void {
   if (detached) throw refuse(walk, "a buffer that was handed on, and has nothing left");
 }
 
-/** What is no array, object, Map, Set or view. */
+/** Checks an object that is no array, plain object, Map, Set or view. */
 function checkNative(value: object, prototype: unknown, walk: Walk): void {
   if (ERRORS.includes(prototype) && value instanceof Error && isError(value)) {
     return checkError(value, walk);
@@ -390,12 +399,12 @@ function checkError(value: Error, walk: Walk): void {
   if (Object.hasOwn(value, "cause")) checkInner(walk, ".cause", value.cause);
 }
 
-/** V8 tells errors by what they are, not by their prototype. */
+/** Reports whether an object is an error for V8, which tells errors by what they are, not by their prototype. */
 const isError = (value: object): boolean => Object.prototype.toString.call(value) === "[object Error]";
 
 const TYPED_ARRAY: unknown = Object.getPrototypeOf(Uint8Array.prototype);
 
-/** What to keep in the place of what can't be kept. */
+/** Advice for objects that can't be kept: what to keep in their place. */
 const INSTEAD: Readonly<Record<string, string>> = {
   Buffer: "use a Uint8Array: new Uint8Array(buffer)",
   URL: "keep its href",
@@ -422,16 +431,16 @@ function nameOf(value: object): string {
   return typeof name === "string" && name !== "" ? name : "a class";
 }
 
-/** How a path goes on to a property. */
+/** Returns the part of a path that leads to a property. */
 export const step = (name: string): string =>
   /^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u.test(name) ? `.${name}` : `[${JSON.stringify(name)}]`;
 
-/** A key in a path. */
+/** Returns a key as a path shows it. */
 export function shownField(key: unknown): string {
   if (typeof key === "string") return JSON.stringify(key);
   return typeof key === "object" && key !== null ? nameOf(key) : String(key);
 }
 
-/** The error for a value that can't be kept. */
+/** Makes the error for a value that can't be kept. */
 export const unfit = (path: string, why: string): AppError =>
   new AppError("value_invalid", `can't keep ${path}: ${why}`, { path });

@@ -1,6 +1,6 @@
 /**
- * Runs of values in segments. They are cut into pages that are decoded when a value of theirs is first read: loading
- * a large structure takes the time of its keys, and what nobody reads stays as compact as it came.
+ * The pages of values in segments. A page is decoded when one of its values is first read: loading a large structure
+ * takes the time of its keys, and values that are never read stay as compact as they came.
  *
  * A page: varint number of slots; sized bytes: the array of its values, encoded (null where a structure is); a list of
  * the structures among them: varint slot, byte kind, sized segment.
@@ -11,24 +11,25 @@ import { handOut, type KeptValue, originalOf, takeOver, Unshared } from "./owned
 import { corrupt, isPart, KIND, KIND_BYTE, type Part, partOfByte, READ, WRITE } from "./part.ts";
 
 /**
- * A page is cut at about so many bytes: what the first read of one value costs (some 30 µs), against the 100 bytes or so
- * that a page costs itself.
+ * Bytes at which a page is cut, roughly: it is what the first read of one value costs (some 30 µs), against the 100
+ * bytes or so that a page costs itself.
  */
 const PAGE_BYTES_TARGET = 8 * 1024;
-/** Of the first page, when nothing is known of the values. */
+/** Slots of the first page, when nothing is known of the values. */
 const FIRST_SLOTS = 16;
 const SLOTS_MAX = 1024;
 
 /**
- * Values that came in one page, encoded until one of them is read. Until then it stands in each of its places itself, and
- * whoever has it there knows the slot: a list by the place, as long as nothing moves; a map by the key.
+ * Values that came in one page, encoded until one of them is read. Until then the page itself stands in each of its
+ * values' places, and the structure that has it there knows the slot: a list by the place, as long as no item moves; a
+ * map by the key.
  */
 export class EncodedPage {
-  /** Of a list: the place of the first. */
+  /** Place of the first value, in a list. */
   begin = 0;
-  /** Of a map: the keys, by slot. */
+  /** Keys by slot, in a map. */
   keys: readonly unknown[] = [];
-  /** Keys are mostly asked for one after the other. */
+  /** Slot after that of the last key: keys are mostly asked for one after the other. */
   #nextKey = 0;
   #bytes: Uint8Array | undefined;
   readonly #slots: number;
@@ -39,7 +40,7 @@ export class EncodedPage {
     this.#slots = slots;
   }
 
-  /** The value of a key. */
+  /** Returns the value of a key. */
   ofKey(key: unknown): PagedValue {
     const { keys } = this;
     let slot = this.#nextKey;
@@ -49,12 +50,12 @@ export class EncodedPage {
     return new PagedValue(this, slot);
   }
 
-  /** The value in a place. */
+  /** Returns the value in a place. */
   ofPlace(place: number): PagedValue {
     return new PagedValue(this, place - this.begin);
   }
 
-  /** For encoding only. */
+  /** Returns the value in a slot as it was encoded: for encoding only. */
   original(slot: number): unknown {
     if (this.#values === undefined) {
       const values = this.#bytes === undefined ? [] : decodeContent(this.#bytes);
@@ -68,7 +69,7 @@ export class EncodedPage {
   }
 }
 
-/** A value that is still in its page. */
+/** Value that is still in its page. */
 export class PagedValue {
   readonly #page: EncodedPage;
   readonly #slot: number;
@@ -76,20 +77,20 @@ export class PagedValue {
     this.#page = page;
     this.#slot = slot;
   }
-  /** To be called once: who has taken it keeps that. */
+  /** Decodes the value. To be called once: the caller keeps what it gets. */
   take(): KeptValue {
     return takeOver(this.original());
   }
-  /** For encoding only. */
+  /** Returns the value as it was encoded: for encoding only. */
   original(): unknown {
     return this.#page.original(this.#slot);
   }
 }
 
-/** What a structure has in a place: a value, one that is still in its page, that page, or another structure. */
+/** Content of one place of a structure: a value, one that is still in its page, that page, or another structure. */
 export type Cell = KeptValue | PagedValue | EncodedPage | Part;
 
-/** Cuts so many cells into pages, by the bytes that the last ones took. */
+/** Writer that cuts cells into pages, by the bytes that the last ones took. */
 export class PageWriter {
   readonly #w: Writer;
   #slots = FIRST_SLOTS;
@@ -98,7 +99,7 @@ export class PageWriter {
     this.#w = w;
   }
 
-  /** How many cells go in the next page. */
+  /** Number of cells in the next page. */
   get slots(): number {
     return this.#slots;
   }
@@ -124,20 +125,20 @@ export class PageWriter {
   }
 }
 
-/** A page as it lies in a segment. */
+/** Page as it lies in a segment. */
 export interface ReadPage {
   readonly page: EncodedPage;
   readonly slots: number;
-  /** The structures among its values, by their slots, which rise. */
+  /** Structures among the page's values, by their slots, which rise. */
   readonly parts: readonly (readonly [slot: number, part: Part])[];
 }
 
-/** Reads a page: no value of it is decoded. */
+/** Reads a page, and decodes none of its values. */
 export function readEncodedPage(r: Reader): ReadPage {
   const slots = r.uint();
   if (slots > SLOTS_MAX) throw corrupt(`a page has ${slots} values, more than ${SLOTS_MAX}`);
   const bytes = r.view();
-  // Each value takes a byte or more: a forged number can't make us allocate.
+  // Each value takes a byte or more: a forged number can't make this allocate much.
   if (slots > bytes.length) throw corrupt(`${slots} values are not in ${bytes.length} bytes`);
   const page = new EncodedPage(bytes, slots);
   const parts = r.list(() => readPart(r));
@@ -156,5 +157,5 @@ function readPart(r: Reader): [number, Part] {
   return [slot, part];
 }
 
-/** What an app reads in a cell that is no longer in its page. */
+/** Returns what an app reads in a cell that is no longer in its page. */
 export const read = (cell: Cell): unknown => isPart(cell) ? cell : handOut(cell);

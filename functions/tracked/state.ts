@@ -1,27 +1,28 @@
 /**
- * The state of a stateful session as checkpoints hold it: its tracked structures by what changed, its other fields
- * as a whole.
+ * The state of a stateful session as checkpoints hold it: its tracked structures by their changes, its other fields as
+ * a whole.
  *
- * The fields are the enumerable own properties of the instance with string names. What a base class needs for itself
- * it has to keep elsewhere (in `#private` fields, or as properties that are not enumerable). An app's own `#private`
- * fields can't be seen from outside, so no checkpoint has them; the bundler refuses a class with such.
+ * The fields are the enumerable own properties of the instance with string names. A base class has to keep its own data
+ * elsewhere (in `#private` fields, or as properties that are not enumerable). An app's own `#private` fields can't be
+ * seen from outside, so no checkpoint has them; the bundler refuses a class with such.
  *
- * S1  load(segments) on a new instance of the same class makes what wrote them; and as a session continues after a
- *     checkpoint with the very fields that a load of it would give (its plain fields are replaced by their
- *     copies), no program can tell one that went on from one that was loaded.
- *     So are their order, what is frozen, and which of them are what a module of the app holds.
- *     A field that the state knows nothing of stays as the class begins with it: other code may have written it.
- * S2  What can't be serialised is found before anything is written: `value_invalid` with its path. The state counts
- *     as not written then. `check` finds it too, and nothing else: whoever runs a session asks at the end of each
- *     handler, so that what was answered can be written down.
- * S3  Segments of one state, in order, can be merged by whoever holds them without knowing what they say
+ * S1  load(segments) makes a new instance of the same class equal to the one that wrote them; and as a session
+ *     continues after a checkpoint with the very fields that a load of it would give (its plain fields are replaced by
+ *     their copies), no program can tell a session that went on from one that was loaded. The same holds for the
+ *     fields' order, for what is frozen, and for which of them are objects that a module of the app holds. A field that
+ *     the state knows nothing of stays as the class begins with it: other code may have written it.
+ * S2  What can't be serialised is found before anything is written: `value_invalid` with its path. The state counts as
+ *     not written then. `check` finds it too, and nothing else: the code that runs a session calls it at the end of
+ *     each handler, so that what was answered can be written down.
+ * S3  Segments of one state, in order, can be merged by a site that holds them without knowing what is in them
  *     ({@link mergeState}); a merged one is one segment.
- * S4  What other code has written is put in by name: a field that the class begins with as a structure of one kind, and
- *     the state has as another, or as none, is refused with its name, and so is one the other way round.
+ * S4  A state that other code has written is put in by name: a field that is a structure of one kind in the class, and
+ *     of another kind or none in the state, is refused with its name, and so is one the other way round.
  *
  * A segment: a list of fields: text name; byte: kind of structure, or 0 for the plain fields (their name is ""), or 255
- * where the field is gone; flag: what was before is void; a list of sized bytes. Of plain fields these are one, and behind
- * it, where a load would come to another order, their names in theirs, as content.ts writes a list.
+ * where the field is gone; flag, whether what was before is void; a list of sized bytes. For plain fields this list has
+ * one element, and behind it, where a load would come to another order, their names in theirs, as content.ts writes a
+ * list.
  */
 import { CodecError, Reader, Writer } from "../../store/model/codec.ts";
 import { AppError } from "../vocabulary/errors.ts";
@@ -51,14 +52,15 @@ const PLAIN = 0;
 const GONE = 255;
 
 /**
- * Changes of a structure are written as such until they take as many bytes as the structure did when it was last written
- * as a whole: a load reads twice the state at most, and a byte is written again at most once for each that changed.
+ * Bytes that the changes of a structure may take at least before it is written as a whole. They may take as many as the
+ * structure did when it was last written as a whole: a load reads twice the state at most, and a byte is written again
+ * at most once for each that changed.
  */
 const CHANGES_BYTES_MIN = 4 * 1024;
-/** Plain fields up to here are in each checkpoint: to keep them for comparing would cost more. */
+/** Bytes up to which plain fields are in each checkpoint: to keep them for comparing would cost more. */
 const PLAIN_ALWAYS_BYTES = 512;
 
-/** What is written larger than this is not copied to its exact length. */
+/** Bytes beyond which a written segment is not copied to its exact length. */
 const COPIED_BYTES_MAX = 64 * 1024;
 
 interface Bound {
@@ -71,23 +73,26 @@ type Fields = Record<string, unknown>;
 
 export class SessionState implements StructureHolder {
   readonly #instance: Fields;
-  /** Structures as of the last checkpoint or load. */
+  /** Structures as of the last checkpoint or load, by field. */
   readonly #bound = new Map<string, Bound>();
-  /** Of the class. */
+  /** Prototype of the session's class. */
   readonly #prototype: object | null;
-  /** Fields that the class begins with, those of them that are structures, and those that are written as gone. */
+  /**
+   * Names of the fields that the class begins with. (`#initialParts`: those of them that are structures; `#gone`:
+   * fields that are written as gone.)
+   */
   readonly #initial: readonly string[];
   readonly #initialParts: ReadonlySet<string>;
   readonly #gone = new Set<string>();
-  /** Fields that were given up. */
+  /** Names of the fields that were given up. */
   readonly #leftOut = new Set<string>();
-  /** The plain fields as they were written, where they are large. */
+  /** Plain fields as they were written last, where they are large. */
   #plain: Uint8Array | undefined;
   #order: Uint8Array | null = null;
   #isNew = true;
 
   /**
-   * @param instance A session just constructed: its initialisers have run, none of its handlers.
+   * @param instance a session just constructed: its initialisers have run, none of its handlers.
    * @throws AppError `value_invalid` where a structure is in two fields.
    */
   constructor(instance: object) {
@@ -118,8 +123,8 @@ export class SessionState implements StructureHolder {
   }
 
   /**
-   * Gives up what a checkpoint could not hold, and says of each field why. What loads the next checkpoint has of these
-   * what its class begins with.
+   * Gives up the fields that a checkpoint could not hold, and returns the reason for each. A session that loads the
+   * next checkpoint has these fields as its class begins with them.
    */
   leaveOut(): string[] {
     const why: string[] = [];
@@ -127,7 +132,7 @@ export class SessionState implements StructureHolder {
       try {
         this.#checkNamed(name);
       } catch (error) {
-        // What can't be taken away can't be written down either, and says so then.
+        // A field that can't be deleted can't be written down either, and the error says so.
         if (!(error instanceof AppError) || !Reflect.deleteProperty(this.#instance, name)) throw error;
         why.push(error.message);
         if (typeof name === "string") this.#leftOut.add(name);
@@ -136,11 +141,11 @@ export class SessionState implements StructureHolder {
     return why;
   }
 
-  /** Each is in one field, and in no other structure. */
+  /** Checks that each structure is in one field, and in no other structure. */
   #checkParts(): void {
     const places = new Map<Part, string>();
     for (const [name, part] of Object.entries(this.#instance)) {
-      // Mostly it is where it was.
+      // Most structures are where they were.
       if (!isPart(part) || this.#bound.get(name)?.part === part && !places.has(part)) continue;
       const other = places.get(part) ?? this.#placeOf(part, name);
       if (other !== undefined) throw twice(name, part, other);
@@ -152,19 +157,19 @@ export class SessionState implements StructureHolder {
     }
   }
 
-  /** Another field that it is in. */
+  /** Returns another field that a structure is in. */
   #placeOf(part: Part, but: string): string | undefined {
     for (const [name, each] of Object.entries(this.#instance)) if (each === part && name !== but) return name;
     return undefined;
   }
 
-  /** It was in a field, under whatever name. */
+  /** Reports whether a structure was in a field, under whatever name. */
   #isOwn(part: Part): boolean {
     for (const bound of this.#bound.values()) if (bound.part === part) return true;
     return false;
   }
 
-  /** @throws AppError `value_invalid` for a plain field that can't be kept, with its path. */
+  /** Checks the plain fields. @throws AppError `value_invalid` for one that can't be kept, with its path. */
   #checkPlain(): void {
     if (Object.getPrototypeOf(this.#instance) !== this.#prototype) {
       throw unfit("the session's class", "it was given another prototype, which no checkpoint has");
@@ -178,7 +183,7 @@ export class SessionState implements StructureHolder {
     for (const name of Reflect.ownKeys(this.#instance)) this.#checkNamed(name);
   }
 
-  /** @throws AppError `value_invalid` */
+  /** Checks one field. @throws AppError `value_invalid` */
   #checkNamed(name: string | symbol): void {
     const found = Reflect.getOwnPropertyDescriptor(this.#instance, name);
     if (typeof name === "symbol") {
@@ -208,8 +213,8 @@ export class SessionState implements StructureHolder {
   }
 
   /**
-   * Writes what changed since the last time, or all of it. To be called only where no handler runs: plain fields are
-   * replaced by copies (S1).
+   * Returns a segment with what changed since the last one, or with all of the state. To be called only where no
+   * handler runs: plain fields are replaced by copies (S1).
    *
    * @throws AppError `value_invalid` (S2), `limit_value`.
    */
@@ -251,8 +256,8 @@ export class SessionState implements StructureHolder {
   }
 
   /**
-   * Makes the instance what wrote these segments, oldest first. They are kept until what is in them was read: nobody
-   * may change them.
+   * Makes the instance equal to the one that wrote these segments, oldest first. The segments are kept until their
+   * content was read, and must not be changed.
    *
    * @throws AppError `value_corrupt`.
    */
@@ -260,7 +265,11 @@ export class SessionState implements StructureHolder {
     this.#load(merged(segments.map(decodeFields)));
   }
 
-  /** As `load`, of what other code has written. @throws AppError `value_invalid` (S4), `value_corrupt`. */
+  /**
+   * Does what `load` does with segments that other code has written.
+   *
+   * @throws AppError `value_invalid` (S4), `value_corrupt`.
+   */
   loadOfOther(...segments: readonly Uint8Array[]): void {
     const fields = merged(segments.map(decodeFields));
     for (const { name, kind } of fields) if (kind !== GONE && kind !== PLAIN) this.#checkKind(name, kind);
@@ -270,12 +279,12 @@ export class SessionState implements StructureHolder {
     this.#load(fields);
   }
 
-  /** Its structures are nobody's any more: another object may have them. */
+  /** Lets all structures of the instance go: another object may have them. */
   release(): void {
     for (const name of [...this.#bound.keys()]) this.#letGo(name);
   }
 
-  /** S4 */
+  /** Checks that the class has a structure of that kind in a field, or none (S4). */
   #checkKind(name: string, kind: number): void {
     const own = this.#instance[name];
     const wanted = isPart(own) ? KIND_BYTE[own[KIND]] : own === undefined || own === null ? kind : PLAIN;
@@ -341,17 +350,19 @@ export class SessionState implements StructureHolder {
     return { fields, bytes, isChanged: this.#plain === undefined || !isSame(this.#plain, bytes) };
   }
 
-  /** S1. */
+  /** Replaces plain fields by their copies (S1). */
   #renew(fields: Fields, bytes: Uint8Array): void {
     if (!Object.values(fields).some((value) => typeof value === "object" && value !== null)) return;
     Object.assign(this.#instance, decodeContent(bytes));
   }
 
-  /** The names of all fields, where a load without them would come to another order; null where it would not. */
+  /**
+   * Returns the names of all fields, where a load without them would come to another order; null where it would not.
+   */
   #encodeOrder(): Uint8Array | null {
     const names = namesInOrder(this.#instance);
     const own = this.#initial.filter((name) => !isPlace(name) && Object.hasOwn(this.#instance, name));
-    // What is written as gone is taken away by a load, and comes last if it is back as a plain field.
+    // A field that is written as gone is deleted by a load, and comes last if it is back as a plain field.
     const isAsLoaded = own.every((name, i) =>
       name === names[i] && !this.#gone.has(name) &&
       isPart(this.#instance[name]) === this.#initialParts.has(name)
@@ -369,7 +380,8 @@ export class SessionState implements StructureHolder {
     if (bytes === undefined || more.length > 0) throw corrupt("plain fields are not there once");
     const fields = decodeContent(bytes);
     if (typeof fields !== "object" || fields === null) throw corrupt("plain fields are no object");
-    // In their order, which Object.keys shows; all else would be slower for each later use of the object.
+    // Fields have to be in their order, which Object.keys shows; another way would be slower for each later use of the
+    // object.
     const after = namesInOrder(fields);
     const before = namesInOrder(this.#plainFields()).filter((name) => Object.hasOwn(fields, name));
     if (before.some((name, i) => name !== after[i])) {
@@ -382,7 +394,7 @@ export class SessionState implements StructureHolder {
     if (order !== undefined) this.#putInOrder(decodeOrder(order));
   }
 
-  /** Those that are named come last, in this order. */
+  /** Puts the named fields last, in this order. */
   #putInOrder(names: readonly string[]): void {
     for (const name of names) {
       if (!Object.hasOwn(this.#instance, name)) continue;
@@ -398,7 +410,7 @@ export class SessionState implements StructureHolder {
       KIND_BYTE[bound.part[KIND]] === kind;
     if (bound === undefined || !isRead) {
       const part = partOfByte(kind);
-      // First: one that is held gets no names any more.
+      // Segments are read before the structure is bound: one that has a holder gets no names any more.
       for (const segment of segments) part[READ](segment);
       this.#letGo(name);
       this.#instance[name] = part;
@@ -414,7 +426,9 @@ export class SessionState implements StructureHolder {
 const twice = (name: string, part: Part, other: string): AppError =>
   unfit(name, `the tracked ${part[KIND]} that is in ${other}, too: it can be in one place only`);
 
-/** Names that are places come first, in their own order, whenever they were assigned. */
+/**
+ * Reports whether a field's name is an index: such names come first, in their own order, whenever they were assigned.
+ */
 const isPlace = (name: string): boolean => /^(?:0|[1-9]\d{0,9})$/.test(name) && Number(name) < 2 ** 32 - 1;
 
 const namesInOrder = (fields: object): string[] => Object.keys(fields).filter((name) => !isPlace(name));
@@ -422,14 +436,14 @@ const namesInOrder = (fields: object): string[] => Object.keys(fields).filter((n
 interface Field {
   readonly name: string;
   readonly kind: number;
-  /** What was before is void. */
+  /** True where what was before is void. */
   readonly isFresh: boolean;
   readonly segments: readonly Uint8Array[];
 }
 
 const encodeOrder = (names: readonly string[]): Uint8Array => encodeContent(names, true);
 
-/** @throws AppError `value_corrupt` */
+/** Decodes the order of fields. @throws AppError `value_corrupt` */
 function decodeOrder(bytes: Uint8Array): readonly string[] {
   const names = decodeContent(bytes);
   if (!Array.isArray(names) || names.some((name) => typeof name !== "string")) {
@@ -444,14 +458,14 @@ function encodeFields(fields: readonly Field[]): Uint8Array {
   w.list(fields, ({ name, kind, isFresh, segments }) => {
     w.text(name).byte(kind).flag(isFresh).list(segments, (segment) => w.bytes(segment));
   });
-  // Of a large one no second copy is made: its writer is nobody else's.
+  // Of a large segment no copy is made: its writer is used by nothing else.
   return size < COPIED_BYTES_MAX ? w.done() : w.view();
 }
 
 const sizeOf = ({ segments }: Field): number =>
   segments.reduce((sum, segment) => sum + segment.length + 8, 0);
 
-/** The fields of a segment, and what each takes. @throws AppError `value_corrupt` */
+/** Returns the fields of a segment, and the bytes that each takes. @throws AppError `value_corrupt` */
 export const sizesOf = (
   segment: Uint8Array,
 ): { readonly name: string; readonly isFresh: boolean; readonly length: number }[] =>
@@ -492,15 +506,15 @@ function merged(states: readonly (readonly Field[])[]): Field[] {
 }
 
 /**
- * One segment that says what several do, oldest first; the first has to be a whole one. Nothing of what structures or
- * values hold is decoded.
+ * Merges several segments, oldest first, into one; the first has to be a whole one. The content of structures and
+ * values is not decoded.
  *
  * @throws AppError `value_corrupt`.
  */
 export const mergeState = (...segments: readonly Uint8Array[]): Uint8Array =>
   encodeFields(merged(segments.map(decodeFields)));
 
-/** The names of plain fields. @throws AppError `value_corrupt` */
+/** Returns the names of plain fields. @throws AppError `value_corrupt` */
 const namesOf = ([bytes]: readonly Uint8Array[]): string[] =>
   bytes === undefined ? [] : Object.keys(Object(decodeContent(bytes)));
 

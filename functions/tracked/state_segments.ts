@@ -1,34 +1,47 @@
 /**
- * The segments of a state (state.ts), oldest first, as they were written: what a checkpoint goes on from, and what an
- * object is made again from.
+ * The segments of a state (state.ts), oldest first, as they were written: the next checkpoint adds to them, and an
+ * object is made again from them.
  *
- * SS1  They are never rewritten: a checkpoint is what was added. When more of them is void than is not they are merged,
- *      and written as one; or when that writes hardly more than the last one by itself, and more than that is void.
+ * SS1  Segments are never rewritten: a checkpoint adds one. They are merged, and written as one, when more of their
+ *      bytes are void than are not; or when that writes hardly more than the last segment by itself, and more than that
+ *      is void.
  */
 import { AppError } from "../vocabulary/errors.ts";
 import { mergeState, sizesOf } from "./state.ts";
 
-/** So much may be void, beside as much as is not: a small state is not written whole each time. */
+/** Bytes that may be void beyond those that are not: a small state is not written whole each time. */
 const VOID_BYTES_MIN = 1024;
-/** Segments between two that are whole: each is a part of its own at the keepers (functions/sessions/log/limits.ts). */
+/**
+ * Segments between two that are whole: each is a part of its own at the sites that keep it
+ * (functions/sessions/log/limits.ts).
+ */
 const SEGMENTS_MAX = 1024;
-/** Of the last segment, what may be written again with it: then a merge is free, and an opening reads nothing void. */
+/**
+ * Share of the last segment that may be written again with it: then a merge costs nothing, and an opening reads nothing
+ * void.
+ */
 const AGAIN_SHARE_MAX = 1 / 16;
-/** What an object, its segments and one more copy may take of an isolate, and what keepers take of a state. */
+/**
+ * Bytes of a state: its object, its segments and one more copy have to fit an isolate, and the state the sites that
+ * keep it.
+ */
 const STATE_BYTES_MAX = 120 << 20;
 
-/** See the file's header. */
+/** Segments of one state. */
 export class StateSegments {
-  /** Never changed: who asked for all of them has them as they were. */
+  /** Segments; the array is never changed: code that was given it has the segments as they were. */
   #segments: readonly Uint8Array[] = [];
-  /** Bytes of each field that are not void; null: of one segment all are, and most sessions have no more. */
+  /**
+   * Bytes of each field that are not void; null while there is one segment, of which all are: most sessions have no
+   * more.
+   */
   #live: Map<string, number> | null = null;
   #bytes = 0;
   #liveBytes = 0;
-  /** Of the last one. */
+  /** Bytes of the last segment. */
   #lastBytes = 0;
 
-  /** @throws AppError `value_corrupt`, `limit_value` */
+  /** Takes segments, oldest first. @throws AppError `value_corrupt`, `limit_value` */
   constructor(segments: readonly Uint8Array[] = []) {
     for (const segment of segments) this.add(segment);
   }
@@ -41,12 +54,12 @@ export class StateSegments {
     return this.#segments.length;
   }
 
-  /** What they take. */
+  /** Bytes of all segments. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** @throws AppError `value_corrupt`; `limit_value` where it is more than a state may have. */
+  /** Adds a segment. @throws AppError `value_corrupt`; `limit_value` where the state is larger than it may be. */
   add(segment: Uint8Array): void {
     const [first] = this.#segments;
     if (first === undefined) this.#liveBytes = this.#lastBytes = segment.length;
@@ -67,7 +80,7 @@ export class StateSegments {
     this.#bytes += segment.length;
   }
 
-  /** What it takes. */
+  /** Counts the fields of a segment, and returns the segment's bytes. */
   #count(live: Map<string, number>, segment: Uint8Array): number {
     let bytes = 0;
     for (const { name, isFresh, length } of sizesOf(segment)) {
@@ -80,7 +93,7 @@ export class StateSegments {
     return bytes;
   }
 
-  /** SS1 */
+  /** True where the segments should be merged (SS1). */
   get isWasteful(): boolean {
     if (this.#segments.length <= 1) return false;
     const again = this.#liveBytes - this.#lastBytes, voided = this.#bytes - this.#liveBytes;
@@ -88,7 +101,7 @@ export class StateSegments {
       (voided > again + VOID_BYTES_MIN && again <= AGAIN_SHARE_MAX * this.#lastBytes);
   }
 
-  /** The same in one. */
+  /** Returns the same state in one segment. */
   merged(): StateSegments {
     return new StateSegments([mergeState(...this.#segments)]);
   }

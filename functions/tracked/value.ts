@@ -1,9 +1,9 @@
 /**
- * One tracked value: a checkpoint holds it only where it changed. For what is large and changes seldom; small things
- * are as well off in plain fields.
+ * The tracked value: a checkpoint holds it only where it changed. It is for what is large and changes seldom; small
+ * things are as well off in plain fields.
  *
- * A segment: flag: whole, or only the changes inside the structure that is the value. Whole: a page of one. Else the
- * sized segment of that structure.
+ * A segment: flag, whether it is whole, or only has the changes inside the structure that is the value. A whole one: a
+ * page of one value. Else the sized segment of that structure.
  */
 import { Reader, Writer } from "../../store/model/codec.ts";
 import { Container, readThrough } from "./container.ts";
@@ -12,13 +12,13 @@ import type { Put, TrackedValue } from "./structures.ts";
 import { type Cell, PagedValue, PageWriter, readEncodedPage } from "./pages.ts";
 import { corrupt, isPart, KIND, PATH_OF, READ, register, WRITE } from "./part.ts";
 
-/** A tracked value. */
+/** Tracked value, as its holder and an app see it. */
 export class ValuePart<T> extends Container implements TrackedValue<T> {
   override get [KIND](): "value" {
     return "value";
   }
   #cell: Cell;
-  /** It was set since the last write. */
+  /** True where the value was set since the last write. */
   #isSet = true;
 
   constructor(initial: Put<T>) {
@@ -78,7 +78,11 @@ export class ValuePart<T> extends Container implements TrackedValue<T> {
 
 register("value", () => new ValuePart<unknown>(undefined));
 
-/** Declares a tracked value as a field of a Session class. @throws AppError `value_invalid`. */
+/**
+ * Declares a tracked value as a field of a Session class.
+ *
+ * @throws AppError `value_invalid` for a value that no checkpoint can hold.
+ */
 export function value<T>(initial: Put<T>): TrackedValue<T> {
   return new ValuePart<T>(initial);
 }
