@@ -1,10 +1,10 @@
 /**
- * Where an app is: at each site below an address, `https://edge-1.example/shop` or a host of its own. A path is the
- * app's own: `/x` is `/x` for the app, wherever it is.
+ * The addresses of an app: at each site it is below an address, `https://edge-1.example/shop` or a host of its own. A
+ * path is relative to the app: `/x` is `/x` for the app, whatever its address is.
  */
 import { ClientError } from "./client_error.ts";
 
-/** An address of the app, without a slash at its end. @throws ClientError `site_invalid` */
+/** Returns an address of the app, without a slash at its end. @throws ClientError `site_invalid` */
 export function appUrl(text: string | URL, base: string | null): string {
   const url = parsed(String(text), base);
   if (url === null || !/^(https?|wss?):$/.test(url.protocol)) {
@@ -17,11 +17,12 @@ export function appUrl(text: string | URL, base: string | null): string {
   return `${url.origin.replace(/^ws/, "http")}${trimmed(url.pathname)}`;
 }
 
-/** The address of the site's own paths. */
+/** Returns the address of one of a site's own paths. */
 export const platformUrl = (app: string, name: string): string => `${new URL(app).origin}/_sojourn/${name}`;
 
 /**
- * What an app is asked for: path, query and fragment, as the app sees them; null for what is at none of its addresses.
+ * Returns what an app is asked for: path, query and fragment, as the app sees them; null for an address that is below
+ * none of the app's.
  */
 export function appPath(input: string | URL, apps: readonly string[]): string | null {
   const text = String(input);

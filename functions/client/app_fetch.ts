@@ -1,12 +1,13 @@
 /**
- * `fetch` for an app: at the client's site, in the client's session, and at another site where that one is dead.
+ * The `fetch` for an app: it asks the client's site, in the client's session, and another site where that one is dead.
  *
  * Life of a request: session (a first request waits for its token) → attempt → answered, or repeated: at another site
  * where this one is dead or away; after a while where the answer says so → the answer, or the last failure.
  *
  * A1  A request presents all tokens of its session that were there when it left; its answer's token is one of them
  *     from then on (token_set.ts).
- * A2  What may not be sent again (app_request.ts, Q1) is sent once, unless the gateway said that it did not look at it.
+ * A2  A request that may not be sent again (app_request.ts, Q1) is sent once, unless the gateway said that it did not
+ *     look at it.
  * A3  A repeat has the same `Idempotency-Key`.
  * A4  A site that is silent is asked whether it lives, and reaches others; a handler that takes long is waited for.
  * A5  A request ends: attempts begin for `giveUpMs`, and what was answered last is the answer.
@@ -22,30 +23,30 @@ import type { Presented, TokenSet } from "./token_set.ts";
 import { type AnswerVerdict, verdictOf, wayMs } from "./verdict.ts";
 import { within } from "./within.ts";
 
-/** What it works with. */
+/** Parts of the client that its requests use. */
 export interface FetchParts {
   readonly host: ClientHost;
   readonly choice: SiteChoice;
   readonly watch: SiteWatch;
   readonly tokens: TokenSet;
-  /** The site for what is done now; tells the program where the client has moved. */
+  /** Returns the site for what is done now; tells the program of a move of the client. */
   readonly site: (without?: ReadonlySet<string>) => KnownSite;
   readonly isRepeated: boolean;
   readonly giveUpMs: number;
-  /** Resolves when the tokens are kept. */
+  /** Resolves when the tokens are in the storage. */
   readonly kept: () => Promise<unknown>;
-  /** The session was not taken any more, and another is begun. */
+  /** Reports that the session was not taken any more, and another is begun. */
   readonly begunAnew: (code: string) => void;
   readonly closed: AbortSignal;
 }
 
 const SESSION = "sojourn-session";
 
-/** One request on its way. */
+/** Request on its way. */
 interface Sending {
   readonly request: AppRequest;
   readonly untilMs: number;
-  /** Sites where it is not tried again before all others were. */
+  /** Sites where the request is not tried again before all others were. */
   readonly tried: Set<string>;
   attempts: number;
 }
@@ -54,7 +55,7 @@ type Attempt =
   | { readonly kind: "answer"; readonly answer: Response; readonly verdict: AnswerVerdict }
   | { readonly kind: "failed"; readonly error: unknown };
 
-/** See the file's header. */
+/** Sender of a client's requests. */
 export class AppFetch {
   readonly #parts: FetchParts;
   #starting: Promise<Response | null> | null = null;
@@ -85,14 +86,14 @@ export class AppFetch {
     }
   }
 
-  /** What a socket presents at a site. @throws Error where that gives no token. */
+  /** Returns the tokens that a socket presents at a site. @throws Error where the site gives no token. */
   async tokensAt(site: KnownSite): Promise<readonly string[]> {
     const refusal = await this.#session(site, null);
     if (refusal === null) return this.#parts.tokens.presented.tokens;
     throw new Error(`${site.url} answered ${refusal.status} and no token`);
   }
 
-  /** Whether a site takes the tokens: where it does not, another session is begun. */
+  /** Asks a site whether it takes the tokens: where it does not, another session is begun. */
   async checkTokens(site: KnownSite): Promise<void> {
     const { tokens, begunAnew } = this.#parts;
     const presented = tokens.presented;
@@ -117,7 +118,7 @@ export class AppFetch {
       return { kind: "answer", answer, verdict };
     } catch (error) {
       if (signal?.aborted === true || this.#parts.closed.aborted) throw error;
-      // A connection that broke is no dead site: it may have been an old one, and the site be there again.
+      // A connection that broke is no dead site: it may have been an old connection, and the site be there again.
       const isAlive = choice.sites.find(({ url }) => url === site.url)?.state !== "dead" &&
         await watch.isAlive(site.url);
       const isLeft = !isAlive || sending.attempts > 1 || choice.isCutOff(site.url, this.#parts.host.nowMs());
@@ -127,11 +128,11 @@ export class AppFetch {
     }
   }
 
-  /** What an answer says of its site. */
+  /** Notes what an answer says of its site. */
   #judge(verdict: AnswerVerdict, site: KnownSite, sending: Sending): void {
     const { choice, host, tokens, begunAnew } = this.#parts;
     if (verdict.kind === "away") choice.away(site.url, host.nowMs());
-    // What one site cannot reach another may; a first time it is given a moment.
+    // Another site may reach what this one cannot; a first time the site is given a moment.
     const isStuck = verdict.kind === "later" && (verdict.isBusy || sending.attempts > 1);
     if (verdict.kind === "away" || isStuck) sending.tried.add(site.url);
     if (sending.tried.size >= choice.sites.length) sending.tried.clear();
@@ -141,7 +142,7 @@ export class AppFetch {
     }
   }
 
-  /** How long to wait before the next attempt; null: there is none (A2). */
+  /** Returns how long to wait before the next attempt, in milliseconds; null: there is none (A2). */
   #afterAnswer({ verdict }: Extract<Attempt, { kind: "answer" }>, sending: Sending): number | null {
     const { isRepeatable, isWhole } = sending.request;
     switch (verdict.kind) {
@@ -156,12 +157,12 @@ export class AppFetch {
     }
   }
 
-  /** As {@link #afterAnswer}. */
+  /** Returns how long to wait before the next attempt, as {@link #afterAnswer}. */
   #afterFailure(sending: Sending): number | null {
     return sending.request.isRepeatable ? this.#untilNext(sending) : null;
   }
 
-  /** At once where another site is left, else after a pause. */
+  /** Returns the wait before the next attempt: none where another site is left, else a pause. */
   #untilNext(sending: Sending): number {
     const { choice, host } = this.#parts;
     const isLeft = choice.sites.some(({ url, state }) => !sending.tried.has(url) && state !== "dead");
@@ -174,7 +175,7 @@ export class AppFetch {
   /**
    * Makes sure that there is a token to present, and not too many (token_set.ts, S2, S3).
    *
-   * @returns what a site answered instead.
+   * @returns the site's answer where it gave no token; null: there is one.
    */
   async #session(site: KnownSite, signal: AbortSignal | null): Promise<Response | null> {
     const { tokens } = this.#parts;
@@ -187,7 +188,7 @@ export class AppFetch {
     }
   }
 
-  /** Asks for one token in the place of some, or of none. */
+  /** Asks a site for one token in the place of some, or of none. @returns its answer where it gave no token. */
   async #ask(site: KnownSite, presented: Presented): Promise<Response | null> {
     const { tokens } = this.#parts;
     const headers: Record<string, string> = presented.tokens.length === 0
@@ -199,7 +200,7 @@ export class AppFetch {
       const answer = await this.#guarded(site, url, init, { signal, isRepeatable: true });
       const token = answer.headers.get(SESSION);
       if (answer.status !== 204 || token === null) {
-        // Whole, since several requests may be waiting for it.
+        // Read whole, since several requests may be waiting for it.
         const { status, headers } = answer;
         return new Response(await answer.text(), { status: status === 204 ? 502 : status, headers });
       }
@@ -229,7 +230,7 @@ export class AppFetch {
     return answer;
   }
 
-  /** Given up when the site does not live any more (A4). */
+  /** Sends a request, and gives it up when the site does not live any more (A4). */
   async #guarded(
     site: KnownSite,
     url: string,
@@ -246,7 +247,7 @@ export class AppFetch {
         void watch.isAlive(site.url).then((isAlive) => {
           if (isOver) return;
           if (!isAlive) dead.abort(new TypeError(`${site.url} does not answer any more`));
-          // It may wait for others in vain, and another site need not.
+          // The site may wait for others in vain, and another site need not.
           else if (isRepeatable && choice.isCutOff(site.url, host.nowMs())) {
             dead.abort(new TypeError(`${site.url} reaches no other site`));
           }
@@ -283,7 +284,7 @@ export class AppFetch {
   }
 }
 
-/** What others wait for too, until the caller gives up. */
+/** Waits for a result that others wait for too, until the caller gives up. */
 async function abortable<T>(wanted: Promise<T>, signal: AbortSignal | null): Promise<T> {
   if (signal === null) return await wanted;
   const over = Promise.withResolvers<never>();

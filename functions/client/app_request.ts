@@ -5,20 +5,22 @@
  *     drawn here. None may whose body is a stream: it is there once.
  */
 
-/** One request. */
+/** Request to the app. */
 export interface AppRequest {
-  /** As the app sees it. */
+  /** Path and query, as the app sees them. */
   readonly path: string;
   readonly method: string;
   readonly headers: Headers;
-  /** The rest, as the platform's `fetch` takes it. */
+  /** Options of the request but for these, as the platform's `fetch` takes them. */
   readonly init: RequestInit;
   readonly signal: AbortSignal | null;
-  /** Q1 */
+  /** True where the request may be sent again (Q1). */
   readonly isRepeatable: boolean;
-  /** It can be sent again, where nobody has looked at it (Q1). */
+  /** True where the request can be sent again, if no app has looked at it (Q1). */
   readonly isWhole: boolean;
-  /** How long its way is says something of the site's, and not of what is sent. */
+  /**
+   * True where the time that the request takes says something of the way to the site, and not of the request's size.
+   */
   readonly isShort: boolean;
 }
 
@@ -26,10 +28,10 @@ const KEY = "idempotency-key";
 const READS: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"]);
 /** Methods that a `Request` writes in capitals. */
 const KNOWN = /^(?:delete|get|head|options|post|put)$/i;
-/** A body of ten packets takes no more round trips than one of one. */
+/** Bytes of a body up to which a request is short: ten packets take no more round trips than one. */
 const SHORT_BYTES = 14_000;
 
-/** @param draw makes a key; null: only the caller's own ones are sent. */
+/** Makes the request to the app. @param draw makes an `Idempotency-Key`; null: only the caller's own ones are sent. */
 export async function appRequest(
   path: string,
   { input, init = {}, draw }: {
@@ -58,7 +60,7 @@ export async function appRequest(
   };
 }
 
-/** A request's parts. Its body is read: a request can be sent once, and this one may be sent again. */
+/** Returns a request's parts. Its body is read: a request can be sent once, and this one may be sent again. */
 async function fromRequest(request: Request): Promise<RequestInit> {
   const { method, headers, signal, redirect, credentials, cache, referrerPolicy, integrity, keepalive } =
     request;

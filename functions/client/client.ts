@@ -1,7 +1,7 @@
 /**
- * A client of an app: where it is, in which session, and what it has open.
+ * The client of an app, with its site, its session, and all that it has open.
  *
- * Life: `connectWith` (what is kept is read, sites are listed) → fetches, sockets, moves → `close`.
+ * Life: `connectWith` (the storage is read, sites are listed) → fetches, sockets, moves → `close`.
  */
 import { appPath, appUrl, platformUrl } from "./address.ts";
 import { AppFetch } from "./app_fetch.ts";
@@ -19,43 +19,43 @@ import { TokenSet } from "./token_set.ts";
 import { webSocketClass } from "./web_socket.ts";
 import { within } from "./within.ts";
 
-/** How to reach an app. */
+/** Options of `connect`. */
 export interface ConnectOptions {
   /**
-   * One address of the app, of which the other sites are asked for: `https://edge-1.example/shop`, or relative to the
-   * page. Or all of them: then nobody is asked.
+   * One address of the app, where the other sites are asked for: `https://edge-1.example/shop`, or relative to the
+   * page. Or the addresses at all sites: then no list is asked for.
    */
   readonly sites: string | URL | readonly (string | URL)[];
-  /** Where the session and open sockets are kept over a restart or reload; in memory if not given. */
+  /** Storage of the session and of open sockets over a restart or reload; in memory if not given. */
   readonly storage?: ClientStorage;
   /**
-   * Whether requests that change something are sent again when their site dies: then they carry an `Idempotency-Key`,
-   * which makes calls to stateful sessions once only. Default: true.
+   * True: requests that change something are sent again when their site dies; they carry an `Idempotency-Key`, which
+   * makes calls to stateful sessions happen once only. True by default.
    */
   readonly repeat?: boolean;
-  /** For how long a request is sent again, in milliseconds; 30,000 by default. */
+  /** Time for which a request is sent again, in milliseconds; 30,000 by default. */
   readonly giveUpMs?: number;
-  /** For how long a WebSocket that was open looks for a site, in milliseconds; 300,000 by default. */
+  /** Time for which a WebSocket that was open looks for a site, in milliseconds; 300,000 by default. */
   readonly resumeMs?: number;
 }
 
-/** Where a client is. */
+/** Status of a client: its site, and what it has open. */
 export interface ClientStatus {
-  /** The site for what is done next. */
+  /** Site for what is done next. */
   readonly site: KnownSite;
-  /** All that it knows. */
+  /** All sites that the client knows. */
   readonly sites: readonly KnownSite[];
-  /** WebSockets to the app that are not closed. */
+  /** Number of WebSockets to the app that are not closed. */
   readonly sockets: number;
 }
 
-/** A move, as the event `move` tells it. */
+/** Move of a client to another site, as the event `move` has it. */
 export interface Move {
-  /** Where it was. */
+  /** Site that the client was at. */
   readonly from: KnownSite;
-  /** Where it is. */
+  /** Site that the client is at now. */
   readonly to: KnownSite;
-  /** What was wrong with the one, or better at the other. */
+  /** Reason of the move: what was wrong with the one site, or better at the other. */
   readonly why: MoveReason;
 }
 
@@ -69,20 +69,25 @@ interface ClientParts {
   readonly options: ConnectOptions;
   readonly sites: readonly ListedSite[];
   readonly session: KeptSession | null;
-  /** Asks a site for the list; null where the program named all. */
+  /** Asks a site for the list of sites; null where the program named all. */
   readonly list: ((from: string, signal: AbortSignal | null) => Promise<readonly ListedSite[]>) | null;
-  /** The address that the program gave. */
+  /** Address that the program gave. */
   readonly own: string;
 }
 
 /**
- * A connected client. Events: `move` (a `CustomEvent` with a {@link Move}), `session` (its session was not taken any
- * more, and another one is begun; `detail.code` says why).
+ * Connected client. Events: `move` (a `CustomEvent` with a {@link Move}), `session` (a site did not take the client's
+ * session any more, and another one is begun; `detail.code` says why).
  */
 export class Client extends EventTarget {
-  /** `fetch` for the app: paths are the app's own, and other addresses go where they always went. */
+  /**
+   * Sends a request to the app, as `fetch` does: paths are the app's own, and requests to other addresses go there as
+   * ever.
+   *
+   * @throws ClientError `closed` after `close`; else as `fetch` does, once a request was tried for `giveUpMs`.
+   */
   readonly fetch: typeof fetch;
-  /** `WebSocket` for the app. */
+  /** WebSocket class for the app; addresses that are none of the app's get the platform's own WebSocket. */
   readonly WebSocket: typeof WebSocket;
   readonly #parts: ClientParts;
   readonly #choice: SiteChoice;
@@ -93,7 +98,7 @@ export class Client extends EventTarget {
   readonly #over = new AbortController();
   #kept: Promise<unknown> = Promise.resolve();
 
-  /** Use `connect`. */
+  /** Makes a client; programs call `connect`. */
   constructor(parts: ClientParts) {
     super();
     const { host, sites, session, list, options } = this.#parts = parts;
@@ -123,7 +128,7 @@ export class Client extends EventTarget {
     if (list !== null) this.#keep(SITES, JSON.stringify(sites));
   }
 
-  /** Where it is, and what it knows of the sites. */
+  /** Returns the client's site, and what it knows of the others. */
   status(): ClientStatus {
     const { current, sites } = this.#choice;
     const { size: sockets } = this.#lines;
@@ -131,8 +136,9 @@ export class Client extends EventTarget {
   }
 
   /**
-   * Begins another session, for somebody else: the next request has seen nothing, the WebSockets are closed, and what is
-   * kept of those of earlier pages is forgotten. What other pages have open is theirs. Resolves when it is forgotten.
+   * Begins another session, for another user: the next request has seen nothing, the WebSockets are closed, and what
+   * the storage keeps of those of earlier pages is forgotten. What other pages have open stays. Resolves when all is
+   * forgotten.
    */
   async reset(): Promise<void> {
     this.#tokens.clear();
@@ -142,8 +148,8 @@ export class Client extends EventTarget {
   }
 
   /**
-   * Ends all that is open. Sockets that are kept in a storage go on with the next client; the others are closed. What
-   * was to be kept is kept when it resolves.
+   * Ends all that is open. Sockets that are kept in a storage go on with the next client; the others are closed.
+   * Resolves when all that was to be kept is in the storage.
    */
   async close(): Promise<void> {
     this.#over.abort(new ClientError("closed", "the client is closed"));
@@ -208,7 +214,7 @@ export class Client extends EventTarget {
     return line;
   }
 
-  /** What can't be kept is in memory all the same. */
+  /** Keeps a text in the storage. One that can't be kept is in memory all the same. */
   #keep(name: string, text: string): void {
     const { storage } = this.#parts;
     if (storage === null) return;
@@ -221,7 +227,7 @@ const NONE: ReadonlySet<string> = new Set();
 const shown = ({ id, url, tier, rttMs, state }: KnownSite): KnownSite => ({ id, url, tier, rttMs, state });
 
 /**
- * Connects to an app.
+ * Connects to an app, from a given host.
  *
  * @throws ClientError `site_invalid` for what is no address; `sites_unreachable` where no site gives the list, and none
  *   is kept.
@@ -259,7 +265,7 @@ async function firstList(host: ClientHost, { own, kept, list, options }: {
     try {
       return await within(host, { ms: limits.PROBE_ANSWER_MS }, (signal) => list(own, signal));
     } catch (cause) {
-      // Who has been here before begins with what was there then.
+      // A client that has been here before begins with the sites that were there then.
       if (known.length > 0) return known;
       if (host.nowMs() + limits.PAUSE_MS_MAX >= untilMs) {
         throw new ClientError("sites_unreachable", `can't find the sites of ${own}: nobody answers there`, {

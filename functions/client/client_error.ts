@@ -1,13 +1,13 @@
-/** What the client library can't do, by code. */
+/** The errors of the client library, by code. */
 
-/** Its codes: what is wrong with a call, and what nobody answers. */
+/** Code of a client's error: what is wrong with a call, or what could not be reached. */
 export type ClientErrorCode = "site_invalid" | "sites_unreachable" | "storage_unavailable" | "closed";
 
-/** An error of the client library's own. What a site refuses is an answer, as for every `fetch`. */
+/** Error of the client library's own. What a site refuses is an answer, as for every `fetch`. */
 export class ClientError extends Error {
-  /** As every error has one. */
+  /** Name of the error's class. */
   override readonly name = "ClientError";
-  /** Made by the library. */
+  /** Makes an error; the library does. */
   constructor(readonly code: ClientErrorCode, message: string, options?: ErrorOptions) {
     super(message, options);
   }

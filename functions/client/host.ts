@@ -1,6 +1,6 @@
 /**
- * The client library's way to the platform, a page of a browser or a program of Deno: the only file of `functions/`
- * that touches it.
+ * The client library's host: its way to the platform, a page of a browser or a program of Deno. It is the only file of
+ * `functions/` that touches the platform.
  *
  * B1  Nothing here decides anything: it passes on.
  */
@@ -16,7 +16,7 @@ import type {
 import { folderOf, replaceFile, syncFolder } from "./replace_file.ts";
 import { MemoryClientStorage } from "./storage.ts";
 
-/** What differs between platforms, and is not in every platform's types. */
+/** Parts of the platform that are not in every platform's types. */
 interface Platform {
   readonly location?: { readonly href: string };
   readonly Deno?: typeof Deno;
@@ -25,7 +25,7 @@ interface Platform {
 }
 const platform = globalThis as unknown as Platform;
 
-/** The page or program that this runs in. */
+/** Returns the host for the page or program that this runs in. */
 export function platformHost(): ClientHost {
   return {
     base: platform.location?.href ?? null,
@@ -122,7 +122,7 @@ interface Locks {
 }
 
 const STORE = "kept";
-/** A page that is reloaded lets its names go a moment after the next one has begun. */
+/** Attempts to claim a name: a page that is reloaded lets its names go a moment after the next one has begun. */
 const CLAIM_TRIES = 4;
 const CLAIM_PAUSE_MS = 100;
 
@@ -133,9 +133,9 @@ const settled = <T>(request: Request<T>): Promise<T> =>
   });
 
 /**
- * Keeps in the page's IndexedDB what it takes to go on after a reload.
+ * Opens a storage in the page's IndexedDB, which keeps what a client needs to go on after a reload.
  *
- * @param name of the database; one for all pages of an origin.
+ * @param name the name of the database; one for all pages of an origin.
  * @throws ClientError `storage_unavailable` where the page has none, or no locks: they need https, or localhost.
  */
 export async function indexedDbStorage(name = "sojourn"): Promise<ClientStorage> {
@@ -197,13 +197,15 @@ async function claimLock(locks: Locks, name: string, tries: number): Promise<(()
 
 // ── Storage of a program ──
 
-/** A file is written anew when it has more than this, and much more than what is kept. */
+/** Bytes beyond which a file is written anew, where it also has much more than what is kept. */
 const REWRITE_BYTES = 256 * 1024;
 
 /**
- * Keeps in a file what it takes to go on after a restart of the program: a journal, one line for each commit.
+ * Opens a storage in a file, which keeps what a client needs to go on after a restart of the program: a journal, one
+ * line for each commit.
  *
- * @throws ClientError `storage_unavailable` where another program uses the file, or this is no program of Deno.
+ * @throws ClientError `storage_unavailable` where another program uses the file, the file or its folder can't be used,
+ *     or this is no program of Deno.
  */
 export async function fileStorage(path: string): Promise<ClientStorage> {
   const { Deno } = platform;
@@ -267,13 +269,13 @@ export async function fileStorage(path: string): Promise<ClientStorage> {
   };
 }
 
-/** Changes as a line of the journal. */
+/** Returns changes as a line of the journal. */
 function lineOf(changes: readonly StorageChange[]): Uint8Array {
   const line = changes.map(([name, bytes]) => [name, bytes?.toBase64() ?? null]);
   return new TextEncoder().encode(`${JSON.stringify(line)}\n`);
 }
 
-/** Reads what is there, and leaves the file at its end: a line that was torn off is none. */
+/** Reads the journal, and leaves the file at its end: a line that was torn off is not taken. */
 async function readJournal(file: Deno.FsFile, kept: Map<string, Uint8Array>): Promise<number> {
   const { size } = await file.stat();
   const all = new Uint8Array(size);

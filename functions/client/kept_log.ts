@@ -1,34 +1,34 @@
 /**
- * What is kept of a session's log that a WebSocket's host side holds (functions/sessions/sealed), beside its head
+ * The kept part of a session's log that a WebSocket's host side holds (functions/sessions/sealed), beside its head
  * (kept_peer.ts), and in the same commits.
  *
  *   ws/NAME/log        varint: the epoch that was promised
  *   ws/NAME/r/NUMBER   a record, sealed; numbers go on, and the first is that of a whole one
  *
- * KL1  What it says it holds or has promised is among the changes of the next commit before it says so: with K1 it is
- *      kept before the home hears of it.
- * KL2  A whole record and what goes for it are changes of one moment, and so of one commit.
- * KL3  What does not restore whole is no log, and then there is no head either: the peer begins anew.
+ * KL1  Whatever the log says it holds or has promised is among the changes of the next commit before it says so: with
+ *      K1 it is kept before the home hears of it.
+ * KL2  A whole record, and the removal of those that it replaces, are changes of one moment, and so of one commit.
+ * KL3  Records that do not restore whole are no log, and then there is no head either: the peer begins anew.
  */
 import type { HeldLog } from "../sessions/attach/mod.ts";
 import { HostLog } from "../sessions/sealed/host_log.ts";
 import { CodecError, Reader, Writer } from "../../store/model/codec.ts";
 
-/** Numbers sort as texts. */
+/** Digits of a record's number: padded numbers sort as texts. */
 const DIGITS = 16;
 
-/** See the file's header. */
+/** Log of a session that a client holds, and keeps in its storage. */
 export class ClientLog implements HeldLog {
   readonly #name: string;
   readonly #put: (name: string, bytes: Uint8Array | null) => void;
   readonly #log: HostLog;
-  /** Records that are kept: from the first to before the end. */
+  /** Numbers of records that are kept: from the first to before the end. */
   #first: number;
   #end: number;
 
   /**
    * @param kept all that is kept below the name.
-   * @throws CodecError for what no log ever was (KL3).
+   * @throws CodecError for records that no log ever had (KL3).
    */
   constructor(
     name: string,
@@ -47,7 +47,7 @@ export class ClientLog implements HeldLog {
     this.#log = HostLog.restore(promisedIn(promised), records.map(([, bytes]) => bytes));
   }
 
-  /** The newest epoch that was promised, also by what is held; 0: it stands for nothing. */
+  /** Newest epoch that was promised, also by what is held; 0: this log stands for nothing. */
   get promised(): number {
     return this.#log.promised;
   }

@@ -1,22 +1,23 @@
 /**
- * What is kept of one WebSocket's host side, so that the next page or program goes on with it: who it is, how much it
- * has received, and what it sent that is not in the session's log yet.
+ * The kept state of one WebSocket's host side, so that the next page or program goes on with it: the side's identity,
+ * how much it has received, and the messages that it sent and that are not in the session's log yet.
  *
  *   ws/NAME/head        text id, bytes key, varints epoch, received, first
  *   ws/NAME/m/SEQUENCE  a message, tagged as host sides keep them
  *   ws/NAME/program     varint: how many programs have begun with what is kept, the last one among them
  *   ws/NAME/log, r/…    the session's log, where its hosts hold it (kept_log.ts)
  *
- * K1  Nothing leaves before what it says is kept: an acknowledgement before what was received is counted here, a
- *     message before it is here, a record or a promise before it is here. So whatever the home believes of this side,
- *     the next one can stand for.
- * K2  What was given to the program, and not yet acknowledged when it ended, is given to the next one again.
- * K3  Identity, messages and log are found together or not at all: where one of them is not whole, nothing is there.
- * K4  Where nothing can be kept any more, a side that holds a log says nothing any more: what is kept is what it stands
- *     for. Another goes on in memory.
+ * K1  Nothing leaves before what it says is kept: no acknowledgement before the received message is counted here, no
+ *     message, record or promise before it is here. So whatever the home believes of this side, the next one can stand
+ *     for.
+ * K2  A message that was given to the program, and not yet acknowledged when it ended, is given to the next program
+ *     again.
+ * K3  Identity, messages and log are found together or not at all: where one of them is not whole, none of them counts.
+ * K4  Where nothing can be kept any more, a side that holds a log says nothing any more: it stands for what is kept. A
+ *     side that holds none goes on in memory.
  * K5  A program that goes on with what is kept has a higher number than all before it, before it says anything: a home
- *     that hears of both knows which is the later one. Where a storage was put back, or copied, it may be the number of
- *     another one.
+ *     that hears of both knows which is the later one. Where a storage was put back, or copied, that number may be
+ *     another program's, too.
  */
 import type { Channel, HostState } from "../sessions/attach/mod.ts";
 import { PROGRAMS_MAX } from "../sessions/attach/limits.ts";
@@ -24,24 +25,24 @@ import { CodecError, Reader, Writer } from "../../store/model/codec.ts";
 import { ClientLog } from "./kept_log.ts";
 import type { ClientStorage, StorageChange } from "./ports.ts";
 
-/** Sequences sort as texts. */
+/** Digits of a message's sequence: padded numbers sort as texts. */
 const DIGITS = 16;
 /** Pages of one address that are open at once and are all kept; more are as if there were no storage. */
 const NAMES_MAX = 16;
 
-/** See the file's header. */
+/** Host side of one WebSocket, as it is kept in a storage. */
 export class KeptPeer {
   readonly #storage: ClientStorage;
   readonly #name: string;
   readonly #release: () => void;
   #saved: HostState | null;
   #log: ClientLog;
-  /** K5 */
+  /** Number of this program (K5). */
   readonly program: number;
   #isNumbered = false;
   #changes = new Map<string, Uint8Array | null>();
   #last: Promise<unknown> = Promise.resolve();
-  /** The commit that waits for that one. */
+  /** Commit that waits for `#last`. */
   #next: Promise<unknown> | null = null;
   /** Sequences of messages that are kept: from the first to before the end. */
   #first = 1;
@@ -76,7 +77,7 @@ export class KeptPeer {
     } else for (const [name] of kept) this.#put(name, null); // K3: nothing of it is taken for the next one's
   }
 
-  /** The first of an address that no other page has; null where there are too many. */
+  /** Opens the first kept peer of an address that no other page has; null where there are too many. */
   static async open(storage: ClientStorage, path: string): Promise<KeptPeer | null> {
     for (let number = 0; number < NAMES_MAX; number++) {
       const name = `ws/${encodeURIComponent(path)}/${number}/`;
@@ -88,7 +89,7 @@ export class KeptPeer {
     return null;
   }
 
-  /** Forgets all that no page has open: who comes next is somebody else. */
+  /** Forgets all kept peers that no page has open: the next user is another one. */
   static async forgetAll(storage: ClientStorage): Promise<void> {
     const kept = (await storage.list("ws/")).map(([each]) => each);
     for (const name of new Set(kept.map((each) => each.split("/", 3).join("/") + "/"))) {
@@ -99,17 +100,17 @@ export class KeptPeer {
     }
   }
 
-  /** What the one before left; null where there is nothing. */
+  /** State that the program before left; null where there is none. */
   get saved(): HostState | null {
     return this.#saved;
   }
 
-  /** What it holds of its session's log. */
+  /** Session's log as this side holds it. */
   get log(): ClientLog {
     return this.#log;
   }
 
-  /** Its state has changed: messages from `first` on are kept. */
+  /** Keeps the side's changed state: messages from `first` on are kept. */
   head(
     { identity, epoch, received }: Pick<HostState, "identity" | "epoch" | "received">,
     first: number,
@@ -123,7 +124,7 @@ export class KeptPeer {
   message(sequence: number, tagged: Uint8Array): void {
     this.#put(messageName(this.#name, sequence), tagged);
     this.#end = sequence + 1;
-    // Without a channel nothing else would: several of one moment go together.
+    // Without a channel no other call would flush: several messages of one moment go together.
     if (this.#isSoon) return;
     this.#isSoon = true;
     queueMicrotask(() => {
@@ -132,13 +133,17 @@ export class KeptPeer {
     });
   }
 
-  /** It was not taken. */
+  /** Drops a message that was not taken. */
   dropped(sequence: number): void {
     this.#put(messageName(this.#name, sequence), null);
     this.#end = sequence;
   }
 
-  /** A channel that sends after what was told to keep is kept (K1). @param failed nothing can be kept. */
+  /**
+   * Returns a channel that sends after all that was to be kept is kept (K1).
+   *
+   * @param failed is called where nothing can be kept.
+   */
   channel(inner: Channel, failed: (error: unknown) => void): Channel {
     return {
       send: (frame) =>
@@ -158,10 +163,10 @@ export class KeptPeer {
     };
   }
 
-  /** There is nothing to go on with. */
+  /** Forgets all that is kept: there is nothing to go on with. */
   async forget(): Promise<void> {
     this.#saved = null;
-    // Not cleared: among them may be what goes.
+    // The changes are not cleared: among them may be removals.
     for (const name of this.#changes.keys()) this.#put(name, null);
     for (; this.#first < this.#end; this.#first++) this.#put(messageName(this.#name, this.#first), null);
     this.#put(`${this.#name}head`, null);
@@ -172,7 +177,7 @@ export class KeptPeer {
     await this.#flush();
   }
 
-  /** The socket is over, and its name free. */
+  /** Ends the kept peer: the socket is over, and its name is free. */
   async end(): Promise<void> {
     if (this.#isOver) return;
     await this.forget().catch(() => {}); // what is left is refused to whoever comes with it
@@ -180,7 +185,7 @@ export class KeptPeer {
     this.#release();
   }
 
-  /** The program ends, and the next one goes on. */
+  /** Lets the name go with all that is kept: the program ends, and the next one goes on. */
   async leave(): Promise<void> {
     if (this.#isOver) return;
     this.#isOver = true;
@@ -202,7 +207,7 @@ export class KeptPeer {
     if (!this.#isOver) this.#changes.set(name, bytes);
   }
 
-  /** All changes so far are kept: what comes while a commit is under way goes into the next. */
+  /** Commits all changes so far: those that come while a commit is under way go into the next. */
   #flush(): Promise<unknown> {
     if (this.#changes.size === 0) return this.#last;
     return this.#next ??= this.#last = this.#last.then(() => {
@@ -217,7 +222,7 @@ export class KeptPeer {
 const messageName = (name: string, sequence: number): string =>
   `${name}m/${String(sequence).padStart(DIGITS, "0")}`;
 
-/** 0: none was counted. @throws CodecError for what is not whole. */
+/** Returns how many programs were counted; 0: none. @throws CodecError for bytes that are not whole. */
 function programsIn(name: string, kept: readonly (readonly [string, Uint8Array])[]): number {
   const programs = kept.find(([each]) => each === `${name}program`)?.[1];
   if (programs === undefined) return 0;
@@ -228,7 +233,7 @@ function programsIn(name: string, kept: readonly (readonly [string, Uint8Array])
   return count;
 }
 
-/** @throws CodecError for what is not whole. */
+/** Returns the saved state. @throws CodecError for state that is not whole. */
 function savedIn(name: string, kept: readonly (readonly [string, Uint8Array])[]): HostState | null {
   const head = kept.find(([each]) => each === `${name}head`)?.[1];
   if (head === undefined) return null;

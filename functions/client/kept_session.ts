@@ -1,10 +1,11 @@
 /**
- * Where a client keeps the tokens of its session, so that the next program or page goes on in it.
+ * The kept tokens of a client's session, so that the next program or page goes on in it.
  *
  *   session/NUMBER   tokens, one a line
  *
  * N1  Two pages that are open at once each have a number of their own: neither writes over what the other was told.
- * N2  Who begins takes over what all those were told that are gone; what they kept goes with its own first change.
+ * N2  A page that begins takes over the tokens of all pages that are gone; what these kept is removed with the page's
+ *     own first change.
  */
 import type { ClientStorage, StorageChange } from "./ports.ts";
 
@@ -14,14 +15,14 @@ const NUMBERS_MAX = 16;
 const utf8 = new TextEncoder();
 const utf8Decoder = new TextDecoder();
 
-/** See the file's header. */
+/** Tokens of a session, as they are kept in a storage. */
 export class KeptSession {
   readonly #storage: ClientStorage;
   readonly #name: string | null;
   readonly #release: () => void;
   #spent: readonly string[];
   #last: Promise<unknown> = Promise.resolve();
-  /** What it goes on with. */
+  /** Tokens that the session goes on with. */
   readonly tokens: readonly string[];
 
   private constructor(
@@ -58,7 +59,7 @@ export class KeptSession {
     return new KeptSession(storage, own, found);
   }
 
-  /** What cannot be kept is in memory all the same. */
+  /** Keeps the session's tokens. Those that can't be kept are in memory all the same. */
   keep(tokens: readonly string[]): void {
     if (this.#name === null) return;
     const bytes = tokens.length === 0 ? null : utf8.encode(tokens.join("\n"));
@@ -70,12 +71,12 @@ export class KeptSession {
     this.#last = this.#storage.commit(changes).catch(() => {});
   }
 
-  /** Resolves when all so far is kept. */
+  /** Promise that resolves when all so far is kept. */
   get kept(): Promise<unknown> {
     return this.#last;
   }
 
-  /** The client ends: what it was told is the next one's. */
+  /** Lets the number go: the client ends, and the next one goes on with its tokens. */
   async leave(): Promise<void> {
     await this.#last;
     this.#release();

@@ -1,21 +1,24 @@
 /**
- * One WebSocket of an app, over as many connections as it takes.
+ * The line: one WebSocket of an app, over as many connections as it takes.
  *
  *   opening ─ a stateful session's ─▶ session: goes on over the next connection when one breaks
  *           ─ the app's own ─▶ plain: ends with its connection
  *   `closed` from any stage
  *
- * L1  What kind it is says the server, on the first connection that it takes: it answers the subprotocol of sessions,
- *     or that there is none, or the app's own.
- * L2  A session goes on exactly: its host side (functions/sessions/attach) sends again what is not in the log, and gives out each
- *     output once.
- * L3  Before its first connection is taken, refusals are few and then told: whoever may not come is not kept waiting,
- *     nor who is new to a session that can't be opened now. Afterwards it is tried for `resumeMs`.
- * L4  Its host side holds the log of a session whose hosts do: in memory, and beside the head where that is kept.
- * L5  It moves with its client: the next connection is open before the one before it is closed.
- * L6  Why there is no connection is told when a site says it, once for each reason. Whoever holds the log may be the one
- *     that its session waits for: he is refused for as long as it takes, and does not drop what he holds. Where he finds
- *     no site for `resumeMs`, or is closed without one, what he has kept is for the next socket.
+ * L1  The server says which kind a socket is, on the first connection that it takes: it answers the subprotocol of
+ *     sessions, or that there is none, or the app's own.
+ * L2  A session goes on exactly: its host side (functions/sessions/attach) sends messages again that are not in the
+ *     log, and gives out each output once.
+ * L3  Before the first connection is taken, a few refusals end the attempt and are told: a client that may not connect
+ *     is not kept waiting, nor one that is new to a session that can't be opened now. Afterwards connections are tried
+ *     for `resumeMs`.
+ * L4  The host side holds the log of a session with `durability: "hosts"`: in memory, and beside the head where that is
+ *     kept.
+ * L5  A line moves with its client: the next connection is open before the one before it is closed.
+ * L6  The reason for which there is no connection is told when a site gives it, once for each reason. A client that
+ *     holds the log may be the one that its session waits for: it accepts refusals for as long as they go on, and does
+ *     not drop the log. Where it finds no site for `resumeMs`, or is closed without one, what it has kept is for the
+ *     next socket.
  */
 import { tag } from "../sessions/attach/frame_bytes.ts";
 import {
@@ -33,10 +36,10 @@ import * as limits from "./limits.ts";
 import type { ClientHost, Socket } from "./ports.ts";
 import type { KnownSite } from "./site_choice.ts";
 
-/** What is told where the app has a WebSocket of its own, without a subprotocol (docs/http.md). */
+/** Subprotocol that is answered where the app has a WebSocket of its own, without a subprotocol (docs/http.md). */
 const PLAIN_PROTOCOL = "sojourn.plain.1";
 
-/** What it works with. */
+/** Parts that a line works with. */
 export interface LineParts {
   readonly host: ClientHost;
   /** Path and query, as the app sees them. */
@@ -47,50 +50,53 @@ export interface LineParts {
   readonly resumeMs: number;
   readonly listener: LineListener;
   readonly site: (without: ReadonlySet<string>) => KnownSite;
-  /** The tokens that a socket presents at a site. @throws where the site gives none. */
+  /** Returns the tokens that a socket presents at a site. @throws where the site gives none. */
   readonly tokens: (site: KnownSite) => Promise<readonly string[]>;
-  /** A living site refused a socket: looks whether it is for its tokens, and begins a session anew where it is. */
+  /**
+   * Asks a living site that refused a socket whether it takes the session's tokens, and begins a session anew where it
+   * does not.
+   */
   readonly renew: (site: KnownSite) => Promise<void>;
-  /** Whether a site lives; takes it down. */
+  /** Reports whether a site lives, and notes that. */
   readonly isAlive: (site: KnownSite) => Promise<boolean>;
 }
 
-/** Who hears of it. */
+/** Listener of a line: the WebSocket that programs have. */
 export interface LineListener {
-  /** @param protocol the app's, or "". */
+  /** Reports that the line is open. @param protocol the app's, or "". */
   opened(protocol: string): void;
   message(data: string | Uint8Array): void;
-  /** A handler threw: its message has changed nothing. */
+  /** Reports that a handler threw: its message has changed nothing. */
   rejected(problem: { readonly code: string; readonly message: string }): void;
-  /** It has no connection, or one again. */
+  /** Reports that the line has no connection. (`back`: that it has one again.) */
   away(): void;
   back(): void;
-  /** There is no connection now, and a site says why (L6). It is tried again. */
+  /** Reports why there is no connection, where a site says it (L6). Connections are tried on. */
   refused(problem: { readonly code: string; readonly message: string }): void;
   closed(code: number, reason: string, isClean: boolean): void;
 }
 
 type Stage = "opening" | "session" | "plain" | "closed";
 const ABNORMAL = 1006;
-/** As a plain WebSocket is closed where its session can't be reached: come again. */
+/** Code with which a plain WebSocket is closed where its session can't be reached: it may come again. */
 const LATER = 1013;
-/** A WebSocket's close of the platform's, where no reason of the app's fits. */
+/** Close code of the platform's, where no reason of the app's fits. */
 const REFUSED = 4000;
 
-/** See the file's header. */
+/** WebSocket of an app, over as many connections as it takes. */
 export class Line {
   readonly #parts: LineParts;
   #stage: Stage = "opening";
   #side: HostSide;
   #kept: KeptPeer | null;
-  /** L4 */
+  /** Log of the session, where this client is one of its hosts (L4). */
   #log: HostLog | ClientLog | null = null;
-  /** L6 */
+  /** Refusal that was told last (L6). */
   #refusal: { readonly code: string; readonly message: string } | null = null;
   #cancelRefused: (() => void) | null = null;
   #isReset = false;
   #plain: Socket | null = null;
-  /** The connection that is being made; another one takes its place. */
+  /** Number of the connection that is being made; another one takes its place. */
   #attempt = 0;
   #failures = 0;
   #refusals = 0;
@@ -115,7 +121,7 @@ export class Line {
     return this.#plain?.bufferedAmount ?? this.#side.bufferedBytes;
   }
 
-  /** @throws AppError `limit_value`, `limit_messages` */
+  /** Sends a message. @throws AppError `limit_value`, `limit_messages` */
   send(data: string | Uint8Array<ArrayBuffer>): void {
     if (this.#stage === "plain") return this.#plain?.send(data);
     if (this.#stage !== "session") return;
@@ -145,14 +151,14 @@ export class Line {
     }
   }
 
-  /** Who comes next is somebody else: nothing is kept of it. */
+  /** Closes the line, and keeps nothing of it: the next user is another one. */
   reset(): void {
     this.#isReset = true;
     if (this.#stage === "opening") this.#end(ABNORMAL, "", false);
     else this.close(1000, "");
   }
 
-  /** The program ends; what is kept goes on with the next. */
+  /** Closes the line for this program, which ends; what is kept goes on with the next. */
   async leave(): Promise<void> {
     const kept = this.#kept;
     this.#kept = null;
@@ -162,7 +168,7 @@ export class Line {
     await kept?.leave();
   }
 
-  /** The client is at another site (L5). */
+  /** Connects to the client's new site (L5). */
   moved(site: KnownSite): void {
     if (this.#stage !== "session" || this.#awayMs !== null || this.#at?.url === site.url) return;
     void this.#connect();
@@ -211,7 +217,7 @@ export class Line {
     });
   }
 
-  /** L1 */
+  /** Notes which kind a socket is (L1). @returns the reader of a session's frames. */
   #taken(site: KnownSite, socket: Socket, protocol: string): ChannelReader | null {
     this.#at = site;
     this.#tried.clear();
@@ -236,7 +242,7 @@ export class Line {
     return null;
   }
 
-  /** A connection was not taken. */
+  /** Tries another connection where one was not taken. */
   async #missed(site: KnownSite, attempt: number): Promise<void> {
     const isAlive = await this.#parts.isAlive(site);
     if (attempt !== this.#attempt || this.#stage === "closed") return;
@@ -252,31 +258,34 @@ export class Line {
     this.#again();
   }
 
-  /** L3: not for a moment, as while a session's home is being replaced. */
+  /**
+   * Reports whether the socket was refused often and long enough (L3): not just for a moment, as while a session's home
+   * is being replaced.
+   */
   #isRefused(): boolean {
     const sinceMs = this.#parts.host.nowMs() - (this.#awayMs ?? Infinity);
     return this.#refusals >= limits.REFUSALS_MAX && sinceMs >= limits.REFUSED_MS;
   }
 
-  /** Another connection, a little later each time. */
+  /** Tries another connection, a little later each time. */
   #again(): void {
     const { host, resumeMs } = this.#parts;
     this.#awayMs ??= host.nowMs();
     if (host.nowMs() - this.#awayMs >= resumeMs && !this.#isAwaited) return this.#giveUp();
     const pause = this.#failures === 0 ? 0 : limits.PAUSE_MS * 2 ** Math.min(this.#failures - 1, 8);
     this.#failures++;
-    // All sites were tried: the nearest is as good as any.
+    // All sites were tried: the nearest is as good as any other.
     if (this.#failures % limits.TRIES_BEFORE_ALL === 0) this.#tried.clear();
     this.#cancel();
     this.#cancel = host.after(Math.min(pause, limits.PAUSE_MS_MAX), () => void this.#connect());
   }
 
-  /** L6: a session that can't be opened now may lack what this one holds. */
+  /** True where a session that can't be opened now may lack what this client holds (L6). */
   get #isAwaited(): boolean {
     return this.#refusal !== null && (this.#log?.promised ?? 0) > 0;
   }
 
-  /** L3, L6 */
+  /** Notes a refusal, and tells it once for each reason (L3, L6). */
   #refused({ code, message }: { readonly code: string; readonly message: string }): void {
     const before = this.#refusal;
     this.#refusal = { code, message };
@@ -289,14 +298,17 @@ export class Line {
     if (before?.code !== code || before.message !== message) this.#parts.listener.refused({ code, message });
   }
 
-  /** Nothing came of it. */
+  /** Ends the line, which got no connection. */
   #giveUp(): void {
     this.#leaveKept();
     if (this.#refusal === null) this.#end(ABNORMAL, "", false);
     else this.#end(LATER, this.#refusal.code, false);
   }
 
-  /** What an earlier page has left is for the next one, where this one was never heard; so is a log that it holds (L6). */
+  /**
+   * Leaves to the next socket what an earlier page has kept, where this one was never heard; and a log that this client
+   * holds (L6).
+   */
   #leaveKept(): void {
     const kept = this.#kept;
     const isWanted = this.#stage === "opening" ? kept?.saved != null : (kept?.log.promised ?? 0) > 0;
@@ -333,7 +345,10 @@ export class Line {
     });
   }
 
-  /** What it is can't be kept any more (kept_peer.ts, K4). */
+  /**
+   * Goes on without a storage, or ends where this client holds the log: the state can't be kept any more (kept_peer.ts,
+   * K4).
+   */
   #unkept(): void {
     const isHost = (this.#kept?.log.promised ?? 0) > 0;
     this.#kept = null;
@@ -369,11 +384,11 @@ export class Line {
     }
     if (why.kind === "refused") this.#refused(why);
     if (this.isClosed) return; // whoever was told has closed it
-    // What one site cannot reach another may; a first time it is given a moment.
+    // Another site may reach what this one cannot; a first time the site is given a moment.
     const isStuck = why.kind === "stalled" || (why.kind === "refused" && this.#failures > 1);
     if (site !== null && isStuck) this.#tried.add(site.url);
     if (site === null || (why.kind !== "broken" && why.kind !== "silent")) return this.#again();
-    // A connection that broke is no dead site: but the next one is better made where somebody answers.
+    // A connection that broke is no dead site: but the next one is better made where a site answers.
     const attempt = ++this.#attempt;
     void this.#parts.isAlive(site).then(() => {
       if (attempt === this.#attempt && this.#stage !== "closed") this.#again();
@@ -384,7 +399,7 @@ export class Line {
     if (end.kind === "bye") return this.#end(end.code, end.reason, true);
     const isFirst = this.#stage === "opening" && this.#kept !== null && this.#kept.saved !== null;
     if (!isFirst) return this.#end(REFUSED, end.code, false);
-    // Who was here before can't come back (forgotten, or of a session that has ended): this is somebody new.
+    // The peer that was here before can't come back (forgotten, or of a session that has ended): this is a new one.
     void this.#kept?.forget().catch(() => {});
     this.#side = this.#newSide();
     this.#again();

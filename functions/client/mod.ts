@@ -1,9 +1,9 @@
 /**
  * The client library: a `fetch` and a `WebSocket` for an app that go on when a site dies.
  *
- * It knows the sites of the cluster, measures them by what it does there, and moves to another when its own is slow, dead
- * or about to stop. Its session goes along: what it was told at one site it finds at the next. A WebSocket to a stateful
- * session goes on exactly where it stood, whatever dies (docs/guides/client.md).
+ * A client knows the sites of the cluster, measures them by the requests that it makes there, and moves to another site
+ * when its own is slow, dead or about to stop. Its session goes along: what the client was told at one site it finds at
+ * the next. A WebSocket to a stateful session goes on exactly where it stood, whatever dies (docs/guides/client.md).
  *
  * ```ts ignore
  * import { connect } from "sojourn/client";
@@ -25,10 +25,10 @@ export type { ClientStorage, StorageChange } from "./ports.ts";
 export type { KnownSite, ListedSite, MoveReason } from "./site_choice.ts";
 
 /**
- * Connects to an app: resolves when the sites are known.
+ * Connects to an app. Resolves when the sites are known.
  *
- * @throws ClientError `site_invalid` for what is no address; `sites_unreachable` where no site gives the list of sites
- *   for `giveUpMs`, and none is kept in the storage.
+ * @throws ClientError `site_invalid` for a text that is no address; `sites_unreachable` where no site gives the list of
+ *   sites for `giveUpMs`, and none is kept in the storage.
  */
 export function connect(options: ConnectOptions): Promise<Client> {
   return connectWith(platformHost(), options);

@@ -1,19 +1,19 @@
 /**
- * A file's content, replaced as a whole: after a crash or a power cut at any moment the name stands for all of the
- * old content or all of the new.
+ * The replacement of a file's content as a whole: after a crash or a power cut at any moment the name stands for all of
+ * the old content or all of the new.
  *
  * Stages: written under another name → synced → renamed → the folder synced.
  *
  * RF1  The name changes hands only when the new content is on disk: a file system may write a rename down before
  *      the bytes that it leads to, and a cut between the two would leave an empty file.
- * RF2  When it resolves the new content stays: the folder, which holds the name, is synced last.
- * RF3  Nobody sees the name without a file, or with a part of one. What a replacement that did not come to its end
- *      left under the other name goes with the next: it may have other permissions.
+ * RF2  Once the replacement resolves, the new content stays: the folder, which holds the name, is synced last.
+ * RF3  The name is never seen without a file, or with a part of one. A file that an unfinished replacement left under
+ *      the other name is removed by the next: it may have other permissions.
  *
  * The file system is passed in, since pages have none: `Deno` itself fits.
  */
 
-/** An open file, as far as this needs one. */
+/** Open file, as far as a replacement uses it. */
 interface OpenFile {
   write(bytes: Uint8Array): Promise<number>;
   sync(): Promise<void>;
@@ -21,7 +21,7 @@ interface OpenFile {
   close(): void;
 }
 
-/** The calls of a file system that this makes. */
+/** Calls of a file system that a replacement makes. */
 export interface Files<File extends OpenFile> {
   open(
     path: string,
@@ -32,13 +32,13 @@ export interface Files<File extends OpenFile> {
   readonly build?: { readonly os: string };
 }
 
-/** What may be said of the new file. */
+/** Options for the new file. */
 export interface ReplaceOptions {
-  /** Permissions; by default what the process gives new files. */
+  /** Permissions; by default those that the process gives new files. */
   readonly mode?: number;
-  /** Takes an exclusive lock on the new file before it has the name. */
+  /** True: an exclusive lock is taken on the new file before it has the name. */
   readonly isLocked?: boolean;
-  /** The other name, in the same folder; by default the path and `.new`. Two writers of one path need two. */
+  /** Other name, in the same folder; by default the path and `.new`. Two writers of one path need two. */
   readonly aside?: string;
 }
 
@@ -46,7 +46,7 @@ export interface ReplaceOptions {
  * Replaces a file, or makes it. Resolves with the new file, open at its end, when the content is on disk under the
  * name (RF2); the caller closes it.
  *
- * @throws what the file system throws: then the old content stands, or, where only the last sync failed, either.
+ * @throws whatever the file system throws: then the old content stands, or, where only the last sync failed, either.
  */
 export async function replaceFile<File extends OpenFile>(
   files: Files<File>,
@@ -90,7 +90,7 @@ export async function syncFolder(
   }
 }
 
-/** The folder that a path's name is in. */
+/** Returns the folder that a path's name is in. */
 export function folderOf(path: string): string {
   const end = path.lastIndexOf("/");
   return end < 0 ? "." : path.slice(0, end) || "/";

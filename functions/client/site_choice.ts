@@ -1,38 +1,40 @@
 /**
- * Which site a client is at: what it knows of each, and when it moves. Pure: time is passed in.
+ * The choice of a client's site: what the client knows of each site, and when it moves. Pure: time is passed in.
  *
  * Life of a site here: listed (unknown) → measured, passively by requests or by probes → dead (failed), away (it said
  * so), and measured again.
  *
  * C1  A client stays where it is unless its site is dead, away, or another is clearly nearer (hysteresis): a round trip
- *     is the least of two windows, so that one slow answer moves nobody, and who has moved for a better one stays for a
- *     while.
+ *     is the least of two windows, so that one slow answer moves no client, and a client that has moved for a better
+ *     one stays for a while.
  * C2  A dead site is tried again, later each time; with nothing else left, the one that is due first.
  * C3  Only sites without a round trip of this window are probed: in the first window all, then the nearest, and all
  *     again when the order of those or one of their round trips changed.
- * C4  A site that lives and reaches no other is left for one that does: what it takes may be with it alone.
+ * C4  A site that lives and reaches no other is left for one that does: data that it takes may be there alone.
  */
 import * as limits from "./limits.ts";
 
-/** A site, as the list names it. */
+/** Site as the list names it. */
 export interface ListedSite {
-  /** Null until it has said so. */
+  /** Id of the site; null until it has told it. */
   readonly id: string | null;
-  /** Of the app there, without a slash at its end. */
+  /** Address of the app at this site, without a slash at its end. */
   readonly url: string;
-  /** What kind of site it is; null: not known. */
+  /** Tier of the site; null: not known. */
   readonly tier: "edge" | "core" | "root" | null;
 }
 
-/** A site, as it is known. */
+/** Site as the client knows it. */
 export interface KnownSite extends ListedSite {
-  /** The round trip in milliseconds; null: not measured. */
+  /** Round trip in milliseconds; null: not measured. */
   readonly rttMs: number | null;
-  /** Whether it answered when last asked: `away` is one that said that it serves nobody now. */
+  /**
+   * State of the site when it was last asked: `up` answered, `dead` did not, `away` said that it serves no clients now.
+   */
   readonly state: "unknown" | "up" | "dead" | "away";
 }
 
-/** Why a client moved; `stuck`: the site it was at lives, and could not do what others may. */
+/** Reason for which a client moved; `stuck`: the site that it was at lives, and could not do what others may. */
 export type MoveReason = "dead" | "away" | "stuck" | "nearer";
 
 class Entry {
@@ -41,13 +43,13 @@ class Entry {
   tier: ListedSite["tier"];
   state: KnownSite["state"] = "unknown";
   failures = 0;
-  /** Not tried before. */
+  /** Time before which the site is not tried. */
   dueMs = 0;
-  /** In this window. */
+  /** True where the site was probed in this window. */
   isProbed = false;
-  /** It lives, and reaches no other site. */
+  /** True where the site lives, and reaches no other site. */
   isCutOff = false;
-  /** The least of this window and of the two before; Infinity: none. */
+  /** Least round trip of this window and of each of the two before; Infinity: none. */
   windows: [number, number, number] = [Infinity, Infinity, Infinity];
 
   constructor(site: ListedSite) {
@@ -67,7 +69,7 @@ class Entry {
   }
 }
 
-/** See the file's header. */
+/** Chooser of a client's site. */
 export class SiteChoice {
   readonly #sites = new Map<string, Entry>();
   #current: Entry;
@@ -76,7 +78,7 @@ export class SiteChoice {
   #probesAll = true;
   #nearest: { url: string; rttMs: number }[] = [];
 
-  /** @param sites at least one; the first is where the client begins. */
+  /** Begins with a list of sites. @param sites at least one; the first is where the client begins. */
   constructor(sites: readonly ListedSite[], nowMs: number) {
     this.#windowMs = nowMs;
     const [first] = this.list(sites);
@@ -92,7 +94,7 @@ export class SiteChoice {
     return [...this.#sites.values()];
   }
 
-  /** The sites there are now. The one where the client is stays, listed or not. */
+  /** Takes another list of sites. The client's own site stays, listed or not. */
   list(sites: readonly ListedSite[]): readonly Entry[] {
     const entries = sites.slice(0, limits.SITES_MAX).map((site) => {
       const known = this.#sites.get(site.url);
@@ -108,7 +110,7 @@ export class SiteChoice {
     return entries;
   }
 
-  /** A site answered. @param rttMs null: it answered, in a time that says nothing of the way. */
+  /** Notes that a site answered. @param rttMs null: it answered, in a time that says nothing of the way. */
   answered(url: string, rttMs: number | null, id: string | null = null): void {
     const site = this.#sites.get(url);
     if (site === undefined) return;
@@ -119,13 +121,13 @@ export class SiteChoice {
     if (rttMs !== null) site.windows[0] = Math.min(site.windows[0], Math.max(0, rttMs));
   }
 
-  /** A site said whether it reaches the others (C4). */
+  /** Notes whether a site says that it reaches no other (C4). */
   said(url: string, isCutOff: boolean): void {
     const site = this.#sites.get(url);
     if (site !== undefined) site.isCutOff = isCutOff;
   }
 
-  /** Whether a site reaches no other, while one that does is there. */
+  /** Reports whether a site reaches no other, while there is one that does. */
   isCutOff(url: string, nowMs: number): boolean {
     if (this.#sites.get(url)?.isCutOff !== true) return false;
     return [...this.#sites.values()].some((site) =>
@@ -133,7 +135,7 @@ export class SiteChoice {
     );
   }
 
-  /** A site did not answer. */
+  /** Notes that a site did not answer. */
   failed(url: string, nowMs: number): void {
     const site = this.#sites.get(url);
     if (site === undefined) return;
@@ -143,7 +145,7 @@ export class SiteChoice {
     site.windows = [Infinity, Infinity, Infinity];
   }
 
-  /** A site said that it serves nobody now. */
+  /** Notes that a site said that it serves no clients now. */
   away(url: string, nowMs: number): void {
     const site = this.#sites.get(url);
     if (site === undefined) return;
@@ -151,7 +153,11 @@ export class SiteChoice {
     site.dueMs = nowMs + limits.AWAY_MS;
   }
 
-  /** The site for what is done now; and why it is another than before, if it is. @param without tried already */
+  /**
+   * Returns the site for what is done now, with the reason where it is another than before.
+   *
+   * @param without sites that were tried already
+   */
   choose(nowMs: number, without: ReadonlySet<string> = NONE): { site: KnownSite; moved: MoveReason | null } {
     this.#turn(nowMs);
     const isUsable = (site: Entry) => site.dueMs <= nowMs && !without.has(site.url);
@@ -165,15 +171,15 @@ export class SiteChoice {
     return { site: best, moved: "nearer" };
   }
 
-  /** Milliseconds until a site may be tried; 0: now. */
+  /** Returns the milliseconds until a site may be tried; 0: now. */
   waitMs(nowMs: number): number {
     return Math.max(0, Math.min(...[...this.#sites.values()].map(({ dueMs }) => dueMs)) - nowMs);
   }
 
   /**
-   * The sites to ask for a sign of life now (C3); they are not named again in this window.
+   * Returns the sites to probe for a sign of life now (C3); they are not named again in this window.
    *
-   * @param without is asked for something already.
+   * @param without a site that is asked for something already.
    */
   probes(nowMs: number, without: string | null = null): readonly string[] {
     this.#turn(nowMs);
@@ -195,7 +201,7 @@ export class SiteChoice {
     return best;
   }
 
-  /** C2 */
+  /** Returns the site that may be tried first (C2). */
   #soonest(without: ReadonlySet<string>): Entry {
     const all = [...this.#sites.values()];
     const left = all.filter((site) => !without.has(site.url));
@@ -209,7 +215,7 @@ export class SiteChoice {
     return { site: to, moved: from.state === "dead" || from.state === "away" ? from.state : "stuck" };
   }
 
-  /** Windows that are over. */
+  /** Ends the windows that are over. */
   #turn(nowMs: number): void {
     const passed = Math.floor((nowMs - this.#windowMs) / limits.WINDOW_MS);
     if (passed <= 0) return;
@@ -223,7 +229,7 @@ export class SiteChoice {
     for (const site of this.#sites.values()) {
       const [now, last] = site.windows;
       site.isProbed = false;
-      // A window without a round trip says nothing: what is known stays until there is one.
+      // A window without a round trip says nothing: the round trip that is known stays until there is one.
       if (now !== Infinity) site.windows = [Infinity, now, last];
     }
   }
@@ -231,7 +237,10 @@ export class SiteChoice {
 
 const NONE: ReadonlySet<string> = new Set();
 
-/** C1. What was measured in the first moments was measured while connections were made. */
+/**
+ * Reports whether a site is clearly nearer than another (C1). Round trips of the first window were measured while
+ * connections were made, and don't count.
+ */
 const isNearer = (a: Entry, b: Entry): boolean =>
   a !== b && b.windows[1] !== Infinity && a.rttMs !== null && b.rttMs !== null &&
   a.costMs < b.costMs * limits.NEARER_RATIO &&

@@ -1,4 +1,7 @@
-/** The list of sites, as a site answers it or as it was kept: read here, since nobody has read it before. */
+/**
+ * The parser of the list of sites, as a site answers it or as it was kept: it is parsed here first, so nothing in it is
+ * trusted.
+ */
 import { appUrl } from "./address.ts";
 import { SITES_MAX } from "./limits.ts";
 import type { ListedSite } from "./site_choice.ts";
@@ -6,14 +9,14 @@ import type { ListedSite } from "./site_choice.ts";
 const TIERS: ReadonlySet<unknown> = new Set(["edge", "core", "root"]);
 
 /**
- * The addresses of an app at all sites; none where the text is no list.
+ * Returns the addresses of an app at all sites; none where the text is no list.
  *
- * The site that was asked comes first, with the address that the program gave: it is of the page's own origin, or the
- * one that works from where the program is. Then the others, edges before those above them.
+ * The site that was asked comes first, with the address that the program gave: that is of the page's own origin, or
+ * works from where the program is. Then the others, edges before those above them.
  *
- * @param own the address that the program gave; below the others' the app is at the same path, or at `/APP`.
- * @param app the app, where `own` is a host of its own; null: as `own` has it.
- * @param from the site at `own`; null: not known.
+ * @param own the address that the program gave; at the other sites the app has the same path, or `/APP`.
+ * @param app the app's name, where `own` is a host of its own; null: the path is that of `own`.
+ * @param from the id of the site at `own`; null: not known.
  */
 export function listedSites(
   text: string,
@@ -30,7 +33,7 @@ export function listedSites(
     const name = typeof id === "string" && id !== "" ? id : null;
     const level = TIERS.has(tier) ? tier as NonNullable<ListedSite["tier"]> : null;
     if (name !== null && name === from) found.unshift({ id: name, url: own, tier: level });
-    // A page that came over https may not speak to others.
+    // A page that came over https may not speak to sites over http.
     else if (!isSecure || url.startsWith("https:")) {
       found.push({ id: name, url: addressAt(url, prefix), tier: level });
     }
@@ -40,7 +43,7 @@ export function listedSites(
   return first === undefined ? [] : [first, ...others.sort((a, b) => rank(a) - rank(b))];
 }
 
-/** As it was kept it has the path already. */
+/** Returns the app's address at a site. An address of a list that was kept has the path already. */
 function addressAt(url: string, prefix: string): string {
   const at = appUrl(url, null);
   return prefix !== "" && at.endsWith(prefix) ? at : at + prefix;

@@ -1,6 +1,7 @@
 /**
- * Keeps what is known of the sites true: asks those for a sign of life that nobody has asked for anything, and a site
- * that is silent whether it lives. Runs along with what the client does; a client that does nothing asks nobody.
+ * The watch over the sites, which keeps what is known of them true: it asks sites for a sign of life that no request
+ * has gone to, and a site that is silent whether it lives. It runs along with what the client does; a client that does
+ * nothing asks no site.
  *
  * W1  A probe is `/_sojourn/readyz`: it says how far a site is, and whether it serves.
  * W2  One list at a time, one probe of a site at a time.
@@ -11,18 +12,18 @@ import type { ClientHost } from "./ports.ts";
 import type { ListedSite, SiteChoice } from "./site_choice.ts";
 import { within } from "./within.ts";
 
-/** What it works with. */
+/** Parts that the watch works with. */
 export interface WatchParts {
   readonly host: ClientHost;
   readonly choice: SiteChoice;
-  /** The sites as one of them lists them; null where the program named them all. */
+  /** Asks a site for the list of sites; null where the program named them all. */
   readonly list: ((from: string, signal: AbortSignal) => Promise<readonly ListedSite[]>) | null;
   readonly listed: (sites: readonly ListedSite[]) => void;
-  /** More is known of a site: it may be time to move. */
+  /** Reports that more is known of a site: it may be time to move. */
   readonly looked: () => void;
 }
 
-/** See the file's header. */
+/** Watch over the sites. */
 export class SiteWatch {
   readonly #parts: WatchParts;
   readonly #over = new AbortController();
@@ -39,14 +40,18 @@ export class SiteWatch {
     this.#over.abort();
   }
 
-  /** Something is done: whoever is due is asked. @param asked is asked for something already. */
+  /**
+   * Asks the sites that are due, as the client does something.
+   *
+   * @param asked a site that is asked for something already.
+   */
   tick(asked: string | null = null): void {
     if (this.#over.signal.aborted) return;
     const { host, choice } = this.#parts;
     for (const url of choice.probes(host.nowMs(), asked)) void this.isAlive(url);
   }
 
-  /** A site failed: there may be others than those that are known. */
+  /** Asks for the list of sites anew, as one failed: there may be others than those that are known. */
   lost(): void {
     const { host, choice, list, listed } = this.#parts;
     const nowMs = host.nowMs();
@@ -61,7 +66,7 @@ export class SiteWatch {
     }, () => {}).finally(() => this.#isListing = false);
   }
 
-  /** Whether a site gives a sign of life; what it says is taken down. */
+  /** Asks a site for a sign of life, and notes what it says. */
   isAlive(url: string): Promise<boolean> {
     const known = this.#probing.get(url);
     if (known !== undefined) return known;
@@ -100,7 +105,7 @@ export class SiteWatch {
   }
 }
 
-/** What `readyz` says of its site. */
+/** Returns what `readyz` says of its site. */
 function readiness(body: string): { readonly site: string | null; readonly parent: unknown } {
   try {
     const { site, parent } = JSON.parse(body) as { site?: unknown; parent?: unknown };

@@ -1,11 +1,11 @@
 /**
- * Storages of clients that are made of nothing, or of another one.
+ * The storages of clients that are in memory, or a part of another storage.
  *
- *   at/PATH/NAME   what the client of an app below that path keeps as NAME; at a host of the app's own just NAME
+ *   at/PATH/NAME   the entry NAME of a client of an app below that path; at a host of the app's own just NAME
  */
 import type { ClientStorage, StorageChange } from "./ports.ts";
 
-/** What is kept in memory only: it is gone with the program or page, and until then the same as on disk. */
+/** Storage in memory only: it is gone with the program or page, and until then works as one on disk. */
 export class MemoryClientStorage implements ClientStorage {
   readonly #kept: Map<string, Uint8Array>;
   readonly #claimed = new Set<string>();
@@ -39,8 +39,8 @@ export class MemoryClientStorage implements ClientStorage {
 }
 
 /**
- * The part of a storage that is one app's: apps below one address are of one origin to a browser, and their pages find
- * the same storage.
+ * Returns the part of a storage that is one app's: apps below one address are of one origin to a browser, and their
+ * pages find the same storage.
  *
  * @param own the app's address.
  */

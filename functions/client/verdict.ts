@@ -1,21 +1,21 @@
-/** What an answer of a site means for who asked: it is the answer, or the request is worth another attempt. */
+/** The verdict on a site's answer: it is the answer for the caller, or the request is worth another attempt. */
 
-/** See the file's header. */
+/** Verdict on an answer. */
 export type AnswerVerdict =
   | { readonly kind: "answer" }
-  /** The site serves nobody now, and has not looked at the request. */
+  /** The site serves no clients now, and has not looked at the request. */
   | { readonly kind: "away" }
   /** The site refused the session's tokens: another session is begun. */
   | { readonly kind: "session"; readonly code: string }
-  /** Worth being sent again, where it may be. */
+  /** The request is worth being sent again, where it may be. */
   | { readonly kind: "later"; readonly waitMs: number; readonly isBusy: boolean };
 
 const ANSWER: AnswerVerdict = { kind: "answer" };
 const PROBLEM = "application/problem+json";
-/** As the platform says it. */
+/** Wait where the answer names none, as the platform's answers say it. */
 const RETRY_AFTER_MS = 1_000;
 const RETRY_AFTER_MS_MAX = 10_000;
-/** A problem of the platform has no more; an app's own may. */
+/** Length of a problem's text: one of the platform has no more; an app's own may. */
 const PROBLEM_CHARS_MAX = 100_000;
 
 /** Judges an answer. Its body is left to be read by the caller. */
@@ -44,8 +44,8 @@ async function problemOf(answer: Response): Promise<{ code: string; retry: strin
 }
 
 /**
- * The time that a request was on its way, in milliseconds: what it took without what the site says that it did
- * meanwhile; null where the answer came from another site behind this one, or does not say.
+ * Returns the time that a request was on its way, in milliseconds: the time that it took, less the time that the site
+ * says it worked on it; null where the answer came from another site behind this one, or does not say.
  */
 export function wayMs(headers: Headers, { ms, site }: { ms: number; site: string | null }): number | null {
   const timing = headers.get("server-timing"), ran = headers.get("sojourn-site");

@@ -1,21 +1,21 @@
 /**
- * `WebSocket` as programs know it (https://websockets.spec.whatwg.org), over a {@link Line}: what it does differently it
- * does when a connection breaks. Then it stays open, keeps what is sent, and goes on at another site.
+ * The `WebSocket` as programs know it (https://websockets.spec.whatwg.org), over a {@link Line}. It differs only when a
+ * connection breaks: then it stays open, keeps what is sent, and goes on at another site.
  *
  * W1  Events and states come in the order of the standard: `open` once, then messages, then `close` once, after `error`
  *     where it was not closed in an orderly way.
- * W2  What is sent leaves in the order of the calls, Blobs too.
+ * W2  Messages leave in the order of the calls, Blobs too.
  * W3  An address that is none of the app's gets the platform's own WebSocket.
  */
 import type { Line, LineListener } from "./line.ts";
 
-/** What a message can be. */
+/** Message that can be sent. */
 type Sendable = string | ArrayBufferLike | ArrayBufferView<ArrayBufferLike> | Blob;
 type Handler<E extends Event> = ((this: WebSocket, event: E) => unknown) | null;
 
-/** Makes the lines of one client. */
+/** Maker of the lines of one client. */
 export interface LineMaker {
-  /** @returns null for an address that is none of the app's. */
+  /** Makes a line. @returns null for an address that is none of the app's. */
   line(url: string | URL, protocols: readonly string[], listener: LineListener): {
     readonly url: string;
     readonly line: Promise<Line>;
@@ -24,12 +24,12 @@ export interface LineMaker {
 }
 
 const CONNECTING = 0, OPEN = 1, CLOSING = 2, CLOSED = 3;
-/** A subprotocol is a token of HTTP. */
+/** Pattern of a subprotocol, which is a token of HTTP. */
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const REASON_BYTES_MAX = 123;
 const utf8 = new TextEncoder();
 
-/** The class for one client. */
+/** Returns the WebSocket class for one client. */
 export function webSocketClass(maker: LineMaker): typeof WebSocket {
   class SessionSocket extends SocketEvents {
     constructor(url: string | URL, protocols?: string | string[] | { protocols?: string | string[] }) {
@@ -43,7 +43,7 @@ export function webSocketClass(maker: LineMaker): typeof WebSocket {
       this.begin(made.url, made.line);
     }
   }
-  // The one's static and instance members are the other's; the types of the platform say more than is used.
+  // The static and instance members of the two are the same; the types of the platform say more than is used.
   return SessionSocket as unknown as typeof WebSocket;
 }
 
@@ -80,7 +80,7 @@ class SocketEvents extends EventTarget {
   #protocol = "";
   #state = CONNECTING;
   #line: Line | null = null;
-  /** Bytes of Blobs that are being read, and of what waits behind them (W2). */
+  /** Bytes of Blobs that are being read, and of messages that wait behind them (W2). */
   #waitingBytes = 0;
   #waiting: Promise<void> | null = null;
   #closing: { readonly code: number | undefined; readonly reason: string } | null = null;
@@ -94,7 +94,7 @@ class SocketEvents extends EventTarget {
   get readyState(): number {
     return this.#state;
   }
-  /** Bytes that are not in the session's log yet, as far as is known; of a plain socket what has not left. */
+  /** Bytes that are not in the session's log yet, as far as is known; of a plain socket those that have not left. */
   get bufferedAmount(): number {
     return this.#waitingBytes + (this.#line?.bufferedBytes ?? 0);
   }
@@ -119,7 +119,7 @@ class SocketEvents extends EventTarget {
         const message = await kept;
         this.#line?.send(message);
       } catch {
-        // As where the platform's own buffer is full: nobody is there to be told but by the end.
+        // As where the platform's own buffer is full: only the close can tell the program.
         this.#line?.close(1011, "a Blob could not be sent");
       } finally {
         this.#waitingBytes -= bytes;
@@ -129,7 +129,11 @@ class SocketEvents extends EventTarget {
     this.#waiting = sent;
   }
 
-  /** @throws DOMException `InvalidAccessError` for another code, `SyntaxError` for a reason of more than 123 bytes. */
+  /**
+   * Closes the socket.
+   *
+   * @throws DOMException `InvalidAccessError` for another code, `SyntaxError` for a reason of more than 123 bytes.
+   */
   close(code?: number, reason = ""): void {
     if (code !== undefined && code !== 1000 && !(code >= 3000 && code <= 4999)) {
       throw new DOMException(
@@ -176,7 +180,7 @@ class SocketEvents extends EventTarget {
     };
   }
 
-  /** All that waited has left. */
+  /** Closes the line where that was asked for, as all messages that waited have left. */
   #settle(): void {
     this.#waiting = null;
     if (this.#closing !== null) this.#line?.close(this.#closing.code, this.#closing.reason);
@@ -196,7 +200,8 @@ class SocketEvents extends EventTarget {
   }
 
   #tell<E extends Event>(event: E, handler: Handler<E>): void {
-    // A handler is called as a listener is: what it throws is reported, and keeps nobody from being told.
+    // A handler is called as a listener is: an error that it throws is reported, and keeps no listener from being
+    // called.
     const call = (each: Event) => handler?.call(this as unknown as WebSocket, each as E);
     this.addEventListener(event.type, call, { once: true });
     this.dispatchEvent(event);
@@ -206,7 +211,7 @@ class SocketEvents extends EventTarget {
 const sizeOf = (data: Exclude<Sendable, Blob>): number =>
   typeof data === "string" ? data.length : data.byteLength;
 
-/** What a caller changes afterwards is not sent. */
+/** Returns a copy of a message: what a caller changes afterwards is not sent. */
 function bytesOf(data: Exclude<Sendable, Blob>): string | Uint8Array<ArrayBuffer> {
   if (typeof data === "string") return data.toWellFormed();
   if (ArrayBuffer.isView(data)) {

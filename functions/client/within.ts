@@ -1,11 +1,11 @@
-/** What is given up when it takes too long. */
+/** The time limit of something that is given up when it takes too long. */
 import type { ClientClock } from "./ports.ts";
 
 /**
- * Runs something that ends when its signal says so.
+ * Runs something that ends when its signal aborts: after `ms`, or with `over`.
  *
- * @param over ends it too.
- * @throws DOMException `TimeoutError`, where what it runs throws the signal's reason.
+ * @param over a signal that ends it too.
+ * @throws whatever `run` throws; the signal's reason is a DOMException `TimeoutError`.
  */
 export async function within<T>(
   clock: ClientClock,
