@@ -1,21 +1,21 @@
 /**
- * When a session takes a checkpoint, as `static checkpoint` of its class says it.
+ * The checkpoint policy of a session: when it takes a checkpoint, as `static checkpoint` of its class says it.
  *
- * CQ1  Whatever a class says, a log is short: what is replayed when a handler throws, or at another home, is bounded by
- *      the most that each of these may be.
+ * CQ1  Whatever a class says, a log is short: the part of it that is replayed when a handler throws, or at another
+ *      home, is bounded by the most that each member of a policy may be.
  */
 import { AppError } from "../vocabulary/errors.ts";
 
 /**
- * A checkpoint is taken, at the next rest, after so many entries of the log (messages, timers and results of calls), so
- * many bytes of it, or so much time spent in handlers: whichever comes first.
+ * Policy by which a session takes checkpoints: at the next rest after so many entries of the log (messages, timers and
+ * results of calls), so many bytes of it, or so much time spent in handlers, whichever comes first.
  */
 export interface CheckpointPolicy {
-  /** 1 to 4,096; 256 where it is left out. */
+  /** Number of entries of the log, from 1 to 4,096; 256 where it is left out. */
   readonly messages?: number;
-  /** 1 KiB to 1 MiB; 64 KiB where it is left out. */
+  /** Bytes of the log, from 1 KiB to 1 MiB; 64 KiB where it is left out. */
   readonly bytes?: number;
-  /** 1 to 500; 100 where it is left out. */
+  /** Milliseconds spent in handlers, from 1 to 500; 100 where it is left out. */
   readonly ms?: number;
 }
 
@@ -26,9 +26,9 @@ interface Bound {
 }
 
 /**
- * A checkpoint costs some 20 µs beyond what changed, so one for each message is allowed. The most of `ms` is half of what
- * one turn may take: a replay is one to who watches the isolate. That of `bytes` is where a session that does not rest
- * takes no more messages (inbox.ts).
+ * Bounds of a policy. A checkpoint costs some 20 µs beyond what changed, so one for each message is allowed. The most
+ * of `ms` is half of the time that one turn may take: the watch over the isolate takes a replay for one turn. The most
+ * of `bytes` is the size at which a session that does not rest takes no more messages (inbox.ts).
  */
 const BOUNDS: Readonly<Record<keyof CheckpointPolicy, Bound>> = {
   messages: { least: 1, most: 4_096, usual: 256 },
@@ -36,13 +36,17 @@ const BOUNDS: Readonly<Record<keyof CheckpointPolicy, Bound>> = {
   ms: { least: 1, most: 500, usual: 100 },
 };
 
-/** The policy of an object's class, within its bounds. @throws AppError for what is none. */
+/**
+ * Returns the policy of an object's class, within its bounds.
+ *
+ * @throws AppError `value_invalid` for a member that is no policy.
+ */
 export function checkpointPolicyOf(object: object | null): Required<CheckpointPolicy> {
   const { checkpoint } = Object(object?.constructor) as { readonly checkpoint?: unknown };
   return boundPolicy(checkpoint);
 }
 
-/** @throws AppError `value_invalid` */
+/** Returns a policy within its bounds. @throws AppError `value_invalid` */
 export function boundPolicy(given: unknown): Required<CheckpointPolicy> {
   if (given === undefined) return USUAL;
   if (typeof given !== "object" || given === null) throw invalid(String(given));

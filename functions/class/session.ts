@@ -1,9 +1,10 @@
 /**
- * Stateful sessions, as an app writes them: classes that extend {@link Session}, named in `defineApp({ sessions })`.
+ * The base of stateful sessions, as an app writes them: classes that extend {@link Session}, named in `defineApp({
+ * sessions })`.
  *
- * An object of such a class lives at one site, its home, and is what it was when that site is lost: its handlers are
- * run again from a log (docs/protocol/turns.md). So a handler sees nothing of the world but what is recorded: the
- * ordinary globals (`Date`, `Math.random`, `crypto`, timers, `fetch`) and `env`, as they are inside.
+ * An object of such a class lives at one site, its home, and is made again as it was when that site is lost: its
+ * handlers are run again from a log (docs/protocol/turns.md). So a handler sees nothing of the world but what is
+ * recorded: the ordinary globals (`Date`, `Math.random`, `crypto`, timers, `fetch`) and `env`, as they are inside.
  *
  * SE1  One handler runs at a time; state, outputs, timers and writes of a handler happen together, or not at all when it
  *      throws.
@@ -16,38 +17,40 @@ import { SESSION_BASE, SESSION_SLOT, type SessionPort, type SessionSlot } from "
 export type { CheckpointPolicy } from "./checkpoint_policy.ts";
 export type { WhenThrown } from "./when_thrown.ts";
 
-/** Who sent a message to a stateful session, and a way to answer. */
+/** Sender of a message to a stateful session, with a way to answer. */
 export interface From {
-  /** Who it is. */
+  /** Kind of the sender: a client, or the origin (the server behind the session). */
   readonly kind: "client" | "origin";
-  /** Its identity, the same for as long as it is attached. */
+  /** Id of the sender, the same for as long as it is attached. */
   readonly id: string;
-  /** Sends it a message, of 4 MiB at most, when the handler ends. Who has gone gets nothing. */
+  /** Sends it a message, of 4 MiB at most, when the handler ends. A sender that has gone gets nothing. */
   send(message: string | Uint8Array): void;
   /**
-   * Sends it away when the handler ends, after what it was sent before; `onClose` follows when it has gone.
+   * Closes its connection when the handler ends, after the messages that it was sent before; `onClose` follows when it
+   * has gone.
    *
-   * @param code 1000 (when absent), or from 3000 to 4999, as WebSockets have it.
-   * @param reason up to 123 bytes, for its program.
+   * @param code the WebSocket's close code: 1000 (when absent), or from 3000 to 4999.
+   * @param reason a text for the sender's program, of up to 123 bytes.
    */
   close(code?: number, reason?: string): void;
 }
 
-/** What the stateful sessions of an isolate share: values that are costly to make, and the same for all. */
+/** Cache that the stateful sessions of an isolate share: values that are costly to make, and the same for all. */
 export interface SessionCache {
   /**
-   * A value by its name (1 to 200 characters, the same for all classes of the app): the one that a session of this
-   * isolate has made before, or what `load` makes now, as a frozen copy. What was read is in the session's log, of
-   * 256 KiB at most: keep it in a variable of the handler, and read it once.
+   * Returns a value by its name (1 to 200 characters, the same for all classes of the app), as a frozen copy: the value
+   * that a session of this isolate has made before, or the one that `load` makes now. A value that is read is written
+   * to the session's log, and may have 256 KiB: keep it in a variable of the handler, and read it once.
    *
-   * @param options `ttlMs`: one that was made longer ago is made anew, by this read for all; left out: none is too old.
+   * @param options `ttlMs`: a value that was made more milliseconds ago is made anew, by this read for all sessions;
+   *     left out: none is too old.
    */
   read<T>(name: string, load: () => T | Promise<T>, options?: { readonly ttlMs?: number }): Promise<T>;
 }
 
 /**
- * Base of the classes named in `defineApp({ sessions })`. `E` is the app's env. Public methods of a class that are no
- * handlers (`onMessage`, …) can be called from outside: `env.sessions.NAME.get(id).method(…)`.
+ * Base of the classes named in `defineApp({ sessions })`. `E` is the type of the app's env. Public methods of a class
+ * other than its handlers (`onMessage`, …) can be called from outside: `env.sessions.NAME.get(id).method(…)`.
  *
  * ```ts
  * import { defineApp, map, Session } from "sojourn";
@@ -68,29 +71,29 @@ export interface SessionCache {
  *
  * A class may say, as static members:
  *
- * - `whenThrown` ({@link WhenThrown}), what becomes of a message, a timer, an attachment or a departure whose handler
- *   throws, or loops. The state is as it was before, whatever it says: `"reject"` (the default) gives it up, tells the
- *   sender of a message, and says so in the app's log; `"retry"` tries it again, up to five times within ten seconds,
- *   and then as `"park"`; `"park"` has the session stand still until an operator resumes it (`sojourn sessions resume`)
- *   or other code is deployed. Requests and method calls tell their caller, always.
- * - `origin`, the address of the server behind it (`http:`, `https:`, `ws:`, `wss:` or `tcp:`), which knows nothing of
- *   Sojourn.
- * - `durability`, who holds its log: `"owners"` (the default), the disks of sites; `"hosts"`, beside them the clients with
- *   the library and the agents that are attached: what is sent to them leaves at once, with the log that it follows from,
- *   and the stateful session goes on from what they hold where its home is lost, with its disk or not. Everybody else
- *   is answered when disks have it, as ever (CESSNA, section 4).
- * - `standby`: `true` has the nearest site that keeps its log run it along, so that it goes on there at once when its
- *   home is lost. It costs that site the memory of the state, and the time of every handler once more.
- * - `retention`, `{ logMs }`: how long operators can read its log when it has ended (`sojourn sessions log`), up to what
- *   the site's file says (`limits.statefulLogMs`, an hour by default); 0 keeps nothing.
- * - `checkpoint` ({@link CheckpointPolicy}), how often its fields are written down: the less often, the longer is what is
+ * - `whenThrown` ({@link WhenThrown}), the treatment of a message, a timer, an attachment or a departure whose handler
+ *   throws, or loops. The state is as it was before in any case: `"reject"` (the default) gives it up, tells the sender
+ *   of a message, and says so in the app's log; `"retry"` tries it again, up to five times within ten seconds, and then
+ *   as `"park"`; `"park"` has the session stand still until an operator resumes it (`sojourn sessions resume`) or other
+ *   code is deployed. Requests and method calls tell their caller, always.
+ * - `origin`, the address of the server behind the session (`http:`, `https:`, `ws:`, `wss:` or `tcp:`), which knows
+ *   nothing of Sojourn.
+ * - `durability`, the holders of its log: `"owners"` (the default), the disks of sites; `"hosts"`, beside these the
+ *   attached clients with the library and the attached agents: messages to them leave at once, with the log that they
+ *   follow from, and the stateful session goes on from the log that they hold where its home is lost, with its disk or
+ *   not. All others are answered when the log is on disks, as ever (CESSNA, section 4).
+ * - `standby`: `true` has the nearest site that keeps its log run the session along, so that it goes on there at once
+ *   when its home is lost. That costs that site the memory of the state, and the time of every handler once more.
+ * - `retention`, `{ logMs }`: the time in milliseconds for which operators can read its log when it has ended (`sojourn
+ *   sessions log`), up to the limit in the site's file (`limits.statefulLogMs`, an hour by default); 0 keeps nothing.
+ * - `checkpoint` ({@link CheckpointPolicy}), how often its fields are written down: the less often, the more is
  *   replayed when a handler throws, or at another site.
  * - `shape`, a number that rises when its fields change in a way that their names do not tell ({@link Session.migrate}).
  */
 export abstract class Session<E = unknown> {
   readonly #port: SessionPort;
 
-  /** Sessions are made by the platform, when they are first used. @throws AppError `not_available` elsewhere. */
+  /** Makes a session: the platform does, when the session is first used. @throws AppError `not_available` elsewhere. */
   constructor() {
     const slot = (globalThis as { [SESSION_SLOT]?: SessionSlot })[SESSION_SLOT];
     const port = slot?.making;
@@ -100,59 +103,60 @@ export abstract class Session<E = unknown> {
         "a stateful session is not made with new: env.sessions.NAME.get(id) addresses it, and it begins with its first use",
       );
     }
-    // A field that makes another session gets none of this one's.
+    // A field whose initialiser makes another session gets no port from this one.
     slot.making = undefined;
     this.#port = port;
   }
 
-  /** The app's env: the store and everything else that was declared. */
+  /** Env of the app: the store and all else that was declared. */
   get env(): E {
     return this.#port.env as E;
   }
 
-  /** Values that the stateful sessions of an isolate share. */
+  /** Cache of values that the stateful sessions of an isolate share. */
   get cache(): SessionCache {
     return { read: (name, load, of) => this.#port.readCache(name, load, of?.ttlMs) as Promise<never> };
   }
 
-  /** The id that it is addressed by. */
+  /** Id by which the session is addressed. */
   get id(): string {
     return this.#port.id;
   }
 
-  /** Clients that are attached now, but for those that it has closed. */
+  /** Clients that are attached now, but for those that the session has closed. */
   get clients(): readonly From[] {
     return this.#port.attached("client");
   }
 
-  /** The client, while exactly one is attached. */
+  /** Client that is attached, while there is exactly one. */
   get client(): From | undefined {
     const [only, ...more] = this.#port.attached("client");
     return more.length === 0 ? only : undefined;
   }
 
-  /** The WebSocket or TCP server that the class names (`static origin`), while it is attached. */
+  /** WebSocket or TCP server that the class names (`static origin`), while it is attached. */
   get origin(): From | undefined {
     return this.#port.attached("origin").at(-1);
   }
 
-  /** A client or the origin has attached. */
+  /** Handles the attachment of a client or of the origin. */
   onOpen?(from: From): void | Promise<void>;
-  /** A message of a client or of the origin. */
+  /** Handles a message of a client or of the origin. */
   onMessage?(message: string | Uint8Array, from: From): void | Promise<void>;
-  /** A client or the origin has gone. */
+  /** Handles the departure of a client or of the origin. */
   onClose?(from: From): void | Promise<void>;
-  /** A timer set by {@link Session.setTimer} is due. */
+  /** Handles a timer set by {@link Session.setTimer} that is due. */
   onTimer?(name: string): void | Promise<void>;
-  /** An HTTP request to this stateful session. */
+  /** Answers an HTTP request to this stateful session. */
   fetch?(request: Request): Response | Promise<Response>;
   /**
-   * Takes over the fields of a stateful session that a version of this class with a lower `static shape` (0 where it had
-   * none) has left behind: before any other method, with the fields as this version begins with them. What is not taken
-   * is gone. Tracked structures are handed over as such: read them, or put one into a field.
+   * Takes over the fields of a stateful session that a version of this class with a lower `static shape` (0 where it
+   * had none) has left behind. It is called before any other method, with the fields as this version begins with them.
+   * Old fields that it does not take are gone. Tracked structures are handed over as such: read them, or put one into a
+   * field.
    *
-   * Nothing but the old fields may tell what it does, and it is done when it returns: it may run again, at another site.
-   * One that throws leaves everything as it was, for a version that does better.
+   * Its result may depend on the old fields alone, and is complete when it returns: it may run again, at another site.
+   * Where it throws, everything stays as it was, for a version that does better.
    *
    * ```ts
    * import { map, Session } from "sojourn";
@@ -167,14 +171,14 @@ export abstract class Session<E = unknown> {
    * }
    * ```
    *
-   * @param old the fields by their names.
-   * @param shape of the class that wrote them.
+   * @param old the old fields, by their names.
+   * @param shape the `static shape` of the class that wrote them.
    */
   migrate?(old: Record<string, unknown>, shape: number): void;
 
   /**
-   * Sets the timer of that name, in place of an earlier one: `onTimer(name)` in so many milliseconds. It is part of the
-   * state, and goes off wherever the session is then; a `setTimeout` keeps it from resting.
+   * Sets the timer of that name, in place of an earlier one: `onTimer(name)` is called in `ms` milliseconds. The timer
+   * is part of the state, and goes off wherever the session is then; a `setTimeout` keeps the session from resting.
    */
   setTimer(name: string, ms: number): void {
     this.#port.setTimer(name, ms);

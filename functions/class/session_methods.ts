@@ -1,11 +1,12 @@
 /**
  * The methods of a class of stateful sessions that can be called from outside.
  *
- * SM1  What the base class and Object have, and what the platform calls (handlers of events, `migrate`), are none.
+ * SM1  Methods of the base class and of Object, and those that the platform calls (handlers of events, `migrate`), are
+ *      not among them.
  */
 import { SESSION_BASE } from "./session_slot.ts";
 
-/** Names that are no methods to others. */
+/** Names of members that can't be called from outside. */
 const HANDLERS: ReadonlySet<string> = new Set([
   "constructor",
   "onOpen",
@@ -16,10 +17,10 @@ const HANDLERS: ReadonlySet<string> = new Set([
   "migrate",
 ]);
 
-/** A method of an object, by its name. */
+/** Returns a method of an object, by its name. */
 export function methodOf(object: object, name: string): ((...args: unknown[]) => unknown) | undefined {
   if (HANDLERS.has(name)) return undefined;
-  // With each message: without a generator.
+  // No generator is used here, as this runs for each message.
   for (
     let prototype: object | null = Object.getPrototypeOf(object);
     prototype !== null && !Object.hasOwn(prototype, SESSION_BASE);
@@ -31,7 +32,7 @@ export function methodOf(object: object, name: string): ((...args: unknown[]) =>
   return undefined;
 }
 
-/** The names of all methods that objects with this prototype have. */
+/** Returns the names of all methods that objects with this prototype have. */
 export function methodNames(prototype: object): string[] {
   const names = new Set<string>();
   for (const each of prototypesOf(prototype)) {
@@ -42,7 +43,7 @@ export function methodNames(prototype: object): string[] {
   return [...names];
 }
 
-/** Those of the app: up to the base class. */
+/** Yields the prototypes that are the app's: up to the base class. */
 function* prototypesOf(first: object | null): Generator<object> {
   for (
     let each = first;

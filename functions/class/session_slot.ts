@@ -1,15 +1,15 @@
 /**
- * How a Session object finds what runs it. An app's bundle holds its own copy of functions/class/session.ts, the trusted
- * side another: both know one slot under a registered symbol on globalThis, which the bootstrap fills before it
- * loads an app.
+ * The slot in which a Session object finds its port to the code that runs it. An app's bundle holds its own copy of
+ * functions/class/session.ts, the trusted side another: both know one slot under a registered symbol on globalThis,
+ * which the bootstrap fills before it loads an app.
  */
 
-/** Where both copies look. */
+/** Symbol of the slot, where both copies look. */
 export const SESSION_SLOT: unique symbol = Symbol.for("sojourn.stateful") as never;
-/** On the prototype of the base class, whichever copy: where methods of an app end. */
+/** Symbol on the prototype of the base class, whichever copy it is of: the methods of an app end there. */
 export const SESSION_BASE: unique symbol = Symbol.for("sojourn.stateful.base") as never;
 
-/** Somebody attached, as a handler is given it. */
+/** Client or origin that is attached, as a handler is given it. */
 export interface SessionPeer {
   readonly kind: "client" | "origin";
   readonly id: string;
@@ -17,7 +17,7 @@ export interface SessionPeer {
   close(code?: number, reason?: string): void;
 }
 
-/** What a Session object asks of what runs it. */
+/** Port through which a Session object calls the code that runs it. */
 export interface SessionPort {
   readonly id: string;
   readonly env: unknown;
@@ -28,8 +28,8 @@ export interface SessionPort {
   end(): void;
 }
 
-/** What the slot holds. */
+/** Content of the slot. */
 export interface SessionSlot {
-  /** The port of the object that is being made. */
+  /** Port of the object that is being made. */
   making: SessionPort | undefined;
 }

@@ -1,40 +1,40 @@
 /**
- * What becomes of a handler that threw or was killed, as `static whenThrown` of its class says it.
+ * The treatment of a handler that threw or was killed, as `static whenThrown` of its class says it.
  *
  * WT1  Whatever is decided, state, outputs, timers and writes are as they were before the handler.
- * WT2  Who waits for an answer gets the error: requests are always rejected.
+ * WT2  A caller that waits for an answer gets the error: requests are always rejected.
  * WT3  Attempts are counted in the log, and there is an end to them: then the session is parked.
  */
 import { AppError } from "../vocabulary/errors.ts";
 import type { Subject } from "./subject.ts";
 
 /**
- * What becomes of messages, timers, attachments and departures whose handler throws: they are given up, and their sender
- * is told (`"reject"`), tried again a few times and then the session stands still (`"retry"`), or it stands still at once
- * (`"park"`).
+ * Treatment of messages, timers, attachments and departures whose handler throws: they are given up, and their sender
+ * is told (`"reject"`), tried again a few times and then the session stands still (`"retry"`), or it stands still at
+ * once (`"park"`).
  */
 export type WhenThrown = "reject" | "retry" | "park";
 const POLICIES: readonly WhenThrown[] = ["reject", "retry", "park"];
 
-/** A handler is begun so often at most. */
+/** Times that a handler is begun for one subject at most. */
 export const HANDLER_ATTEMPTS_MAX = 5;
 const BACKOFF_MS = 100;
 const BACKOFF_GROWS = 4;
 
-/** A subject whose handler threw the last time. */
+/** Subject whose handler threw the last time. */
 export interface Failed {
   readonly subject: Subject;
-  /** How often. */
+  /** Number of times that it threw. */
   readonly attempt: number;
 }
 
-/** What becomes of it. */
+/** Decision on a handler that threw. */
 export type ThrownVerdict =
   | { readonly kind: "reject" }
   | { readonly kind: "again"; readonly attempt: number; readonly afterMs: number }
   | { readonly kind: "park"; readonly attempt: number };
 
-/** The policy of an object's class. @throws AppError for a class that names no policy. */
+/** Returns the policy of an object's class. @throws AppError `value_invalid` for a class that names no policy. */
 export function policyOf(object: object | null): WhenThrown {
   const { whenThrown } = Object(object?.constructor) as { readonly whenThrown?: unknown };
   if (whenThrown === undefined) return "reject";
@@ -49,14 +49,17 @@ export function policyOf(object: object | null): WhenThrown {
 export const sameSubject = (a: Subject | null, b: Subject | null): boolean =>
   a?.kind === b?.kind && a?.id === b?.id;
 
-/** WT2, WT3. `subject` is null where a closure timer threw: there is nothing to try again. */
+/**
+ * Decides on a handler that threw (WT2, WT3). `subject` is null where a closure timer threw: there is nothing to try
+ * again.
+ */
 export function verdictOfThrown(
   policy: WhenThrown,
   subject: Subject | null,
   failed: Failed | null,
 ): ThrownVerdict {
   if (subject?.kind === "request" || policy === "reject") return { kind: "reject" };
-  // One that an operator lets go on has all its attempts again.
+  // A session that an operator lets go on has all its attempts again.
   const isNext = failed !== null && sameSubject(failed.subject, subject) &&
     failed.attempt < HANDLER_ATTEMPTS_MAX;
   const attempt = isNext ? failed.attempt + 1 : 1;
@@ -66,5 +69,5 @@ export function verdictOfThrown(
   return { kind: "again", attempt, afterMs: BACKOFF_MS * BACKOFF_GROWS ** (attempt - 1) };
 }
 
-/** How often it was tried, as the log has it. */
+/** Returns how often the handler was tried, as the log has it. */
 export const attemptOf = (verdict: ThrownVerdict): number => verdict.kind === "reject" ? 0 : verdict.attempt;

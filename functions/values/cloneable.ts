@@ -1,16 +1,17 @@
 /**
- * What a structured clone would silently make less of: objects of a class whose content lies where a clone does not
- * look (private fields, a platform's own slots: Blob, File, CryptoKey, URL, Headers, Response …) are stored as `{}`.
- * They are refused, with the path to the place.
+ * The check for objects of which a structured clone would silently lose content: objects of a class whose content lies
+ * where a clone does not look (private fields, a platform's own slots: Blob, File, CryptoKey, URL, Headers, Response …)
+ * would be stored as `{}`. They are refused, with the path to the place.
  *
- * CL1  Refused is an object of a class of its own of which a clone keeps nothing. An object of a class with own fields
- *      is kept as a plain object with those, as in Deno KV. What has no clone at all (a function, a promise) V8 refuses.
+ * CL1  An object of a class is refused where a clone keeps nothing of it. An object of a class with own fields is kept
+ *      as a plain object with those, as in Deno KV. A value that has no clone at all (a function, a promise) is refused
+ *      by V8.
  * CL2  No value is too deep or too wide: the walk keeps its own stack, and looks at each object once.
  */
 import { types } from "node:util";
 import { KvTypeError } from "../vocabulary/errors.ts";
 
-/** A value on its way to be looked at, and how it is reached. */
+/** Value that is still to be looked at, with the path to it. */
 interface Place {
   readonly value: unknown;
   readonly name: string;
@@ -19,7 +20,7 @@ interface Place {
 
 const PATH_PARTS_MAX = 20;
 
-/** @throws KvTypeError `value_invalid` (CL1). */
+/** Checks that a clone keeps the content of a value. @throws KvTypeError `value_invalid` (CL1). */
 export function assertCloneable(top: unknown): void {
   const seen = new Set<object>();
   const places: Place[] = [{ value: top, name: "", above: null }];
@@ -31,7 +32,7 @@ export function assertCloneable(top: unknown): void {
   }
 }
 
-/** What is in an object. @throws KvTypeError */
+/** Adds the values inside an object to those to be looked at. @throws KvTypeError */
 function push(places: Place[], above: Place, value: object): void {
   if (isLeaf(value)) return;
   if (types.isMap(value)) {
@@ -57,7 +58,7 @@ function push(places: Place[], above: Place, value: object): void {
   }
 }
 
-/** Objects that a clone keeps whole. */
+/** Reports whether an object is of a kind that a clone keeps whole, or that V8 refuses. */
 const isLeaf = (value: object): boolean =>
   ArrayBuffer.isView(value) || types.isAnyArrayBuffer(value) || types.isDate(value) ||
   types.isRegExp(value) ||

@@ -7,7 +7,7 @@ const U64_MAX = 0xffff_ffff_ffff_ffffn;
 const TAG = "Deno.KvU64";
 
 /**
- * An unsigned 64-bit integer that `sum`, `min` and `max` work on.
+ * Unsigned 64-bit integer that `sum`, `min` and `max` work on.
  *
  * ```ts
  * import { KvU64 } from "sojourn";
@@ -17,12 +17,12 @@ const TAG = "Deno.KvU64";
  * ```
  */
 export class KvU64 {
-  /** The integer, 0 … 2⁶⁴ − 1. */
+  /** Integer, 0 … 2⁶⁴ − 1. */
   readonly value: bigint;
 
   /** Makes one of a bigint. @throws TypeError when `value` is no bigint, RangeError when it does not fit. */
   constructor(value: bigint) {
-    // Deno's own words, which programs test for.
+    // These are Deno's own words, which programs test for.
     if (typeof value !== "bigint") throw new TypeError(`Value must be a bigint: received ${typeof value}`);
     if (value < 0n) throw new RangeError(`Value must be a positive bigint: received ${value}`);
     if (value > U64_MAX) {
@@ -32,22 +32,22 @@ export class KvU64 {
     Object.freeze(this);
   }
 
-  /** For comparisons. */
+  /** Returns the integer, for comparisons. */
   valueOf(): bigint {
     return this.value;
   }
 
-  /** Decimal digits. */
+  /** Returns the integer in decimal digits. */
   toString(): string {
     return this.value.toString();
   }
 
-  /** How every copy of this class, and Deno's own, is recognised. */
+  /** Tag by which every copy of this class, and Deno's own, is recognised. */
   get [Symbol.toStringTag](): string {
     return TAG;
   }
 
-  /** As Deno prints its own. */
+  /** Returns the text that Deno prints for its own KvU64. */
   [Symbol.for("Deno.customInspect")](
     inspect: (value: unknown, options?: unknown) => string,
     options?: unknown,
@@ -56,7 +56,7 @@ export class KvU64 {
   }
 }
 
-/** Whether a value is a KvU64 of this module, of another copy of it, or of Deno. */
+/** Reports whether a value is a KvU64 of this module, of another copy of it, or of Deno. */
 export function isKvU64(value: unknown): value is KvU64 {
   if (typeof value !== "object" || value === null) return false;
   if (value instanceof KvU64) return true;

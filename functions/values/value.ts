@@ -1,15 +1,15 @@
 /**
- * Values as apps know them ↔ tagged bytes (store/model/value.ts). What comes out equals what a structured clone of the
- * value would be; the shortest and fastest of the encodings that keep it so is used.
+ * The encoding of values as apps know them into tagged bytes (store/model/value.ts), and its reverse. A decoded value
+ * equals a structured clone of the encoded one; the shortest and fastest of the encodings that keep it so is used.
  *
  * V1  decodeValue(encodeValue(v)) is a structured clone of v.
- * V2  JSON is used only for what survives it unchanged: null, booleans, and trees of plain objects, dense arrays,
+ * V2  JSON is used only for values that survive it unchanged: null, booleans, and trees of plain objects, dense arrays,
  *     strings, booleans, null and finite numbers other than −0, in which no object appears twice.
  * V3  decodeValue either returns a value or throws `value_corrupt`, for any bytes; what it returns shares no
  *     memory with them.
- * V4  In an isolate of stateful sessions the same value is the same bytes (`useOneForm`), also when its code was compiled
- *     since or its state was loaded: a replay is held to the bytes that left. What V8 serialises is not: a number that is
- *     whole may be an integer or a double there, an array with room may be sparse.
+ * V4  In an isolate of stateful sessions the same value is the same bytes (`useOneForm`), also when its code was
+ *     compiled since or its state was loaded: a replay is held to the bytes that left. The bytes of V8's serialiser
+ *     differ: a number that is whole may be an integer or a double there, an array with room may be sparse.
  *
  * Runs in the trusted part of an isolate and in the site; an app's own bundle does not contain it (node:v8).
  */
@@ -24,9 +24,9 @@ import { VALUE_BYTES_MAX } from "../vocabulary/limits.ts";
 import { decodeContent, encodeNodes } from "../tracked/content.ts";
 import { isPart, KIND } from "../tracked/part.ts";
 
-/** Deeper trees go through structured clone: recursion here must not reach the stack's end. */
+/** Levels of a tree beyond which it goes through structured clone: recursion here must not reach the stack's end. */
 const JSON_DEPTH_MAX = 64;
-/** Larger trees too: beyond this the check costs more than it saves. */
+/** Nodes of a tree beyond which it goes through structured clone: the check would cost more than it saves. */
 const JSON_NODES_MAX = 65_536;
 
 const utf8 = new TextEncoder();
@@ -80,11 +80,11 @@ function tagged(tag: number, body: Uint8Array): Uint8Array<ArrayBuffer> {
   return out;
 }
 
-/** A view of its own for each number would cost as much as the rest. */
+/** Bytes in which a number is encoded: to make a view for each number would cost as much as the rest. */
 const number = Uint8Array.of(VALUE_TAG.number, 0, 0, 0, 0, 0, 0, 0, 0); // NUMBER_BYTES
 const numberView = new DataView(number.buffer);
 
-/** The length of what `encodeValue` makes of a number. */
+/** Bytes that `encodeValue` makes of a number. */
 export const NUMBER_BYTES = 9;
 
 function encodeNumber(value: number): Uint8Array<ArrayBuffer> {
@@ -93,7 +93,7 @@ function encodeNumber(value: number): Uint8Array<ArrayBuffer> {
   return out;
 }
 
-/** Writes what `encodeValue` makes of a number into what has room for it from there on. */
+/** Writes the bytes that `encodeValue` makes of a number into an array, from a place on where it has room. */
 export function writeNumber(out: Uint8Array, from: number, value: number): void {
   if (Number.isNaN(value)) numberView.setBigUint64(1, 0x7ff8n << 48n, true); // one of its many forms (V4)
   else numberView.setFloat64(1, value, true);
@@ -110,12 +110,15 @@ function encodeU64(value: bigint): Uint8Array<ArrayBuffer> {
 
 let isOneForm = false;
 
-/** From now on this process writes clones in one form (V4). */
+/** Has this process write clones in one form from now on (V4). */
 export function useOneForm(): void {
   isOneForm = true;
 }
 
-/** What there is no node for (a boxed number, a Buffer, what is very deep) is V8's, read once: most of V4. */
+/**
+ * Encodes a copy in one form. A value that no node can hold (a boxed number, a Buffer, a very deep one) has V8's bytes,
+ * read once: they keep most of V4.
+ */
 function inOneForm(copy: unknown): Uint8Array<ArrayBuffer> {
   try {
     return tagged(VALUE_TAG.content, encodeNodes(copy));
@@ -135,7 +138,7 @@ function clone(value: unknown): Uint8Array<ArrayBuffer> {
   }
 }
 
-/** One walk over a value: whether it survives JSON unchanged (V2). */
+/** Walk over a value that finds whether it survives JSON unchanged (V2). */
 class JsonCheck {
   #nodes = 0;
   /** Objects below the top: a second appearance is a shared reference or a cycle. */
@@ -234,7 +237,10 @@ function decode(bytes: Uint8Array): unknown {
   }
 }
 
-/** Views inside a value get buffers of their own: `view.buffer` is what it was, not the encoding around it. */
+/**
+ * Reader of V8's bytes that gives views inside a value buffers of their own: `view.buffer` is what it was, not the
+ * encoding around it.
+ */
 class CloneReader extends DefaultDeserializer {
   _readHostObject(): unknown {
     const view = (super["_readHostObject" as never] as () => unknown).call(this);

@@ -1,6 +1,6 @@
 /**
- * Errors that reach an app, and through it the platform's problem answers. They cross bundles (an app has its own
- * copy of this module), so everyone recognises them by `code`, never by `instanceof`.
+ * The errors that reach an app, and through it the platform's problem answers. They cross bundles (an app has its own
+ * copy of this module), so all code recognises them by `code`, never by `instanceof`.
  *
  * E1  Every error thrown to an app by this folder has a `code` of {@link AppErrorCode}; store/model/key.ts adds
  *     `key_invalid`, the site adds the codes of its store.
@@ -8,7 +8,7 @@
  *     it: Hono's default error handler asks an error for `getResponse()`, and ours throws itself on.
  */
 
-/** What went wrong, by what the caller can do next. */
+/** Code of an error, grouped by what the caller can do next. */
 export type AppErrorCode =
   // Fix the program or the request.
   | "row_invalid" // a row does not match its table's schema
@@ -36,43 +36,43 @@ export type AppErrorCode =
   // Call the operator.
   | "value_corrupt"; // stored bytes are not in the value encoding
 
-/** An error with a code. */
+/** Error with a code. */
 export class AppError extends Error {
   override readonly name: string = "AppError";
   constructor(
     readonly code: AppErrorCode,
     message: string,
-    /** What a program may want to look at: a path, issues, a key. */
+    /** Details for programs: a path, issues, a key. */
     readonly detail: Readonly<Record<string, unknown>> = {},
   ) {
     super(message);
   }
 
-  /** E2. */
+  /** Throws this error again, where a framework asks for a response (E2). */
   getResponse(): never {
     throw this;
   }
 }
 
-/** A limit or an argument of the KV API: a TypeError, as `Deno.Kv` throws. */
+/** Error for a limit or an argument of the KV API: a TypeError, as `Deno.Kv` throws. */
 export class KvTypeError extends TypeError {
   override readonly name: string = "TypeError";
   constructor(readonly code: AppErrorCode, message: string) {
     super(message);
   }
 
-  /** E2. */
+  /** Throws this error again, where a framework asks for a response (E2). */
   getResponse(): never {
     throw this;
   }
 }
 
-/** The code of an error, whichever copy of this module made it. */
+/** Returns the code of an error, whichever copy of this module made it; undefined where it has none. */
 export function codeOf(error: unknown): string | undefined {
   if (typeof error !== "object" || error === null || !("code" in error)) return undefined;
   return typeof error.code === "string" ? error.code : undefined;
 }
 
-/** The error for a declared surface that does nothing yet. */
+/** Makes the error for a declared part of the API that does nothing yet. */
 export const notAvailable = (what: string): AppError =>
   new AppError("not_available", `${what} is not available in this version of Sojourn`, { what });

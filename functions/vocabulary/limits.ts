@@ -3,15 +3,15 @@
  * error before anything leaves the isolate.
  */
 
-/** A key as the app wrote it, packed. Deno KV's limit; long keys make every index row long. */
+/** Bytes of a key as the app wrote it, packed. Deno KV's limit; long keys make every index row long. */
 export const KEY_BYTES_MAX = 2048;
-/** A value's encoding without its tag. 16 times Deno KV's 64 KiB, so that code written for it fits. */
+/** Bytes of a value's encoding without its tag. 16 times Deno KV's 64 KiB, so that code written for it fits. */
 export const VALUE_BYTES_MAX = 1024 * 1024;
 /** Mutations of one atomic operation, as in Deno KV; a table's put counts its index rows. */
 export const ATOMIC_MUTATIONS_MAX = 1000;
 /** Checks of one atomic operation: each is a read at the site; Deno KV allows 100. */
 export const ATOMIC_CHECKS_MAX = 100;
-/** Keys and values of one atomic operation: it must fit one link frame and one commit. */
+/** Bytes of the keys and values of one atomic operation: it must fit one link frame and one commit. */
 export const ATOMIC_BYTES_MAX = 4 * 1024 * 1024;
 /** Keys of one `getMany`: Deno KV allows 10; one store call carries this many without a second frame. */
 export const GET_MANY_MAX = 1000;

@@ -1,10 +1,10 @@
 /**
- * The platform's errors: a code from a closed list, what it is over HTTP, and what the caller should do next. The list is
- * that of docs/http.md, and the only place where codes become statuses.
+ * The problems, that is the platform's errors: each has a code from a closed list, an HTTP status, and the next step
+ * for the caller. The list is that of docs/http.md, and the only place where codes become statuses.
  */
 import { StoreUnavailable } from "../../store/api/api.ts";
 
-/** What the caller should do: change the request, send it again, start a new session, or ask the operator. */
+/** Next step for the caller: change the request, send it again, start a new session, or ask the operator. */
 export type Retry = "fix" | "retry" | "reset" | "operator";
 
 const CODES = {
@@ -74,19 +74,19 @@ const CODES = {
   internal: [500, "operator"],
 } as const satisfies Record<string, readonly [number, Retry]>;
 
-/** One of the platform's error codes. */
+/** Error code of the platform. */
 export type ProblemCode = keyof typeof CODES;
 
-/** Whether a text is one of the codes. */
+/** Reports whether a text is one of the codes. */
 export const isProblemCode = (code: string): code is ProblemCode => Object.hasOwn(CODES, code);
 
-/** The status of a code. */
+/** Returns the HTTP status of a code. */
 export const problemStatus = (code: ProblemCode): number => CODES[code][0];
 
-/** What the caller should do. */
+/** Returns the caller's next step for a code. */
 export const problemRetry = (code: ProblemCode): Retry => CODES[code][1];
 
-/** An error of the platform on its way to the client. */
+/** Error of the platform on its way to the client. */
 export class Problem extends Error {
   override readonly name = "Problem";
   constructor(
@@ -99,8 +99,8 @@ export class Problem extends Error {
 }
 
 /**
- * An error as the problem that a client is told: what the store refuses, wherever it was asked or waited for, has a code of
- * its own. null: a fault of the platform's.
+ * Returns an error as the problem that a client is told: a refusal of the store, wherever it was asked or waited for,
+ * has a code of its own. null: the error is a fault of the platform's.
  */
 export function problemOf(error: unknown): Problem | null {
   if (error instanceof Problem) return error;

@@ -1,17 +1,17 @@
 /**
- * What a function sees of the store at its site: the seam between the app API (tables.ts, kv.ts) inside an
- * isolate and the site outside. Keys are relative to the app: the site puts the app's own prefix before them,
- * so that no app can name another's rows. Every call belongs to one request, hence to one session.
+ * The store at a function's site, as the function sees it: the seam between the app API (tables.ts, kv.ts) inside an
+ * isolate and the site outside. Keys are relative to the app: the site puts the app's own prefix before them, so that
+ * no app can name another's rows. Every call belongs to one request, hence to one session.
  *
  * Relative key spaces: ["kv", ...key] · ["t", table, ...key] · ["i", table, index, ...indexed parts, ...key];
  * for tables declared `at: "root"` the same behind a leading "root" part, which no site below the root replicates.
  */
 import type { Key } from "../../store/model/key.ts";
 
-/** How fresh a read must be: what is here, what this session has seen, or the newest. */
+/** Freshness of a read: what this site has, at least what the session has seen, or the newest. */
 export type ReadLevel = "eventual" | "session" | "strong";
 
-/** A row as stored: the value in the tagged encoding of store/model/value.ts. */
+/** Row as it is stored: the value is in the tagged encoding of store/model/value.ts. */
 export interface StoredRow {
   readonly key: Key;
   readonly value: Uint8Array;
@@ -26,22 +26,22 @@ export interface ListRequest {
   readonly level: ReadLevel;
 }
 
-/** A page of rows. */
+/** Page of rows. */
 export interface RowPage {
   readonly rows: StoredRow[];
-  /** There may be more behind the last row, of which there is one then. */
+  /** True where there may be more rows behind the last one; the page has at least one row then. */
   readonly more: boolean;
 }
 
 export type Mutation =
   | { readonly kind: "set"; readonly key: Key; readonly value: Uint8Array; readonly expireInMs?: number }
   | { readonly kind: "delete"; readonly key: Key }
-  /** `value` is one KvU64 or number contribution in the encoding of store/model/value.ts. */
+  /** `value` is one contribution, a KvU64 or a number in the encoding of store/model/value.ts. */
   | { readonly kind: "sum" | "min" | "max"; readonly key: Key; readonly value: Uint8Array };
 
 export interface Check {
   readonly key: Key;
-  /** null: the row must be absent. */
+  /** Version that the row must have; null: the row must be absent. */
   readonly versionstamp: string | null;
 }
 
@@ -49,13 +49,16 @@ export type CommitResult = { readonly ok: true; readonly versionstamp: string } 
 
 export interface StoreClient {
   /**
-   * Rows in the order of their keys. The site's own client may answer the first of many keys only, one at least;
-   * in an isolate the answer is whole.
+   * Returns rows in the order of their keys. The site's own client may answer the first of many keys only, one at
+   * least; in an isolate the answer is whole.
    */
   get(keys: readonly Key[], level: ReadLevel): Promise<(StoredRow | null)[]>;
-  /** Up to `limit` rows. A page of long rows ends before: only `more` tells whether it is the last. */
+  /** Returns up to `limit` rows. A page of long rows ends before: only `more` tells whether it is the last. */
   list(request: ListRequest): Promise<RowPage>;
-  /** Applied together, at consecutive positions, if all checks hold at this site; a failed check is `ok: false`. */
+  /**
+   * Applies the mutations together, at consecutive positions, if all checks hold at this site; a failed check is `ok:
+   * false`.
+   */
   commit(checks: readonly Check[], mutations: readonly Mutation[]): Promise<CommitResult>;
   /** Yields after every change in one of the ranges, coalesced; first at once. Ends when the signal aborts. */
   watch(ranges: readonly { start: Key; end: Key }[], signal: AbortSignal): AsyncIterable<void>;
