@@ -1,5 +1,5 @@
 /**
- * What "cloudflare:workers" is in an app: the parts of it that mean something here. A name that is not among them
+ * The module "cloudflare:workers" of an app: the parts of it that mean something here. A name that is not among them
  * (`DurableObject`, `WorkflowEntrypoint`, `RpcTarget`, …) is refused by the bundler, with its place.
  */
 import { CONTEXT_SLOT, type ContextSlot } from "./context.ts";
@@ -8,7 +8,11 @@ import { AppError } from "./vocabulary/errors.ts";
 export { env } from "./context.ts";
 export { WorkerEntrypoint } from "./worker_entrypoint.ts";
 
-/** Keeps the running request's store and session usable until the promise settles, as `ctx.waitUntil`. */
+/**
+ * Keeps the running request's store and session usable until the promise settles, as `ctx.waitUntil`.
+ *
+ * @throws AppError `no_request` where no request runs.
+ */
 export function waitUntil(promise: Promise<unknown>): void {
   const slot = (globalThis as { [CONTEXT_SLOT]?: ContextSlot })[CONTEXT_SLOT];
   const keep = slot?.waitUntil?.();

@@ -23,18 +23,18 @@ import type {
 } from "./kv_interface.ts";
 import type { ReadLevel } from "./vocabulary/store_client.ts";
 
-/** Where both copies look. */
+/** Symbol of the slot, where both copies look. */
 export const CONTEXT_SLOT: unique symbol = Symbol.for("sojourn.context") as never;
 
-/** What the slot holds. */
+/** Content of the slot. */
 export interface ContextSlot {
-  /** The env of the request that this code runs for. */
+  /** Returns the env of the request that this code runs for. */
   current(): BaseEnv | undefined;
-  /** Its `ctx.waitUntil`. */
+  /** Returns that request's `ctx.waitUntil`. */
   waitUntil?(): ((promise: Promise<unknown>) => void) | undefined;
 }
 
-/** The env of the running request. @throws AppError `no_request`. */
+/** Returns the env of the running request. @throws AppError `no_request`. */
 function running(what: string): BaseEnv {
   const slot = (globalThis as { [CONTEXT_SLOT]?: ContextSlot })[CONTEXT_SLOT];
   const env = slot?.current();
@@ -44,7 +44,7 @@ function running(what: string): BaseEnv {
   return env;
 }
 
-/** The running request's env as an object that is there all the time. */
+/** Handler of the proxy that stands for the running request's env all the time. */
 const handler: ProxyHandler<object> = {
   get: (_, name) => Reflect.get(running("env"), name),
   has: (_, name) => Reflect.has(running("env"), name),
@@ -59,10 +59,13 @@ const handler: ProxyHandler<object> = {
   deleteProperty: () => false,
 };
 
-/** The running request's env, for code that was not handed it. Throws `no_request` where none runs. */
+/**
+ * Env of the running request, for code that was not handed it. Each use throws an AppError `no_request` where no
+ * request runs.
+ */
 export const env = new Proxy({}, handler) as EnvOf;
 
-/** The running request's `env.kv`, as `Deno.openKv()` gives it: it can be taken before any request runs. */
+/** The running request's `env.kv`, as `Deno.openKv()` gives it: code can hold it before any request runs. */
 class AmbientKv implements Kv {
   get<T = unknown>(key: KvKey, options?: { consistency?: ReadLevel }): Promise<KvEntryMaybe<T>> {
     return kv().get<T>(key, options);
@@ -106,5 +109,5 @@ class AmbientKv implements Kv {
 
 const kv = (): Kv => running("kv").kv;
 
-/** What `Deno.openKv()` answers inside an app. */
+/** Answer of `Deno.openKv()` inside an app. */
 export const ambientKv: Kv = new AmbientKv();

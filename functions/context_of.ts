@@ -6,7 +6,7 @@ import type { AppContext } from "./define.ts";
 import { AppError } from "./vocabulary/errors.ts";
 
 /**
- * The `ctx` of the request that a Hono context belongs to.
+ * Returns the `ctx` of the request that a Hono context belongs to.
  *
  * ```ts
  * import { contextOf } from "sojourn";
@@ -27,7 +27,7 @@ export function contextOf(c: { readonly executionCtx: object }): AppContext {
   );
 }
 
-/** Hono's getter throws where there is none. */
+/** Returns the context's `executionCtx`; undefined where Hono's getter throws, as there is none. */
 function handedOn(c: { readonly executionCtx: object }): Partial<AppContext> | undefined {
   try {
     return c.executionCtx;

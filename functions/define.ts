@@ -1,6 +1,6 @@
 /**
- * What an app declares: `defineApp`, `table`, and the types that follow from a declaration (`EnvOf`). Nothing here
- * runs but the functions that return their argument; the bootstrap reads the result (env.ts, manifest.ts).
+ * The declarations of an app: `defineApp`, `table`, and the types that follow from a declaration (`EnvOf`). Nothing
+ * here runs but the functions that return their argument; the bootstrap reads the result (env.ts, manifest.ts).
  */
 import type { KeyPart } from "../store/model/key.ts";
 import type { SessionNamespace } from "./calls/namespace.ts";
@@ -9,7 +9,7 @@ import type { Queue, QueueBatch, QueueDefinition } from "./queue.ts";
 import type { InputOf, OutputOf, StandardSchema } from "./schema.ts";
 import type { Table } from "./table_interface.ts";
 
-/** How reads and writes of a table behave; see "Consistency" in docs/app-api.md. */
+/** Consistency of a table's reads and writes; see "Consistency" in docs/app-api.md. */
 export type Consistency = "eventual" | "session" | "causal" | "primary";
 
 /** Fields of a row that can be parts of its key. */
@@ -19,25 +19,25 @@ export type IndexField<Row> =
   & { [P in keyof Row]-?: NonNullable<Row[P]> extends KeyPart ? P : never }[keyof Row]
   & string;
 
-/** A declared table. */
+/** Declared table. */
 export interface TableDefinition<
   S extends StandardSchema = StandardSchema,
   K extends readonly string[] = readonly string[],
   I extends Readonly<Record<string, readonly string[]>> = Readonly<Record<string, readonly string[]>>,
 > {
-  /** Marks what it is. */
+  /** Mark of a table's definition. */
   readonly kind: "table";
-  /** What a row must match. */
+  /** Schema that a row must match. */
   readonly schema: S;
   /** Fields that make the key, in order. */
   readonly key: K;
   /** Fields of each index, in order. */
   readonly indexes: I;
-  /** How its reads and writes behave. */
+  /** Consistency of its reads and writes. */
   readonly consistency: Consistency;
-  /** No replica below the root. */
+  /** `"root"`: the table has no replica below the root. */
   readonly at?: "root";
-  /** Makes a stored row of an older version match the schema. */
+  /** Returns a stored row of an older version in a form that matches the schema. */
   readonly upgrade?: (old: unknown) => unknown;
 }
 
@@ -60,15 +60,15 @@ export function table<
   const I extends Readonly<Record<string, readonly [IndexField<OutputOf<S>>, ...IndexField<OutputOf<S>>[]]>> =
     Readonly<Record<never, never>>,
 >(options: {
-  /** Any Standard Schema; it must accept its own output (schema.ts, C1). */
+  /** Schema of a row: any Standard Schema; it must accept its own output (schema.ts, C1). */
   readonly schema: S;
   /** Fields whose values make the key, in order. */
   readonly key: K;
-  /** Further orders to list by: fields, in order; the key follows them. */
+  /** Further orders to list by: fields, in order; the key's fields follow them. */
   readonly indexes?: I;
-  /** "session" where it is left out. */
+  /** Consistency of its reads and writes; "session" where it is left out. */
   readonly consistency?: Consistency;
-  /** "root": no replica below the root. */
+  /** `"root"`: the table has no replica below the root. */
   readonly at?: "root";
   /** Makes a row of an older version of the app match the schema; it may not change key or indexed fields. */
   readonly upgrade?: (old: unknown) => InputOf<S>;
@@ -94,44 +94,44 @@ export type Secrets = Readonly<Record<string, { readonly at?: "root" }>>;
 /** Variables by name, with their values where the operator sets none. */
 export type Vars = Readonly<Record<string, string>>;
 
-/** What an app declares beside its handlers. */
+/** Resources that an app declares beside its handlers. */
 export interface Resources {
-  /** Rows with a schema and a key. */
+  /** Tables by name: rows with a schema and a key. */
   readonly tables?: Tables;
-  /** Messages to be worked off later. */
+  /** Queues by name: messages to be worked off later. */
   readonly queues?: Queues;
-  /** Values that only the operator knows. */
+  /** Secrets by name: values that only the operator knows. */
   readonly secrets?: Secrets;
-  /** Text that the operator may set. */
+  /** Variables by name: texts that the operator may set. */
   readonly vars?: Vars;
 }
 
-/** The table that a definition makes. */
+/** Table that a definition makes. */
 export type TableOf<T> = T extends TableDefinition<infer S, infer K, infer I> ? Table<S, K, I> : never;
-/** The queue that a definition makes. */
+/** Queue that a definition makes. */
 export type QueueOf<Q> = Q extends QueueDefinition<infer S> ? Queue<S> : never;
-/** What was declared under a name, where something was. */
+/** Declaration under a name; unknown where there is none. */
 export type Declared<R, Name extends PropertyKey> = Name extends keyof R ? NonNullable<R[Name]> : unknown;
 
-/** What every app's env has, and what `deno serve` handlers expect of their second argument. */
+/** Env that every app has, and that `deno serve` handlers expect as their second argument. */
 export interface BaseEnv {
-  /** The app's own key space, bound to the running request's session. */
+  /** Key space of the app, bound to the running request's session. */
   readonly kv: Kv;
-  /** The client's address as its first site saw it. */
+  /** Address of the client as its first site saw it. */
   readonly remoteAddr: { readonly transport: "tcp"; readonly hostname: string; readonly port: number };
-  /** Resolves when the response has been sent. */
+  /** Promise that resolves when the response has been sent. */
   readonly completed: Promise<void>;
-  /** The app's static files, as its own routes may answer with them; 404 where none has the path. */
+  /** Static files of the app, as its own routes may answer with them; 404 where none has the path. */
   readonly ASSETS: { fetch(input: RequestInfo | URL, init?: RequestInit): Promise<Response> };
 }
 
-/** The env of an app that declared `R` and the stateful sessions `S` (class instance types by name). */
+/** Env of an app that declared `R` and the stateful sessions `S` (class instance types by name). */
 export interface EnvOf<R = Resources, S = unknown> extends BaseEnv {
-  /** The declared tables. */
+  /** Tables that the app declares. */
   readonly tables: { readonly [T in keyof Declared<R, "tables">]: TableOf<Declared<R, "tables">[T]> };
-  /** The declared queues. */
+  /** Queues that the app declares. */
   readonly queues: { readonly [Q in keyof Declared<R, "queues">]: QueueOf<Declared<R, "queues">[Q]> };
-  /** The declared secrets' values. */
+  /** Values of the secrets that the app declares; reading one without a value throws an AppError `not_available`. */
   readonly secrets: { readonly [N in keyof Declared<R, "secrets">]: string };
   /** Variables: the operator's value, else the declared one. */
   readonly vars: { readonly [N in keyof Declared<R, "vars">]: string } & Readonly<Record<string, string>>;
@@ -139,7 +139,7 @@ export interface EnvOf<R = Resources, S = unknown> extends BaseEnv {
   readonly sessions: { readonly [N in keyof S]: SessionNamespace<S[N]> };
 }
 
-/** The third argument of `fetch`, and Hono's `executionCtx`. */
+/** Context of a request: the third argument of `fetch`, and Hono's `executionCtx`. */
 export interface AppContext {
   /** Keeps the request's work going after its response, up to a limit. */
   waitUntil(promise: Promise<unknown>): void;
@@ -147,37 +147,37 @@ export interface AppContext {
   passThroughOnException(): void;
   /** Empty here; Hono's types need it. */
   readonly props: Readonly<Record<string, unknown>>;
-  /** The client's identity; its id differs per app. */
+  /** Session of the client; its id differs per app. */
   readonly session: { readonly id: string };
-  /** The site where this runs. */
+  /** Id of the site where this runs. */
   readonly site: string;
-  /** The app's version: 64 hexadecimal digits. */
+  /** Version of the app: 64 hexadecimal digits. */
   readonly version: string;
 }
 
-/** A cron job that is due. */
+/** Run of a cron job that is due. */
 export interface ScheduledEvent {
-  /** As a Workers event says what it is. */
+  /** Kind of the event, as Workers events have it. */
   readonly type: "scheduled";
-  /** Its name in `cron`. */
+  /** Name of the job in `cron`. */
   readonly name: string;
-  /** Its five fields. */
+  /** Cron expression of the job: its five fields. */
   readonly cron: string;
-  /** Milliseconds since 1970 at which it was due. */
+  /** Time at which the job was due, in milliseconds since 1970. */
   readonly scheduledTime: number;
-  /** Says that a failure of this run is not to be tried again. */
+  /** Has a failure of this run not tried again. */
   noRetry(): void;
 }
 
-/** A tier of the tree of sites. */
+/** Tier of the tree of sites. */
 export type Tier = "root" | "core" | "edge";
 
-/** A class of stateful sessions, whatever its constructor takes. */
+/** Class of stateful sessions, whatever its constructor takes. */
 export type SessionClass = abstract new (...args: never[]) => object;
-/** What a class makes. */
+/** Type of the objects that a class makes. */
 export type InstanceOf<C> = C extends abstract new (...args: never[]) => infer I ? I : never;
 
-/** What a module's default export may say. */
+/** Definition of an app: the members of a module's default export. */
 export interface AppDefinition<
   T extends Tables = Tables,
   Q extends Queues = Queues,
@@ -186,19 +186,22 @@ export interface AppDefinition<
   S extends Readonly<Record<string, SessionClass>> = Readonly<Record<string, SessionClass>>,
   E = EnvOf<{ tables: T; queues: Q; secrets: N; vars: V }, { [C in keyof S]: InstanceOf<S[C]> }>,
 > {
-  /** `[a-z][a-z0-9-]{0,39}`; the command line's `--app` comes first, the folder's name last. */
+  /**
+   * Name of the app, `[a-z][a-z0-9-]{0,39}`; the command line's `--app` comes before it, and the folder's name is used
+   * where both are missing.
+   */
   readonly name?: string;
-  /** Rows with a schema and a key. */
+  /** Tables by name: rows with a schema and a key. */
   readonly tables?: T;
-  /** Messages to be worked off later. */
+  /** Queues by name: messages to be worked off later. */
   readonly queues?: Q;
-  /** Values that only the operator knows. */
+  /** Secrets by name: values that only the operator knows. */
   readonly secrets?: N;
-  /** Text that the operator may set. */
+  /** Variables by name: texts that the operator may set. */
   readonly vars?: V;
-  /** Classes of stateful sessions. */
+  /** Classes of stateful sessions, by name. */
   readonly sessions?: S;
-  /** Where requests run, by URLPattern path. */
+  /** Tier at which requests run, by URLPattern path. */
   readonly routes?: Readonly<Record<string, { readonly at: Tier }>>;
   /** Cron expressions (five fields, UTC) by name. */
   readonly cron?: Readonly<Record<string, string>>;

@@ -1,5 +1,5 @@
 /**
- * The env of a request: what the app declared, bound to the request's session.
+ * The env of a request: the resources that the app declared, bound to the request's session.
  *
  * Life cycle: an app's declarations are prepared once per isolate (on the first request); `buildEnv` then makes a
  * small object per request, whose tables are made on first use.
@@ -19,24 +19,26 @@ import type { StoreClient } from "./vocabulary/store_client.ts";
 import { PreparedTable } from "./prepared_table.ts";
 import { RequestTable } from "./table.ts";
 
-/** What a request's env is built from. */
+/** Services that a request's env is built from. */
 export interface EnvServices {
   readonly store: StoreClient;
   /**
-   * Inside a stateful session: its own random bytes, for what a write draws. What tables remember of other requests in
-   * the isolate is not used then, since a replay would not find it.
+   * Random bytes of the stateful session in which the code runs, for what a write draws. Tables use nothing then that
+   * they remember of other requests in the isolate, since a replay would not find it.
    */
   readonly recordedBytes?: (bytes: Uint8Array) => void;
-  /** Carries calls to stateful sessions; none where there is no site to carry them. */
+  /** Carrier of calls to stateful sessions; absent where there is no site to carry them. */
   readonly sessions?: SessionCaller;
-  /** Values that the operator set; they go before the declared ones. */
+  /** Values of variables that the operator set; they go before the declared ones. */
   readonly vars: Readonly<Record<string, string>>;
-  /** Values that this site holds, as they are when the request begins. */
+  /** Values of secrets that this site holds, as they are when the request begins. */
   readonly secrets?: Readonly<Record<string, string>>;
-  /** For what a secret without a value says: the app's name, and whether the request runs at the root. */
+  /**
+   * Name of the app, for the error of a secret without a value. (`atRoot`: true where the request runs at the root.)
+   */
   readonly app?: string;
   readonly atRoot?: boolean;
-  /** `host`, `host:port` or `[host]:port`. */
+  /** Address of the client: `host`, `host:port` or `[host]:port`. */
   readonly remoteAddr?: string;
   /** Resolves when the response has been sent. Called only when the app asks: few do. */
   readonly completed?: () => Promise<void>;
@@ -54,7 +56,7 @@ interface PreparedApp {
   readonly hasAssets: boolean;
 }
 
-/** Where a getter on a prepared prototype finds its request. */
+/** Symbol under which a getter on a prepared prototype finds its request. */
 const REQUEST: unique symbol = Symbol("request");
 
 interface RequestState {
@@ -63,12 +65,15 @@ interface RequestState {
   readonly services: EnvServices;
 }
 
-/** Tables or secrets of an app that declares none: most, and a request's own would cost each of them. */
+/**
+ * Tables or secrets of an app that declares none. Most apps do, and a new object for each request would cost each of
+ * them.
+ */
 const NOTHING: object = Object.freeze(Object.create(null));
 
 const prepared = new WeakMap<object, PreparedApp>();
 
-/** The env of one request of the app with this default export. */
+/** Returns the env of one request of the app with this default export. */
 export function buildEnv(defaultExport: unknown, services: EnvServices): BaseEnv {
   const app = prepare(defaultExport);
   return new app.Env(app, services);
@@ -125,7 +130,10 @@ class RequestEnv implements BaseEnv {
   }
 }
 
-/** Where Workers look for variables and secrets: on env itself, where nothing of the platform has that name (N3). */
+/**
+ * Returns a class of env on which variables and secrets also have their own names, where no member of the platform's
+ * has that name (N3): Workers look for them there.
+ */
 function envClass(
   vars: Readonly<Record<string, unknown>>,
   secrets: Readonly<Record<string, unknown>>,
@@ -160,8 +168,8 @@ function parseAddress(text: string): BaseEnv["remoteAddr"] {
 }
 
 /**
- * A prototype whose getters give a request its secrets. They are not the object's own, so that printing or
- * serialising an env shows none.
+ * Returns a prototype whose getters give a request its secrets. The getters are not the object's own, so that printing
+ * or serialising an env shows none.
  */
 function secretPrototype(declared: Readonly<Record<string, unknown>>): object {
   if (Object.keys(declared).length === 0) return NOTHING;
@@ -208,7 +216,7 @@ function prepare(defaultExport: unknown): PreparedApp {
 const groupOf = (group: unknown): Record<string, unknown> =>
   typeof group === "object" && group !== null ? group as Record<string, unknown> : {};
 
-/** A prototype whose getters make a request's table on first use. */
+/** Returns a prototype whose getters make a request's table on first use. */
 function tablePrototype(tables: Readonly<Record<string, unknown>>): object {
   if (Object.keys(tables).length === 0) return NOTHING;
   const prototype: object = Object.create(null);
@@ -231,7 +239,7 @@ function tablePrototype(tables: Readonly<Record<string, unknown>>): object {
   return prototype;
 }
 
-/** A prototype whose getters make a request's stateful sessions on first use. */
+/** Returns a prototype whose getters make a request's stateful sessions on first use. */
 function sessionPrototype(classes: Readonly<Record<string, unknown>>): object {
   if (Object.keys(classes).length === 0) return NOTHING;
   const prototype: object = Object.create(null);
@@ -254,7 +262,7 @@ const takesMessages = (declared: unknown): boolean =>
   typeof declared === "function" &&
   typeof (declared.prototype as { onMessage?: unknown } | undefined)?.onMessage === "function";
 
-/** Names that are declared and do nothing yet. */
+/** Returns an object with names that are declared and can't be used yet. */
 function unbuilt(group: Readonly<Record<string, unknown>>, what: string): object {
   const out: object = Object.create(null);
   for (const name of Object.keys(group)) {
@@ -263,7 +271,7 @@ function unbuilt(group: Readonly<Record<string, unknown>>, what: string): object
     };
     Object.defineProperty(out, name, {
       enumerable: true,
-      // Symbols and `then` are asked for by whoever prints or awaits it, which is no use of it.
+      // Symbols and `then` are asked for by code that prints or awaits the object, which is no use of it.
       value: new Proxy({}, {
         get: (_, member) => typeof member === "symbol" || member === "then" ? undefined : refuse,
         set: refuse,

@@ -1,12 +1,12 @@
 /**
- * Index entries: rows whose keys order a table by other fields.
+ * The entries of indexes: rows whose keys order a table by other fields.
  *
  *     key    [...("root"), "i", table, index, ...indexed fields, ...key fields, nonce]
  *     value  tag "bytes", then the length of the packed key fields as 2 bytes, big endian
  *
- * Every put writes the row and, in the same atomic operation, one entry per index under a fresh *nonce* (a number:
- * 9 bytes packed). A put does not read the row that it replaces, so that writes stay local; what it leaves behind
- * is stale, is never shown, and is removed by readers that meet it and by later puts that know of it.
+ * Every put writes the row and, in the same atomic operation, one entry per index under a fresh *nonce* (a number: 9
+ * bytes packed). A put does not read the row that it replaces, so that writes stay local; the replaced row's entries
+ * become stale, are never shown, and are removed by readers that meet them and by later puts that know of them.
  *
  * I1  An entry shows a row only while the row's fields are the entry's (verified on each read).
  * I2  An entry's key is written by one put only. So removing an entry that its row has outlived can't hide
@@ -23,18 +23,18 @@ import { packBounded } from "./key_space.ts";
 import { KEY_BYTES_MAX } from "./vocabulary/limits.ts";
 import type { StoredRow } from "./vocabulary/store_client.ts";
 
-/** A packed number. */
+/** Bytes of a packed number. */
 const NONCE_BYTES = 9;
-/** 2 bytes hold the length of any key within KEY_BYTES_MAX. */
+/** Bytes of an entry's value: a tag, and 2 bytes that hold the length of any key within KEY_BYTES_MAX. */
 const VALUE_BYTES = 3;
 
-/** One declared index of a table. */
+/** Declared index of a table. */
 export class TableIndex {
   readonly name: string;
   readonly fields: readonly string[];
-  /** Packed lead of all its entries. */
+  /** Packed lead of the keys of all entries. */
   readonly space: Key;
-  /** Stale entries met on the last page: the next page asks for so many more rows. */
+  /** Number of stale entries met on the last page: the next page asks for as many more rows. */
   slack = 0;
 
   constructor(name: string, fields: readonly string[], space: Key) {
@@ -44,7 +44,7 @@ export class TableIndex {
   }
 
   /**
-   * The key of a row's entries without their nonce; null while an indexed field is null or absent.
+   * Returns the key of a row's entries without their nonce; null while an indexed field is null or absent.
    *
    * @throws KvTypeError `limit_key`; KeyError `key_invalid` for a field that is no key part.
    */
@@ -65,12 +65,12 @@ export class TableIndex {
     return this.space + packed as Key;
   }
 
-  /** Whether an entry stands at a place (I1). */
+  /** Reports whether an entry is at a row's place (I1). */
   stands(entry: Key, place: Key | null): boolean {
     return place !== null && entry.length === place.length + NONCE_BYTES && entry.startsWith(place);
   }
 
-  /** The packed key fields of the row that an entry is of. @throws AppError `value_corrupt`. */
+  /** Returns the packed key fields of an entry's row. @throws AppError `value_corrupt`. */
   rowKeyOf(entry: StoredRow): Key {
     const { key, value } = entry;
     const length = value.length === VALUE_BYTES ? (value[1] ?? 0) << 8 | (value[2] ?? 0) : 0;
@@ -81,20 +81,20 @@ export class TableIndex {
     return key.slice(start, key.length - NONCE_BYTES) as Key;
   }
 
-  /** Where a list goes on behind an entry and its duplicates. */
+  /** Returns the key from which a list goes on behind an entry and its duplicates. */
   behind(entry: Key, reverse: boolean): Key {
     return entry.slice(0, -NONCE_BYTES) + (reverse ? "\x00" : "\xff") as Key;
   }
 }
 
-/** The value of an entry. */
+/** Returns the value of an entry. */
 export function entryValue(rowKey: Key): Uint8Array {
   return Uint8Array.of(VALUE_TAG.bytes, rowKey.length >> 8, rowKey.length & 0xff);
 }
 
 let nonceNext: number | undefined;
 
-/** 53 bits out of bytes drawn by `draw`. */
+/** Returns a number of 53 bits out of bytes drawn by `draw`. */
 function drawnNumber(draw: (bytes: Uint8Array) => void): number {
   const words = new Uint32Array(2);
   draw(new Uint8Array(words.buffer));
@@ -103,8 +103,8 @@ function drawnNumber(draw: (bytes: Uint8Array) => void): number {
 }
 
 /**
- * A fresh nonce, packed: 53 random bits per isolate, counted up; only entries of one row must differ. Where `recorded`
- * is given, its next 53.
+ * Returns a fresh nonce, packed: 53 random bits per isolate, counted up; only entries of one row must differ. Where
+ * `recorded` is given, the next 53 bits that it draws.
  */
 export function freshNonce(recorded?: (bytes: Uint8Array) => void): Key {
   if (recorded !== undefined) return packKey([drawnNumber(recorded)]);

@@ -1,7 +1,7 @@
 /**
- * Fills indexes that a new version of an app declares, from the rows that are there. Runs at the root, which has
- * every row, before the version goes live; and once more when it is live everywhere, for rows that an older
- * version wrote meanwhile.
+ * The fill of indexes that a new version of an app declares, from the rows that are there. It runs at the root, which
+ * has every row, before the version goes live; and once more when it is live everywhere, for rows that an older version
+ * wrote meanwhile.
  *
  * F1  Filling twice writes nothing the second time: a row that has an entry at its place is passed over.
  * F2  An entry is written only while its row is the one that was read, so that a filled entry is never newer than
@@ -31,15 +31,17 @@ export interface IndexFill {
   readonly indexes: Readonly<Record<string, readonly string[]>>;
 }
 
-/** What a fill did. */
+/** Result of a fill. */
 export interface FillResult {
   readonly rows: number;
   readonly entries: number;
-  /** Rows that have no place in an index: bytes that can't be read, a field that is no key part, a long key. */
+  /**
+   * Number of rows that have no place in an index: bytes that can't be read, a field that is no key part, a long key.
+   */
   readonly skipped: number;
 }
 
-/** Indexes that are new in a version, or have other fields, of tables that there were before. */
+/** Returns the indexes that are new in a version, or have other fields, of tables that there were before. */
 export function addedIndexes(before: TableManifests, after: TableManifests): IndexFill[] {
   const fills: IndexFill[] = [];
   for (const [table, { indexes, at }] of Object.entries(after)) {
@@ -55,7 +57,7 @@ export function addedIndexes(before: TableManifests, after: TableManifests): Ind
 
 /** Rows read, and written for, at a time: each is a check of the atomic operation. */
 const ROWS_A_STEP = ATOMIC_CHECKS_MAX;
-/** A step whose rows keep changing is read again so often before the fill gives up. */
+/** Times that a step whose rows keep changing is read again before the fill gives up. */
 const TRIES_MAX = 20;
 
 /**
@@ -113,7 +115,7 @@ async function fillRows(
   return { entries: batch.size, skipped };
 }
 
-/** Where a row stands in each index; null where that can't be said. */
+/** Returns a row's place in each index; null where the row has none. */
 function placesOf(indexes: readonly TableIndex[], row: StoredRow, rowKey: Key): Key[] | null {
   try {
     const value = decodeValue(row.value);

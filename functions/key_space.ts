@@ -8,7 +8,7 @@ import { type Key, KeyError, type KeyPart, packKey } from "../store/model/key.ts
 import { KvTypeError } from "./vocabulary/errors.ts";
 import { KEY_BYTES_MAX } from "./vocabulary/limits.ts";
 
-/** A half-open range of packed keys. */
+/** Half-open range of packed keys. */
 export interface KeyInterval {
   start: Key;
   end: Key;
@@ -29,7 +29,7 @@ export function packBounded(parts: readonly KeyPart[]): Key {
   return packed;
 }
 
-/** A part that is none is a TypeError to apps, as in Deno. */
+/** Packs parts. A part of a wrong type is a TypeError to apps, as in Deno. */
 function packParts(parts: readonly KeyPart[]): Key {
   try {
     return packKey(parts);
@@ -38,7 +38,7 @@ function packParts(parts: readonly KeyPart[]): Key {
   }
 }
 
-/** The space of `env.kv`. */
+/** Space of `env.kv`. */
 export const KV_SPACE: Key = packKey(["kv"]);
 
 /** Packs a key behind the space of `env.kv`. @throws KvTypeError `limit_key`, `key_invalid`. */
@@ -48,14 +48,14 @@ export function packUserKey(key: readonly KeyPart[]): Key {
   return KV_SPACE + packed as Key;
 }
 
-/** What a list covers, in packed parts relative to a space. */
+/** Bounds of a list, in packed parts relative to a space. */
 export interface Bounds {
   readonly prefix?: readonly KeyPart[] | undefined;
   readonly start?: readonly KeyPart[] | undefined;
   readonly end?: readonly KeyPart[] | undefined;
 }
 
-/** The range of a selector behind `space`. @throws KvTypeError `key_invalid`. */
+/** Returns the range of a selector behind `space`. @throws KvTypeError `key_invalid`. */
 export function intervalOf(space: Key, bounds: Bounds): KeyInterval {
   const { prefix, start, end } = bounds;
   const lead = space + (prefix === undefined ? "" : packBounded(prefix));
@@ -68,16 +68,16 @@ export function intervalOf(space: Key, bounds: Bounds): KeyInterval {
   return { start: from as Key, end: to as Key };
 }
 
-/** The error of a bound that lies elsewhere. */
+/** Makes the error of a bound that lies outside the prefix. */
 export const outsideError = (which: string): KvTypeError =>
   new KvTypeError("key_invalid", `${which} key is not in the keyspace defined by prefix`);
 
-/** A cursor: a place in a list, relative to its space. */
+/** Returns a cursor: a place in a list, relative to its space. */
 export const encodeCursor = (space: Key, at: string): string =>
   btoa(at.slice(space.length)).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 
 /**
- * The packed place that a cursor names, which must lie in the list's range.
+ * Returns the packed place that a cursor names, which must lie in the list's range.
  *
  * @throws KvTypeError `key_invalid`.
  */

@@ -37,7 +37,7 @@ import { decodeValue } from "./values/value.ts";
 
 const LEVELS: ReadonlySet<unknown> = new Set<ReadLevel>(["eventual", "session", "strong"]);
 
-/** The level a caller asked for. @throws KvTypeError `key_invalid` for anything else. */
+/** Returns the read level that a caller asked for. @throws KvTypeError `key_invalid` for anything else. */
 export function readLevel(asked: unknown, otherwise: ReadLevel = "session"): ReadLevel {
   if (asked === undefined || asked === null) return otherwise;
   if (!LEVELS.has(asked)) {
@@ -47,7 +47,7 @@ export function readLevel(asked: unknown, otherwise: ReadLevel = "session"): Rea
   return asked as ReadLevel;
 }
 
-/** The app's key space, bound to one request's session. */
+/** Key space of the app, bound to one request's session. */
 export class RequestKv implements Kv {
   readonly #store: StoreClient;
   readonly #reads: ReadBatch;
@@ -147,7 +147,7 @@ function listInterval(selector: KvListSelector): KeyInterval {
     );
   }
   if (prefix !== undefined) {
-    // As in Deno, a prefix has what lies below it, and not the key that it is.
+    // As in Deno, a prefix covers the keys below it, and not itself.
     if (isSameKey(start, prefix)) throw outsideError("Start");
     if (isSameKey(end, prefix)) throw outsideError("End");
   }
@@ -157,22 +157,22 @@ function listInterval(selector: KvListSelector): KeyInterval {
 const isSameKey = (a: KvKey | undefined, b: KvKey): boolean =>
   a !== undefined && packBounded(a) === packBounded(b);
 
-/** @throws Error with the code `limit_list`: no TypeError, as in Deno. */
+/** Returns a positive integer. @throws Error with the code `limit_list`: no TypeError, as in Deno. */
 function positive(what: string, number: unknown): number {
   if (Number.isInteger(number) && (number as number) > 0) return number as number;
   const error = new Error(`${what} must be a positive integer: received ${String(number)}`);
   throw Object.assign(error, { code: "limit_list" });
 }
 
-/** A list in progress: pages fetched as they are needed. */
+/** List in progress: pages are fetched as they are needed. */
 class KvList<T> implements KvListIterator<T> {
   readonly #store: StoreClient;
   readonly #level: ReadLevel;
   readonly #reverse: boolean;
   readonly #batchSize: number;
-  /** What is left to read. */
+  /** Range that is left to read. */
   readonly #rest: KeyInterval;
-  /** Rows that the limit still allows. */
+  /** Number of rows that the limit still allows. */
   #allowed: number;
   #page: readonly StoredRow[] = [];
   #next = 0;
@@ -235,7 +235,7 @@ class KvList<T> implements KvListIterator<T> {
     this.#next = 0;
   }
 
-  /** Goes on behind a key. */
+  /** Has the list go on behind a key. */
   #skipTo(key: Key): void {
     if (this.#reverse) this.#rest.end = key;
     else this.#rest.start = keyAfter(key);
@@ -264,7 +264,7 @@ function watchRows(
     },
     async cancel() {
       stop.abort();
-      // The abort ends a wait; this ends an iterator that nobody waits for.
+      // The abort ends a wait; this ends an iterator that no call waits for.
       await changes.return?.();
     },
   }, { highWaterMark: 0 });

@@ -1,7 +1,7 @@
 /**
- * One atomic operation: checks and mutations are collected and checked here, sent by `commit`.
+ * The atomic operation: checks and mutations are collected and checked here, and sent by `commit`.
  *
- * Q3  What exceeds a limit throws from the call that exceeds it, before anything is sent.
+ * Q3  A call that exceeds a limit throws, before anything is sent.
  */
 import type { Key } from "../store/model/key.ts";
 import { parseVersionstamp } from "../store/model/row.ts";
@@ -27,12 +27,12 @@ export class WriteBatch {
   readonly #mutations: Mutation[] = [];
   #bytes = 0;
 
-  /** How many mutations it holds. */
+  /** Number of mutations. */
   get size(): number {
     return this.#mutations.length;
   }
 
-  /** @throws KvTypeError `limit_atomic`, or `key_invalid` for what is no versionstamp. */
+  /** Adds a check. @throws KvTypeError `limit_atomic`, or `key_invalid` for a text that is no versionstamp. */
   check(key: Key, versionstamp: string | null): void {
     if (
       versionstamp !== null && (typeof versionstamp !== "string" || parseVersionstamp(versionstamp) === null)
@@ -49,7 +49,7 @@ export class WriteBatch {
     this.#checks.push({ key, versionstamp });
   }
 
-  /** @throws KvTypeError `limit_atomic`. */
+  /** Adds a mutation. @throws KvTypeError `limit_atomic`. */
   add(mutation: Mutation): void {
     if (this.#mutations.length >= ATOMIC_MUTATIONS_MAX) {
       throw new KvTypeError("limit_atomic", `Too many mutations (max ${ATOMIC_MUTATIONS_MAX})`);
@@ -61,13 +61,13 @@ export class WriteBatch {
     this.#mutations.push(mutation);
   }
 
-  /** Sends it. */
+  /** Sends all checks and mutations. */
   commit(store: StoreClient): Promise<KvCommitResult | KvCommitError> {
     return store.commit(this.#checks, this.#mutations);
   }
 }
 
-/** An atomic operation of `env.kv`. */
+/** Atomic operation of `env.kv`. */
 export class KvAtomicOperation implements KvAtomic {
   readonly #store: StoreClient;
   readonly #batch = new WriteBatch();
@@ -160,10 +160,13 @@ export class KvAtomicOperation implements KvAtomic {
   }
 }
 
-/** Beyond this there is no date (ECMAScript has none, and Deno takes no such time). */
+/** Longest time to expiry: beyond it there is no date (ECMAScript has none, and Deno takes no such time). */
 const EXPIRE_IN_MS_MAX = 8.2e15;
 
-/** What has already expired is stored for a millisecond, so that it replaces what was there. */
+/**
+ * Returns the time to expiry. A row that has already expired is stored for a millisecond, so that it replaces the one
+ * before.
+ */
 function expiry(expireIn: unknown): number | undefined {
   if (expireIn === undefined) return undefined;
   if (typeof expireIn !== "number" || !Number.isInteger(expireIn) || expireIn < 0) {

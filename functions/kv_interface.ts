@@ -1,81 +1,84 @@
 /**
- * The Deno KV interface, as apps see it. Structurally a `Deno.Kv`, with one more consistency level and with
- * numbers beside KvU64 in `sum`, `min` and `max`.
+ * The Deno KV interface, as apps see it: structurally a `Deno.Kv`, with one more consistency level and with numbers
+ * beside KvU64 in `sum`, `min` and `max`.
  */
 import type { KeyPart } from "../store/model/key.ts";
 import type { KvU64 } from "./values/kv_u64.ts";
 import type { ReadLevel } from "./vocabulary/store_client.ts";
 
-/** A key: parts from the most to the least significant. */
+/** Key of a row: parts from the most to the least significant. */
 export type KvKey = readonly KeyPart[];
 
-/** A row that is there. */
+/** Row that is there. */
 export interface KvEntry<T> {
-  /** Its key. */
+  /** Key of the row. */
   key: KvKey;
-  /** Its value: a copy, which may be changed. */
+  /** Value of the row: a copy, which may be changed. */
   value: T;
-  /** Its version: 20 hexadecimal digits. */
+  /** Version of the row: 20 hexadecimal digits. */
   versionstamp: string;
 }
 
-/** A row, or that there is none. */
+/** Row, or the answer that there is none. */
 export type KvEntryMaybe<T> = KvEntry<T> | { key: KvKey; value: null; versionstamp: null };
 
-/** Which rows a list covers. */
+/** Range of rows that a list covers. */
 export type KvListSelector =
   | { prefix: KvKey }
   | { prefix: KvKey; start: KvKey }
   | { prefix: KvKey; end: KvKey }
   | { start: KvKey; end: KvKey };
 
-/** How a list goes. */
+/** Options of a list. */
 export interface KvListOptions {
-  /** At most so many rows; only the interval that they span is read and replicated to this site. */
+  /** Most rows to read; only the interval that they span is read and replicated to this site. */
   limit?: number;
-  /** Goes on behind the row at which another list's `cursor` was taken. */
+  /** Cursor of another list: this one goes on behind the row at which it was taken. */
   cursor?: string;
-  /** From the last key to the first. */
+  /** True: the list goes from the last key to the first. */
   reverse?: boolean;
-  /** Default "session". */
+  /** Level of the reads; "session" by default. */
   consistency?: ReadLevel;
-  /** Rows fetched at a time. */
+  /** Rows fetched at a time, at most 1,000; 100 by default, or the limit. */
   batchSize?: number;
 }
 
-/** A list in progress. */
+/** List in progress. */
 export interface KvListIterator<T> extends AsyncIterableIterator<KvEntry<T>> {
-  /** Where the list stands; "" at its end. Throws before the first row. */
+  /** Place at which the list stands; "" at its end. Throws before the first row. */
   readonly cursor: string;
-  /** The next entry. */
+  /** Returns the next entry. */
   next(): Promise<IteratorResult<KvEntry<T>, undefined>>;
 }
 
-/** A write was applied. */
+/** Result of a write that was applied. */
 export interface KvCommitResult {
-  /** The write was applied. */
+  /** True: the write was applied. */
   ok: true;
-  /** The version that the rows got. */
+  /** Version that the rows got. */
   versionstamp: string;
 }
-/** A check did not hold; nothing was applied. */
+/** Result of a write that was not applied, as a check did not hold. */
 export interface KvCommitError {
-  /** A check failed; nothing was written. */
+  /** False: a check failed, and nothing was written. */
   ok: false;
 }
 
-/** Holds while the row has this versionstamp at this site; null: while it is absent there. Other sites are not asked. */
+/**
+ * Check that holds while the row has this versionstamp at this site; null: while it is absent there. Other sites are
+ * not asked.
+ */
 export interface KvCheck {
-  /** The row that is checked. */
+  /** Key of the row that is checked. */
   key: KvKey;
-  /** The version it must have; null: it must be absent. */
+  /** Version that the row must have; null: it must be absent. */
   versionstamp: string | null;
 }
 
-/** What `sum`, `min` and `max` take: a bigint stands for a KvU64; `Deno.KvU64` is one too. */
+/** Number that `sum`, `min` and `max` take: a bigint stands for a KvU64; `Deno.KvU64` is one too. */
 export type KvNumber = bigint | Pick<KvU64, "value"> | number;
 
-/** One change of an atomic operation. */
+/** Change of an atomic operation. */
 export type KvMutation =
   & { key: KvKey }
   & (
@@ -86,9 +89,9 @@ export type KvMutation =
 
 /** Options of an enqueue, as in Deno KV. */
 export interface KvEnqueueOptions {
-  /** Milliseconds before it is delivered. */
+  /** Milliseconds before the value is delivered. */
   delay?: number;
-  /** Where its value is put when it was never delivered. */
+  /** Keys at which the value is stored when it could never be delivered. */
   keysIfUndelivered?: KvKey[];
   /** Milliseconds between attempts. */
   backoffSchedule?: number[];
@@ -96,57 +99,90 @@ export interface KvEnqueueOptions {
 
 /** Changes that are applied together if every check holds at this site. */
 export interface KvAtomic {
-  /** Conditions on this site's replica. An entry that `get` gave is one. */
+  /**
+   * Adds conditions on this site's replica. An entry that `get` gave is one.
+   *
+   * @throws KvTypeError `limit_atomic` above 100 checks; `key_invalid`.
+   */
   check(...checks: KvCheck[]): this;
-  /** Adds mutations. */
+  /** Adds mutations. @throws KvTypeError as the method for each kind does; `value_invalid` for an unknown kind. */
   mutate(...mutations: KvMutation[]): this;
   /**
-   * Adds to a number. The operation itself travels and merges: concurrent sums at several sites all count. A
-   * KvU64 wraps at 2⁶⁴, as in Deno KV.
+   * Adds to a number. The operation itself travels and merges: concurrent sums at several sites all count. A KvU64
+   * wraps at 2⁶⁴, as in Deno KV.
+   *
+   * @throws KvTypeError `key_invalid`, `limit_key`; `value_invalid` for what is no finite number; `limit_atomic` above
+   *     1,000 mutations or 4 MiB.
    */
   sum(key: KvKey, n: KvNumber): this;
-  /** Writes the smaller of the row and `n`. */
+  /** Writes the smaller of the row and `n`. @throws KvTypeError as `sum`. */
   min(key: KvKey, n: KvNumber): this;
-  /** Writes the larger of the row and `n`. */
+  /** Writes the larger of the row and `n`. @throws KvTypeError as `sum`. */
   max(key: KvKey, n: KvNumber): this;
-  /** Writes a row. */
+  /** Writes a row; `expireIn` in milliseconds. @throws KvTypeError as `sum`; `limit_value` above 1 MiB. */
   set(key: KvKey, value: unknown, options?: { expireIn?: number }): this;
-  /** Deletes a row. */
+  /** Deletes a row. @throws KvTypeError as `sum`, but for the value. */
   delete(key: KvKey): this;
-  /** Throws `not_available`. */
+  /** Throws an AppError `not_available`. */
   enqueue(value: unknown, options?: KvEnqueueOptions): this;
   /** Applies all of it, or nothing: `ok: false` when a check did not hold. */
   commit(): Promise<KvCommitResult | KvCommitError>;
 }
 
-/** An app's own key space, bound to the running request's session. */
+/** Key space of an app, bound to the running request's session. */
 export interface Kv extends Disposable {
-  /** One row. Gets that are asked for in one turn travel together. */
+  /**
+   * Returns one row. Gets that are asked for in one turn travel together.
+   *
+   * @throws KvTypeError `key_invalid`, `limit_key`; AppError `value_corrupt`.
+   */
   get<T = unknown>(key: KvKey, options?: { consistency?: ReadLevel }): Promise<KvEntryMaybe<T>>;
-  /** Rows of up to 1,000 keys, in their order. */
+  /**
+   * Returns the rows of up to 1,000 keys, in the keys' order.
+   *
+   * @throws KvTypeError `limit_list` for more keys; else as `get`.
+   */
   getMany<T extends readonly unknown[]>(
     keys: readonly [...{ [K in keyof T]: KvKey }],
     options?: { consistency?: ReadLevel },
   ): Promise<{ [K in keyof T]: KvEntryMaybe<T[K]> }>;
-  /** Resolves when the row is applied here; `expireIn` in milliseconds. */
+  /**
+   * Writes a row; `expireIn` in milliseconds. Resolves when the row is applied here.
+   *
+   * @throws KvTypeError `key_invalid`, `limit_key`, `value_invalid`; `limit_value` above 1 MiB.
+   */
   set(key: KvKey, value: unknown, options?: { expireIn?: number }): Promise<KvCommitResult>;
-  /** Resolves when the row is gone here; a row that was not there is no error. */
+  /**
+   * Deletes a row. Resolves when it is gone here; a row that was not there is no error.
+   *
+   * @throws KvTypeError `key_invalid`, `limit_key`.
+   */
   delete(key: KvKey): Promise<void>;
-  /** Rows in key order, fetched as they are iterated. */
+  /**
+   * Lists rows in key order, fetched as they are iterated.
+   *
+   * @throws KvTypeError `key_invalid` for a selector or cursor, `limit_key`; an error with the code `limit_list` for a
+   *     limit or batch size.
+   */
   list<T = unknown>(selector: KvListSelector, options?: KvListOptions): KvListIterator<T>;
   /** Begins an atomic operation; nothing happens before its `commit`. */
   atomic(): KvAtomic;
-  /** The rows, first as they are, then whenever one has changed (`raw`: whenever one may have). */
+  /**
+   * Streams the rows of up to 100 keys, first as they are, then whenever one has changed (`raw`: whenever one may
+   * have).
+   *
+   * @throws KvTypeError `limit_list` for more keys; `key_invalid`, `limit_key`.
+   */
   watch<T extends readonly unknown[]>(
     keys: readonly [...{ [K in keyof T]: KvKey }],
     options?: { raw?: boolean },
   ): ReadableStream<{ [K in keyof T]: KvEntryMaybe<T[K]> }>;
-  /** Rejects with `not_available`. */
+  /** Rejects with an AppError `not_available`. */
   enqueue(value: unknown, options?: KvEnqueueOptions): Promise<KvCommitResult>;
   /** Rejects with `not_available`. */
   // deno-lint-ignore no-explicit-any -- Deno.Kv's own signature, which handlers are written against
   listenQueue(handler: (value: any) => Promise<void> | void): Promise<void>;
-  /** Throws `not_available`. */
+  /** Throws an AppError `not_available`. */
   commitVersionstamp(): symbol;
   /** Does nothing: the key space belongs to the request. */
   close(): void;

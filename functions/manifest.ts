@@ -5,7 +5,7 @@
  *
  * M1  A manifest that parses is complete: every field is present, optional ones with their defaults.
  * M2  parseManifest(JSON of a manifest) is that manifest.
- * M3  What is declared is there or refused: no name is left out because it is one of JavaScript's own.
+ * M3  Every declared name is in the manifest or refused: none is left out because it is one of JavaScript's own.
  */
 import { isPlainRoute, PATTERNS_MAX, RoutePatterns, routeProblem } from "./route_pattern.ts";
 import { z } from "zod";
@@ -15,7 +15,7 @@ import { ORIGIN_EXPECTED, originAddress } from "./origin_address.ts";
 import { methodNames } from "./class/session_methods.ts";
 import { SESSION_BASE } from "./class/session_slot.ts";
 
-/** Names of tables, indexes, queues, secrets, variables, session classes and cron jobs. */
+/** Schema of the names of tables, indexes, queues, secrets, variables, session classes and cron jobs. */
 const name = z.string().regex(/^[A-Za-z_][A-Za-z0-9_-]{0,63}$/, {
   error: "a name: a letter or _, then at most 63 letters, digits, _ and -",
 });
@@ -34,7 +34,10 @@ const queueSchema = z.strictObject({
   maxAttempts: z.int().min(1).max(1000).default(5),
 });
 
-/** A class with more, or longer ones, is called without being asked first. */
+/**
+ * Methods of a class that a manifest names, and characters of a name. A class with more, or longer ones, is called
+ * without being asked first.
+ */
 const METHODS_MAX = 1_000, METHOD_CHARS_MAX = 200;
 
 const sessionSchema = z.strictObject({
@@ -50,7 +53,7 @@ const sessionSchema = z.strictObject({
   shape: z.int().min(0).max(2 ** 31 - 1).optional(),
   standby: z.boolean().default(false),
   retention: z.strictObject({ logMs: z.number().min(0).optional() }).optional(),
-  /** What can be called; null: not known, of a version that was deployed before this was noted. */
+  /** Methods that can be called; null: not known, of a version that was deployed before this was noted. */
   methods: z.array(z.string().max(METHOD_CHARS_MAX)).max(METHODS_MAX).nullable().default(null),
 });
 
@@ -63,15 +66,18 @@ const host = z.string().max(260).regex(HOST, {
   error: "a host or host:port in lower case, such as api.example, *.api.example or localhost:8080",
 });
 
-/** Each is a row at every site; the root runs few at a time. */
+/** Cron jobs of an app: each is a row at every site; the root runs few at a time. */
 const CRON_JOBS_MAX = 100;
-/** The fields of an index of a table. */
+/** Levels of a manifest: the fields of an index of a table are the deepest. */
 const MANIFEST_DEPTH = 5;
-/** The one name that JSON and objects can have and `z.record` passes over. */
+/** Name that JSON and objects can have and `z.record` passes over, the only one. */
 const LOST_NAME = "__proto__";
-/** Each is looked at for each request; most apps have fewer than ten. */
+/** Routes of an app: each is looked at for each request; most apps have fewer than ten. */
 const ROUTES_MAX = 1_000;
-/** A manifest is one row, which every site holds and a change of it resends whole: as large as any row may be. */
+/**
+ * Characters of a manifest: it is one row, which every site holds and a change of it resends whole, and as large as any
+ * row may be.
+ */
 const MANIFEST_CHARS_MAX = 1024 * 1024;
 
 const manifestSchema = z.strictObject({
@@ -93,10 +99,10 @@ const manifestSchema = z.strictObject({
   error: "at least one handler (fetch, scheduled or queue), or assets",
 });
 
-/** What a site needs to know of an app. */
+/** Manifest: what a site needs to know of an app. */
 export type Manifest = z.infer<typeof manifestSchema>;
 
-/** One reason why an app can't be deployed. */
+/** Reason for which an app can't be deployed. */
 export interface DeployIssue {
   readonly path: string;
   readonly value: string;
@@ -130,7 +136,7 @@ export function parseManifest(value: unknown): Manifest {
 }
 
 /**
- * The manifest of a module's default export.
+ * Returns the manifest of a module's default export.
  *
  * @throws AppError as {@link parseManifest}.
  */
@@ -161,7 +167,7 @@ export function readManifest(defaultExport: unknown): Manifest {
   }));
 }
 
-/** The class stays in the isolate; what is static of it is declared. */
+/** Returns the declarations of a session's class: its static members. The class itself stays in the isolate. */
 function readSession(name: string, given: unknown): unknown {
   const isSession = typeof given === "function" && typeof given.prototype === "object" &&
     given.prototype !== null && SESSION_BASE in given.prototype;
@@ -186,7 +192,10 @@ function readSession(name: string, given: unknown): unknown {
   }]);
 }
 
-/** The schema stays in the isolate: the site only learns that there is one. */
+/**
+ * Returns the declaration of a table without its schema, which stays in the isolate: the site only learns that there is
+ * one.
+ */
 function readTable(name: string, table: unknown): unknown {
   const { schema } = pick(table, ["schema"]);
   if (
@@ -206,7 +215,7 @@ function readTable(name: string, table: unknown): unknown {
   };
 }
 
-/** Own and inherited fields alike: a class has its statics so. */
+/** Returns the named fields, own and inherited ones alike: a class has its statics so. */
 function pick(from: unknown, names: readonly string[]): Record<string, unknown> {
   if ((typeof from !== "object" && typeof from !== "function") || from === null) return { "": from };
   return defined(Object.fromEntries(names.map((n) => [n, (from as Record<string, unknown>)[n]])));
@@ -220,7 +229,7 @@ function each(group: unknown, read: (name: string, value: unknown) => unknown): 
   return Object.fromEntries(Object.entries(group).map(([n, value]) => [n, read(n, value)]));
 }
 
-/** Names that a schema's records leave out without a word (M3). `value` is nested as deep as any manifest is. */
+/** Yields names that a schema's records leave out without a word (M3). `value` is nested as deep as any manifest is. */
 function* lostNames(value: unknown, path = "", depth = 0): Iterable<DeployIssue> {
   if (typeof value !== "object" || value === null || depth > MANIFEST_DEPTH) return;
   const at = (name: string) => (path === "" ? name : `${path}.${name}`);
@@ -236,7 +245,10 @@ function* lostNames(value: unknown, path = "", depth = 0): Iterable<DeployIssue>
   }
 }
 
-/** `{ __proto__: … }` as it is written in a module declares nothing: it says what the others are inherited from. */
+/**
+ * Refuses a group that inherits names: `{ __proto__: … }` as it is written in a module declares nothing, but sets the
+ * prototype.
+ */
 function ownNames(path: string, group: unknown): unknown {
   if (typeof group !== "object" || group === null || Array.isArray(group)) return group;
   const above = Object.getPrototypeOf(group) as unknown;
@@ -248,7 +260,7 @@ function ownNames(path: string, group: unknown): unknown {
   }]);
 }
 
-/** What no single field shows. */
+/** Yields issues that no single field shows. */
 function* crossIssues(manifest: Manifest): Iterable<DeployIssue> {
   const jobs = Object.keys(manifest.cron);
   if (jobs.length > 0 && !manifest.handlers.includes("scheduled")) {
@@ -277,7 +289,7 @@ function* crossIssues(manifest: Manifest): Iterable<DeployIssue> {
   }
 }
 
-/** How many there are first: reading a pattern makes an automaton of it. */
+/** Yields issues of routes. Their number is looked at first, as reading a pattern makes an automaton of it. */
 function* routeIssues(routes: readonly string[]): Iterable<DeployIssue> {
   if (routes.length > ROUTES_MAX) {
     return yield { path: "routes", value: `${routes.length} routes`, expected: `at most ${ROUTES_MAX}` };

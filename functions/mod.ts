@@ -1,9 +1,9 @@
 /**
- * `sojourn`: what an app imports. Declare tables, variables and handlers with {@link defineApp}; inside a request,
- * `env` (the handler's second argument, or the import) is bound to the client's session.
+ * The module `sojourn`, which an app imports. Declare tables, variables and handlers with {@link defineApp}; inside a
+ * request, `env` (the handler's second argument, or the import) is bound to the client's session.
  *
- * Everything here is free of `node:` and `npm:` imports, because it becomes part of each app's bundle; what does
- * the work is the trusted side, of which the isolate's bootstrap takes env.ts, manifest.ts and context.ts.
+ * Everything here is free of `node:` and `npm:` imports, because it becomes part of each app's bundle; the work is done
+ * by the trusted side, of which the isolate's bootstrap takes env.ts, manifest.ts and context.ts.
  */
 export type { KeyPart } from "../store/model/key.ts";
 export type { SessionNamespace, SessionStub } from "./calls/namespace.ts";

@@ -1,16 +1,17 @@
 /**
- * Addresses of origins: what a Session class names as `static origin`, a server that knows nothing of Sojourn.
+ * The addresses of origins. An origin is a server that knows nothing of Sojourn; a Session class names it as `static
+ * origin`.
  *
- * O1  One form: what parses is written back as the URL standard has it, so two spellings of a server are one.
+ * O1  An address has one form: it is written back as the URL standard has it, so two spellings of a server are one.
  */
 
-/** The server behind a class of stateful sessions. */
+/** Address of the server behind a class of stateful sessions. */
 export interface OriginAddress {
-  /** How it is spoken to; `ws` and `http` over TLS too. */
+  /** Protocol of the server; `ws` and `http` over TLS too. */
   readonly kind: "ws" | "http" | "tcp";
-  /** As the URL standard writes it. */
+  /** Address as the URL standard writes it. */
   readonly url: string;
-  /** As `URL.hostname` has it. */
+  /** Host as `URL.hostname` has it. */
   readonly host: string;
   readonly port: number;
   readonly isSecure: boolean;
@@ -26,7 +27,7 @@ const SCHEMES: ReadonlyMap<string, { readonly kind: OriginAddress["kind"]; reado
   ],
 );
 
-/** What is expected where {@link originAddress} answers null. */
+/** Text that says what is expected where {@link originAddress} returns null. */
 export const ORIGIN_EXPECTED =
   "ws://host[:port][/path], http://host[:port] (or wss:, https:), or tcp://host:port, without a user or a fragment";
 

@@ -1,5 +1,5 @@
 /**
- * A declared table, prepared once per isolate: packed prefixes, and the way between app rows and stored rows.
+ * The declared table, prepared once per isolate: packed prefixes, and the way between app rows and stored rows.
  *
  * T1  A stored row is given to the app only if it matches the schema, if need be after `upgrade`.
  * T2  A row's key is made of its own fields; an upgrade may not change it.
@@ -13,19 +13,19 @@ import { validate } from "./schema.ts";
 import type { Mutation, ReadLevel, StoredRow } from "./vocabulary/store_client.ts";
 import { decodeValue, encodeValue } from "./values/value.ts";
 
-/** A row as the app gets it. */
+/** Row as the app gets it. */
 export interface PlainEntry {
   readonly key: readonly KeyPart[];
   readonly value: Readonly<Record<string, unknown>>;
   readonly versionstamp: string;
 }
 
-/** A row that is about to be written. */
+/** Row that is about to be written. */
 export interface PreparedPut {
-  /** Packed, behind the table's space. */
+  /** Packed key, behind the table's space. */
   readonly key: Key;
   readonly entry: Omit<PlainEntry, "versionstamp">;
-  /** The row, its index entries, and the removal of entries known from before. */
+  /** Mutations that write the row and its index entries, and remove entries known from before. */
   readonly mutations: readonly Mutation[];
   readonly entries: readonly Key[];
 }
@@ -33,7 +33,7 @@ export interface PreparedPut {
 /** Rows whose entries an isolate remembers: enough for its hot rows, at ~200 bytes each. */
 const KNOWN_MAX = 2_000;
 
-/** A table's declaration, ready for use. */
+/** Declared table, ready for use. */
 export class PreparedTable {
   readonly name: string;
   readonly space: Key;
@@ -43,7 +43,10 @@ export class PreparedTable {
   readonly #definition: TableDefinition;
   /** Entries that this isolate wrote or met, by row: the next put removes them in the same operation (I3 a). */
   readonly #known = new Map<Key, readonly Key[]>();
-  /** Inside a stateful session: random bytes that a replay draws again; nothing is remembered then (EnvServices). */
+  /**
+   * Source of random bytes inside a stateful session, which a replay draws again; nothing is remembered then
+   * (EnvServices).
+   */
   readonly #recorded: ((bytes: Uint8Array) => void) | undefined;
 
   constructor(name: string, definition: TableDefinition, recorded?: (bytes: Uint8Array) => void) {
@@ -70,13 +73,13 @@ export class PreparedTable {
     return this.space + packBounded(key) as Key;
   }
 
-  /** The fields of a row that make its key. */
+  /** Returns the fields of a row that make its key. */
   keyOf(row: Readonly<Record<string, unknown>>): readonly KeyPart[] {
     return this.keyFields.map((field) => row[field] as KeyPart);
   }
 
   /**
-   * Checks a row against the schema and makes what is to be written.
+   * Checks a row against the schema and returns what is to be written.
    *
    * @throws AppError `row_invalid`; `key_invalid` and limits.
    */
@@ -103,7 +106,10 @@ export class PreparedTable {
     return { key, entry: { key: parts, value: row }, mutations, entries };
   }
 
-  /** Removes the entries that are known of a row; only together with a put or delete of that row. */
+  /**
+   * Returns the removals of the entries that are known of a row; they go only together with a put or delete of that
+   * row.
+   */
   removals(key: Key): Mutation[] {
     return (this.#known.get(key) ?? []).map((entry) => ({ kind: "delete", key: entry }));
   }
@@ -123,7 +129,7 @@ export class PreparedTable {
   }
 
   /**
-   * A stored row as the app gets it; a promise only where the schema is asynchronous.
+   * Returns a stored row as the app gets it; a promise only where the schema is asynchronous.
    *
    * @throws AppError `row_invalid`, `value_corrupt`.
    */
@@ -162,7 +168,7 @@ export class PreparedTable {
     return entry;
   }
 
-  /** An upgrade that throws does not take the row for one of its own: so it is with a schema's `parse` in it. */
+  /** Calls an upgrade. One that throws, as with a schema's `parse` in it, does not recognise the row. */
   #upgraded(upgrade: (old: unknown) => unknown, raw: unknown): unknown {
     try {
       return upgrade(raw);

@@ -1,17 +1,15 @@
-/**
- * Queues, as far as an app declares them. Sending to one is not built yet: it throws `not_available`.
- */
+/** The queues, as far as an app declares them. Sending to one is not built yet: it throws `not_available`. */
 import type { InputOf, OutputOf, StandardSchema } from "./schema.ts";
 
-/** A declared queue. */
+/** Declared queue. */
 export interface QueueDefinition<S extends StandardSchema = StandardSchema> {
-  /** Marks what it is. */
+  /** Mark of a queue's definition. */
   readonly kind: "queue";
-  /** What a message must match. */
+  /** Schema that a message must match. */
   readonly schema: S;
-  /** Sites beside the receiving one that hold a message before `send` resolves. */
+  /** Number of sites beside the receiving one that hold a message before `send` resolves. */
   readonly f: number;
-  /** Deliveries before a message is given up. */
+  /** Number of deliveries before a message is given up. */
   readonly maxAttempts: number;
 }
 
@@ -22,33 +20,37 @@ export function queue<S extends StandardSchema>(
   return { kind: "queue", schema: options.schema, f: options.f ?? 1, maxAttempts: options.maxAttempts ?? 5 };
 }
 
-/** A queue as an app uses it. */
+/** Queue as an app uses it. */
 export interface Queue<S extends StandardSchema> {
-  /** Stores a message; `id` makes sending it again harmless. */
+  /**
+   * Stores a message, to be delivered after `delayMs`; `id` makes sending it again harmless.
+   *
+   * @throws AppError `not_available` in this version.
+   */
   send(message: InputOf<S>, options?: { readonly id?: string; readonly delayMs?: number }): Promise<void>;
 }
 
-/** One message delivered to the app's `queue` handler. */
+/** Message delivered to the app's `queue` handler. */
 export interface QueueMessage<T = unknown> {
-  /** Given by the sender, or drawn. */
+  /** Id given by the sender, or drawn. */
   readonly id: string;
-  /** The message. */
+  /** Content of the message. */
   readonly body: T;
-  /** How often it was delivered, this time included. */
+  /** Number of deliveries, this one included. */
   readonly attempts: number;
-  /** It is done. */
+  /** Acknowledges the message: it is done. */
   ack(): void;
-  /** It is to come again. */
+  /** Has the message come again, after `delayMs`. */
   retry(options?: { readonly delayMs?: number }): void;
 }
 
 /** Messages of one queue, delivered together. */
 export interface QueueBatch<T = unknown> {
-  /** The queue's name. */
+  /** Name of the queue. */
   readonly queue: string;
   /** The messages to work off. */
   readonly messages: readonly QueueMessage<T>[];
 }
 
-/** The type of a queue's messages. */
+/** Type of a queue's messages. */
 export type MessageOf<Q> = Q extends QueueDefinition<infer S> ? OutputOf<S> : never;

@@ -1,5 +1,5 @@
 /**
- * Gets that are asked for in one turn of the event loop travel as one store call.
+ * The batch of reads: gets that are asked for in one turn of the event loop travel as one store call.
  *
  * Life of a batch: the first `get` opens it and schedules a microtask → further gets of that level join → the
  * microtask sends it. One request has one ReadBatch.
@@ -19,17 +19,17 @@ interface OpenBatch {
   readonly waiters: Waiter[];
 }
 
-/** Joins same-turn gets of one request. */
+/** Joiner of the gets that one request makes in one turn. */
 export class ReadBatch {
   readonly #store: StoreClient;
-  /** The batch that further gets of its level may join. */
+  /** Batch that further gets of its level may join. */
   #open: OpenBatch | undefined;
 
   constructor(store: StoreClient) {
     this.#store = store;
   }
 
-  /** One row. */
+  /** Returns one row. */
   get(key: Key, level: ReadLevel): Promise<StoredRow | null> {
     const open = this.#open;
     const batch = open !== undefined && open.level === level && open.keys.length < GET_MANY_MAX

@@ -1,49 +1,59 @@
 /**
- * Paths that a route matches: the pathname syntax of the URLPattern standard, matched in a time that grows with the path
+ * The patterns of routes: the pathname syntax of the URLPattern standard, matched in a time that grows with the path
  * and not with its square or worse. URLPattern itself runs patterns as backtracking expressions: one that an app
  * declares could hold its site for as long as it likes.
  *
- * RP1  What is matched is what URLPattern matches (part 1.6 to 2.2 of the standard), by an automaton (RE2).
- * RP2  A group with an expression of its own, `:id(\\d+)`, is refused: an automaton of a few characters can be large. One
- *      that was deployed before this was known is matched where its automaton is small, and never where it is not.
- * RP4  All patterns of an app have STATES_MAX states together, beside those of the text that each begins with: that many are
- *      looked at for each character of a path, at worst.
- * RP3  A path of more than {@link MATCHED_CHARS_MAX} characters is matched by no automaton: whoever asks refuses it.
+ * RP1  A pattern matches the paths that URLPattern matches (part 1.6 to 2.2 of the standard), by an automaton (RE2).
+ * RP2  A group with an expression of its own, `:id(\\d+)`, is refused: an automaton of a few characters can be large. A
+ *      pattern that was deployed before this was known is matched where its automaton is small, and never where it is
+ *      not.
+ * RP4  All patterns of an app have STATES_MAX states together, beside those of the text that each begins with: that
+ *      many states are looked at for each character of a path, at worst.
+ * RP3  A path of more than {@link MATCHED_CHARS_MAX} characters is matched by no automaton: the caller refuses it.
  */
 import { RE2JS } from "re2js";
 
-/** Twice what browsers' tables of contents, paths of packages and signed links have; then a few µs a pattern. */
+/**
+ * Characters of a path: twice what browsers' tables of contents, paths of packages and signed links have; then a few µs
+ * a pattern.
+ */
 export const MATCHED_CHARS_MAX = 4096;
-/** An app's routes that an automaton has to look at; a path that is text is compared as text, and may be any number. */
+/**
+ * Routes of an app that an automaton has to look at; a path that is text is compared as text, and there may be any
+ * number of those.
+ */
 export const PATTERNS_MAX = 64;
-/** Those of 64 patterns such as `/users/:id/posts/:post`; a path that touches them all takes two tenths of a second. */
+/**
+ * States of an app's patterns: those of 64 patterns such as `/users/:id/posts/:post`; a path that touches them all
+ * takes two tenths of a second.
+ */
 export const STATES_MAX = 1_024;
-/** Of a pattern's own characters; its automaton has as many states, or few more. */
+/** Characters of a pattern; its automaton has as many states, or few more. */
 export const PATTERN_CHARS_MAX = 1024;
 /** States of the automaton of an expression that was deployed before: ten times what `\\d+` and `a|b|c` have. */
 const EXPRESSION_STATES_MAX = 300;
-/** Such an expression is tried on that much of a path, once it is known to be small. */
+/** Characters of a path on which such an expression is tried, once it is known to be small. */
 const EXPRESSION_CHARS_MAX = 512;
 
-/** A part of a pattern, as the standard has it. */
+/** Part of a pattern, as the standard has it. */
 interface Part {
   readonly prefix: string;
-  /** Of a regular expression; null: a text that is `prefix`. */
+  /** Regular expression of the part; null: a text that is `prefix`. */
   readonly expression: string | null;
   readonly suffix: string;
-  /** `?`, `*`, `+` or "". */
+  /** Modifier: `?`, `*`, `+` or "". */
   readonly modifier: string;
 }
 
-/** A pattern that paths are matched with. */
+/** Pattern that paths are matched with. */
 export interface RoutePattern {
-  /** What every path that it matches begins with. */
+  /** Text that every path begins with which the pattern matches. */
   readonly lead: string;
-  /** Of its automaton, beside those of `lead` (RP4). */
+  /** Number of states of its automaton, beside those of `lead` (RP4). */
   readonly states: number;
-  /** It has a group with an expression of its own (RP2). */
+  /** True where it has a group with an expression of its own (RP2). */
   readonly hasExpression: boolean;
-  /** Whether it matches a path as `URL.pathname` has it. */
+  /** Reports whether it matches a path as `URL.pathname` has it. */
   matches(path: string): boolean;
 }
 
@@ -53,10 +63,10 @@ const NAME_START = /[$_\p{ID_Start}]/u, NAME_PART = /[$_\u200c\u200d\p{ID_Contin
 /**
  * Reads a pattern.
  *
- * @throws TypeError for what is no pattern, RE2JSException for an expression that no automaton matches.
+ * @throws TypeError for a text that is no pattern, RE2JSException for an expression that no automaton matches.
  */
 export function routePattern(text: string): RoutePattern {
-  // The standard's own reader has the last word on what is a pattern, and writes it in one form.
+  // The standard's own reader decides what is a pattern, and writes it in one form.
   const { pathname, hasRegExpGroups } = new URLPattern({ pathname: text });
   const parts = new Parser(pathname).parts();
   const [first] = parts;
@@ -77,20 +87,23 @@ export function routePattern(text: string): RoutePattern {
   };
 }
 
-/** A path in the one form that URLs have it in: escapes, `.` and `..` as the standard has them. */
+/** Returns a path in the one form that URLs have it in: escapes, `.` and `..` as the standard has them. */
 export function canonicalPath(path: string): string {
   const url = new URL("http://localhost");
   url.pathname = path;
   return url.pathname;
 }
 
-/** A route that is a path, or the beginning of one and a final `*`: no character that patterns or URLs give a meaning. */
+/**
+ * Pattern of a route that is a path, or the beginning of one and a final `*`: no character that patterns or URLs give a
+ * meaning.
+ */
 const PLAIN_ROUTE = /^(?:\/(?!\.)[A-Za-z0-9_~.-]*)+\*?$/;
 
-/** Whether a route's paths can be compared as text. */
+/** Reports whether a route's paths can be compared as text. */
 export const isPlainRoute = (route: string): boolean => PLAIN_ROUTE.test(route);
 
-/** Why a route's pattern can't be taken behind others of the same app; null where it can. */
+/** Returns why a route's pattern can't be taken behind others of the same app; null where it can. */
 export function routeProblem(text: string, all: RoutePatterns): string | null {
   if (!text.startsWith("/")) return "it does not begin with /";
   if (text.length > PATTERN_CHARS_MAX) return `it has more than ${PATTERN_CHARS_MAX} characters`;
@@ -102,11 +115,15 @@ export function routeProblem(text: string, all: RoutePatterns): string | null {
   }
 }
 
-/** Reads the patterns of one app, as long as there is room for them (RP4). */
+/** Reader of the patterns of one app, as long as there is room for them (RP4). */
 export class RoutePatterns {
   #left = STATES_MAX;
 
-  /** @throws TypeError for one that there is no room for, and for all after it; as {@link routePattern} */
+  /**
+   * Reads a pattern.
+   *
+   * @throws TypeError for one that there is no room for, and for all after it; as {@link routePattern}
+   */
   read(text: string): RoutePattern {
     const pattern = this.#left === 0 ? null : routePattern(text);
     if (pattern === null || pattern.states > this.#left) {
@@ -120,7 +137,7 @@ export class RoutePatterns {
   }
 }
 
-/** "Generate a regular expression and name list": without names. */
+/** Returns the expression for a part: the standard's "generate a regular expression and name list", without names. */
 function expressionOf({ prefix, expression, suffix, modifier }: Part): string {
   const [before, after] = [quoted(prefix), quoted(suffix)];
   if (expression === null) return modifier === "" ? before : `(?:${before})${modifier}`;
@@ -132,12 +149,12 @@ function expressionOf({ prefix, expression, suffix, modifier }: Part): string {
 
 const quoted = (text: string): string => text.replace(/[^A-Za-z0-9/_~%-]/g, (unit) => RE2JS.quote(unit));
 
-/** "Parse a pattern string", of a pattern that is one. */
+/** Parser of a pattern: the standard's "parse a pattern string", of a text that is a pattern. */
 class Parser {
   readonly #text: readonly string[];
   readonly #parts: Part[] = [];
   #at = 0;
-  /** Text that no part has yet. */
+  /** Text that belongs to no part yet. */
   #fixed = "";
 
   constructor(text: string) {
@@ -167,7 +184,7 @@ class Parser {
     }
   }
 
-  /** `{…}` */
+  /** Reads a group, `{…}`. */
   #group(): void {
     this.#flush();
     this.#take("{");
@@ -191,7 +208,7 @@ class Parser {
     return text;
   }
 
-  /** A character that stands for itself; null where something else comes. */
+  /** Reads a character that stands for itself; null where something else comes. */
   #character(): string | null {
     const next = this.#text[this.#at];
     if (next === undefined || "{}()*+?".includes(next)) return null;
@@ -200,7 +217,7 @@ class Parser {
     return next === "\\" ? this.#text[this.#at++] ?? "" : next;
   }
 
-  /** `:name`, `:name(…)`, `(…)` or `*`. */
+  /** Reads `:name`, `:name(…)`, `(…)` or `*`; null where something else comes. */
   #expression(): string | null {
     if (this.#isNext(":")) {
       this.#at += 2;
@@ -213,7 +230,7 @@ class Parser {
     return ALL;
   }
 
-  /** `(…)`: within it a group is `(?:…)`. */
+  /** Reads `(…)`: within it a group is `(?:…)`. */
   #own(): string {
     const from = this.#at;
     let depth = 0;

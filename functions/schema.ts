@@ -1,14 +1,14 @@
 /**
- * Validation of rows by any Standard Schema (standardschema.dev): Zod 4, Valibot, ArkType, ….
+ * The validation of rows by any Standard Schema (standardschema.dev): Zod 4, Valibot, ArkType, ….
  *
- * C1  What is stored is the schema's *output*; it is parsed again when read, so a schema must accept its own
- *     output. (A transform that turns a string into a number does not; a default, a trim or a coercion does.)
+ * C1  The stored row is the schema's *output*; it is parsed again when read, so a schema must accept its own output. (A
+ *     transform that turns a string into a number does not; a default, a trim or a coercion does.)
  */
 import { AppError } from "./vocabulary/errors.ts";
 
-/** The part of the Standard Schema interface (version 1) that is used here. */
+/** Part of the Standard Schema interface (version 1) that is used here. */
 export interface StandardSchema<Input = unknown, Output = Input> {
-  /** The specification's one property. */
+  /** Property that the specification defines, the only one. */
   readonly "~standard": {
     readonly version: 1;
     readonly vendor: string;
@@ -17,32 +17,32 @@ export interface StandardSchema<Input = unknown, Output = Input> {
   };
 }
 
-/** What a schema answers. */
+/** Answer of a schema. */
 export type SchemaResult<Output> =
   | { readonly value: Output; readonly issues?: undefined }
   | { readonly issues: readonly SchemaIssue[] };
 
-/** One reason why a value does not match. */
+/** Reason for which a value does not match. */
 export interface SchemaIssue {
-  /** What is wrong. */
+  /** Text of the reason. */
   readonly message: string;
-  /** Where in the value. */
+  /** Path within the value to what is wrong. */
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
-/** What a schema accepts. */
+/** Type that a schema accepts. */
 export type InputOf<S extends StandardSchema> = NonNullable<S["~standard"]["types"]>["input"];
-/** What a schema gives. */
+/** Type that a schema gives. */
 export type OutputOf<S extends StandardSchema> = NonNullable<S["~standard"]["types"]>["output"];
 
-/** A reason as it is told to the app and in the 422 problem. */
+/** Reason as the app and the 422 problem have it. */
 export interface RowIssue {
   readonly path: string;
   readonly message: string;
 }
 
 /**
- * The schema's output for a value; a promise only where the schema is asynchronous, so that the common path
+ * Returns the schema's output for a value; a promise only where the schema is asynchronous, so that the common path
  * costs no extra turn.
  *
  * @throws AppError `row_invalid`, with `detail.issues`, where the value does not match.

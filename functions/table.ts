@@ -1,5 +1,5 @@
 /**
- * A table bound to one request's session.
+ * The table as a request uses it, bound to the request's session.
  *
  * T3  A put that throws wrote nothing; one that resolved has its version.
  * T4  Reads of a list: one store call per page by key, two by an index (entries, then their rows in one get), as
@@ -18,14 +18,14 @@ import type { Table, TableAtomic, WriteCheck } from "./table_interface.ts";
 import { type ListAsked, type Page, TableLister } from "./table_list.ts";
 
 type Schema = TableDefinition["schema"];
-/** What RequestTable implements; the type that an app sees is narrower by its declaration. */
+/** Type that RequestTable implements; an app sees the narrower one that follows from its declaration. */
 type PlainTable = Table<Schema, readonly string[], Readonly<Record<string, readonly string[]>>>;
 
 interface ReadOptions {
   readonly consistency?: ReadLevel;
 }
 
-/** A table of one request. */
+/** Table of one request. */
 export class RequestTable implements PlainTable {
   readonly #table: PreparedTable;
   readonly #store: StoreClient;
@@ -125,7 +125,7 @@ function addDelete(batch: WriteBatch, table: PreparedTable, key: Key): void {
   for (const removal of table.removals(key)) batch.add(removal);
 }
 
-/** Store wake-ups until the caller's signal aborts or the caller stops iterating. */
+/** Yields the store's wake-ups until the caller's signal aborts or the caller stops iterating. */
 async function* changes(
   store: StoreClient,
   ranges: readonly { start: Key; end: Key }[],

@@ -1,62 +1,65 @@
-/**
- * Tables as apps see them: typed by the schema's output and by the declared key and indexes.
- */
+/** The tables as apps see them: typed by the schema's output and by the declared key and indexes. */
 import type { KeyPart } from "../store/model/key.ts";
 import type { InputOf, OutputOf, StandardSchema } from "./schema.ts";
 import type { ReadLevel } from "./vocabulary/store_client.ts";
 
-/** The values of some fields, as a tuple. */
+/** Values of some fields, as a tuple. */
 export type FieldValues<Row, Fields extends readonly string[]> = {
   readonly [I in keyof Fields]: Fields[I] extends keyof Row ? NonNullable<Row[Fields[I]]> & KeyPart : KeyPart;
 };
 
-/** A tuple or any shorter beginning of it. */
+/** Tuple, or any shorter beginning of it. */
 export type Beginning<T extends readonly unknown[]> = T extends readonly [infer First, ...infer Rest]
   ? readonly [] | readonly [First, ...Beginning<Rest>]
   : T extends readonly [] ? readonly []
   : T;
 
-/** A row, where it is kept, and its version. */
+/** Row with its key and its version. */
 export interface TableEntry<S extends StandardSchema, K extends readonly string[]> {
-  /** The key fields' values. */
+  /** Values of the key fields. */
   readonly key: FieldValues<OutputOf<S>, K>;
-  /** The row. */
+  /** Content of the row. */
   readonly value: OutputOf<S>;
-  /** Its version: 20 hexadecimal digits. */
+  /** Version of the row: 20 hexadecimal digits. */
   readonly versionstamp: string;
 }
 
-/** One page of a list. */
+/** Page of a list. */
 export interface TablePage<S extends StandardSchema, K extends readonly string[]> {
-  /** The page's rows, in order. Fewer than the limit where they are long: only `cursor` tells of the end. */
+  /**
+   * Rows of the page, in order. They may be fewer than the limit where they are long: only `cursor` tells of the end.
+   */
   readonly rows: TableEntry<S, K>[];
-  /** Pass it to the next list to go on; null when there is no more. */
+  /** Cursor that the next list takes to go on; null when there is no more. */
   readonly cursor: string | null;
 }
 
-/** Where a list begins and ends, by the values of its fields. */
+/** Interval of a list, by the values of its fields. */
 export interface TableInterval<Fields extends readonly unknown[]> {
-  /** Only rows whose fields begin with these values. */
+  /** Values that the fields of all rows begin with. */
   readonly prefix?: Beginning<Fields>;
-  /** From here on, inclusive; begins with the prefix. */
+  /** Beginning of the interval, inclusive; it begins with the prefix. */
   readonly start?: Beginning<Fields>;
-  /** Up to here, exclusive; begins with the prefix. */
+  /** End of the interval, exclusive; it begins with the prefix. */
   readonly end?: Beginning<Fields>;
 }
 
-/** How a list goes. */
+/** Options of a list. */
 export interface TableListBase {
-  /** Awaited: rows in the page (default 100, at most 1,000). Iterated: rows in all (default: no limit). */
+  /**
+   * Rows in the page where the list is awaited (default 100, at most 1,000); rows in all where it is iterated (default:
+   * no limit).
+   */
   readonly limit?: number;
-  /** A page's cursor: goes on behind it. For a list with the same interval, index and direction. */
+  /** Cursor of a page: the list goes on behind it. For a list with the same interval, index and direction. */
   readonly cursor?: string | null;
-  /** From the last row to the first. */
+  /** True: the list goes from the last row to the first. */
   readonly reverse?: boolean;
-  /** Default: the table's own. */
+  /** Level of the reads; the table's own by default. */
   readonly consistency?: ReadLevel;
 }
 
-/** What a list takes: by key, or by one of the table's indexes. */
+/** Options of a list by key, or by one of the table's indexes. */
 export type TableListOptions<
   S extends StandardSchema,
   K extends readonly string[],
@@ -72,17 +75,17 @@ export type TableListOptions<
     }[keyof I]
   );
 
-/** Awaited, a page; iterated, every row. Nothing is read before either. */
+/** List that gives a page where it is awaited, and every row where it is iterated. Nothing is read before either. */
 export interface TableList<S extends StandardSchema, K extends readonly string[]>
   extends PromiseLike<TablePage<S, K>>, AsyncIterable<TableEntry<S, K>> {}
 
 /**
- * A condition on a write: what the row is *at this site* when it is written. Two sites may both find it true at the same
- * moment; both writes are applied then, and the newer row stays. What may be there only once ("this name is taken")
- * needs one place that decides: a table `at: "root"`, written by routes that are pinned there.
+ * Condition on a write: the state of the row *at this site* when it is written. Two sites may both find it true at the
+ * same moment; both writes are applied then, and the newer row stays. A row that may be there only once ("this name is
+ * taken") needs one place that decides: a table `at: "root"`, written by routes that are pinned there.
  */
 export interface WriteCheck {
-  /** The version that the row must have at this site; null: it must be absent at this site. */
+  /** Version that the row must have at this site; null: it must be absent at this site. */
   readonly check?: string | null;
 }
 
@@ -90,44 +93,64 @@ export interface WriteCheck {
 export interface TableAtomic<S extends StandardSchema, K extends readonly string[]> {
   /** Commits only if the row has this version at this site; null: only if it is absent at this site ({@link WriteCheck}). */
   check(key: FieldValues<OutputOf<S>, K>, versionstamp: string | null): this;
-  /** Writes a row. */
+  /** Writes a row; `commit` checks it against the schema. */
   put(row: InputOf<S>): this;
   /** Deletes a row. */
   delete(key: FieldValues<OutputOf<S>, K>): this;
-  /** `ok: false` when a check did not hold; a bad row rejects with `row_invalid`. Either way nothing is applied. */
+  /**
+   * Applies all writes, or nothing: `ok: false` when a check did not hold.
+   *
+   * @throws AppError `row_invalid` for a row that does not match the schema; `key_invalid`, limits.
+   */
   commit(): Promise<{ readonly ok: true; readonly versionstamp: string } | { readonly ok: false }>;
 }
 
-/** A table, bound to the running request's session. */
+/** Table, bound to the running request's session. */
 export interface Table<
   S extends StandardSchema,
   K extends readonly string[],
   I extends Readonly<Record<string, readonly string[]>>,
 > {
-  /** One row, or null. Throws `row_invalid` where the stored row no longer matches the schema. */
+  /**
+   * Returns one row, or null.
+   *
+   * @throws AppError `row_invalid` where the stored row no longer matches the schema, `value_corrupt`; `key_invalid`.
+   */
   get(
     key: FieldValues<OutputOf<S>, K>,
     options?: { readonly consistency?: ReadLevel },
   ): Promise<TableEntry<S, K> | null>;
-  /** Rows of several keys, in their order. */
+  /** Returns the rows of several keys, in the keys' order. @throws as `get`. */
   getMany(
     keys: readonly FieldValues<OutputOf<S>, K>[],
     options?: { readonly consistency?: ReadLevel },
   ): Promise<(TableEntry<S, K> | null)[]>;
-  /** Resolves when the row is applied here, with what was stored. Throws `row_invalid`, `check_failed`. */
+  /**
+   * Writes a row. Resolves when the row is applied here, with what was stored.
+   *
+   * @throws AppError `row_invalid`, `check_failed`; `key_invalid`, `value_invalid`, limits.
+   */
   put(row: InputOf<S>, options?: WriteCheck): Promise<TableEntry<S, K>>;
-  /** Throws `check_failed`. */
+  /** Deletes a row. Resolves when it is gone here. @throws AppError `check_failed`; `key_invalid`. */
   delete(key: FieldValues<OutputOf<S>, K>, options?: WriteCheck): Promise<void>;
-  /** Rows in the order of the key or of an index: await it for a page, iterate it for all. */
+  /**
+   * Lists rows in the order of the key or of an index: await the list for a page, iterate it for all.
+   *
+   * @throws KvTypeError `key_invalid`, `limit_list`.
+   */
   list(options?: TableListOptions<S, K, I>): TableList<S, K>;
   /** Begins writes that are applied together; nothing happens before their `commit`. */
   atomic(): TableAtomic<S, K>;
-  /** The row, first as it is, then after each change; ends when the signal aborts. */
+  /** Yields the row, first as it is, then after each change; ends when the signal aborts. @throws as `get`. */
   watch(
     key: FieldValues<OutputOf<S>, K>,
     options?: { readonly signal?: AbortSignal },
   ): AsyncIterable<TableEntry<S, K> | null>;
-  /** The page, first as it is, then after each change in its interval; ends when the signal aborts. */
+  /**
+   * Yields the page, first as it is, then after each change in its interval; ends when the signal aborts.
+   *
+   * @throws as `list` and `get`.
+   */
   watchList(
     options?: TableListOptions<S, K, I> & { readonly signal?: AbortSignal },
   ): AsyncIterable<TablePage<S, K>>;

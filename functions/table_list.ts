@@ -1,5 +1,5 @@
 /**
- * Lists of a table: pages by key or by index.
+ * The lists of a table: pages by key or by index.
  *
  * Life of a page by index: list the index's entries → get their rows in one call → drop entries that their rows have
  * outlived (I1), and remove those (I3) → see that entries and rows are of one state (L3).
@@ -45,15 +45,15 @@ export interface Page {
 /** Entries and their rows as one try at a page by index has read them. */
 interface Reading {
   readonly entries: readonly StoredRow[];
-  /** The rows of all entries by packed key; null where a row is absent. */
+  /** Rows of all entries by packed key; null where a row is absent. */
   readonly rows: ReadonlyMap<Key, PlainEntry | null>;
   readonly more: boolean;
 }
 
-/** The rows that a reading has to show. */
+/** Rows that a reading has to show. */
 interface Picked {
   readonly rows: readonly PlainEntry[];
-  /** The number of entries that were looked at, from the first on. */
+  /** Number of entries that were looked at, from the first on. */
   readonly used: number;
   readonly outlived: readonly Key[];
 }
@@ -62,10 +62,12 @@ interface Picked {
 const READINGS_MAX = 4;
 /** Readings after which a list whose first row never holds still is refused (L3). */
 const READINGS_MOST = 32;
-/** Entries asked for then: the fewer, the less comes between a list and its rows. */
+/**
+ * Entries asked for once a list's first row does not hold still: the fewer, the less comes between a list and its rows.
+ */
 const ASKED_BUSY = 4;
 
-/** A list, not yet read: await it for a page, iterate it for all rows. */
+/** List that is not yet read: await it for a page, iterate it for all rows. */
 export class TableLister implements PromiseLike<Page>, AsyncIterable<PlainEntry> {
   readonly #table: PreparedTable;
   readonly #store: StoreClient;
@@ -76,7 +78,7 @@ export class TableLister implements PromiseLike<Page>, AsyncIterable<PlainEntry>
   readonly #reverse: boolean;
   readonly #limit: number | undefined;
 
-  /** @throws KvTypeError `key_invalid`, `limit_list`. */
+  /** Checks the options. @throws KvTypeError `key_invalid`, `limit_list`. */
   constructor(table: PreparedTable, store: StoreClient, asked: ListAsked) {
     this.#table = table;
     this.#store = store;
@@ -101,13 +103,13 @@ export class TableLister implements PromiseLike<Page>, AsyncIterable<PlainEntry>
     return this.page().then(resolved, rejected);
   }
 
-  /** The ranges whose changes may change this list: an index's rows may go without their entries. */
+  /** Returns the ranges whose changes may change this list: an index's rows may be removed without their entries. */
   watched(): KeyInterval[] {
     if (this.#index === undefined) return [this.#interval];
     return [this.#interval, intervalOf(this.#table.space, {})];
   }
 
-  /** One page. */
+  /** Returns one page. */
   page(): Promise<Page> {
     const limit = this.#limit ?? LIST_PAGE_DEFAULT;
     if (limit > LIST_PAGE_MAX) {
@@ -147,7 +149,7 @@ export class TableLister implements PromiseLike<Page>, AsyncIterable<PlainEntry>
     return { rows: await Promise.all(stored.map((row) => this.#table.read(row))), more };
   }
 
-  /** L3 */
+  /** Reads entries and their rows, until these are of one state (L3). */
   async #byIndex(
     index: TableIndex,
     rest: KeyInterval,
@@ -168,7 +170,8 @@ export class TableLister implements PromiseLike<Page>, AsyncIterable<PlainEntry>
         asked = Math.min(limit, ASKED_BUSY);
         continue;
       }
-      // Rows of two states are no page: what is missing is read together with what is there, or is on the next one.
+      // Rows of two states are no page: the missing rows are read together with those that are there, or are on the
+      // next one.
       const isShort = more && stale > 0 && rows.length < limit && asked < LIST_PAGE_MAX;
       if (isShort) asked = Math.min(asked + 2 * stale, LIST_PAGE_MAX);
       if (!isLast && (used > sure || isShort)) continue;
@@ -185,7 +188,7 @@ export class TableLister implements PromiseLike<Page>, AsyncIterable<PlainEntry>
     return { entries, rows: await this.#rowsOf(index, entries), more };
   }
 
-  /** Rows of the first `seen` entries, up to `limit`. */
+  /** Returns the rows of the first `seen` entries, up to `limit`. */
   #pick(index: TableIndex, { entries, rows: byKey }: Reading, limit: number, seen: number): Picked {
     const rows: PlainEntry[] = [], outlived: Key[] = [], shown = new Map<Key, StoredRow>();
     let used = 0;
@@ -197,7 +200,7 @@ export class TableLister implements PromiseLike<Page>, AsyncIterable<PlainEntry>
         shown.set(rowKey, entry);
         rows.push(row);
       } else if (row === null || entry.versionstamp < row.versionstamp) outlived.push(entry.key);
-      // By a put of the same fields: that of the put before, by which the row was shown, is outlived too.
+      // A put of the same fields: the entry of the put before, by which the row was shown, is outlived too.
       else if (
         other !== undefined && entry.versionstamp === row.versionstamp &&
         other.versionstamp < row.versionstamp
@@ -209,7 +212,7 @@ export class TableLister implements PromiseLike<Page>, AsyncIterable<PlainEntry>
     return { rows, used, outlived };
   }
 
-  /** The rows of a page of entries, by packed key: one store call. */
+  /** Returns the rows of a page of entries, by packed key: one store call. */
   async #rowsOf(index: TableIndex, entries: readonly StoredRow[]): Promise<Map<Key, PlainEntry | null>> {
     const out = new Map<Key, PlainEntry | null>();
     const keys = [...new Set(entries.map((entry) => index.rowKeyOf(entry)))];
@@ -223,8 +226,8 @@ export class TableLister implements PromiseLike<Page>, AsyncIterable<PlainEntry>
   }
 
   /**
-   * Removes entries that their rows have outlived (I3 b). Nobody waits for it and a failure costs nothing: the
-   * next reader tries again. An eventual read might be older than its entries, so it removes none.
+   * Removes entries that their rows have outlived (I3 b). No call waits for it and a failure costs nothing: the next
+   * reader tries again. An eventual read might be older than its entries, so it removes none.
    */
   #remove(entries: readonly Key[]): void {
     if (entries.length === 0 || this.#level === "eventual") return;
@@ -238,7 +241,7 @@ const tooBusy = (table: string) =>
     `rows of the table ${table} change faster than a page of them can be read; ask again`,
   );
 
-/** L3: so many of the first entries are of one state with their rows. */
+/** Returns how many of the first entries are of one state with their rows (L3). */
 function sureOf(index: TableIndex, { entries, rows }: Reading, before: Reading | null): number {
   const seen = new Set(before?.entries.map(({ key }) => key));
   /** Rows of an entry's version, and rows that were put since the reading before. */
@@ -253,7 +256,7 @@ function sureOf(index: TableIndex, { entries, rows }: Reading, before: Reading |
     if (written.has(key)) return false;
     const then = before?.rows.get(key), now = rows.get(key);
     if (then === undefined || then?.versionstamp !== now?.versionstamp) return true;
-    // That there is none has no version: one may have been put and deleted in between. It would have left an entry.
+    // An absent row has no version: one may have been put and deleted in between. It would have left an entry.
     return then === null && put.has(key);
   });
   return at < 0 ? entries.length : at;

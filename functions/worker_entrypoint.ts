@@ -5,14 +5,14 @@
  */
 import type { AppContext } from "./define.ts";
 
-/** Marks prototypes of the class, in whichever copy of this module. */
+/** Mark of prototypes of the class, in whichever copy of this module. */
 export const WORKER_ENTRYPOINT: unique symbol = Symbol.for("sojourn.worker_entrypoint") as never;
 
-/** A default export as a class: the platform makes one object for each request. */
+/** Base of a default export that is a class: the platform makes one object for each request. */
 export abstract class WorkerEntrypoint<Env = unknown> {
-  /** The request's context. */
+  /** Context of the request. */
   protected readonly ctx: AppContext;
-  /** The request's env. */
+  /** Env of the request. */
   protected readonly env: Env;
 
   constructor(ctx: AppContext, env: Env) {
@@ -20,7 +20,7 @@ export abstract class WorkerEntrypoint<Env = unknown> {
     this.env = env;
   }
 
-  /** Marks what it is. */
+  /** Mark of the class. */
   get [WORKER_ENTRYPOINT](): true {
     return true;
   }
