@@ -1,12 +1,12 @@
 /**
- * What this site replicates: the query cache (SessionStore, section V.A), as disjoint ranges. A get covers a
- * point, a list the interval that it read; one range subsumes another by containment.
+ * The coverage of this site, that is what it replicates: the query cache (SessionStore, section V.A), as disjoint
+ * ranges. A get covers a point, a list the interval that it read; one range subsumes another by containment.
  *
  * V1  Ranges are disjoint; adding one that overlaps trims the older ones.
  * V2  Every change is also written to the records of the next commit, so that coverage and rows stay in step
  *     across a crash.
- * V3  Every change of a range since its `since` is in this site's journal: a child that was fed at least so far
- *     can be brought up to date from there, one that was not can't.
+ * V3  Every change of a range since its `since` is in this site's journal: a child that was fed at least so far can be
+ *     brought up to date from there, and no other can.
  */
 import { Reader, Writer } from "../model/codec.ts";
 import type { Key } from "../model/key.ts";
@@ -28,7 +28,7 @@ export class Coverage {
   readonly #record: (name: string, value: Uint8Array | null) => void;
   readonly #head: () => Position;
   #uses = 0;
-  /** Counts every removal: a reader compares it before and after its scan. */
+  /** Number of removals: a reader compares it before and after its scan. */
   removals = 0;
 
   constructor(record: (name: string, value: Uint8Array | null) => void, head: () => Position) {
@@ -51,12 +51,12 @@ export class Coverage {
     return this.#ranges.size;
   }
 
-  /** Whether a key is covered; does not count as a use. */
+  /** Reports whether a key is covered, without counting as a use. */
   covers(key: Key): boolean {
     return this.#ranges.at(key) !== undefined;
   }
 
-  /** Whether a key is covered, for a reader. */
+  /** Reports whether a key is covered, for a reader: this counts as a use. */
   has(key: Key): boolean {
     const segment = this.#ranges.at(key);
     if (segment === undefined) return false;
@@ -74,13 +74,13 @@ export class Coverage {
     return true;
   }
 
-  /** Whether a range has been covered without a break since a position of this journal (V3). */
+  /** Reports whether a range has been covered without a break since a position of this journal (V3). */
   hasRangeSince(range: Range, position: Position): boolean {
     return this.hasRange(range) &&
       this.#ranges.overlapping(range).every((segment) => segment.value.since <= position);
   }
 
-  /** The part of a range, from its start (or down from its end), that is covered without a gap. */
+  /** Returns the part of a range, from its start (or down from its end), that is covered without a gap. */
   coveredPart(range: Range, reverse: boolean): Range {
     return reverse
       ? { start: this.#ranges.heldFrom(range.start, range.end), end: range.end }
@@ -97,7 +97,7 @@ export class Coverage {
     this.#put({ start: range.start, end: range.end, value: { since: this.#head(), used: ++this.#uses } });
   }
 
-  /** Removes a range, trimming those that reach out of it. */
+  /** Removes a range, and trims ranges that reach out of it. */
   remove(range: Range): void {
     for (const old of this.#ranges.overlapping(range)) {
       this.#drop(old);
@@ -107,17 +107,17 @@ export class Coverage {
     this.removals++;
   }
 
-  /** All ranges in key order. */
+  /** Returns all ranges in key order. */
   all(): Range[] {
     return [...this.#ranges].map(({ start, end }) => ({ start, end }));
   }
 
-  /** What is covered of a range, in key order. */
+  /** Returns the covered parts of a range, in key order. */
   within(range: Range): Range[] {
     return this.#ranges.overlapping(range).map((covered) => common(covered, range));
   }
 
-  /** Makes one of the ranges that a wholly covered one has come in. */
+  /** Joins the ranges that cover a whole range between them into one. */
   join(range: Range): void {
     const parts = this.#ranges.overlapping(range);
     const [first] = parts, last = parts.at(-1);
@@ -128,7 +128,7 @@ export class Coverage {
     this.#put({ start: first.start, end: last.end, value: { since, used } });
   }
 
-  /** Ranges within `range`, least recently used first. */
+  /** Returns ranges within `range`, least recently used first. */
   leastRecentlyUsed(range: Range): Range[] {
     return this.#ranges.overlapping(range).sort((a, b) => a.value.used - b.value.used);
   }

@@ -1,36 +1,41 @@
 /**
- * A storage whose damaged rows (ports.ts S4) are gone before anybody is answered: every read of the replica's goes through
- * it, so that whatever reads meets rows as they were put, or none where what became of the row is known (damage.ts).
+ * The healing storage, whose damaged rows (ports.ts S4) are gone before a read is answered: every read of the replica's
+ * goes through it, and finds each row as it was put, or none where the row's fate is known (damage.ts).
  *
- * Life of a damaged row: a read meets it → the healer says what is known of it → one commit of its own: the row anew, or
- * dropped with a word of it → the healer is told → the read is done again.
+ * Life of a damaged row: a read meets it → the healer says what is known of it → one commit of its own: the row anew,
+ * or dropped with a *word*, the record that says so → the healer is told → the read is done again.
  *
- * HS1  A row is dropped in one step with its word: a crash leaves neither a hole that nobody knows of nor a word too many.
- * HS2  Commits run one at a time, these and the replica's; a row that was written meanwhile is left as it is.
+ * HS1  A row is dropped in one step with its word: a crash leaves neither a hole without a word nor a word without a
+ *      hole.
+ * HS2  Commits run one at a time, the healer's and the replica's; a row that was written meanwhile is left as it is.
  */
 import type { Key } from "../model/key.ts";
 import { DamagedRows, type DiskCommit, type ScanOptions, type Storage } from "../model/ports.ts";
 import type { Range } from "../model/range.ts";
 import type { Position, Row } from "../model/row.ts";
 
-/** Who knows what a row was, and what follows where nobody does. */
+/** Healer of damaged rows: it knows what a row was, or what follows where that is lost. */
 export interface Healer {
-  /** The row as it was committed last, from memory. */
+  /** Returns the row as it was committed last, from memory. */
   remembered(key: Key): Row | undefined;
-  /** The record that says that the row was dropped. @throws Error where this site can't go on without it. */
+  /**
+   * Returns the record that says that the row was dropped.
+   *
+   * @throws Error where this site can't go on without the row.
+   */
   word(key: Key): readonly [string, Uint8Array];
-  /** Rows are whole again, or dropped: on disk by now. */
+  /** Notes rows that are whole again, and rows that are dropped: both are on disk by now. */
   healed(mended: readonly Key[], dropped: readonly Key[]): void;
 }
 
-/** A disk on which a row that was dropped is still damaged is not one to go on with. */
+/** Times that a read's damaged rows are healed: a disk on which a dropped row is still damaged can't be used. */
 const TRIES_MAX = 3;
 
-/** See the file's header. */
+/** Storage that heals damaged rows when a read meets them. */
 export class HealingStorage implements Storage {
   readonly #inner: Storage;
   readonly #healer: Healer;
-  /** The replica's commit under way, or the last one. */
+  /** Commit of the replica's that is under way, or the last one. */
   #commit: Promise<void> = Promise.resolve();
   #healing: Promise<void> | null = null;
 

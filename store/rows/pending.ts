@@ -1,16 +1,16 @@
 /**
- * The part of this site's journal that is not known to be in the root's: keys by position, newest place only.
- * Pushes, carries and the root's reflection all read from it, so it stays in memory.
+ * The pending entries: the part of this site's journal that is not known to be in the root's, as keys by position,
+ * newest place only. Pushes, carries and the root's reflection all read from it, so it stays in memory.
  *
- * N1  One live entry a key, at the key's newest position; entries rise by position.
- * N3  What is kept is proportional to what is live: a key that is written again and again leaves no trail.
+ * N1  A key has one live entry, at its newest position; entries rise by position.
+ * N3  The entries kept are proportional to the live ones: a key that is written again and again leaves no trail.
  * N2  `least` is at most the smallest version clock of a live entry.
  */
 import type { Key } from "../model/key.ts";
 import { PENDING_ENTRY_BYTES } from "../model/limits.ts";
 import { type ClockValue, type Position, type Row, rowBytes } from "../model/row.ts";
 
-/** Entries that are live no more may be this many beyond the live ones. */
+/** Number of entries, no longer live, that are kept beyond the live ones before they are compacted. */
 const ENTRIES_STALE_MAX = 1024;
 
 interface Entry {
@@ -18,9 +18,9 @@ interface Entry {
   readonly position: Position;
   /** Depth of the highest site known to have the row. */
   readonly known: number;
-  /** Of key and value. */
+  /** Bytes of the row's key and value. */
   readonly bytes: number;
-  /** Of the row's version. */
+  /** Clock of the row's version. */
   readonly clock: ClockValue;
 }
 
@@ -35,22 +35,22 @@ export class Pending {
     return this.#newest.size;
   }
 
-  /** Entries in memory, live or not (N3). */
+  /** Number of entries in memory, live or not (N3). */
   get remembered(): number {
     return this.#entries.length - this.#first;
   }
 
-  /** Of the live rows, and of what is remembered of each. */
+  /** Bytes of the live rows, and of what is remembered of each. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** No live entry's version is older; Infinity where there is none. */
+  /** Lower bound of the live entries' version clocks; Infinity where there is none. */
   get least(): ClockValue {
     return this.#newest.size === 0 ? this.#least = Infinity : this.#least;
   }
 
-  /** Looks at all entries again, so that `least` no longer speaks of those that are gone. */
+  /** Looks at all entries again, so that `least` no longer includes entries that are gone. */
   findLeast(): void {
     this.#least = Infinity;
     for (const { clock } of this.#newest.values()) this.#least = Math.min(this.#least, clock);
@@ -75,7 +75,7 @@ export class Pending {
     this.#bytes -= entry.bytes + PENDING_ENTRY_BYTES;
   }
 
-  /** N3 */
+  /** Drops the entries that are not live (N3). */
   #compact(): void {
     this.#entries = this.#entries.filter((entry) => this.#newest.get(entry.key) === entry);
     this.#first = 0;
@@ -85,7 +85,7 @@ export class Pending {
     return this.#newest.get(key);
   }
 
-  /** Live entries past a position and known no higher than `known`, in journal order. */
+  /** Yields live entries past a position and known no higher than `known`, in journal order. */
   *after(position: Position, known: number): Generator<Entry> {
     for (let i = this.#search(position); i < this.#entries.length; i++) {
       const entry = this.#entries[i];
@@ -94,7 +94,7 @@ export class Pending {
     }
   }
 
-  /** How many live entries lie past a position, known no higher than `known`, and their bytes. */
+  /** Returns how many live entries lie past a position, known no higher than `known`, and their bytes. */
   measure(position: Position, known: number): { rows: number; bytes: number } {
     let rows = 0, bytes = 0;
     for (const entry of this.after(position, known)) {
@@ -117,7 +117,7 @@ export class Pending {
     }
   }
 
-  /** Index of the first entry past a position. */
+  /** Returns the index of the first entry past a position. */
   #search(position: Position): number {
     let low = this.#first, high = this.#entries.length;
     while (low < high) {

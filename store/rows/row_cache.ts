@@ -1,16 +1,16 @@
 /**
- * The rows that were written or read lately, as the disk has them: most reads, every comparison with a row that is
- * overwritten, and every push of what was just committed need not go to the disk.
+ * The cache of rows that were written or read lately, as the disk has them: most reads, every comparison with a row
+ * that is overwritten, and every push of what was just committed need not go to the disk.
  *
- * C1  What it holds of a key is what the disk has: a commit puts in what it wrote before anyone is told of it, and
- *     a read puts in what it found only if no commit settled meanwhile.
+ * C1  The cached row of a key is the one on the disk: a commit puts in the rows that it wrote before any site or writer
+ *     is told of it, and a read puts in the rows that it found only if no commit settled meanwhile.
  * C2  It is bounded by bytes: two generations, of which the older is forgotten when the recent one is full.
  */
 import type { Key } from "../model/key.ts";
 import { ROW_CACHE_BYTES, ROW_CACHE_ROW_BYTES_MAX } from "../model/limits.ts";
 import { type Row, rowBytes } from "../model/row.ts";
 
-/** What an entry costs beside its key and value. */
+/** Bytes that an entry costs beside its key and value. */
 const ENTRY_BYTES = 200;
 
 export class RowCache {
@@ -18,7 +18,7 @@ export class RowCache {
   #older = new Map<Key, Row | null>();
   #bytes = 0;
 
-  /** null: there is none on the disk; undefined: not known here. */
+  /** Returns the row of a key; null: there is none on the disk; undefined: not known here. */
   get(key: Key): Row | null | undefined {
     const recent = this.#recent.get(key);
     if (recent !== undefined) return recent;

@@ -1,14 +1,14 @@
 /**
- * The rows and the journal of one site: what is on disk, and over it what is applied but not yet committed.
+ * The rows and the journal of one site: those on disk, and over these the rows that are applied but not yet committed.
  *
- * A change is *applied* (visible to reads, has its position), then *frozen* into a commit together with all that
- * was applied meanwhile, then *committed* (on disk). Only committed state leaves the site; a session's answer
+ * A change is *applied* (visible to reads, has its position), then *frozen* into a commit together with all changes
+ * that were applied meanwhile, then *committed* (on disk). Only committed state leaves the site; a session's answer
  * waits for it (`durable`).
  *
  * W1  Positions rise by one with each applied row, and a restart continues above the last committed one, by a jump
  *     (gaps.ts): a position that left the site is never used again.
- * W2  Everything that changes rows runs under `lock`, and what it changes together it changes without an await
- *     in between, so that a freeze, which takes no lock, finds only heads (PROTOCOL I1).
+ * W2  All code that changes rows runs under `lock`, and makes changes that belong together without an await in between,
+ *     so that a freeze, which takes no lock, finds only heads (PROTOCOL I1).
  * W3  A read of several rows runs under `lock`: no change comes between its parts.
  */
 import type { HybridClock } from "../model/clock.ts";
@@ -21,28 +21,28 @@ import { holds, keyAfter, type Range } from "../model/range.ts";
 import { RowCache } from "./row_cache.ts";
 import { compareVersions, type Position, type Row, rowBytes } from "../model/row.ts";
 
-/** A row as it comes from a writer, a neighbour or a carry. */
+/** Row as it comes from a writer, a neighbour or a carry. */
 export type Incoming = Omit<Row, "position">;
 
 export interface Frozen {
   readonly head: Position;
-  /** Rows and drops (null) by key. */
+  /** Rows by key; null: the row is dropped. */
   readonly changes: ReadonlyMap<Key, Row | null>;
-  /** The child that each row came from; none for others. */
+  /** Child that each row came from; rows from elsewhere are not in it. */
   readonly sources: ReadonlyMap<Key, SiteId>;
   readonly commit: DiskCommit;
 }
 
 export interface ListResult {
-  /** Live rows, values resolved. */
+  /** Live rows, with their values resolved. */
   readonly rows: Row[];
-  /** Every row looked at, tombstones included. */
+  /** All rows that were looked at, tombstones included. */
   readonly seen: readonly Row[];
-  /** The interval that was read. */
+  /** Interval that was read. */
   readonly range: Range;
-  /** It ended at a bound, and the interval may hold more. */
+  /** True where the read ended at a bound, and the interval may hold more. */
   readonly full: boolean;
-  /** It ended since it had looked at `lookMax` rows. */
+  /** True where the read ended since it had looked at `lookMax` rows. */
   readonly isCut: boolean;
 }
 
@@ -62,12 +62,14 @@ export class Rows {
   #sources = new Map<Key, SiteId>();
   #committing: ReadonlyMap<Key, Row | null> = new Map();
   #records = new Map<string, Uint8Array | null>();
-  /** What was committed last, until it was told. */
+  /** Changes that were committed last, until the neighbours were told of them. */
   #recent: ReadonlyMap<Key, Row | null> = new Map();
   readonly #cache = new RowCache();
-  /** Times that rows went with the disk. */
+  /** Number of times that rows went with the disk. */
   #heals = 0;
-  /** Commits that settled: tells a read whether what it found may be old (row_cache.ts C1). */
+  /**
+   * Number of commits that settled, by which a read sees whether the rows that it found may be old (row_cache.ts C1).
+   */
   #settled = 0;
 
   constructor(
@@ -76,12 +78,12 @@ export class Rows {
       clock: HybridClock;
       turns: ConstructorParameters<typeof Lock>[0];
       nowMs: () => number;
-      /** So many a read of several looks at before everything else that is ready is handled. */
+      /** Rows that a read of several looks at before everything else that is ready is handled. */
       stepRows?: number;
       applied: (row: Row) => void;
-      /** Whether a row counts for nothing (stale.ts). */
+      /** Reports whether a row counts for nothing (stale.ts). */
       isStale?: (row: Row) => boolean;
-      /** Hears of a row that stood here and does so no more, with nothing that it is a part of in its place. */
+      /** Notes a row that stood here and does so no more, where no row that it is a part of took its place. */
       gone?: (row: Pick<Row, "clock">) => void;
     },
   ) {
@@ -104,12 +106,12 @@ export class Rows {
     return this.#committedHead;
   }
 
-  /** Continues after a restart. */
+  /** Continues from a journal's head after a restart. */
   resumeAt(head: Position): void {
     this.#head = this.#committedHead = head; // W1
   }
 
-  /** The next row comes after a position that nothing has; what depends on it waits for a commit. */
+  /** Has the next row come after a position that no row has; what depends on it waits for a commit. */
   jumpTo(head: Position): void {
     this.#head = head;
   }
@@ -119,7 +121,7 @@ export class Rows {
     this.#records.set(name, value);
   }
 
-  /** Whether a freeze would have something to commit. */
+  /** True where a freeze would have something to commit. */
   get dirty(): boolean {
     return this.#active.size > 0 || this.#records.size > 0;
   }
@@ -129,7 +131,7 @@ export class Rows {
   /**
    * Applies one row if it wins over `old` (row.ts R1); true where the row changed.
    *
-   * @param old what `lookup` gave for the key in this hold of the lock.
+   * @param old the row that `lookup` gave for the key in this hold of the lock.
    */
   apply(old: Row | undefined, incoming: Incoming, source?: SiteId): boolean {
     const found = this.#over(incoming.key, old);
@@ -154,19 +156,19 @@ export class Rows {
     this.#applied(row);
   }
 
-  /** The newest row of a key that `lookup` gave in this hold of the lock. */
+  /** Returns the newest row of a key, of which `lookup` gave `found` in this hold of the lock. */
   newest(key: Key, found: Row | undefined): Row | undefined {
     return this.#over(key, found);
   }
 
-  /** Puts a row again, as it is but for its place: this journal begins anew. */
+  /** Puts a row again, as it is but for its position: this journal begins anew. */
   replant(row: Row): void {
     const planted = { ...row, position: ++this.#head };
     this.#active.set(row.key, planted);
     this.#applied(planted);
   }
 
-  /** `before` itself where it stays. */
+  /** Returns the row that wins; `before` itself where it stays. */
   #winner(before: Row, incoming: Incoming): Row | Incoming {
     if (!isMerge(before.value) && !isMerge(incoming.value)) {
       return compareVersions(incoming, before) > 0 ? incoming : before;
@@ -176,21 +178,21 @@ export class Rows {
       return sameContent(incoming, before) ? before : incoming;
     }
     if (joined === incoming || joined === before) return joined as Row | Incoming;
-    // A true join is news to everyone: it is known nowhere but here.
+    // A true join is news to every site: it is known only here.
     return { ...joined, known: Math.max(joined.known, before.known, incoming.known) };
   }
 
-  /** A row as it was committed last, where memory has it. */
+  /** Returns a row as it was committed last, where memory has it. */
   remembered(key: Key): Row | undefined {
     return this.#cache.get(key) ?? undefined;
   }
 
-  /** The row of this key that a commit to come puts, or one that waits for its turn. */
+  /** Returns the row of this key that a commit to come puts, or one that waits for its turn. */
   changed(key: Key): Row | undefined {
     return this.#active.get(key) ?? this.#committing.get(key) ?? undefined;
   }
 
-  /** Rows went with the disk (damage.ts): what was read meanwhile may have met holes. */
+  /** Notes that rows went with the disk (damage.ts): reads that were under way may have met holes. */
   healed(): void {
     this.#heals++;
   }
@@ -211,9 +213,10 @@ export class Rows {
   // ── Reads ──
 
   /**
-   * The newest rows, applied ones included; values as stored. At once where none is read from the disk.
+   * Returns the newest rows, applied ones included; values as stored. Returns at once where none is read from the disk.
    *
-   * @param bytesMax of the first keys only, up to about the row that brings them to so many bytes.
+   * @param bytesMax bytes after which the answer ends: it has the first keys only, up to about the row that reaches
+   *     them.
    */
   lookup(
     keys: readonly Key[],
@@ -235,13 +238,13 @@ export class Rows {
     return missing.length === 0 ? found : this.#fill(found, missing, places, bytesMax);
   }
 
-  /** As {@link lookup}, of one key; undefined where only the disk can tell. */
+  /** Returns the row of one key as {@link lookup} does; undefined where only the disk can tell. */
   inMemory(key: Key): [Row | undefined] | undefined {
     const row = this.#known(key);
     return row === undefined ? undefined : [row ?? undefined];
   }
 
-  /** What is known of a key without a look at the disk; null: it has no row. */
+  /** Returns what is known of a key without a look at the disk; null: it has no row. */
   #known(key: Key): Row | null | undefined {
     const active = this.#active.get(key);
     if (active !== undefined) return active;
@@ -249,8 +252,10 @@ export class Rows {
     return committing !== undefined ? committing : this.#cache.get(key);
   }
 
-  /** Rows from the disk, into their places, in steps as {@link heads}. What stands in the others was taken before: a
-   *  commit that ends meanwhile must not hide what it held. */
+  /**
+   * Reads rows from the disk into their places, in steps as {@link heads}. The rows in the other places were taken
+   * before: a commit that ends meanwhile must not hide those that it held.
+   */
   async #fill(
     found: (Row | undefined)[],
     missing: readonly Key[],
@@ -264,7 +269,7 @@ export class Rows {
       const step = missing.length <= STEP_ROWS ? missing : missing.slice(at, at + STEP_ROWS);
       const stored = await this.#storage.getMany(step, bytesMax - bytes);
       for (let i = 0; i < stored.length; i++) {
-        // What was applied while a row went stands for it: neither was there for a moment.
+        // A row that was applied while the stored one went stands for it: a moment ago neither was there.
         const known = heals === this.#heals ? undefined : this.#known(step[i] as Key);
         const row = known === undefined ? stored[i] : known ?? undefined;
         found[places[at + i] ?? 0] = row;
@@ -273,7 +278,7 @@ export class Rows {
         if (settled === this.#settled && known === undefined) this.#cache.put(step[i] as Key, row ?? null);
       }
       at += stored.length;
-      // What stands behind the first that was not read is no part of the answer.
+      // Rows behind the first that was not read are no part of the answer.
       if (stored.length === step.length && (at >= missing.length || bytes < bytesMax)) continue;
       found.length = places[at] ?? 0;
       break;
@@ -282,10 +287,12 @@ export class Rows {
   }
 
   /**
-   * As {@link lookup}, for who asks for versions and for what merges: of a long value that does not, its first byte is left.
-   * It is read in steps, between which everything else that is ready is handled.
+   * Returns rows as {@link lookup} does, for callers that need versions and values that merge: of a long value that
+   * does not merge only the first byte is left. Rows are read in steps, between which everything else that is ready is
+   * handled.
    *
-   * @param bytesMax of the first keys only, up to about the row that brings what was read to so many bytes.
+   * @param bytesMax bytes after which the answer ends: it has the first keys only, up to about the row that reaches
+   *     them.
    */
   async heads(keys: readonly Key[], bytesMax = Infinity): Promise<(Row | undefined)[]> {
     const found: (Row | undefined)[] = [];
@@ -300,12 +307,12 @@ export class Rows {
     return found;
   }
 
-  /** Rows of a range as committed; only between commits. */
+  /** Returns rows of a range as committed; only between commits. */
   committedScan(range: Range, limit: number, reverse: boolean): Promise<ListResult> {
     return this.#scanLive(range, limit, reverse, []);
   }
 
-  /** Rows as committed; only between commits. In steps, as {@link heads}. */
+  /** Returns rows as committed; only between commits. Reads in steps, as {@link heads}. */
   async committed(keys: readonly Key[]): Promise<Row[]> {
     const out: Row[] = [], missing: Key[] = [];
     for (const key of keys) {
@@ -323,10 +330,10 @@ export class Rows {
   }
 
   /**
-   * Up to `limit` live rows of a range (0: all), applied ones included; under the lock (W3). With a limit it also
-   * ends at the row that brings the bytes to `bytesMax`. In steps, as {@link heads}.
+   * Returns up to `limit` live rows of a range (0: all), applied ones included; under the lock (W3). With a limit the
+   * list also ends at the row that brings the bytes to `bytesMax`. Reads in steps, as {@link heads}.
    *
-   * @param lookMax about so many rows, dead ones included, are looked at.
+   * @param lookMax number of rows, roughly, that are looked at, dead ones included.
    */
   list(
     range: Range,
@@ -385,7 +392,7 @@ export class Rows {
     return { rows, seen, range, full: false, isCut: false };
   }
 
-  /** The row with its value resolved, if it reads as present. */
+  /** Returns the row with its value resolved, if it reads as present. */
   liveRow(row: Row | undefined): Row | undefined {
     if (row === undefined || (row.expiresAtMs !== 0 && row.expiresAtMs <= this.#nowMs())) return undefined;
     if (row.value === null) return undefined;
@@ -396,7 +403,7 @@ export class Rows {
 
   // ── Commits ──
 
-  /** Takes everything applied so far, and the records, for one commit. */
+  /** Takes all changes applied so far, and the records, for one commit. */
   freeze(): Frozen {
     const changes = this.#active, sources = this.#sources, records = this.#records;
     this.#active = new Map();
@@ -411,7 +418,7 @@ export class Rows {
     return { head: this.#head, changes, sources, commit: { rows, drop, records } };
   }
 
-  /** The frozen commit is on disk. */
+  /** Notes that the frozen commit is on disk. */
   settle(frozen: Frozen): void {
     this.#settled++; // row_cache.ts C1
     for (const [key, row] of frozen.changes) this.#cache.put(key, row);
@@ -420,13 +427,13 @@ export class Rows {
     this.#committedHead = frozen.head;
   }
 
-  /** All neighbours were told of what was committed last: it is kept for that. */
+  /** Forgets the changes that were committed last: all neighbours were told of them. */
   told(): void {
     this.#recent = new Map();
   }
 }
 
-/** A value that is longer is not kept where only its row's version is asked for. */
+/** Bytes of a value beyond which it is not kept where only its row's version is asked for. */
 const HEAD_VALUE_BYTES = 4 * 1024;
 
 function headOf(row: Row): Row {
@@ -441,7 +448,7 @@ const sameContent = (a: Incoming, b: Incoming): boolean =>
   (a.value !== null && b.value !== null && a.value.length === b.value.length &&
     a.value.every((byte, i) => byte === b.value?.[i]));
 
-/** Stored rows with the overlay's over them, in order. */
+/** Yields stored rows with the overlay's over them, in order. */
 function* merged(
   stored: readonly Row[],
   overlay: ReadonlyMap<Key, Row | null>,

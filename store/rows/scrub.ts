@@ -1,6 +1,6 @@
 /**
- * Reads all rows of a disk again and again, at a pace that nobody notices: what has changed there by itself (ports.ts S4) is
- * found while others still have it, and not first when it is wanted.
+ * The scrub of a disk: it reads all rows again and again, at a pace that slows nothing down. So rows that have changed
+ * there by themselves (ports.ts S4) are found while other sites still have them, and not first when they are wanted.
  *
  * Life: `new Scrub` → … (a page, a pause, a page, …, a long pause, from the beginning) → `close`.
  *
@@ -21,17 +21,17 @@ import { rowBytes } from "../model/row.ts";
 interface Parts {
   readonly storage: Pick<Storage, "scan">;
   readonly clock: Pick<Clock, "after">;
-  /** A read has failed; never for rows that are damaged, which whoever gave the storage hears of by himself. */
+  /** Reports that a read has failed; never for damaged rows, which the storage reports by itself. */
   readonly failed: (error: unknown) => void;
 }
 
-/** See the file's header. */
+/** Reader of a whole disk, again and again. */
 export class Scrub {
   readonly #parts: Parts;
   #next: Key = WHOLE.start;
   #cancel: () => void;
   #isClosed = false;
-  /** Times that all was read. */
+  /** Number of times that all rows were read. */
   rounds = 0;
 
   constructor(parts: Parts) {
@@ -52,7 +52,7 @@ export class Scrub {
     });
   }
 
-  /** Reads a page; how long to wait before the next one. */
+  /** Reads a page, and returns how long to wait before the next one, in milliseconds. */
   async #step(): Promise<number> {
     const found = await this.#page();
     const last = found.at(-1);
@@ -73,7 +73,7 @@ export class Scrub {
       return rows.map((row) => ({ key: row.key, bytes: rowBytes(row), isDamaged: false }));
     } catch (error) {
       if (!(error instanceof DamagedRows)) throw error;
-      // What follows the last of them is read again.
+      // Rows behind the last damaged one are read again.
       return error.keys.toSorted().map((key) => ({ key, bytes: 0, isDamaged: true }));
     }
   }

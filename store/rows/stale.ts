@@ -1,12 +1,12 @@
 /**
- * Ranges that this site covered under a parent, or an incarnation of it, that it has no more. Their rows stay on
- * disk, so that only what changed meanwhile has to come over the link (resync.ts).
+ * The stale ranges: those that this site covered under a parent, or an incarnation of it, that it has no more. Their
+ * rows stay on disk, so that only rows that changed meanwhile have to come over the link (resync.ts).
  *
  * Life: covered → the parent can't vouch for it any more → stale → compared or fetched: covered again; or evicted.
  *
- * T1  A row is stale where its key is not covered and the root has the row, or had (whatever the root is not known to
- *     have is pending, and stays what it is). These ranges say where most of them are; some are on their way out.
- * T2  A stale row is on disk and nowhere else: to readers, neighbours and arriving rows there is none (rows.ts).
+ * T1  A row is stale where its key is not covered and the root has the row, or had (a row that the root is not known to
+ *     have is pending, and stays so). These ranges say where most of the stale rows are; some are on their way out.
+ * T2  A stale row is on disk only: to readers, neighbours and arriving rows it does not exist (rows.ts).
  * T3  Every change is also written to the records of the next commit, as coverage's are (coverage.ts V2).
  */
 import { Reader, Writer } from "../model/codec.ts";
@@ -37,12 +37,12 @@ export class StaleRanges {
     return this.#ranges.size > 0 && this.#ranges.touches(range);
   }
 
-  /** In key order. */
+  /** Returns the ranges that overlap another, in key order. */
   within(range: Range): Range[] {
     return this.#ranges.overlapping(range).map(({ start, end }) => ({ start, end }));
   }
 
-  /** Those of more than one key. */
+  /** Returns the ranges of more than one key. */
   wide(): Range[] {
     return [...this.#ranges].filter((range) => !isPoint(range)).map(({ start, end }) => ({ start, end }));
   }
@@ -53,7 +53,7 @@ export class StaleRanges {
     this.#put(range);
   }
 
-  /** Trims those that reach out of it. */
+  /** Removes a range, and trims ranges that reach out of it. */
   remove(range: Range): void {
     if (this.#ranges.size === 0) return;
     for (const old of this.#ranges.overlapping(range)) {

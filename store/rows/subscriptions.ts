@@ -1,11 +1,11 @@
 /**
- * Who is interested in which keys: one index from a key to its subscribers, so that the cost of routing a change
- * follows the number of interested subscribers, not of all.
+ * The subscriptions to keys: one index from a key to its subscribers, so that the cost of routing a change follows the
+ * number of interested subscribers, not of all.
  *
- * A *place* is a range as it was subscribed to, with all who have just that one: thousands of children that cover
- * the system rows are one place. Points, which most places are, lie in one map by key, the wider ones in a tree.
+ * A *place* is a range as it was subscribed to, with all subscribers of exactly that range: thousands of children that
+ * cover the system rows are one place. Points, which most places are, lie in one map by key, the wider ones in a tree.
  *
- * Coming and going cost a subscriber what its own ranges are, however many others there are.
+ * To come and to go costs a subscriber as much as it has ranges, however many other subscribers there are.
  *
  * U1  A place has subscribers, and a key places, in the order in which they came to be.
  * U2  The ranges of one subscriber are disjoint: a new one trims those that it overlaps, as coverage.ts does. So a
@@ -21,10 +21,10 @@ type Place<T> = RangeSegment<Set<T>>;
 export class Subscriptions<T> {
   readonly #points = new RangeMap<Set<T>>();
   readonly #wide = new RangeTree<Place<T>>();
-  /** The places of each subscriber. */
+  /** Places of each subscriber. */
   readonly #of = new Map<T, RangeMap<Set<T>>>();
 
-  /** The subscribers of a key, as of now. */
+  /** Returns the subscribers of a key, as of now. */
   at(key: Key): readonly T[] {
     const point = this.#points.at(key), wide = this.#wide.at(key);
     const [first, second] = wide;
@@ -34,28 +34,28 @@ export class Subscriptions<T> {
     return point === undefined ? all : all.concat([...point.value]);
   }
 
-  /** Whether a subscriber has a key. */
+  /** Reports whether a subscriber has a key. */
   has(subscriber: T, key: Key): boolean {
     return this.#of.get(subscriber)?.at(key) !== undefined;
   }
 
-  /** Whether anyone subscribes to any key of a range. */
+  /** Reports whether any key of a range has a subscriber. */
   touches(range: Range): boolean {
     return this.#points.touches(range) || this.#wide.overlapping(range).length > 0;
   }
 
-  /** The subscribers of any key of a range. */
+  /** Returns the subscribers of any key of a range. */
   within(range: Range): Set<T> {
     const places = [...this.#points.overlapping(range), ...this.#wide.overlapping(range)];
     return new Set(places.flatMap((place) => [...place.value]));
   }
 
-  /** How many ranges a subscriber has. */
+  /** Returns how many ranges a subscriber has. */
   count(subscriber: T): number {
     return this.#of.get(subscriber)?.size ?? 0;
   }
 
-  /** Every range that someone subscribes to. */
+  /** Returns every range that has a subscriber. */
   ranges(): Range[] {
     return [...this.#points, ...this.#wide.ranges()].map(({ start, end }) => ({ start, end }));
   }
@@ -82,7 +82,7 @@ export class Subscriptions<T> {
     this.#of.delete(subscriber);
   }
 
-  /** Takes a range out of a subscriber's (U2). */
+  /** Takes a range out of a subscriber's ranges (U2). */
   #trim(subscriber: T, own: RangeMap<Set<T>>, range: Range): void {
     for (const old of own.overlapping(range)) {
       own.remove(old);
@@ -109,7 +109,7 @@ export class Subscriptions<T> {
     return isPoint(range) ? this.#points.at(range.start) : this.#wide.get(range);
   }
 
-  /** A new place, with no subscriber yet. */
+  /** Makes a new place, with no subscriber yet. */
   #found({ start, end }: Range): Place<T> {
     const place: Place<T> = { start, end, value: new Set() };
     if (isPoint(place)) this.#points.insert(place);
