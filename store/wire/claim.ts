@@ -1,9 +1,9 @@
-/** Whom a replica number is for. */
+/** The claim of a replica number: the site that the number is for. */
 import { CodecError, type Reader, type Writer } from "../model/codec.ts";
 import type { SiteId } from "../model/ports.ts";
 import type { ReplicaNumber } from "../model/row.ts";
 
-/** What the root writes down of it (topology.ts). */
+/** Claim as the root writes it down (topology.ts). */
 export interface Claim {
   readonly site: SiteId;
   readonly path: readonly SiteId[];

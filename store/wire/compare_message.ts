@@ -1,5 +1,5 @@
 /**
- * What a child and its parent say to each other to find out where their rows differ (resync.ts).
+ * The messages of a child and its parent that find out where their rows differ (resync.ts).
  *
  * child → parent   compare: instead of a fetch, where the child has rows of the range from before
  * parent → child   compared: in the feed, as `fetched`; or `fetched` itself, where there is little to tell
@@ -10,24 +10,24 @@ import type { Key } from "../model/key.ts";
 import { COMPARE_PARTS_MAX } from "../model/limits.ts";
 import type { Range } from "../model/range.ts";
 
-/** Fetches a range of which the child has rows already. */
+/** Request of a child for a range of which it has rows already. */
 export interface Compare {
   readonly kind: "compare";
   readonly id: number;
   readonly range: Range;
-  /** Of all rows that the child has there. */
+  /** Digest of all rows that the child has there. */
   readonly digest: Digest;
-  /** As in a fetch. */
+  /** Name of the trace, as in a fetch. */
   readonly trace: string;
 }
 
-/** Follows a feed message up to the head as of which the range was digested. */
+/** Answer to a compare. It follows a feed message up to the head as of which the range was digested. */
 export interface Compared {
   readonly kind: "compared";
   readonly id: number;
-  /** What the child is fed from now on; it covers those parts that are the same. */
+  /** Range that the child is fed from now on; it covers the parts of it that are the same. */
   readonly range: Range;
-  /** None: all of it has the digest that the child said. */
+  /** Parts of the range with their digests; none: all of it has the digest that the child sent. */
   readonly parts: readonly DigestPart[];
 }
 
@@ -64,7 +64,7 @@ export function readCompareBody(kind: CompareTalk["kind"], r: Reader): CompareTa
     const end = before.slice(0, shared) + rest as Key;
     spelled += rest.length;
     ends += end.length;
-    // A short message must not become gigabytes of keys, of which each shares a long beginning with the last.
+    // A short message must not become gigabytes of keys, each of which shares a long beginning with the one before.
     if (ends > COMPARE_PARTS_MAX * spelled) throw new CodecError("the parts of an answer are too many");
     if (sharedLength(before, end) !== shared) throw new CodecError("a key is not in its shortest form");
     before = end;

@@ -1,10 +1,10 @@
 /**
- * What sites say to each other about rows. The link below is authenticated and FIFO.
+ * The messages of sites to each other about rows. The link below is authenticated and FIFO.
  *
  * child → parent   hello · push · fetch · drop · eager · number · compare · wall
  * parent → child   welcome · again · feed · fetched · number · compared · wall
  * any → any        ask (towards the source and up its path) · carry (the answer) · warm · footprint · beat · tuples
- *                  what is said of wards (wards/message.ts) · gather (by who adopts a site) · gathered (the answer)
+ *                  messages about wards (ward_message.ts) · gather (by a site that adopts another) · gathered (the answer)
  *
  * Bytes and vectors: docs/protocol/journal.md.
  */
@@ -34,12 +34,12 @@ import { readWireRows, type WireRow, writeWireRows } from "./wire_row.ts";
 export type { Claim } from "./claim.ts";
 export { chunks, shareRows, wireBytes, type WireRow } from "./wire_row.ts";
 
-/** A child introduces itself: who it is, how far its copy of our journal goes, and what it covers. */
+/** Introduction of a child: its identity, how far its copy of the parent's journal goes, and its coverage. */
 export interface ChildHello {
   readonly kind: "hello";
-  /** Counts the hellos of one process: its answer names the one that it is to. */
+  /** Number of this hello among those of one process; the answer names the hello that it is to. */
   readonly attempt: number;
-  /** 0: a blank disk that needs a number. */
+  /** Replica number of the child; 0: a blank disk that needs a number. */
   readonly replica: ReplicaNumber;
   readonly parentReplica: ReplicaNumber;
   readonly cursor: Position;
@@ -48,17 +48,20 @@ export interface ChildHello {
   readonly url: string;
   readonly linkAddress: string;
   readonly coverage: readonly Range[];
-  /** Its last parent was another site (adoption.ts); mostly absent. */
+  /** Details of a site whose last parent was another site (adoption.ts); mostly absent. */
   readonly moved?: MovedSite;
 }
 
-/** What a site brings along that comes from under another parent. */
+/** Details that a site brings along from under another parent. */
 export interface MovedSite {
-  /** The root's journal had arrived at it up to here. */
+  /** Position up to which the root's journal had arrived at the site. */
   readonly floor: Position;
-  /** The parent it had, where some of what that one fed it is not known at the root; else "". */
+  /** Id of the site's former parent, where some rows that this one fed it are not known at the root; else "". */
   readonly from: SiteId;
-  /** The other children of that parent, as far as the site knows them; the site itself, where that one waits for it. */
+  /**
+   * Other children of that parent, as far as the site knows them; the site names itself among them where that parent
+   * waits for it.
+   */
   readonly siblings: readonly SiteId[];
   /** Sites that an operator has given up. */
   readonly lost: readonly SiteId[];
@@ -66,12 +69,12 @@ export interface MovedSite {
 
 export interface Welcome {
   readonly kind: "welcome";
-  /** Of the hello that it answers. */
+  /** Number of the hello that it answers. */
   readonly attempt: number;
   readonly replica: ReplicaNumber;
   readonly parentReplica: ReplicaNumber;
   readonly clock: ClockValue;
-  /** The child's journal has been applied here up to this position. */
+  /** Position up to which the child's journal has been applied here. */
   readonly pushed: Position;
   /** Site ids from the root to the parent. */
   readonly path: readonly SiteId[];
@@ -79,34 +82,34 @@ export interface Welcome {
   readonly refused: readonly Range[];
 }
 
-/** The child's subtree's changes, as of a head of the child's journal (PROTOCOL I1). */
+/** Changes of the child's subtree, as of a head of the child's journal (PROTOCOL I1). */
 export interface Push {
   readonly kind: "push";
   readonly upTo: Position;
   readonly stable: ClockValue;
-  /** What the subtree has of older versions is in the root's journal (PROTOCOL I9). */
+  /** Clock below which all versions that the subtree has are in the root's journal (PROTOCOL I9). */
   readonly floor: ClockValue;
   readonly clock: ClockValue;
   readonly rows: readonly WireRow[];
-  /** More chunks of this batch follow: stage. */
+  /** True where more chunks of this batch follow: the receiver stages this one. */
   readonly more: boolean;
 }
 
-/** The parent's changes in what the child covers, as of a head, and the mark (PROTOCOL I2). */
+/** Changes of the parent in what the child covers, as of a head, and the mark (PROTOCOL I2). */
 export interface Feed {
   readonly kind: "feed";
   readonly upTo: Position;
   readonly clock: ClockValue;
-  /** The parent's `down`, root first. */
+  /** Positions of the ancestors' journals that have arrived at the parent (its `down`), root first. */
   readonly down: readonly Position[];
   /** Stable clocks, root first, the parent itself last. */
   readonly stable: readonly ClockValue[];
-  /** Per ancestor of the parent, root first: the parent's journal up to `own` is in theirs up to `theirs`. */
+  /** Pair for each ancestor of the parent, root first: the parent's journal up to `own` is in theirs up to `theirs`. */
   readonly reach: readonly (readonly [own: Position, theirs: Position])[];
-  /** The child's journal has been applied up to here. */
+  /** Position up to which the child's journal has been applied. */
   readonly acked: Position;
   readonly watermark: ClockValue;
-  /** The parent has no room for pushes: what waits, waits at the child. */
+  /** True where the parent has no room for pushes: rows that wait, wait at the child. */
   readonly isFull: boolean;
   readonly rows: readonly WireRow[];
   readonly more: boolean;
@@ -116,22 +119,22 @@ export interface Fetch {
   readonly kind: "fetch";
   readonly id: number;
   readonly range: Range;
-  /** 0: the whole range. */
+  /** Most rows of the answer; 0: the whole range. */
   readonly limit: number;
   readonly reverse: boolean;
-  /** As in {@link RowsAsk}: of the first who waits for it. */
+  /** Name of the trace, as in {@link RowsAsk}, of the first reader that waits for the answer. */
   readonly trace: string;
 }
 
-/** Follows a feed message up to the head as of which the rows were read. */
+/** Answer to a fetch. It follows a feed message up to the head as of which the rows were read. */
 export interface Fetched {
   readonly kind: "fetched";
   readonly id: number;
-  /** What the child covers from now on: the interval that was read. */
+  /** Range that the child covers from now on: the interval that was read. */
   readonly range: Range;
   readonly rows: readonly WireRow[];
   readonly more: boolean;
-  /** This range has no replica below the root. */
+  /** True where this range has no replica below the root. */
   readonly refused: boolean;
 }
 
@@ -140,38 +143,40 @@ export interface Drop {
   readonly range: Range;
 }
 
-/** Someone here waits: send each mark at once for a while. */
+/** Request to send each mark at once for a while: a session at the sender waits. */
 export interface Eager {
   readonly kind: "eager";
 }
 
-/** The parent is a new incarnation since the hello: say it again. */
+/** Request to say hello again: the parent is a new incarnation since the last hello. */
 export interface Again {
   readonly kind: "again";
 }
 
-/** Asks the root for a replica number (up: number 0), or brings it (down), behind the feed. */
+/** Request to the root for a replica number (up: number 0), or the number (down), behind the feed. */
 export interface NumberMessage {
   readonly kind: "number";
   readonly id: number;
   readonly replica: ReplicaNumber;
-  /** On its way up only. */
+  /** Claim of the number, on its way up only. */
   readonly claim: Claim | null;
 }
 
-/** PROTOCOL C1, C2: asks `replica`'s site, then each inner site up to below depth `depth`, for pending rows. */
+/**
+ * Request for pending rows to `replica`'s site, then to each inner site up to below depth `depth` (PROTOCOL C1, C2).
+ */
 export interface RowsAsk {
   readonly kind: "ask";
   readonly id: number;
-  /** Who wants the answer. */
+  /** Site that wants the answer. */
   readonly to: SiteId;
   readonly replica: ReplicaNumber;
   /** Depth of the common ancestor. */
   readonly depth: number;
-  /** Largest `down` of the common ancestor seen on the way so far. */
+  /** Largest `down` of the common ancestor that was seen on the way so far. */
   readonly need: Position;
   readonly rows: readonly WireRow[];
-  /** The host's name for what this is part of (a trace), passed on as it is; mostly empty. */
+  /** Host's name for the trace that this is part of, passed on as it is; mostly empty. */
   readonly trace: string;
 }
 
@@ -179,33 +184,33 @@ export interface Carry {
   readonly kind: "carry";
   readonly id: number;
   readonly outcome: "rows" | "refused" | "too_large";
-  /** `down` of the common ancestor that must be reached before the rows are installed. */
+  /** Position of the common ancestor's journal (`down`) that must have arrived before the rows are installed. */
   readonly need: Position;
   readonly clock: ClockValue;
   readonly rows: readonly WireRow[];
 }
 
-/** Asks the site that a session came from what it touched there. */
+/** Request to the site that a session came from, for what the session touched there. */
 export interface Warm {
   readonly kind: "warm";
   readonly session: Uint8Array;
 }
 
-/** What it touched: the answer to `warm`. */
+/** Answer to `warm`: the ranges that the session touched. */
 export interface FootprintMessage {
   readonly kind: "footprint";
   readonly ranges: readonly Range[];
 }
 
-/** Asks whether a site lives, and how far it is; or answers that (owners/detector.ts). */
+/** Request for a sign of life and the round trip of a site, or the answer to it (owners/detector.ts). */
 export interface Beat {
   readonly kind: "beat";
-  /** The asker's, and given back to it. */
+  /** Stamp of the asker, given back to it in the answer. */
   readonly stamp: number;
   readonly isAnswer: boolean;
 }
 
-/** What owners say to each other about tuples of one use (owners/packet.ts). */
+/** Packet of owners to each other about tuples of one use (owners/packet.ts). */
 export interface TuplesMessage {
   readonly kind: "tuples";
   readonly use: string;
@@ -213,8 +218,8 @@ export interface TuplesMessage {
 }
 
 /**
- * What time it is, where what a site dates does not tell (timekeeper.ts): what its wall clock says; to a child that is
- * refused, since its clock is ahead, what is believed.
+ * Time of a site, where the clocks of its rows do not tell it (timekeeper.ts): the time of its wall clock, or, to a
+ * child that is refused since its clock is ahead, the time that the sender believes.
  */
 export interface WallMessage {
   readonly kind: "wall";
@@ -222,22 +227,25 @@ export interface WallMessage {
   readonly ms: number;
 }
 
-/** Asks for all rows that are not known at the root (adoption.ts). */
+/** Request for all rows that are not known at the root (adoption.ts). */
 export interface Gather {
   readonly kind: "gather";
   readonly id: number;
-  /** Only if this incarnation's rows are all there; 0: whatever is there. */
+  /**
+   * Replica number of the incarnation whose rows have all to be there for an answer; 0: any rows that are there are
+   * wanted.
+   */
   readonly replica: ReplicaNumber;
 }
 
-/** All of them, as of one head: the answer to `gather`, or to its repetition with the same id. */
+/** Answer to `gather`, or to its repetition with the same id: all of the rows, as of one head. */
 export interface Gathered {
   readonly kind: "gathered";
   readonly id: number;
-  /** The root's journal must have arrived up to here before the rows are installed. */
+  /** Position up to which the root's journal must have arrived here before the rows are installed. */
   readonly need: Position;
   readonly clock: ClockValue;
-  /** Who stands above whoever answers: "" and 0 at the root. */
+  /** Parent of the site that answers, and its replica number: "" and 0 at the root. */
   readonly parent: SiteId;
   readonly parentReplica: ReplicaNumber;
   readonly rows: readonly WireRow[];
@@ -267,7 +275,7 @@ export type Message =
   | CompareTalk
   | WallMessage;
 
-/** Wire numbers of the kinds: never reused. */
+/** Kinds of messages by their wire numbers, which are never reused. */
 const KINDS = [
   "hello",
   "welcome",
@@ -357,7 +365,7 @@ export function encodeMessage(message: Message): Uint8Array<ArrayBuffer> {
   }
 }
 
-/** @throws CodecError for anything that encodeMessage does not produce. */
+/** Decodes a message. @throws CodecError for anything that encodeMessage does not produce. */
 export function decodeMessage(bytes: Uint8Array): Message {
   const r = new Reader(bytes);
   const kind = KINDS[r.byte()];
@@ -495,7 +503,7 @@ const readMoved = (r: Reader): MovedSite => ({
   lost: r.list(() => r.text()),
 });
 
-/** Behind everything else, and only where there is one. */
+/** Writes a trace behind everything else, and only where there is one. */
 const writeTrace = (w: Writer, trace: string): Writer => trace === "" ? w : w.text(trace);
 
 function readTrace(r: Reader): string {

@@ -1,5 +1,5 @@
 /**
- * What sites say to each other about wards: the pending rows of one site that others hold for it.
+ * The messages of sites to each other about wards. A ward is the pending rows of one site that others hold for it.
  *
  * source → owner   ward · release
  * owner → source   warded
@@ -11,30 +11,33 @@ import { CodecError, type Reader, type Writer } from "../model/codec.ts";
 import type { ClockValue, Position, ReplicaNumber, Row } from "../model/row.ts";
 import { readWireRows, writeWireRows } from "./wire_row.ts";
 
-/** The source's journal past `after`, up to a head: what is not known to be in the root's, own rows and its subtree's. */
+/**
+ * Part of the source's journal past `after`, up to a head: rows that are not known to be in the root's, its own and its
+ * subtree's.
+ */
 export interface WardMessage {
   readonly kind: "ward";
   readonly replica: ReplicaNumber;
-  /** Number of the configuration that it is sent under. */
+  /** Number of the configuration that the message is sent under. */
   readonly config: number;
-  /** That configuration is in effect: what this message is acknowledged for is told to sessions. */
+  /** True where that configuration is in effect: rows for which this message is acknowledged are told to sessions. */
   readonly settled: boolean;
-  /** What the owner must have already. */
+  /** Position up to which the owner must have the ward already. */
   readonly after: Position;
   readonly head: Position;
   readonly clock: ClockValue;
-  /** The source's `down` at the head, root first. */
+  /** Positions of the source's ancestors (its `down`) at the head, root first. */
   readonly down: readonly Position[];
-  /** Per ancestor, root first: the source's journal up to here is in theirs. */
+  /** Position of the source's journal that is in each ancestor's, root first. */
   readonly reach: readonly Position[];
-  /** Of a batch in several messages: which one this is, from 0. */
+  /** Number of this message in a batch of several, from 0. */
   readonly part: number;
   readonly more: boolean;
-  /** With their positions in the source's journal. */
+  /** Rows with their positions in the source's journal. */
   readonly rows: readonly Row[];
 }
 
-/** How far an owner's ward reaches, on its disk; and why it took nothing, if so. */
+/** Answer of an owner: how far its ward reaches, on its disk; and why it took nothing, if so. */
 export interface Warded {
   readonly kind: "warded";
   readonly replica: ReplicaNumber;
@@ -44,20 +47,20 @@ export interface Warded {
   readonly refused: WardRefusal;
 }
 
-/** Another configuration is in effect, without this owner: it may forget the ward. */
+/** Note that another configuration is in effect, without this owner: it may forget the ward. */
 export interface Release {
   readonly kind: "release";
   readonly replica: ReplicaNumber;
   readonly config: number;
 }
 
-/** PROTOCOL O4: asks an owner for what an incarnation has pending towards the ancestor at `depth`. */
+/** Request to an owner for the rows that an incarnation has pending towards the ancestor at `depth` (PROTOCOL O4). */
 export interface StandIn {
   readonly kind: "standIn";
   readonly id: number;
   readonly replica: ReplicaNumber;
   readonly depth: number;
-  /** The ward has to reach up to here. */
+  /** Position up to which the ward has to reach. */
   readonly position: Position;
 }
 
@@ -66,7 +69,7 @@ export interface StoodIn {
   readonly id: number;
   readonly outcome: "rows" | "behind" | "too_large";
   readonly position: Position;
-  /** The newest configuration under which the owner has acknowledged what was told to sessions. */
+  /** Number of the newest configuration under which the owner has acknowledged rows that were told to sessions. */
   readonly config: number;
   readonly clock: ClockValue;
   readonly down: readonly Position[];
@@ -78,17 +81,17 @@ export interface Newest {
   readonly id: number;
   readonly replica: ReplicaNumber;
   readonly isAnswer: boolean;
-  /** In an answer: the number of the newest configuration; 0 for none. */
+  /** Number of the newest configuration, in an answer; 0 for none. */
   readonly config: number;
 }
 
 export type WardTalk = WardMessage | Warded | Release | StandIn | StoodIn | Newest;
 
-/** In the order of their wire numbers. */
+/** Kinds of messages about wards, in the order of their wire numbers. */
 export const WARD_KINDS = ["ward", "warded", "release", "standIn", "stoodIn", "newest"] as const;
 type WardKind = WardTalk["kind"];
 
-/** Why an owner takes nothing; "none": it does. "gap": it lacks what comes before. */
+/** Reason for which an owner takes nothing; "none": it takes the rows. "gap": it lacks the rows before them. */
 export type WardRefusal = typeof WARD_REFUSALS[number];
 export const WARD_REFUSALS = [
   "none",
@@ -106,7 +109,7 @@ export const isWardKind = (kind: string): kind is WardKind =>
 export const isWardTalk = <M extends { readonly kind: string }>(message: M | WardTalk): message is WardTalk =>
   isWardKind(message.kind);
 
-/** Rows with their positions. */
+/** Writes rows with their positions. */
 export function writeWardRows(w: Writer, rows: readonly Row[]): Writer {
   w.list(rows, (row) => w.uint(row.position));
   return writeWireRows(w, rows);
@@ -127,7 +130,7 @@ function named<T>(names: readonly T[], r: Reader): T {
   return name;
 }
 
-/** Behind the message's kind. */
+/** Writes the body of a message, behind its kind. */
 export function writeWardBody(w: Writer, m: WardTalk): Writer {
   switch (m.kind) {
     case "ward":
@@ -150,7 +153,7 @@ export function writeWardBody(w: Writer, m: WardTalk): Writer {
   }
 }
 
-/** @throws CodecError */
+/** Reads the body of a message. @throws CodecError */
 export function readWardBody(kind: WardKind, r: Reader): WardTalk {
   switch (kind) {
     case "ward":

@@ -1,15 +1,15 @@
-/** Rows as messages carry them. */
+/** The rows as messages carry them. */
 import { type Reader, Writer } from "../model/codec.ts";
 import { checkMerge, isMerge } from "../model/merge.ts";
 import type { Row } from "../model/row.ts";
 
-/** A row on the wire; `known` as in row.ts, as its sender sees it. Its position is the receiver's to give. */
+/** Row on the wire. `known` is as in row.ts, as the sender sees it; the receiver gives the row its position. */
 export type WireRow = Omit<Row, "position">;
 
-/** Rows that go to several sites: the second time they are encoded the bytes are kept. */
+/** Bytes of rows that go to several sites, kept when they are encoded first; null: not encoded yet. */
 const encoded = new WeakMap<readonly WireRow[], Uint8Array | null>();
 
-/** These rows go to another site, too. */
+/** Notes that rows go to several sites. */
 export function shareRows(rows: readonly WireRow[]): void {
   if (!encoded.has(rows)) encoded.set(rows, null);
 }
@@ -41,19 +41,22 @@ export function readWireRows(r: Reader): WireRow[] {
   }));
 }
 
-/** What an app's values mean is the app's business; a merge value means something to each site (merge.ts, G3). */
+/**
+ * Reads a value. What an app's values mean is the app's business; a merge value means something to each site (merge.ts,
+ * G3).
+ */
 function readValue(r: Reader): Uint8Array {
   const value = r.bytes();
   if (isMerge(value)) checkMerge(value);
   return value;
 }
 
-/** Bytes that a row takes in a message, within a few. */
+/** Returns the bytes that a row takes in a message, within a few. */
 export const wireBytes = (row: WireRow): number => row.key.length + (row.value?.length ?? 0) + ROW_BYTES;
-/** Beside key and value. */
+/** Bytes that a row takes beside its key and value. */
 export const ROW_BYTES = 24;
 
-/** Rows in groups of about `bytes`, at least one group, the last marked. */
+/** Yields rows in groups of about `bytes`, at least one group, with the last marked. */
 export function* chunks<R extends WireRow>(
   rows: readonly R[],
   bytes: number,
