@@ -1,22 +1,22 @@
 /**
- * Which sites' round trips a site measures, so that owners can be chosen among them: all where there are few; of many
- * the nearest along the tree, and as many of the others.
+ * The candidates, that is the sites whose round trips a site measures, so that owners can be chosen among them: all
+ * where there are few; of many the nearest along the tree, and as many of the others.
  *
  * C1  Each site draws among equals by a hash of its own: with one order for all, the same few would be watched by
  *     every site of the cluster.
- * C2  A site that comes or goes changes at most one of each half: what is watched is dialled, too.
+ * C2  A site that comes or goes changes at most one of each half: a site that is watched is dialled, too.
  */
 import { CANDIDATES_MAX } from "../model/limits.ts";
 import type { SiteId } from "../model/ports.ts";
 
 export interface Place {
   readonly site: SiteId;
-  /** Ids from the root to its parent. */
+  /** Ids of the sites from the root to the site's parent. */
   readonly path: readonly SiteId[];
   readonly sites: ReadonlyMap<SiteId, { readonly parent: SiteId | null }>;
 }
 
-/** All that may be chosen, or {@link CANDIDATES_MAX} of them; never the site itself. */
+/** Returns all sites that may be chosen, or {@link CANDIDATES_MAX} of them; never the site itself. */
 export function worthMeasuring(may: Iterable<SiteId>, { site, path, sites }: Place): SiteId[] {
   const others = [...may].filter((id) => id !== site);
   if (others.length <= CANDIDATES_MAX) return others;
@@ -37,7 +37,7 @@ export function worthMeasuring(may: Iterable<SiteId>, { site, path, sites }: Pla
   return [...near, ...drawn.slice(0, CANDIDATES_MAX - near.length)].map(({ id }) => id);
 }
 
-/** FNV-1a with a last mix: similar ids come out far apart. */
+/** Returns the FNV-1a hash of a text with a last mix: hashes of similar ids lie far apart. */
 function hash(text: string): number {
   let h = 0x811c9dc5;
   for (let i = 0; i < text.length; i++) h = Math.imul(h ^ text.charCodeAt(i), 0x01000193);

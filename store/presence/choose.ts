@@ -1,50 +1,51 @@
 /**
- * Who owns a tuple: the site that takes it first, then f others (GeoRep, section 2.1.2).
+ * The choice of a tuple's owners: the site that takes it first, then f others (GeoRep, section 2.1.2).
  *
  * C1  Only sites that live are chosen.
- * C2  No two share a failure area while another area has a site left. A site without an area has one of its own.
+ * C2  No two owners share a failure area while another area has a site left. A site without an area has one of its own.
  * C3  Then the nearest at or beyond `nearMs`; where there are too few, the farthest of those nearer than that; then
  *     those not measured yet.
- * C4  f > n − 1 can't be met whatever lives, and is refused at once; with too few that live, `missing` says so.
- * C5  One that is to be the last is taken only where another would share a failure area, or there is none.
+ * C4  f > n − 1 can't be met whichever sites live, and is refused at once; where too few live, `missing` says so.
+ * C5  A site that is marked as last (`isLast`) is taken only where another would share a failure area, or there is no
+ *     other.
  */
 import { F_MAX } from "../model/limits.ts";
 import type { SiteId } from "../model/ports.ts";
 import type { DetectorTimes } from "./detector.ts";
 
-/** What a site's operator says of owners. */
+/** Settings of a site's operator for owners. */
 export interface OwnersSettings extends DetectorTimes {
-  /** How many sites may be lost at once: each tuple is at so many others too. */
+  /** Number of sites that may be lost at once: each tuple is at that many others, too. */
   readonly f: number;
-  /** What fails together: a building, a provider. null: this site fails alone. */
+  /** Failure area of this site, whose sites fail together: a building, a provider. null: this site fails alone. */
   readonly area: string | null;
-  /** The only sites that may be chosen; null: any of the tree. */
+  /** Sites that may be chosen, and no others; null: any of the tree. */
   readonly sites: readonly SiteId[] | null;
-  /** Sites nearer than this many milliseconds (round trip) are a second choice. */
+  /** Round trip in milliseconds; sites nearer than this are a second choice. */
   readonly nearMs: number;
-  /** An answer whose owners can't be reached fails, or leaves without them and an alert says so. */
+  /** Treatment of an answer whose owners can't be reached: it fails, or leaves without them and an alert says so. */
   readonly unreachable: "fail" | "acknowledge";
 }
 
-/** A site that may be chosen. */
+/** Site that may be chosen. */
 export interface Candidate {
   readonly id: SiteId;
   readonly area: string | null;
-  /** null: not measured yet. */
+  /** Round trip in milliseconds; null: not measured yet. */
   readonly rttMs: number | null;
   readonly isAlive: boolean;
-  /** Its loss costs more than that of another (C5). */
+  /** True where the loss of this site costs more than that of another (C5). */
   readonly isLast?: boolean;
 }
 
-/** Owners, and how many are missing because too few live. */
+/** Owners that were chosen, and how many are missing because too few live. */
 export interface Choice {
-  /** Self first. */
+  /** Ids of the owners, with the choosing site first. */
   readonly owners: readonly SiteId[];
   readonly missing: number;
 }
 
-/** Thrown for settings that no state of the cluster can satisfy. */
+/** Error for settings that no state of the cluster can satisfy. */
 export class OwnersError extends Error {
   override readonly name = "OwnersError";
   constructor(readonly code: "owners_too_many" | "owners_unknown", message: string) {
@@ -83,10 +84,10 @@ export function checkOwners(
 }
 
 /**
- * The owners of what arrives at a site now (C1–C3).
+ * Chooses the owners of tuples that arrive at a site now (C1–C3).
  *
  * @param candidates other sites only.
- * @param kept other owners that it has already.
+ * @param kept other owners that the tuple has already.
  */
 export function chooseOwners(
   self: { readonly id: SiteId; readonly area: string | null },
@@ -116,7 +117,7 @@ export function chooseOwners(
   return { owners, missing: Math.max(0, f + 1 - owners.length) };
 }
 
-/** By round trip, those that are not measured last; by id where that is the same. */
+/** Returns sites by round trip, those that are not measured last; by id where that is the same. */
 export function nearestFirst(
   sites: readonly { readonly site: SiteId; readonly rttMs: number | null }[],
 ): SiteId[] {
@@ -126,7 +127,7 @@ export function nearestFirst(
   ).map(({ site }) => site);
 }
 
-/** C3; by id where all else is the same, so that a choice can be told from its circumstances. */
+/** Compares candidates by C3; by id where all else is the same, so that a choice can be told from its circumstances. */
 function byDistance(nearMs: number): (a: Candidate, b: Candidate) => number {
   const rank = ({ rttMs }: Candidate) => rttMs === null ? 2 : rttMs >= nearMs ? 0 : 1;
   return (a, b) => {

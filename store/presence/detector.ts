@@ -1,18 +1,19 @@
 /**
- * Who lives, as one site sees it, and how far away each is (GeoRep, section 2.1.3).
+ * The failure detector: which sites live, as one site sees it, and how far away each is (GeoRep, section 2.1.3).
  *
  * Life of a watched site: unknown (nothing heard since the watch began) → alive → suspected, after `suspectMs` of
- * silence → dead, after `deadMs` of it → alive again with the first word. One that said until when it is away
- * (["s", "away", id]) is suspected from there, and dead when it is not back by then.
+ * silence → dead, after `deadMs` of it → alive again with the first message. A site that announced until when it is
+ * away (["s", "away", id]) is suspected from there, and dead when it is not back by then.
  *
- * F1  Whatever a site sends shows that it lives: a beat asks it only where nothing else came for `beatMs`.
+ * F1  Any message of a site shows that it lives: a beat asks it only where nothing else came for `beatMs`.
  * F2  A site is not dead before the time it announced.
- * F3  While this process stood still nobody could be heard: that time counts as nobody's silence.
+ * F3  While this process stood still no site could be heard: that time counts as no site's silence.
  * F4  A round trip is the site's own answer to a beat that was sent while the clock ran on, or less.
  * F5  Only sites of the tree are answered and heard.
- * F6  That nobody listens where a site is reached is strong evidence, and may be wrong (an address that only some can
- *     dial). It is no standing: it shows in `presence`, for those to whom a mistake does no harm, as homes, which fence
- *     whom they replace. Who acts by standing alone, as tuples and wards do, waits for silence.
+ * F6  That no process listens at a site's address is strong evidence that the site is dead, and may be wrong (an
+ *     address that only some can dial). It does not change the standing: it shows in `presence`, for users to whom a
+ *     mistake does no harm, such as homes, which fence the home that they replace. Users that act by standing alone, as
+ *     tuples and wards do, wait for silence.
  */
 import { BEAT_MS_MAX, MEASURE_MS } from "../model/limits.ts";
 import type { Beat } from "../wire/message.ts";
@@ -21,7 +22,7 @@ import { Quiet } from "../model/quiet.ts";
 
 export type Standing = "unknown" | "alive" | "suspected" | "dead";
 
-/** When silence means what; all in milliseconds. */
+/** Lengths of silence and what they mean, all in milliseconds. */
 export interface DetectorTimes {
   readonly beatMs: number;
   readonly suspectMs: number;
@@ -29,28 +30,28 @@ export interface DetectorTimes {
 }
 
 export interface DetectorPorts {
-  /** Milliseconds that never go back. */
+  /** Returns milliseconds that never go back. */
   readonly nowMs: () => number;
-  /** The wall clock: what is announced is announced by it. */
+  /** Returns the time of the wall clock, by which sites announce until when they are away. */
   readonly wallMs: () => number;
   readonly after: (ms: number, callback: () => void) => () => void;
   readonly send: (to: SiteId, beat: Beat) => Promise<void>;
-  /** Whether a site belongs to the tree. */
+  /** Reports whether a site belongs to the tree. */
   readonly isKnown: (site: SiteId) => boolean;
-  /** Whether this site has its system rows: before, everybody is a stranger. */
+  /** Reports whether this site has its system rows: before, every site is a stranger. */
   readonly knowsTree: () => boolean;
   readonly awayUntilMs: (site: SiteId) => number | undefined;
   readonly count: (name: string) => void;
   readonly note: (event: string, detail: Record<string, unknown>) => void;
 }
 
-/** What is known of a watched site. */
+/** State of a watched site. */
 export interface WatchedSite {
   readonly site: SiteId;
   readonly standing: Standing;
-  /** null before it was measured. */
+  /** Round trip in milliseconds; null before it was measured. */
   readonly rttMs: number | null;
-  /** For how long nothing was heard of it. */
+  /** Milliseconds for which nothing was heard of the site. */
   readonly silentMs: number;
 }
 
@@ -62,23 +63,23 @@ interface Entry {
   standing: Standing;
   hasSpoken: boolean;
   heardMs: number;
-  /** The same, and no standstill forgiven (F3): meanwhile the others may have taken this site for dead. */
+  /** Time at which the site was heard last, with no standstill forgiven (F3): others may have taken this site for dead. */
   spokeMs: number;
   askedMs: number;
   /** Beats that are not answered yet and count (F4), oldest first: a site may be farther away than a beat. */
   unanswered: { readonly stamp: number; readonly askedMs: number }[];
   measuredMs: number;
-  /** Answers so far. */
+  /** Number of answers so far. */
   samples: number;
   rttMs: number | null;
   isSending: boolean;
 }
 
-/** An answer this much slower than the round trip before moves it by an eighth of the difference. */
+/** Share of the difference by which an answer that is slower than the round trip before moves it: an eighth. */
 const RISE_SHARE = 8;
-/** The first is slow where processes have just started: of a few at once, one is not. */
+/** Answers that are asked for at once: the first is slow where processes have just started; of a few, one is not. */
 const FIRST_SAMPLES = 4;
-/** Of the silence so far, between two questions. */
+/** Share of the silence so far that passes between two questions: an eighth. */
 const SILENCE_SHARE = 8;
 /** Beats of one site whose answers count: as many as are under way to one that is suspected after them, and more. */
 const UNANSWERED_MAX = 32;
@@ -88,7 +89,7 @@ export class Detector {
   readonly #entries = new Map<SiteId, Entry>();
   readonly #listeners = new Set<StandingChanged>();
   readonly #quiet: Quiet;
-  /** Sites where nobody listens, and since when (F6). */
+  /** Sites at whose address no process listens, with the time since when (F6). */
   readonly #refused = new Map<SiteId, number>();
   readonly #presenceListeners = new Set<StandingChanged>();
   #times: DetectorTimes;
@@ -102,15 +103,15 @@ export class Detector {
     this.#quiet = new Quiet(ports.nowMs);
   }
 
-  /** Other timeouts from now on. */
+  /** Sets other timeouts from now on. */
   configure(times: DetectorTimes): void {
     this.#times = times;
     if (this.#entries.size > 0) this.#tick();
   }
 
   /**
-   * Keeps an eye on a site, until the result is called as often as this was. It is asked half a beat from now: one that
-   * has just joined is a stranger to sites that its row has yet to reach.
+   * Watches a site, until the returned functions have been called as often as this was. The site is asked half a beat
+   * from now: one that has just joined is a stranger to sites that its row has yet to reach.
    */
   watch(site: SiteId): () => void {
     const nowMs = this.#ports.nowMs();
@@ -141,14 +142,14 @@ export class Detector {
     };
   }
 
-  /** Something came from a site (F1). */
+  /** Notes that a message came from a site (F1). */
   heard(site: SiteId): void {
     const isBack = this.#refused.delete(site);
     this.#heard(site);
     if (isBack) this.#tellPresence(site, "suspected");
   }
 
-  /** Nobody listens where a site is reached, and no link to it is up (F6). */
+  /** Notes that no process listens at a site's address, and no link to it is up (F6). */
   refused(site: SiteId): void {
     if (!this.#ports.isKnown(site)) return; // F5
     const before = this.presence(site);
@@ -156,7 +157,10 @@ export class Detector {
     if (before !== "suspected" && before !== "dead") this.#tellPresence(site, before);
   }
 
-  /** As standing, but at once suspected where nobody listens, for as long as silence would take to say more (F6). */
+  /**
+   * Returns a site's standing, but "suspected" at once where no process listens there, for as long as silence would
+   * take to say more (F6).
+   */
   presence(site: SiteId): Standing {
     const standing = this.standing(site);
     const refusedMs = this.#refused.get(site);
@@ -166,7 +170,7 @@ export class Detector {
     return standing;
   }
 
-  /** Calls back when a site's presence may have changed; the result unsubscribes. */
+  /** Calls back when a site's presence may have changed; the returned function unsubscribes. */
   onPresence(changed: StandingChanged): () => void {
     this.#presenceListeners.add(changed);
     return () => this.#presenceListeners.delete(changed);
@@ -187,14 +191,14 @@ export class Detector {
     if (entry.standing !== "alive") this.#judge(entry, nowMs);
   }
 
-  /** An exchange of another kind with a site took so long: its round trip is no longer than that (F4). */
+  /** Notes how long an exchange of another kind with a site took: its round trip is no longer than that (F4). */
   measured(site: SiteId, ms: number): void {
     const entry = this.#entries.get(site);
     if (entry === undefined) return;
     entry.rttMs = Math.min(entry.rttMs ?? Infinity, ms);
   }
 
-  /** A beat, or the answer to one. */
+  /** Takes a beat, or the answer to one. */
   received(from: SiteId, beat: Beat): void {
     const ports = this.#ports;
     if (!ports.knowsTree()) return;
@@ -221,14 +225,14 @@ export class Detector {
     entry.rttMs = rttMs === null || tookMs < rttMs ? tookMs : rttMs + (tookMs - rttMs) / RISE_SHARE;
   }
 
-  /** What is known of a site; `unknown` of one that is not watched. */
+  /** Returns the standing of a site; `unknown` for one that is not watched. */
   standing(site: SiteId): Standing {
     return this.#entries.get(site)?.standing ?? "unknown";
   }
 
   /**
-   * Whether a site was heard so lately that it can't have taken this one for dead: of two that lose each other one has
-   * heard the other later by as much as passes until that one is asked, and a round trip (F1).
+   * Reports whether a site was heard so lately that it can't have taken this one for dead: of two sites that lose each
+   * other one has heard the other later by as much as passes until that one is asked, and a round trip (F1).
    */
   isInTouch(site: SiteId): boolean {
     const entry = this.#entries.get(site), { suspectMs, beatMs } = this.#times;
@@ -237,12 +241,12 @@ export class Detector {
     return this.#ports.nowMs() - entry.spokeMs < suspectMs - apartMs;
   }
 
-  /** null: not measured yet, or not watched. */
+  /** Returns the round trip of a site in milliseconds; null: not measured yet, or not watched. */
   rttMs(site: SiteId): number | null {
     return this.#entries.get(site)?.rttMs ?? null;
   }
 
-  /** All that are watched. */
+  /** Returns the state of all watched sites. */
   list(): WatchedSite[] {
     const nowMs = this.#ports.nowMs();
     return [...this.#entries.values()].map(({ site, standing, rttMs, heardMs }) => ({
@@ -253,13 +257,13 @@ export class Detector {
     }));
   }
 
-  /** Calls back when a site's standing has changed; the result unsubscribes. */
+  /** Calls back when a site's standing has changed; the returned function unsubscribes. */
   onChange(changed: StandingChanged): () => void {
     this.#listeners.add(changed);
     return () => this.#listeners.delete(changed);
   }
 
-  /** Falls silent. */
+  /** Stops watching and telling. */
   close(): void {
     this.#closed = true;
     this.#cancel();
@@ -273,7 +277,7 @@ export class Detector {
     if (!this.#closed) this.#cancel = this.#ports.after(this.#tickEveryMs, () => this.#tick());
   }
 
-  /** So that silence is noticed within half a beat. */
+  /** Milliseconds between two looks, so that silence is noticed within half a beat. */
   get #tickEveryMs(): number {
     return Math.max(1, this.#times.beatMs / 2);
   }
@@ -285,7 +289,7 @@ export class Detector {
     for (const entry of [...this.#entries.values()]) this.#look(entry, nowMs);
   }
 
-  /** F3, F4 */
+  /** Takes a standstill of this process out of every site's silence, and forgets beats sent before it (F3, F4). */
   #forgiveStandstill(nowMs: number): void {
     const lateMs = nowMs - this.#tickedMs - this.#tickEveryMs;
     if (lateMs < this.#times.beatMs) return;
