@@ -4,7 +4,7 @@
  * child → parent   hello · push · fetch · drop · eager · number · compare · wall
  * parent → child   welcome · again · feed · fetched · number · compared · wall
  * any → any        ask (towards the source and up its path) · carry (the answer) · warm · footprint · beat · tuples
- *                  messages about wards (ward_message.ts) · gather (by a site that adopts another) · gathered (the answer)
+ *                  messages about wards (ward_message.ts) · gather (by an adopting site) · gathered (the answer)
  *
  * Bytes and vectors: docs/protocol/journal.md.
  */
