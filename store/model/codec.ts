@@ -1,12 +1,12 @@
 /**
- * Writing and reading of compact binary forms: the messages, the records, merge values.
+ * The codec of compact binary forms: of messages, records and merge values.
  *
- * B1  One form for each value: a varint has no leading zero groups, a flag is 0 or 1; a reader throws on any
- *     other, on a length beyond the input, and (with `end`) on bytes left over.
+ * B1  Each value has one form: a varint has no leading zero groups, a flag is 0 or 1; a reader throws on any other, on
+ *     a length beyond the input, and (with `end`) on bytes left over.
  */
 import { byteString, type Key } from "./key.ts";
 
-/** Thrown for bytes that are no message of ours. */
+/** Error for bytes that are not in the expected form. */
 export class CodecError extends Error {
   override readonly name = "CodecError";
   readonly code = "message_malformed";
@@ -15,7 +15,7 @@ export class CodecError extends Error {
 const utf8 = new TextEncoder();
 const utf8Strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** Names and ids: up to here ASCII is cheaper unit by unit than by a call out of JavaScript. */
+/** Length of a text up to which ASCII is cheaper unit by unit than by a call out of JavaScript: names and ids. */
 const SHORT_TEXT_MAX = 48;
 const SHORT_PART_MAX = 64;
 
@@ -45,7 +45,7 @@ export class Writer {
   }
 
   /**
-   * A safe integer ≥ 0: seven bits a byte, low group first.
+   * Writes a safe integer ≥ 0: seven bits a byte, low group first.
    *
    * @throws CodecError for any other number: no reader takes it, and Infinity has no last group.
    */
@@ -68,7 +68,7 @@ export class Writer {
     return this.uint(value.length).raw(value);
   }
 
-  /** What is encoded already. */
+  /** Writes bytes that are encoded already. */
   raw(value: Uint8Array): this {
     this.#room(value.length);
     this.#bytes.set(value, this.#length);
@@ -76,7 +76,7 @@ export class Writer {
     return this;
   }
 
-  /** A part of what is encoded already: views of short ones would cost more than their bytes. */
+  /** Writes a part of bytes that are encoded already: a view of a short part would cost more than its bytes. */
   part(value: Uint8Array, from: number, to: number): this {
     if (to - from > SHORT_PART_MAX) return this.raw(value.subarray(from, to));
     this.#room(to - from);
@@ -84,7 +84,7 @@ export class Writer {
     return this;
   }
 
-  /** A byte string (key.ts). */
+  /** Writes a byte string (key.ts). */
   key(value: string): this {
     this.uint(value.length);
     this.#room(value.length);
@@ -97,7 +97,7 @@ export class Writer {
     return value.length <= SHORT_TEXT_MAX && this.#ascii(value) ? this : this.bytes(utf8.encode(value));
   }
 
-  /** Writes a short text with its length, if it is ASCII. */
+  /** Writes a short text with its length, if it is ASCII, and reports whether it did. */
   #ascii(value: string): boolean {
     this.#room(value.length + 1);
     const at = this.#length + 1;
@@ -123,19 +123,19 @@ export class Writer {
     return this;
   }
 
-  /** Goes on behind the first so many bytes. */
+  /** Drops all but the first `length` bytes, and goes on behind them. */
   cut(length: number): this {
     if (length > this.#length) throw new RangeError(`${length} of ${this.#length} bytes`);
     this.#length = length;
     return this;
   }
 
-  /** What was written, as it stands: valid until something else is written there. */
+  /** Returns the written bytes, as they stand: valid until something else is written there. */
   view(from = 0, to = this.#length): Uint8Array {
     return this.#bytes.subarray(from, to);
   }
 
-  /** What was written. */
+  /** Returns a copy of the written bytes. */
   done(): Uint8Array<ArrayBuffer> {
     return this.#bytes.slice(0, this.#length);
   }
@@ -176,7 +176,7 @@ export class Reader {
     return value === 1;
   }
 
-  /** A copy, so that a small value does not keep a large message in memory. */
+  /** Reads sized bytes into a copy, so that a small value does not keep a large message in memory. */
   bytes(): Uint8Array<ArrayBuffer> {
     const length = this.uint();
     if (length > this.#bytes.length - this.#at) throw new CodecError("a length is beyond the message");
@@ -184,7 +184,7 @@ export class Reader {
     return this.#bytes.slice(this.#at - length, this.#at) as Uint8Array<ArrayBuffer>;
   }
 
-  /** A view of the input, for what is large and is read at once, or kept as it is. */
+  /** Reads sized bytes as a view of the input, for large ones that are read at once, or kept as they are. */
   view(): Uint8Array {
     const length = this.uint();
     if (length > this.#bytes.length - this.#at) throw new CodecError("a length is beyond the message");
@@ -192,14 +192,14 @@ export class Reader {
     return this.#bytes.subarray(this.#at - length, this.#at);
   }
 
-  /** So many bytes, a copy. */
+  /** Reads `length` bytes into a copy. */
   fixed(length: number): Uint8Array<ArrayBuffer> {
     if (length > this.#bytes.length - this.#at) throw new CodecError("a message ends too early");
     this.#at += length;
     return this.#bytes.slice(this.#at - length, this.#at) as Uint8Array<ArrayBuffer>;
   }
 
-  /** So many bytes, a view of the input. */
+  /** Reads `length` bytes as a view of the input. */
   raw(length: number): Uint8Array {
     if (length > this.#bytes.length - this.#at) throw new CodecError("a message ends too early");
     this.#at += length;
@@ -227,21 +227,21 @@ export class Reader {
     }
   }
 
-  /** @param max more are none. */
+  /** Reads a list. @param max the most elements that it may have. */
   list<T>(read: () => T, max = Infinity): T[] {
     const length = this.uint();
     if (length > max) throw new CodecError(`a list of ${length}, where ${max} may be`);
-    // Each element takes at least a byte: a forged length can't make us allocate.
+    // Each element takes at least a byte: a forged length can't make this allocate.
     if (length > this.#bytes.length - this.#at) throw new CodecError("a list is longer than the message");
     return Array.from({ length }, read);
   }
 
-  /** How many bytes have been read. */
+  /** Number of bytes that have been read. */
   get position(): number {
     return this.#at;
   }
 
-  /** Nothing is left to read. */
+  /** True where nothing is left to read. */
   get isAtEnd(): boolean {
     return this.#at === this.#bytes.length;
   }
@@ -251,7 +251,7 @@ export class Reader {
   }
 }
 
-/** The text in a part of bytes, where it is short, and ASCII. */
+/** Returns the text in a part of bytes, where it is short, and ASCII; else null. */
 export function shortAscii(bytes: Uint8Array, from: number, to: number): string | null {
   if (to - from > SHORT_TEXT_MAX) return null;
   let text = "";

@@ -1,5 +1,6 @@
 /**
- * Digests of the rows of a range: whether two sites have the same rows there, and if not, in which parts of it.
+ * The digests of the rows of a range: they show whether two sites have the same rows there, and if not, in which parts
+ * of it.
  *
  * A digest is the sum, in each of four lanes of 32 bits, of a hash of each row's key and version (MurmurHash3, x86,
  * 128 bits; docs/protocol/digests.md). Sums know no order, and those of neighbouring ranges add up. Rows of one key
@@ -15,23 +16,23 @@ import { isMerge } from "./merge.ts";
 import type { Range } from "./range.ts";
 import { type Row, rowBytes } from "./row.ts";
 
-/** {@link DIGEST_BYTES} bytes. */
+/** Digest of rows: {@link DIGEST_BYTES} bytes. */
 export type Digest = Uint8Array<ArrayBuffer>;
 export const DIGEST_BYTES = 16;
 
-/** A part of a range: from the end of the part before it up to `end`. */
+/** Part of a range: from the end of the part before it up to `end`. */
 export interface DigestPart {
   readonly end: Key;
   readonly digest: Digest;
 }
 
-/** A range as digested. */
+/** Digest of a range, with its parts. */
 export interface RangeDigest {
   readonly digest: Digest;
-  /** The whole of it in key order; none where it has no rows. */
+  /** Parts that make up the whole range, in key order; none where it has no rows. */
   readonly parts: readonly DigestPart[];
   readonly rows: number;
-  /** Of keys and values. */
+  /** Bytes of all keys and values. */
   readonly bytes: number;
 }
 
@@ -48,7 +49,7 @@ function finish(h: number): number {
   return h ^ h >>> 16;
 }
 
-/** The hash of one row after the other; its state is reused, since there are millions of them. */
+/** Hash of one row after the other; its state is reused, since there are millions of them. */
 class RowHash {
   #h1 = 0;
   #h2 = 0;
@@ -106,7 +107,7 @@ class RowHash {
 
 const hash = new RowHash();
 
-/** A sum of hashes. */
+/** Sum of hashes. */
 export class DigestSum {
   readonly #lanes = new Uint32Array(4);
 
@@ -114,12 +115,12 @@ export class DigestSum {
     hash.addTo(this.#lanes, row);
   }
 
-  /** Adds what another has. */
+  /** Adds the sum of another. */
   join(other: DigestSum): void {
     for (let i = 0; i < 4; i++) this.#lanes[i] = (this.#lanes[i] ?? 0) + (other.#lanes[i] ?? 0);
   }
 
-  /** Four words, low byte first. */
+  /** Digest of the rows added so far: four words, low byte first. */
   get digest(): Digest {
     const bytes = new Uint8Array(DIGEST_BYTES), view = new DataView(bytes.buffer);
     this.#lanes.forEach((lane, i) => view.setUint32(4 * i, lane, true));
@@ -129,24 +130,24 @@ export class DigestSum {
 
 export const sameDigest = (a: Digest, b: Digest): boolean => a.every((byte, i) => byte === b[i]);
 
-/** The digest of some rows. */
+/** Returns the digest of some rows. */
 export function digestOf(rows: Iterable<Digested>): Digest {
   const sum = new DigestSum();
   for (const row of rows) sum.add(row);
   return sum.digest;
 }
 
-/** The shortest beginning of `b` that is above `a`, for a < b: where a part may end. */
+/** Returns the shortest beginning of `b` that is above `a`, for a < b: a part may end there. */
 function between(a: Key, b: Key): Key {
   let shared = 0;
   while (shared < a.length && a[shared] === b[shared]) shared++;
   return b.slice(0, shared + 1) as Key;
 }
 
-/** Digests the rows of one range, given in key order (G3). */
+/** Digester of the rows of one range, given in key order (G3). */
 export class RangeDigester {
   readonly #parts: { end: Key; rows: number; readonly sum: DigestSum }[] = [];
-  /** Rows of a part, but for the last. */
+  /** Number of rows in each part but the last. */
   #size = 1;
   #last: Key | null = null;
   #rows = 0;
@@ -167,7 +168,7 @@ export class RangeDigester {
     this.#bytes += rowBytes(row);
   }
 
-  /** Half as many parts, of twice the size. */
+  /** Makes half as many parts, of twice the size. */
   #joinPairs(): void {
     const parts = this.#parts.splice(0);
     for (const [i, part] of parts.entries()) {

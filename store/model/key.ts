@@ -1,5 +1,5 @@
 /**
- * Keys: tuples of parts in FoundationDB's tuple encoding, so that a range here is a range there.
+ * The keys: tuples of parts in FoundationDB's tuple encoding, so that a range here is a range there.
  *
  * A packed key is a *byte string*: a JavaScript string whose code units are the encoded bytes (0–255).
  * Such strings hash, compare and sort in byte order at native speed, which is what maps, range sets and
@@ -13,13 +13,13 @@
  * Format and vectors: docs/protocol/keys.md.
  */
 
-/** One part of a key, as in Deno KV. */
+/** Part of a key, as in Deno KV. */
 export type KeyPart = Uint8Array | string | number | bigint | boolean;
 
-/** A packed key: one code unit (0–255) a byte. */
+/** Packed key: one code unit (0–255) a byte. */
 export type Key = string & { readonly __brand: "Key" };
 
-/** Thrown for a part or an encoding that is not a key. */
+/** Error for a part or an encoding that is not a key. */
 export class KeyError extends Error {
   override readonly name = "KeyError";
   readonly code = "key_invalid";
@@ -31,13 +31,16 @@ const INT_ZERO = 0x14;
 const DOUBLE = 0x21;
 const FALSE = 0x26;
 const TRUE = 0x27;
-/** FoundationDB's length-prefixed integer codes (0x0b, 0x1d) are left out: 8 bytes of magnitude suffice. */
+/**
+ * Bytes of an integer's magnitude. FoundationDB's length-prefixed integer codes (0x0b, 0x1d) are left out: 8 bytes
+ * suffice.
+ */
 const INT_MAX_BYTES = 8;
 
 const utf8 = new TextEncoder();
 const utf8Strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** Bytes as a byte string. */
+/** Returns bytes as a byte string. */
 export function byteString(bytes: Uint8Array): string {
   let out = "";
   for (let i = 0; i < bytes.length; i += 8192) {
@@ -46,17 +49,17 @@ export function byteString(bytes: Uint8Array): string {
   return out;
 }
 
-/** A byte string as bytes. */
+/** Returns a byte string as bytes. */
 export function bytesOf(text: string): Uint8Array<ArrayBuffer> {
   const out = new Uint8Array(text.length);
   for (let i = 0; i < text.length; i++) out[i] = text.charCodeAt(i);
   return out;
 }
 
-/** The encoded bytes of a key. */
+/** Returns the encoded bytes of a key. */
 export const keyBytes = (key: Key): Uint8Array<ArrayBuffer> => bytesOf(key);
 
-/** A key from its encoded bytes, unchecked: for bytes that this program packed. */
+/** Returns a key from its encoded bytes, unchecked: for bytes that this program packed. */
 export const keyFromBytes = (bytes: Uint8Array): Key => byteString(bytes) as Key;
 
 /**
@@ -100,7 +103,7 @@ function packString(text: string): string {
   return "\x02" + escapeZero(byteString(utf8.encode(text))) + "\x00";
 }
 
-/** Which of its many encodings NaN has in a buffer is the engine's choice, so this one is written out. */
+/** Encoding of NaN. The engine chooses which of NaN's many encodings a buffer has, so this one is written out. */
 const CANONICAL_NAN = "\x21\xff\xf8\x00\x00\x00\x00\x00\x00";
 const doubleView = new DataView(new ArrayBuffer(8));
 
@@ -128,7 +131,7 @@ function packInteger(value: bigint): string {
 }
 
 /**
- * The parts of a packed key.
+ * Returns the parts of a packed key.
  *
  * @throws KeyError where the encoding is not canonical.
  */
@@ -144,7 +147,7 @@ export function unpackKey(key: string): KeyPart[] {
   return parts;
 }
 
-/** Where the part that begins at `at` ends. */
+/** Returns where the part that begins at `at` ends. */
 function partEnd(key: string, at: number): number {
   const code = key.charCodeAt(at);
   let end: number;

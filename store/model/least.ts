@@ -15,7 +15,7 @@ export class Least<T> {
   readonly #heap: Entry<T>[] = [];
   readonly #of = new Map<T, Entry<T>>();
 
-  /** Infinity where there is none. */
+  /** Least number of all; Infinity where there is none. */
   get value(): number {
     return this.#heap[0]?.value ?? Infinity;
   }

@@ -1,34 +1,39 @@
 /**
- * Who has the store's one thread next, of those that need more of it than a moment: whoever changes rows, or reads several of
- * them, holds the lock; a read of the disk beside it has its turn.
+ * The lock, which decides what has the store's one thread next, of all that needs more of it than a moment: code that
+ * changes rows, or reads several of them, holds the lock; a read of the disk beside it has its turn.
  *
- * TL1  Bodies that hold the lock run one after the other; those of one lane in the order in which they were asked for.
- * TL2  Lanes take turns, one body at a time: who asks for a thousand things at once waits for himself. What a body took is
- *      told to its lane, which then says when its next one may begin; where no lane may, nothing runs.
+ * TL1  Bodies that hold the lock run one after the other; those of one lane run in the order in which they were asked
+ *      for.
+ * TL2  Lanes take turns, one body at a time: a caller that asks for a thousand things at once waits for itself. The
+ *      time that a body took is told to its lane, which then says when its next body may begin; where no lane may,
+ *      nothing runs.
  * TL3  After SLICE_MS of bodies everything else that is ready is handled before the next.
- * TL4  A body in steps lets others go first between two of them; where it keeps its place only those of other lanes: what
- *      its own would change stays as it is until it ends. The site's own work is many things that don't wait for each other:
- *      none of it keeps its place.
+ * TL4  A body in steps lets other bodies go first between two steps; where it keeps its place, only bodies of other
+ *      lanes: rows that its own lane would change stay as they are until it ends. The site's own work is many things
+ *      that don't wait for each other: none of it keeps its place.
  */
 import type { Clock } from "./ports.ts";
 
-/** On whose behalf rows are read and changed; the site's own work has none. */
+/** Lane of a caller on whose behalf rows are read and changed; the site's own work has none. */
 export interface Lane {
-  /** Its next body may begin. */
+  /** True where the lane's next body may begin. */
   readonly mayHold: boolean;
-  /** A body of it took so long. */
+  /** Notes the time that a body of the lane took. */
   held(ms: number): void;
   /** Calls back, once, when `mayHold` may have become true. */
   whenMayHold(go: () => void): void;
 }
 
-/** As an app's turn has it (runtime/isolate/app_turns.ts): short of what a person notices, long enough for most bodies. */
+/**
+ * Time of bodies after which others are handled, as an app's turn has it (runtime/isolate/app_turns.ts): short of what
+ * a person notices, long enough for most bodies.
+ */
 export const SLICE_MS = 1;
 
-/** What a step answers after which another follows. */
+/** Answer of a step after which another follows. */
 export const GOES_ON = Symbol("goes on");
 
-/** How it goes on after this step; null: it has ended. */
+/** Body of work. It returns where its line goes on after this step; null: it has ended. */
 type Body = () => Promise<"first" | "last" | null>;
 
 interface Line {
@@ -40,14 +45,14 @@ interface Line {
 class Lines {
   readonly #clock: Pick<Clock, "steadyMs" | "turn">;
   readonly #isExclusive: boolean;
-  /** Those with bodies that wait, next first. */
+  /** Lines with bodies that wait, next first. */
   #waiting: Line[] = [];
-  /** Lanes that call back. */
+  /** Lanes that are to call back. */
   readonly #awaited = new Set<Lane>();
   #isServing = false;
   #busyMs = 0;
 
-  /** @param isExclusive whether a body has to end before the next begins. */
+  /** Makes lines without bodies. @param isExclusive true where a body has to end before the next begins. */
   constructor(clock: Pick<Clock, "steadyMs" | "turn">, isExclusive: boolean) {
     this.#clock = clock;
     this.#isExclusive = isExclusive;
@@ -114,14 +119,14 @@ class Lines {
     });
   }
 
-  /** The first that may go, taken out of the rotation. */
+  /** Returns the first line that may go, taken out of the rotation. */
   #next(): Line | undefined {
     const at = this.#waiting.findIndex(({ lane }) => lane === null || lane.mayHold);
     return at < 0 ? undefined : this.#waiting.splice(at, 1)[0];
   }
 }
 
-/** See the file's header. */
+/** Lock of a store, and the rotation of its disk reads. */
 export class Lock {
   readonly #holders: Lines;
   readonly #readers: Lines;
@@ -137,15 +142,15 @@ export class Lock {
   }
 
   /**
-   * Holds the lock while each of its steps runs, until one answers something else than GOES_ON.
+   * Holds the lock while each step of a body runs, until one returns something else than GOES_ON.
    *
-   * @param keepsPlace whether others of its lane wait until it has ended (TL4).
+   * @param keepsPlace true where other bodies of its lane wait until it has ended (TL4).
    */
   runSteps<T>(step: () => Promise<T | typeof GOES_ON>, lane: Lane | null, keepsPlace: boolean): Promise<T> {
     return this.#holders.run(step, lane, keepsPlace);
   }
 
-  /** For a read of the disk that needs no lock. */
+  /** Runs a read of the disk that needs no lock. */
   read<T>(body: () => Promise<T>, lane: Lane | null = null): Promise<T> {
     return this.#readers.run(body, lane);
   }

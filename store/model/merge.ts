@@ -1,16 +1,16 @@
 /**
- * Merge values: rows written by `sum`, `min` and `max`, whose concurrent writes at several sites join instead of
- * replacing one another.
+ * The merge values: those of rows written by `sum`, `min` and `max`, whose concurrent writes at several sites join
+ * instead of replacing one another.
  *
- * A merge value is a base (the last plain value, with its version: the *epoch*) and one cumulative part a
- * writer. Two of one epoch join part by part (each replica's newer part wins); of two epochs the newer wins
- * whole, so that a plain `set` ends what was summed onto an older base. A plain row is a merge value without
- * parts whose epoch is its own version.
+ * A merge value is a base (the last plain value, with its version: the *epoch*) and one cumulative part a writer. Two
+ * merge values of one epoch join part by part (each replica's newer part wins); of two epochs the newer wins whole, so
+ * that a plain `set` ends what was summed onto an older base. A plain row is a merge value without parts whose epoch is
+ * its own version.
  *
  * G1  join is commutative, associative and idempotent.
  * G2  The joined row's version is the larger of the two; its content names every part of the winning epoch.
- * G3  A merge value is made here and nowhere else: what a client writes is a plain value (value.ts), and what a neighbour
- *     sends is refused where it is not formed as one. A row that can't be joined would stop each site that it reaches.
+ * G3  A merge value is made here and nowhere else: a client writes plain values (value.ts), and a neighbour's value is
+ *     refused where it is not formed as one. A row that can't be joined would stop each site that it reaches.
  */
 import { CodecError, Reader, Writer } from "./codec.ts";
 import { compareVersions, type Version } from "./row.ts";
@@ -19,23 +19,23 @@ import { isNumberValue, isPlainValue, VALUE_TAG } from "./value.ts";
 export type MergeKind = "sum" | "min" | "max";
 const KINDS: readonly MergeKind[] = ["sum", "min", "max"];
 
-/** Thrown where a row's value can't take part in a merge. */
+/** Error for a row's value that can't take part in a merge. */
 export class MergeError extends Error {
   override readonly name = "MergeError";
   readonly code = "value_type";
 }
 
 interface Part extends Version {
-  /** A plain number or u64 value, tagged. */
+  /** Number of the part: a plain number or u64 value, tagged. */
   readonly amount: Uint8Array;
 }
 
 interface MergeValue {
   readonly kind: MergeKind;
   readonly epoch: Version;
-  /** null: absent. */
+  /** Base that the parts add to; null: absent. */
   readonly base: Uint8Array | null;
-  /** By replica, ascending. */
+  /** Parts of the writers by replica, ascending. */
   readonly parts: readonly Part[];
 }
 
@@ -54,7 +54,7 @@ function decode(value: Uint8Array): MergeValue {
   return { kind, epoch, base, parts };
 }
 
-/** @throws CodecError where a merge value is not formed as one (G3). */
+/** Checks the form of a merge value. @throws CodecError where it is not formed as one (G3). */
 export function checkMerge(value: Uint8Array): void {
   const fault = faultOf(value);
   if (fault !== null) throw new CodecError(`a merge value that none can be: ${fault}`);
@@ -84,13 +84,13 @@ function encode(merge: MergeValue): Uint8Array {
   return writer.done();
 }
 
-/** A row's content as a merge value; a plain one has no parts, and any kind will do. */
+/** Returns a row's content as a merge value; a plain one has no parts, and any kind will do. */
 const contentOf = (row: Content, kind: MergeKind): MergeValue =>
   isMerge(row.value)
     ? decode(row.value)
     : { kind, epoch: { clock: row.clock, replica: row.replica }, base: row.value, parts: [] };
 
-/** The join of two rows of one key of which at least one is a merge row. */
+/** Returns the join of two rows of one key of which at least one is a merge row. */
 export function joinRows<R extends Content>(a: R, b: R): R {
   const newer = compareVersions(a, b) >= 0 ? a : b;
   const older = newer === a ? b : a;
@@ -102,7 +102,7 @@ export function joinRows<R extends Content>(a: R, b: R): R {
   return equalBytes(value, newer.value) ? newer : { ...newer, value };
 }
 
-/** Of two rows of a key, the newer, or what they join to. */
+/** Returns the newer of two rows of a key, or the row that they join to. */
 export function newerRow<R extends Content>(a: R, b: R): R {
   if (isMerge(a.value) || isMerge(b.value)) return joinRows<R>(a, b);
   return compareVersions(a, b) >= 0 ? a : b;
@@ -117,14 +117,14 @@ function joinParts(a: MergeValue, b: MergeValue): Part[] {
   return [...byReplica.values()].sort((x, y) => x.replica - y.replica);
 }
 
-/** Whether two values are the same bytes. */
+/** Reports whether two values are the same bytes. */
 export function equalBytes(a: Uint8Array | null, b: Uint8Array | null): boolean {
   if (a === null || b === null || a.length !== b.length) return a === b;
   return a.every((byte, i) => byte === b[i]);
 }
 
 /**
- * The value after one more contribution by a writer.
+ * Returns the value after one more contribution by a writer.
  *
  * @throws MergeError where the row's value, or the contribution, is not a number of the same type.
  */
@@ -148,7 +148,7 @@ export function contribute(
   return encode({ ...merge, parts });
 }
 
-/** The plain value that a stored value stands for; null where it reads as absent. */
+/** Returns the plain value that a stored value stands for; null where it reads as absent. */
 export function resolve(value: Uint8Array | null): Uint8Array | null {
   if (!isMerge(value)) return value;
   const merge = decode(value);
@@ -158,7 +158,7 @@ export function resolve(value: Uint8Array | null): Uint8Array | null {
   );
 }
 
-/** Two tagged numbers of one type, combined. u64 sums wrap, as in Deno KV. */
+/** Combines two tagged numbers of one type. Sums of u64 wrap, as in Deno KV. */
 function combine(kind: MergeKind, a: Uint8Array, b: Uint8Array): Uint8Array {
   if (a[0] !== b[0] || a.length !== 9 || b.length !== 9) {
     throw new MergeError(`'${kind}' needs values of one number type on both sides`);

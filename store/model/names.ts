@@ -1,11 +1,12 @@
 /**
- * Names that a packet has once each, in the order of their first use; what uses one has its place in that list.
+ * The names of a packet, which has each once, in the order of their first use; an entry that uses a name has the name's
+ * place in that list.
  *
- * NL1 One form: each name is listed once, is used, and is used first in that order.
+ * NL1 The list has one form: each name is listed once, is used, and is used first in that order.
  */
 import { CodecError, type Reader, type Writer } from "./codec.ts";
 
-/** While a packet is written. */
+/** Names of a packet that is being written. */
 export class Names {
   readonly #places = new Map<string, number>();
 
@@ -22,19 +23,23 @@ export class Names {
   }
 }
 
-/** While it is read. */
+/** Names of a packet that is being read. */
 export class ReadNames {
   readonly #names: readonly string[];
   #used = 0;
 
-  /** @throws CodecError where a name is listed twice, or has a line break. */
+  /** Reads the list. @throws CodecError where a name is listed twice, or has a line break. */
   constructor(r: Reader) {
     this.#names = r.list(() => r.text());
     if (new Set(this.#names).size !== this.#names.length) throw new CodecError("a packet lists a name twice");
     if (this.#names.some((name) => name.includes("\n"))) throw new CodecError("a name has a line break");
   }
 
-  /** @throws CodecError where no name has that place, or one before it was not used yet. */
+  /**
+   * Returns the name of a place.
+   *
+   * @throws CodecError where no name has that place, or one before it was not used yet.
+   */
   at(place: number): string {
     const name = this.#names[place];
     if (name === undefined || place > this.#used) throw new CodecError("a name is not in the packet's list");
@@ -42,7 +47,7 @@ export class ReadNames {
     return name;
   }
 
-  /** @throws CodecError where one was not used. */
+  /** Ends the reading. @throws CodecError where a name was not used. */
   end(): void {
     if (this.#used !== this.#names.length) throw new CodecError("a packet lists a name that it does not use"); // NL1
   }

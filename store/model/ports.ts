@@ -1,5 +1,5 @@
 /**
- * What the store needs of its host, as interfaces: the same protocol code runs in production (runtime/) and in
+ * The ports of the store, through which it uses its host: the same protocol code runs in production (runtime/) and in
  * the deterministic simulator (tests/sim/).
  */
 import type { Key } from "./key.ts";
@@ -9,16 +9,18 @@ import type { Position, Row } from "./row.ts";
 export type SiteId = string & { readonly __brand?: "SiteId" };
 
 export interface Clock {
-  /** Milliseconds since 1970, as this machine's wall clock says: it may be set, leap, and be wrong (wall.ts). */
+  /**
+   * Returns milliseconds since 1970, as this machine's wall clock says: it may be set, leap, and be wrong (wall.ts).
+   */
   nowMs(): number;
   /**
-   * Milliseconds since some moment of this process: they go on at the pace of time and never back, whoever sets the
-   * wall clock. Time in which the machine is suspended may be missing.
+   * Returns milliseconds since some moment of this process: they go on at the pace of time and never back, even where
+   * the wall clock is set. Time in which the machine is suspended may be missing.
    */
   steadyMs(): number;
   /** Calls back once after at least `ms`; the returned function cancels. */
   after(ms: number, callback: () => void): () => void;
-  /** Resolves after the events that are ready now have been handled: what lets writers share one commit. */
+  /** Resolves after the events that are ready now have been handled, so that writers share one commit. */
   turn(): Promise<void>;
 }
 
@@ -38,7 +40,7 @@ export interface Network {
   send(to: SiteId, message: Uint8Array): Promise<void>;
 }
 
-/** Rows on disk are not what was put there (S4): what is read in their place would be wrong. */
+/** Error of a read that met rows on disk which are not what was put there (S4): they would be wrong. */
 export class DamagedRows extends Error {
   override readonly name = "DamagedRows";
   constructor(readonly keys: readonly Key[]) {
@@ -46,7 +48,7 @@ export class DamagedRows extends Error {
   }
 }
 
-/** One durable step of a replica: all of it is on disk when the promise resolves, or none of it ever. */
+/** Commit of a replica: all of it is on disk when the promise resolves, or none of it ever. */
 export interface DiskCommit {
   /** Rows to put; each replaces the row with its key, and with it that row's place in the journal. */
   readonly rows: readonly Row[];
@@ -57,11 +59,11 @@ export interface DiskCommit {
 }
 
 export interface ScanOptions {
-  /** At most so many rows. */
+  /** Most rows that are returned. */
   readonly limit?: number;
-  /** It ends with the row that brings keys and values to so many bytes (`rowBytes`). */
+  /** Bytes of keys and values (`rowBytes`) after which the scan ends, with the row that reaches them. */
   readonly bytesMax?: number;
-  /** From the end of the range downwards. */
+  /** True: from the end of the range downwards. */
   readonly reverse?: boolean;
 }
 
@@ -73,22 +75,28 @@ export interface ScanOptions {
  * S2  After a crash, `load` and the reads show a prefix of the commits that holds every one that resolved, each
  *     whole.
  * S3  A commit that rejects leaves the storage failed: every later commit rejects too, and the site must stop.
- * S4  What a read gives is what was put: where the disk has changed bytes by itself, the read rejects with
+ * S4  A read gives rows as they were put: where the disk has changed bytes by itself, the read rejects with
  *     DamagedRows, and where it is not known which rows those are, with another error. An open finds out which rows
  *     are damaged, or are gone, before anything is read (as far as the implementation says).
  */
 export interface Storage {
-  /** The named records as of the last commit; empty for a blank disk. */
+  /** Returns the named records as of the last commit; empty for a blank disk. */
   load(): Promise<Map<string, Uint8Array>>;
   get(key: Key): Promise<Row | undefined>;
-  /** Rows of the first keys, up to the one that brings them to `bytesMax` (`rowBytes`): of all of them without it. */
+  /**
+   * Returns the rows of the first keys, up to the row that brings them to `bytesMax` (`rowBytes`); of all keys without
+   * it.
+   */
   getMany(keys: readonly Key[], bytesMax?: number): Promise<(Row | undefined)[]>;
-  /** Rows in a range by key, tombstones included. */
+  /** Returns the rows in a range by key, tombstones included. */
   scan(range: Range, options?: ScanOptions): Promise<Row[]>;
-  /** Rows with after < position ≤ upTo by position, at most `limit`, and at most as `bytesMax` has it for a scan. */
+  /**
+   * Returns rows with after < position ≤ upTo by position, at most `limit`, and at most as `bytesMax` has it for a
+   * scan.
+   */
   journal(after: Position, upTo: Position, limit: number, bytesMax?: number): Promise<Row[]>;
   commit(commit: DiskCommit): Promise<void>;
-  /** Bytes of all keys and values held. */
+  /** Returns the bytes of all keys and values held. */
   bytes(): Promise<number>;
   close(): Promise<void>;
 }

@@ -1,20 +1,20 @@
 /**
- * Who may be mentioned in the log: a source that misbehaves does so often, and gets one line a minute with the count
- * of those left out; the number of sources remembered is bounded.
+ * The limit on log lines about one source: a source that misbehaves does so often, and gets one line a minute with the
+ * count of those left out; the number of sources remembered is bounded.
  */
 import { QUIET_MS, QUIET_SOURCES_MAX } from "./limits.ts";
 
-/** Lets one line a minute through for each source. */
+/** Limit that lets one line a minute through for each source. */
 export class Quiet {
   readonly #nowMs: () => number;
   readonly #sources = new Map<string, { sinceMs: number; unsaid: number }>();
 
-  /** @param nowMs a clock that never goes back. */
+  /** Makes a limit. @param nowMs a clock that never goes back. */
   constructor(nowMs: () => number) {
     this.#nowMs = nowMs;
   }
 
-  /** How many lines were left out since the last one; null where this one is left out too. */
+  /** Returns how many lines were left out since the last one; null where this one is left out too. */
   admits(source: string): number | null {
     const nowMs = this.#nowMs();
     const known = this.#sources.get(source);
@@ -23,7 +23,7 @@ export class Quiet {
       return null;
     }
     this.#sources.delete(source);
-    // The oldest goes, at the price of a line too many.
+    // The oldest source is forgotten, at the price of a line too many.
     const [oldest] = this.#sources.keys();
     if (oldest !== undefined && this.#sources.size >= QUIET_SOURCES_MAX) this.#sources.delete(oldest);
     this.#sources.set(source, { sinceMs: nowMs, unsaid: 0 });

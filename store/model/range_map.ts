@@ -1,5 +1,5 @@
 /**
- * Disjoint ranges of keys with a value each, in key order.
+ * The map of disjoint ranges of keys to a value each, in key order.
  *
  * M1  No two ranges overlap; none is empty.
  */
@@ -12,30 +12,30 @@ export interface RangeSegment<V> extends Range {
 }
 
 export class RangeMap<V> {
-  /** By start. The package is CommonJS, hence the second `default`. */
+  /** Segments by start. The package is CommonJS, hence the second `default`. */
   readonly #byStart = new sortedBtree.default<string, RangeSegment<V>>();
 
   get size(): number {
     return this.#byStart.size;
   }
 
-  /** The segment that holds a key. */
+  /** Returns the segment that holds a key. */
   at(key: Key): RangeSegment<V> | undefined {
     const segment = this.#byStart.getPairOrNextLower(key)?.[1];
     return segment !== undefined && key < segment.end ? segment : undefined;
   }
 
-  /** The last segment that begins below a key. */
+  /** Returns the last segment that begins below a key. */
   before(key: Key): RangeSegment<V> | undefined {
     return this.#byStart.nextLowerPair(key)?.[1];
   }
 
-  /** Whether a segment shares a key with a range. */
+  /** Reports whether a segment shares a key with a range. */
   touches(range: Range): boolean {
     return range.start < range.end && (this.before(range.end)?.end ?? "") > range.start;
   }
 
-  /** Segments that share a key with a range, in key order. */
+  /** Returns the segments that share a key with a range, in key order. */
   overlapping(range: Range): RangeSegment<V>[] {
     const found: RangeSegment<V>[] = [];
     const first = this.at(range.start);
@@ -46,7 +46,9 @@ export class RangeMap<V> {
     return found;
   }
 
-  /** How far the keys from `start` on are held without a gap, at most to `end`; `start` where none is. */
+  /**
+   * Returns the key up to which the keys from `start` on are held without a gap, at most `end`; `start` where none is.
+   */
   heldUntil(start: Key, end: Key): Key {
     let until = start;
     while (until < end) {
@@ -57,7 +59,9 @@ export class RangeMap<V> {
     return until < end ? until : end;
   }
 
-  /** How far down the keys below `end` are held without a gap, at least to `start`; `end` where none is. */
+  /**
+   * Returns the key down to which the keys below `end` are held without a gap, at least `start`; `end` where none is.
+   */
   heldFrom(start: Key, end: Key): Key {
     let from = end;
     while (from > start) {
@@ -68,7 +72,7 @@ export class RangeMap<V> {
     return from > start ? from : start;
   }
 
-  /** Whether every key of a range is held. */
+  /** Reports whether every key of a range is held. */
   holds(range: Range): boolean {
     return this.heldUntil(range.start, range.end) >= range.end;
   }

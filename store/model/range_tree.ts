@@ -1,10 +1,10 @@
 /**
- * Ranges of keys that may overlap, each with a value: a search tree by their starts and ends that is balanced by chance (a
- * treap), in which each node knows how far the ranges below it reach.
+ * The tree of ranges of keys that may overlap, each with a value: a search tree by their starts and ends that is
+ * balanced by chance (a treap), in which each node knows how far the ranges below it reach.
  *
- * RT1  To add one, to remove one and to find those that hold a key costs the logarithm of how many there are, and what is
- *      found. However ranges nest: an app may watch any.
- * RT2  What is found comes in the order in which it was added.
+ * RT1  To add a range, to remove one and to find those that hold a key costs the logarithm of how many there are, and
+ *      as much as is found, however the ranges nest: an app may watch any.
+ * RT2  Values that are found come in the order in which they were added.
  */
 import type { Key } from "./key.ts";
 import type { Range } from "./range.ts";
@@ -15,11 +15,11 @@ interface Node<V> extends Range {
   readonly weight: number;
   left: Node<V> | null;
   right: Node<V> | null;
-  /** The highest end of a range here or below. */
+  /** Highest end of a range here or below. */
   reach: Key;
 }
 
-/** See the file's header. */
+/** Tree of ranges that may overlap. */
 export class RangeTree<V> {
   #root: Node<V> | null = null;
   #added = 0;
@@ -28,7 +28,7 @@ export class RangeTree<V> {
     return this.#root === null;
   }
 
-  /** The value of just that range. */
+  /** Returns the value of exactly that range. */
   get(range: Range): V | undefined {
     for (let node = this.#root; node !== null;) {
       const order = compare(range, node);
@@ -38,7 +38,7 @@ export class RangeTree<V> {
     return undefined;
   }
 
-  /** Adds a range that is not there. */
+  /** Adds a range that is not in the tree. */
   add({ start, end }: Range, value: V): void {
     const number = this.#added++;
     const leaf = { start, end, value, number, weight: weightOf(number), left: null, right: null, reach: end };
@@ -49,18 +49,18 @@ export class RangeTree<V> {
     this.#root = removed(this.#root, range);
   }
 
-  /** Values of the ranges that hold a key. */
+  /** Returns the values of the ranges that hold a key. */
   at(key: Key): readonly V[] {
     return this.#root === null ? NONE : valuesOf(found(this.#root, (start) => start <= key, key, []));
   }
 
-  /** Values of the ranges that share a key with a range. */
+  /** Returns the values of the ranges that share a key with a range. */
   overlapping({ start, end }: Range): readonly V[] {
     if (this.#root === null || start >= end) return NONE;
     return valuesOf(found(this.#root, (other) => other < end, start, []));
   }
 
-  /** All of them. */
+  /** Returns all ranges. */
   ranges(): Range[] {
     return nodesOf(this.#root, []).map(({ start, end }) => ({ start, end }));
   }
@@ -71,7 +71,7 @@ const NONE: readonly never[] = [];
 const compare = (a: Range, b: Range): number =>
   a.start < b.start ? -1 : a.start > b.start ? 1 : a.end < b.end ? -1 : a.end > b.end ? 1 : 0;
 
-/** As good as drawn, and the same in each run. */
+/** Returns the weight of a node: as good as drawn, and the same in each run. */
 const weightOf = (number: number): number =>
   Math.imul(number + 1, 0x9e3779b1) ^ Math.imul(number + 1, 0x85ebca6b) >>> 13;
 
@@ -101,7 +101,7 @@ function removed<V>(node: Node<V> | null, range: Range): Node<V> | null {
   return settled(node);
 }
 
-/** Two subtrees of which all of one lies before all of the other. */
+/** Joins two subtrees of which all of one lies before all of the other. */
 function joined<V>(left: Node<V> | null, right: Node<V> | null): Node<V> | null {
   if (left === null) return right;
   if (right === null) return left;
@@ -125,7 +125,7 @@ function turnedLeft<V>(node: Node<V>, right: Node<V>): Node<V> {
   return settled(right);
 }
 
-/** Those that end beyond `from`, and whose starts are low enough, which those before one are if it is. */
+/** Collects nodes that end beyond `from` and whose starts are low enough; where a start is, so are those before it. */
 function found<V>(node: Node<V>, isLow: (start: Key) => boolean, from: Key, into: Node<V>[]): Node<V>[] {
   if (node.left !== null && node.left.reach > from) found(node.left, isLow, from, into);
   if (!isLow(node.start)) return into;

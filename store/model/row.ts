@@ -1,5 +1,5 @@
 /**
- * Rows and versions.
+ * The rows and their versions.
  *
  * A version is the hybrid logical clock of the write and the *replica number* of the writer. The root hands a
  * fresh number to every incarnation of every site, so a version names its origin's incarnation, and two
@@ -13,19 +13,22 @@
  */
 import type { Key } from "./key.ts";
 
-/** Hybrid logical clock value. */
+/** Value of a hybrid logical clock. */
 export type ClockValue = number & { readonly __brand?: "ClockValue" };
 /** Index of a change in one site's journal; means something only together with that site. */
 export type Position = number & { readonly __brand?: "Position" };
 /** Number of one incarnation of one site: 1 … 2^24 − 1; the root's first incarnation is 1. */
 export type ReplicaNumber = number & { readonly __brand?: "ReplicaNumber" };
-/** Versionstamps have three bytes for it (docs/protocol/journal.md). */
+/** Largest replica number: versionstamps have three bytes for it (docs/protocol/journal.md). */
 export const REPLICA_NUMBER_MAX: ReplicaNumber = 2 ** 24 - 1;
 
 export const CLOCK_EPOCH_MS = Date.UTC(2025, 0, 1);
-/** Of a site's own clock every second one is used (clock.ts C3): 2,048 writes a millisecond before it runs ahead of the wall clock. */
+/**
+ * Clock values in a millisecond. Of a site's own clock every second one is used (clock.ts C3): 2,048 writes a
+ * millisecond before it runs ahead of the wall clock.
+ */
 export const CLOCK_TICKS_PER_MS = 4096;
-/** The time that a clock stands for, for people and programs outside: Unix milliseconds. */
+/** Returns the time that a clock stands for, for people and programs outside: Unix milliseconds. */
 export const unixMs = (clock: ClockValue): number => CLOCK_EPOCH_MS + Math.floor(clock / CLOCK_TICKS_PER_MS);
 
 export interface Version {
@@ -35,7 +38,9 @@ export interface Version {
 
 export interface Row extends Version {
   readonly key: Key;
-  /** null: deleted (a tombstone). The bytes are opaque to the store, but for merge rows (value.ts). */
+  /**
+   * Value of the row; null: deleted (a tombstone). The bytes are opaque to the store, but for merge rows (value.ts).
+   */
   readonly value: Uint8Array | null;
   /** Position in this site's journal. */
   readonly position: Position;
@@ -48,18 +53,21 @@ export interface Row extends Version {
   readonly expiresAtMs: number;
 }
 
-/** What a row weighs where that is counted: its key and its value. */
+/** Returns the bytes that a row counts for: its key and its value. */
 export const rowBytes = (row: Pick<Row, "key" | "value">): number =>
   row.key.length + (row.value?.length ?? 0);
 
-/** Negative, zero or positive as a is older than, equal to or newer than b. */
+/** Compares versions: negative, zero or positive as a is older than, equal to or newer than b. */
 export const compareVersions = (a: Version, b: Version): number => a.clock - b.clock || a.replica - b.replica;
 
-/** 20 hexadecimal digits: 7 bytes of clock, 3 bytes of replica number; sorts as versions do. */
+/**
+ * Returns the versionstamp of a version: 20 hexadecimal digits, 7 bytes of clock, 3 bytes of replica number; sorts as
+ * versions do.
+ */
 export const versionstamp = (version: Version): string =>
   version.clock.toString(16).padStart(14, "0") + version.replica.toString(16).padStart(6, "0");
 
-/** The version that a versionstamp names; null where it is none. */
+/** Returns the version that a versionstamp names; null where the text is none. */
 export function parseVersionstamp(text: string): Version | null {
   if (!/^[0-9a-f]{20}$/.test(text)) return null;
   const clock = parseInt(text.slice(0, 14), 16);
@@ -67,6 +75,6 @@ export function parseVersionstamp(text: string): Version | null {
   return { clock, replica: parseInt(text.slice(14), 16) };
 }
 
-/** Whether a row reads as present at a time. */
+/** Reports whether a row reads as present at a time. */
 export const isLive = (row: Row | undefined, nowMs: number): row is Row & { value: Uint8Array } =>
   row !== undefined && row.value !== null && (row.expiresAtMs === 0 || row.expiresAtMs > nowMs);

@@ -1,5 +1,5 @@
 /**
- * A monotone step function from positions of this site's journal to positions of an ancestor's, known at a few
+ * The steps of a monotone function from positions of this site's journal to positions of an ancestor's, known at a few
  * points: a step (own, theirs) says that all of this journal up to `own` is in theirs up to `theirs`.
  *
  * T1  Steps rise strictly in both coordinates.
@@ -12,12 +12,12 @@ export class Steps {
   readonly #own: Position[] = [];
   readonly #theirs: Position[] = [];
 
-  /** The largest own position known to be included; 0 for none. */
+  /** Largest own position known to be included; 0 for none. */
   get top(): Position {
     return this.#own.at(-1) ?? 0;
   }
 
-  /** The newest step, to be kept across a restart. */
+  /** Newest step, to be kept across a restart. */
   get last(): readonly [Position, Position] {
     return [this.top, this.#theirs.at(-1) ?? 0];
   }
@@ -42,7 +42,7 @@ export class Steps {
     }
   }
 
-  /** A position of theirs that includes all of this journal up to `own`; null where none is known. */
+  /** Returns a position of theirs that includes all of this journal up to `own`; null where none is known. */
   bound(own: Position): Position | null {
     if (own <= 0) return 0;
     if (own > this.top) return null;
@@ -55,7 +55,7 @@ export class Steps {
     return this.#theirs[low] ?? null;
   }
 
-  /** The largest own position whose bound is at most `theirs`; 0 for none. */
+  /** Returns the largest own position whose bound is at most `theirs`; 0 for none. */
   reached(theirs: Position): Position {
     for (let i = this.#own.length - 1; i >= 0; i--) {
       if ((this.#theirs[i] ?? 0) <= theirs) return this.#own[i] ?? 0;
@@ -63,7 +63,7 @@ export class Steps {
     return 0;
   }
 
-  /** Forgets everything: the other journal is another one now. */
+  /** Forgets all steps: the other journal is another one now. */
   clear(): void {
     this.#own.length = 0;
     this.#theirs.length = 0;

@@ -1,33 +1,36 @@
 /**
- * What a site believes of its machine's wall clock, which may leap: by hours for the blink of an eye where a time server
- * errs, by years at the start of a machine without a battery, and truly where a machine was suspended.
+ * The belief of a site in its machine's wall clock, which may leap: by hours for the blink of an eye where a time
+ * server errs, by years at the start of a machine without a battery, and truly where a machine was suspended.
  *
- * A site's clock value never goes back, and what it has dated is refused by its neighbours for as long as it lies more
- * than CLOCK_AHEAD_MS_MAX in their future (clock_guard.ts). So a leap that is believed for a moment would part the site,
- * and all below it, for as long as it was wide. Therefore:
+ * A site's clock value never goes back, and rows that it has dated are refused by its neighbours for as long as they
+ * lie more than CLOCK_AHEAD_MS_MAX in their future (clock_guard.ts). So a leap that is believed for a moment would part
+ * the site, and all below it, for as long as it was wide. Therefore:
  *
  * B1  The wall clock is believed within CLOCK_LEAP_MS_MAX of where a steady clock says that it should be. That place is
- *     the wall clock's own of before; at a start, where the clock value on disk ends: what time has passed since then
- *     nobody here knows, but that some has. So a wall clock that is behind it by more than CLOCK_BEHIND_MS_MAX is not
- *     believed there: by so much and by all the time that the site was down it is wrong, which may be too much.
- * B2  Where it is elsewhere, the site goes on from what it believed last, at the pace of the steady clock. That is as
- *     good a clock as any: nothing stops, nothing is refused.
- * B3  Further ahead it is believed as far as another site's clock says the same: two that are wrong by the same leap are
- *     taken for right. A suspended machine believes its clock as soon as it hears a neighbour; one that is cut off goes
- *     on with a clock that is late, which harms nobody: versions order what follows from each other, not the time of day.
- * B4  So is it where all of a cluster's machines were suspended, and none that is believed says so: the root takes the
- *     word of most of its children for it (timekeeper.ts). An operator's word counts at once.
- * B5  A wall clock that is further back is believed where a neighbour's has agreed with it for HEARD_FOR_MS, and after
- *     CLOCK_DOUBT_MS where that one is not refused then, nor would refuse this site, and is nearer to this wall clock than
- *     to what is believed. Else it agrees with that; and what it dates, or others do, would be refused where it is the
- *     nearest of all. A site that has heard nobody stays where it is. The site's own clock value stays where it is.
+ *     the wall clock's own of before; at a start, where the clock value on disk ends: how much time has passed since
+ *     then is not known here, but that some has. So a wall clock that is behind it by more than CLOCK_BEHIND_MS_MAX is
+ *     not believed then: it is wrong by so much and by all the time that the site was down, which may be too much.
+ * B2  Where the wall clock is elsewhere, the site goes on from the time that it believed last, at the pace of the
+ *     steady clock. That is as good a clock as any: nothing stops, nothing is refused.
+ * B3  A wall clock that is further ahead is believed as far as another site's clock says the same: two that are wrong
+ *     by the same leap are taken for right. A suspended machine believes its clock as soon as it hears a neighbour; one
+ *     that is cut off goes on with a clock that is late, which does no harm: versions order what follows from each
+ *     other, not the time of day.
+ * B4  It is believed as well where all of a cluster's machines were suspended, so that no believed clock says the same:
+ *     the root then takes the word of most of its children (timekeeper.ts). An operator's word counts at once.
+ * B5  A wall clock that is further back is believed where a neighbour's clock has agreed with it for HEARD_FOR_MS; and
+ *     after CLOCK_DOUBT_MS where the neighbour is not refused then, nor would refuse this site, and its clock is nearer
+ *     to this wall clock than to the time that is believed. Else the neighbour agrees with that time; and rows that it
+ *     dates, or others do, would be refused where it is the nearest of all. A site that has heard no other stays where
+ *     it is. The site's own clock value stays where it is.
  * B6  A site that starts with a wall clock that is behind what it had dated before takes the time from its parent: how
- *     long it was down nobody here knows. So does one without any time of its own, whatever its wall clock says since,
- *     and one that would refuse its parent, and has not believed its own wall clock for CLOCK_DOUBT_MS: it knows no better.
- *     A root takes it from most of its children (timekeeper.ts K4).
- * B7  A root without children has nobody to ask. It goes by a wall clock that has stayed where it is for CLOCK_STAYS_MS,
- *     further ahead or back: what expires does. What it dates does not, and goes on from what was believed: the first
- *     site that joins may know better, and would refuse what is dated ahead of it for as long as the leap was wide.
+ *     long it was down is not known here. So does a site without any time of its own, whatever its wall clock says
+ *     since, and one that would refuse its parent, and has not believed its own wall clock for CLOCK_DOUBT_MS: it knows
+ *     no better. A root takes it from most of its children (timekeeper.ts K4).
+ * B7  A root without children has no site to ask. It goes by a wall clock that has stayed where it is for
+ *     CLOCK_STAYS_MS, further ahead or back: rows expire by it. Rows are not dated by it, but by the time that was
+ *     believed before: the first site that joins may know better, and would refuse rows that are dated ahead of it for
+ *     as long as the leap was wide.
  *
  * The place moves after a wall clock that is believed, at CLOCK_DRIFT_MAX at most: so leaps that are narrow enough to be
  * believed do not add up to a wide one.
@@ -43,54 +46,63 @@ import {
 } from "./limits.ts";
 import type { Clock } from "./ports.ts";
 
-/** What a neighbour's clock says. */
+/** Report of a neighbour's clock. */
 interface Heard {
-  /** How far it is ahead of this site's steady clock. */
+  /** Milliseconds by which the neighbour's clock is ahead of this site's steady clock. */
   readonly offsetMs: number;
-  /** When it said so last … */
+  /** Steady time at which the neighbour said so last … */
   readonly steadyMs: number;
   /** … and since when it has. */
   readonly sinceMs: number;
   readonly isWord: boolean;
 }
 
-/** How far the wall clock is from what is believed, and for how long. */
+/** Doubt of the wall clock: how far it is from what is believed, and for how long. */
 export interface Doubt {
-  /** Negative: it is behind. */
+  /** Milliseconds by which the wall clock is ahead; negative: it is behind. */
   readonly aheadMs: number;
   readonly forMs: number;
 }
 
-/** Another site's clock agrees with the wall clock within this, or what it said is so old that it says nothing. */
+/** Age of what another site's clock said beyond which it says nothing. */
 const HEARD_MS_MAX = 5_000;
-/** Another site's clock counts when it has said the same, within this, … */
+/** Difference within which another site's clock has said the same, so that it counts, … */
 const HEARD_WITHIN_MS = 10_000;
-/** … for so long: what was held up on its way, as where a process stood still, is followed by what is not. */
+/**
+ * … once it has for this long: a message that was held up, as where a process stood still, is followed by one that is
+ * not.
+ */
 const HEARD_FOR_MS = 2_000;
-/** What a site says by itself it says again each second, while what it dates says something else. */
+/**
+ * Time for which a site's word about its wall clock counts; it repeats that each second, while the rows that it dates
+ * say something else.
+ */
 const WORD_COUNTS_MS = 3 * CLOCK_TELL_MS;
-/** Where the wall clock is set meanwhile, it has not stayed. */
+/** Difference within which a wall clock has stayed where it is, and was not set. */
 const STAYS_WITHIN_MS = 1_000;
 
 export class Wall {
   readonly #clock: Clock;
-  /** What it was when it was looked at last, by the steady clock … */
+  /** Steady time at which the clock was looked at last, … */
   #steadyMs: number;
-  /** … where the wall clock should have been … */
+  /** … the time where the wall clock should have been then … */
   #placeMs: number;
-  /** … and what was believed. */
+  /** … and the time that was believed then. */
   #believedMs: number;
-  /** By neighbour: what its clock says. */
+  /** Report of each neighbour's clock. */
   readonly #heard = new Map<string, Heard>();
-  /** Since when the wall clock has been so far from the steady one, where it is not believed. */
+  /** Offset of the wall clock from the steady one, where it is not believed, with the time since when. */
   #odd: { readonly offsetMs: number; readonly sinceMs: number } | null = null;
-  /** It goes on from a disk, and has not heard its parent since (B6). */
+  /** True while the site goes on from a disk, and has not heard its parent since (B6). */
   #isResumed = false;
-  /** The place is where the clock value on disk ended, and it is later than that by nobody knows how much (B1). */
+  /**
+   * True while the place is where the clock value on disk ended, and the time is later than that by an unknown amount
+   * (B1).
+   */
   #isAtLeast = false;
-  /** Where the wall clock of a site without any time of its own was at its start, and would be now (B6). */
+  /** Time of the wall clock of a site without any time of its own, as it was at its start and would be now (B6). */
   #firstMs = -Infinity;
-  /** There is nobody who could know better (B7). */
+  /** True while there is no site that could know better (B7). */
   isAlone = false;
 
   constructor(clock: Clock) {
@@ -99,7 +111,10 @@ export class Wall {
     this.#placeMs = this.#believedMs = clock.nowMs();
   }
 
-  /** A start: the clock value on disk ends here; where there is none, and others are to be asked, that is 0 (B1). */
+  /**
+   * Goes on from a start: the clock value on disk ends at `endMs`; where there is none, and others are to be asked,
+   * that is 0 (B1).
+   */
   resume(endMs: number): void {
     this.#steadyMs = this.#clock.steadyMs();
     this.#placeMs = this.#believedMs = endMs;
@@ -108,24 +123,27 @@ export class Wall {
     this.#look();
   }
 
-  /** What this site goes by, in whole milliseconds since 1970: what is believed, or the wall clock all the same (B7). */
+  /**
+   * Returns the time that this site goes by, in whole milliseconds since 1970: the believed one, or the wall clock all
+   * the same (B7).
+   */
   nowMs(): number {
     this.#look();
     return Math.floor(this.#isGoneBy ? this.saysMs : this.#believedMs);
   }
 
-  /** What is believed, in whole milliseconds since 1970: by it a site dates what it writes. */
+  /** Returns the believed time, in whole milliseconds since 1970: by it a site dates the rows that it writes. */
   datesMs(): number {
     this.#look();
     return Math.floor(this.#believedMs);
   }
 
-  /** The machine's wall clock, believed or not. */
+  /** Time of the machine's wall clock, believed or not. */
   get saysMs(): number {
     return this.#clock.nowMs();
   }
 
-  /** null: it is believed, or gone by. */
+  /** Doubt of the wall clock; null: it is believed, or gone by. */
   get doubt(): Doubt | null {
     this.#look();
     if (this.#odd === null || this.#isGoneBy) return null;
@@ -137,8 +155,8 @@ export class Wall {
   }
 
   /**
-   * Whether a time that another site has dated something by may be right: it is no further ahead than this site's clock
-   * is, believed or not. Where it may, that clock is believed so far (B3).
+   * Reports whether a time that another site has dated a row by may be right: it is no further ahead than this site's
+   * clock, believed or not. Where it may be right, this site's clock is believed so far (B3).
    */
   agrees(ms: number): boolean {
     if (this.isTooFar(ms)) return false;
@@ -150,18 +168,18 @@ export class Wall {
     return true;
   }
 
-  /** Whether a time is so far ahead that this site refuses who has dated something by it. */
+  /** Reports whether a time is so far ahead that this site refuses the site that has dated a row by it. */
   isTooFar(ms: number): boolean {
     this.#look();
     return ms > Math.max(this.#believedMs, this.saysMs, this.#firstMs) + CLOCK_AHEAD_MS_MAX;
   }
 
-  /** True where a time is nearer to what the wall clock says than to what is believed. */
+  /** Reports whether a time is nearer to the wall clock than to the believed time. */
   isNearer(ms: number): boolean {
     return Math.abs(ms - this.saysMs) < Math.abs(ms - this.#believedMs);
   }
 
-  /** The time is so, whatever the wall clock says (timekeeper.ts K4). */
+  /** Takes a time as right, whatever the wall clock says (timekeeper.ts K4). */
   takes(ms: number): void {
     this.#look();
     if (ms <= this.#believedMs) return;
@@ -169,7 +187,7 @@ export class Wall {
     this.#isAtLeast = false;
   }
 
-  /** The parent welcomes this site, and its clock says so (B6). */
+  /** Takes the time of the parent's clock, as the parent welcomes this site (B6). */
   meets(ms: number): void {
     this.#look();
     const isBehind = this.saysMs < this.#placeMs - this.#behindMsMax;
@@ -183,9 +201,10 @@ export class Wall {
   }
 
   /**
-   * A neighbour's clock says so, or has when the message left (B5).
+   * Takes what a neighbour's clock says, or said when the message left (B5).
    *
-   * @param isWord its wall clock's, by itself (timekeeper.ts K3): what it dates meanwhile may be further ahead.
+   * @param isWord true where it is the word of the neighbour's wall clock itself (timekeeper.ts K3): rows that the
+   *     neighbour dates meanwhile may be further ahead.
    */
   hears(from: string, ms: number, isWord: boolean): void {
     this.#look();
@@ -196,7 +215,7 @@ export class Wall {
     this.#heard.set(from, { offsetMs, steadyMs, sinceMs, isWord });
   }
 
-  /** Somebody vouches for the wall clock as it is now (B4). */
+  /** Believes the wall clock as it is now, for which another site or an operator vouches (B4). */
   believe(): void {
     this.#steadyMs = this.#clock.steadyMs();
     this.#believeAt(this.saysMs);
@@ -208,7 +227,7 @@ export class Wall {
     this.#isAtLeast = false;
   }
 
-  /** B1 */
+  /** Milliseconds by which a believed wall clock may be behind (B1). */
   get #behindMsMax(): number {
     return this.#isAtLeast ? CLOCK_BEHIND_MS_MAX : CLOCK_LEAP_MS_MAX;
   }
@@ -236,7 +255,7 @@ export class Wall {
     if (offMs < 0 && this.#isBackRightly(saysMs)) this.#believeAt(saysMs);
   }
 
-  /** B7 */
+  /** True where the site goes by a wall clock that is not believed (B7). */
   get #isGoneBy(): boolean {
     return this.isAlone && this.#hasStayedFor(CLOCK_STAYS_MS);
   }
@@ -245,11 +264,11 @@ export class Wall {
     return this.#odd !== null && this.#steadyMs - this.#odd.sinceMs >= ms;
   }
 
-  /** B5 */
+  /** Reports whether a wall clock that is further back is to be believed (B5). */
   #isBackRightly(saysMs: number): boolean {
     const hasStayed = this.#hasStayedFor(CLOCK_DOUBT_MS);
     return this.#heard.values().some(({ offsetMs, steadyMs, sinceMs }) => {
-      // One message may have been long on its way.
+      // A single message may have been long on its way.
       if (steadyMs - sinceMs < HEARD_FOR_MS) return false;
       const heardMs = offsetMs + this.#steadyMs, offMs = Math.abs(heardMs - saysMs);
       const isFresh = this.#steadyMs - steadyMs <= HEARD_MS_MAX;
