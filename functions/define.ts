@@ -35,7 +35,7 @@ export interface TableDefinition<
   readonly indexes: I;
   /** Consistency of its reads and writes. */
   readonly consistency: Consistency;
-  /** `"root"`: the table has no replica below the root. */
+  /** Place of the table; `"root"`: it has no replica below the root. */
   readonly at?: "root";
   /** Returns a stored row of an older version in a form that matches the schema. */
   readonly upgrade?: (old: unknown) => unknown;
@@ -68,7 +68,7 @@ export function table<
   readonly indexes?: I;
   /** Consistency of its reads and writes; "session" where it is left out. */
   readonly consistency?: Consistency;
-  /** `"root"`: the table has no replica below the root. */
+  /** Place of the table; `"root"`: it has no replica below the root. */
   readonly at?: "root";
   /** Makes a row of an older version of the app match the schema; it may not change key or indexed fields. */
   readonly upgrade?: (old: unknown) => InputOf<S>;
@@ -145,7 +145,7 @@ export interface AppContext {
   waitUntil(promise: Promise<unknown>): void;
   /** Does nothing here; Workers code calls it. */
   passThroughOnException(): void;
-  /** Empty here; Hono's types need it. */
+  /** Properties of the context: none here; Hono's types need them. */
   readonly props: Readonly<Record<string, unknown>>;
   /** Session of the client; its id differs per app. */
   readonly session: { readonly id: string };

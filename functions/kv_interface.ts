@@ -31,7 +31,7 @@ export type KvListSelector =
 
 /** Options of a list. */
 export interface KvListOptions {
-  /** Most rows to read; only the interval that they span is read and replicated to this site. */
+  /** Number of rows to read at most; only the interval that they span is read and replicated to this site. */
   limit?: number;
   /** Cursor of another list: this one goes on behind the row at which it was taken. */
   cursor?: string;
@@ -179,7 +179,7 @@ export interface Kv extends Disposable {
   ): ReadableStream<{ [K in keyof T]: KvEntryMaybe<T[K]> }>;
   /** Rejects with an AppError `not_available`. */
   enqueue(value: unknown, options?: KvEnqueueOptions): Promise<KvCommitResult>;
-  /** Rejects with `not_available`. */
+  /** Rejects with an AppError `not_available`. */
   // deno-lint-ignore no-explicit-any -- Deno.Kv's own signature, which handlers are written against
   listenQueue(handler: (value: any) => Promise<void> | void): Promise<void>;
   /** Throws an AppError `not_available`. */

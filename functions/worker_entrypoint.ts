@@ -1,5 +1,5 @@
 /**
- * `WorkerEntrypoint`, for modules that import it from "cloudflare:workers" (cloudflare_workers.ts).
+ * The class `WorkerEntrypoint`, for modules that import it from "cloudflare:workers" (cloudflare_workers.ts).
  *
  * This file is in every bundle that uses it and in the bootstrap, which knows the class by a registered symbol.
  */

@@ -22,7 +22,7 @@ import { within } from "./within.ts";
 /** Options of `connect`. */
 export interface ConnectOptions {
   /**
-   * One address of the app, where the other sites are asked for: `https://edge-1.example/shop`, or relative to the
+   * Address of the app at one site, which is asked for the others: `https://edge-1.example/shop`, or relative to the
    * page. Or the addresses at all sites: then no list is asked for.
    */
   readonly sites: string | URL | readonly (string | URL)[];
@@ -43,7 +43,7 @@ export interface ConnectOptions {
 export interface ClientStatus {
   /** Site for what is done next. */
   readonly site: KnownSite;
-  /** All sites that the client knows. */
+  /** Sites that the client knows, with its own among them. */
   readonly sites: readonly KnownSite[];
   /** Number of WebSockets to the app that are not closed. */
   readonly sockets: number;

@@ -129,7 +129,7 @@ export class KeptPeer {
     this.#isSoon = true;
     queueMicrotask(() => {
       this.#isSoon = false;
-      this.#flush().catch(() => {}); // whoever sends next hears of it
+      this.#flush().catch(() => {}); // the next send fails, too
     });
   }
 
@@ -180,7 +180,7 @@ export class KeptPeer {
   /** Ends the kept peer: the socket is over, and its name is free. */
   async end(): Promise<void> {
     if (this.#isOver) return;
-    await this.forget().catch(() => {}); // what is left is refused to whoever comes with it
+    await this.forget().catch(() => {}); // a peer that comes with the rest is refused
     this.#isOver = true;
     this.#release();
   }

@@ -383,7 +383,7 @@ export class Line {
       this.#parts.listener.away();
     }
     if (why.kind === "refused") this.#refused(why);
-    if (this.isClosed) return; // whoever was told has closed it
+    if (this.isClosed) return; // the listener has closed it
     // Another site may reach what this one cannot; a first time the site is given a moment.
     const isStuck = why.kind === "stalled" || (why.kind === "refused" && this.#failures > 1);
     if (site !== null && isStuck) this.#tried.add(site.url);

@@ -31,7 +31,7 @@ export class TokenSet {
     return this.#tokens.length;
   }
 
-  /** All tokens: they may be more than TOKENS_MAX (S2). */
+  /** Tokens of the session, all of them: they may be more than TOKENS_MAX (S2). */
   get presented(): Presented {
     return { tokens: this.#tokens, session: this.#session };
   }

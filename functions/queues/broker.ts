@@ -12,10 +12,10 @@
  * Q2  It is lent to one consumer at a time, and not before it is due.
  * Q3  It is lent no more than its queue's `maxAttempts` times, once more where its site was lost during the first. That
  *     one is written down once it has failed; of a message that another process or site may have lent before, each
- *     time is written down before it is lent: so one that kills whoever works on it comes to its end, too.
+ *     time is written down before it is lent: so a message that kills every process that works on it is given up, too.
  * Q4  What is given up stays, and says why, until an operator or its app has dealt with it; what expires is given up.
  * Q5  An acknowledgement counts whenever and at whichever owner it arrives, if the message is the one that was lent
- *     (EN1): then it is delivered no more. Nothing else is taken from who has no message lent.
+ *     (EN1): then it is delivered no more. No other verdict is taken from a consumer that has no message lent.
  * Q6  What a message costs in memory while it waits is some 30 bytes; payloads are read when they are lent.
  */
 import { CodecError } from "../../store/model/codec.ts";

@@ -34,7 +34,7 @@ export interface Verdict {
   /** Time at which the message was sent (envelope.ts EN1). */
   readonly sentMs: number;
   /**
-   * `ack`: the message is done. `retry`: it is to come again, after `ms`, or its queue's pause. `reject`: it is given
+   * Kind of the verdict. `ack`: the message is done. `retry`: it is to come again, after `ms`, or its queue's pause. `reject`: it is given
    * up. `extend`: the consumer has it for `ms` longer from now on. `release`: no consumer took it.
    */
   readonly kind: "ack" | "retry" | "reject" | "extend" | "release";

@@ -36,7 +36,7 @@ export class TrackedMemory {
   }
 
   /**
-   * All bytes, with those that fill up the last line. Code that writes to them has to mark first. A resize makes this
+   * Bytes of the memory, with those that fill up the last line. Code that writes to them has to mark first. A resize makes this
    * array void.
    */
   get bytes(): Uint8Array<ArrayBuffer> {

@@ -1,6 +1,6 @@
 /**
- * `KvU64`: Deno KV's unsigned 64-bit integer. The same name, shape and string tag as `Deno.KvU64`, because an
- * isolate runs without Deno's own KV: the bootstrap puts this class in its place.
+ * The class `KvU64`, Deno KV's unsigned 64-bit integer. It has the same name, shape and string tag as `Deno.KvU64`,
+ * because an isolate runs without Deno's own KV: there the bootstrap puts this class in its place.
  */
 
 const U64_MAX = 0xffff_ffff_ffff_ffffn;

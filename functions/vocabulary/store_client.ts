@@ -36,7 +36,7 @@ export interface RowPage {
 export type Mutation =
   | { readonly kind: "set"; readonly key: Key; readonly value: Uint8Array; readonly expireInMs?: number }
   | { readonly kind: "delete"; readonly key: Key }
-  /** `value` is one contribution, a KvU64 or a number in the encoding of store/model/value.ts. */
+  /** Contribution to a row: `value` is a KvU64 or a number in the encoding of store/model/value.ts. */
   | { readonly kind: "sum" | "min" | "max"; readonly key: Key; readonly value: Uint8Array };
 
 export interface Check {

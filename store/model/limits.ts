@@ -127,7 +127,7 @@ export const JOURNAL_BYTES = 1 << 20;
 /** Bytes of rows kept in memory as the disk has them (row_cache.ts): tens of thousands of small ones. */
 export const ROW_CACHE_BYTES = 16 << 20;
 /**
- * Bytes of a row that is kept in memory: a longer one costs more to keep than to read again: 32 of the longest fit at
+ * Bytes of a row that is kept in memory: a longer one costs more to keep than to read again; 32 of the longest fit at
  * least.
  */
 export const ROW_CACHE_ROW_BYTES_MAX = ROW_CACHE_BYTES / 2 / 32;
@@ -155,7 +155,7 @@ export const CHILDREN_MAX = 10_000;
  */
 export const FETCHES_MAX = 10_000;
 
-/** Rows that one walk over the journal gathers for all children that come back together (flush_reads.ts). */
+/** Bytes of rows that one walk over the journal gathers for all children that come back together (flush_reads.ts). */
 export const LOOK_BACK_BYTES_MAX = 64 << 20;
 
 /**
@@ -174,7 +174,7 @@ export const COMPARES_MAX = 64;
 export const RESYNC_RANGES_MAX = 16;
 /** Tries to compare rows that change meanwhile, after which they are fetched. */
 export const COMPARE_TRIES_MAX = 3;
-/** Rows read in one go while a range is digested. */
+/** Number of rows read in one go while a range is digested. */
 export const DIGEST_ROWS = 1_000;
 
 /** Share of the capacity down to which eviction goes, so that it does not run again at the next write. */
@@ -201,7 +201,7 @@ export const WARM_EVERY_MS = 5_000;
 
 /** Time in which a refusal of one source stands in the log once. */
 export const QUIET_MS = 60_000;
-/** Sources remembered for that, at about 100 bytes each: more than a cluster has that misbehave at once. */
+/** Sources of such refusals that are remembered, at about 100 bytes each: more than a cluster has that misbehave at once. */
 export const QUIET_SOURCES_MAX = 1_024;
 
 /** Number of other owners of a tuple: each costs its bytes once more, and GeoRep's own figures end at two. */

@@ -59,7 +59,7 @@ export interface DiskCommit {
 }
 
 export interface ScanOptions {
-  /** Most rows that are returned. */
+  /** Number of rows that are returned at most. */
   readonly limit?: number;
   /** Bytes of keys and values (`rowBytes`) after which the scan ends, with the row that reaches them. */
   readonly bytesMax?: number;

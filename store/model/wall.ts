@@ -50,9 +50,9 @@ import type { Clock } from "./ports.ts";
 interface Heard {
   /** Milliseconds by which the neighbour's clock is ahead of this site's steady clock. */
   readonly offsetMs: number;
-  /** Steady time at which the neighbour said so last … */
+  /** Steady time at which the neighbour said so last. */
   readonly steadyMs: number;
-  /** … and since when it has. */
+  /** Steady time since which it has said the same. */
   readonly sinceMs: number;
   readonly isWord: boolean;
 }
@@ -66,11 +66,11 @@ export interface Doubt {
 
 /** Age of what another site's clock said beyond which it says nothing. */
 const HEARD_MS_MAX = 5_000;
-/** Difference within which another site's clock has said the same, so that it counts, … */
+/** Difference within which another site's clock has said the same (HEARD_FOR_MS). */
 const HEARD_WITHIN_MS = 10_000;
 /**
- * … once it has for this long: a message that was held up, as where a process stood still, is followed by one that is
- * not.
+ * Time for which another site's clock has to have said the same before it counts: a message that was held up, as where
+ * a process stood still, is followed by one that is not.
  */
 const HEARD_FOR_MS = 2_000;
 /**
@@ -83,11 +83,11 @@ const STAYS_WITHIN_MS = 1_000;
 
 export class Wall {
   readonly #clock: Clock;
-  /** Steady time at which the clock was looked at last, … */
+  /** Steady time at which the clock was looked at last. */
   #steadyMs: number;
-  /** … the time where the wall clock should have been then … */
+  /** Time that the wall clock should have shown then: its *place* (B1). */
   #placeMs: number;
-  /** … and the time that was believed then. */
+  /** Time that was believed then. */
   #believedMs: number;
   /** Report of each neighbour's clock. */
   readonly #heard = new Map<string, Heard>();

@@ -119,7 +119,7 @@ export interface Fetch {
   readonly kind: "fetch";
   readonly id: number;
   readonly range: Range;
-  /** Most rows of the answer; 0: the whole range. */
+  /** Number of rows of the answer at most; 0: the whole range. */
   readonly limit: number;
   readonly reverse: boolean;
   /** Name of the trace, as in {@link RowsAsk}, of the first reader that waits for the answer. */
