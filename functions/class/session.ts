@@ -17,20 +17,26 @@ import { SESSION_BASE, SESSION_SLOT, type SessionPort, type SessionSlot } from "
 export type { CheckpointPolicy } from "./checkpoint_policy.ts";
 export type { WhenThrown } from "./when_thrown.ts";
 
-/** Sender of a message to a stateful session, with a way to answer. */
+/** Client or origin that is attached to a stateful session, with a way to send it messages. */
 export interface From {
-  /** Kind of the sender: a client, or the origin (the server behind the session). */
+  /** Kind of the peer: a client, or the origin (the server behind the session). */
   readonly kind: "client" | "origin";
-  /** Id of the sender, the same for as long as it is attached. */
+  /** Id of the peer, the same for as long as it is attached. */
   readonly id: string;
-  /** Sends it a message, of 4 MiB at most, when the handler ends. A sender that has gone gets nothing. */
+  /**
+   * Sends the peer a message, of 4 MiB at most, when the handler ends. A peer that has gone gets nothing.
+   *
+   * @throws AppError `value_invalid` for another type; `limit_value` for a longer message, or where a handler sends more
+   *     than 24 MiB or 65,536 messages to all peers together.
+   */
   send(message: string | Uint8Array): void;
   /**
-   * Closes its connection when the handler ends, after the messages that it was sent before; `onClose` follows when it
-   * has gone.
+   * Closes the peer's connection when the handler ends, after the messages that it was sent before; `onClose` follows
+   * when it has gone.
    *
    * @param code the WebSocket's close code: 1000 (when absent), or from 3000 to 4999.
-   * @param reason a text for the sender's program, of up to 123 bytes.
+   * @param reason a text for the peer's program, of up to 123 bytes.
+   * @throws AppError `value_invalid` for another code, or a longer reason.
    */
   close(code?: number, reason?: string): void;
 }
@@ -44,6 +50,8 @@ export interface SessionCache {
    *
    * @param options `ttlMs`: a value that was made more milliseconds ago is made anew, by this read for all sessions;
    *     left out: none is too old.
+   * @throws AppError `value_invalid` for a name, a time or a value that can't be; `limit_value` for a longer value; what
+   *     `load` throws.
    */
   read<T>(name: string, load: () => T | Promise<T>, options?: { readonly ttlMs?: number }): Promise<T>;
 }
@@ -179,17 +187,24 @@ export abstract class Session<E = unknown> {
   /**
    * Sets the timer of that name, in place of an earlier one: `onTimer(name)` is called in `ms` milliseconds. The timer
    * is part of the state, and goes off wherever the session is then; a `setTimeout` keeps the session from resting.
+   *
+   * @throws AppError `value_invalid` for a name of other than 1 to 200 characters, or a time of more than 100 years;
+   *     `limit_timers` where 1,000 timers are set already; `no_request` while the object is being made.
    */
   setTimer(name: string, ms: number): void {
     this.#port.setTimer(name, ms);
   }
 
-  /** Clears the timer of that name. */
+  /** Clears the timer of that name. @throws AppError `no_request` while the object is being made. */
   clearTimer(name: string): void {
     this.#port.clearTimer(name);
   }
 
-  /** Ends this stateful session when the handler ends: its state is dropped, and its id begins anew if it is used. */
+  /**
+   * Ends this stateful session when the handler ends: its state is dropped, and its id begins anew if it is used.
+   *
+   * @throws AppError `no_request` while the object is being made.
+   */
   end(): void {
     this.#port.end();
   }
