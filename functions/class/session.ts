@@ -26,8 +26,8 @@ export interface From {
   /**
    * Sends the peer a message, of 4 MiB at most, when the handler ends. A peer that has gone gets nothing.
    *
-   * @throws AppError `value_invalid` for another type; `limit_value` for a longer message, or where a handler sends more
-   *     than 24 MiB or 65,536 messages to all peers together.
+   * @throws AppError `value_invalid` for another type; `limit_value` for a longer message, or where a handler sends
+   *     more than 24 MiB or 65,536 messages to all peers together.
    */
   send(message: string | Uint8Array): void;
   /**
@@ -50,8 +50,8 @@ export interface SessionCache {
    *
    * @param options `ttlMs`: a value that was made more milliseconds ago is made anew, by this read for all sessions;
    *     left out: none is too old.
-   * @throws AppError `value_invalid` for a name, a time or a value that can't be; `limit_value` for a longer value; what
-   *     `load` throws.
+   * @throws AppError `value_invalid` for a name, a time or a value that can't be; `limit_value` for a longer value;
+   *     what `load` throws.
    */
   read<T>(name: string, load: () => T | Promise<T>, options?: { readonly ttlMs?: number }): Promise<T>;
 }

@@ -34,8 +34,9 @@ export interface Verdict {
   /** Time at which the message was sent (envelope.ts EN1). */
   readonly sentMs: number;
   /**
-   * Kind of the verdict. `ack`: the message is done. `retry`: it is to come again, after `ms`, or its queue's pause. `reject`: it is given
-   * up. `extend`: the consumer has it for `ms` longer from now on. `release`: no consumer took it.
+   * Kind of the verdict. `ack`: the message is done. `retry`: it is to come again, after `ms`, or its queue's pause.
+   * `reject`: it is given up. `extend`: the consumer has it for `ms` longer from now on. `release`: no consumer took
+   * it.
    */
   readonly kind: "ack" | "retry" | "reject" | "extend" | "release";
   readonly ms: number | null;

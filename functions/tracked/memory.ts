@@ -36,8 +36,8 @@ export class TrackedMemory {
   }
 
   /**
-   * Bytes of the memory, with those that fill up the last line. Code that writes to them has to mark first. A resize makes this
-   * array void.
+   * Bytes of the memory, with those that fill up the last line. Code that writes to them has to mark first. A resize
+   * makes this array void.
    */
   get bytes(): Uint8Array<ArrayBuffer> {
     return this.#bytes;

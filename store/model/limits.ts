@@ -201,7 +201,10 @@ export const WARM_EVERY_MS = 5_000;
 
 /** Time in which a refusal of one source stands in the log once. */
 export const QUIET_MS = 60_000;
-/** Sources of such refusals that are remembered, at about 100 bytes each: more than a cluster has that misbehave at once. */
+/**
+ * Sources of such refusals that are remembered, at about 100 bytes each: more than a cluster has that misbehave at
+ * once.
+ */
 export const QUIET_SOURCES_MAX = 1_024;
 
 /** Number of other owners of a tuple: each costs its bytes once more, and GeoRep's own figures end at two. */

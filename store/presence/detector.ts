@@ -63,7 +63,10 @@ interface Entry {
   standing: Standing;
   hasSpoken: boolean;
   heardMs: number;
-  /** Time at which the site was heard last, with no standstill forgiven (F3): others may have taken this site for dead. */
+  /**
+   * Time at which the site was heard last, with no standstill forgiven (F3): meanwhile others may have taken this site
+   * for dead.
+   */
   spokeMs: number;
   askedMs: number;
   /** Beats that are not answered yet and count (F4), oldest first: a site may be farther away than a beat. */
