@@ -1,12 +1,13 @@
 /**
- * Where a request goes: to the platform, to an app, or to the site's front page. Slices the URL text that
- * `Deno.serve` gives instead of parsing it: this runs for every request.
+ * Parsing of a request's URL into its destination: the platform, an app, or the site's front page. Slices the URL text
+ * that `Deno.serve` gives instead of parsing it: this runs for every request.
  *
  * A0  The platform's own paths are the platform's at every host.
  * A1  The app sees the same path in both forms: `/APP/x?q` at any host and `/x?q` at `APP.localhost` are `/x?q`.
- * A2  A host that is none (`Deno.serve` puts into the URL whatever the header said) has no destination: apps parse
- *     URLs, and would fail for what a client sent. Nor has a `Host` that is more than the URL's host: with a slash in it
- *     the path is another than the client's request line, and than that which a proxy before us has seen.
+ * A2  A request whose host is not a valid host (`Deno.serve` puts into the URL whatever the header said) has no
+ *     destination: apps parse URLs, and would fail for what a client sent. Nor has one whose `Host` header is more than
+ *     the URL's host: with a slash in it the path differs from that of the client's request line, and from the one that
+ *     a proxy before us has seen.
  */
 
 import { bareHost } from "../deploy/hosts.ts";
@@ -33,7 +34,7 @@ const HOST_SUFFIX = ".localhost";
 const NO_HOSTS: ReadonlyMap<string, string> = new Map();
 
 /**
- * The destination that an absolute http(s) URL names.
+ * Returns the destination that an absolute http(s) URL names.
  *
  * @param hosts apps that have hosts of their own.
  * @param named what the `Host` header of a client's request said; null or "" where there was none.
@@ -69,24 +70,24 @@ export function addressOf(
   };
 }
 
-/** The path of a target, without its query. */
+/** Returns the path of a target, without its query. */
 export function pathOf(target: string): string {
   const query = target.indexOf("?");
   return query < 0 ? target : target.slice(0, query);
 }
 
-/** The app that a host names, bare: the label before `.localhost`. */
+/** Returns the app that a host (without its port) names: the label before `.localhost`. Null for any other host. */
 function appOfHost(host: string): string | null {
   if (!host.endsWith(HOST_SUFFIX)) return null;
   const label = host.slice(0, -HOST_SUFFIX.length);
   return label === "" || label.includes(".") ? null : label;
 }
 
-/** Hosts that are some, as requests named them: a site is reached by few, and parsing costs more than the rest. */
+/** Valid hosts, as requests named them: a site is reached by few, and parsing costs more than the rest. */
 const knownHosts = new Set<string>();
 const KNOWN_HOSTS_MAX = 1_000;
 
-/** A2: whether a text is a host with or without a port, and nothing else of a URL. */
+/** Reports whether a text is a host with or without a port, and nothing else of a URL (A2). */
 function isHost(host: string): boolean {
   if (knownHosts.has(host)) return true;
   if (/[\s/?#@\\]/.test(host) || !URL.canParse(`http://${host}/`)) return false;
@@ -95,13 +96,13 @@ function isHost(host: string): boolean {
   return true;
 }
 
-/** Names of this machine alone. A name that somebody else's DNS could point here is none. */
+/** Host names that always mean this machine. A name that somebody else's DNS could point here is not among them. */
 const LOOPBACK = /^(127(\.\d+){3}|localhost|[a-z0-9-]+\.localhost|\[::1\])$/;
 
-/** Whether a host, without its port, is a name of this machine that nobody else can give away. */
+/** Reports whether a host, without its port, is a name of this machine that nobody else's DNS can give away. */
 export const isLoopback = (hostname: string): boolean => LOOPBACK.test(hostname);
 
-/** Where the first path segment ends. */
+/** Returns the index at which the first path segment ends. */
 function segmentEnd(target: string): number {
   for (let at = 1; at < target.length; at++) {
     const code = target.charCodeAt(at);

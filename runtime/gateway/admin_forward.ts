@@ -2,12 +2,12 @@
  * Admin calls between sites: from where they arrive to the root, and from the root to the sites that it asks. Each
  * site on the way passes them on along the tree; the caller's role travels with them.
  *
- * P1  Where a site on the way is not connected, a call goes straight to its site over a peer link, as handoffs do:
- *     nothing of it was sent the other way.
- * P2  What only reads does so too where the way is broken further on, or silent. What changes something is never sent
- *     twice: it fails, and the caller looks what became of it.
- * P3  What may be done twice (a site that gets another parent, mostly since its parent does not reach it) goes along
- *     the tree first, and then straight.
+ * P1  Where the next site on the way is not connected, a call goes straight to its target over a peer link, as handoffs
+ *     do: nothing of the call was sent along the tree.
+ * P2  A call that only reads is also sent straight where the way is broken further on, or silent. A call that changes
+ *     something is never sent twice: it fails, and the caller looks what became of it.
+ * P3  A call that may be done twice (giving a site another parent, mostly since its parent does not reach it) goes
+ *     along the tree first, and then straight.
  */
 import type { Role } from "../deploy/mod.ts";
 import {
@@ -22,7 +22,7 @@ import {
 import type { OperatorTelemetry } from "./operator_telemetry.ts";
 import { Problem } from "../../functions/vocabulary/problem.ts";
 
-/** What forwarding needs of its site. */
+/** Services of the site that forwarding uses. */
 export interface AdminForwardServices {
   readonly site: string;
   readonly parent: string | null;
@@ -47,7 +47,7 @@ export class AdminForwarder {
     return this.#pass({ upgrade: false, hops: HOPS_FIRST, ...head }, request.body, request.signal);
   }
 
-  /** P3: the same for a call without a body. */
+  /** Sends a call without a body along the tree and, where that fails, straight to its site (P3). */
   async sendTwice(to: string, request: Request, role: Role): Promise<Response> {
     const along = await this.send(to, request, role).catch((error: unknown) => error);
     if (along instanceof Response && along.status !== 503) return along;
@@ -62,7 +62,7 @@ export class AdminForwarder {
       if (along instanceof Response) await along.body?.cancel();
       return straight;
     } catch {
-      // Why it failed along the tree says more.
+      // The error of the call along the tree says more.
       if (along instanceof Response) return along;
       throw along;
     }
@@ -107,7 +107,7 @@ export class AdminForwarder {
     if (next === null) {
       throw new Problem("store_unreachable", `site ${to} is not in the tree that ${site} knows`);
     }
-    // The site itself may live where those on the way to it do not.
+    // The path straight to the site may work where the way along the tree does not.
     const target = to === "root" ? rootOf(sites()) ?? next : to;
     const isCut = next !== target && !links.isConnected(next);
     try {
@@ -123,7 +123,10 @@ export class AdminForwarder {
     }
   }
 
-  /** P2. Along the tree and, when that fails or takes too long, straight to the site: whichever answers first. */
+  /**
+   * Sends a read along the tree and, when that fails or takes too long, straight to the site; returns whichever answers
+   * first (P2).
+   */
   async #eitherWay(
     head: ForwardedRequest,
     { next, to }: { readonly next: string; readonly to: string },
@@ -179,7 +182,10 @@ function rootOf(sites: ReadonlyMap<string, { readonly parent: string | null }>):
   return null;
 }
 
-/** Longer than a call takes through a tree; shorter than an overview waits for a site. */
+/**
+ * Milliseconds after which a read is also sent straight: longer than a call takes through a tree; shorter than an
+ * overview waits for a site.
+ */
 const STRAIGHT_AFTER_MS = 400;
 /** Hops that a call starts with: twice the deepest sensible tree. */
 const HOPS_FIRST = 16;

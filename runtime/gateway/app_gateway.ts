@@ -33,7 +33,7 @@ import { problemCode, type RequestTelemetry } from "./request_telemetry.ts";
 import { sessionCookie } from "./cookies.ts";
 import { type RequestToken, type SessionTokens, wantsCookie } from "./session_tokens.ts";
 
-/** What the app gateway needs of its site. */
+/** Services of the site that the app gateway uses. */
 export interface AppGatewayServices {
   readonly tier: Tier;
   readonly parent: string | null;
@@ -47,7 +47,7 @@ export interface AppGatewayServices {
   readonly assets: AssetServices;
 }
 
-/** An outcome, and what the client's side needs to finish the answer. */
+/** An outcome, with the request's head, which the client's side needs to finish the answer. */
 export interface HandledRequest {
   readonly outcome: Outcome;
   readonly head: RequestHead;
@@ -69,7 +69,7 @@ export class AppGateway {
   }
 
   /**
-   * The head of a request for an app: everything that can be said of it before it runs.
+   * Reads the head of a request for an app: everything that is known of the request before it runs.
    *
    * @throws Problem `limit_headers`.
    */
@@ -78,9 +78,9 @@ export class AppGateway {
   }
 
   /**
-   * The token of a request's session, for a client that has none yet, or several: they are merged.
+   * Answers with the token of a request's session, for a client that has none yet, or several: they are merged.
    *
-   * @throws Problem for a token in the header that is none, and what the platform refuses.
+   * @throws Problem for a malformed token in the header, and for any other refusal of the platform.
    */
   async session(request: Request): Promise<Response> {
     const { tokens, runner, headerBytesMax } = this.#services;
@@ -170,7 +170,7 @@ export class AppGateway {
     throw new Problem("app_unknown", `${shown} here`);
   }
 
-  /** The version that is named, else the one that the session gets. */
+  /** Returns the version that is named, else the one that the session gets. */
   #version(
     live: LiveApp,
     preview: string | null,
@@ -190,7 +190,7 @@ export class AppGateway {
     throw new Problem("version_unknown", `${live.name} has no version ${JSON.stringify(asked.slice(0, 64))}`);
   }
 
-  /** G2 */
+  /** Reports whether a route of the wanted tier runs at a site above this one (G2). */
   #runsAbove(wanted: Tier): boolean {
     const { tier, parent } = this.#services;
     return parent !== null && RANK[wanted] > RANK[tier];
@@ -226,7 +226,7 @@ export class AppGateway {
     const answer = await (step === undefined ? sent : step.around(sent, problemCode));
     const { status, headers } = decodeAnswerHead(answer.head);
     if (ways === null || status !== 101 || answer.body === null) {
-      ways?.writable.close().catch(() => {}); // no socket came of it: nothing follows on this way
+      ways?.writable.close().catch(() => {}); // no socket was opened: nothing follows on this way
       arrival.isStreamed = answer.body !== null;
       return respond(answerResponse(answer));
     }
@@ -257,7 +257,10 @@ export class AppGateway {
   }
 }
 
-/** What a cookie holds, if it is a token of ours: nobody chose it, so a bad one is one session less. */
+/**
+ * Returns the tokens that a cookie holds; none where one is not valid: nobody chose the cookie, so a bad one is only a
+ * session less.
+ */
 function openedOr(tokens: SessionTokens, texts: readonly string[]): RequestToken[] {
   try {
     return tokens.open(texts);
@@ -267,7 +270,7 @@ function openedOr(tokens: SessionTokens, texts: readonly string[]): RequestToken
   }
 }
 
-/** The next site is to hear of all subprotocols, too. */
+/** Puts the offered subprotocols back into the headers: the next site is to see all of them, too. */
 function offerAgain(headers: [string, string][], offers: readonly string[]): void {
   const name = "sec-websocket-protocol";
   const at = headers.findIndex(([each]) => each === name);
@@ -275,7 +278,10 @@ function offerAgain(headers: [string, string][], offers: readonly string[]): voi
   headers.push([name, [...offers, ...own === undefined ? [] : [own[1]]].join(", ")]);
 }
 
-/** The cookie of an answer that came from another site: where it arrived is where the browser is. */
+/**
+ * Sets the session's cookie on an answer that came from another site: the browser belongs to the site where its request
+ * arrived.
+ */
 function keepCookie(outcome: Outcome, head: RequestHead): void {
   const headers = outcome.kind === "socket" ? outcome.headers : outcome.response.headers;
   const token = Array.isArray(headers)

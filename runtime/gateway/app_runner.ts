@@ -9,10 +9,10 @@
  * R4  What leaves an isolate waits for all that its version's requests have touched, not only for its own: a
  *     module's variable may hold what another request wrote a moment ago (the output gate).
  * R5  What an app prints or throws leaves without the values of its secrets; its responses are its own.
- * R6  Who came without a session is given one when it has done something in it: a row was read or written, a stateful
- *     session called, its name asked for. An answer that has nothing of a session can be kept by any cache.
- * R7  Who would be sent away by the isolates is so before anything is made for it, a session included: its token is what it
- *     was, and a refusal costs less than a request that is served.
+ * R6  A client that came without a session is given one when its request has used it: a row was read or written, a
+ *     stateful session called, the session's name asked for. An answer that used no session can be kept by any cache.
+ * R7  A request that the isolates would refuse as overload is refused before anything is made for it, a session
+ *     included: its client's token stays what it was, and a refusal costs less than a request that is served.
  */
 import type { StoreClient } from "../../functions/vocabulary/store_client.ts";
 import type { AttachedSession, Replica } from "../../store/api/api.ts";
@@ -39,37 +39,37 @@ import { type AppSpace, appSpace, RequestStore, type StoreLimits, type StoreUse 
 import { storeTraced } from "./store_spans.ts";
 import { type RequestToken, SessionNames, type SessionTokens, wantsCookie } from "./session_tokens.ts";
 
-/** What running needs of its site. */
+/** Services of the site that running a request uses. */
 export interface RunnerServices {
   readonly site: string;
   readonly replica: Pick<Replica, "attach" | "attachAll" | "durable" | "isDurable">;
   readonly isolates: {
     call(app: IsolateApp, call: IsolateCall): Promise<IsolateAnswer>;
-    /** Why a call that came now would be sent away; null where it would not. */
+    /** Returns the reason why a call that came now would be refused; null where it would not. */
     refusal?(app: IsolateApp): string | null;
   };
   readonly tokens: SessionTokens;
-  /** Whom answers tell where they come from (docs/decisions/41). */
+  /** Clients whose answers say where they come from: all, or those that ask (docs/decisions/41). */
   readonly answerHeaders: AnswerHeaders;
   readonly limits: StoreLimits;
-  /** Reaches stateful sessions. */
+  /** Calls and attaches to stateful sessions. */
   readonly stateful?: StatefulCaller;
-  /** Whose turn it is at the store's one thread, by app. */
+  /** Returns an app's lane: its share of turns at the store's one thread. */
   readonly laneOf?: (app: string) => Lane;
-  /** An app version with this site's limits. */
+  /** Returns an app version with this site's limits. */
   readonly isolateApp: (version: LiveVersion) => IsolateApp;
-  /** What functions write goes through here. */
+  /** Index entries that go with what functions write; see {@link AppWrites}. */
   readonly writes?: AppWrites;
   readonly appLog: (line: RunLine) => void;
-  /** An app's text without the values of its secrets: for all that leaves towards logs, errors and operators. */
+  /** Replaces the values of an app's secrets in a text: for all that leaves towards logs, errors and operators. */
   readonly redact: (app: string, text: string) => string;
   readonly metrics: RequestMetrics;
-  /** A stack of a version's bundle, told as places in its modules. */
+  /** Translates a stack of a version's bundle into places in its modules. */
   readonly mapStack?: (version: string, text: string) => Promise<string>;
   readonly nowMs: () => number;
-  /** Counts what is served. */
+  /** Counters of the requests that are served. */
   readonly traffic?: Pick<Traffic, "arrived" | "answered">;
-  /** Show an app's errors to its clients. */
+  /** True where clients are shown an app's errors. */
   readonly dev: boolean;
 }
 
@@ -79,9 +79,9 @@ export interface RunLine {
   readonly version: string;
   readonly level: string;
   readonly text: string;
-  /** Of the request: its caller's, where it sent one. */
+  /** Trace id of the request: its caller's, where it sent one. */
   readonly traceId: string;
-  /** Where the request is recorded. */
+  /** Id of the request's span, where the request is recorded. */
   readonly spanId?: string;
 }
 
@@ -116,7 +116,10 @@ const APP_CODES: ReadonlySet<string> = new Set(
   ] satisfies ProblemCode[],
 );
 
-/** What an app's log says beside its own lines: its author is to know, whoever the client was. */
+/**
+ * Problems that are written to the app's log beside its own lines: its author is to know of them, whoever the client
+ * was.
+ */
 const FAULTS: ReadonlySet<ProblemCode> = new Set([
   "app_error",
   "isolate_killed",
@@ -124,20 +127,23 @@ const FAULTS: ReadonlySet<ProblemCode> = new Set([
   "not_available",
   "limit_stateful",
 ]);
-/** What only the app's author and its operator are told, outside dev: a secret that has no value is named in one. */
+/**
+ * Problems whose message is told to the app's author and its operator only, outside dev: it may name a secret that has
+ * no value.
+ */
 const HIDDEN: ReadonlySet<ProblemCode> = new Set(["app_error", "not_available"]);
 
-/** A version as its runs share it. */
+/** An app version and what all its runs share. */
 export interface Prepared {
   readonly app: IsolateApp;
   readonly space: AppSpace;
-  /** Of its app, now. */
+  /** Returns the lane that the version's app has now. */
   readonly lane: () => Lane | null;
   readonly writes: VersionWrites | undefined;
   readonly strayLog: (entry: { level: string; text: string }) => void;
   /** The highest position that any request of this version wrote or read: its isolates may remember it (R4). */
   highest: Position;
-  /** The last refusal, ready to be told again. */
+  /** The last refusal and its reason, ready to be told again. */
   refusal?: { readonly why: string; readonly answer: () => Response };
 }
 
@@ -204,7 +210,7 @@ export class AppRunner {
       return respond(answer.response);
     }
     const headers: [string, string][] = [];
-    // R4: a write that is on no disk is nobody's to have seen.
+    // R4: a write that is on no disk may be seen by nobody.
     const isTold = answer.kind !== "error" || answer.code !== "disk_failed";
     arrival.isSentAway = answer.kind === "error" && answer.code === "overloaded";
     const hasBegun = answer.kind !== "error" || answer.neverBegan !== true;
@@ -223,7 +229,10 @@ export class AppRunner {
     return respond(response);
   }
 
-  /** A session as a client would present it: what was presented in one token, or one that has seen nothing (R1). */
+  /**
+   * Returns a session's token as a client would present it: the presented ones merged, or that of a new session that
+   * has seen nothing (R1).
+   */
   async session(presented: readonly RequestToken[]): Promise<RequestToken> {
     const { replica, tokens, nowMs } = this.#services;
     const session = await attach(replica, presented, () => {}, "");
@@ -233,7 +242,7 @@ export class AppRunner {
     return { text: tokens.seal(state, presented, names).text, state, issuedMs: nowMs(), names };
   }
 
-  /** R5 */
+  /** Returns an answer without the values of the app's secrets (R5). */
   #redacted(answer: IsolateAnswer, app: string): IsolateAnswer {
     if (answer.kind !== "error") return answer;
     const { redact } = this.#services;
@@ -257,7 +266,7 @@ export class AppRunner {
     return problemResponse(code, hidden ? "the app failed; its log says why" : answer.message, more);
   }
 
-  /** What all runs of a version share, requests and others. */
+  /** Returns what all runs of a version share, requests and others. */
   prepared(version: LiveVersion): Prepared {
     const known = this.#prepared.get(version);
     if (known !== undefined) return known;
@@ -285,15 +294,15 @@ interface RunCall {
   readonly version: LiveVersion;
   readonly fromClient: boolean;
   readonly begunMs: number;
-  /** Of the isolate's call. */
+  /** Span of the isolate's call. */
   readonly span: Span | undefined;
-  /** The client may send it again. */
+  /** Idempotency key with which the client may send the request again; null where it sent none. */
   readonly onceKey: string | null;
 }
 
 /**
- * What one run holds: its session, what the function used of it, and the head that answers. It is the isolate's
- * call itself: an object and a closure for each of its parts were a tenth of what a short request costs.
+ * State of one run: its session, what the function used of it, and the head that answers. It is the isolate's call
+ * itself: an object and a closure for each of its parts were a tenth of what a short request costs.
  */
 class Run implements StoreUse, IsolateCall {
   readonly #services: RunnerServices;
@@ -334,7 +343,7 @@ class Run implements StoreUse, IsolateCall {
     this.span = span;
   }
 
-  /** Made by the first call: few requests make one. */
+  /** Calls of the request to stateful sessions; made on first use, as few requests make one. */
   get sessions(): StatefulCalls | undefined {
     const { stateful: caller } = this.#services;
     if (caller === undefined) return undefined;
@@ -366,7 +375,7 @@ class Run implements StoreUse, IsolateCall {
     return this.#services.redact(this.#call.version.app, text);
   }
 
-  /** A store call of the function begins or ends, or its session has seen more. */
+  /** Counts a step: a store call of the function begins or ends, or its session has seen more. */
   step(): void {
     this.#steps++;
     this.#note();
@@ -377,8 +386,9 @@ class Run implements StoreUse, IsolateCall {
   }
 
   /**
-   * Resolves when all that the function's isolate has touched so far is on disk here (R4); at once if it is. Its own
-   * session is told where what it saw is lost with a former incarnation of this site (store/session/session.ts, E6).
+   * Resolves when all that the function's isolate has touched so far is on disk here (R4); at once if it is. The
+   * function's own session is told where what it saw is lost with a former incarnation of this site
+   * (store/session/session.ts, E6).
    */
   gate(): Promise<void> | void {
     this.#note();
@@ -389,12 +399,12 @@ class Run implements StoreUse, IsolateCall {
     return this.#call.span === undefined ? durable : gateTraced(this.#call.span, durable);
   }
 
-  /** Since its session was attached. */
+  /** Returns the milliseconds since the run's session was attached. */
   ranMs(): number {
     return performance.now() - this.attachedMs;
   }
 
-  /** A line of the function's console, with what tells which request it belongs to. */
+  /** Returns a line of the function's console, with what tells which request it belongs to. */
   line(entry: { level: string; text: string }): RunLine {
     const { span, head, version } = this.#call;
     this.#traceId ??= span?.traceId ?? traceContextOf(head.headers)?.traceId ?? newTraceId();
@@ -410,15 +420,16 @@ class Run implements StoreUse, IsolateCall {
   }
 
   /**
-   * Whether there is a session for the client to go on in (R6). One that it came with, or asked for, is; and a page's:
-   * what the page loads belongs to one session, and its requests leave at the same time.
+   * Reports whether the client is to be given a session to go on in (R6). It is where it came with one or asked for
+   * one, and at a page's navigation: what the page loads belongs to one session, and its requests leave at the same
+   * time.
    */
   #isSession({ open, named }: Answering): boolean {
     const { tokens, reset, navigation } = this.#call.head;
     return tokens.length > 0 || reset || navigation || open || named || this.#steps > 0;
   }
 
-  /** Adds the site's headers to an answer's, where it is told its token among them (R1, R3). */
+  /** Adds the site's headers to an answer's; the session's token is among them where `isTold` (R1, R3). */
   head(headers: [string, string][], how: Answering, isTold = true): Promise<void> | void {
     const { session, presented, head, version, fromClient } = this.#call;
     const ownTiming = takeOver(headers, head);
@@ -440,7 +451,7 @@ class Run implements StoreUse, IsolateCall {
     if (this.#steps !== this.#stepsAtGate) return this.gate();
   }
 
-  /** What took how long, up to now. */
+  /** Returns the value of `Server-Timing`: milliseconds of the handoff, the store and the app, up to now. */
   #timing(): string {
     const { session, begunMs } = this.#call;
     const appMs = performance.now() - this.attachedMs - this.storeMs;
@@ -472,7 +483,9 @@ class RunRequest implements CallRequest {
   }
 }
 
-/** The answer to who is sent away; reasons change far more rarely than they are told. */
+/**
+ * Returns the answer to a request that is refused; it is kept, as reasons change far more rarely than they are told.
+ */
 function refusalOf(prepared: Prepared, why: string): Response {
   if (prepared.refusal?.why !== why) {
     prepared.refusal = { why, answer: repeatedProblem("overloaded", why) };
@@ -489,19 +502,19 @@ export async function safe(
   await Promise.all([session.durable(), replica.durable(position)]);
 }
 
-/** Whether the app, or what runs it, is to blame. */
+/** Reports whether the app, or what runs it, is to blame for an answer. */
 const hasFailed = (answer: IsolateAnswer): boolean =>
   answer.kind === "error" || (answer.kind === "response" && answer.status >= 500);
 
-/** Of one connection, which is the platform's and not the app's (RFC 9110, 7.6.1). */
+/** Headers that concern one connection, which is the platform's and not the app's (RFC 9110, 7.6.1). */
 const CONNECTION_HEADERS: ReadonlySet<string> = new Set(
   ["connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"],
 );
 
 /**
- * What a browser takes for the whole host, or origin, that said it. Below a prefix an app is one of many there: it must
- * not clear what the others keep, answer for them (a service worker), have their errors reported to itself, send their
- * clients elsewhere, or to https only, for years.
+ * Headers that a browser applies to the whole host, or origin, that sent them. Below a prefix an app is one of many
+ * there: it must not clear what the others keep, answer for them (a service worker), have their errors reported to
+ * itself, send their clients elsewhere, or to https only, for years.
  */
 const HOST_HEADERS: ReadonlySet<string> = new Set([
   "accept-ch",
@@ -522,8 +535,8 @@ const HOST_HEADERS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * An app does not speak for the platform: what it says under the platform's names is dropped. Its `Server-Timing`
- * is returned, to follow the platform's.
+ * Drops the headers that an app sent under the platform's names: an app does not speak for the platform. Returns the
+ * values of the app's `Server-Timing`, to follow the platform's.
  */
 function takeOver(headers: [string, string][], head: RequestHead): string[] {
   const timing: string[] = [];

@@ -1,12 +1,12 @@
 /**
- * What an app's functions write at this site, whichever version they are of.
+ * Writes of an app's functions at this site, whichever version they are of.
  *
- * While versions with different indexes serve side by side, or one is being prepared to serve, a put of the version
- * that does not know an index writes no entry there. The site does it in its place, in the same write: the rows
- * that others then find by the index are all that they see by key.
+ * While versions with different indexes serve side by side, or one is being prepared to serve, a put by the version
+ * that does not know an index writes no entry there. The site adds the entry in the same write: so versions with the
+ * index find by it all rows that they see by key.
  *
- * A1  From the moment a site's table shows that a version serves or is being prepared, every row that is written
- *     here has its entries in that version's indexes: no write that was computed before is still under way when
+ * A1  From the moment a site's table shows that a version serves or is being prepared, every row that is written here
+ *     has its entries in that version's indexes: no write that was computed before that is still under way when
  *     `written` resolves.
  * A2  A function of an app that was deleted writes nothing.
  */
@@ -21,9 +21,9 @@ import { Problem } from "../../functions/vocabulary/problem.ts";
 
 /** Writes of one version's functions. */
 export interface VersionWrites {
-  /** What is to be written in place of these mutations. @throws Problem `app_unknown` (A2). */
+  /** Returns these mutations with the index entries that go with them. @throws Problem `app_unknown` (A2). */
   extended(mutations: readonly Mutation[]): readonly Mutation[];
-  /** Keeps in mind a write that is under way. */
+  /** Registers a write as under way, until it settles. */
   track<T>(write: Promise<T>): Promise<T>;
 }
 
@@ -42,7 +42,7 @@ export class AppWrites {
     this.#apps = apps;
   }
 
-  /** Those of a version. */
+  /** Returns the writes of a version's functions. */
   of(version: LiveVersion): VersionWrites {
     const { app } = version;
     let seen: LiveApp | undefined;
@@ -77,7 +77,7 @@ export class AppWrites {
   }
 }
 
-/** The indexes that other versions of an app read by, and this one does not know. */
+/** Returns the indexes that other versions of an app read by, and this one does not know. */
 function unknownIndexes({ manifest, version }: LiveVersion, live: LiveApp): Indexed[] {
   const tables = new Map<string, { at: string | undefined; indexes: Map<string, readonly string[]> }>();
   for (const other of [live.current, live.rollout?.next, live.preparing]) {
@@ -116,7 +116,10 @@ function withEntries(mutations: readonly Mutation[], tables: readonly Indexed[])
   return entries.length === 0 ? mutations : [...mutations, ...entries];
 }
 
-/** Where a row stands in each index; nowhere where that can't be said, as when an index is filled. */
+/**
+ * Returns the keys of a row's entries, one an index that has one; none where the row cannot be read, as when an index
+ * is filled.
+ */
 function placesOf(indexes: readonly TableIndex[], value: Uint8Array, rowKey: Key): Key[] {
   try {
     const row = decodeValue(value);

@@ -1,6 +1,4 @@
-/**
- * A request as it arrives at a site's gateway, from a client or over a link, and what becomes of it.
- */
+/** A request as it arrives at a site's gateway, from a client or over a link, and the outcome that answers it. */
 import type { LiveVersion } from "../deploy/app_table.ts";
 import type { Tier } from "../../functions/define.ts";
 import type { Span } from "../telemetry/mod.ts";
@@ -10,9 +8,9 @@ import type { MessageSocket } from "./message_socket.ts";
 /** A request for an app. */
 export interface Arrival {
   readonly method: string;
-  /** Absolute, as the client named it. */
+  /** Absolute URL, as the client named it. */
   readonly url: string;
-  /** Names in lower case. */
+  /** Header pairs; names are in lower case. */
   readonly headers: Iterable<[string, string]>;
   /** The body, as a stream or whole; neither is touched where it is not needed. */
   readonly content: ArrivalContent;
@@ -20,16 +18,16 @@ export interface Arrival {
   readonly signal?: GoneSignal | undefined;
   /** The client's address. */
   readonly remote?: string | undefined;
-  /** Where the request is recorded; most are not. */
+  /** Span of the request where it is recorded; most are not. */
   readonly span?: Span | undefined;
-  /** What it was for, as soon as that is known: for what is counted of it. */
+  /** Version that the request is for, set as soon as it is known: metrics are counted by it. */
   version?: LiveVersion;
-  /** Its session was made for it: it presented none. */
+  /** True where the session was made for this request: the client presented none. */
   isNew?: boolean;
   tier?: Tier;
-  /** There is no room for it: it is told to come again. */
+  /** True where the request is refused for overload: its client is told to come again. */
   isSentAway?: boolean;
-  /** Its answer's body streams. */
+  /** True where the answer's body streams. */
   isStreamed?: boolean;
 }
 
@@ -39,14 +37,14 @@ export interface ArrivalContent {
   bytes(): Promise<Uint8Array>;
 }
 
-/** No body. */
+/** Content of a request without a body. */
 export const NO_CONTENT: ArrivalContent = { body: null, bytes: () => Promise.resolve(new Uint8Array()) };
 
-/** A body that is a stream. */
+/** Returns the content of a body that is a stream. */
 export const streamContent = (body: ReadableStream<Uint8Array<ArrayBuffer>> | null): ArrivalContent =>
   body === null ? NO_CONTENT : { body, bytes: () => new Response(body).bytes() };
 
-/** What an arrival is answered with. */
+/** Answer to an arrival: a response, or a socket that is opened. */
 export type Outcome =
   | { readonly kind: "response"; readonly response: Response }
   | {

@@ -10,17 +10,17 @@ import type { Arrival } from "./arrival.ts";
 import { Problem, problemOf } from "../../functions/vocabulary/problem.ts";
 import type { AnswerHeaders, RequestHead } from "./request_head.ts";
 
-/** What answering needs of its site. */
+/** Services of the site that answering with static files uses. */
 export interface AssetServices {
   readonly site: string;
   readonly answerHeaders: AnswerHeaders;
   readonly reader: AssetReader;
-  /** What the site's overview counts: a file is a request of its app. */
+  /** Counters of the site's overview: a file is a request of its app. */
   readonly traffic?: Pick<Traffic, "answered">;
 }
 
 /**
- * A static file's answer to a request, or null where it is the app's.
+ * Returns a static file's answer to a request, or null where the app is to answer.
  *
  * @throws Problem where the file is known and cannot be read here.
  */
@@ -62,7 +62,9 @@ export async function answerAsset(
   }
 }
 
-/** `env.ASSETS.fetch` of a version's isolates: the same answer as a client gets, uncompressed, or 404. */
+/**
+ * Makes `env.ASSETS.fetch` of a version's isolates: it gives the same answer as a client gets, uncompressed, or 404.
+ */
 export function assetFetcher(services: AssetServices, version: LiveVersion): IsolateApp["assets"] {
   const { files } = version;
   if (files === undefined) return undefined;
@@ -75,7 +77,7 @@ export function assetFetcher(services: AssetServices, version: LiveVersion): Iso
       target: pathname + search,
       prefix: PREFIX.test(prefix) ? prefix : "",
       bare: false,
-      // The app may read what it gets; whoever it passes that on to may not understand another encoding.
+      // The app may pass the answer on to a client that does not understand another encoding.
       header: (name) => name === "accept-encoding" ? null : given.get(name) ?? null,
     }, services.reader) ?? new Response("there is no such file", { status: 404 });
     const { status, statusText, body } = answer;
@@ -83,14 +85,14 @@ export function assetFetcher(services: AssetServices, version: LiveVersion): Iso
   };
 }
 
-/** What the gateway puts there; an app may have put anything. */
+/** Prefixes that the gateway sets; any other text in that header was set by an app. */
 const PREFIX = /^\/[a-z][a-z0-9-]*$/;
 
 function headerOf(head: RequestHead, name: string): string | null {
   return head.headers.find((pair) => pair[0] === name)?.[1] ?? null;
 }
 
-/** Whether a URL's path is the prefix alone, without a slash after it. */
+/** Reports whether a URL's path is the prefix alone, without a slash after it. */
 function isBare(url: string, prefix: string): boolean {
   const pathAt = url.indexOf("/", url.indexOf("//") + 2);
   const end = url.charAt(pathAt + prefix.length);

@@ -1,5 +1,6 @@
 /**
- * A request whose handler hands its WebSocket to a stateful session: attached, or answered with a problem.
+ * Attaching of a request's WebSocket to the stateful session that its handler hands it to; where that fails, the answer
+ * is a problem.
  *
  * AS1  The answer carries the headers of any other of that request: what its function wrote before stays written.
  */
@@ -10,7 +11,7 @@ import { Problem } from "../../functions/vocabulary/problem.ts";
 import type { RequestHead } from "./request_head.ts";
 import type { StatefulCalls } from "./stateful_calls.ts";
 
-/** @param sessions of the request; undefined where this site reaches no stateful sessions. */
+/** @param sessions calls of the request to stateful sessions; undefined where this site reaches none. */
 export async function attachSocket(
   target: SessionTarget,
   sessions: StatefulCalls | undefined,

@@ -1,17 +1,18 @@
 /**
- * The session's cookie: its names, what a browser makes of a `Set-Cookie`, and who may change it.
+ * The session's cookie: its names, how a browser reads a `Set-Cookie`, and who may change it.
  *
  * K1  Over https its name begins with `__Host-`: a browser takes such a cookie from this very host and for all of its
- *     paths, or not at all. Neither a host beside this one, nor a page's script, nor a path of its own puts another in its
- *     place. Without https browsers refuse that name, and the plain one is used; each is read only where it is set.
- * K2  What reads as the session's cookie in a browser, or back here, is never an app's to set: however it is spelled.
+ *     paths, or not at all. Neither a sibling host, nor a page's script, nor a `Path` of its own puts another in its
+ *     place. Without https browsers refuse that name, and the plain one is used; each name is read only where it is
+ *     set.
+ * K2  An app never sets a cookie that a browser, or this site, reads as the session's cookie, however it is spelled.
  * K3  A request that another site's page made a browser send, with a method that changes something, comes without the
  *     cookie (`SameSite=Lax`). That it has none says nothing, so its answer leaves the cookie as it is.
  */
 
-/** The cookie over http, and the query parameter for WebSockets. */
+/** Name of the cookie over http, and of the query parameter for WebSockets. */
 export const SESSION_COOKIE = "sojourn_session";
-/** The cookie over https (K1). */
+/** Name of the cookie over https (K1). */
 const SECURE_COOKIE = `__Host-${SESSION_COOKIE}`;
 const OURS: ReadonlySet<string> = new Set([SESSION_COOKIE, SECURE_COOKIE.toLowerCase()]);
 /** `Max-Age` of the cookie: 30 days. */
@@ -21,17 +22,17 @@ const nameOf = (secure: boolean): string => secure ? SECURE_COOKIE : SESSION_COO
 const attributes = (secure: boolean, maxAgeS: number): string =>
   `HttpOnly; SameSite=Lax; Path=/; Max-Age=${maxAgeS}${secure ? "; Secure" : ""}`;
 
-/** The `Set-Cookie` that keeps a token. */
+/** Returns the `Set-Cookie` that keeps a token. */
 export const sessionCookie = (text: string, secure: boolean): string =>
   `${nameOf(secure)}=${text}; ${attributes(secure, COOKIE_S)}`;
 
-/** The `Set-Cookie` that drops it. */
+/** Returns the `Set-Cookie` that drops the cookie. */
 export const clearedCookie = (secure: boolean): string => `${nameOf(secure)}=; ${attributes(secure, 0)}`;
 
-/** The whitespace of cookies; `trim` takes more, which browsers leave in names. */
+/** Removes the whitespace that cookies allow at both ends; `trim` takes more, which browsers leave in names. */
 const trimmed = (text: string): string => text.replace(/^[ \t]+|(?<![ \t])[ \t]+$/g, "");
 
-/** A pair as browsers and servers take it apart: without "=" all of it is the value. */
+/** Splits a cookie pair as browsers and servers do: without "=" all of it is the value. */
 function pairOf(text: string): { readonly name: string; readonly value: string } {
   const at = text.indexOf("=");
   return at < 0
@@ -39,19 +40,22 @@ function pairOf(text: string): { readonly name: string; readonly value: string }
     : { name: trimmed(text.slice(0, at)), value: trimmed(text.slice(at + 1)) };
 }
 
-/** Whether a pair is read as one of the session's cookies, by somebody (K2): the case of a prefix does not count. */
+/**
+ * Reports whether some browser or server reads a pair as one of the session's cookies (K2): the case of a prefix does
+ * not count.
+ */
 function isOurs(text: string): boolean {
-  // A cookie without a name is kept, and sent as its value alone: which is a name and a value to whoever reads it.
+  // A cookie without a name is kept, and sent as its value alone, which the receiver may read as a name and a value.
   const plain = text.replace(/^[ \t=]+/, "");
   return OURS.has(trimmed(plain.split("=", 1)[0] ?? "").toLowerCase());
 }
 
-/** Whether an app's `Set-Cookie` would change the session's cookie (K2). */
+/** Reports whether an app's `Set-Cookie` would change the session's cookie (K2). */
 export const setsOurCookie = (value: string): boolean => isOurs(value.split(";", 1)[0] ?? "");
 
-/** What of a `Cookie` header is the session's, and what is the app's. */
+/** Parts of a `Cookie` header: the session's cookies, and the rest, which is the app's. */
 export interface SplitCookie {
-  /** Of the cookies' names over http and over https; null: there is none. */
+  /** Values of the session's cookies by their names over http and over https; null where there is none. */
   readonly plain: string | null;
   readonly secure: string | null;
   readonly rest: string;
@@ -73,23 +77,24 @@ export function splitCookie(value: string): SplitCookie {
   return { plain, secure, rest: rest.join("; ") };
 }
 
-/** What tells whose page made a browser send a request. */
+/** Parts of a request's head that tell whose page made a browser send it. */
 export interface Sender {
   readonly method: string;
-  /** `Sec-Fetch-Site`, and `Origin`; null where there is none. */
+  /** Values of `Sec-Fetch-Site` and `Origin`; null where there is none. */
   readonly fetchSite: string | null;
   readonly origin: string | null;
-  /** As the request's URL has it. */
+  /** Host with its port, as the request's URL has it. */
   readonly host: string;
 }
 
-/** Whether another site's page made a browser send a request that changes something (K3). */
+/** Reports whether another site's page made a browser send a request that changes something (K3). */
 export function isCrossSite({ method, fetchSite, origin, host }: Sender): boolean {
   if (method === "GET" || method === "HEAD") return false;
   if (fetchSite !== null) return fetchSite === "cross-site";
-  // Browsers before 2023: of a host beside this one the cookie would come, too, and need not be set again.
+  // Browsers before 2023 send no `Sec-Fetch-Site`; the cookie comes along from a sibling host as well, and need not be
+  // set again.
   return origin !== null && hostOf(origin) !== host;
 }
 
-/** The host, with its port, of an origin as a header has it. */
+/** Returns the host, with its port, of an origin as a header has it. */
 const hostOf = (origin: string): string => origin.slice(origin.indexOf("//") + 2);

@@ -1,26 +1,29 @@
 /**
- * Pages that call another site of the cluster than the one they came from, as the client library does when it moves:
- * a browser lets a page read an answer of another origin only where the answer says so.
+ * Permission (CORS) for pages to call another site of the cluster than the one they came from, as the client library
+ * does when it moves: a browser lets a page read an answer of another origin only where the answer says so.
  *
  * X1  Answers of an app are readable for pages of that app: of a host of its own, or from below a site's address.
  *     (Below one address all apps are one origin, and can read each other there already.)
- * X2  Never with credentials: no cookie stands behind what is read so. A session moves by its token.
- * X3  An app that says itself who may read it is not spoken over.
- * X4  What is public of the platform is readable for every page.
+ * X2  Such answers are never readable with credentials: no cookie takes part in them. A session moves by its token.
+ * X3  An app's own CORS headers are left as they are.
+ * X4  The platform's public paths are readable for every page.
  */
 import { type Address, addressOf, isLoopback } from "./address.ts";
 
 /** An address of an app. */
 type AppAddress = Extract<Address, { kind: "app" }>;
 
-/** What is known of the cluster's addresses. */
+/** Addresses of the cluster's sites and of its apps. */
 export interface ClusterAddresses {
   readonly sites: () => readonly { readonly url: string }[];
   /** Apps that have hosts of their own, by host. */
   readonly hosts: ReadonlyMap<string, string> | undefined;
 }
 
-/** The origin of the page of this app that made a request from another origin; null where none of its pages did (X1). */
+/**
+ * Returns the origin of the page of this app that made a request from another origin; null where none of its pages did
+ * (X1).
+ */
 export function pageOrigin(request: Request, address: AppAddress, known: ClusterAddresses): string | null {
   const origin = request.headers.get("origin");
   if (origin === null || origin === address.origin || !/^https?:/.test(origin)) return null;
@@ -32,13 +35,16 @@ export function pageOrigin(request: Request, address: AppAddress, known: Cluster
   return known.sites().some(({ url }) => URL.canParse(url) && isSame(new URL(url), page)) ? origin : null;
 }
 
-/** This machine has many names, and a port of it is one site's. */
+/** Reports whether a page is of a site's origin; this machine has many names, and a port of it is one site's. */
 const isSame = (site: URL, page: URL): boolean =>
   site.origin === page.origin ||
   (site.protocol === page.protocol && site.port === page.port && isLoopback(site.hostname) &&
     isLoopback(page.hostname));
 
-/** The answer to a browser that asks whether a page may make a call; null where it is no such question. */
+/**
+ * Returns the answer to a CORS preflight, by which a browser asks whether a page may make a call; null for any other
+ * request.
+ */
 export function allowed(request: Request, origin: string): Response | null {
   const { headers } = request;
   const method = headers.get("access-control-request-method");
@@ -55,7 +61,7 @@ export function allowed(request: Request, origin: string): Response | null {
   });
 }
 
-/** An answer that pages of another origin may read (X2, X3). */
+/** Makes an answer readable for pages of another origin (X2, X3). */
 export function shared(answer: Response, origin: string): Response {
   if (answer.headers.has("access-control-allow-origin") || answer.status === 101) return answer;
   const readable = new Response(answer.body, answer);

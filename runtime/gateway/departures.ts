@@ -1,35 +1,38 @@
 /**
- * Clients that leave before they are answered. Asking `Deno.serve` for a request's signal costs as much as the rest
- * of a short request, so only those that have waited a while are asked for.
+ * Detection of clients that leave before they are answered. Asking `Deno.serve` for a request's signal costs as much as
+ * the rest of a short request, so it is asked for only where a request has waited a while.
  *
  * Life of a departure: `await` (registered) → looked at, once it is SLOW_MS old → aborted when the client has gone,
  * or `done` when it has its answer. A body that streams is cancelled by the server itself.
  *
- * D1  Who waits is a list through the departures themselves, and one that leaves it points at none of them. (A Set
- *     with as many additions is rebuilt over and over, and each old table that has grown old keeps all that came
+ * D1  The waiting departures are a list linked through themselves, and one that leaves it points at none of them. (A
+ *     Set with as many additions is rebuilt over and over, and each old table that has grown old keeps all that came
  *     after it from being collected young: a fifth of the CPU time of a site under load.)
  */
 
-/** The part of an `AbortSignal` that tells of the end; an `AbortSignal` is one. */
+/** The part of an `AbortSignal` that tells of the abort; an `AbortSignal` is one. */
 export interface GoneSignal {
   readonly aborted: boolean;
   addEventListener(type: "abort", listener: () => void, options?: { once?: boolean }): void;
   removeEventListener(type: "abort", listener: () => void): void;
 }
 
-/** Below this a client that leaves costs nothing worth saving; above, loops and polls begin. */
+/**
+ * Milliseconds that a request waits before its client is watched. Below this a client that leaves costs nothing worth
+ * saving; above, loops and polls begin.
+ */
 export const SLOW_MS = 100;
 
-/** One request that waits for its answer. */
+/** Departure of one request that waits for its answer. */
 export class Departure implements GoneSignal {
   readonly #request: Pick<Request, "signal">;
-  /** Called when it has waited SLOW_MS. */
+  /** Called when the request has waited SLOW_MS. */
   readonly #slow: (() => void) | undefined;
   readonly sinceMs: number;
   #aborted = false;
   #watched = false;
   #listeners: (() => void)[] | null = null;
-  /** Neighbours among those that wait; itself where it does not (D1). */
+  /** Neighbours among those that wait; the departure itself where it does not wait (D1). */
   before: Departure = this;
   after: Departure = this;
 
@@ -39,7 +42,7 @@ export class Departure implements GoneSignal {
     this.sinceMs = sinceMs;
   }
 
-  /** True once it has waited SLOW_MS. */
+  /** True once the request has waited SLOW_MS. */
   get isSlow(): boolean {
     return this.#watched;
   }
@@ -57,7 +60,7 @@ export class Departure implements GoneSignal {
     if (at >= 0) this.#listeners?.splice(at, 1);
   }
 
-  /** Begins to look at the client. */
+  /** Begins to watch for the client's leaving. */
   watch(): void {
     if (this.#watched) return;
     this.#watched = true;
@@ -72,7 +75,7 @@ export class Departure implements GoneSignal {
     for (const listener of this.#listeners?.splice(0) ?? []) listener();
   }
 
-  /** Answered: what becomes of the client from now on is not told. */
+  /** Drops the listeners: the request is answered, and they are not told if the client leaves from now on. */
   forget(): void {
     this.#listeners = null;
   }
@@ -91,12 +94,12 @@ export class Departures {
     this.#nowMs = nowMs;
   }
 
-  /** How many wait. */
+  /** Number of requests that wait. */
   get size(): number {
     return this.#size;
   }
 
-  /** A request begins to wait. */
+  /** Registers a request that begins to wait. */
   begin(request: Pick<Request, "signal">, slow?: () => void): Departure {
     const departure = new Departure(request, this.#nowMs(), slow);
     const last = this.#ends.before;
@@ -108,7 +111,7 @@ export class Departures {
     return departure;
   }
 
-  /** It has its answer. */
+  /** Removes a request that has its answer. */
   done(departure: Departure): void {
     if (departure.after === departure) return;
     this.#size--;
@@ -118,7 +121,7 @@ export class Departures {
     departure.forget();
   }
 
-  /** Looks at those that have waited long; stops looking where nobody waits. */
+  /** Watches the clients of requests that have waited long; sets no timer where none waits. */
   look(): void {
     const beforeMs = this.#nowMs() - SLOW_MS;
     const ends = this.#ends, slow: Departure[] = [];
@@ -126,11 +129,11 @@ export class Departures {
       if (departure.sinceMs > beforeMs) break; // in the order in which they began
       slow.push(departure);
     }
-    for (const departure of slow) departure.watch(); // who is told may leave the list
+    for (const departure of slow) departure.watch(); // a listener may leave the list
     if (ends.after === ends) this.#rest();
   }
 
-  /** Looks no more, whatever comes. */
+  /** Ends all watching, whatever begins later. */
   close(): void {
     this.#closed = true;
     this.#rest();

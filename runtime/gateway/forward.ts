@@ -20,7 +20,7 @@ export interface RequestLinks {
 /** Kinds of requests on the links. */
 export const FORWARD_KIND = { app: "app", admin: "admin" } as const;
 
-/** Deeper than any tree that makes sense; twice that, up and down. */
+/** Links that a request may go over: deeper than any tree that makes sense; twice that, up and down. */
 const HOPS_MAX = 16;
 
 const headers = z.array(z.tuple([z.string(), z.string()]));
@@ -29,14 +29,14 @@ const requestHead = z.object({
   method: z.string(),
   url: z.string(),
   headers,
-  /** Address of the client, as the site that it reached saw it. */
+  /** Address of the client, as the site where it arrived saw it. */
   remote: z.string().optional(),
   upgrade: z.boolean().default(false),
-  /** The session that it presents was made for it where it arrived. */
+  /** True where the presented session was made for this request at the site where it arrived. */
   isNew: z.boolean().optional(),
-  /** Admin: the site it is for; "root" for the root. */
+  /** Id of the site that an admin call is for; "root" for the root. */
   to: z.string().optional(),
-  /** Admin: what the caller may do. */
+  /** Role of an admin call's caller. */
   role: z.enum(["read", "deploy", "admin"]).optional(),
   hops: z.number().int().min(0).default(HOPS_MAX),
 });
@@ -45,7 +45,7 @@ const answerHead = z.object({ status: z.number().int().min(101).max(599), header
 
 /** A request on its way between sites. */
 export type ForwardedRequest = z.infer<typeof requestHead>;
-/** Its answer's head. */
+/** Head of the answer to a forwarded request. */
 export type ForwardedAnswer = z.infer<typeof answerHead>;
 
 const utf8 = new TextEncoder();
@@ -59,7 +59,7 @@ export const encodeAnswerHead = (head: ForwardedAnswer): Uint8Array => utf8.enco
 export const decodeAnswerHead = (bytes: Uint8Array): ForwardedAnswer =>
   answerHead.parse(JSON.parse(utf8Decoder.decode(bytes)));
 
-/** One step further, or a refusal (F2). */
+/** Returns the head for the next hop; refuses where the request has no hops left (F2). */
 export function nextHop(head: ForwardedRequest): ForwardedRequest {
   if (head.hops <= 0) {
     throw new Problem("not_available", `a forwarded request went over ${HOPS_MAX} links without arriving`);
@@ -67,7 +67,7 @@ export function nextHop(head: ForwardedRequest): ForwardedRequest {
   return { ...head, hops: head.hops - 1 };
 }
 
-/** The answer of another site as a response; its body streams. */
+/** Returns the answer of another site as a response; its body streams. */
 export function answerResponse(
   answer: { head: Uint8Array; body: ReadableStream<Uint8Array> | null },
 ): Response {
@@ -80,7 +80,7 @@ export function answerResponse(
   });
 }
 
-/** The site that a request for `to` goes to next from `here`: a child on the way down, else the parent. */
+/** Returns the site that a request for `to` goes to next from `here`: a child on the way down, else the parent. */
 export function hopTowards(
   sites: ReadonlyMap<string, { readonly parent: string | null }>,
   here: string,

@@ -1,10 +1,11 @@
 /**
- * The HTTP face of a site: every request of a client comes in at {@link Gateway.handle} and is the platform's, an
- * app's, or the front page's.
+ * The HTTP server of a site: every request of a client comes in at {@link Gateway.handle} and is for the platform, an
+ * app, or the front page.
  *
  * W1  A request always gets an answer; an error of ours is a problem, never an exception to `Deno.serve`.
- * W2  Clients that are sent away from an app hear so as fast as the site can afford (loop/refusal_pace.ts): what is left of the
- *     thread is for those that are served, and for the platform's own requests, which are never sent away so.
+ * W2  Clients that an app's overload sends away are answered as fast as the site can afford (loop/refusal_pace.ts): the
+ *     rest of the thread is for requests that are served, and for the platform's own requests, which are never sent
+ *     away so.
  */
 import type { AppQueues } from "../isolate/app_queues.ts";
 import { acceptSocket, goneAnswer } from "../link/accept_socket.ts";
@@ -32,33 +33,33 @@ import {
   withContent,
 } from "./surplus.ts";
 
-/** Where links over WebSocket come in. */
+/** Path at which links over WebSocket connect. */
 const LINK_PATH = "/_sojourn/link";
-/** Where agents come in. */
+/** Path at which agents connect. */
 const AGENT_PATH = "/_sojourn/agent/";
 
-/** What the gateway needs of its site. */
+/** Services of the site that the gateway uses. */
 export interface GatewayServices {
-  /** null until the site is ready. */
+  /** Returns the app gateway; null until the site is ready. */
   readonly apps: () => AppGateway | null;
-  /** Resolves when requests of apps may be begun; null: at once (runtime/link/hold.ts). */
+  /** Resolves when requests of apps may begin; null: at once (runtime/link/hold.ts). */
   readonly held?: () => Promise<void> | null;
   /** Apps that have hosts of their own, by host. */
   readonly hosts?: () => ReadonlyMap<string, string> | undefined;
-  /** Of the cluster: pages of one may call the others. */
+  /** Returns the sites of the cluster: pages of one may call the others. */
   readonly sites: () => readonly { readonly url: string }[];
   readonly platform: (request: Request, path: string) => Response | Promise<Response>;
   readonly front: () => Response;
-  /** A WebSocket message of a client, by the subprotocol that was agreed on. */
+  /** Returns the longest WebSocket message that a client may send, in bytes, by the subprotocol that was agreed on. */
   readonly messageBytesMax: (protocol: string) => number;
-  /** What waits of an app at this site. */
+  /** Returns the queues of an app at this site, in which what waits of it is counted. */
   readonly queues?: (app: string) => AppQueues;
   /** Takes the connection of another site that came over HTTP; resolves when it has ended. */
   readonly link: (socket: WebSocket, peer: Deno.Addr) => Promise<void>;
   readonly fault: (error: unknown) => void;
-  /** The watches of clients that go on sending while they are answered. */
+  /** Options of the watches over clients that go on sending while they are answered. */
   readonly surplus?: SurplusOptions;
-  /** Who looks for clients that are idle; nobody, unless it is given. */
+  /** Options of the search for idle connections; absent: there is none. */
   readonly idle?: Omit<IdleOptions, "isAnswered">;
   readonly telemetry: RequestTelemetry;
 }
@@ -81,12 +82,12 @@ export class Gateway {
     this.#idle = services.idle === undefined ? null : new IdleConnections({ ...services.idle, isAnswered });
   }
 
-  /** Requests for apps that wait for their answer. */
+  /** Number of requests for apps that wait for their answer. */
   get active(): number {
     return this.#departures.size + this.#refusals.size;
   }
 
-  /** The handler for `Deno.serve`. */
+  /** Handles a request of `Deno.serve`. */
   readonly handle = (request: Request, client: RequestClient): Response | Promise<Response> => {
     this.requests++;
     const { url, method } = request, host = request.headers.get("host");
@@ -117,7 +118,7 @@ export class Gateway {
     return this.#platform(request, client, address.path);
   };
 
-  /** Closes the WebSockets that are open, and looks for nobody any more: the site goes away. */
+  /** Closes the open WebSockets, and ends all watches: the site is stopping. */
   close(): void {
     this.#departures.close();
     this.#refusals.close();
@@ -126,9 +127,9 @@ export class Gateway {
     for (const socket of this.#sockets) socket.close(1001, "the site is stopping");
   }
 
-  /** Whoever it is proves itself in the link's own handshake, as on the link listener. */
+  /** Takes a link over WebSocket; the peer proves who it is in the link's own handshake, as on the link listener. */
   async #link(request: Request, client: RequestClient): Promise<Response> {
-    const { remoteAddr } = client; // it is gone with the upgrade
+    const { remoteAddr } = client; // not readable after the upgrade
     const accepted = await acceptSocket(request);
     if (accepted === null) return goneAnswer();
     this.#idle?.upgraded({ remoteAddr });
@@ -136,7 +137,10 @@ export class Gateway {
     return accepted.response;
   }
 
-  /** Nothing of the request can be read any more when it is upgraded. */
+  /**
+   * Takes an agent's WebSocket. All of the request that is needed is read first: after the upgrade nothing of it can
+   * be.
+   */
   async #agent(request: Request, client: RequestClient, path: string): Promise<Response> {
     const { remoteAddr } = client;
     try {
@@ -203,7 +207,7 @@ export class Gateway {
       }
       head = apps.head(arrival, address);
       const outcome = await apps.handle(arrival, head, address.app, null);
-      this.#departures.done(departure); // from now on nothing can be read of a request that is upgraded
+      this.#departures.done(departure); // an upgraded request cannot be read from now on
       response = outcome.kind === "response"
         ? outcome.response
         : await this.#upgrade(request, remoteAddr, address.app, {
@@ -248,7 +252,7 @@ export class Gateway {
     return response;
   }
 
-  /** Null where the client has gone: the other end is told. */
+  /** Upgrades a request to the socket of an outcome. Null where the client has gone: the other end is told. */
   async #accept(
     request: Request,
     outcome: Extract<Outcome, { kind: "socket" }>,
@@ -276,18 +280,18 @@ export class Gateway {
 const GONE = 1001;
 const PROTOCOL_ERROR = 1002;
 
-/** Closes an end that has no other: what it still says is dropped. */
+/** Closes an end of a socket that has no other end: what it still says is dropped. */
 function closeUnheard(socket: MessageSocket, code: number): void {
   if (socket.cut === undefined) socket.close(code, "");
   else socket.cut(code, "");
 }
 
-/** Of which no `Request` can be made. */
+/** Methods of which no `Request` can be made. */
 const REFUSED_METHODS: ReadonlySet<string> = new Set(["CONNECT", "TRACE", "TRACK"]);
 
 /**
- * The answer to a request that the platform refused; a bad cookie is dropped, and a navigation tries again. Where the
- * cookie is a good one that can't be gone on with now, whoever navigates says what is to be done.
+ * Returns the answer to a request that the platform refused; a bad cookie is dropped, and a navigation tries again.
+ * Where the cookie is a good one that can't be gone on with now, the person who navigates is asked what to do.
  */
 function refused(error: unknown, head: RequestHead | null, path: string): Response {
   const answer = refusalResponse(error), known = problemOf(error);
@@ -309,5 +313,5 @@ function refused(error: unknown, head: RequestHead | null, path: string): Respon
   });
 }
 
-/** A path as a location: one that begins with two slashes would name a host. */
+/** Returns a path as a location: one that begins with two slashes would name a host. */
 const samePlace = (path: string): string => /^\/[\\/]/.test(path) ? "/." + path : path;

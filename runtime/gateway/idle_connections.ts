@@ -1,17 +1,19 @@
 /**
- * Connections of clients on which nothing happens. Deno's server waits without end for the rest of a request's head, for the
- * rest of a body whose request was answered, and for the next request; each is an open file and some 25 KB, and when no file
- * can be opened any more nobody else is served.
+ * Cutting off of client connections on which nothing happens. Deno's server waits without end for the rest of a
+ * request's head, for the rest of a body whose request was answered, and for the next request; each is an open file and
+ * some 25 KB, and when no file can be opened any more nobody else is served.
  *
- * Life of a round: every ROUND_MS all connections at the site's port are looked at (link/descriptors.ts) → who is idle is cut off.
+ * Life of a round: every ROUND_MS all connections at the site's port are looked at (link/descriptors.ts) → idle ones
+ * are cut off.
  *
- * IC1  Idle is to whom nothing was sent for `idleMs`, since he came or was answered: what he sends meanwhile, a byte now and
- *      then, makes no difference.
- * IC2  Not idle is whose request is being answered, and who has a WebSocket: the system looks after those by itself (pings). A
- *      request that has just come may not be known yet, so who has sent something in the last JUST_MS is left, for a twelfth of
- *      the time more.
+ * IC1  A connection is idle when nothing was sent to its client for `idleMs`, since it came or was answered: what the
+ *      client sends meanwhile, a byte now and then, makes no difference.
+ * IC2  A connection is not idle while a request of it is being answered, or while it is a WebSocket: pings look after
+ *      those. A request that has just come may not be known yet, so a client that has sent something in the last
+ *      JUST_MS is left, for a twelfth of the time more.
  * IC3  Where connections hold half of the files that the process may open, a twelfth of the time is enough.
- * IC4  Whoever had a WebSocket and is not met in a round has none any more: the next of that address may be another.
+ * IC4  A WebSocket whose connection is not met in a round has ended: the next connection of that address may be another
+ *      client's.
  * IC5  Where the system can't tell (DS2) nobody is cut off.
  */
 import { descriptors } from "../link/descriptors.ts";
@@ -22,10 +24,10 @@ const JUST_MS = 1_000;
 const LATE_PART = 12;
 const SCARCE_PART = 2;
 const SCARCE_FACTOR = 12;
-/** The pace of notes. */
+/** Milliseconds between two notes. */
 const NOTE_MS = 60_000;
 
-/** What is held against what may be. */
+/** Open connections and the files that the process may open: told when files are scarce. */
 export interface Scarcity {
   readonly connections: number;
   /** Files that the process may open. */
@@ -33,17 +35,17 @@ export interface Scarcity {
 }
 
 export interface IdleOptions {
-  /** At which clients come in; null: at none, so far. */
+  /** Returns the port at which clients connect; null: none, so far. */
   readonly port: () => number | null;
-  /** Whether a request of that peer is being answered. */
+  /** Reports whether a request of that peer is being answered. */
   readonly isAnswered: (peer: Deno.NetAddr) => boolean;
   readonly idleMs: number;
-  /** Hears where files are scarce (IC3), once a minute. */
+  /** Called when files are scarce (IC3), once a minute at most. */
   readonly note?: (scarcity: Scarcity) => void;
   readonly roundMs?: number;
 }
 
-/** Cuts off who is idle, until it is closed. */
+/** Cuts off idle connections, until it is closed. */
 export class IdleConnections {
   readonly #options: IdleOptions;
   /** Peers that have a WebSocket, and the round in which they were met last. */
@@ -61,12 +63,12 @@ export class IdleConnections {
     this.#next();
   }
 
-  /** How many connections there were in the last round. */
+  /** Number of connections in the last round. */
   get size(): number {
     return this.#connections;
   }
 
-  /** The connection of a request becomes a WebSocket. */
+  /** Notes that the connection of a request becomes a WebSocket. */
   upgraded({ remoteAddr }: Pick<RequestClient, "remoteAddr">): void {
     if (remoteAddr.transport === "tcp") this.#sockets.set(keyOf(remoteAddr), this.#round);
   }
@@ -101,7 +103,7 @@ export class IdleConnections {
     for (const [key, met] of this.#sockets) if (met < round) this.#sockets.delete(key); // IC4
   }
 
-  /** IC3 */
+  /** Milliseconds after which a connection is idle, by how scarce files are (IC3). */
   #idleMs(): number {
     const { idleMs, note } = this.#options, nowMs = performance.now();
     if (this.#connections * SCARCE_PART <= this.#files) return idleMs;

@@ -1,14 +1,16 @@
-/** The isolate's end of a WebSocket as a {@link MessageSocket}; the isolate's side holds messages at the gate. */
+/**
+ * The isolate's end of a WebSocket as a {@link MessageSocket}; the isolate's side holds messages at the output gate.
+ */
 import type { HostSocket } from "../isolate/host_socket.ts";
 import { type MessageSocket, type SocketEvent, SocketQueue } from "./message_socket.ts";
 
-/** A message, and what it counts for in the window of its socket. */
+/** A message, and the bytes that it counts for in the window of its socket. */
 type Counted = SocketEvent & { readonly bytes?: number };
 
 export class SocketOfIsolate implements MessageSocket {
   readonly #socket: HostSocket;
   readonly #queue = new SocketQueue<Counted>();
-  /** Of the message that was handed out last: who asks for the next has passed it on. */
+  /** Bytes of the message that was handed out last: when the next is asked for, that one has been passed on. */
   #out: number | undefined;
   #cut: ((code: number, reason: string) => void) | undefined;
 

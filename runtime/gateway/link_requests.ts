@@ -1,5 +1,6 @@
 /**
- * The serving end of forwarded requests: what comes over a link is run here or passed on, and both bodies stream.
+ * The serving end of forwarded requests: a request that comes over a link is run here or passed on, and both bodies
+ * stream.
  */
 import { z } from "zod";
 import { addressOf } from "./address.ts";
@@ -21,13 +22,13 @@ export interface LinkRequest {
   readonly signal: AbortSignal;
 }
 
-/** Its answer. */
+/** Answer to a forwarded request. */
 export interface LinkReply {
   readonly head: Uint8Array;
   readonly body?: ReadableStream<Uint8Array> | null;
 }
 
-/** What serving needs. */
+/** Services of the site that serving a forwarded request uses. */
 export interface LinkRequestServices {
   readonly apps: AppGateway;
   readonly telemetry: RequestTelemetry;
@@ -74,7 +75,7 @@ async function serveApp(
     method: forwarded.method,
     url: forwarded.url,
     headers: forwarded.headers,
-    // An upgraded request's body is the socket's incoming way, not the app's.
+    // The body of an upgraded request is the socket's incoming frames, not the app's.
     content: forwarded.upgrade
       ? NO_CONTENT
       : streamContent(request.body as ReadableStream<Uint8Array<ArrayBuffer>> | null),
@@ -117,7 +118,7 @@ function replySocket(
   return { head: encodeAnswerHead({ status: 101, headers }), body: socket.outgoing };
 }
 
-/** What a client, or another site, is told of a failure. */
+/** Returns the response that tells a client, or another site, of a failure. */
 export function refusalResponse(error: unknown): Response {
   const known = problemOf(error);
   if (known !== null) return problemResponse(known.code, known.message, known.more);

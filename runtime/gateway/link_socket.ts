@@ -9,13 +9,15 @@
 import { type MessageSocket, type SocketEvent } from "./message_socket.ts";
 
 const KIND = { text: 1, bytes: 2, close: 3 } as const;
-/** Deno's WebSockets take 64 MiB; a larger message between sites is garbage. */
+/**
+ * Longest frame in bytes, its kind included: Deno's WebSockets take 64 MiB; a larger message between sites is garbage.
+ */
 const FRAME_BYTES_MAX = 64 * 1024 * 1024 + 1;
 
 const utf8 = new TextEncoder();
 const utf8Decoder = new TextDecoder();
 
-/** One frame. */
+/** Encodes one frame. */
 export function encodeSocketFrame(kind: 1 | 2 | 3, payload: Uint8Array): Uint8Array<ArrayBuffer> {
   const frame = new Uint8Array(5 + payload.length);
   new DataView(frame.buffer).setUint32(0, payload.length + 1);
@@ -24,9 +26,9 @@ export function encodeSocketFrame(kind: 1 | 2 | 3, payload: Uint8Array): Uint8Ar
   return frame;
 }
 
-/** An end whose other end is at another site. */
+/** An end of a socket whose other end is at another site. */
 export class LinkSocket implements MessageSocket {
-  /** What the other site is to read: the body of the request or of the answer. */
+  /** Frames for the other site: the body of the request or of the answer. */
   readonly outgoing: ReadableStream<Uint8Array<ArrayBuffer>>;
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
   readonly #writer: WritableStreamDefaultWriter<Uint8Array<ArrayBuffer>>;
@@ -77,7 +79,10 @@ export class LinkSocket implements MessageSocket {
     );
   }
 
-  /** Who is behind the link takes nothing: what waits is not sent, and its site is told by the end of both ways. */
+  /**
+   * Closes at once: the client behind the link takes nothing. What waits is not sent, and the other site is told by the
+   * end of both ways.
+   */
   cut(): void {
     this.#closing = true;
     this.#writer.abort(new Error("the socket is cut off")).catch(() => {});

@@ -1,16 +1,16 @@
 /**
- * One end of a stream of messages with a close at its end: what a WebSocket is to the gateway, whether it is the
- * client's, an isolate's, or one that goes over a link. Pulled, not pushed, so that a slow reader slows the writer.
+ * An end of a stream of messages that finishes with a close: a WebSocket as the gateway sees it, be it the client's, an
+ * isolate's, or one that goes over a link. Messages are pulled, not pushed, so that a slow reader slows the writer.
  *
  * W1  Messages arrive whole and in order; after the close nothing arrives.
  * W2  A bridge that ends on one side closes the other with the same code.
- * W3  What waits for an end that takes nothing is bounded by whoever sends, and by what its app may have waiting at this
- *     site; an end that is cut for it drops what waits, and so does the other.
+ * W3  Messages that wait for an end that takes nothing are bounded by their sender, and by what its app may have
+ *     waiting at this site; an end that is cut for this drops what waits, and so does the other end.
  * W4  A client's message is passed on when it is its app's turn (isolate/app_turns.ts, AT5).
- * W5  Of a client's message that is not whole no more is kept than of a whole one, and what is kept counts for its app
+ * W5  A client's unfinished message may take no more memory than a whole one, and what it takes counts for its app
  *     (link/received.ts).
- * W6  What a client sends is read no faster than it is passed on: beyond a little that waits here, the rest waits at the
- *     client (link/socket_reading.ts). So no client holds its site's thread for longer than that little takes.
+ * W6  A client's messages are read no faster than they are passed on: a few wait here, and the rest wait at the client
+ *     (link/socket_reading.ts). So no client holds its site's thread for longer than those few take.
  */
 import type { AppQueues, QueueHold } from "../isolate/app_queues.ts";
 import { MESSAGE_BYTES } from "../isolate/socket_window.ts";
@@ -19,27 +19,27 @@ import { type ReceivedWatch, watchReceived } from "../link/received.ts";
 import { SocketReading } from "../link/socket_reading.ts";
 import { afterTurn } from "../loop/next_turn.ts";
 
-/** A message, or the end. */
+/** A message, or the close. */
 export type SocketEvent =
   | { readonly kind: "message"; readonly data: string | Uint8Array<ArrayBuffer> }
   | { readonly kind: "close"; readonly code: number; readonly reason: string };
 
-/** One end. */
+/** An end of a socket. */
 export interface MessageSocket {
-  /** The next message; after the close, the close again. */
+  /** Returns the next message; after the close, the close again. */
   next(): Promise<SocketEvent>;
-  /** Resolves when there is room for another. */
+  /** Sends a message; resolves when there is room for another. */
   send(data: string | Uint8Array<ArrayBuffer>): Promise<void>;
   close(code: number, reason: string): void;
-  /** Closes now, whatever waits to be sent; {@link close} where there is no such way. */
+  /** Closes now, whatever waits to be sent; absent where only {@link close} can. */
   cut?(code: number, reason: string): void;
-  /** Is told when it was cut by its own side: the other is to be, too. */
+  /** Sets the callback for a cut by this end's own side: the other end is to be cut, too. */
   whenCut?(tell: (code: number, reason: string) => void): void;
 }
 
-/** Abnormal closure, as a receiver reports it; never sent by name. */
+/** Close code of an abnormal closure, as a receiver reports it; never sent by name. */
 const CLOSED_ABNORMALLY = 1006;
-/** What we send instead: the server can't go on. */
+/** Close code that is sent instead of CLOSED_ABNORMALLY: the server can't go on. */
 const INTERNAL_ERROR = 1011;
 
 /** Carries messages between two ends until one closes. */
@@ -65,7 +65,10 @@ async function carry(from: MessageSocket, to: MessageSocket): Promise<void> {
   }
 }
 
-/** Codes that an endpoint may send: 1000 and the private ones; the reserved ones only describe. */
+/**
+ * Returns the code itself where an endpoint may send it (1000 and the private ones), else one that it may: the reserved
+ * ones only describe.
+ */
 export function sendable(code: number): number {
   if (code === 1000 || (code >= 3000 && code <= 4999)) return code;
   if (code === CLOSED_ABNORMALLY) return INTERNAL_ERROR;
@@ -79,12 +82,12 @@ export class SocketQueue<Event extends SocketEvent = SocketEvent> {
   #close: Event | null = null;
   #wake: ((event: Event) => void) | null = null;
 
-  /** Messages that wait. */
+  /** Number of messages that wait. */
   get size(): number {
     return this.#events.length;
   }
 
-  /** And their length, texts by their characters. */
+  /** Length of the messages that wait; texts count by their characters. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -101,7 +104,7 @@ export class SocketQueue<Event extends SocketEvent = SocketEvent> {
     }
   }
 
-  /** Nobody takes what waits: the other way has closed. */
+  /** Drops the messages that wait: the other way has closed, and nobody takes them. */
   clear(): void {
     this.#events = [];
     this.#bytes = 0;
@@ -116,14 +119,20 @@ export class SocketQueue<Event extends SocketEvent = SocketEvent> {
 }
 
 /**
- * What a client has not taken of what was sent to it; beyond, its sender waits. A quarter of a socket's window: an app's
- * `bufferedAmount` leaves out no more.
+ * Bytes that a client may have untaken of what was sent to it; beyond, its sender waits. A quarter of a socket's
+ * window: an app's `bufferedAmount` leaves out no more.
  */
 const BUFFERED_BYTES_MAX = 64 * 1024;
-/** How often a full buffer is looked at, at first and of a client that reads nothing: WebSocket tells nobody when it drains. */
+/**
+ * Milliseconds between two looks at a full buffer, at first and for a client that reads nothing: WebSocket does not
+ * tell when it drains.
+ */
 const DRAIN_POLL_MS = 1;
 const DRAIN_POLL_MS_MAX = 64;
-/** Beyond one of these, of several, a client is not read (W6): half a millisecond of the site's thread, and a buffer's. */
+/**
+ * Messages, and bytes of several messages, that may wait: beyond either of them a client is not read (W6). They take
+ * half a millisecond of the site's thread, and a buffer.
+ */
 const WAITING_MESSAGES_MAX = 64;
 const WAITING_BYTES_MAX = 256 * 1024;
 
@@ -135,7 +144,7 @@ export class ClientSocket implements MessageSocket {
   readonly #hold: QueueHold | undefined;
   readonly #received: ReceivedWatch | undefined;
   readonly #reading: SocketReading;
-  /** What has come of a message that is not whole. */
+  /** Bytes that have come of a message that is not whole. */
   #coming = 0;
   #cutTimer: ReturnType<typeof setTimeout> | undefined;
 
@@ -215,7 +224,7 @@ export class ClientSocket implements MessageSocket {
     this.cut(TOO_BIG, `a message has at most ${messageBytesMax} bytes`);
   }
 
-  /** Counts what waits. */
+  /** Counts the messages that wait for the app. */
   #kept(): void {
     const { size, bytes } = this.#queue;
     const waits = size * MESSAGE_BYTES + bytes + UNFINISHED_COPIES * this.#coming;
@@ -237,31 +246,31 @@ export class ClientSocket implements MessageSocket {
     }
   }
 
-  /** As near to what was asked as this end of a WebSocket may say it. */
+  /** Closes with the code and reason that were asked for, as near as this end of a WebSocket may send them. */
   close(code: number, reason: string): void {
     this.#reading.resume();
     this.#open.then(() => {
       if (this.#socket.readyState < WebSocket.CLOSING) this.#socket.close(code, cutReason(reason));
-    }).catch(() => this.#socket.close()) // one that this process opened takes 1000 and 3000 to 4999 only
+    }).catch(() => this.#socket.close()) // a socket that this process opened takes 1000 and 3000 to 4999 only
       .then(() => this.#closing());
   }
 
   cut(code: number, reason: string): void {
     this.#reading.resume(); // its close is an event, too
-    if (this.#coming > 0) this.#closing(UNFINISHED_CLOSE_MS); // until then what has come is kept
+    if (this.#coming > 0) this.#closing(UNFINISHED_CLOSE_MS); // until then the bytes that have come are kept
     this.#queue.clear();
     this.#queue.push({ kind: "close", code, reason });
     this.#hold?.end();
     this.close(code, reason);
   }
 
-  /** Its end is told by what reads it. */
+  /** Ends the connection; the socket's `close` event tells of it. */
   #cutOff(): void {
     this.#reading.resume();
     cutSocket(this.#socket);
   }
 
-  /** Who does not close in turn is cut off. */
+  /** Cuts the client off where it does not close in turn. */
   #closing(afterMs = CLOSE_MS_MAX): void {
     if (this.#cutTimer !== undefined || this.#socket.readyState === WebSocket.CLOSED) return;
     this.#cutTimer = setTimeout(() => this.#cutOff(), afterMs);
@@ -269,37 +278,46 @@ export class ClientSocket implements MessageSocket {
   }
 }
 
-/** Whether a message has more bytes than that. */
+/** Reports whether a message has more than `bytesMax` bytes. */
 function isLonger(message: string | Uint8Array, bytesMax: number): boolean {
   if (typeof message !== "string") return message.length > bytesMax;
   return message.length > bytesMax ||
     (message.length * 3 > bytesMax && utf8.encode(message).length > bytesMax);
 }
 
-/** What a message of a client takes of its site's thread, as measured: to be read, unmasked, and handed to its isolate. */
+/**
+ * Milliseconds of the site's thread that a client's message takes, as measured: to be read, unmasked, and handed to its
+ * isolate.
+ */
 const MESSAGE_MS = 0.02;
 const MESSAGE_MS_PER_BYTE = 2 / (1024 * 1024);
 /** Close code of RFC 6455. */
 const TOO_BIG = 1009;
-/** How long the close of a client may take of whose message something is still to come, and whose app has no room. */
+/** Milliseconds that the close may take for a client whose message is still coming, and whose app has no room. */
 const UNFINISHED_CLOSE_MS = 1_000;
-/** Who sends so much more than a message may have is closed before he is done, and cut off where he goes on. */
+/**
+ * Bytes above a message's limit at which the client is closed before its message is whole, and cut off where it goes
+ * on.
+ */
 const STILL_COMING_BYTES_MAX = 8 * 1024 * 1024;
-/** What a message may have beside its bytes: heads of frames and of TLS records, and pings among them. */
+/** Bytes that a message may have beside its own: heads of frames and of TLS records, and pings among them. */
 const HEADS_BYTES = 512 * 1024;
-/** Deno has a frame while it comes, and the message that it is a part of. */
+/** Copies of an unfinished message in memory: Deno has a frame while it comes, and the message that it is a part of. */
 const UNFINISHED_COPIES = 2;
-/** Try again later (the registry of close codes). */
+/** Close code "try again later" (the registry of close codes). */
 const TRY_LATER = 1013;
-/** One that does not open in this time never will: its client went while it was taken (link/accept_socket.ts). */
+/**
+ * Milliseconds in which a socket opens; after that it never will: its client went while it was taken
+ * (link/accept_socket.ts).
+ */
 const OPEN_MS_MAX = 10_000;
-/** How long the close of a client may take: the round trip of a bad network, and what was under way before. */
+/** Milliseconds that a client's close may take: the round trip of a bad network, and what was under way before. */
 const CLOSE_MS_MAX = 5_000;
 
-/** As long as a close frame takes. */
+/** Bytes of the longest reason that a close frame has room for. */
 const REASON_BYTES_MAX = 123;
 
-/** A reason as a close frame takes it: what an app or another site gives may be longer. */
+/** Returns a reason cut to the length of a close frame: that of an app or another site may be longer. */
 export function cutReason(reason: string): string {
   let text = reason.slice(0, REASON_BYTES_MAX).toWellFormed();
   while (utf8.encode(text).length > REASON_BYTES_MAX) text = text.slice(0, -1).toWellFormed();

@@ -1,16 +1,17 @@
 /**
- * A request with an `Idempotency-Key` may be sent again, to any site: the calls that it makes to stateful sessions
- * have the same ids then, so that a call that was run is not run again, and its answer is the one that was kept
- * (functions/sessions/home/answers.ts).
+ * Ids for the calls of a request with an `Idempotency-Key`. Such a request may be sent again, to any site: the calls
+ * that it makes to stateful sessions have the same ids then, so that a call that was run is not run again, and its
+ * answer is the one that was kept (functions/sessions/home/answers.ts).
  *
  * The handler itself runs again, and with it what it does by itself.
  *
  * O1  An id is made of the app, the client's session, key, method, path, query and `Authorization` of the request, the
- *     stateful session, the method called there, and which such call of the request it is. Not of the arguments: a handler
- *     that draws another time or number is asking for the same.
+ *     stateful session, the method called there, and which such call of the request it is. Arguments are no part of it:
+ *     a handler that draws another time or number is asking for the same.
  * O2  Calls of two clients never share an id, whatever keys they send: unless both have no session yet and present the
  *     same `Authorization` or none, and one knows or guesses the other's key.
- * O3  A session that the platform made for this very request is none: sent again, the request would have another.
+ * O3  A session that the platform made for this very request is no part of the id: sent again, the request would have
+ *     another.
  * O4  A request keeps no more than {@link KEPT_NAMES_MAX} names: one that stays for days, as a socket does, could make its
  *     site remember without end. Its next call of another name fails; those that it made before go on.
  */
@@ -23,16 +24,16 @@ import { Problem } from "../../functions/vocabulary/problem.ts";
 
 /** Name of the header (draft-ietf-httpapi-idempotency-key-header). */
 const ONCE_HEADER = "idempotency-key";
-/** As others accept: a UUID has 36. */
+/** Longest key in characters, as others accept it: a UUID has 36. */
 const KEY_CHARS_MAX = 255;
-/** Visible ASCII. Two headers of the name are joined by a comma and a space, and are refused with that. */
+/** Form of a key: visible ASCII. Two headers of the name are joined by a comma and a space, and are refused by that. */
 const KEY = /^[\x21-\x7e]+$/;
-/** An id of ours: the rest is 32 bytes of SHA-256. No drawn id begins so: those are hexadecimal. */
+/** Start of an id that is made here: the rest is 32 bytes of SHA-256. No drawn id begins so: those are hexadecimal. */
 const PREFIX = "once.";
 
 /**
- * The key of a request; null where it has none, or where the app has no stateful session: it may use the header as it
- * likes.
+ * Returns the key of a request; null where it has none, or where the app has no stateful session: it may use the header
+ * as it likes.
  *
  * @throws Problem `idempotency_key_invalid`.
  */
@@ -52,19 +53,19 @@ export function onceKeyOf(
   );
 }
 
-/** Sessions and methods that one request calls, at 200 bytes each: 3 MB. */
+/** Names (of a session and a method) that one request may call, at 200 bytes each: 3 MB. */
 export const KEPT_NAMES_MAX = 16_384;
 
-/** What names a request for ever (O1). */
+/** Parts of the name under which a request is known for ever (O1). */
 export interface OnceScope {
   readonly app: string;
-  /** null: the client presented none (O3). */
+  /** Id of the client's session; null: the client presented none (O3). */
   readonly session: Uint8Array | null;
   readonly key: string;
   readonly method: string;
   /** Path and query as the app sees them. */
   readonly target: string;
-  /** The header of that name; null: there is none. */
+  /** Value of the `Authorization` header; null: there is none. */
   readonly authorization: string | null;
 }
 
@@ -77,7 +78,7 @@ export class OnceCalls {
     this.#scope = scope;
   }
 
-  /** The id of the next call. @throws CodecError for bytes that are no call; AppError `limit_calls` (O4). */
+  /** Returns the id of the next call. @throws CodecError for bytes that are no call; AppError `limit_calls` (O4). */
   next(target: SessionTarget, bytes: Uint8Array): string {
     const call = decodeCall(bytes);
     const { app, session, key, method, target: path, authorization } = this.#scope;

@@ -1,8 +1,8 @@
 /**
  * Spans of operators' calls (`/_sojourn/admin/…`) and of their way over the links.
  *
- * O1  A call that changes something is recorded always, one that only looks as rarely as a request.
- * O2  Of its path only the subject is told: what follows names rows and secrets.
+ * O1  A call that changes something is recorded always, one that only reads as rarely as a request.
+ * O2  A span has only the subject of a call's path: what follows names rows and secrets.
  */
 import { type Span, SPAN_KIND, traceContextOf, type Tracer, withContext } from "../telemetry/mod.ts";
 import type { ForwardedRequest } from "./forward.ts";
@@ -21,7 +21,7 @@ export class OperatorTelemetry {
     this.#tracer = tracer;
   }
 
-  /** Answers a call of a client. */
+  /** Answers a client's call within a span. */
   async called(
     request: Request,
     path: string,
@@ -35,7 +35,7 @@ export class OperatorTelemetry {
     return await this.#recorded(span, request, () => answer(traced));
   }
 
-  /** Answers a call of another site. */
+  /** Answers another site's call within a span. */
   async served(
     head: ForwardedRequest,
     answer: (head: ForwardedRequest) => Promise<Response>,
@@ -49,7 +49,7 @@ export class OperatorTelemetry {
     );
   }
 
-  /** Sends a call to the next site. */
+  /** Sends a call to the next site within a span. */
   async passed<T>(
     head: ForwardedRequest,
     to: string,

@@ -11,24 +11,27 @@
  */
 import { allowed, shared } from "./cross_origin.ts";
 
-/** Whether a page made the call; a person who types an address, or a command, did not. */
+/** Reports whether a page made the call; a person who types an address, or a command, did not. */
 export function madeByPage({ method, headers }: Request): boolean {
   if (headers.has("origin")) return true;
   const site = headers.get("sec-fetch-site");
   return site !== null && (site !== "none" || (method !== "GET" && method !== "HEAD"));
 }
 
-/** The origin of a sandboxed page. */
+/** Value of `Origin` for a sandboxed page. */
 const SANDBOXED = "null";
 
 const isSandboxed = (request: Request): boolean => request.headers.get("origin") === SANDBOXED;
 
-/** B3 */
+/** Paths that every page may read (B3). */
 const PUBLIC: ReadonlySet<string> = new Set(
   ["healthz", "readyz", "sites", "session", "client.js"].map((name) => `/_sojourn/${name}`),
 );
 
-/** The answer to a browser that asks whether a page may make a call; null where it is no such question. */
+/**
+ * Returns the answer to a CORS preflight, by which a browser asks whether a page may make a call; null for any other
+ * request.
+ */
 export function preflight(request: Request, path: string): Response | null {
   if (PUBLIC.has(path)) return allowed(request, "*");
   if (request.method !== "OPTIONS" || !isSandboxed(request)) return null;
@@ -44,7 +47,7 @@ export function preflight(request: Request, path: string): Response | null {
   });
 }
 
-/** An answer of the platform, readable for those that may (B2, B3). */
+/** Makes an answer of the platform readable for the pages that may read it (B2, B3). */
 export function readable(request: Request, path: string, answer: Response): Response {
   if (PUBLIC.has(path)) return shared(answer, "*");
   if (!isSandboxed(request)) return answer;

@@ -2,10 +2,10 @@
  * The platform's own paths, `/_sojourn/…`: health, readiness, the sites, the client library, status and metrics for
  * operators, admin calls, a session's token, starting a session over.
  *
- * P1  What is not built answers `not_available`.
+ * P1  A path whose feature this site lacks answers `not_available`.
  * P2  Outside dev, everything but health, readiness, sites, the client library and what a session does with its own
- *     token needs a token. In dev a call
- *     without a token is an admin's, unless a page made it (page_calls.ts) or the name is not this machine's own.
+ *     token needs an operator's token. In dev a call without a token is an admin's, unless a page made it
+ *     (page_calls.ts) or the name is not this machine's own.
  */
 import type { Role, TokenHolder, TokenRoles } from "../deploy/mod.ts";
 import { type AgentScope, allows } from "../deploy/roles.ts";
@@ -15,7 +15,7 @@ import { madeByPage, preflight } from "./page_calls.ts";
 import { Problem } from "../../functions/vocabulary/problem.ts";
 import { clearedCookie, isCrossSite } from "./cookies.ts";
 
-/** Whether a site can serve, and what it says of its parent. */
+/** Readiness of a site, and the state of its connection to the parent. */
 export type SiteReadiness =
   | { readonly ready: true; readonly parent: "connected" | "unreachable" | "none" }
   | {
@@ -24,14 +24,14 @@ export type SiteReadiness =
     readonly detail: string;
   };
 
-/** A change that was asked for; `none` is the role of who has no valid token. */
+/** A change that an operator asked for; role `none` where the caller has no valid token. */
 export interface AdminCall {
   readonly by?: string;
   readonly role: Role | "none";
   readonly call: string;
 }
 
-/** What the platform's paths need of their site. */
+/** Services of the site that the platform's paths use. */
 export interface PlatformServices {
   readonly site: string;
   readonly dev: boolean;
@@ -40,7 +40,7 @@ export interface PlatformServices {
   readonly sites: () => { id: string; url: string; tier: string }[];
   /** Apps that have hosts of their own, by host. */
   readonly hosts: () => ReadonlyMap<string, string> | undefined;
-  /** The token of the request's session; null until the site is ready. */
+  /** Answers with the token of the request's session; null until the site is ready. */
   readonly session: () => ((request: Request) => Promise<Response>) | null;
   /** The client library as a module for browsers. */
   readonly client: (request: Request) => Promise<Response>;
@@ -53,20 +53,23 @@ export interface PlatformServices {
   readonly dashboard: (request: Request, path: string) => Promise<Response>;
   /** The admin handlers; null until the site is ready. */
   readonly admin: () => ((request: Request, role: Role | null) => Response | Promise<Response>) | null;
-  /** Where agents come in (runtime/origins); null until the site is ready. */
+  /** Handles agents that connect (runtime/origins); null until the site is ready. */
   readonly agents?: () =>
     | ((request: Request, path: string, scope: AgentScope | null) => Response | Promise<Response>)
     | null;
-  /** Who asked for a change, for the log; the call's path names things, and never has a secret's value. */
+  /** Logs a change that was asked for; the call's path names things, and never has a secret's value. */
   readonly adminCall?: (
-    /** `debug` for what the dev process tells each site of one fault that somebody asked for. */
+    /** Level of the line: `debug` for what the dev process tells each site of one fault that somebody asked for. */
     level: "info" | "debug",
     call: AdminCall,
   ) => void;
 }
 
 const ROOT = "/_sojourn/";
-/** Of a call in the log: whoever has no token can fill it too, and should not do so by the page. */
+/**
+ * Characters of a call that the log shows: a caller without a token can fill the log too, and should not do so by the
+ * page.
+ */
 const CALL_CHARS_MAX = 200;
 
 /** Answers one of the platform's paths. */
@@ -103,7 +106,8 @@ export function platform(
   if (admin === null) throw new Problem("not_ready", "this site is not ready for admin calls");
   const holder = holderOf(services, request);
   if (holder?.role === "agent") throw agentsOnly();
-  // A blob changes nothing before a deploy names it, and a deploy may send thousands.
+  // A blob changes nothing before a deploy names it, and a deploy may send thousands: uploads are not logged as
+  // changes.
   const changes = request.method !== "GET" && request.method !== "HEAD" && !name.startsWith("admin/blobs/");
   if (changes) {
     services.adminCall?.(name.startsWith("admin/chaos/") ? "debug" : "info", {
@@ -115,7 +119,10 @@ export function platform(
   return admin(request, holder?.role ?? null);
 }
 
-/** An agent sees what sessions say, and speaks for those whom it attaches. */
+/**
+ * Returns the handler for agents, which checks the caller's scope: an agent sees what sessions say, and speaks for
+ * those that it attaches.
+ */
 function agentOf(
   services: PlatformServices,
   request: Request,
@@ -142,7 +149,7 @@ const agentsOnly = (): Problem =>
     "this is a token of agents: it opens what sojourn agent asks for, and nothing else",
   );
 
-/** Faults are taken whether the site is ready or not: its being so may be one. */
+/** Returns the handler of faults, whether the site is ready or not: a fault may be why it is not. */
 function chaosOf(services: PlatformServices, path: string): ReturnType<PlatformServices["admin"]> {
   const { chaos } = services;
   if (chaos !== null) return (request, role) => chaos.handle(request, path, role);
@@ -159,7 +166,10 @@ function readyz(services: PlatformServices): Response {
   return Response.json({ site: services.site, ...(parent === "none" ? {} : { parent }) });
 }
 
-/** At a host of an app it says which: its pages then know where the app is at the other sites. */
+/**
+ * Answers with the sites of the cluster. At an app's own host the answer names the app: its pages then know where the
+ * app is at the other sites.
+ */
 function sites(services: PlatformServices, request: Request): Response {
   const at = addressOf(`${new URL(request.url).origin}/`, services.hosts());
   const headers = {
@@ -179,7 +189,7 @@ function session(services: PlatformServices, request: Request): Promise<Response
   return answer(request);
 }
 
-/** P2 */
+/** Returns the holder of a call's operator token (P2). */
 function holderOf(services: PlatformServices, request: Request): TokenHolder | null {
   const holder = services.adminTokens.holderOf(request.headers);
   if (holder !== null || !services.dev) return holder;
@@ -204,7 +214,10 @@ function refuseUnless(services: PlatformServices, request: Request, needed: Role
 const metrics = (text: string): Response =>
   new Response(text, { headers: { "content-type": PROMETHEUS_TYPE, "cache-control": "no-store" } });
 
-/** Only by a page of this very origin, or by a person's own program: another's would end sessions that are not its. */
+/**
+ * Starts a session over. Only for a page of this very origin, or a person's own program: another's page would end
+ * sessions that are not its own.
+ */
 function reset(request: Request): Response {
   const { method, headers } = request;
   if (method !== "POST") throw new Problem("method_not_allowed", `POST starts a session over, not ${method}`);

@@ -1,13 +1,13 @@
 /**
- * The platform's errors over HTTP: `application/problem+json` with a code (functions/vocabulary/problem.ts) and what the
- * caller should do next.
+ * Answers that tell of the platform's errors over HTTP: `application/problem+json` with a code
+ * (functions/vocabulary/problem.ts) and what the caller should do next.
  */
 import { type ProblemCode, problemRetry, problemStatus } from "../../functions/vocabulary/problem.ts";
 
 /** Seconds that a 503 asks its client to wait: a restarted site is back within this. */
 const RETRY_AFTER_S = 1;
 
-/** The answer that tells a client of a problem. */
+/** Returns the answer that tells a client of a problem. */
 export function problemResponse(
   code: ProblemCode,
   detail: string,
@@ -16,7 +16,7 @@ export function problemResponse(
   return repeatedProblem(code, detail, more)();
 }
 
-/** The same for a problem that many are told of, one after the other: what it says is written once. */
+/** Returns the answer of a problem that many clients are told of, one after the other: its text is written once. */
 export function repeatedProblem(
   code: ProblemCode,
   detail: string,

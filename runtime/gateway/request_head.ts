@@ -1,8 +1,8 @@
 /**
  * A request's head, read in one pass: the headers that the app sees, and those that the gateway acts on.
  *
- * H1  What carries a session token (header, cookie, query) never reaches an app: it is a bearer credential of
- *     every app's session.
+ * H1  The header, cookie and query parameter that carry a session token never reach an app: a token is a bearer
+ *     credential of every app's session.
  * H2  Header bytes are counted before anything is done with them.
  */
 import type { Address } from "./address.ts";
@@ -11,16 +11,16 @@ import { Problem } from "../../functions/vocabulary/problem.ts";
 
 /** Name of the header that carries tokens, in requests and answers. */
 export const SESSION_HEADER = "sojourn-session";
-/** Name of the header by which a client asks for what else the platform says of an answer. */
+/** Name of the header by which a client asks where its answer comes from, and for its timing. */
 export const TIMING_HEADER = "sojourn-timing";
 
-/** Whom answers tell where they ran, with which version and what took how long: who asks, or everybody. */
+/** Clients whose answers say where they ran, with which version and what took how long: those that ask, or all. */
 export type AnswerHeaders = "asked" | "always";
 
-/** What the gateway needs of a request, and what the app gets. */
+/** Head of a request: the parts that the gateway acts on, and those that the app gets. */
 export interface RequestHead {
   readonly method: string;
-  /** As the app sees it: origin + target, without the token. */
+  /** URL as the app sees it: origin + target, without the token. */
   readonly url: string;
   /** Path and query as the app sees them. */
   readonly target: string;
@@ -28,23 +28,23 @@ export interface RequestHead {
   /** Tokens as presented; the first rule of precedence is applied: header, query (WebSocket), cookie. */
   readonly tokens: readonly string[];
   readonly tokenFrom: "header" | "query" | "cookie" | "none";
-  /** Whether the client keeps cookies, hence wants a changed token as one. */
+  /** True where the client asks for a new session (`Sojourn-Session-Reset: 1`); its tokens are ignored then. */
   readonly reset: boolean;
-  /** Whether the request asks for a WebSocket. */
+  /** True where the request asks for a WebSocket. */
   readonly upgrade: boolean;
-  /** Subprotocols of the platform's that a WebSocket may have: an app hears of its own only. */
+  /** Subprotocols of the platform that the client offers for a WebSocket: an app is told of its own only. */
   readonly offers: readonly string[];
-  /** -1 where not given. */
+  /** Value of `Content-Length`; -1 where not given. */
   readonly contentLength: number;
-  /** Version asked for a preview. */
+  /** Version that a preview asks for. */
   readonly version: string | null;
-  /** The client came by https, here or at a proxy before us. */
+  /** True where the client came by https, here or at a proxy before us. */
   readonly secure: boolean;
-  /** Another site's page made the browser send it, to change something (cookies.ts, K3). */
+  /** True where another site's page made the browser send it, to change something (cookies.ts, K3). */
   readonly isCrossSite: boolean;
-  /** A browser's navigation, which a redirect to itself repairs. */
+  /** True for a browser's navigation, which a redirect to itself repairs. */
   readonly navigation: boolean;
-  /** Its client looks at where it ran, with which version, and what took how long. */
+  /** True where the client asks where its request ran, with which version, and what took how long. */
   readonly asksWhere: boolean;
 }
 
@@ -180,9 +180,12 @@ function presented(
   return [[], "none"];
 }
 
-/** How subprotocols of the platform's begin (docs/protocol/session-frames.md). */
+/** Start of the names of the platform's subprotocols (docs/protocol/session-frames.md). */
 const OUR_PROTOCOLS = "sojourn.";
-/** What a client of ours is told where it offered it and the app has a WebSocket of its own, without a subprotocol. */
+/**
+ * Subprotocol that the client library is answered with where it offered it and the app has a WebSocket of its own,
+ * without a subprotocol.
+ */
 export const PLAIN_PROTOCOL = "sojourn.plain.1";
 
 /** Takes the platform's subprotocols out of a `Sec-WebSocket-Protocol` header. */
@@ -193,7 +196,10 @@ export function splitProtocols(value: string): { offers: readonly string[]; rest
   return { offers: names.filter(isOurs), rest: names.filter((name) => !isOurs(name)).join(", ") };
 }
 
-/** The subprotocol that a client is answered with: the one that was chosen, or that there is none. */
+/**
+ * Returns the subprotocol that a client is answered with: the chosen one, or {@link PLAIN_PROTOCOL} where there is none
+ * and it was offered.
+ */
 export const answeredProtocol = (head: Pick<RequestHead, "offers">, chosen: string): string =>
   chosen === "" && head.offers.includes(PLAIN_PROTOCOL) ? PLAIN_PROTOCOL : chosen;
 

@@ -1,6 +1,5 @@
 /**
- * What is counted of every request, recorded or not: how long it took, how its session came here, how long its
- * function ran.
+ * Metrics of every request, recorded or not: how long it took, how its session came here, how long its function ran.
  *
  * M1  A request costs two or three observations, each an entry of an array behind a Map of numbers.
  * M2  Labels are names of deployed apps, their versions, known methods and statuses: bounded (telemetry M2).
@@ -18,9 +17,9 @@ import {
 } from "../telemetry/mod.ts";
 import { knownMethod, METHODS } from "./request_spans.ts";
 
-/** What tells apps' requests apart: enough of a version to know it by. */
+/** Digits of a version in labels: enough to tell versions of an app apart. */
 const VERSION_DIGITS = 12;
-/** Statuses that are told as they are; any other as the first of its hundred. */
+/** Statuses that are labels as they are; any other is told as the first of its hundred. */
 const STATUSES: ReadonlySet<number> = new Set(
   "101 200 201 202 204 206 301 302 303 304 307 308 400 401 403 404 405 406 408 409 410 411 412 413 415 416 417 422 425 428 429 431 500 501 502 503 504"
     .split(" ").map(Number),
@@ -33,7 +32,7 @@ const appLabels = (version: LiveVersion): [string, string][] => [
   ["sojourn.app.version", version.version.slice(0, VERSION_DIGITS)],
 ];
 
-/** How sessions come to a site. */
+/** Ways in which sessions come to a site. */
 const ARRIVALS: readonly AttachedSession["how"][] = ["new", "same", "nothing", "carry", "wait"];
 
 /** Counts requests of apps at one site. */
@@ -62,12 +61,12 @@ export class RequestMetrics {
   readonly #invokes = new WeakMap<LiveVersion, HistogramCounts>();
   readonly #handoffs = new Map<string, HistogramCounts>();
 
-  /** All that is counted here. */
+  /** Families of all metrics that are counted here. */
   get families(): Family[] {
     return [this.#duration, this.#invoke, this.#errors, this.#handoff];
   }
 
-  /** A request has its answer. */
+  /** Counts a request that has its answer. */
   answered(
     request: { readonly method: string; readonly version?: LiveVersion; readonly tier?: Tier },
     status: number,
@@ -75,7 +74,7 @@ export class RequestMetrics {
   ): void {
     const { method, version, tier = "edge" } = request;
     const told = statusOf(status);
-    if (version === undefined) { // no app was found: rare, and the same for all names that clients may try
+    if (version === undefined) { // no app was found: rare, and one label for all names that clients may try
       return this.#duration.of(requestLabels(knownMethod(method), told, tier)).observe(ms / 1000);
     }
     let known = this.#byVersion.get(version);
@@ -89,7 +88,7 @@ export class RequestMetrics {
     series.observe(ms / 1000);
   }
 
-  /** A session was attached. */
+  /** Counts a session that was attached. */
   attached(how: AttachedSession["how"], ms: number): void {
     let series = this.#handoffs.get(how);
     if (series === undefined) {
@@ -98,14 +97,14 @@ export class RequestMetrics {
     series.observe(ms / 1000);
   }
 
-  /** Sessions that were attached, by how they came. */
+  /** Number of attached sessions, by how they came. */
   get arrivals(): Readonly<Record<string, number>> {
     return Object.fromEntries(
       ARRIVALS.map((how) => [how, this.#handoffs.get(how)?.counts.reduce((sum, count) => sum + count) ?? 0]),
     );
   }
 
-  /** A function has answered, or failed with a code. */
+  /** Counts a function's call that has answered, or failed with a code. */
   invoked(version: LiveVersion, ms: number, failure?: string, trigger: "http" | "timer" = "http"): void {
     let series = trigger === "http" ? this.#invokes.get(version) : undefined;
     if (series === undefined) {

@@ -1,6 +1,6 @@
 /**
- * What the spans of a request say, by the semantic conventions of HTTP, FaaS and databases. Each function takes a
- * span that may not be there: a request that is not recorded passes through here and nothing happens.
+ * Attributes of a request's spans, by the semantic conventions of HTTP, FaaS and databases. Each function takes a span
+ * that may be undefined: for a request that is not recorded nothing happens here.
  *
  *   GET /shop/*           server   where it arrived, and again at each site that it was forwarded to
  *   ├ forward cloud       client   the way to the next site, until the head of its answer
@@ -17,15 +17,15 @@ import type { AttachedSession } from "../../store/api/api.ts";
 import type { LiveVersion } from "../deploy/app_table.ts";
 import { failureCode, formatTraceparent, type Span, SPAN_KIND } from "../telemetry/mod.ts";
 
-/** The methods that are told by name. */
+/** Methods that spans and metrics tell by name. */
 export const METHODS: readonly string[] = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"];
-/** A path longer than this says no more. */
+/** Longest path in a span, in characters: a longer one says no more. */
 const PATH_CHARACTERS_MAX = 512;
 
-/** A method as spans and metrics name it (N1). */
+/** Returns a method as spans and metrics name it (N1). */
 export const knownMethod = (method: string): string => METHODS.includes(method) ? method : "_OTHER";
 
-/** The first thing that is known of a request at a site. */
+/** Describes a request as it arrives at a site: by its method and path. */
 export function describeRequest(
   span: Span | undefined,
   request: { readonly method: string; readonly url: string },
@@ -39,7 +39,7 @@ export function describeRequest(
   span.set("url.scheme", /^(https|wss):/i.test(request.url) ? "https" : "http").set("sojourn.site", site);
 }
 
-/** Its app is known: a name that requests for one thing share. */
+/** Describes a request whose app is known: the span gets a name that requests for one thing share. */
 export function describeApp(span: Span | undefined, version: LiveVersion): void {
   if (span === undefined) return;
   const route = `/${version.app}/*`;
@@ -47,7 +47,7 @@ export function describeApp(span: Span | undefined, version: LiveVersion): void 
   span.set("http.route", route).set("sojourn.app", version.app);
 }
 
-/** Its answer is known. */
+/** Ends the span of a request that has its answer. */
 export function endRequest(span: Span | undefined, status: number, problem: string | null): void {
   if (span === undefined) return;
   span.set("http.response.status_code", status);
@@ -55,7 +55,10 @@ export function endRequest(span: Span | undefined, status: number, problem: stri
   span.end();
 }
 
-/** Attaching a session: `sojourn.handoff` says how it came here. At once where it needs nothing. */
+/**
+ * Attaches a session within a span: `sojourn.handoff` says how the session came here. Synchronous where attaching needs
+ * no wait.
+ */
 export function attachTraced(
   span: Span | undefined,
   attach: (trace: string) => AttachedSession | Promise<AttachedSession>,
@@ -74,7 +77,7 @@ export function attachTraced(
   return step.around(attached, failureCode);
 }
 
-/** The isolate's call. */
+/** Begins the span of the isolate's call. */
 export function beginInvoke(
   span: Span | undefined,
   version: LiveVersion,
@@ -85,7 +88,7 @@ export function beginInvoke(
     .set("faas.trigger", "http");
 }
 
-/** Its answer, or what became of it. */
+/** Ends the span of the isolate's call, with its answer or its failure. */
 export function endInvoke(
   call: Span | undefined,
   answer: { readonly kind: string; readonly code?: string },
@@ -95,7 +98,7 @@ export function endInvoke(
   call.end();
 }
 
-/** Waiting for the disk. */
+/** Records the wait for the disk. */
 export function gateTraced(call: Span | undefined, gate: Promise<void>): Promise<void> {
   const step = call?.child("gate");
   return step === undefined ? gate : step.around(gate, failureCode);

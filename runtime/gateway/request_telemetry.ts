@@ -1,8 +1,8 @@
 /**
- * What the gateway tells of its requests: a span for those that are recorded, a count of every one.
+ * Telemetry of the gateway's requests: a span for those that are recorded, metrics of every one.
  *
- * Life of a request: `arrived` (from a client) or `forwarded` (over a link) → … → `answered`, or `replied` → its
- * head is on its way. What streams after the head belongs to no span of the request's.
+ * Life of a request: `arrived` (from a client) or `forwarded` (over a link) → … → `answered`, or `replied` → its head
+ * is on its way. A body that streams after the head belongs to no span of the request.
  */
 import {
   failureCode,
@@ -35,12 +35,12 @@ export class RequestTelemetry {
     this.operator = new OperatorTelemetry(site, tracer);
   }
 
-  /** Everything that is counted of requests. */
+  /** Families of all metrics of requests. */
   get families(): Family[] {
     return this.metrics.families;
   }
 
-  /** A request of a client. */
+  /** Begins the span of a client's request. */
   arrived(request: Request): Span | undefined {
     if (!this.#tracer.isOn) return undefined;
     const span = this.#tracer.arrived(request.headers);
@@ -48,7 +48,7 @@ export class RequestTelemetry {
     return span;
   }
 
-  /** The answer that leaves; with what went wrong, if the platform refused. */
+  /** Ends the span of an answer that leaves, and counts it; `error` where the platform refused. */
   answered(arrival: Arrival, response: Response, sinceMs: number, error?: unknown): Response {
     const { span } = arrival;
     this.metrics.answered(arrival, response.status, performance.now() - sinceMs);
@@ -58,7 +58,7 @@ export class RequestTelemetry {
     return response;
   }
 
-  /** A run of a cron job: the trace begins with it. */
+  /** Begins the span of a cron job's run: the trace begins with it. */
   timed(
     version: LiveVersion,
     event: { readonly cron: string; readonly scheduledTime: number },
@@ -71,7 +71,7 @@ export class RequestTelemetry {
     return span.set("faas.cron", event.cron);
   }
 
-  /** A request of another site. */
+  /** Begins the span of another site's request. */
   forwarded(request: ForwardedRequest): Span | undefined {
     if (!this.#tracer.isOn) return undefined;
     const span = this.#tracer.forwarded(request.headers);
@@ -79,7 +79,9 @@ export class RequestTelemetry {
     return span?.set("sojourn.forwarded", true);
   }
 
-  /** This site is asked for what a session needs at another; the result ends the span. */
+  /**
+   * Begins the span of what this site is asked for when a session needs it at another; the returned function ends it.
+   */
   readonly asked = (trace: string, what: "handoff" | "fetch"): (() => void) | undefined => {
     const name = what === "handoff" ? "session handoff" : "store fetch";
     const span = this.#tracer.continued(parseTraceparent(trace), name, SPAN_KIND.server)
@@ -87,7 +89,7 @@ export class RequestTelemetry {
     return span && (() => span.end());
   };
 
-  /** A request to another site: its span, and the headers that make the trace go on there. */
+  /** Begins the span of a request to another site; returns it with the headers that make the trace go on there. */
   forward(
     span: Span | undefined,
     to: string,
@@ -101,5 +103,5 @@ export class RequestTelemetry {
 
 const NO_HEADERS = { get: () => null };
 
-/** A problem's code; of anything else what kind of error it is. */
+/** Returns a problem's code; for any other error its kind. */
 export const problemCode = (error: unknown): string => problemOf(error)?.code ?? failureCode(error);

@@ -2,7 +2,7 @@
  * Runs a cron job of an app at this site: a call of its `scheduled` handler, with a session of its own.
  *
  * Y1  A run has ended well only when what it wrote or read is on disk here (the output gate).
- * Y2  What it prints or throws leaves without the values of the app's secrets.
+ * Y2  What a run prints or throws leaves without the values of the app's secrets.
  */
 import { type AttachedSession, StoreUnavailable } from "../../store/api/api.ts";
 import { sessionIdOf } from "../../store/session/token.ts";
@@ -18,7 +18,7 @@ import { RequestStore, type StoreUse } from "./session_store.ts";
 import { StatefulCalls } from "./stateful_calls.ts";
 import { storeTraced } from "./store_spans.ts";
 
-/** What a run needs beside what requests need. */
+/** Services that a run uses beside those that requests use. */
 export interface ScheduledServices extends
   Pick<
     RunnerServices,
@@ -33,12 +33,15 @@ export interface ScheduledServices extends
     | "metrics"
     | "stateful"
   > {
-  /** Every run is recorded where telemetry is on: there are few. */
+  /** Recorder of runs: every one is recorded where telemetry is on, as there are few. */
   readonly telemetry: Pick<RequestTelemetry, "timed">;
   readonly scheduledLimits: ScheduledCall["limits"];
 }
 
-/** No request is behind it. Not a GET: what has begun is not run a second time in silence. */
+/**
+ * Request that stands for a run, as none is behind it. Not a GET: a run that has begun is not run a second time in
+ * silence.
+ */
 const NO_REQUEST: CallRequest = {
   method: "POST",
   url: "http://localhost/",
@@ -73,7 +76,7 @@ export async function runScheduled(
   return await run.outcome(answer);
 }
 
-/** What one run holds. */
+/** State of one run. */
 class ScheduledRun implements StoreUse {
   readonly #services: ScheduledServices;
   readonly #prepared: Prepared;
@@ -137,7 +140,7 @@ class ScheduledRun implements StoreUse {
     });
   }
 
-  /** Y1 */
+  /** Resolves when all that the run touched is on disk here (Y1). */
   #gate(): Promise<void> {
     this.step();
     return gateTraced(

@@ -2,16 +2,16 @@
  * A function's store at this site: an attached session behind the seam of functions/vocabulary/store_client.ts. Puts the
  * app's prefix before every key, enforces the site's limits, and resolves merge values to plain ones.
  *
- * K1  A key or range from an isolate names rows of its own app only: the prefix is put before it, and both ends
+ * K1  A key or range from an isolate names rows of its own app only: the app's prefix is put before it, and both ends
  *     of a range lie in the same of the app's two key spaces (["a", app, …], and ["r", app, …] at the root).
  * K2  Nothing is written that is over a limit or whose key is not canonical; a batch is written whole or not.
  * K3  A number from an isolate goes to the store only where a message between sites can carry it.
  * K4  An answer ends with the row that brings it to REPLY_BYTES_MAX: 64 reads of an isolate are under way at a
  *     time, and what they gave lies in the site's memory until the isolate takes it.
- * K5  What is read is checked as what is written: a key that no row can have costs the store nothing. The ends of
- *     a range are any bytes, of a key's length.
- * K6  What is written is a plain value, and what is added a number (store/model/value.ts): an app that forges a merge value
- *     would stop every site that joins it with another.
+ * K5  Keys of reads are checked like those of writes: a key that no row can have costs the store nothing. The ends of a
+ *     range are any bytes, of a key's length.
+ * K6  A written value is a plain one, and an added one a number (store/model/value.ts): an app that forges a merge
+ *     value would stop every site that joins it with another.
  */
 import type {
   Check,
@@ -37,7 +37,7 @@ import { isNumberValue, isPlainValue } from "../../store/model/value.ts";
 import type { VersionWrites } from "./app_writes.ts";
 import { Problem } from "../../functions/vocabulary/problem.ts";
 
-/** What the site allows of a write (docs/http.md). */
+/** Limits that the site sets for writes (docs/http.md). */
 export interface StoreLimits {
   readonly keyBytes: number;
   readonly valueBytes: number;
@@ -45,10 +45,10 @@ export interface StoreLimits {
   readonly atomicBytes: number;
 }
 
-/** What of a session a store needs; the site's own access outside sessions has it too. */
+/** Part of a session that a store needs; the site's own access outside sessions has it too. */
 export type StoreAccess = Pick<AttachedSession, "get" | "list" | "write" | "watch">;
 
-/** What a function used of its store: for `Server-Timing`, and to know whether there is anything to wait for. */
+/** Record of a function's use of its store: for `Server-Timing`, and to know whether there is anything to wait for. */
 export interface StoreUse {
   storeMs: number;
   /** Called when a call begins, and when it ends. */
@@ -63,7 +63,7 @@ export interface AppSpace {
   readonly root: Key;
 }
 
-/** Computed once an app, not once a request. */
+/** Returns the two prefixes of an app; computed once an app, not once a request. */
 export const appSpace = (app: string): AppSpace => ({ app: packKey(["a", app]), root: packKey(["r", app]) });
 
 /** The store of one request. */
@@ -109,7 +109,7 @@ export class RequestStore implements StoreClient {
 
   async list(request: ListRequest): Promise<RowPage> {
     refuseStrong(request.level);
-    if (!(request.limit >= 1 && Number.isSafeInteger(request.limit))) { // the store takes 0 for all there are
+    if (!(request.limit >= 1 && Number.isSafeInteger(request.limit))) { // the store takes 0 for "no limit"
       throw new KeyError(`a list asks for 1 row or more, not ${request.limit}`);
     }
     const range = this.#range(request);
@@ -133,7 +133,7 @@ export class RequestStore implements StoreClient {
     for (const check of checks) {
       this.#checkKey(check.key);
       const version = check.versionstamp === null ? null : parseVersionstamp(check.versionstamp);
-      if (version === null && check.versionstamp !== null) return { ok: false }; // no row ever has it
+      if (version === null && check.versionstamp !== null) return { ok: false }; // no row ever has that version
       storeChecks.push({ key: this.#absolute(check.key), version });
     }
     const written = this.#writes?.extended(mutations) ?? mutations;
@@ -143,8 +143,8 @@ export class RequestStore implements StoreClient {
   }
 
   /**
-   * Mutations as the store has them, checked (K1, K2), for one who writes them himself; with what another version of
-   * the app needs beside them.
+   * Checks mutations (K1, K2) and returns them as the store has them, with what another version of the app needs beside
+   * them; for a caller that writes them himself.
    */
   absolute(mutations: readonly Mutation[]): StoreMutation[] {
     this.#limit(mutations);
@@ -193,7 +193,10 @@ export class RequestStore implements StoreClient {
     }
   }
 
-  /** K2, K5. The parts before the app's own key (KV, or table and index names) are not counted against it. */
+  /**
+   * Checks a key's length (K2, K5). The parts before the app's own key (KV, or table and index names) are not counted
+   * against it.
+   */
   #limitKey(key: Key): void {
     const { keyBytes } = this.#limits;
     if (key.length > keyBytes + KEY_OVERHEAD_BYTES) {
@@ -236,7 +239,7 @@ export class RequestStore implements StoreClient {
     return { kind, key, value, expiresAtMs: timeAfter(this.#nowMs(), mutation.expireInMs) };
   }
 
-  /** K2 */
+  /** Checks the sizes and the number of mutations (K2). */
   #limit(mutations: readonly Mutation[]): void {
     const { valueBytes, atomicMutations, atomicBytes } = this.#limits;
     if (mutations.length > atomicMutations) {
@@ -262,29 +265,38 @@ export class RequestStore implements StoreClient {
   }
 }
 
-/** A page of a thousand rows of 1 KiB; with 64 of them and a row of 1 MiB each, 128 MiB an isolate (K4). */
+/**
+ * Bytes at which a page of rows ends: a thousand rows of 1 KiB; with 64 pages and a row of 1 MiB each, 128 MiB an
+ * isolate (K4).
+ */
 export const REPLY_BYTES_MAX = 1024 * 1024;
 const BOUNDED = { bytesMax: REPLY_BYTES_MAX };
-/** What a miss brings at once, whatever its rows weigh: two of the pages that a table's list asks for. */
+/** Rows that one miss may fetch, however short they are: two of the pages that a table's list asks for. */
 const LIST_ROWS_MAX = 256;
-/** As many as functions/vocabulary/limits.ts lets one call ask for; the keys of more would be memory of the site's. */
+/**
+ * Keys of one read: as many as functions/vocabulary/limits.ts lets one call ask for; the keys of more would take memory
+ * of the site.
+ */
 const GET_KEYS_MAX = 1000;
 
-/** Keys of ASCII strings alone, as most are, have one encoding: no need to take them apart to see that it is it. */
+/**
+ * Pattern of keys made of ASCII strings alone, as most are: they have one encoding, so need not be decoded to know that
+ * it is canonical.
+ */
 // deno-lint-ignore no-control-regex -- bytes of the encoding
 const PLAIN_KEY = /^(?:\x02[\x01-\x7f]*\x00)*$/;
 
-/** "root", "i", a table's and an index's name of 100 bytes each. */
+/** Bytes for "root", "i", and a table's and an index's name of 100 bytes each. */
 const KEY_OVERHEAD_BYTES = 256;
 
-/** The latest time there is (ECMAScript): what expires later never does. */
+/** Latest time there is (ECMAScript), in milliseconds: a row that expires later never does. */
 const TIME_MS_MAX = 8.64e15;
 
-/** K3 */
+/** Returns the time `ms` after `nowMs`, as a number that messages can carry (K3). */
 const timeAfter = (nowMs: number, ms: number): number =>
   Math.min(nowMs + Math.max(1, Math.ceil(ms)), TIME_MS_MAX);
 
-/** K6 */
+/** Checks that a mutation's value is of the form that its kind takes (K6). */
 function checkForm(mutation: Mutation): void {
   if (mutation.kind === "delete") return;
   const { kind, value } = mutation;

@@ -3,8 +3,8 @@
  * state than was presented.
  *
  * T1  A token that does not open is refused before any state is touched.
- * T2  A state that says nothing new keeps its text: an answer to a function that touched no rows costs no seal,
- *     and its client gets no new cookie, until the token is old enough to be renewed.
+ * T2  A session state that says nothing new keeps its token's text: an answer to a function that touched no rows costs
+ *     no seal, and its client gets no new cookie, until the token is old enough to be renewed.
  */
 import type { TokenState } from "../../store/api/api.ts";
 import { followedOf } from "../../store/api/token_path.ts";
@@ -18,7 +18,7 @@ export interface TokenCodec {
   open(text: string): TokenOpening;
 }
 
-/** By what apps call a session; remembered, since deriving a name costs as much as opening a token. */
+/** Names by which apps know a session; remembered, since deriving a name costs as much as opening a token. */
 export class SessionNames {
   readonly #session: Uint8Array;
   #app = "";
@@ -28,7 +28,7 @@ export class SessionNames {
     this.#session = session;
   }
 
-  /** The session's name in an app. Most sessions use one. */
+  /** Returns the session's name in an app. The last one is kept, as most sessions use one app. */
   of(app: string): string {
     if (app !== this.#app) {
       this.#name = sessionIdOf(this.#session, app);
@@ -43,7 +43,7 @@ export interface RequestToken {
   readonly text: string;
   readonly state: TokenState;
   readonly issuedMs: number;
-  /** Of the session, and passed on from token to token. */
+  /** Names of the session, passed on from token to token. */
   readonly names: SessionNames;
 }
 
@@ -51,13 +51,16 @@ interface Remembered extends RequestToken {
   readonly untilMs: number;
 }
 
-/** A token's text grows with nothing; longer than this is garbage that is not worth decoding. */
+/** Longest text of a token, in characters: it does not grow, and a longer one is garbage that is not worth decoding. */
 const TOKEN_CHARS_MAX = 1024;
-/** More than a client library keeps (one a site) is an attempt to make us wait on many. */
+/**
+ * Most tokens that a request may present: more than a client library keeps (one a site) is an attempt to make us wait
+ * on many.
+ */
 const TOKENS_MAX = 8;
-/** A cached token is opened again after this long, so that expiry and rotated keys are noticed. */
+/** Milliseconds after which a cached token is opened again, so that expiry and rotated keys are noticed. */
 const CACHE_MS_MAX = 10_000;
-/** An unchanged token is renewed after a day, of the thirty that a cookie lives. */
+/** Age at which an unchanged token is renewed, in milliseconds: a day, of the thirty that a cookie lives. */
 const RENEW_MS = 24 * 60 * 60_000;
 
 /** Opens and seals the tokens of one site. */
@@ -71,7 +74,7 @@ export class SessionTokens {
     this.#nowMs = nowMs;
   }
 
-  /** @throws Problem `token_*`. */
+  /** Opens the tokens of a request. @throws Problem `token_*`. */
   open(texts: readonly string[]): RequestToken[] {
     if (texts.length > TOKENS_MAX) {
       throw new Problem(
@@ -108,7 +111,7 @@ export class SessionTokens {
     return token;
   }
 
-  /** The text that an answer leaves with (T2); `changed` where it is not what came. */
+  /** Returns the token that an answer leaves with (T2); `changed` where it is not the one that came. */
   seal(
     state: TokenState,
     presented: readonly RequestToken[],
@@ -128,7 +131,7 @@ export class SessionTokens {
   }
 }
 
-/** Whether two states tell the next site the same; the sequence alone tells it nothing. */
+/** Reports whether two states tell the next site the same; the sequence alone tells it nothing. */
 export function sameState(a: TokenState, b: TokenState): boolean {
   if (
     a.replica !== b.replica || a.clock !== b.clock || a.open !== b.open || a.path.length !== b.path.length
@@ -142,9 +145,9 @@ export function sameState(a: TokenState, b: TokenState): boolean {
 }
 
 /**
- * Whether an answer's token is to be kept as a cookie: it is another one, and the client keeps cookies. A token in
- * a query may be somebody else's choice: as a cookie it would put all later requests into that one's session. Of a
- * request that another site's page had sent nothing is kept (cookies.ts, K3).
+ * Reports whether an answer's token is to be kept as a cookie: it is another one, and the client keeps cookies. A token
+ * in a query may be somebody else's choice: as a cookie it would put all later requests into that one's session. For a
+ * request that another site's page made the browser send, none is kept (cookies.ts, K3).
  */
 export const wantsCookie = (
   head: { readonly tokenFrom: string; readonly tokens: readonly string[]; readonly isCrossSite: boolean },

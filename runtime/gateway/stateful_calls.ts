@@ -3,9 +3,9 @@
  * session has seen comes back, so that the request reads here what was written there.
  *
  * C1  A call is carried only for a class that the app's version declares.
- * C2  An answer is handed to the function only when this site has what the stateful session had touched; and the
- *     request's session has seen that from then on, as one that it is with whatever else it touches meanwhile.
- * C3  What a call says the request has seen is on disk here before it leaves.
+ * C2  An answer is handed to the function only when this site has what the stateful session had touched; and from then
+ *     on the request's session has seen that, together with whatever else it touches meanwhile.
+ * C3  What a call names as seen by its request is on disk here before the call leaves.
  */
 import { encodeAnswer } from "../../functions/calls/call.ts";
 import { sessionIdProblem, type SessionTarget } from "../../functions/calls/stub.ts";
@@ -16,51 +16,51 @@ import type { MessageSocket } from "./message_socket.ts";
 import { Problem } from "../../functions/vocabulary/problem.ts";
 import type { OnceCalls } from "./once.ts";
 
-/** A stateful session of the cluster. */
+/** Address of a stateful session in the cluster. */
 export interface StatefulAddress {
   readonly app: string;
   readonly class: string;
   readonly id: string;
 }
 
-/** A call on its way. */
+/** A call to a stateful session. */
 export interface StatefulRequest {
   readonly address: StatefulAddress;
-  /** The call (functions/calls). */
+  /** Bytes of the call (functions/calls). */
   readonly call: Uint8Array;
-  /** What the caller has seen; null: nothing. */
+  /** State of the caller's session; null: it has seen nothing. */
   readonly token: TokenState | null;
-  /** The id of a call that may be made again, by another site too: its answer is kept (once.ts). */
+  /** Id of a call that may be made again, at another site too: its answer is kept (once.ts). */
   readonly once?: string | undefined;
 }
 
-/** What came of it. */
+/** Outcome of a call to a stateful session. */
 export interface StatefulReply {
-  /** The answer (functions/calls). */
+  /** Bytes of the answer (functions/calls). */
   readonly answer: Uint8Array;
-  /** What the stateful session has seen; null where it was not reached. */
+  /** State of the stateful session, for the caller to have seen; null where it was not reached. */
   readonly token: TokenState | null;
 }
 
-/** One that is kept for who asks again. */
+/** A reply that its home keeps, for a caller that asks again. */
 export interface KeptReply extends StatefulReply {
-  /** Nobody will ask again. */
+  /** Releases the reply: nobody will ask again. */
   heard(): void;
 }
 
-/** A client that is to be attached. */
+/** A client that is to be attached to a stateful session. */
 export interface StatefulAttachment {
   readonly address: StatefulAddress;
-  /** What its request has seen. */
+  /** State of its request's session. */
   readonly token: TokenState | null;
-  /** The subprotocols that it offers. */
+  /** Subprotocols that the client offers. */
   readonly protocols: readonly string[];
 }
 
-/** A client that is attached: what it is sent, and where what it sends goes. */
+/** A client that is attached: its messages to and from the stateful session. */
 export interface AttachedSocket {
   readonly socket: MessageSocket;
-  /** The subprotocol; empty for none. */
+  /** Subprotocol; empty for none. */
   readonly protocol: string;
 }
 
@@ -72,14 +72,14 @@ export interface StatefulCaller {
   call(request: StatefulRequest): Promise<StatefulReply>;
 }
 
-/** What the calls need of their request. */
+/** Parts of the request that its calls use. */
 export interface StatefulCallsUse {
   readonly caller: StatefulCaller;
   readonly version: LiveVersion;
   readonly session: Pick<AttachedSession, "see" | "token" | "durable" | "isDurable">;
-  /** Of a request that may be sent again. */
+  /** Ids of the calls of a request that may be sent again; null for any other request. */
   readonly once: OnceCalls | null;
-  /** The session has seen more. */
+  /** Called when the request's session has seen more. */
   seen(): void;
 }
 
@@ -103,7 +103,7 @@ export class StatefulCalls implements SessionCallPort {
     return answer;
   }
 
-  /** Hands a WebSocket over. @throws Problem (C1) */
+  /** Hands a client's WebSocket to a stateful session. @throws Problem (C1) */
   async attach(target: SessionTarget, protocols: readonly string[]): Promise<AttachedSocket> {
     const { caller, version: { app, manifest } } = this.#use;
     const refusal = refusalOf(target, Object.keys(manifest.sessions));
@@ -112,7 +112,7 @@ export class StatefulCalls implements SessionCallPort {
     return await caller.attach({ address, token: await this.#told(), protocols });
   }
 
-  /** C3 */
+  /** Returns what the request has seen, once it is on disk here (C3). */
   async #told(): Promise<TokenState> {
     const { session } = this.#use;
     const token = session.token(false);
@@ -121,7 +121,7 @@ export class StatefulCalls implements SessionCallPort {
   }
 }
 
-/** C1 */
+/** Returns why a target is refused (C1). */
 function refusalOf(
   target: SessionTarget,
   classes: readonly string[],

@@ -2,13 +2,13 @@
  * Store calls of a recorded request as spans, by the semantic conventions of databases. A request that is not
  * recorded uses its store as it is.
  *
- * N1  Of a key only the table is told: the rest of it, like every value, is the app's data.
+ * N1  A span names only the table of a key: the rest of the key, like every value, is the app's data.
  */
 import type { StoreClient } from "../../functions/vocabulary/store_client.ts";
 import { type Key, unpackKey } from "../../store/model/key.ts";
 import { failureCode, type Span, SPAN_KIND } from "../telemetry/mod.ts";
 
-/** A store whose calls are spans below `call`; the store itself where nothing is recorded. */
+/** Returns a store whose calls are spans below `call`; the store itself where nothing is recorded. */
 export const storeTraced = (store: StoreClient, call: Span | undefined): StoreClient =>
   call === undefined ? store : new TracedStore(store, call);
 
@@ -40,7 +40,7 @@ class TracedStore implements StoreClient {
     return this.#run(step, this.#store.commit(...args), null);
   }
 
-  /** A watch lasts as long as its reader: it is no step of a request. */
+  /** Watches without a span: a watch lasts as long as its reader, and is no step of a request. */
   watch(...args: Parameters<StoreClient["watch"]>): ReturnType<StoreClient["watch"]> {
     return this.#store.watch(...args);
   }
@@ -66,7 +66,7 @@ class TracedStore implements StoreClient {
   }
 }
 
-/** N1: the table that a key belongs to, or "kv". */
+/** Returns the table that a key belongs to, or "kv" (N1). */
 function collectionOf(key: Key): string {
   try {
     const parts = unpackKey(leadOf(key));
@@ -78,6 +78,6 @@ function collectionOf(key: Key): string {
   }
 }
 
-/** The leading text parts of a packed key: at most "root", a space, a table's name. */
+/** Returns the leading text parts of a packed key: at most "root", a space, a table's name. */
 // deno-lint-ignore no-control-regex -- bytes of the encoding
 const leadOf = (key: Key): Key => (/^(?:\x02[^\x00]*\x00){1,3}/.exec(key)?.[0] ?? "") as Key;

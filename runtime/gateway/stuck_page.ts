@@ -1,14 +1,14 @@
 /**
- * What a person sees whose browser's session can't go on, at a navigation with its cookie: the problem that programs are
+ * Page for a person whose browser's session can't go on, at a navigation with its cookie: the problem that programs are
  * told, in words, and the two things that can be done (docs/http.md).
  *
- * SP1  Nothing is decided here: the cookie stays until the person says so, by the platform's own path.
- * SP2  Nothing of it runs or loads but its own script, whatever stands in the problem.
+ * SP1  The page decides nothing: the cookie stays until the person drops it, by the platform's own path.
+ * SP2  The page runs and loads nothing but its own script, whatever stands in the problem.
  */
 import type { Problem } from "../../functions/vocabulary/problem.ts";
 import type { RequestHead } from "./request_head.ts";
 
-/** What is told of each of the two problems. */
+/** Title and texts of each of the two problems. */
 const WORDS = {
   source_unreachable: [
     "One moment, please",
@@ -25,11 +25,11 @@ type Stuck = keyof typeof WORDS;
 
 const isStuck = (code: string): code is Stuck => Object.hasOwn(WORDS, code);
 
-/** Whether a person is to be told, and not a program. */
+/** Reports whether a problem is to be shown to a person, and not to a program. */
 export const isForPerson = (problem: Problem, head: RequestHead | null): boolean =>
   isStuck(problem.code) && head !== null && head.tokenFrom === "cookie" && head.navigation;
 
-/** @param answer as a program would get it: its status and headers stay. */
+/** Returns the page. @param answer as a program would get it: its status and headers stay. */
 export function stuckPage({ code, message }: Problem, answer: Response): Response {
   const [title, what, then] = WORDS[isStuck(code) ? code : "source_unreachable"];
   const nonce = crypto.randomUUID();

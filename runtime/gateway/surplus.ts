@@ -1,62 +1,74 @@
 /**
- * Clients that send more than they ask. While a request is answered, and while its answer streams, Deno goes on reading its
- * connection to see it close, and keeps whatever comes, without a bound: a gibibyte in two seconds, of anybody, at any path,
- * over TLS too. Bodies are not read so (who does not take them is sent no more), nor are WebSockets.
+ * Cutting off of clients that send more than their requests. While a request is answered, and while its answer streams,
+ * Deno goes on reading its connection to see it close, and keeps whatever comes, without a bound: a gibibyte in two
+ * seconds, of anybody, at any path, over TLS too. Bodies are not read so (where the app does not take one, the client
+ * can send no more), nor are WebSockets.
  *
  * Life of a watch: `begin`, when a request has waited a while or its answer streams → the kernel is asked how much its
  * connection has received (link/descriptors.ts) → cut, or over with the request. Short requests are not watched: what comes
  * in a tenth of a second is no more than the line carries.
  *
- * SU1  Whoever sends SURPLUS_BYTES_MAX beyond his request's body while it is answered is cut off, and what has come of him is
- *      gone. A client of HTTP/1.1 has nothing to send then, or a few heads of what it asks next.
- * SU2  A body that tells its length may have that, up to the longest that is taken of anybody, and over TLS what records add to
- *      it; of another so much may have come as its app has taken, with what frames each piece, and what waits on the way. When
- *      it is at its end nothing more may. GET and HEAD have no body that anybody takes.
- * SU3  A connection is watched while one of its requests is answered, and no other. Where another begins meanwhile it speaks
- *      HTTP/2, which bounds by itself what comes: it is not watched for the first one any more. Of a connection whose requests
- *      name a host in their headers, as those of HTTP/1.1 do and some of HTTP/2, others are known once they take a while, too:
- *      so nobody is cut off in the first JUDGED_MS.
- * SU4  A client of HTTP/2 says beside how much it has taken of the answer, a few bytes for each piece or some thousands, and
- *      that it is there. So what may come grows with what has gone: who is sent little may send little.
- * SU5  All that has come of the connections that are watched, and that nobody has taken, is HELD_BYTES_MAX at most: beyond that
- *      who has as much of it as they have on average, or more, is cut off.
+ * SU1  A client that sends SURPLUS_BYTES_MAX beyond its request's body while it is answered is cut off, and what has
+ *      come of it is dropped. A client of HTTP/1.1 has nothing to send then, or a few heads of what it asks next.
+ * SU2  A body that tells its length may have that, up to the longest that is taken of anybody, and over TLS what
+ *      records add to it; a body of unknown length may have as much as its app has taken, with the framing of each
+ *      piece, and what waits on the way. When the body is at its end nothing more may come. GET and HEAD have no body
+ *      that anybody takes.
+ * SU3  A connection is watched while one of its requests is answered, and no other. Where another begins meanwhile it
+ *      speaks HTTP/2, which bounds by itself what comes: it is not watched for the first one any more. Where a
+ *      connection's requests name a host in their headers, as those of HTTP/1.1 do and some of HTTP/2, its other
+ *      requests are known only once they take a while, too: so nobody is cut off in the first JUDGED_MS.
+ * SU4  A client of HTTP/2 also sends window updates, a few bytes for each piece or some thousands of the answer, and
+ *      pings. So what may come grows with what has gone: a client that is sent little may send little.
+ * SU5  The untaken bytes of all watched connections are HELD_BYTES_MAX at most: beyond that each connection that holds
+ *      the average, or more, is cut off.
  * SU6  Where the system can't tell (DS2) nobody is cut off.
- * SU7  Who asks for a WebSocket has nothing to say until that is there (RFC 6455, 4.1), and speaks HTTP/1.1: he is watched from
- *      the beginning, and cut off after UPGRADE_BYTES_MAX. All that has come of him by then would be copied at one go.
+ * SU7  A client that asks for a WebSocket has nothing to say until that is there (RFC 6455, 4.1), and speaks HTTP/1.1:
+ *      it is watched from the beginning, and cut off after UPGRADE_BYTES_MAX. All that has come of it by then would be
+ *      copied at one go.
  */
 import { ConnectionWatch, descriptors } from "../link/descriptors.ts";
 import { ASSET_BYTES_MAX } from "../assets/asset_index.ts";
 import type { ArrivalContent } from "./arrival.ts";
 import type { GoneSignal } from "./departures.ts";
 
-/** Beyond a body: thousands of heads. */
+/** Bytes that a client may send beyond a body: thousands of heads. */
 export const SURPLUS_BYTES_MAX = 1024 * 1024;
-/** Beyond a request that asks for a WebSocket. */
+/** Bytes that a client may send beyond a request that asks for a WebSocket. */
 export const UPGRADE_BYTES_MAX = 64 * 1024;
 /** The part of a body that is read ahead of its app, here and by the system. */
 const AHEAD_BYTES = 8 * 1024 * 1024;
-/** A piece of one byte takes six of a chunked body, and 22 more where it is a record of TLS. */
+/**
+ * Bytes on the wire for one of a body, at worst: a piece of one byte takes six of a chunked body, and 22 more where it
+ * is a record of TLS.
+ */
 const FRAMED_FACTOR = 29;
-/** The most that all its pieces or records may have beside what they carry. */
+/** Most bytes that framing by pieces or records may add to a body. */
 const FRAMED_BYTES_MAX = 16 * 1024 * 1024;
-/** Beyond that a record of TLS adds no more than an eighth. */
+/** Divisor for longer bodies: beyond that a record of TLS adds no more than an eighth. */
 const RECORDED_PART = 8;
-/** Longer than it takes until a request counts as slow (departures.ts), which is then known here. */
+/**
+ * Milliseconds before a connection is judged: longer than it takes until a request counts as slow (departures.ts),
+ * which is then known here.
+ */
 const JUDGED_MS = 250;
-/** Of window updates (SU4): at first one for each piece, of 26 bytes for as little as 10 … */
+/** Allowance for window updates (SU4): at first one for each piece, of 26 bytes for as little as 10 … */
 const UPDATES_FACTOR = 3;
 const UPDATES_BYTES_MAX = 16 * 1024 * 1024;
 /** … and one for 4 KiB where clients are eager, with room to spare. */
 const UPDATES_PART = 64;
-/** Of pings: three a second. */
+/** Allowance for pings: three a second. */
 const PING_BYTES_PER_MS = 0.064;
-/** The longest body that is taken of anybody: a blob of a deploy, or what the site's file allows its apps. */
+/** Bytes of the longest body that is taken of anybody: a blob of a deploy, or what the site's file allows its apps. */
 const BODY_BYTES_MAX = ASSET_BYTES_MAX;
-/** Over all connections. */
+/** Bytes that may be held over all connections. */
 const HELD_BYTES_MAX = 256 * 1024 * 1024;
-/** A shorter body counts as taken as soon as it is begun: to count each piece costs a fifth of what it takes to read it. */
+/**
+ * Length in bytes below which a body counts as taken as soon as it is begun: to count each piece costs a fifth of what
+ * it takes to read it.
+ */
 const COUNTED_BYTES = 1024 * 1024;
-/** The pace of notes: whoever is cut off comes again. */
+/** Milliseconds between two notes: whoever is cut off comes again. */
 const NOTE_MS = 60_000;
 
 /** The sender of a request, as Deno tells it. */
@@ -66,20 +78,20 @@ export interface RequestClient {
   readonly completed?: Promise<void>;
 }
 
-/** A request's body; {@link CountedContent} where it does not tell its length, or that is long. */
+/** Returns a request's body; as {@link CountedContent} where it does not tell its length, or that is long. */
 export function contentOf(request: Request): ArrivalContent {
   if (hasNoBody(request)) return request;
   const length = request.headers.get("content-length");
   return length !== null && Number.parseInt(length) <= COUNTED_BYTES ? request : new CountedContent(request);
 }
 
-/** Whether a request asks for a WebSocket. */
+/** Reports whether a request asks for a WebSocket. */
 export const isUpgrade = ({ method, headers }: Request): boolean =>
   method === "GET" && headers.get("upgrade")?.toLowerCase() === "websocket";
 
 const hasNoBody = ({ method }: Request): boolean => method === "GET" || method === "HEAD";
 
-/** A request whose body is read as that content. */
+/** Returns a request whose body is read as that content. */
 export const withContent = (request: Request, content: ArrivalContent): Request =>
   content === request || content.body === null ? request : new Request(request, { body: content.body });
 
@@ -88,7 +100,7 @@ export class CountedContent implements ArrivalContent {
   readonly #request: Request;
   #body: ReadableStream<Uint8Array<ArrayBuffer>> | null | undefined;
   taken = 0;
-  /** All of it was taken. */
+  /** True when all of the body was taken. */
   isOver = false;
 
   constructor(request: Request) {
@@ -116,10 +128,10 @@ export class CountedContent implements ArrivalContent {
   }
 }
 
-/** Bytes that a body may have, and that were taken of it; `isOver`: all of it has come. */
+/** Returns the bytes that a body may have, and those that were taken of it; `isOver`: all of it has come. */
 type BodyAllowance = () => { readonly bytes: number; readonly taken: number; readonly isOver: boolean };
 
-/** What is held of all connections. */
+/** Totals over all watched connections. */
 interface Held {
   bytes: number;
   connections: number;
@@ -129,13 +141,13 @@ interface Held {
 class SurplusWatch extends ConnectionWatch {
   readonly #body: BodyAllowance;
   readonly #held: Held;
-  /** Its part of them. */
+  /** Bytes of the total that this connection holds. */
   #heldBytes = 0;
   readonly #tell: () => void;
   readonly #judgedMs: number;
   readonly #surplusMax: number;
   readonly #beganMs = performance.now();
-  /** What was read and acknowledged of the connection when it began; null: it was not found yet. */
+  /** Bytes read and acknowledged of the connection when the watch began; null: the connection was not found yet. */
   #from: { read: number; sent: number } | null = null;
   #isBodyOver = false;
 
@@ -192,17 +204,17 @@ class SurplusWatch extends ConnectionWatch {
   }
 }
 
-/** SU4 */
+/** Returns the bytes that window updates may take after so many bytes were sent (SU4). */
 const updatesBytes = (sent: number): number =>
   Math.min(sent * UPDATES_FACTOR, UPDATES_BYTES_MAX) + sent / UPDATES_PART;
 
 /** A request that is being answered. */
 interface Answered {
-  /** null: it does not take a while, so far. */
+  /** Allowance of the request's body; null: the request does not take a while, so far. */
   body: BodyAllowance | null;
-  /** It asks for a WebSocket (SU7). */
+  /** True where the request asks for a WebSocket (SU7). */
   isUpgrade: boolean;
-  /** Another one has begun on its connection since (SU3), or that was cut off. */
+  /** True when another request has begun on the connection since (SU3), or the connection was cut off. */
   isPast: boolean;
 }
 
@@ -214,21 +226,21 @@ interface Connection {
 }
 
 export interface SurplusOptions {
-  /** Hears how many were cut off since it heard so before, once in `noteMs`. */
+  /** Called with the number of connections that were cut off since the last call, once in `noteMs`. */
   readonly note?: (cutOff: number) => void;
   readonly noteMs?: number;
-  /** At which requests come in; null: at any. */
+  /** Returns the port at which requests come in; null: any. */
   readonly port?: () => number | null;
-  /** The longest body that is taken of anybody. */
+  /** Bytes of the longest body that is taken of anybody. */
   readonly bodyBytesMax?: number;
-  /** The most that may be held of all connections (SU5). */
+  /** Bytes that may be held over all connections (SU5). */
   readonly heldBytesMax?: number;
   readonly judgedMs?: number;
 }
 
 /** The watches of one gateway. */
 export class Surplus {
-  /** By peer. */
+  /** Connections by peer. */
   readonly #connections = new Map<string, Connection>();
   readonly #options: Required<SurplusOptions>;
   readonly #held: Held;
@@ -250,12 +262,12 @@ export class Surplus {
     };
   }
 
-  /** How many connections are watched. */
+  /** Number of connections that are watched. */
   get size(): number {
     return this.#connections.values().reduce((size, { watch }) => watch === null ? size : size + 1, 0);
   }
 
-  /** Whether a request of that peer takes a while. */
+  /** Reports whether a request of that peer takes a while. */
   has(peer: Deno.NetAddr): boolean {
     return this.#connections.has(peerOf(peer));
   }
@@ -263,7 +275,7 @@ export class Surplus {
   /**
    * Notes that a request begins (SU3).
    *
-   * @param host that its headers name.
+   * @param host host that the request's headers name.
    */
   asked(client: RequestClient, host: string | null): void {
     if (this.#connections.size === 0 && host !== null) return;
@@ -277,7 +289,7 @@ export class Surplus {
   /**
    * Begins to watch the connection of a request that is being answered, which is no WebSocket yet.
    *
-   * @param gone tells that its client is, while there is no answer yet: that is not told by `completed`.
+   * @param gone tells that the client has gone while there is no answer yet, which `completed` does not.
    */
   begin(request: Request, client: RequestClient, content: ArrivalContent, gone?: GoneSignal): void {
     const { remoteAddr: peer } = client;
@@ -291,7 +303,7 @@ export class Surplus {
     this.#consider(connection);
   }
 
-  /** A request as it is kept until it is answered; null where it can't be. */
+  /** Registers a request until it is answered; null where that can't be known. */
   #answered(client: RequestClient, peer: Deno.NetAddr) {
     const { completed } = client, key = peerOf(peer);
     if (this.#isClosed || completed === undefined) return null;
@@ -311,7 +323,7 @@ export class Surplus {
     return { connection, answered, over };
   }
 
-  /** SU3 */
+  /** Begins or ends the watch of a connection, by the requests that it has (SU3). */
   #consider(connection: Connection): void {
     const { answered, peer } = connection, [only] = answered.values();
     const body = answered.size === 1 && only?.isPast === false ? only.body : null;
@@ -329,7 +341,7 @@ export class Surplus {
     descriptors.watch(connection.watch);
   }
 
-  /** Ends all watches, and begins none any more. */
+  /** Ends all watches, and begins no more. */
   close(): void {
     this.#isClosed = true;
     for (const connection of this.#connections.values()) end(connection);
@@ -350,7 +362,7 @@ export class Surplus {
     }, this.#options.noteMs);
   }
 
-  /** SU2 */
+  /** Returns the allowance of a request's body (SU2). */
   #bodyAllowance(request: Request, content: ArrivalContent): BodyAllowance {
     const length = hasNoBody(request) ? 0 : Number.parseInt(request.headers.get("content-length") ?? "");
     const counted = content instanceof CountedContent ? content : null;
@@ -367,10 +379,10 @@ export class Surplus {
   }
 }
 
-/** What frames the pieces of so many bytes. */
+/** Returns the bytes that may frame the pieces of a body of so many bytes. */
 const framesOf = (bytes: number): number => Math.min(bytes * FRAMED_FACTOR, FRAMED_BYTES_MAX);
 
-/** None of the requests that it has now is watched for any more. */
+/** Ends the watch of all requests that a connection has now. */
 function pass(connection: Connection): void {
   for (const answered of connection.answered.values()) answered.isPast = true;
   end(connection);

@@ -1,6 +1,6 @@
 /**
  * Opened tokens by their text: a token that left here comes back soon, mostly here, and opening it again costs 8 µs
- * where a look costs 0.1.
+ * where a look-up costs 0.1.
  *
  * C1  Bounded, and never rebuilt: a text has one set of WAYS places, by its last characters, which are those of a
  *     random tag; a new entry takes the place of the oldest in its set. (A Map with an entry more for every
@@ -8,14 +8,16 @@
  * C2  Only an equal text finds an entry.
  */
 
-/** What is found by its text. */
+/** An entry that is found by its text. */
 interface Texted {
   readonly text: string;
 }
 
-/** Sessions that are active within seconds fit, at some 700 bytes each. */
+/** Number of sets: sessions that are active within seconds fit, at some 700 bytes each. */
 const SETS = 8_192;
-/** Of a thousand sessions that take turns, one in a hundred and fifty finds its token pushed out. */
+/**
+ * Entries of a set: with a thousand sessions that take turns, one in a hundred and fifty finds its token pushed out.
+ */
 const WAYS = 2;
 
 /** A cache of what texts stand for. */
@@ -45,7 +47,7 @@ export class TokenCache<T extends Texted> {
   }
 }
 
-/** The first place of a text's set. */
+/** Returns the first place of a text's set. */
 function setOf(text: string): number {
   let hash = 0;
   // Six bits a character; the very last holds fewer.
