@@ -1,12 +1,13 @@
 /**
- * Changes that somebody asked for, in the site's log: each with who it was, and strangers' once a minute together,
- * since anybody may send them, and lines that matter would be pushed out of what `logs` remembers.
+ * Log lines of the changes that operators ask for: one a call, with the caller's name. Calls without a valid token are
+ * logged together, once a minute: anybody may send them, and lines that matter would be pushed out of what `logs`
+ * remembers.
  */
 import type { AdminCall } from "../gateway/platform.ts";
 import { Refusals } from "../link/refusals.ts";
 import type { LogFields, LogLevel } from "./log.ts";
 
-/** Writes them. `nowMs` never goes back. */
+/** Returns the function that logs a call. `nowMs` never goes back. */
 export function adminCallLog(
   line: (level: LogLevel, event: string, fields: LogFields) => void,
   nowMs: () => number,

@@ -2,7 +2,7 @@
  * The admin token file of a site, read again when it has changed: a token is added or taken away without a restart.
  *
  * Stages: read at the start (a bad file stops it) → looked at when a token is checked, once a second at most → read
- * when its time, size or inode is another.
+ * again when its time, size or inode has changed.
  *
  * F1  A file that cannot be read, or is no list of tokens, changes nothing: the tokens before it stay, and the log
  *     says so once. An empty file is a list: of nobody.
@@ -12,17 +12,17 @@ import { AdminTokens, type TokenHolder, type TokenRoles } from "../deploy/mod.ts
 import { ConfigError } from "./config.ts";
 import { fileMarkOf } from "./file_mark.ts";
 
-/** Someone who rotates a token waits this long at most; looking costs 10 µs. */
+/** Milliseconds between two looks at the file: whoever rotates a token waits this long at most; looking costs 10 µs. */
 const LOOK_MS = 1_000;
 
 type Note = (event: string, fields: Record<string, unknown>) => void;
 
-/** The tokens of a file, as it is now. */
+/** The tokens that the file has now. */
 export class AdminTokenFile implements TokenRoles {
   readonly #path: string;
   readonly #note: Note;
   #tokens: AdminTokens;
-  /** What the file looked like when it was read. */
+  /** Mark of the file's state when it was read. */
   #mark: string;
   #lookedMs = performance.now();
   #nowMs: () => number;
@@ -36,7 +36,7 @@ export class AdminTokenFile implements TokenRoles {
     this.#tokens = new AdminTokens(Deno.readTextFileSync(path));
   }
 
-  /** @throws ConfigError where the file cannot be read, or is no list of tokens. */
+  /** Opens the file. @throws ConfigError where the file cannot be read, or is no list of tokens. */
   static open(path: string, note: Note, nowMs: () => number = () => performance.now()): AdminTokenFile {
     try {
       return new AdminTokenFile(path, note, nowMs);

@@ -1,7 +1,7 @@
 /**
- * What an operator should look at, by a closed list of codes (docs/operating.md says what to do about each).
+ * Alerts for the operator, by a closed list of codes (docs/operating.md says what to do about each).
  *
- * W1  An alert is a matter of now: it is gone from the status when its cause is.
+ * W1  An alert tells of the present: it leaves the status when its cause is gone.
  * W2  An alert names the site it is about, which may be another than the one that noticed: a dead site is noticed by
  *     its neighbours, who are well themselves.
  */
@@ -10,7 +10,7 @@ import type { ReplicaStatus } from "../../store/api/api.ts";
 import type { DamagedFolder } from "./disk_damage.ts";
 import type { LostFolder } from "./lost_folder.ts";
 
-/** One of `status.alerts`. */
+/** Entry of `status.alerts`. */
 export interface Alert {
   readonly code:
     | "disk_failed"
@@ -33,12 +33,12 @@ export interface Alert {
     | "owners_without"
     | "stateful_parked"
     | "stateful_stalled";
-  /** The site to look at (W2). */
+  /** Id of the site to look at (W2). */
   readonly site: string;
   readonly detail: string;
 }
 
-/** What alerts are made of. */
+/** State of a site from which its alerts are made. */
 export interface Signs {
   readonly fault: Error | null;
   readonly replica: Pick<
@@ -57,34 +57,37 @@ export interface Signs {
     | "damaged"
     | "counters"
   >;
-  /** Folders other than the store's in which rows are damaged. */
+  /** Folders, other than the store's, in which rows are damaged. */
   readonly damagedFolders: readonly DamagedFolder[];
   /** Folders that were set aside. */
   readonly lostFolders: readonly LostFolder[];
-  /** Stateful sessions at home here that stand still, and those whose commits wait for owners. */
+  /** Number of stateful sessions at home here that stand still, and of those whose commits wait for owners. */
   readonly stateful: { readonly parked: number; readonly stalled: number };
-  /** Part of the disk that is free; null where that cannot be known. */
+  /** Free part of the disk, 0 to 1; null where that cannot be known. */
   readonly diskFree: number | null;
-  /** Sites that have said to be away, and until when; `near`: the parent or a child. */
+  /** Sites that have announced to be away, and until when; `near`: the parent or a child. */
   readonly away: readonly { readonly id: string; readonly untilMs: number; readonly near: boolean }[];
   readonly nowMs: number;
 }
 
-/** A site that starts has heard its neighbours before, and a suspended one, too. */
+/**
+ * Milliseconds of doubt about the clock before an alert: a site that starts, or was suspended, has heard its neighbours
+ * before.
+ */
 const CLOCK_DOUBT_MS = 5_000;
-/** A site that restarts is back before. */
+/** Milliseconds of a neighbour's silence before an alert: a site that restarts is back before. */
 const NEIGHBOUR_AWAY_MS = 10_000;
-/** A healthy cluster lags by less than a second. */
+/** Milliseconds of lag before an alert: a healthy cluster lags by less than a second. */
 const LAG_MS = 60_000;
-/** Minutes of pushing over a slow link. */
+/** Pending rows, or bytes of them, before an alert: minutes of pushing over a slow link. */
 const PENDING_ROWS = 100_000;
 const PENDING_BYTES = 64 * 1024 * 1024;
-/** So many rows are named in an alert. */
+/** Rows that an alert names. */
 const NAMED_MAX = 3;
-/** Time to act before writes fail. */
+/** Free part of the disk below which there is an alert: time to act before writes fail. */
 const DISK_FREE_MIN = 0.05;
 
-/** What is to be looked at now. */
+/** Returns the alerts of a site, as of now. */
 export function alertsOf(signs: Signs): Alert[] {
   const { fault, replica, stateful, diskFree, away, nowMs } = signs;
   const alerts: Alert[] = [];
@@ -130,7 +133,7 @@ export function alertsOf(signs: Signs): Alert[] {
   if (parent?.connected === true && feedMs > LAG_MS) {
     add("lag", `what parent ${parent.id} has is here ${seconds(feedMs)} later`);
   }
-  // Told where the site is missed, and there only: the stable clock of every site waits for it.
+  // An absent site is told of at its neighbours, and there only: the stable clock of every site waits for it.
   for (const { id, connected, stableLagMs } of children) {
     if (connected || (stableLagMs ?? 0) <= NEIGHBOUR_AWAY_MS || isExpected(id)) continue;
     about(
@@ -179,7 +182,7 @@ export function alertsOf(signs: Signs): Alert[] {
   return alerts;
 }
 
-/** What the disk has changed by itself, and what became of it. */
+/** Returns texts about rows that the disk has changed by itself, and what became of them. */
 function damage({ replica: { damaged, counters }, damagedFolders }: Signs): string[] {
   const found = counters["rows_damaged"] ?? 0, told: string[] = [];
   if (damaged.length > 0) {
@@ -199,7 +202,7 @@ function damage({ replica: { damaged, counters }, damagedFolders }: Signs): stri
   return told;
 }
 
-/** Whom to start, or to name as lost. */
+/** Returns the text about a child that waits to be taken in: it names the sites to start, or to name as lost. */
 const adoption = (child: string, waitsFor: readonly string[], time: string): string =>
   waitsFor.length === 0
     ? `site ${child} has waited for ${time} to be taken in: not all that it had shown has come here from the root`
@@ -210,10 +213,10 @@ const adoption = (child: string, waitsFor: readonly string[], time: string): str
 
 const seconds = (ms: number): string => `${Math.round(ms / 1000)} s`;
 
-/** Looked up at most so often: a status is asked for each second, by several. */
+/** Milliseconds between two looks at the disk: a status is asked for each second, by several. */
 const DISK_LOOK_MS = 10_000;
 
-/** How much of a disk is free. */
+/** Free space of a disk. */
 export class DiskSpace {
   readonly #folder: string;
   #free: number | null = null;
@@ -223,7 +226,7 @@ export class DiskSpace {
     this.#folder = folder;
   }
 
-  /** The part that is free, 0 to 1; null where the system does not say. */
+  /** Returns the part that is free, 0 to 1; null where the system does not say. */
   free(): number | null {
     const nowMs = performance.now();
     if (nowMs - this.#lookedMs < DISK_LOOK_MS) return this.#free;

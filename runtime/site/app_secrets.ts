@@ -1,6 +1,6 @@
 /**
- * What a site does with secrets beside holding them: the root's writer, which follows the apps that serve, and log
- * lines of isolates without values.
+ * Secrets at work in a site: the root's writer, which follows the apps that serve, and log lines of isolates without
+ * values.
  *
  * A1  A secret may leave the root while a version that serves, to all or to a part of the sessions, declares it so.
  * A2  The secrets of an app go with the app; those that were set before it was deployed stay.
@@ -11,7 +11,9 @@ import { type DeclaredSecrets, SecretStore, type SecretTable } from "../secrets/
 
 type StoreServices = Omit<Parameters<typeof SecretStore.open>[0], "declared">;
 
-/** What the versions that serve declare: a name that one of them lets out is let out (A1). */
+/**
+ * Returns the secrets that the versions that serve declare: one that any of them lets out of the root is let out (A1).
+ */
 function declaredBy({ current, rollout }: LiveApp): DeclaredSecrets {
   const out: Record<string, { at?: string | undefined }> = { ...current.manifest.secrets };
   for (const [name, next] of Object.entries(rollout?.next.manifest.secrets ?? {})) {
@@ -21,7 +23,7 @@ function declaredBy({ current, rollout }: LiveApp): DeclaredSecrets {
   return out;
 }
 
-/** The writer of secrets; it moves rows whenever other versions serve. */
+/** Opens the writer of secrets; it moves rows whenever other versions serve. */
 export async function openSecretStore(services: StoreServices, apps: AppTable): Promise<SecretStore> {
   const store = await SecretStore.open({
     ...services,
@@ -30,7 +32,7 @@ export async function openSecretStore(services: StoreServices, apps: AppTable): 
       return live === undefined ? null : declaredBy(live);
     },
   });
-  /** What each app was last placed for. */
+  /** Versions that each app's secrets were last placed for. */
   const placed = new Map<string, string>();
   const follow = async () => {
     for (const live of apps.list()) {
@@ -58,14 +60,14 @@ export async function openSecretStore(services: StoreServices, apps: AppTable): 
   return store;
 }
 
-/** A2 */
+/** Reports whether an app was deleted, so that its secrets go too (A2). */
 async function isGone({ system }: StoreServices, app: string, served: boolean): Promise<boolean> {
   const [row] = await system.get([appKey(app)]);
   if (!row?.value) return served;
   return decodeApp(row.value).deleted === true;
 }
 
-/** A log line's fields without the values of the secrets of the app that it names. */
+/** Returns a log line's fields without the values of the secrets of the app that it names. */
 export function withoutSecrets(
   secrets: SecretTable,
   detail: Readonly<Record<string, unknown>>,

@@ -1,6 +1,6 @@
 /**
- * What a ready site adds to its replica: the table of apps, the isolates, the app gateway, the admin handlers and
- * the serving end of forwarded requests.
+ * Services that a ready site adds to its replica: the table of apps, the isolates, the app gateway, the admin handlers
+ * and the serving end of forwarded requests.
  */
 import type { Replica } from "../../store/api/api.ts";
 import { fillIndexes } from "../../functions/index_fill.ts";
@@ -58,34 +58,34 @@ import { openCron } from "./cron_service.ts";
 import { openSecretStore, withoutSecrets } from "./app_secrets.ts";
 import type { SystemClock, SystemRandom } from "./system_ports.ts";
 
-/** A site's apps, served. */
+/** The services that serve a site's apps. */
 export interface AppService {
   readonly table: AppTable;
   readonly gateway: AppGateway;
-  /** What waits of apps here. */
+  /** Queues in which what waits of apps at this site is counted. */
   readonly queues: SiteQueues;
   readonly isolates: IsolatePool;
   readonly stateful: Pick<StatefulService, "status" | "owed" | "storeWentBack" | "close">;
-  /** Where agents come in. @throws Problem */
+  /** Handles an agent that connects. @throws Problem */
   agents(request: Request, path: string, scope: AgentScope | null): Response | Promise<Response>;
   readonly admin: (request: Request, role: Role | null) => Response | Promise<Response>;
   serveLink(request: LinkRequest): Promise<LinkReply>;
   close(): Promise<void>;
 }
 
-/** What serving apps takes from its site. */
+/** Parts of its site that serving apps uses. */
 export interface SiteParts {
   readonly config: SiteConfig;
   readonly log: SiteLog;
   readonly table: SiteTable;
   readonly clock: SystemClock;
   readonly requests: RequestTelemetry;
-  /** As `/_sojourn/status` says it. */
+  /** Returns the status as `/_sojourn/status` says it. */
   status(): unknown;
   drain: NonNullable<AdminServices["drain"]>;
   move: NonNullable<AdminServices["move"]>;
   readonly backups: SiteBackups | null;
-  /** Its parent's id, as it is at any time; null at the root. */
+  /** Id of the site's parent, as it is at any time; null at the root. */
   readonly parent: string | null;
   readonly isolates: IsolateMetrics;
   readonly queues: QueueMetrics;
@@ -95,21 +95,24 @@ export interface SiteParts {
   readonly damage: DiskDamage;
 }
 
-/** What serving apps needs beside the site itself. */
+/** Ports that serving apps needs beside the site itself. */
 export interface AppServicePorts {
   readonly replica: Replica;
   readonly hub: LinkHub;
   readonly codec: TokenCodec;
-  /** The cluster's, newest first. */
+  /** Secrets of the cluster, newest first. */
   readonly secrets: readonly [Uint8Array, ...Uint8Array[]];
-  /** A disk has failed: the site must stop. */
+  /** Called when a disk has failed: the site must stop. */
   readonly fatal: (error: Error) => void;
 }
 
-/** A site that does not answer by then is away; a deploy with a new index goes on without it. */
+/**
+ * Milliseconds in which a site answers to a deploy with a new index; one that does not is away, and the deploy goes on
+ * without it.
+ */
 const FOLLOW_MS = 5_000;
 
-/** The cgroup that the operator has lent; a site that can't use it as it was told to does not start. */
+/** Opens the cgroup that the operator has lent; a site that can't use it as it was told to does not start. */
 async function lentCgroup({ isolateCgroup }: SiteConfig): Promise<IsolateCgroups | undefined> {
   if (isolateCgroup === undefined) return undefined;
   try {
@@ -153,7 +156,7 @@ export async function startApps(
     spares: config.limits.isolatesWarm,
     egress: { allow: config.egress.allow, privateHosts: config.egress.private },
     note: (event, detail) => {
-      // Ctrl-C in a terminal goes to all of its processes: nothing is wrong with an isolate that it ended.
+      // Ctrl-C in a terminal goes to all of the site's processes: an isolate that it ends has no fault.
       const isInterrupted = / \(SIG(?:INT|HUP)\)$/.test(String(detail.why));
       log.line(isInterrupted ? "info" : "warn", event, withoutSecrets(secrets, detail));
     },
@@ -320,7 +323,7 @@ export async function startApps(
   };
 }
 
-/** What a site has counted, with the names of the sites that sessions came from. */
+/** Returns the rates of a site, with the names of the sites that sessions came from. */
 function siteRates(
   traffic: Traffic,
   metrics: RequestMetrics,
@@ -338,7 +341,10 @@ function siteRates(
   };
 }
 
-/** A bundle's manifest: run in an isolate, then checked here, since an isolate's word is not trusted. */
+/**
+ * Returns a bundle's manifest: the bundle is run in an isolate, and the manifest checked here, since an isolate's word
+ * is not trusted.
+ */
 async function evaluate(
   isolates: IsolatePool,
   stateful: Pick<StatefulService, "tryLoad">,
@@ -365,7 +371,7 @@ async function evaluate(
   }
 }
 
-/** An app version with this site's limits. */
+/** Returns an app version with this site's limits. */
 function isolateApp(version: LiveVersion, config: SiteConfig, secrets: SecretTable): IsolateApp {
   const { manifest } = version;
   return {

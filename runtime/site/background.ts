@@ -1,6 +1,6 @@
 /**
- * What a site does for its apps without being asked: at the root, going on with changes that were cut short; at
- * every site, giving back the isolates of apps that were deleted.
+ * Background work of a site for its apps: at the root, going on with changes that were cut short; at every site, giving
+ * back the isolates of apps that were deleted.
  *
  * Life: constructed (looks at once) → looks again from time to time → `close`.
  */
@@ -8,10 +8,13 @@ import { type AdminServices, resumeChanges } from "../admin/mod.ts";
 import type { AppTable } from "../deploy/mod.ts";
 import type { IsolatePool } from "../isolate/mod.ts";
 
-/** What waits for a site goes on so soon after it is back; looking costs two lists of the apps' rows. */
+/**
+ * Milliseconds between two looks: a change that waits for a site goes on so soon after the site is back; looking costs
+ * two lists of the apps' rows.
+ */
 const LOOK_MS = 5_000;
 
-/** Work in the background. */
+/** Runs the background work until it is closed. */
 export class Background {
   readonly #services: AdminServices;
   readonly #unlisten: () => void;

@@ -1,22 +1,22 @@
 /**
  * The TLS files of a site, read again when they have changed: a certificate is renewed without a restart.
  *
- * Stages: read at the start (bad files stop it) → looked at every {@link LOOK_MS} → read when one of them is another →
- * whoever listens is told, once they are found to be usable.
+ * Stages: read at the start (bad files stop it) → looked at every {@link LOOK_MS} → read when one of them has changed →
+ * listeners are told, once the files are found to be usable.
  *
- * R1  Files that can't be read, or don't belong together, change nothing: those before stay in use, and the log says so
- *     once for each state of the files. A renewal writes two files, and may be seen between them.
+ * R1  Files that can't be read, or don't belong together, change nothing: the former ones stay in use, and the log says
+ *     so once for each state of the files. A renewal writes two files, and may be seen between them.
  */
 import { ConfigError, type SiteConfig } from "./config.ts";
 import { readTls, type TlsFiles } from "./data_folder.ts";
 import { fileMarkOf } from "./file_mark.ts";
 
-/** Certificates are renewed days before they end. */
+/** Milliseconds between two looks at the files: certificates are renewed days before they end. */
 const LOOK_MS = 10_000;
 
 type Note = (level: "info" | "warn", event: string, fields: Record<string, unknown>) => void;
 
-/** See the file's header. */
+/** The TLS files of a site; see the file's header. */
 export class Certificates {
   readonly #config: SiteConfig;
   readonly #note: Note;
@@ -26,7 +26,7 @@ export class Certificates {
   #mark: string;
   #turn: Promise<void> = Promise.resolve();
 
-  /** @param changed uses other files; called one at a time. */
+  /** @param changed puts other files into use; called one at a time. */
   constructor(
     config: SiteConfig,
     note: Note,
@@ -41,12 +41,12 @@ export class Certificates {
     this.#timer = this.#paths.length === 0 ? null : setInterval(() => this.look(), lookMs);
   }
 
-  /** Looks whether they have changed; resolves when what follows from that is done. */
+  /** Looks whether the files have changed; resolves when what follows from that is done. */
   look(): Promise<void> {
     return this.#turn = this.#turn.then(() => this.#look());
   }
 
-  /** Looks no more. */
+  /** Ends the looking. */
   async close(): Promise<void> {
     if (this.#timer !== null) clearInterval(this.#timer);
     await this.#turn;
@@ -73,7 +73,7 @@ export class Certificates {
   }
 }
 
-/** Has the system take them, as whoever listens with them would. @throws ConfigError where it does not. */
+/** Loads a certificate and its key as a listener would. @throws ConfigError where the system does not take them. */
 export function assertUsable({ own }: TlsFiles): void {
   if (own === null) return;
   try {

@@ -1,9 +1,11 @@
 /**
  * `/_sojourn/client.js`: the client library (functions/client) as one module for browsers.
  *
- * Made when it is first asked for, out of the sources that this site runs: it speaks this site's protocols.
+ * The module is made when it is first asked for, out of the sources that this site runs: it speaks this site's
+ * protocols.
  *
- * J1  One bundling at a time, and one for all who ask meanwhile; a failed one is tried again by the next who asks.
+ * J1  There is one bundling at a time, for all requests that come meanwhile; a failed one is tried again by the next
+ *     request.
  */
 import { createHash } from "node:crypto";
 import { gzipSync } from "node:zlib";
@@ -46,7 +48,7 @@ export class ClientFile {
     return new Response(request.method === "HEAD" ? null : isGzipped ? gzipped : bytes, { headers });
   }
 
-  /** J1 */
+  /** Returns the module, bundled at most once (J1). */
   #load(): Promise<Loaded> {
     if (this.#loaded !== null) return this.#loaded;
     const loading = this.#loaded = load();

@@ -1,12 +1,12 @@
 /**
  * `sojourn site --config FILE`: one site, until it is told to stop.
  *
- * The site itself is imported when one is run: the command line, `dev` included, has this table of commands, and loading
- * all that a site is takes longer than most of them.
+ * The site's code is imported only when the command runs: the command line, `dev` included, has this table of commands,
+ * and loading all of a site takes longer than most of them.
  *
- * SIGTERM and SIGINT stop it in order; a second one, or `--supervised` with its standard input closed for long,
- * ends it at once. A site whose disk has failed and works again ends with exit code 1, to be started anew; one in which
- * something was thrown that nobody waited for with exit code 70. SIGHUP makes it read what its file says of owners again.
+ * SIGTERM and SIGINT stop it in order; a second one, or `--supervised` with its standard input closed for long, ends it
+ * at once. A site whose disk has failed and works again ends with exit code 1, to be started anew; one with an
+ * exception that nothing caught ends with exit code 70. SIGHUP makes a site read again what its file says of owners.
  */
 import { StoreUnavailable } from "../../store/api/api.ts";
 import { type Command, EXIT, type ExitCode, type Shell } from "../cli/command.ts";
@@ -15,7 +15,10 @@ import { ConfigError, explain, readSiteConfig } from "./config.ts";
 import { describe, onUnexpected } from "./faults.ts";
 import type { Site } from "./site.ts";
 
-/** A broken site that does not come to its end in order by then ends without: what it has acknowledged is on disk. */
+/**
+ * Milliseconds after which a broken site that has not stopped in order ends without: what it has acknowledged is on
+ * disk.
+ */
 const BROKEN_STOP_MS_MAX = 15_000;
 
 /** The `site` command. */
@@ -49,7 +52,7 @@ async function runSite(
   supervised: boolean,
   shell: Shell,
 ): Promise<ExitCode> {
-  // One that comes while the site starts waits: without a listener it would end the process.
+  // A signal that comes while the site starts waits: without a listener it would end the process.
   let isAsked = false;
   let reload = () => void (isAsked = true);
   Deno.addSignalListener("SIGHUP", () => reload());
@@ -83,13 +86,13 @@ async function runSite(
   ]);
   const { promise: late, resolve } = Promise.withResolvers<void>();
   if (code === EXIT.broken) setTimeout(resolve, BROKEN_STOP_MS_MAX);
-  // What can't be stopped in order ends all the same, and says why.
+  // A site that can't be stopped in order ends all the same, and says why.
   const stopped = site.stop().catch((error) => site.faults.unexpected(error));
   await Promise.race([stopped, late]);
   return code === EXIT.done && site.faults.isBroken ? EXIT.broken : code;
 }
 
-/** What the dev process wrote for this site. @throws ConfigError */
+/** Reads the faults that the dev process wrote for this site. @throws ConfigError */
 async function readChaosFile(file: string): Promise<ChaosFile> {
   let raw: unknown;
   try {

@@ -1,5 +1,5 @@
 /**
- * The site file: what one site needs to know to start. Read once, checked whole, frozen.
+ * The site file: the configuration with which one site starts. It is read once, checked whole, and frozen.
  *
  * Stages: the JSON file → `SOJOURN_*` variables over it → checked by one strict schema → {@link SiteConfig}.
  *
@@ -14,19 +14,21 @@ import { hostPattern } from "../isolate/egress_rules.ts";
 import { ownersCount, ownersFields } from "./owners_fields.ts";
 import { otelSchema, type OtelSettings, otelSettings, OtelSettingsError } from "../telemetry/mod.ts";
 
-/** What a site may be called: also a host label and a folder name. */
+/** Schema of a site's id: it is also a host label and a folder name. */
 export const siteId = z.string().regex(
   /^[a-z][a-z0-9-]{0,39}$/,
   "expected a site id like edge-1: [a-z][a-z0-9-]{0,39}",
 );
-/** "host:port"; port 0 takes a free one. */
+/** Pattern of "host:port"; port 0 takes a free one. */
 const ADDRESS = /^(?:\[[0-9a-f:.]+\]|[\p{L}\p{N}._-]+):\d{1,5}$/iu;
-/** That the host can be one, and the port too, is what URLs know. */
+/**
+ * Reports whether a text is "host:port"; that host and port are possible ones is checked by parsing a URL with them.
+ */
 const isAddress = (text: string): boolean => ADDRESS.test(text) && URL.canParse(`http://${text}`);
 const address = z.string().refine(isAddress, "expected host:port, like 127.0.0.1:8000");
 const httpUrl = z.url({ protocol: /^https?$/ });
 const WEB_SOCKET_URL = /^wss?:\/\/[^\s/]+\/\S*$/i;
-/** Where another site takes links. */
+/** Reports whether a text is the URL of a listener for links. */
 const isLinkUrl = (text: string): boolean =>
   /^(?:tcp|tls):\/\//i.test(text)
     ? isAddress(text.slice("tcp://".length))
@@ -35,7 +37,7 @@ export const linkUrl = z.string().refine(
   isLinkUrl,
   "expected tcp://host:port or tls://host:port of a link listener, or ws(s)://host/_sojourn/link",
 );
-/** The same, or as the listener speaks where it is only "host:port". */
+/** Schema of a link URL, or of "host:port" alone, which is then of the listener's own protocol. */
 const linkAddress = z.string().refine(
   (text) => isLinkUrl(text) || isAddress(text),
   "expected host:port, tcp://host:port, tls://host:port or ws(s)://host/_sojourn/link",
@@ -43,7 +45,7 @@ const linkAddress = z.string().refine(
 const bytes = z.number().int().min(0);
 const ms = z.number().min(0);
 
-/** Delay, rate and loss that a dev or benchmark link adds. */
+/** Delay, rate and loss that an emulated link of dev or a benchmark adds. */
 const emulatedLink = z.strictObject({
   rttMs: ms,
   mbps: z.number().positive().default(1000),
@@ -54,7 +56,7 @@ const emulatedLink = z.strictObject({
 const limits = z.strictObject({
   bodyBytes: bytes.default(32 * 1024 * 1024),
   headerBytes: bytes.default(32 * 1024),
-  /** One WebSocket message of a client: its isolate holds it whole, and several of as many clients. */
+  /** Bytes of one WebSocket message of a client: its isolate holds it whole, and several of as many clients. */
   messageBytes: bytes.default(4 * 1024 * 1024),
   keyBytes: bytes.default(2 * 1024),
   valueBytes: bytes.default(1024 * 1024),
@@ -62,32 +64,43 @@ const limits = z.strictObject({
   atomicBytes: bytes.default(4 * 1024 * 1024),
   cpuMs: ms.default(1000),
   wallMs: ms.default(30_000),
-  /** A client's connection to which nothing was sent for so long, and which waits for no answer, is closed. */
+  /**
+   * Milliseconds after which a client's connection is closed, when nothing was sent to it and it waits for no answer.
+   */
   idleMs: ms.min(1_000).default(120_000),
-  /** A cron job's run: a nightly job that reads all rows of a table takes minutes. */
+  /** Milliseconds of a cron job's run: a nightly job that reads all rows of a table takes minutes. */
   cronMs: ms.default(15 * 60_000),
   cronCpuMs: ms.default(30_000),
   heapMb: z.number().int().min(16).default(128),
   requestsPerIsolate: z.number().int().min(1).default(256),
   waitUntilMs: ms.default(30_000),
-  /** A stateful session that was not used for so long leaves memory. */
+  /** Milliseconds after which an unused stateful session leaves memory. */
   statefulIdleMs: ms.default(60_000),
-  /** At the root: stateful sessions of one app in the whole tree. */
+  /** Number of stateful sessions of one app in the whole tree; checked at the root. */
   statefulPerApp: z.number().int().min(0).default(100_000),
-  /** Those attached to stateful sessions that are at home here, and WebSockets to stateful sessions that came in here. */
+  /**
+   * Number of peers attached to stateful sessions that are at home here, and of WebSockets to stateful sessions that
+   * came in here.
+   */
   statefulPeers: z.number().int().min(0).default(20_000),
-  /** The last answers of a stateful session that ended, for who did not hear them and asks again. */
+  /**
+   * Milliseconds for which the last answers of an ended stateful session are kept, for callers that did not get them
+   * and ask again.
+   */
   statefulAnswersMs: ms.max(60 * 60_000).default(60_000),
-  /** The log of a stateful session that ended, for operators: at most so long. */
+  /** Milliseconds for which the log of an ended stateful session is kept for operators, at most. */
   statefulLogMs: ms.max(30 * 24 * 3_600_000).default(3_600_000),
   /**
-   * At the root: that a name has ended, and what its last epoch was. Owners that were away for longer do not learn that
-   * a log of theirs is to go: no less than an hour.
+   * Milliseconds for which the root keeps on record that a name has ended, and its last epoch. Owners that were away
+   * for longer do not learn that a log of theirs is to go: no less than an hour.
    */
   statefulEndedMs: z.number().min(3_600_000).max(366 * 24 * 3_600_000).default(7 * 24 * 3_600_000),
-  /** Of one app version on this site. */
+  /** Isolates of one app version on this site. */
   isolatesMax: z.number().int().min(1).default(2),
-  /** What of one app may wait at this site, over all queues, in MiB (docs/queues.md); no less than one isolate may leave unread. */
+  /**
+   * MiB that may wait of one app at this site, over all queues (docs/queues.md); no less than one isolate may leave
+   * unread.
+   */
   appQueuesMb: z.number().int().min(192).default(384),
   /** Isolate processes that wait pre-warmed for the next app version. */
   isolatesWarm: z.number().int().min(0).default(1),
@@ -115,7 +128,7 @@ const tls = z.strictObject({
   key: z.string().min(1).optional(),
   /** PEM file of roots to trust beside the system's when dialling other sites. */
   ca: z.string().min(1).optional(),
-  /** Whether `listen.http` takes https with the same certificate; false where a proxy in front of it does. */
+  /** True when `listen.http` takes https with the same certificate; false where a proxy in front of it does. */
   http: z.boolean().default(true),
 }).refine(({ cert, key }) => (cert === undefined) === (key === undefined), {
   message: "expected cert and key together, or neither",
@@ -125,7 +138,10 @@ const tls = z.strictObject({
 
 const owners = ownersFields(siteId);
 
-/** A capacity that no small site outgrows unnoticed: what does not fit is evicted and fetched again. */
+/**
+ * Bytes of rows that a site holds by default. No small site outgrows it unnoticed: what does not fit is evicted and
+ * fetched again.
+ */
 const CAPACITY_BYTES_DEFAULT = 1024 * 1024 * 1024;
 
 const schema = z.strictObject({
@@ -133,16 +149,19 @@ const schema = z.strictObject({
   parent: z.strictObject({
     id: siteId,
     url: linkUrl,
-    /** Former parents, and their children, that are gone for good: nobody waits for what they alone had. */
+    /** Former parents, and their children, that are gone for good: the site waits no more for what they alone had. */
     lost: z.array(siteId).max(1_000).default([]),
   }).nullable(),
-  /** Root without a parent, else "edge" unless said otherwise. */
+  /** Tier: "root" without a parent, else "edge" unless said otherwise. */
   tier: z.enum(["root", "core", "edge"]).optional(),
   listen: z.strictObject({ http: address, link: address }),
-  /** Where clients and other sites reach this one; by default what it listens on. */
+  /** Addresses at which clients and other sites reach this one; by default those it listens on. */
   advertise: z.strictObject({ http: httpUrl.optional(), link: linkAddress.optional() }).default({}),
   data: z.string().min(1),
-  /** What can be made again: the isolates' bootstrap. Several sites may share one; by default within `data`. */
+  /**
+   * Folder of files that can be made again: the isolates' bootstrap. Several sites may share one; by default within
+   * `data`.
+   */
   cache: z.string().min(1).optional(),
   /** A cgroup (version 2) that is lent to the isolates: each gets one of its own below it. */
   isolateCgroup: z.string().startsWith("/").optional(),
@@ -156,17 +175,22 @@ const schema = z.strictObject({
   owners: owners.default(owners.parse({})),
   adminTokenFile: z.string().min(1).optional(),
   limits: limits.default(limits.parse({})),
-  /** Whom answers tell where they ran, with which version and what took how long: who asks for it, or everybody. */
+  /**
+   * Clients whose answers say where they ran, with which version and what took how long: those that ask for it, or all.
+   */
   answerHeaders: z.enum(["asked", "always"]).default("asked"),
   egress: egress.default(egress.parse({})),
   otel: otelSchema.optional(),
   chaos: z.boolean().default(false),
-  /** A dev cluster: `/` lists apps, and admin calls from this machine need no token. */
+  /** True for a site of a dev cluster: `/` lists apps, and admin calls from this machine need no token. */
   dev: z.boolean().default(false),
-  /** Each message of a stateful session is replayed in an isolate of its own; costs a process each. */
+  /**
+   * True when each message of a stateful session is replayed in an isolate of its own, as a check; costs a process
+   * each.
+   */
   checkDeterminism: z.boolean().default(false),
   log: z.enum(["human", "json"]).default("human"),
-  /** Of the site's own lines, those below it are found by `logs` alone. */
+  /** Lowest level of the site's own lines that is printed; lines below it are found by `logs` alone. */
   logLevel: z.enum(LOG_LEVELS).default("debug"),
   /** Emulated links, by the id of the site at the other end. */
   links: z.record(siteId, emulatedLink).default({}),
@@ -190,7 +214,7 @@ export type SiteConfig = Readonly<
   & { tier: "root" | "core" | "edge"; engine: "denokv" | "sqlite" | "memory"; cache: string }
   & { otel: OtelSettings | null }
 >;
-/** What a site file may hold, before defaults. */
+/** Fields of a site file, before defaults. */
 export type SiteFile = z.input<typeof schema>;
 
 /** Thrown for a file that cannot be read or does not describe a site; the message is for the operator. */
@@ -222,7 +246,7 @@ export async function readSiteConfig(file: string, env: Record<string, string>):
 /**
  * Checks a site file's contents.
  *
- * @param folder what relative paths in the file are relative to.
+ * @param folder base of the relative paths in the file.
  * @throws ConfigError naming each bad field.
  */
 export function parseSiteConfig(raw: unknown, env: Record<string, string>, folder: string): SiteConfig {
@@ -269,13 +293,14 @@ function anchored(raw: Record<string, unknown>, names: string[], folder: string)
 }
 
 /**
- * `SOJOURN_LISTEN_HTTP=…` sets `listen.http`: parts are joined by `_`, a field's capital letters by nothing
- * (`SOJOURN_CAPACITYBYTES`, `SOJOURN_LIMITS_CPUMS`). Values are JSON where they parse as it, else text.
+ * Puts variables over the file's fields. `SOJOURN_LISTEN_HTTP=…` sets `listen.http`: parts are joined by `_`, a field's
+ * capital letters by nothing (`SOJOURN_CAPACITYBYTES`, `SOJOURN_LIMITS_CPUMS`). Values are JSON where they parse as it,
+ * else text.
  */
 function overlayEnv(raw: unknown, env: Record<string, string>): unknown {
   if (!isRecord(raw)) return raw;
   const out = structuredClone(raw);
-  // A whole before its parts: `SOJOURN_OTEL=true` does not undo `SOJOURN_OTEL_RATIO=1`.
+  // An object is set before its fields: `SOJOURN_OTEL=true` does not undo `SOJOURN_OTEL_RATIO=1`.
   for (const [name, text] of Object.entries(env).sort(([a], [b]) => a < b ? -1 : 1)) {
     const parts = /^SOJOURN_([A-Z_]+)$/.exec(name)?.[1]?.toLowerCase().split("_");
     if (parts === undefined || parts[0] === undefined || CLIENT_VARIABLES.has(name)) continue;
@@ -309,7 +334,7 @@ function setField(
   setField(inner, parts.slice(1), shapeOf(shape[field]), value, variable);
 }
 
-/** The fields of a nested object schema, through `default` and `optional`. */
+/** Returns the fields of a nested object schema, through `default` and `optional`. */
 function shapeOf(type: unknown): Record<string, unknown> {
   for (let at: unknown = type; isRecord(at) || at instanceof z.ZodType;) {
     if (at instanceof z.ZodObject) return at.shape;
@@ -334,7 +359,7 @@ function envValue(text: string): unknown {
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** One line a problem: path, the value that stands there, what was expected (C1). */
+/** Returns one line a problem: path, the value that stands there, what was expected (C1). */
 export function explain(error: z.ZodError, value: unknown): string {
   return error.issues.flatMap((issue) => {
     if (issue.code === "unrecognized_keys") {

@@ -4,14 +4,14 @@ import type { AppRunner } from "../gateway/app_runner.ts";
 import { runScheduled, type ScheduledServices } from "../gateway/scheduled_run.ts";
 import type { SiteConfig } from "./config.ts";
 
-/** What running jobs takes from the site's services. */
+/** Services of the site that running jobs uses. */
 export interface CronParts extends Omit<CronServices, "run"> {
   readonly config: SiteConfig;
   readonly runner: AppRunner;
   readonly running: Omit<ScheduledServices, "scheduledLimits">;
 }
 
-/** The scheduler of the root; null below it. */
+/** Opens the scheduler at the root; null below it. */
 export async function openCron(parts: CronParts): Promise<CronScheduler | null> {
   const { config: { parent, limits }, runner, running, ...services } = parts;
   if (parent !== null) return null;

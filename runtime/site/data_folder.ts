@@ -1,14 +1,14 @@
 /**
- * What a site keeps on disk and reads at start: its storage, the name of its disk, the cluster's secret, the admin
- * tokens, certificates.
+ * Data folder of a site, read at its start: its storage, the name of its disk, the cluster's secret, the admin tokens,
+ * certificates.
  *
- * D1  The disk's name lives and dies with its rows: a wiped folder gets another one, and neighbours can tell. It is a
- *     record beside them, and a file: what the file has lost the record knows.
- * D2  Rows without the name of their disk are not taken for anything: under a new name neighbours would count them as lost
- *     while this site still showed them.
- * D3  Rows that are older than what was said of them are not opened: whoever had seen the others would be shown the past.
- *     Below the root, where others can make up for them, they are set aside (lost_folder.ts), and so are files that are
- *     not what was written.
+ * D1  The disk's name lives and dies with its rows: a wiped folder gets another one, and neighbours can tell. The name
+ *     is in a record beside the rows, and in a file: where the file has lost it the record has it.
+ * D2  Rows without the name of their disk are not opened: under a new name neighbours would count them as lost while
+ *     this site still showed them.
+ * D3  Rows that are older than what this site has told others are not opened: whoever had seen newer ones would be
+ *     shown the past. Below the root, where others can make up for them, they are set aside (lost_folder.ts), and so
+ *     are files that differ from what was written.
  */
 import { replaceFile } from "../../functions/client/replace_file.ts";
 import { StoreUnavailable } from "../../store/api/api.ts";
@@ -22,22 +22,22 @@ import { AdminTokenFile } from "./admin_token_file.ts";
 import { ConfigError, type SiteConfig } from "./config.ts";
 import { notOpened, olderMark, setAside, witnessOf } from "./lost_folder.ts";
 
-/** A site's storage, open. */
+/** Storage of a site, open. */
 export interface OpenedData {
   readonly storage: Storage;
-  /** Names this disk, from its first start on. */
+  /** Name of this disk, from its first start on. */
   readonly disk: string;
 }
 
-/** What an open tells beside what storages do. */
+/** Events that opening a site's data tells beside those of any storage. */
 export interface DataReport extends DiskReport {
-  /** A folder was set aside, why, and where it lies. */
+  /** Called when a folder was set aside, with the reason, and where it lies. */
   readonly lost?: (folder: string, why: string, aside: string) => void;
-  /** The file with the disk's name was not what it should be, and was written anew. */
+  /** Called when the file with the disk's name was not what it should be, and was written anew. */
   readonly renamed?: (file: string) => void;
 }
 
-/** Folders whose rows a copy of a whole site has as old as those of the store. */
+/** Folders whose rows are as old as the store's in a copy of a whole site. */
 const BESIDE = ["homes", "ended"];
 
 /** Opens the storage that the site file names. @throws StoreUnavailable `disk_failed` */
@@ -61,7 +61,10 @@ export async function openData(config: SiteConfig, report: DataReport): Promise<
   }
 }
 
-/** What neighbours have had more of than it had: a whole copy, of which no part can be told to be newer. */
+/**
+ * Sets all folders aside when neighbours have had more of this site than they hold: that is a copy of a whole site, of
+ * which no part can be told to be newer.
+ */
 async function setOlderAside(config: SiteConfig, report: DataReport): Promise<void> {
   const why = await olderMark(`${config.data}/store`);
   if (why === null || config.parent === null) return;
@@ -75,7 +78,7 @@ async function setOlderAside(config: SiteConfig, report: DataReport): Promise<vo
 /**
  * Opens a folder; where its files are not what they should be it is set aside, and a blank one opened in its place.
  *
- * @param isLast nobody makes up for it: that is an error.
+ * @param isLast true where no other site can make up for the folder: spoiled files are an error then.
  * @throws StoreUnavailable `disk_failed`
  */
 export async function openOrSetAside<Opened>(
@@ -96,7 +99,7 @@ export async function openOrSetAside<Opened>(
   }
 }
 
-/** D3 @throws FilesSpoiled */
+/** Returns an opened folder, unless it is an older copy (D3). @throws FilesSpoiled */
 export async function current<Opened extends Storage & { readonly wentBack: boolean }>(
   folder: string,
   storage: Opened,
@@ -112,7 +115,7 @@ export async function current<Opened extends Storage & { readonly wentBack: bool
 const NAME = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const NAME_RECORD = "disk";
 
-/** D1, D2 @throws StoreUnavailable `disk_failed` */
+/** Returns the disk's name; a new one for a blank disk (D1, D2). @throws StoreUnavailable `disk_failed` */
 async function diskName(path: string, storage: Storage, report: DataReport): Promise<string> {
   const found = await Deno.readTextFile(path).catch((error: unknown) => {
     if (error instanceof Deno.errors.NotFound) return null;
@@ -142,7 +145,7 @@ async function diskName(path: string, storage: Storage, report: DataReport): Pro
   return name;
 }
 
-/** The cluster's secrets, newest first: one a line of the secret file, each at least 16 bytes of text. */
+/** Returns the cluster's secrets, newest first: one a line of the secret file, each at least 16 bytes of text. */
 export async function readSecrets(
   config: Pick<SiteConfig, "secretFile">,
 ): Promise<[Uint8Array, ...Uint8Array[]]> {
@@ -159,7 +162,7 @@ export async function readSecrets(
   return [first, ...rest];
 }
 
-/** The admin tokens that the site file names; none where it names no file. */
+/** Returns the admin tokens that the site file names; none where it names no file. */
 export function readAdminTokens(
   config: SiteConfig,
   note: (event: string, fields: Record<string, unknown>) => void,
@@ -168,14 +171,14 @@ export function readAdminTokens(
   return adminTokenFile === undefined ? new AdminTokens("") : AdminTokenFile.open(adminTokenFile, note);
 }
 
-/** What a site's TLS needs, read. */
+/** Contents of a site's TLS files. */
 export interface TlsFiles {
-  /** What it listens with; null where it only dials with TLS. */
+  /** Certificate and key to listen with; null where the site only dials with TLS. */
   readonly own: { readonly cert: string; readonly key: string } | null;
   readonly caCerts: readonly string[];
 }
 
-/** The files of `tls`; null where the site file has none. */
+/** Reads the files of `tls`; null where the site file has none. */
 export async function readTls(config: SiteConfig): Promise<TlsFiles | null> {
   const { tls } = config;
   if (tls === undefined) return null;

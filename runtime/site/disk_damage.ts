@@ -1,7 +1,7 @@
 /**
- * What a site's disk has changed by itself (store/model/ports.ts S4), outside the rows of the store, which mend themselves
- * (store/core/damage.ts): what an open finds, rows of stateful sessions' folders, which are refused, and whole folders that were
- * set aside (lost_folder.ts).
+ * Damage that a site's disk has done by itself (store/model/ports.ts S4), outside the rows of the store, which mend
+ * themselves (store/core/damage.ts): damage found on opening, rows of stateful sessions' folders, which are refused,
+ * and whole folders that were set aside (lost_folder.ts).
  */
 import { shownKey } from "../../store/core/damage.ts";
 import { StoreUnavailable } from "../../store/api/api.ts";
@@ -16,13 +16,13 @@ export interface DamagedFolder {
   readonly rows: number;
 }
 
-/** So many are named in an error. */
+/** Rows that an error names. */
 const NAMED_MAX = 3;
 
-/** See the file's header. */
+/** Record of the damage of a site's disk. */
 export class DiskDamage {
   readonly #log: Pick<SiteLog, "line">;
-  /** By folder, the rows that reads have met. */
+  /** Damaged rows that reads have met, by folder. */
   readonly #rows = new Map<string, Set<string>>();
   readonly #lost: LostFolders;
 
@@ -37,7 +37,7 @@ export class DiskDamage {
     return this.#lost.all();
   }
 
-  /** A folder was set aside; `aside` is where it lies. */
+  /** Logs that a folder was set aside; `aside` is where it lies. */
   readonly lost = (folder: string, why: string, aside: string): void =>
     this.#log.line("error", "disk_lost", {
       folder,
@@ -45,7 +45,7 @@ export class DiskDamage {
       says: `the site goes on as after the loss of that disk; what was there lies in ${aside}`,
     });
 
-  /** The file with the disk's name was written anew. */
+  /** Logs that the file with the disk's name was written anew. */
   readonly renamed = (file: string): void =>
     this.#log.line("warn", "disk_name_restored", {
       file,
@@ -57,7 +57,7 @@ export class DiskDamage {
     return [...this.#rows].map(([folder, rows]) => ({ folder, rows: rows.size }));
   }
 
-  /** What an open of a folder tells. */
+  /** Returns the function that logs damage found by opening a folder. */
   found(folder: string): NonNullable<DiskReport["damaged"]> {
     return ({ damaged, isReindexed }) =>
       this.#log.line("warn", "disk_damaged", {
@@ -67,7 +67,7 @@ export class DiskDamage {
       });
   }
 
-  /** The same storage; a read that meets damaged rows fails with their names. */
+  /** Returns the same storage; a read that meets damaged rows fails with their names. */
   guarded(folder: string, storage: Storage): Storage {
     const read = async <T>(look: Promise<T>): Promise<T> => {
       try {
@@ -88,7 +88,7 @@ export class DiskDamage {
     };
   }
 
-  /** For a scrub, which goes on behind damaged rows. */
+  /** Returns a storage for a scrub, which goes on behind damaged rows; they are recorded. */
   noted(folder: string, storage: Storage): Pick<Storage, "scan"> {
     return {
       scan: async (range, options) => {

@@ -1,41 +1,41 @@
 /**
- * How many bytes of rows a site may hold, by what its disk has room for: rows that can be fetched again are given back
- * before the disk is full, so that what must be written down still can be.
+ * Bytes of rows that a site may hold, by the room on its disk: rows that can be fetched again are dropped before the
+ * disk is full, so that what must be written down still can be.
  *
- * R1  Never more than the site file allows, nor more than fits while {@link RESERVE_BYTES} of the disk (a fifth of a small
- *     one) stay free for the journal.
- * R2  It is taken back once for each time that the files have grown: a database keeps the room of rows that went, and the
- *     disk may be filled by somebody else, whom giving back more would not help.
- * R3  Where the disk has room again, half of that comes back.
+ * R1  The site never holds more than its file allows, nor more than fits while {@link RESERVE_BYTES} of the disk (a
+ *     fifth of a small one) stay free for the journal.
+ * R2  The limit is lowered once for each time that the files have grown: a database keeps the room of dropped rows, and
+ *     where another program fills the disk, dropping more would not help.
+ * R3  Where the disk has room again, half of that room is added to the limit.
  */
 import { statfsSync } from "node:fs";
 
-/** Some seconds of a busy site's commits, and what giving rows back itself writes. */
+/** Bytes of the disk that stay free: some seconds of a busy site's commits, and what dropping rows itself writes. */
 const RESERVE_BYTES = 64 * 1024 * 1024;
 const RESERVE_SHARE = 0.2;
-/** A look is some 50 µs. */
+/** Milliseconds between two looks at the disk, and where it is nearly full. A look is some 50 µs. */
 const LOOK_MS = 250, LOOK_MS_MIN = 50;
 const NEAR_RESERVES = 3;
-/** What is given back at a time: the next look comes before so much has been written. */
+/** Part of the rows that stays when the limit is lowered: the next look comes before so much has been written. */
 const STEP_SHARE = 0.8;
-/** As the least that a site file may say. */
+/** Bytes below which the limit does not go: the least that a site file may say. */
 const ROWS_BYTES_MIN = 1024 * 1024;
 
-/** A look at a disk. */
+/** Sizes seen by one look at a disk. */
 export interface DiskLook {
   readonly totalBytes: number;
   readonly freeBytes: number;
-  /** Of the store's files. */
+  /** Bytes of the store's files. */
   readonly fileBytes: number;
-  /** Of the rows in them. */
+  /** Bytes of the rows in the store's files. */
   readonly rowBytes: number;
 }
 
-/** See the file's header. */
+/** The limit of a site's rows; see the file's header. */
 export class DiskRoom {
   readonly #maxBytes: number;
   #bytes: number;
-  /** What the files had when room was taken back last. */
+  /** Bytes of the files when the limit was lowered last. */
   #fileBytes = 0;
 
   /** @param maxBytes what the site file allows. */
@@ -43,7 +43,7 @@ export class DiskRoom {
     this.#maxBytes = this.#bytes = maxBytes;
   }
 
-  /** What the site may hold from now on, in bytes of rows. */
+  /** Returns the bytes of rows that the site may hold from now on. */
   after(look: DiskLook): number {
     const { freeBytes, fileBytes, rowBytes } = look, reserve = reserveOf(look);
     if (freeBytes < reserve) {
@@ -59,12 +59,15 @@ export class DiskRoom {
   }
 }
 
-/** When it is to be looked at again, in ms. A small disk is filled in a second: it is watched while there is little room. */
+/**
+ * Returns the milliseconds until the next look. A small disk is filled in a second: it is looked at more often while
+ * there is little room.
+ */
 export function nextLookMs(look: DiskLook | null): number {
   return look !== null && look.freeBytes < NEAR_RESERVES * reserveOf(look) ? LOOK_MS_MIN : LOOK_MS;
 }
 
-/** R1 */
+/** Returns the bytes that are to stay free (R1). */
 const reserveOf = ({ totalBytes }: DiskLook): number => Math.min(RESERVE_BYTES, totalBytes * RESERVE_SHARE);
 
 /** Looks at the disk under a store's folder; null where it can't be looked at. */

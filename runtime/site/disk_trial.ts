@@ -1,12 +1,12 @@
 /**
- * A site whose disk has failed tries it again and again, and ends when it works, so that whoever started it starts
+ * Trials of a failed disk: its site tries it again and again, and ends when it works, so that whoever started it starts
  * it anew: what it had not committed is gone with the process, as after a crash.
  *
  * T1  A trial writes and syncs as a commit does, and leaves nothing.
  */
 import { join } from "node:path";
 
-/** Some batches of a busy site: with less room it would fail again at once. */
+/** Bytes of a trial: some batches of a busy site; with less room it would fail again at once. */
 const TRIAL_BYTES = 4 * 1024 * 1024;
 const TRIAL_EVERY_MS = 2_000;
 
@@ -19,7 +19,7 @@ export async function diskWorks(folder: string, signal: AbortSignal): Promise<vo
   await new Promise<void>(() => {});
 }
 
-/** T1 */
+/** Reports whether a trial succeeds (T1). */
 async function tryDisk(path: string): Promise<boolean> {
   try {
     using file = await Deno.open(path, { write: true, create: true, truncate: true });

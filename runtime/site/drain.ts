@@ -1,6 +1,6 @@
 /**
- * A planned stop: requests end → isolates end → the site announces until when it is away → the root has that, and
- * all that came before it.
+ * A planned stop: requests end → isolates end → the site announces until when it is away → the root has the
+ * announcement, and all that came before it.
  *
  * D1  When the announcement is written nothing of an app runs here any more (store/change/members.ts A1).
  */
@@ -8,7 +8,7 @@ import type { Replica } from "../../store/api/api.ts";
 import type { Drained } from "../admin/services.ts";
 import { pause } from "../observe/pause.ts";
 
-/** What is drained. */
+/** Parts of the site that are drained. */
 interface Parts {
   readonly replica: Replica;
   readonly apps: {
@@ -19,13 +19,15 @@ interface Parts {
   readonly untilMs: number;
 }
 
-/** Requests that run get this long; as long as at any other stop (site.ts). */
+/** Milliseconds for running requests to end; as long as at any other stop (site.ts). */
 const REQUESTS_MS_MAX = 3_000;
-/** What is pending gets this long: tens of megabytes over a slow link. What is left stays on the disk. */
+/**
+ * Milliseconds for pending rows to be pushed: tens of megabytes over a slow link. Rows that are left stay on the disk.
+ */
 const PUSH_MS_MAX = 10_000;
 const LOOK_MS = 10;
 
-/** Lets go of everything that another site may need. */
+/** Drains the site: gives back everything that another site may need. */
 export async function drain({ replica, apps, requests, untilMs }: Parts): Promise<Drained> {
   const cutMs = performance.now() + REQUESTS_MS_MAX;
   const gone = new AbortController();

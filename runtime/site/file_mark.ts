@@ -1,4 +1,4 @@
-/** Tells one state of a file from another, without reading it; the same text for all in which there is none. */
+/** Returns a mark that differs between two states of a file, without reading it; an absent file always has the same. */
 export function fileMarkOf(path: string): string {
   try {
     const { mtime, ctime, size, ino } = Deno.statSync(path);
@@ -8,7 +8,9 @@ export function fileMarkOf(path: string): string {
   }
 }
 
-/** Whether others than its owner may read a file; false where the system has no such notion, or no such file. */
+/**
+ * Reports whether others than its owner may read a file; false where the system has no such notion, or no such file.
+ */
 export function isOpenToOthers(path: string): boolean {
   try {
     const { mode } = Deno.statSync(path);

@@ -1,8 +1,8 @@
-/** What a site answers at `/`: in dev the apps that one can try, elsewhere a problem. */
+/** Front page of a site, at `/`: in dev a list of the apps that one can try, elsewhere a problem. */
 import type { LiveApp } from "../deploy/mod.ts";
 import { problemResponse } from "../gateway/problem.ts";
 
-/** The front page. */
+/** Returns the front page. */
 export function frontPage(dev: boolean, apps: readonly LiveApp[]): Response {
   if (!dev) return problemResponse("not_found", "a site serves apps at /APP/ and at the host APP.localhost");
   const items = apps.map(({ name }) => `<li><a href="/${name}/">${name}</a></li>`).join("");

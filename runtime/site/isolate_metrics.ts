@@ -1,4 +1,4 @@
-/** Isolates of a site, counted by app: how many, how often one had to be started, and why they ended. */
+/** Metrics of a site's isolates by app: how many, how often one had to be started, and why they ended. */
 import type { IsolateApp, IsolateEnd, IsolatePool, PoolObserver } from "../isolate/mod.ts";
 import { Counter, type Family, Histogram, observed, SECONDS } from "../telemetry/mod.ts";
 
@@ -22,12 +22,12 @@ export class IsolateMetrics implements PoolObserver {
   });
   #pool: IsolatePool | null = null;
 
-  /** All that is counted here. */
+  /** Families of all metrics that are counted here. */
   get families(): Family[] {
     return [this.#coldStarts, this.#opening, this.#ends, ...this.#gauges()];
   }
 
-  /** The pool whose isolates are read. */
+  /** Sets the pool whose isolates are read. */
   watch(pool: IsolatePool): void {
     this.#pool = pool;
   }

@@ -3,8 +3,8 @@
  * output stays free for what a command prints. The last lines stay in memory, where `logs` finds them
  * (runtime/observe).
  *
- * L1  Every line of an app goes through {@link SiteLog.app}, with its secrets taken out by who ran it.
- * L2  What others say in a line (apps, clients, other sites) can't steer the terminal that it is read on.
+ * L1  Every line of an app goes through {@link SiteLog.app}, with its secrets taken out by the caller.
+ * L2  Text of others in a line (apps, clients, other sites) can't steer the terminal that it is read on.
  */
 import type { SiteId } from "../../store/model/ports.ts";
 import { LOG_LEVELS, type LogLevel } from "../observe/log_line.ts";
@@ -22,9 +22,12 @@ export interface AppLogLine {
   readonly version: string;
   readonly level: string;
   readonly text: string;
-  /** 32 hexadecimal digits, the same for all lines of a request; a trace of that id exists where it is recorded. */
+  /**
+   * Trace id: 32 hexadecimal digits, the same for all lines of a request; a trace of that id exists where the request
+   * is recorded.
+   */
   readonly traceId?: string | undefined;
-  /** The call that printed it, where the request is recorded. */
+  /** Span id of the call that printed the line, where the request is recorded. */
   readonly spanId?: string | undefined;
 }
 
@@ -34,10 +37,13 @@ export class SiteLog {
   readonly #json: boolean;
   readonly #level: LogLevel;
   readonly #encoder = new TextEncoder();
-  /** The last lines. */
+  /** The last lines, for `logs`. */
   readonly ring = new LogRing();
 
-  /** @param level of the site's own lines, those below it are in the ring alone; an app's are all printed. */
+  /**
+   * @param level lowest level of the site's own lines that is printed: those below it are in the ring alone; an app's
+   * lines are all printed.
+   */
   constructor(site: SiteId, format: "human" | "json", level: LogLevel = "debug") {
     this.#site = site;
     this.#json = format === "json";
@@ -48,7 +54,7 @@ export class SiteLog {
   line(level: LogLevel, event: string, fields: LogFields = {}): void {
     const atMs = Date.now();
     if (LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(this.#level)) this.#print(atMs, level, event, fields);
-    // What a site has to say of an app is found among the app's own lines.
+    // The site's lines about an app are found among the app's own lines.
     const app = typeof fields.app === "string" ? { app: fields.app } : {};
     this.ring.add({ atMs, site: this.#site, ...app, level, text: event + human(fields) });
   }
@@ -57,7 +63,7 @@ export class SiteLog {
   app({ app, version, level: said, text, traceId, spanId }: AppLogLine): void {
     const level: LogLevel = said === "error" || said === "warn" || said === "debug" ? said : "info";
     const atMs = Date.now();
-    // People read a line a hundred times before they look for its trace; who collects lines wants it in each.
+    // People read a line a hundred times before they look for its trace; a collector of lines wants it in each.
     const told = this.#json || spanId !== undefined ? { traceId, spanId } : {};
     this.#print(atMs, level, "app", { app, text, ...told });
     this.ring.add({
@@ -83,7 +89,7 @@ export class SiteLog {
     try {
       Deno.stderr.writeSync(this.#encoder.encode(text));
     } catch {
-      // The reader of the log has gone; a site does not stop for that.
+      // The reader of the log's pipe has gone; a site does not stop for that.
     }
   }
 }

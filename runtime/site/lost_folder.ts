@@ -1,16 +1,19 @@
 /**
- * A folder of a site whose files are not what was written there, or are older than what was said of them: it is set
- * aside, and the site goes on as after the loss of that disk.
+ * Setting aside of a site's folder whose files differ from what was written there, or are older than what the site has
+ * told others: the site then goes on as after the loss of that disk.
  *
  * Life: `store` → found to be spoiled, or older → renamed to `store.lost`, with the reason in it (`store.2.lost` where one
  * lies there) → looked at and removed, or put back, by an operator.
  *
- * LF1  What is set aside is never opened by the site again, and is never changed or removed, also where more is set aside
- *      later: it may be all that is left of something.
- * LF2  Nothing is set aside that nobody else can make up for and whose loss would be taken for a blank beginning: the root's
- *      rows, the arbiter's, and what origins have answered. These stop the site, with a word.
- * LF3  Whoever set it aside tells: the log, an alert for as long as it lies there, and all whose sessions saw what is gone.
- * LF4  A folder that neighbours have had more of is marked first, and set aside at the next start: nothing of it is open then.
+ * LF1  A folder that was set aside is never opened by the site again, and is never changed or removed, also where more
+ *      are set aside later: it may be all that is left of something.
+ * LF2  A folder that no other site can make up for, and whose loss would be taken for a blank beginning, is not set
+ *      aside: the root's rows, the arbiter's, and what origins have answered. Damage of these stops the site, with a
+ *      message.
+ * LF3  A site that set a folder aside tells of it: in the log, by an alert for as long as the folder lies there, and to
+ *      all whose sessions saw what is gone.
+ * LF4  A folder of which neighbours have had more than it holds is marked first, and set aside at the next start:
+ *      nothing of it is open then.
  */
 import { replaceFile } from "../../functions/client/replace_file.ts";
 import { StoreUnavailable } from "../../store/api/api.ts";
@@ -18,19 +21,19 @@ import { FilesSpoiled } from "../storage/disk_report.ts";
 
 /** A folder that was set aside. */
 export interface LostFolder {
-  /** As it is called in the site's data folder. */
+  /** Name of the folder in the site's data folder. */
   readonly folder: string;
   readonly why: string;
 }
 
 const LOST = ".lost", WHY_FILE = "WHY", OLDER_FILE = "OLDER";
-/** Looked up at most so often: a status is asked for each second, by several. */
+/** Milliseconds between two looks at the folder: a status is asked for each second, by several. */
 const LOOK_MS = 10_000;
 
-/** The file that counts a folder's commits outside of it. */
+/** Returns the path of the file that counts a folder's commits outside of it. */
 export const witnessOf = (folder: string): string => `${folder}.commits`;
 
-/** The error of a folder that can't be set aside (LF2). */
+/** Returns the error of a folder that can't be set aside (LF2). */
 export function notOpened({ folder, why }: FilesSpoiled): StoreUnavailable {
   return new StoreUnavailable(
     "disk_failed",
@@ -57,12 +60,12 @@ async function freeName(folder: string): Promise<string> {
   }
 }
 
-/** Neighbours know that a folder is an older copy (LF4). */
+/** Marks a folder of which neighbours know that it is an older copy (LF4). */
 export async function markOlder(folder: string, why: string): Promise<void> {
   (await replaceFile(Deno, `${folder}/${OLDER_FILE}`, why + "\n")).close();
 }
 
-/** Why a folder was marked; null: it was not. */
+/** Returns the reason why a folder was marked; null: it was not. */
 export async function olderMark(folder: string): Promise<string | null> {
   try {
     return (await Deno.readTextFile(`${folder}/${OLDER_FILE}`)).trim();
@@ -80,7 +83,7 @@ async function removed(path: string): Promise<void> {
   }
 }
 
-/** What lies aside in a site's data folder. */
+/** Folders that were set aside in a site's data folder. */
 export class LostFolders {
   readonly #data: string;
   #found: readonly LostFolder[] = [];
@@ -112,7 +115,7 @@ export class LostFolders {
     try {
       return Deno.readTextFileSync(`${this.#data}/${name}/${WHY_FILE}`).trim();
     } catch {
-      return "nobody knows why"; // its word was not written any more
+      return "nobody knows why"; // the file with the reason was not written any more
     }
   }
 }

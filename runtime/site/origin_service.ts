@@ -1,6 +1,6 @@
 /**
- * The origins of a site's stateful sessions (runtime/origins): how its homes reach them, by way of the root; at the root
- * the ends themselves, and where agents come in.
+ * Service for the origins of a site's stateful sessions (runtime/origins): its homes reach them by way of the root; at
+ * the root, it has the ends themselves, and the door for agents.
  */
 import type { StatefulName } from "../../functions/sessions/home/mod.ts";
 import { type OriginAddress, originAddress } from "../../functions/origin_address.ts";
@@ -20,17 +20,17 @@ import { type FrameWay, StreamWay } from "../../functions/sessions/attach/frame_
 import { fetchFor, type HttpOrigin } from "../stateful/made_calls.ts";
 import type { SiteConfig } from "./config.ts";
 
-/** What they need of their site. */
+/** Services of the site that origins use. */
 export interface OriginParts extends AlongTreeServices {
   readonly config: Pick<SiteConfig, "egress" | "limits" | "parent">;
   readonly root: () => string | undefined;
   readonly apps: Pick<AppTable, "version" | "get">;
-  /** A ticket that nobody guesses; and 1 to 2^53 − 1. */
+  /** Draws a ticket that cannot be guessed; {@link instance} draws a number from 1 to 2^53 − 1. */
   readonly ticket: () => string;
   readonly instance: () => number;
-  /** A way to a session's home, for agents of clients. */
+  /** Opens a way to a session's home, for agents of clients. */
   readonly open: (name: StatefulName) => Promise<FrameWay>;
-  /** What came of requests to HTTP origins; at the root. */
+  /** Outcomes of requests to HTTP origins; used at the root. */
   readonly kept: KeptOutcomes;
   readonly log: (line: { app: string; version: string; level: string; text: string }) => void;
 }
@@ -47,10 +47,10 @@ export interface OriginService {
   close(): void;
 }
 
-/** The root answers before the session would be told that its time is up. */
+/** Milliseconds in which the root opens a way: it answers before the session would be told that its time is up. */
 const OPEN_MS_MAX = 10_000;
 
-/** See the file's header. */
+/** Opens the service; see the file's header. */
 export function openOrigins(parts: OriginParts): OriginService {
   const { config, site, root, apps } = parts;
   const rulesOf = (fetchHosts: readonly string[]) =>
@@ -131,7 +131,10 @@ interface StatefulClass {
   readonly version: string;
 }
 
-/** Whether there is such a class, and a server behind it where an agent is to stand for that. */
+/**
+ * Returns the reason why an agent cannot stand for a class: there is no such class, or it names no origin where the
+ * agent is to be one. Null where it can.
+ */
 const lackingIn = (apps: Pick<AppTable, "get">): AgentDoorServices["lacking"] => (of, isOrigin) => {
   try {
     const hasOrigin = namedOrigin(currentVersion(apps, of), of.class) !== null;
@@ -142,7 +145,7 @@ const lackingIn = (apps: Pick<AppTable, "get">): AgentDoorServices["lacking"] =>
   }
 };
 
-/** What a class of a version names as its origin. */
+/** Returns the origin that a class of a version names; null where it names none. */
 function namedOrigin(
   version: Pick<LiveVersion, "manifest"> | undefined,
   className: string,

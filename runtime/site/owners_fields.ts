@@ -1,5 +1,5 @@
 /**
- * What a site file says of owners groups: `f`, `area` and `owners` (docs/protocol/owners.md).
+ * Fields of a site file about owners groups: `f`, `area` and `owners` (docs/protocol/owners.md).
  *
  * F1  These fields are read again on SIGHUP; a file that is bad or that the cluster cannot meet changes nothing.
  */
@@ -8,26 +8,26 @@ import { z } from "zod";
 import { BEAT_MS, F_MAX, NEAR_MS, SILENT_SITE_MS, SUSPECT_MS } from "../../store/model/limits.ts";
 import type { OwnersSettings } from "../../store/presence/choose.ts";
 
-/** How many other sites hold what must survive this one. */
+/** Schema of `f`: the number of other sites that hold what must survive this one. */
 export const ownersCount = z.number().int().min(0).max(F_MAX);
 
-/** A beat is a message: more of them say nothing sooner than a link of 10 ms. */
+/** Least milliseconds between beats: a beat is a message, and more of them say nothing sooner over a link of 10 ms. */
 const BEAT_MS_MIN = 20;
 
-/** Who they may be, and when one counts as lost. */
+/** Schema of `owners`: which sites they may be, and when one counts as lost. */
 export const ownersFields = (siteId: z.ZodString) =>
   z.strictObject({
     /** The only sites that may own; by default any of the tree. */
     sites: z.array(siteId).optional(),
-    /** Sites nearer than this are a second choice. */
+    /** Milliseconds of distance below which a site is a second choice. */
     nearMs: z.number().min(0).default(NEAR_MS),
-    /** A site that nothing came from for so long is asked. */
+    /** Milliseconds of silence after which a site is asked. */
     beatMs: z.number().min(BEAT_MS_MIN).default(BEAT_MS),
-    /** After so long without an answer it gets nothing new. */
+    /** Milliseconds without an answer after which a site gets nothing new. */
     suspectMs: z.number().default(SUSPECT_MS),
-    /** After so long another takes its place. */
+    /** Milliseconds without an answer after which another site takes its place. */
     deadMs: z.number().default(SILENT_SITE_MS),
-    /** What becomes of an answer when they cannot be reached. */
+    /** Outcome of a write when the owners cannot be reached: it fails, or is acknowledged all the same. */
     unreachable: z.enum(["fail", "acknowledge"]).default("fail"),
   }).refine(({ beatMs, suspectMs }) => suspectMs >= 2 * beatMs, {
     path: ["suspectMs"],
@@ -37,7 +37,7 @@ export const ownersFields = (siteId: z.ZodString) =>
     message: "expected at least suspectMs: a site is suspected before it is dead",
   });
 
-/** The same, as the store takes it. */
+/** Returns these fields as the store takes them. */
 export function ownersSettings(config: {
   readonly f: number;
   readonly area?: string | undefined;
@@ -50,7 +50,7 @@ export function ownersSettings(config: {
 /** Fields that are read again while a site runs (F1). */
 const RELOADED: ReadonlySet<string> = new Set(["f", "area", "owners"]);
 
-/** Other fields of a site file that two readings of it have differently: they are taken at a restart. */
+/** Returns the names of the other fields in which two readings of a site file differ: they take effect at a restart. */
 export function fixedChanges(before: Readonly<Record<string, unknown>>, now: typeof before): string[] {
   const names = new Set([...Object.keys(before), ...Object.keys(now)]);
   return [...names].filter((name) => !RELOADED.has(name) && !equals(before[name], now[name])).sort();

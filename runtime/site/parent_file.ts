@@ -1,23 +1,23 @@
 /**
- * The parent that an operator gave a running site (`sojourn sites move`), kept in its data folder: it holds over the
- * site file's from then on, until the site file names another one than it did at that time.
+ * The parent that an operator gave a running site (`sojourn sites move`), kept in its data folder: it takes precedence
+ * over the site file's, until the site file names another one than it did at that time.
  */
 import { z } from "zod";
 import { replaceFile } from "../../functions/client/replace_file.ts";
 import { ConfigError, linkUrl, type SiteConfig, siteId } from "./config.ts";
 
-/** A parent of a site. */
+/** Parent of a site. */
 export type Parent = NonNullable<SiteConfig["parent"]>;
 
 const schema = z.strictObject({
   parent: z.strictObject({ id: siteId, url: linkUrl, lost: z.array(siteId) }),
-  /** What the site file said. */
+  /** Parent that the site file named at that time. */
   instead: z.strictObject({ id: siteId, url: linkUrl }),
 });
 
 const fileOf = (config: SiteConfig): string => `${config.data}/parent.json`;
 
-/** The configuration with the parent that holds. @throws ConfigError */
+/** Returns the configuration with the parent that holds. @throws ConfigError */
 export async function withParent(config: SiteConfig): Promise<SiteConfig> {
   if (config.parent === null) return config;
   const file = fileOf(config);
@@ -45,7 +45,7 @@ function parsed(file: string, text: string): z.infer<typeof schema> {
   }
 }
 
-/** Keeps a parent. @param instead the site file's. */
+/** Keeps a parent. @param instead the parent that the site file names. */
 export async function keepParent(config: SiteConfig, parent: Parent, instead: Parent): Promise<void> {
   await Deno.mkdir(config.data, { recursive: true, mode: 0o700 });
   const text = JSON.stringify({ parent, instead: { id: instead.id, url: instead.url } });

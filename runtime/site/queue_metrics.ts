@@ -1,4 +1,7 @@
-/** What of each app waits in this site's memory, of how much, and what was given up for it (docs/queues.md). */
+/**
+ * Metrics of the queues of each app at this site: how much waits in memory, of how many bytes it may have, and what was
+ * given up for it (docs/queues.md).
+ */
 import type { QueueName, SiteQueues } from "../isolate/mod.ts";
 import { Counter, type Family, observed } from "../telemetry/mod.ts";
 
@@ -11,7 +14,7 @@ export class QueueMetrics {
   });
   #queues: SiteQueues | null = null;
 
-  /** All that is counted here. */
+  /** Families of all metrics of the queues. */
   get families(): Family[] {
     return [
       observed("gauge", {
@@ -28,12 +31,12 @@ export class QueueMetrics {
     ];
   }
 
-  /** The queues that are read. */
+  /** Sets the queues that are read. */
   watch(queues: SiteQueues): void {
     this.#queues = queues;
   }
 
-  /** One was given up. */
+  /** Counts a queue that was given up. */
   shed({ app, queue }: { readonly app: string; readonly queue: QueueName }): void {
     this.#shed.of(labels(app, queue)).add();
   }

@@ -1,5 +1,5 @@
 /**
- * `sojourn restore FILE`: puts back what `sojourn backup` copied, on the machine of the site that it is of, while that is
+ * `sojourn restore FILE`: puts back a copy that `sojourn backup` made, on the machine of the copied site, while that is
  * stopped; or, with `--verify`, only compares the file with its digests.
  */
 import { ArchiveError } from "../backup/archive.ts";
@@ -15,7 +15,7 @@ import { type Command, EXIT, type ExitCode, type Parsed, type Shell, UsageError 
 import { AdminError } from "../deploy/admin_api.ts";
 import { ConfigError, readSiteConfig, type SiteConfig } from "./config.ts";
 
-/** What takes longer than this is told, and again after it. */
+/** Milliseconds of work after which progress is told, and told again. */
 const QUIET_MS = 1_000;
 
 /** The `restore` command. */
@@ -91,7 +91,9 @@ async function restore(file: string, args: Parsed, shell: Shell): Promise<ExitCo
   return EXIT.done;
 }
 
-/** What opens data is loaded when it is needed: the command line has this table, too. */
+/**
+ * Reads the secrets. The code that opens data is loaded only when it is needed: the command line has this table, too.
+ */
 async function secretsIn(config: Pick<SiteConfig, "secretFile">): Promise<readonly Uint8Array[]> {
   const { readSecrets } = await import("./data_folder.ts");
   return await readSecrets(config);

@@ -1,16 +1,17 @@
 /**
- * A site that was restored joins those that were restored with it, before it serves anybody and before anybody hears of the
- * logs that it has (backup/restored.ts RS2).
+ * Joining of a restored site with those that were restored with it, before it serves anybody and before other sites
+ * hear of the logs that it has (backup/restored.ts RS2).
  *
  *   ["s", "restored", site] → {cut, copy, isRoot}   of each site that was restored, written by itself as it joins
  *
- * Life: `join` when the replica is ready → the root writes its row; a site below waits until that names its own moment →
- * it writes its own row, and has joined.
+ * Life: `join` when the replica is ready → the root writes its row; a site below waits until that row names the moment
+ * of its own copy → it writes its own row, and has joined.
  *
  * RJ1  A site whose root was restored from another moment, or from none, does not join: the logs that it has and the rows
  *      of the arbiter may be of different times, which nothing else would notice.
- * RJ2  Neither does one in whose place another copy of that moment has joined before: the tree went on with that one.
- *      A feed comes with all that there is up to one position: who sees the root's row sees its own.
+ * RJ2  Neither does a site in whose place another copy of that moment has joined before: the tree went on with that
+ *      one. A feed brings all rows up to one position: a site that sees the root's row also sees the row under its own
+ *      id.
  */
 import { z } from "zod";
 import { packKey } from "../../store/model/key.ts";
@@ -27,7 +28,7 @@ const RANGE = prefixRange(packKey([SYSTEM, SPACE]));
 const schema = z.object({ site: z.string(), cut: z.string(), copy: z.string(), isRoot: z.boolean() });
 type Row = z.infer<typeof schema>;
 
-/** What it needs of its site. */
+/** Services of the site that joining uses. */
 export interface RestoredTreeParts {
   readonly system: SystemStore;
   readonly site: string;
@@ -36,12 +37,12 @@ export interface RestoredTreeParts {
   readonly note: (event: string, fields: Record<string, unknown>) => void;
 }
 
-/** See the file's header. */
+/** A restored site's joining; see the file's header. */
 export class RestoredTree {
   readonly #parts: RestoredTreeParts;
   readonly #view: LiveView;
   readonly #same = Promise.withResolvers<void>();
-  /** What was said last of why it waits. */
+  /** Reason for waiting that was logged last. */
   #said = "";
 
   constructor(parts: RestoredTreeParts) {
@@ -52,7 +53,7 @@ export class RestoredTree {
     });
   }
 
-  /** Resolves when it has joined, or was closed before. */
+  /** Resolves when the site has joined, or this was closed before. */
   async join(): Promise<void> {
     const { system, site, isRoot, restored: { cut, copy } } = this.#parts;
     try {
@@ -68,7 +69,7 @@ export class RestoredTree {
     }
   }
 
-  /** Gives it up. */
+  /** Gives up the joining. */
   close(): void {
     this.#view.close();
     this.#same.resolve();

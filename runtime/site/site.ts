@@ -1,5 +1,5 @@
 /**
- * One site: a replica on its disk, its links, its isolates and its gateway in one process.
+ * A site: a replica on its disk, its links, its isolates and its gateway in one process.
  *
  * Stages: secrets and disk → replica (no traffic yet) → links → HTTP (answers health, refuses apps) → ready: the
  * replica has its number and its system ranges → apps served → `stop`: no new requests, sockets closed, requests
@@ -9,8 +9,8 @@
  * S2  After a fault (a broken invariant, a failed disk) nothing is acknowledged any more: links are closed, every
  *     request gets `disk_failed`, and the log says why. The process stays, so that its operator can look, until the
  *     disk takes writes again: then it ends, to be started anew (disk_trial.ts).
- * S3  After an exception that nobody waited for (faults.ts) it stops in order: nothing new is begun, what was acknowledged
- *     is on disk. Whoever started the process is told by its exit code to start it anew (command.ts).
+ * S3  After an exception that nothing caught (faults.ts) the site stops in order: nothing new is begun, what was
+ *     acknowledged is on disk. Whoever started the process is told by its exit code to start it anew (command.ts).
  */
 import { OwnersError } from "../../store/presence/choose.ts";
 import { OlderDisk, OlderRoot } from "../../store/core/lost.ts";
@@ -70,9 +70,9 @@ import { SiteTable } from "./site_table.ts";
 import { SystemClock, SystemRandom } from "./system_ports.ts";
 import { WARNINGS } from "./warnings.ts";
 
-/** Requests that run when a site stops get this long to end; streams are cut. */
+/** Milliseconds that running requests have to end when a site stops; streams are cut. */
 const DRAIN_MS_MAX = 3_000;
-/** Between the answer to whoever drains or moves a site and that. */
+/** Milliseconds between the answer to a call that drains or moves a site, and the draining or the move. */
 const ANSWER_MS = 100;
 const DRAINING = "the site is about to stop, as planned; another site takes this session";
 const SCARCE =
@@ -109,22 +109,25 @@ export class Site {
   #gateway: Gateway | null = null;
   #server: HttpListener | null = null;
   #certificates: Certificates | null = null;
-  /** What the data was restored from, while it has not joined; nobody is served before (restored_tree.ts). */
+  /**
+   * Record of the backup that the data was restored from, while the site has not joined; no client is served before
+   * (restored_tree.ts).
+   */
   #restoredAlone: Restored | null = null;
   #tree: RestoredTree | null = null;
   #roomTimer: ReturnType<typeof setTimeout> | undefined;
   #fault: Error | null = null;
-  /** A child that has had more of the root's disk than is on it; null: none has. */
+  /** Id of a child that has had more of the root's disk than is on it; null: none has. */
   #ahead: string | null = null;
   readonly #disk: DiskSpace;
   #isDraining = false;
-  /** As it was last told, and has it on disk, … */
+  /** Parent as the site was last told, and has it on disk, … */
   #parent: SiteConfig["parent"];
-  /** … and as its replica and its links go by. */
+  /** … and the parent that its replica and its links go by. */
   #followed: SiteConfig["parent"];
   /** The last move that was asked for. */
   #moving: Promise<unknown> = Promise.resolve();
-  /** As the site file has it. */
+  /** Parent as the site file has it. */
   readonly #fileParent: SiteConfig["parent"];
   readonly #drained = Promise.withResolvers<void>();
   readonly #recovered = Promise.withResolvers<void>();
@@ -153,7 +156,7 @@ export class Site {
   /**
    * Starts a site; resolves when it listens, which is before it is ready.
    *
-   * @param chaos what is broken from the start, where the configuration has `chaos: true`.
+   * @param chaos faults from the start, where the configuration has `chaos: true`.
    * @throws ConfigError, StoreUnavailable where it cannot start.
    */
   static async start(config: SiteConfig, chaos: ChaosFile | null = null): Promise<Site> {
@@ -167,7 +170,7 @@ export class Site {
     }
   }
 
-  /** Where clients reach it. */
+  /** URL at which clients reach the site. */
   get url(): string {
     const { http } = this.config.advertise;
     if (http !== undefined) return http;
@@ -175,24 +178,24 @@ export class Site {
     return `${scheme(this.config)}://${hostname.includes(":") ? `[${hostname}]` : hostname}:${port}`;
   }
 
-  /** Its parent's id; null at the root. */
+  /** Id of the site's parent; null at the root. */
   get parent(): string | null {
     return this.#parent?.id ?? null;
   }
 
-  /** Backups of it; null before it has a disk. */
+  /** Backups of the site; null before it has a disk. */
   get backups(): SiteBackups | null {
     return this.#backups;
   }
 
-  /** As `/_sojourn/status` says it. */
+  /** Returns the status as `/_sojourn/status` says it. */
   status(): unknown {
     const replica = this.#replica, gateway = this.#gateway;
     if (replica === null || gateway === null) throw new Problem("not_ready", "the site is starting");
     return siteStatus(this.#parts(replica, gateway));
   }
 
-  /** Whether it can serve. */
+  /** Returns the site's readiness to serve. */
   readiness(): SiteReadiness {
     if (this.#fault !== null) return { ready: false, code: "disk_failed", detail: this.#fault.message };
     if (this.#stopping !== null) return { ready: false, code: "not_ready", detail: "the site is stopping" };
@@ -271,7 +274,7 @@ export class Site {
       apps: () => this.#serving(),
       held: () => this.#hold.passed(),
       hosts: () => this.#apps?.table.hosts,
-      // Frames of the client library hold a message of theirs and more.
+      // Frames of the client library hold a whole message of a client, and a head.
       messageBytesMax: (protocol) =>
         protocol === SUBPROTOCOL ? FORWARDED_FRAME_BYTES_MAX : config.limits.messageBytes,
       queues: (app) => (this.#apps?.queues ?? new SiteQueues()).of(app),
@@ -345,7 +348,7 @@ export class Site {
         await transport.renew?.(files);
         if (config.tls?.http === true && files.own !== null) await server.renew(shown(files));
       } catch (error) {
-        this.unexpected(error); // nobody listens any more
+        this.unexpected(error); // nothing listens any more
       }
     });
     this.log.line("info", "listening", { http: this.url, link: this.#hub.address });
@@ -354,7 +357,10 @@ export class Site {
     void this.#becomeReady(replica, { secrets, codec, fatal: (error) => this.#fatal(error) });
   }
 
-  /** What the data was restored from; it is no part of the tree of before (backup/restored.ts RS1). @throws ConfigError */
+  /**
+   * Returns the record of the backup that the data was restored from; such a site is no part of the tree of before
+   * (backup/restored.ts RS1). @throws ConfigError
+   */
   async #restored(secrets: readonly Uint8Array[]): Promise<Restored | null> {
     const { config } = this;
     if (config.engine === "memory") return null;
@@ -389,7 +395,7 @@ export class Site {
     };
   }
 
-  /** What can be fetched again makes room before the disk is full. */
+  /** Watches the room on the disk: rows that can be fetched again are dropped before it is full. */
   #watchRoom(replica: Replica): void {
     const room = new DiskRoom(this.config.capacityBytes), folder = `${this.config.data}/store`;
     const looked = () => {
@@ -400,10 +406,10 @@ export class Site {
     this.#roomTimer = setTimeout(looked, nextLookMs(null));
   }
 
-  /** What the replica has to say. */
+  /** Logs a note of the replica, and acts upon it. */
   #noted(event: string, detail?: Record<string, unknown>): void {
     const isWarning = WARNINGS.has(event);
-    // What the store has said of the same source within the minute is for this site to act upon only.
+    // A note that repeats another of the same source within the minute is for this site to act upon only.
     if (detail?.before !== null) this.log.line(isWarning ? "warn" : "debug", event, detail);
     if (event !== "child_removed") return;
     const child = String(detail?.child), why = String(detail?.why);
@@ -411,7 +417,10 @@ export class Site {
     if (why === "ahead") this.#isAhead(child);
   }
 
-  /** Its stateful sessions may have been served elsewhere since the copy was made: the arbiter has to know. */
+  /**
+   * Handles a child that has had more of the root's disk than is on it: the root is an older copy, and its stateful
+   * sessions may have been served elsewhere since the copy was made. The arbiter has to know.
+   */
   #isAhead(child: string): void {
     this.#ahead = child;
     this.#apps?.stateful.storeWentBack(child);
@@ -436,7 +445,7 @@ export class Site {
       emulate: (site) => this.#chaos?.shapeOf(site) ?? config.links[site] ?? null,
       isCut: (site) => this.#chaos?.isCut(site) ?? false,
       hold: (kind) => kind === FORWARD_KIND.admin ? null : this.#hold.passed(),
-      // Not the table's: owners are asked before this site is ready (store/wards/retake.ts).
+      // Not the table's members: owners are asked before this site is ready (store/wards/retake.ts).
       addressOf: (site) => replica.members.sites.get(site)?.linkAddress ?? null,
       admit: (site, role) =>
         refusalOf(site, role, { id: config.id, members: replica.members, sites: this.table.sites }),
@@ -473,7 +482,7 @@ export class Site {
     }
   }
 
-  /** Resolves when data that was restored has joined the tree, or the site stops. */
+  /** Resolves when restored data has joined the tree, or the site stops. */
   async #join(replica: Replica): Promise<void> {
     const restored = this.#restoredAlone, { config } = this;
     if (restored === null) return;
@@ -490,7 +499,7 @@ export class Site {
     this.#restoredAlone = null;
   }
 
-  /** The app gateway, or null while apps cannot be served. */
+  /** Returns the app gateway, or null while apps cannot be served. */
   #serving(): AppService["gateway"] | null {
     if (this.#fault !== null) throw new Problem("disk_failed", this.#fault.message);
     if (this.#isDraining) throw new Problem("draining", DRAINING);
@@ -517,7 +526,7 @@ export class Site {
     };
   }
 
-  /** S2 */
+  /** Stops all acknowledging after a fault (S2). */
   #fatal(error: Error): void {
     if (this.#fault !== null) return;
     this.#fault = error;
@@ -527,7 +536,7 @@ export class Site {
     });
     this.#hub?.close().catch((error) => this.faults.unexpected(error));
     if (error instanceof OlderDisk) return this.#older(error);
-    if (error instanceof OlderRoot) return; // no start would find it otherwise
+    if (error instanceof OlderRoot) return; // the process stays: a new start would not find out
     if (
       !(error instanceof StoreUnavailable) || error.code !== "disk_failed" || this.#chaos?.isDiskOk === false
     ) {
@@ -539,7 +548,10 @@ export class Site {
     });
   }
 
-  /** What neighbours have had more of is set aside at the next start (lost_folder.ts LF4). */
+  /**
+   * Marks the store of which neighbours have had more than it holds: it is set aside at the next start (lost_folder.ts
+   * LF4).
+   */
   #older({ message }: OlderDisk): void {
     if (this.config.parent === null || this.config.engine === "memory") return;
     markOlder(`${this.config.data}/store`, message).then(() => {
@@ -550,7 +562,9 @@ export class Site {
     }).catch((error) => this.faults.unexpected(error));
   }
 
-  /** Takes what a changed site file says of owners; the rest of it takes a restart. Never fails: the log says why not. */
+  /**
+   * Applies what a changed site file says of owners; the rest of it takes a restart. Never fails: the log says why not.
+   */
   async reload(read: () => Promise<SiteConfig>): Promise<void> {
     try {
       if (this.#fault !== null) throw this.#fault;
@@ -569,7 +583,7 @@ export class Site {
     }
   }
 
-  /** Stops taking requests, lets go of all that the others need, and then stops; the process ends after that. */
+  /** Stops taking requests, gives back all that the other sites need, and then stops; the process ends after that. */
   async drain(untilMs: number): Promise<Drained> {
     if (this.#replica === null || this.#apps === null || this.#isDraining) {
       throw new Problem("draining", `site ${this.config.id} is being drained`);
@@ -592,7 +606,7 @@ export class Site {
    * @returns the parent before.
    */
   move(parent: Parent): Promise<string> {
-    // One after the other: the last that was asked for is the one that is kept.
+    // One move after the other: the last that was asked for is the one that is kept.
     const moved = this.#moving.then(() => this.#move(parent));
     this.#moving = moved.catch(() => {});
     return moved;
@@ -623,23 +637,29 @@ export class Site {
     this.#hub?.moveTo({ site: parent.id, address: parent.url });
   }
 
-  /** S3; after a fault (S2) there is nothing left to stop for. */
+  /**
+   * Stops the site in order after an exception that nothing caught (S3); after a fault (S2) there is nothing left to
+   * stop for.
+   */
   unexpected(error: unknown): void {
     this.faults.unexpected(error);
     if (this.#fault === null) this.#broken.resolve();
   }
 
-  /** Resolves when it is to stop by S3. */
+  /** Resolves when the site is to stop by S3. */
   get broken(): Promise<void> {
     return this.#broken.promise;
   }
 
-  /** Resolves when it has been drained. */
+  /** Resolves when the site has been drained. */
   get drained(): Promise<void> {
     return this.#drained.promise;
   }
 
-  /** Resolves when its disk had failed and works again, or turned out to be an older copy: it has to be started anew. */
+  /**
+   * Resolves when the site has to be started anew: its disk had failed and works again, or turned out to be an older
+   * copy.
+   */
   get recovered(): Promise<void> {
     return this.#recovered.promise;
   }
@@ -678,7 +698,7 @@ export class Site {
   }
 }
 
-/** Files that are nobody's but the site's. */
+/** Returns the files that only the site itself should be able to read. */
 function secretFiles({ secretFile, adminTokenFile, tls }: SiteConfig): { field: string; path: string }[] {
   return [
     { field: "secretFile", path: secretFile },

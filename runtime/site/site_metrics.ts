@@ -1,6 +1,6 @@
 /**
- * What a site counts beside its requests: the store, the links, the process. All of it is read from where it is kept
- * when somebody asks; nothing is counted twice.
+ * Metrics of a site beside those of its requests: the store, the links, the process. All of them are read from their
+ * sources when somebody asks; nothing is counted twice.
  */
 import process from "node:process";
 import type { ReplicaStatus } from "../../store/api/api.ts";
@@ -8,13 +8,13 @@ import type { Standing } from "../../store/presence/detector.ts";
 import type { HubStatus, LinkStatus } from "../link/mod.ts";
 import { type Family, observed } from "../telemetry/mod.ts";
 
-/** Where a site's numbers are. */
+/** Sources of a site's metrics. */
 export interface MetricSources {
   readonly info: Readonly<Record<string, string>>;
   readonly replica: () => ReplicaStatus;
   readonly hub: () => HubStatus | undefined;
   readonly requests: () => { readonly total: number; readonly active: number };
-  /** How many folders lie aside (lost_folder.ts). */
+  /** Returns the number of folders that lie aside (lost_folder.ts). */
   readonly lostFolders: () => number;
 }
 
@@ -29,7 +29,7 @@ const one = (kind: Kind, name: string, unit: string, description: string, read: 
 
 const seconds = (ms: Value): Value => typeof ms === "number" ? ms / 1000 : ms;
 
-/** One reading serves all families of a scrape. */
+/** Milliseconds for which one reading of a source is used: it serves all families of a scrape. */
 const READING_MS = 50;
 
 function briefly<T>(read: () => T): () => T {
@@ -183,7 +183,9 @@ function storeFamilies(status: () => ReplicaStatus): Family[] {
   ];
 }
 
-/** Counters with a family of their own, and one that is no counter. */
+/**
+ * Returns the label of a counter that has no family of its own; undefined for one that has, and for what is no counter.
+ */
 const eventOf = (name: string): string | undefined =>
   /^(?:attach_|carried_|storage_bytes$)/.test(name) ? undefined : name;
 
@@ -232,7 +234,7 @@ function ownerFamilies(status: () => ReplicaStatus): Family[] {
   ];
 }
 
-/** Each has a figure at any time: a site that is suspected must not be the first of its kind. */
+/** All standings: each has a figure at any time, so that the first site that is suspected does not begin a series. */
 const STANDINGS: readonly Standing[] = ["unknown", "alive", "suspected", "dead"];
 
 function linkFamilies(links: () => readonly LinkStatus[]): Family[] {

@@ -1,8 +1,8 @@
-/** What a site says of itself in traces and metrics: OpenTelemetry's resource attributes. */
+/** OpenTelemetry's resource attributes, by which a site names itself in traces and metrics. */
 import { hostname } from "node:os";
 import type { SiteConfig } from "./config.ts";
 
-/** The resource of a site's telemetry. */
+/** Returns the resource of a site's telemetry. */
 export function siteResource(config: Pick<SiteConfig, "id" | "tier" | "area">) {
   return {
     "service.name": "sojourn",

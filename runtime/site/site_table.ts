@@ -1,14 +1,14 @@
 /**
- * The sites of the cluster as one site knows them, from when it is ready: what its replica makes of the system rows
- * ["s", "site", id].
+ * Table of the cluster's sites as one site knows them, from when it is ready: its replica derives them from the system
+ * rows ["s", "site", id].
  *
- * T1  A change costs nothing here: the list is put in order when somebody asks for it.
+ * T1  A change costs nothing here: the list is sorted when somebody asks for it.
  */
 import type { Replica, SiteRecord } from "../../store/api/api.ts";
 
 const NONE = { sites: new Map<string, SiteRecord>(), changes: 0 };
 
-/** Who is in the tree, and where. */
+/** Table of the sites in the tree. */
 export class SiteTable {
   #members: Pick<Replica["members"], "sites" | "changes"> = NONE;
   #listed: { readonly list: readonly SiteRecord[]; readonly changes: number } = { list: [], changes: 0 };
@@ -18,12 +18,12 @@ export class SiteTable {
     this.#members = members;
   }
 
-  /** By id. */
+  /** Sites by id. */
   get sites(): ReadonlyMap<string, SiteRecord> {
     return this.#members.sites;
   }
 
-  /** Root first, then by depth and id. */
+  /** Returns the sites: root first, then by depth and id. */
   list(): readonly SiteRecord[] {
     const { sites, changes } = this.#members;
     if (this.#listed.changes !== changes) {

@@ -1,6 +1,6 @@
 /**
- * What a site has ready for the sessions of others: standbys, over isolates of their own (functions/sessions/serve/standbys.ts),
- * and a process that waits (runtime/stateful/readiness.ts).
+ * Standbys that a site has ready for sessions at home elsewhere, over isolates of their own
+ * (functions/sessions/serve/standbys.ts), and a process that waits for one (runtime/stateful/readiness.ts).
  */
 import type { Homes, StatefulName } from "../../functions/sessions/home/mod.ts";
 import type { Replica } from "../../store/api/api.ts";
@@ -12,12 +12,12 @@ import { SYSTEM_CLOCK } from "../stateful/clock.ts";
 import { Standbys } from "../../functions/sessions/serve/standbys.ts";
 import { replayCode, versionOfLog } from "../stateful/versions.ts";
 
-/** What they are made of. */
+/** Services of the site that standbys use. */
 export interface StandbyParts {
   readonly site: string;
   readonly homes: Homes;
   readonly replica: Pick<Replica, "owners">;
-  /** Of those that are followed, and of those that are at home here. */
+  /** Isolates of followed sessions, and those of sessions that are at home here. */
   readonly pool: StatefulPool;
   readonly homePool: StatefulPool;
   readonly apps: AppTable;
@@ -26,13 +26,13 @@ export interface StandbyParts {
   readonly appLog: (line: { app: string; version: string; level: string; text: string }) => void;
 }
 
-/** Whether its class says so. */
+/** Reports whether a session's class asks for a standby. */
 function hasStandby(apps: AppTable, { app, class: className }: StatefulName): boolean {
   const sessions = apps.get(app)?.current.manifest.sessions ?? {};
   return Object.hasOwn(sessions, className) && sessions[className]?.standby === true;
 }
 
-/** What waits at this site for others' sessions; `Homes` tells it of logs. */
+/** Returns the processes that wait at this site for others' sessions; `Homes` tells it of logs. */
 export function readinessOf({ site, homes, apps, prepared, homePool }: StandbyParts): Readiness {
   return new Readiness({
     ...{ site, pool: homePool, logs: homes.followable },
@@ -44,7 +44,7 @@ export function readinessOf({ site, homes, apps, prepared, homePool }: StandbyPa
   });
 }
 
-/** Makes them; `Homes` tells them of logs. */
+/** Returns the standbys; `Homes` tells them of logs. */
 export function standbysOf(parts: StandbyParts): Standbys {
   const { site, homes, pool, homePool, apps, takeOver } = parts;
   const { owners } = parts.replica, { detector } = owners;

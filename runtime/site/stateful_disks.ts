@@ -1,9 +1,10 @@
 /**
- * The disks of a site's stateful sessions, beside the store's: what they hold is a log, and not the tree's.
+ * The disks of a site's stateful sessions, beside the store's: they hold logs, and nothing of the tree's rows.
  *
- * SD1  A disk of logs that went back vouches for nothing that it had promised (docs/protocol/homes.md, H7): it is set aside,
- *      and the site is another owner from then on. With f ≥ 1 other owners have the logs; with f = 0 nobody has, and their
- *      sessions are out of reach until an operator says what is to be.
+ * SD1  A disk of logs that went back to an older state vouches for nothing that it had promised
+ *      (docs/protocol/homes.md, H7): it is set aside, and the site is another owner from then on. With f ≥ 1 other
+ *      owners have the logs; with f = 0 nobody has, and their sessions are out of reach until an operator decides what
+ *      to do.
  */
 import { StoreUnavailable } from "../../store/api/api.ts";
 import type { Clock, Storage } from "../../store/model/ports.ts";
@@ -16,7 +17,7 @@ import { current, openOrSetAside } from "./data_folder.ts";
 import type { DiskDamage } from "./disk_damage.ts";
 import { notOpened, setAside, witnessOf } from "./lost_folder.ts";
 
-/** What they need of their site. */
+/** Services of the site that these disks use. */
 export interface StatefulDisksParts {
   readonly config: Pick<SiteConfig, "parent" | "engine" | "data">;
   readonly clock: Pick<Clock, "after">;
@@ -31,7 +32,7 @@ interface Opened {
   readonly scrub: Scrub | null;
 }
 
-/** See the file's header. */
+/** The disks of a site's stateful sessions. */
 export class StatefulDisks {
   readonly #parts: StatefulDisksParts;
   readonly #opened = new Map<Name, Opened>();
@@ -40,7 +41,7 @@ export class StatefulDisks {
     this.#parts = parts;
   }
 
-  /** Opens them all, or none. @throws StoreUnavailable `disk_failed` */
+  /** Opens all disks, or none. @throws StoreUnavailable `disk_failed` */
   static async open(parts: StatefulDisksParts): Promise<StatefulDisks> {
     const disks = new StatefulDisks(parts);
     const names: readonly Name[] = parts.config.parent === null
@@ -59,7 +60,7 @@ export class StatefulDisks {
     return this.#of("homes");
   }
 
-  /** At the root; null elsewhere. */
+  /** Storage of the arbiter, at the root; null elsewhere. */
   get arbiter(): Storage | null {
     return this.#opened.get("arbiter")?.storage ?? null;
   }
@@ -68,7 +69,7 @@ export class StatefulDisks {
     return this.#of("ended");
   }
 
-  /** At the root; null elsewhere. */
+  /** Storage of the outcomes of requests to origins, at the root; null elsewhere. */
   get outcomes(): Storage | null {
     return this.#opened.get("outcomes")?.storage ?? null;
   }
@@ -82,7 +83,7 @@ export class StatefulDisks {
   /**
    * Reads what is needed at the start from a disk; where rows of it are damaged it is set aside, as where it went back.
    *
-   * @throws StoreUnavailable `disk_failed` of rows that nobody makes up for.
+   * @throws StoreUnavailable `disk_failed` for damaged rows that no other site can make up for.
    */
   async loaded<T>(load: () => Promise<T>): Promise<T> {
     try {
@@ -133,7 +134,10 @@ export class StatefulDisks {
   }
 }
 
-/** Who serves whom, and what was done outside once, nobody else knows. */
+/**
+ * Reports whether no other site can make up for a disk: the arbiter alone knows which site serves which session, and
+ * the outcomes alone tell what was done outside once.
+ */
 const isLast = (name: Name): boolean => name === "arbiter" || name === "outcomes";
 
 async function closed({ storage, scrub }: Opened): Promise<void> {

@@ -1,8 +1,8 @@
 /**
  * The stateful sessions of a site: homes over disks of their own, isolates, and the way between sites.
  *
- * Life: `openStateful` when the replica is ready → serves → `close`: what is at rest becomes a checkpoint, what was
- * appended is held, isolates end, disks close.
+ * Life: `openStateful` when the replica is ready → serves → `close`: sessions at rest write a checkpoint, appended
+ * entries are held by their owners, isolates end, disks close.
  */
 import { BOOT_MIN, Homes, type StatefulName } from "../../functions/sessions/home/mod.ts";
 import type { Replica } from "../../store/api/api.ts";
@@ -38,13 +38,13 @@ import type { SiteLog } from "./log.ts";
 import { openOrigins, type OriginService } from "./origin_service.ts";
 import type { SystemClock, SystemRandom } from "./system_ports.ts";
 
-/** What they need of their site. */
+/** Services of the site that stateful sessions use. */
 export interface StatefulParts {
   readonly config: SiteConfig;
   readonly log: SiteLog;
   readonly clock: SystemClock;
   readonly random: SystemRandom;
-  /** The cluster's, newest first. */
+  /** Secrets of the cluster, newest first. */
   readonly secrets: readonly [Uint8Array, ...Uint8Array[]];
   readonly metrics: StatefulMetrics;
   readonly replica: Replica;
@@ -57,7 +57,7 @@ export interface StatefulParts {
   readonly fatal: (error: Error) => void;
   readonly faults: Faults;
   readonly damage: DiskDamage;
-  /** Bounds the processes, where the operator has lent a cgroup. */
+  /** Cgroups that bound the processes, where the operator has lent one. */
   readonly cgroups: IsolateCgroups | undefined;
   readonly queues: SiteQueues;
 }
@@ -70,30 +70,30 @@ export interface StatefulService {
   readonly admin: StatefulAdmin;
   readonly origins: OriginService;
   status(): StatefulSources;
-  /** Whether a bundle with stateful sessions loads where they run. @throws StatefulLoadError */
+  /** Loads a bundle with stateful sessions in the kind of process that runs them. @throws StatefulLoadError */
   tryLoad(bundle: Uint8Array): Promise<void>;
-  /** The oldest version that one of its sessions may still write (store/api/api.ts, ReplicaPorts). */
+  /** Oldest version of a row that one of this site's sessions may still write (store/api/api.ts, ReplicaPorts). */
   readonly owed: ClockValue;
-  /** Another site has had more of this site's store than is on its disk, which is an older copy of itself. */
+  /** Handles that a site has had more of this site's store than is on its disk, which is an older copy of itself. */
   storeWentBack(site: string): void;
-  /** An app's secrets have changed. */
+  /** Passes an app's changed secrets on to its isolates. */
   refreshSecrets(app: string): void;
-  /** The second call waits for the first. */
+  /** Stops serving; the second call waits for the first. */
   close(): Promise<void>;
 }
 
-/** What is appended at a stop is waited for so long. */
+/** Milliseconds for appended entries to be held, at a stop. */
 const CLOSE_MS = 2_000;
 const ID_BYTES = 16;
 /**
- * Of a peer of one session, of whom its key says who it is: two of a million have the same with one chance in 10^10. It
- * is in the log with each message.
+ * Bytes of the id of a session's peer, by which its key names it: of a million, two have the same with one chance in
+ * 10^10. The id is in the log with each message.
  */
 const PEER_ID_BYTES = 9;
-/** The use of the owners' way between sites (store/owners). */
+/** Name of this use of the owners' way between sites (store/owners). */
 const USE = "homes";
 
-/** See the file's header. */
+/** Opens a site's stateful sessions; see the file's header. */
 export async function openStateful(parts: StatefulParts): Promise<StatefulService> {
   const { config, log, clock, random, replica, hub, apps, metrics } = parts;
   const note = (event: string, detail: Record<string, unknown>) => log.line("warn", event, detail);
@@ -178,7 +178,7 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
     storeClock: () => own.tick(),
     standby: async (name, version, last) => await opened.standbys?.take(name, version, last) ?? null,
     prepare: (name, app) => {
-      // Each of its messages is to be replayed by itself: not of one that was followed.
+      // For the check, each message of a session is replayed by itself: not one of a followed session.
       const isFollowed = opened.standbys?.follows(name) ||
         (!config.checkDeterminism && opened.standbys?.ahead(name));
       if (!isFollowed) pool.prepare(app);

@@ -1,4 +1,4 @@
-/** What `/_sojourn/status` says of a site (docs/http.md). */
+/** Status of a site, as `/_sojourn/status` gives it (docs/http.md). */
 import type { Replica } from "../../store/api/api.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import type { LinkHub } from "../link/mod.ts";
@@ -7,7 +7,7 @@ import type { AppService } from "./app_service.ts";
 import type { SiteConfig } from "./config.ts";
 import type { DiskDamage } from "./disk_damage.ts";
 
-/** The parts of a site that have something to say. */
+/** Parts of a site that the status is made of. */
 export interface StatusParts {
   readonly config: SiteConfig;
   readonly replica: Replica;
@@ -21,7 +21,7 @@ export interface StatusParts {
   readonly nowMs: number;
 }
 
-/** The status object. */
+/** Returns the status object. */
 export function siteStatus(parts: StatusParts) {
   const status = parts.replica.status();
   const links = parts.hub?.status();

@@ -1,11 +1,11 @@
-/** Commits and syncs of a site's storage, counted: the disk is what most of a site's waiting is for. */
+/** Metrics of commits and syncs of a site's storage: most of a site's waiting is for the disk. */
 import type { DiskCommit, Storage } from "../../store/model/ports.ts";
 import { COUNTS, type Family, Histogram, SECONDS } from "../telemetry/mod.ts";
 
 /** Upper bounds of the bytes of a commit: 1 KiB … 16 MiB. */
 const BYTES = [10, 12, 14, 16, 18, 20, 22, 24].map((power) => 2 ** power);
 
-/** What the storage of one site does. */
+/** Metrics of one site's storage. */
 export class StorageMetrics {
   readonly #commits = new Histogram({
     name: "store.commit.duration",
@@ -33,15 +33,15 @@ export class StorageMetrics {
   readonly #rowCounts = this.#rows.of([]);
   readonly #byteCounts = this.#bytes.of([]);
 
-  /** All that is counted here. */
+  /** Families of all metrics of the storage. */
   get families(): Family[] {
     return [this.#commits, this.#syncs, this.#rows, this.#bytes];
   }
 
-  /** A sync has ended. */
+  /** Counts a sync that has ended. */
   readonly synced = (ms: number): void => this.#sync.observe(ms / 1000);
 
-  /** The same storage, its commits counted. */
+  /** Returns the same storage, its commits counted. */
   measured(storage: Storage): Storage {
     return {
       load: () => storage.load(),

@@ -7,7 +7,7 @@ import { nextTurn } from "../loop/next_turn.ts";
 
 /** Wall clock and timers of this process. */
 export class SystemClock implements Clock {
-  /** Added to the wall clock, to try what a wrong one does (runtime/chaos); timers go on as before. */
+  /** Milliseconds added to the wall clock, to try what a wrong one does (runtime/chaos); timers go on as before. */
   skewMs = 0;
 
   nowMs(): number {
@@ -28,7 +28,7 @@ export class SystemClock implements Clock {
   }
 }
 
-/** Drawn at once: a call to the system costs as much as 200 bytes do, and a new session takes 28 of them. */
+/** Bytes drawn at once: a call to the system costs as much as 200 bytes do, and a new session takes 28 of them. */
 const POOL_BYTES = 4096;
 
 /** The operating system's cryptographic randomness. No byte is given out twice. */
@@ -43,7 +43,7 @@ export class SystemRandom implements Random {
       this.#at = 0;
     }
     const given = this.#pool.slice(this.#at, this.#at + length);
-    this.#pool.fill(0, this.#at, this.#at + length); // what was given is nobody else's to read
+    this.#pool.fill(0, this.#at, this.#at + length); // bytes that were given out are not kept here
     this.#at += length;
     return given;
   }

@@ -1,6 +1,6 @@
 /** Notes of the store that an operator should see. */
 
-/** By name. */
+/** Names of the notes that are warnings. */
 export const WARNINGS: ReadonlySet<string> = new Set([
   "clock_ahead",
   "clock_doubted",
