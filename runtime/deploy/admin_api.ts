@@ -1,12 +1,12 @@
 /**
- * What both ends of admin calls share: the handlers of every site (runtime/admin), and the client that commands use
- * (client.ts), which sites do not load.
+ * Definitions that both ends of admin calls share: the handlers of every site (runtime/admin), and the client that
+ * commands use (client.ts), which sites do not load.
  */
 
 /** Rows in one answer: at 1 MiB a value this bounds what the root holds for it. */
 export const ROWS_A_CALL_MAX = 100;
 
-/** Where every site has its admin handlers. */
+/** Path of every site's admin handlers. */
 export const ADMIN_PATH = "/_sojourn/admin";
 
 /** A refusal or failure of the cluster, known by its code. */
@@ -15,13 +15,13 @@ export class AdminError extends Error {
   constructor(
     readonly code: string,
     message: string,
-    /** Where in the bundle, for `deploy_invalid`. */
+    /** Place in the bundle, for `deploy_invalid`. */
     readonly place?: string,
   ) {
     super(message);
   }
 
-  /** For people: what is wrong, and where, unless the place says no more than that. */
+  /** Lines for people: the message, and the place, unless that says no more than the message. */
   get lines(): string[] {
     const { code, message, place } = this;
     const says = `${code}: ${message}`;

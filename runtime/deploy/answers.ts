@@ -1,9 +1,9 @@
 /**
- * What the admin handlers answer, as a client parses it: loosely, since a cluster may run another release.
+ * Schemas of the admin handlers' answers, as a client parses them: loosely, since a cluster may run another release.
  */
 import { z } from "zod";
 
-/** Where a change has arrived, and where it has not in time. */
+/** Sites at which a change has arrived, and those at which it has not in time. */
 export const arrivedSchema = z.object({
   sites: z.array(z.object({ id: z.string(), ms: z.number() })),
   missing: z.array(z.string()),
@@ -13,10 +13,10 @@ export const placementSchema = arrivedSchema.extend({
   app: z.string(),
   version: z.string(),
   changed: z.boolean(),
-  /** Removed with an app. */
+  /** Rows that were removed with an app. */
   rows: z.number().optional(),
 });
-/** What a deploy or a rollback did, and where it has arrived. */
+/** Result of a deploy or a rollback, and the sites at which it has arrived. */
 export type Deployed = z.infer<typeof placementSchema>;
 
 export const appsSchema = z.array(z.object({
@@ -27,7 +27,7 @@ export const appsSchema = z.array(z.object({
   deployedMs: z.number(),
   tables: z.array(z.string()),
 }));
-/** An app, as `apps` lists it. */
+/** Entry of an app in the answer to `apps`. */
 export type AppSummary = z.infer<typeof appsSchema>[number];
 
 export const versionsSchema = z.array(
@@ -38,7 +38,7 @@ export const versionsSchema = z.array(
     weight: z.number().optional(),
   }),
 );
-/** A version, as `versions` lists it. */
+/** Entry of a version in the answer to `versions`. */
 export type VersionSummary = z.infer<typeof versionsSchema>[number];
 
 export const rolloutSchema = z.object({
@@ -46,7 +46,7 @@ export const rolloutSchema = z.object({
   current: z.string(),
   rollout: z.object({ version: z.string(), weight: z.number(), sinceMs: z.number() }).nullable(),
 });
-/** What serves an app, and what a part of its sessions gets instead. */
+/** Version that serves an app, and the one that a part of its sessions gets instead. */
 export type RolloutState = z.infer<typeof rolloutSchema>;
 
 export const routesSchema = z.object({
@@ -55,7 +55,7 @@ export const routesSchema = z.object({
   hosts: z.array(z.string()),
   paths: z.array(z.object({ path: z.string(), at: z.string() })),
 });
-/** Where an app is reached. */
+/** Paths and hosts of an app. */
 export type RouteSummary = z.infer<typeof routesSchema>;
 
 export const sitesSchema = z.array(z.object({
@@ -65,31 +65,31 @@ export const sitesSchema = z.array(z.object({
   tier: z.string(),
   url: z.string(),
 }));
-/** A site, as `sites` lists it. */
+/** Entry of a site in the answer to `sites`. */
 export type SiteSummary = z.infer<typeof sitesSchema>[number];
 
-/** What `sites remove` is told. */
+/** Answer to `sites remove`. */
 export const removedSchema = z.object({
   site: z.string(),
   connected: z.boolean(),
-  /** What the site said that it had not pushed; null where it was away. */
+  /** Rows that the site said it had not pushed; null where it was away. */
   pending: z.number().nullable(),
   pendingBytes: z.number().nullable(),
-  /** The root has all that the site knew until then; null: nothing is certain. */
+  /** Time until which the root has all that the site knew; null: nothing is certain. */
   keptUntilMs: z.number().nullable(),
 });
-/** What `sites drain` is told. */
+/** Answer to `sites drain`. */
 export const drainedSchema = z.object({
   site: z.string(),
   untilMs: z.number(),
   pending: z.number(),
   complete: z.boolean(),
 });
-/** What `sites move` is told. */
+/** Answer to `sites move`. */
 export const movedSchema = z.object({ site: z.string(), from: z.string(), to: z.string() });
-/** What `sites clock` is told: how far ahead of the time the machine's clock was taken for. */
+/** Answer to `sites clock`: the milliseconds by which the machine's clock was believed to be ahead. */
 export const believedSchema = z.object({ site: z.string(), aheadMs: z.number() });
-/** What `sites add` is told. */
+/** Answer to `sites add`. */
 export const admittedSchema = z.object({ site: z.string() });
 
 export const rowsSchema = z.array(z.object({
@@ -111,7 +111,7 @@ export const secretSetSchema = z.object({
   declared: z.boolean().nullable(),
   redacted: z.boolean(),
 });
-/** What setting a secret did. */
+/** Result of setting a secret. */
 export type SecretSetSummary = z.infer<typeof secretSetSchema>;
 
 export const secretsSchema = z.array(z.object({
@@ -122,7 +122,7 @@ export const secretsSchema = z.array(z.object({
   from: z.enum(["command", "dotenv"]).nullable(),
   readable: z.boolean(),
 }));
-/** A secret, as `secrets APP list` shows it: never its value. */
+/** Entry of a secret in the answer to `secrets APP list`: never its value. */
 export type SecretListing = z.infer<typeof secretsSchema>[number];
 
 export const problemSchema = z.looseObject({
@@ -138,5 +138,5 @@ export const progressSchema = z.discriminatedUnion("event", [
   z.object({ event: z.literal("removed"), rows: z.number() }),
   z.object({ event: z.literal("answer"), status: z.number(), body: z.unknown() }),
 ]);
-/** What happened on the way of a change. */
+/** Event on the way of a change. */
 export type ProgressEvent = z.infer<typeof progressSchema>;

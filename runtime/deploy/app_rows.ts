@@ -1,5 +1,5 @@
 /**
- * The rows of apps at the root, each changed by one at a time.
+ * The rows of apps at the root; each has one change at a time.
  *
  * R1  An app's row is written under a check of the row that it was computed from. Changes of one root take turns
  *     (turns.ts), so that a failed check means another root process: it is reported, not retried blindly.
@@ -20,7 +20,7 @@ import type { SystemStore } from "./system_store.ts";
 import { type Turn, Turns } from "./turns.ts";
 import type { FilesRefusal } from "./version_files.ts";
 
-/** Why a change of the control plane was refused. */
+/** Refusal of a change of the control plane, with its reason. */
 export interface ChangeRefusal {
   readonly ok: false;
   readonly code:
@@ -41,19 +41,19 @@ export interface ChangeRefusal {
   readonly place?: string;
 }
 
-/** What a change of an app did. */
+/** Result of a change of an app. */
 export interface Change {
   readonly ok: true;
   readonly app: string;
-  /** The version that it is about: the one that serves now, or a part of the sessions gets. */
+  /** Version that the change is about: the one that serves now, or that a part of the sessions gets. */
   readonly version: string;
-  /** false: it was so already. */
+  /** False where nothing had to be changed. */
   readonly changed: boolean;
   /** Versionstamp of the app's row: a site that shows it has followed. */
   readonly stamp: string;
 }
 
-/** An app's row, and what it says. */
+/** An app's row, and its decoded record. */
 export interface FoundApp {
   readonly row: Row | undefined;
   readonly record: AppRecord | null;
@@ -68,12 +68,12 @@ export class AppRows {
     this.system = system;
   }
 
-  /** A change of an app, or of what all share (null), in its turn. */
+  /** Runs a change of an app, or of what all apps share (null), in its turn. */
   inTurn<T>(app: string | null, step: (turn: Turn) => Promise<T>): Promise<T> {
     return this.#turns.take(app, step);
   }
 
-  /** A change of an app that there is, in its turn. */
+  /** Runs a change of an existing app in its turn; refuses where there is none. */
   changing(
     app: string,
     change: (found: FoundApp, record: AppRecord, turn: Turn) => Promise<Change | ChangeRefusal>,
@@ -87,13 +87,13 @@ export class AppRows {
     });
   }
 
-  /** An app's row. */
+  /** Reads an app's row. */
   async find(name: string): Promise<FoundApp> {
     const [row] = await this.system.get([appKey(name)]);
     return { row, record: row?.value ? decodeApp(row.value) : null };
   }
 
-  /** Writes an app's row, and what belongs to the same change, together (R1). */
+  /** Writes an app's row, and the other rows of the same change, together (R1). */
   async write(
     { row }: FoundApp,
     next: AppRecord,
@@ -113,21 +113,21 @@ export class AppRows {
     return { ok: true, app: next.name, version, changed: true, stamp: versionstamp(result.version) };
   }
 
-  /** The manifests of versions, in their order; those that are not here are left out. */
+  /** Returns the manifests of versions, in their order; those that are not here are left out. */
   async manifests(versions: readonly string[]): Promise<StoredManifest[]> {
     const rows = await this.system.get(versions.map(versionKey));
     return rows.flatMap((row) => row?.value ? [decodeVersion(row.value).manifest] : []);
   }
 }
 
-/** A refusal. */
+/** Returns a refusal. */
 export const refuse = (code: ChangeRefusal["code"], message: string): ChangeRefusal => ({
   ok: false,
   code,
   message,
 });
 
-/** What a change answers that changed nothing. */
+/** Returns the result of a change that changed nothing. */
 export const unchanged = ({ row, record }: FoundApp, version: string): Change => ({
   ok: true,
   app: record?.name ?? "",

@@ -1,11 +1,11 @@
 /**
- * Stacks of running apps, told as places in the modules that their authors wrote: by the source map that was
- * deployed with a version, read when a text has a place of its bundle in it.
+ * Stacks of running apps, translated to places in the modules that their authors wrote, by the source map that was
+ * deployed with a version. A map is read when a text has a place of its bundle in it.
  *
  * L1  Lines of one version leave in the order in which they came, whether or not a map had to be fetched first.
  * L2  A map that is absent, malformed or too large leaves the text as it was; nothing fails for want of a map.
  * L3  At most {@link WAITING_MAX} lines of a version wait for its map, and {@link WAITING_CHARACTERS_MAX} characters:
- *     at one more, all of them leave as they are, and it too.
+ *     when one more comes, all of them leave as they are, the new one included.
  */
 import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
@@ -14,13 +14,15 @@ import type { SystemStore } from "./app_table.ts";
 import type { BlobReader, BlobRef } from "./blobs.ts";
 import { readMapRef } from "./version_files.ts";
 
-/** A map of the largest bundle has a third of this; more is what unpacks to more than it says. */
+/**
+ * Bytes of the largest map: that of the largest bundle has a third of this; a larger one unpacks to more than it says.
+ */
 const MAP_BYTES_MAX = 64 * 1024 * 1024;
-/** Parsed maps kept, each some MB; apps that fail at the same time are few. */
+/** Parsed maps that are kept, each some MB; apps that fail at the same time are few. */
 const MAPS_MAX = 8;
-/** Lines that wait while a map is fetched, which takes a round trip. */
+/** Lines of a version that wait while its map is fetched, which takes a round trip. */
 const WAITING_MAX = 1_000;
-/** Of long ones fewer: what an app may print within four seconds. */
+/** Characters of the waiting lines, which may be long: the most that an app may print within four seconds. */
 const WAITING_CHARACTERS_MAX = 1024 * 1024;
 
 /** A line that an app printed. */
@@ -31,14 +33,14 @@ export interface PrintedLine {
 
 /** The lines of a version that wait for its map, in the order in which they came (L1). */
 interface LineQueue {
-  /** Each passes its line on, with its places told. */
+  /** Functions that each pass a line on, with its places translated. */
   waiting: ((locate: Locate) => void)[];
   characters: number;
 }
 
 const asIs: Locate = (text) => text;
 
-/** L2 */
+/** Translates the places of a text; returns it as it was where that fails (L2). */
 function located(text: string, locate: Locate): string {
   if (!hasPlaces(text)) return text;
   try {
@@ -53,7 +55,7 @@ export class AppStacks {
   readonly #system: SystemStore;
   readonly #blobs: BlobReader;
   readonly #note: (event: string, detail: Record<string, unknown>) => void;
-  /** By digest; the one used longest ago goes first. */
+  /** Parsed maps by digest; the one used longest ago goes first. */
   readonly #maps = new Map<string, Promise<Locate>>();
   readonly #waiting = new Map<string, LineQueue>();
 
@@ -67,7 +69,7 @@ export class AppStacks {
     this.#note = note;
   }
 
-  /** Passes on a line with its places told, at once where it has none and none waits (L1). */
+  /** Passes on a line with its places translated, at once where it has none and none waits (L1). */
   line<L extends PrintedLine>(line: L, pass: (line: L) => void): void {
     const { version, text } = line;
     const known = this.#waiting.get(version);
@@ -80,7 +82,10 @@ export class AppStacks {
     if (isFull) this.#passAll(queue, asIs); // L3
   }
 
-  /** One wait for the map serves all lines that come until it is there: what has left is held by nothing. */
+  /**
+   * Begins the wait for a version's map, which serves all lines that come until it is there. Lines that have left are
+   * held by nothing.
+   */
   #queue(version: string): LineQueue {
     const queue: LineQueue = { waiting: [], characters: 0 };
     this.#waiting.set(version, queue);
@@ -98,7 +103,7 @@ export class AppStacks {
     for (const pass of waiting) pass(locate);
   }
 
-  /** A text with its places told. Never rejects (L2). */
+  /** Returns a text with its places translated. Never rejects (L2). */
   async mapped(version: string, text: string): Promise<string> {
     if (!hasPlaces(text)) return text;
     return located(text, await this.#locate(version).catch(() => asIs));

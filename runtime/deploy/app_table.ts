@@ -2,7 +2,8 @@
  * The apps as a site sees them: a live view of the system rows, so that a request finds its app, version and
  * routes by one Map lookup.
  *
- * Life: `AppTable.open` reads the rows, and again whenever they change (live_view.ts) → `close` ends that. Bundles are fetched when first asked for, and kept while their version is referred to.
+ * Life: `AppTable.open` reads the rows, and again whenever they change (live_view.ts) → `close` ends that. Bundles are
+ * fetched when first asked for, and kept as long as their version is referred to.
  *
  * T1  A reader never sees an app whose current version's record has not been read: until it has been, the app's
  *     former state stays.
@@ -30,17 +31,19 @@ import { tierMatcher } from "./route_tiers.ts";
 
 export type { SystemStore } from "./system_store.ts";
 
-/** One deployed version of an app, ready to be called. */
+/** A deployed version of an app, ready to be called. */
 export interface LiveVersion {
   readonly app: string;
   readonly version: string;
   readonly manifest: StoredManifest;
-  /** Where a request for this path (the app's own, prefix stripped) runs; "edge" where it arrived. */
-  /** null for a path that is too long for its routes. */
+  /**
+   * Returns the tier at which a request for this path (the app's own, prefix stripped) runs; "edge" is the site where
+   * it arrived. Null for a path that is too long for the routes.
+   */
   tierOf(pathname: string): Tier | null;
-  /** The bundle's bytes; fetched once, shared by all who ask. */
+  /** Returns the bundle's bytes; fetched once, shared by all callers. */
   bundle(): Promise<Uint8Array>;
-  /** Its static files by path, read once; undefined for a version that has none. */
+  /** Returns the version's static files by path, read once; absent for a version that has none. */
   files?(): Promise<ReadonlyMap<string, Asset>>;
 }
 
@@ -49,15 +52,15 @@ export interface LiveApp {
   readonly name: string;
   readonly record: AppRecord;
   readonly current: LiveVersion;
-  /** A version that a part of the sessions gets instead. */
+  /** Version that a part of the sessions gets instead of the current one. */
   readonly rollout?: { readonly next: LiveVersion; readonly weight: number };
-  /** A version that is to serve: whoever writes rows writes for its indexes already. */
+  /** Version that is being prepared to serve: every write has entries in its indexes already. */
   readonly preparing?: LiveVersion;
 }
 
 type Note = (event: string, detail?: Record<string, unknown>) => void;
 
-/** Bytes of bundles kept in memory; beyond it the one fetched first is given back, and read again on need. */
+/** Bytes of bundles kept in memory; beyond it the one fetched first is dropped, and read again on need. */
 const BUNDLE_CACHE_BYTES = 64 * 1024 * 1024;
 
 /** A live view of the deployed apps at one site. */
@@ -65,14 +68,14 @@ export class AppTable {
   readonly #system: SystemStore;
   readonly #note: Note;
   readonly #apps = new Map<string, LiveApp>();
-  /** The versionstamp of each app's row as it is shown, of those that do not serve too. */
+  /** Versionstamp of each app's row as it is shown, also of apps that do not serve. */
   #shown = new Map<string, string>();
   readonly #versions = new Map<string, VersionRecord>();
   /** Versions that were asked for by name, by app and version. */
   readonly #previews = new Map<string, LiveVersion>();
   readonly #bundles = new Map<string, { bytes: number; fetched: Promise<Uint8Array> }>();
   readonly #listeners = new Set<() => void>();
-  /** Reads what versions have in blobs: static files, source maps. */
+  /** Reads the blobs of versions: static files, source maps. */
   readonly blobs: BlobReader;
   #hosts: ReadonlyMap<string, string> = new Map();
   readonly #view: LiveView;
@@ -94,19 +97,19 @@ export class AppTable {
     return table;
   }
 
-  /** The app of a name, or undefined where there is none that serves. */
+  /** Returns the app of a name, or undefined where none of that name serves. */
   get(name: string): LiveApp | undefined {
     return this.#apps.get(name);
   }
 
-  /** The apps that serve, by name. */
+  /** Returns the apps that serve, by name. */
   list(): LiveApp[] {
     return [...this.#apps.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
   /**
-   * A version of an app whether it serves or not (a preview), or undefined where the app has none such. Named whole:
-   * a few digits could be guessed, and whoever knows a version may have it run.
+   * Returns a version of an app whether it serves or not (a preview), or undefined where the app has none such. The
+   * version has to be named whole: a few digits could be guessed, and whoever knows a version may have it run.
    */
   async version(name: string, version: string): Promise<LiveVersion | undefined> {
     const app = this.get(name);
@@ -121,17 +124,17 @@ export class AppTable {
     return live;
   }
 
-  /** Whether the view shows an app's row as of a versionstamp, or a newer one; of a deleted app too. */
+  /** Reports whether the view shows an app's row as of a versionstamp, or a newer one; of a deleted app too. */
   shows(name: string, stamp: string): boolean {
     return (this.#shown.get(name) ?? "") >= stamp;
   }
 
-  /** The apps that have hosts of their own, by host. */
+  /** Apps that have hosts of their own, by host. */
   get hosts(): ReadonlyMap<string, string> {
     return this.#hosts;
   }
 
-  /** Calls back after the view changed; the result unsubscribes. */
+  /** Adds a callback for changes of the view; the result removes it. */
   onChange(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
@@ -203,8 +206,8 @@ export class AppTable {
   }
 
   /**
-   * A version that an app's row points to; the same object while it stays so, since what a site has prepared for
-   * a version hangs on it.
+   * Returns a version that an app's row points to; the same object while it stays so, since a site keeps what it has
+   * prepared for a version by that object.
    */
   async #serving(app: string, version: string): Promise<LiveVersion | undefined> {
     const before = this.#apps.get(app);
@@ -240,7 +243,7 @@ export class AppTable {
     };
   }
 
-  /** The index is read when first asked for; a failure is not kept. */
+  /** Returns a function that reads the index of static files when first called; a failure is not kept. */
   #files(ref: BlobRef): () => Promise<ReadonlyMap<string, Asset>> {
     let reading: Promise<ReadonlyMap<string, Asset>> | undefined;
     return () => {
@@ -257,7 +260,7 @@ export class AppTable {
     if (known !== undefined) return known.fetched;
     const fetched = fetchBundle(this.#system, record);
     this.#bundles.set(record.version, { bytes: record.bundleBytes, fetched });
-    fetched.catch(() => this.#bundles.delete(record.version)); // the next who asks tries again
+    fetched.catch(() => this.#bundles.delete(record.version)); // the next caller tries again
     let bytes = 0;
     for (const bundle of this.#bundles.values()) bytes += bundle.bytes;
     for (const [oldest, bundle] of this.#bundles) {
@@ -268,7 +271,7 @@ export class AppTable {
     return fetched;
   }
 
-  /** Gives back what no app refers to any more. */
+  /** Drops versions and bundles that no app refers to any more. */
   #forget(): void {
     const kept = new Set<string>();
     const previews = new Set<string>();

@@ -1,10 +1,8 @@
-/**
- * What an app's versions allow: which one a text names, which are kept, and which tables can't change.
- */
+/** Rules of an app's versions: which one a text names, which are kept, and which tables can't change. */
 import { APP_VERSIONS_MAX, type AppRecord, type StoredManifest } from "./records.ts";
 import { serving } from "./rollout.ts";
 
-/** The version of an app that begins so, or why there is none such. */
+/** Returns the version of an app that begins with a text, or the reason why there is none such. */
 export function findVersion(record: AppRecord, wanted: string): { version: string } | { message: string } {
   const matches = record.versions.map((entry) => entry.version)
     .filter((version) => wanted !== "" && version.startsWith(wanted));
@@ -17,7 +15,7 @@ export function findVersion(record: AppRecord, wanted: string): { version: strin
   };
 }
 
-/** The version before the current one, in the order in which they were deployed. */
+/** Returns the version before the current one, in the order in which they were deployed. */
 export function versionBefore(record: AppRecord): { version: string } | { message: string } {
   const versions = record.versions.map((entry) => entry.version);
   const version = versions[versions.indexOf(record.current ?? "") - 1];
@@ -26,7 +24,7 @@ export function versionBefore(record: AppRecord): { version: string } | { messag
     : { version };
 }
 
-/** An app with a version more, and the versions that it gives up for it: the oldest that do not serve. */
+/** Returns an app with a version more, and the versions that it gives up for it: the oldest that do not serve. */
 export function withVersion(
   record: AppRecord,
   entry: AppRecord["versions"][number],
@@ -45,8 +43,9 @@ export function withVersion(
 }
 
 /**
- * Rows are found by their table's key, so a table that changes its key (or where it lives) would lose them.
- * Compared with the newest earlier version that has the table.
+ * Returns the reason why a manifest changes a table's key or where it lives; null where none does. Rows are found by
+ * their table's key, so a changed one would lose them. Each table is compared with the newest earlier version that has
+ * it.
  */
 export function changedKey(manifest: StoredManifest, earlier: readonly StoredManifest[]): string | null {
   for (const [name, table] of Object.entries(manifest.tables)) {

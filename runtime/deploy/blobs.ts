@@ -22,11 +22,11 @@ import { BUNDLE_CHUNK_BYTES, decodeSystem, encodeSystem, taggedBytes } from "./r
 
 type SystemStore = Replica["system"];
 
-/** A blob's digest. */
+/** Pattern of a blob's digest. */
 export const DIGEST = /^[0-9a-f]{64}$/;
 
 const blobRecord = z.object({ bytes: z.number().int().min(0), whole: z.boolean(), announcedMs: z.number() });
-/** What is known of a blob. */
+/** Record of a blob. */
 export type BlobRecord = z.infer<typeof blobRecord>;
 
 const recordKey = (digest: string): Key => packKey(["b", "blob", digest]);
@@ -34,12 +34,15 @@ const RECORDS: Range = prefixRange(packKey(["b", "blob"]));
 const partKey = (digest: string, index: number): Key => packKey(["b", "part", digest, index]);
 const partsRange = (digest: string): Range => prefixRange(packKey(["b", "part", digest]));
 
-/** About 2 MB in one write or read, as for bundles. */
+/** Parts in one write or read: about 2 MB, as for bundles. */
 const PARTS_AT_ONCE = 32;
-/** A deploy uploads and then names its blobs; one that has not within this long is over. */
+/**
+ * Milliseconds that an announced blob stays: a deploy uploads its blobs and then names them; one that has not within
+ * this long is over.
+ */
 export const ANNOUNCED_MS = 10 * 60_000;
 
-/** What became of an upload. */
+/** Outcome of an upload. */
 export type StoredBlob = { readonly ok: true } | {
   readonly ok: false;
   readonly code: "limit_bundle" | "deploy_invalid";
@@ -60,7 +63,7 @@ export class Blobs {
     this.reader = new BlobReader(system);
   }
 
-  /** Which of these blobs are not here; the others stay for a while, whoever refers to them. */
+  /** Returns which of these blobs are not here; the others stay for a while, whoever refers to them. */
   async missing(digests: readonly string[]): Promise<string[]> {
     const records = await this.#records(digests);
     const missing: string[] = [];
@@ -77,13 +80,13 @@ export class Blobs {
     return missing;
   }
 
-  /** Whether a blob is whole here and has the size that is said of it; if so, it stays for a while. */
+  /** Reports whether a blob is whole here and has the stated size; if so, it stays for a while. */
   async has(blob: BlobRef): Promise<boolean> {
     const [record] = await this.#records([blob.sha256]);
     return record?.bytes === blob.bytes && (await this.missing([blob.sha256])).length === 0;
   }
 
-  /** Stores a blob, which may come in pieces; what does not have its digest is not kept (B1). */
+  /** Stores a blob, which may come in pieces; bytes that do not have its digest are not kept (B1). */
   async put(digest: string, content: AsyncIterable<Uint8Array>, bytesMax: number): Promise<StoredBlob> {
     const before = this.#puts.get(digest);
     const putting = Promise.resolve(before).catch(() => {}).then(() => this.#put(digest, content, bytesMax));
@@ -127,7 +130,9 @@ export class Blobs {
     return { ok: true };
   }
 
-  /** Removes what is not referred to and was not announced lately; answers how many. Call in a turn (B2). */
+  /**
+   * Removes blobs that no version refers to and that were not announced lately; returns how many. Call in a turn (B2).
+   */
   async sweep(referred: ReadonlySet<string>): Promise<number> {
     const beforeMs = this.#nowMs() - ANNOUNCED_MS;
     let swept = 0;
@@ -141,7 +146,7 @@ export class Blobs {
     return swept;
   }
 
-  /** Parts first: what is cut short is found again by its record. */
+  /** Removes a blob, its parts first: a removal that is cut short is found again by the record. */
   async #remove(digest: string): Promise<void> {
     for (;;) {
       const parts = await this.#system.list(partsRange(digest), { limit: PARTS_AT_ONCE });
@@ -163,7 +168,7 @@ const set = (digest: string, record: BlobRecord): StoreMutation => ({
   value: encodeSystem(record),
 });
 
-/** Pieces as they come, cut to the size of a part. */
+/** Cuts pieces, as they come, to the size of a part. */
 async function* cut(content: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array<ArrayBuffer>> {
   let part = new Uint8Array(BUNDLE_CHUNK_BYTES);
   let filled = 0;
@@ -182,18 +187,18 @@ async function* cut(content: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Arra
   if (filled > 0) yield part.slice(0, filled);
 }
 
-/** A blob by name and size. */
+/** Digest and size of a blob. */
 export interface BlobRef {
   readonly sha256: string;
   readonly bytes: number;
 }
 
-/** Larger ones are streamed from the replica, which has them on disk. */
+/** Bytes of the largest blob that is read whole: larger ones are streamed from the replica, which has them on disk. */
 const WHOLE_BYTES_MAX = 1024 * 1024;
-/** Blobs kept in memory at a site; the one used longest ago goes first. */
+/** Bytes of blobs kept in memory at a site; the one used longest ago goes first. */
 const CACHE_BYTES = 32 * 1024 * 1024;
 
-/** Reads blobs at any site, which fetches from its parent what it has not. */
+/** Reads blobs at any site, which fetches from its parent those that it lacks. */
 export class BlobReader {
   readonly #system: SystemStore;
   readonly #cache = new Map<string, { bytes: number; read: Promise<Uint8Array<ArrayBuffer>> }>();
@@ -203,7 +208,7 @@ export class BlobReader {
     this.#system = system;
   }
 
-  /** A blob's bytes, checked; kept in memory for the next who asks. @throws Error where it is not whole here. */
+  /** Returns a blob's bytes, checked; kept in memory for the next caller. @throws Error where it is not whole here. */
   whole(blob: BlobRef): Promise<Uint8Array<ArrayBuffer>> {
     const known = this.#cache.get(blob.sha256);
     this.#cache.delete(blob.sha256); // and in again, as the newest
@@ -211,7 +216,7 @@ export class BlobReader {
     this.#cache.set(blob.sha256, entry);
     if (known === undefined) {
       this.#cached += blob.bytes;
-      entry.read.catch(() => this.#drop(blob.sha256)); // the next who asks tries again
+      entry.read.catch(() => this.#drop(blob.sha256)); // the next caller tries again
       for (const oldest of this.#cache.keys()) {
         if (this.#cached <= CACHE_BYTES || oldest === blob.sha256) break;
         this.#drop(oldest);
@@ -220,12 +225,15 @@ export class BlobReader {
     return entry.read;
   }
 
-  /** A blob's bytes, checked, for one who keeps what it makes of them. @throws Error where it is not whole here. */
+  /**
+   * Returns a blob's bytes, checked and not kept, for a caller that keeps what it makes of them. @throws Error where
+   * the blob is not whole here.
+   */
   once(blob: BlobRef): Promise<Uint8Array<ArrayBuffer>> {
     return this.#read(blob);
   }
 
-  /** A blob, or a part of it, as a body: from memory where it is small, else streamed. */
+  /** Returns a blob, or a part of it, as a body: from memory where it is small, else streamed. */
   async body(blob: BlobRef, part?: { readonly from: number; readonly to: number }): Promise<BodyInit> {
     if (blob.bytes > WHOLE_BYTES_MAX) return await this.#stream(blob, part);
     const bytes = await this.whole(blob);
@@ -248,7 +256,7 @@ export class BlobReader {
     return bytes;
   }
 
-  /** A blob's parts from one on. @throws Error where one is missing or has another size. */
+  /** Yields a blob's parts from one on. @throws Error where one is missing or has another size. */
   async *#parts(blob: BlobRef, first: number): AsyncIterable<Uint8Array> {
     const count = Math.ceil(blob.bytes / BUNDLE_CHUNK_BYTES);
     for (let at = first; at < count; at += PARTS_AT_ONCE) {
@@ -264,7 +272,10 @@ export class BlobReader {
     }
   }
 
-  /** Reads the first part before it answers, so that a blob that is not here is an error and no broken body. */
+  /**
+   * Streams a blob. The first part is read before this resolves, so that a blob that is not here is an error and no
+   * broken body.
+   */
   async #stream(blob: BlobRef, part?: { from: number; to: number }): Promise<ReadableStream<Uint8Array>> {
     const { from, to } = part ?? { from: 0, to: blob.bytes - 1 };
     const first = Math.floor(from / BUNDLE_CHUNK_BYTES);

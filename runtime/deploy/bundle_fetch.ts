@@ -1,16 +1,14 @@
-/**
- * A bundle's bytes, from the rows that the root wrote (bundle_rows.ts).
- */
+/** Reading of a bundle's bytes from the rows that the root wrote (bundle_rows.ts). */
 import type { Range } from "../../store/model/range.ts";
 import { VALUE_TAG } from "../../store/model/value.ts";
 import { bundleDigest, bundleRange, type VersionRecord } from "./records.ts";
 import type { SystemStore } from "./system_store.ts";
 
-/** The bundle's rows in chunks of this many, to stay within what one read should hold in memory. */
+/** Chunks in one read, to stay within what one read should hold in memory. */
 const CHUNKS_A_READ = 32;
 
 /**
- * A version's bundle, read through the replica (which fetches it from the parent where it is not here).
+ * Returns a version's bundle, read through the replica (which fetches it from the parent where it is not here).
  *
  * @throws Error where a chunk is missing or the bytes are not the version's.
  */
@@ -39,5 +37,8 @@ export async function fetchBundle(system: SystemStore, record: VersionRecord): P
   return bundle;
 }
 
-/** A chunk's bytes. What was deployed before chunks had tags is text, which does not begin with that byte. */
+/**
+ * Returns a chunk's bytes. A bundle that was deployed before chunks had tags is text, which does not begin with the
+ * tag.
+ */
 const untagged = (value: Uint8Array): Uint8Array => value[0] === VALUE_TAG.bytes ? value.subarray(1) : value;

@@ -1,13 +1,14 @@
 /**
  * The rows of versions and their bundles at the root: writing them, and removing those that nothing refers to.
  *
- * Life of a version's rows: chunks → version row, in one write with the app row that names the version (D1) →
- * given up by its app (the 51st, or of a deleted app): a row in "retired" says since when → removed when every
- * site has followed, or after a day: a site that is behind may still fetch the bundle that its table points to.
+ * Life of a version's rows: chunks → version row, in one write with the app row that names the version (D1) → given up
+ * by its app (as the 51st, or when the app is deleted): a row in "retired" says since when → removed when every site
+ * has followed, or after a day: a site that is behind may still fetch the bundle that its table points to.
  *
  * B1  Rows of a version that any app's row names are never removed.
- * B2  Chunks without a version row are what a deploy left that did not come to its end: whoever removes takes a turn
- *     with deploys, and one that is aside then has written its version's row, and the app row that names it (turns.ts).
+ * B2  Chunks without a version row were left by a deploy that did not come to its end. Removing takes a turn with
+ *     deploys, and a deploy that works aside then has written its version's row, and the app row that names it
+ *     (turns.ts).
  */
 import { z } from "zod";
 import type { StoreMutation } from "../../store/api/api.ts";
@@ -35,10 +36,13 @@ import {
 const CHUNKS_A_WRITE = 32;
 /** Deletions in one write: each is a key and a tombstone. */
 const KEYS_A_WRITE = 500;
-/** A site that has not followed for so long has other troubles than a version it can't fetch. */
+/**
+ * Milliseconds after which a retired version is removed anyway: a site that has not followed for so long has other
+ * troubles than a version it can't fetch.
+ */
 const RETIRED_MS_MAX = 24 * 60 * 60_000;
 
-/** Writes a bundle's chunks unless its version is known, and answers the mutation that makes it known (D1). */
+/** Writes a bundle's chunks unless its version is known, and returns the mutation that makes it known (D1). */
 export async function writeBundle(
   system: SystemStore,
   record: VersionRecord,
@@ -59,7 +63,7 @@ export async function writeBundle(
   return [{ kind: "set", key, value: encodeSystem(record) }];
 }
 
-/** What an app's row says when it gives versions up, in the same write. */
+/** Returns the mutations that retire versions, for the write in which their app gives them up. */
 export const retire = (app: string, versions: readonly string[], nowMs: number): StoreMutation[] =>
   versions.map((version) => ({
     kind: "set",
@@ -98,13 +102,13 @@ export async function removeUnused(
   return [...gone];
 }
 
-/** The versions that an app's row keeps alive. */
+/** Returns the versions that an app's row keeps alive. */
 export const named = (record: AppRecord): string[] => [
   ...record.versions.map((entry) => entry.version),
   ...record.preparing === undefined ? [] : [record.preparing.version],
 ];
 
-/** The version row goes first: nobody finds a version whose chunks are half gone. */
+/** Removes a version, its row first: nobody finds a version whose chunks are half gone. */
 async function removeVersion(system: SystemStore, version: string): Promise<void> {
   await system.write([{ kind: "delete", key: versionKey(version) }]);
   await removeRange(system, prefixRange(packKey(["b", version])));
@@ -112,7 +116,7 @@ async function removeVersion(system: SystemStore, version: string): Promise<void
   await system.durable();
 }
 
-/** Removes the rows of a range in bounded steps; answers how many, and says after each step. */
+/** Removes the rows of a range in bounded steps; returns how many, and calls back after each step. */
 export async function removeRange(
   system: SystemStore,
   range: Range,
@@ -127,7 +131,7 @@ export async function removeRange(
   }
 }
 
-/** One of those steps: removes the first rows of a range; answers how many, 0 where there are none. */
+/** Removes the first rows of a range, in one step; returns how many, 0 where there are none. */
 export async function removeStep(system: SystemStore, range: Range): Promise<number> {
   const rows = await system.list(range, { limit: KEYS_A_WRITE, bytesMax: LIST_BYTES_MAX });
   if (rows.length === 0) return 0;
@@ -136,7 +140,7 @@ export async function removeStep(system: SystemStore, range: Range): Promise<num
   return rows.length;
 }
 
-/** Rows that are read to be removed come with their values. */
+/** Bytes of one list of rows to be removed, as they come with their values. */
 const LIST_BYTES_MAX = 4 * 1024 * 1024;
 
 async function removeKeys(system: SystemStore, keys: readonly Key[]): Promise<void> {
@@ -145,7 +149,7 @@ async function removeKeys(system: SystemStore, keys: readonly Key[]): Promise<vo
   }
 }
 
-/** The versions that have rows in a range, one look for each: the version is a part of their keys. */
+/** Returns the versions that have rows in a range, by one read for each: the version is a part of their keys. */
 async function versionsIn(system: SystemStore, range: Range, part: number): Promise<string[]> {
   const found: string[] = [];
   let start = range.start;
@@ -159,7 +163,7 @@ async function versionsIn(system: SystemStore, range: Range, part: number): Prom
   }
 }
 
-/** Since when a version is named by no app, and which was the last to name it. */
+/** Schema of a retired version's row: since when no app names the version, and which app was the last to name it. */
 const retiredSchema = z.object({ app: z.string(), atMs: z.number() });
 type Retired = z.infer<typeof retiredSchema>;
 

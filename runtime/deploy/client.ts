@@ -1,6 +1,6 @@
 /**
- * The admin interface from outside: what commands and the dev cluster use. Plain HTTP to one site, which
- * forwards to the root what only the root can do.
+ * Client of the admin interface, for commands and the dev cluster: plain HTTP to one site, which forwards to the root
+ * what only the root can do.
  */
 import { z } from "zod";
 import { type Key, keyBytes } from "../../store/model/key.ts";
@@ -47,51 +47,57 @@ export type {
   VersionSummary,
 };
 
-/** An answer that had begun and has no end: what it was to tell of may have happened. */
+/** Error for an answer that had begun and broke off: the change that it was to tell of may have happened. */
 export class AnswerBrokenOff extends AdminError {
   constructor(message: string) {
     super("site_unreachable", message);
   }
 }
 
-/** How to reach a cluster. */
+/** Address and timeouts of a cluster's admin interface. */
 export interface AdminTarget {
-  /** Any site's. */
+  /** URL of any of the cluster's sites. */
   readonly url: string;
-  /** Not needed in dev. */
+  /** Operator's token; not needed in dev. */
   readonly token?: string | undefined;
-  /** How long a read may take; {@link READ_MS} where it is not given. */
+  /** Milliseconds that a read may take; {@link READ_MS} where not given. */
   readonly readMs?: number;
-  /** How long a change may take before it begins to be answered; {@link CHANGE_MS} where it is not given. */
+  /** Milliseconds that a change may take before its answer begins; {@link CHANGE_MS} where not given. */
   readonly changeMs?: number;
-  /** How long an answer that has begun may say nothing; that of silence.ts where it is not given. */
+  /** Milliseconds for which an answer that has begun may be silent; SILENCE_MS_MAX of silence.ts where not given. */
   readonly silenceMs?: number;
 }
 
-/** A site that stands still (stopped, swapping, behind a dead route) is told from one that is slow by this. */
+/**
+ * Milliseconds that a read may take: they tell a site that stands still (stopped, swapping, behind a dead route) from
+ * one that is slow.
+ */
 const READ_MS = 30_000;
-/** The same of a change: 25 MiB, the largest file, on a line of 1 Mbit/s. What takes longer gives signs of life. */
+/**
+ * Milliseconds that a change may take before its answer begins: 25 MiB, the largest file, on a line of 1 Mbit/s. A
+ * change that takes longer gives signs of life.
+ */
 const CHANGE_MS = 300_000;
 
 /** A bundle on its way to a cluster. */
 export interface BundleUpload {
   readonly bundle: Uint8Array<ArrayBuffer>;
-  /** From `--app`; wins over the manifest's name. */
+  /** App's name from `--app`; wins over the manifest's name. */
   readonly app?: string | undefined;
-  /** The module's folder. */
+  /** Name of the module's folder, for an app that has no other name. */
   readonly fallback?: string | undefined;
-  /** Per cent of the sessions that get it; all where it is not given. */
+  /** Per cent of the sessions that get it; all where not given. */
   readonly weight?: number | undefined;
-  /** How long to wait for the sites. */
+  /** Milliseconds to wait for the sites. */
   readonly waitMs: number;
-  /** The index of the static files, and the source map, both sent before by {@link AdminClient.putBlob}. */
+  /** Blobs of the static files' index and of the source map, both sent before by {@link AdminClient.putBlob}. */
   readonly files?: BlobRef | undefined;
   readonly sourceMap?: BlobRef | undefined;
 }
 
-/** How a change is watched, and given up. */
+/** Callbacks for a change under way, and the signal that gives it up. */
 export interface Progress {
-  /** Told of what happens on the way. */
+  /** Called for each event on the way. */
   readonly tell?: ((event: ProgressEvent) => void) | undefined;
   readonly signal?: AbortSignal | undefined;
 }
@@ -118,7 +124,7 @@ export class AdminClient {
     return await this.#change("/deploy", query, progress, bundle);
   }
 
-  /** Which of these blobs the cluster lacks. */
+  /** Returns which of these blobs the cluster lacks. */
   async missingBlobs(digests: readonly string[]): Promise<string[]> {
     const body = new TextEncoder().encode(JSON.stringify(digests));
     return z.array(z.string()).parse(await this.#ask("POST", "/blobs/missing", body));
@@ -139,7 +145,7 @@ export class AdminClient {
     return await this.#change(`/apps/${encodeURIComponent(app)}/rollback`, { version, waitMs }, progress);
   }
 
-  /** What of a rollout runs. */
+  /** Returns the state of an app's rollout. */
   async rolloutOf(app: string): Promise<RolloutState> {
     return rolloutSchema.parse(await this.#ask("GET", `/apps/${encodeURIComponent(app)}/rollout`));
   }
@@ -154,7 +160,7 @@ export class AdminClient {
     return await this.#change(`/apps/${encodeURIComponent(app)}/rollout`, { ...to, waitMs }, progress);
   }
 
-  /** Ends a rollout: its version serves all, or nobody. */
+  /** Ends a rollout: its version serves all sessions, or none. */
   async endRollout(
     app: string,
     how: "finish" | "abort",
@@ -164,12 +170,12 @@ export class AdminClient {
     return await this.#change(`/apps/${encodeURIComponent(app)}/rollout/${how}`, { waitMs }, progress);
   }
 
-  /** Where an app is reached. */
+  /** Returns the paths and hosts of an app. */
   async routes(app: string): Promise<RouteSummary> {
     return routesSchema.parse(await this.#ask("GET", `/apps/${encodeURIComponent(app)}/routes`));
   }
 
-  /** Gives a host to an app, or takes it. */
+  /** Gives a host to an app, or takes it away. */
   async changeHost(
     app: string,
     how: "add" | "remove",
@@ -188,22 +194,22 @@ export class AdminClient {
     return placementSchema.parse(await this.#follow("DELETE", path, { waitMs }, progress ?? {}, null));
   }
 
-  /** The apps that serve. */
+  /** Returns the apps that serve. */
   async apps(): Promise<AppSummary[]> {
     return appsSchema.parse(await this.#ask("GET", "/apps"));
   }
 
-  /** An app's versions, newest first. */
+  /** Returns an app's versions, newest first. */
   async versions(app: string): Promise<VersionSummary[]> {
     return versionsSchema.parse(await this.#ask("GET", `/apps/${encodeURIComponent(app)}/versions`));
   }
 
-  /** The sites that the cluster knows, root first. */
+  /** Returns the sites that the cluster knows, root first. */
   async sites(): Promise<SiteSummary[]> {
     return sitesSchema.parse(await this.#ask("GET", "/sites"));
   }
 
-  /** One row of an app, or the rows below a prefix, as the root has them; keys are relative to the app. */
+  /** Returns one row of an app, or the rows below a prefix, as the root has them; keys are relative to the app. */
   async rows(
     app: string,
     where:
@@ -220,13 +226,13 @@ export class AdminClient {
     return rowsSchema.parse(await this.#ask("GET", `/apps/${encodeURIComponent(app)}/rows?${query}`));
   }
 
-  /** Any call below the admin path, with a JSON body; what it answers is for the caller to check. */
+  /** Makes any call below the admin path, with a JSON body; the answer is for the caller to check. */
   async call(method: "GET" | "POST" | "PUT" | "DELETE", path: string, body?: object): Promise<unknown> {
     const bytes = body === undefined ? undefined : new TextEncoder().encode(JSON.stringify(body));
     return await this.#ask(method, path, bytes);
   }
 
-  /** A file, as it comes. @param signal gives it up. */
+  /** Returns a file's content as a stream. @param signal gives it up. */
   async content(
     path: string,
     signal: AbortSignal,
@@ -237,18 +243,18 @@ export class AdminClient {
     return { bytes: length === null ? null : Number(length), body: answer.body };
   }
 
-  /** Runs a cron job at once, however long it takes; what it answers is for the caller to check. */
+  /** Runs a cron job at once, however long it takes; the answer is for the caller to check. */
   async runJob(app: string, name: string): Promise<unknown> {
     const path = `/apps/${encodeURIComponent(app)}/cron/${encodeURIComponent(name)}/run`;
     return await this.#follow("POST", path, {}, {}, null);
   }
 
-  /** All sites as one of them sees them. */
+  /** Returns the state of all sites as one of them sees them. */
   async cluster(): Promise<unknown> {
     return await this.#ask("GET", "/cluster");
   }
 
-  /** What a stream of JSON lines says, until it ends or the signal aborts; undefined: a sign of life. */
+  /** Yields the values of a stream of JSON lines, until it ends or the signal aborts; undefined: a sign of life. */
   async *lines(path: string, signal?: AbortSignal): AsyncGenerator<unknown> {
     const { url } = this.#target;
     const gone = (error: unknown) =>
@@ -289,7 +295,7 @@ export class AdminClient {
     return secretSetSchema.parse(await this.#ask("PUT", path, new TextEncoder().encode(value)));
   }
 
-  /** Waits until every site has a secret as it was set; those that have not by then are missing. */
+  /** Waits until every site has a secret as it was set; sites that have not in time are named as missing. */
   async awaitSecret(
     app: string,
     name: string,
@@ -300,7 +306,7 @@ export class AdminClient {
     return arrivedSchema.parse(await this.#follow("POST", path, wait, progress, null));
   }
 
-  /** An app's secrets, declared or set. */
+  /** Returns an app's secrets, declared or set. */
   async secrets(app: string): Promise<SecretListing[]> {
     return secretsSchema.parse(await this.#ask("GET", secretsPath(app)));
   }
@@ -319,7 +325,7 @@ export class AdminClient {
     return placementSchema.parse(await this.#follow("POST", path, query, progress ?? {}, body ?? null));
   }
 
-  /** The answer of a call that tells line by line how far it is. */
+  /** Follows the answer to a call that tells its progress line by line; returns its result. */
   async #follow(
     method: string,
     path: string,
@@ -340,7 +346,7 @@ export class AdminClient {
       silence.begins();
       for await (const line of readNdjson(answer.body, silence.signal)) {
         silence.begins();
-        const event = progressSchema.safeParse(line).data; // another release may tell of more
+        const event = progressSchema.safeParse(line).data; // another release may send other events
         if (event?.event === "answer") return answered(event.status, event.body);
         if (event !== undefined) progress.tell?.(event);
       }
@@ -400,13 +406,13 @@ type Query = Readonly<Record<string, string | number | undefined>>;
 
 const NDJSON_ACCEPTED = { accept: "application/x-ndjson, application/problem+json" };
 
-/** The body of an answer that came as a line. */
+/** Returns the body of an answer that came as a line. */
 function answered(status: number, body: unknown): unknown {
   if (status < 400) return body;
   throw problemOf({ status, statusText: "" }, JSON.stringify(body));
 }
 
-/** The error that an answer tells of. */
+/** Returns the error that an answer tells of. */
 function problemOf(answer: Pick<Response, "status" | "statusText">, text: string): AdminError {
   const problem = problemSchema.safeParse(parseJson(text));
   if (!problem.success) {
@@ -425,7 +431,7 @@ function problemOf(answer: Pick<Response, "status" | "statusText">, text: string
 const secretsPath = (app: string): string => `/apps/${encodeURIComponent(app)}/secrets`;
 
 const messageOf = (error: unknown): string => error instanceof Error ? error.message : String(error);
-/** What a fetch that failed says is "fetch failed"; why is in its cause. */
+/** Returns the reason of a failed fetch: its message is "fetch failed", and the reason is in its cause. */
 const whyOf = (error: unknown): string => {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   const message = messageOf(cause);

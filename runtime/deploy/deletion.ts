@@ -1,14 +1,14 @@
 /**
  * Deleting an app, at the root.
  *
- * Life: begun (the app's row says `deleted`: it serves nowhere, gives up its versions and hosts, and its name is
- * taken) → every site has followed, and what its sites had written before has arrived → its rows are removed in
- * bounded steps → the app's row goes, and the name is free. Whatever is cut short is gone on with from the row.
+ * Life: begun (the app's row says `deleted`: it serves nowhere, gives up its versions and hosts, and its name is taken)
+ * → every site has followed, and what sites had written before has arrived → its rows are removed in bounded steps →
+ * the app's row goes, and the name is free. A deletion that is cut short goes on from the app's row.
  *
  * X1  An app that is deployed under the name later finds no row of this one: the name is free only when no site can
  *     write one any more.
- * X2  One deletion removes rows and frees the name, however often it is asked for: a later look at the app's row,
- *     in each step, sees whether it is still this deletion's.
+ * X2  One deletion removes rows and frees the name, however often it is asked for: each step reads the app's row again,
+ *     and checks that it is still this deletion's.
  */
 import type { Range } from "../../store/model/range.ts";
 import { versionstamp } from "../../store/model/row.ts";
@@ -24,14 +24,14 @@ import { named, removeStep, retire } from "./bundle_rows.ts";
 import { releaseHosts } from "./hosts.ts";
 import { appKey, APPS, decodeApp } from "./records.ts";
 
-/** What deleting needs of its site. */
+/** Services of the site that deleting uses. */
 export interface DeletionServices {
-  /** Ranges of all that an app has beside what the control plane knows. */
+  /** Returns the ranges of all rows that an app has beside those of the control plane. */
   readonly owned: (app: string) => readonly Range[];
   readonly nowMs: () => number;
 }
 
-/** What a deletion's work has come to: which sites have followed, and how many rows it removed. */
+/** Result of a deletion's work: which sites have followed, and how many rows it removed. */
 export interface DeletionProgress {
   readonly sites: readonly { readonly id: string; readonly ms: number }[];
   readonly missing: readonly string[];
@@ -50,8 +50,8 @@ export class Deletion {
   }
 
   /**
-   * The app serves nowhere from now on; nothing of its rows is removed yet. The change names what served. Of an app
-   * that is being deleted it is the change that began it.
+   * Begins a deletion: the app serves nowhere from now on; none of its rows is removed yet. The change names the
+   * version that served. For an app that is being deleted it is the change that began the deletion.
    */
   begin(app: string): Promise<Change | ChangeRefusal> {
     return this.#rows.inTurn(app, async () => {
@@ -69,12 +69,12 @@ export class Deletion {
     });
   }
 
-  /** Whether the work of a deletion is being done. */
+  /** Reports whether the work of a deletion is being done. */
   isGoing(app: string): boolean {
     return this.#going.has(app);
   }
 
-  /** Does the work of a deletion; whoever asks for it while it is being done gets what comes of it. */
+  /** Does the work of a deletion; callers that come while it is being done get the same result. */
   async once(app: string, work: () => Promise<DeletionProgress>): Promise<DeletionProgress> {
     const going = this.#going.get(app);
     if (going !== undefined) return await going;
@@ -83,7 +83,7 @@ export class Deletion {
     return await begun;
   }
 
-  /** Removes the rows that a deleted app has at the root; answers how many (X2). */
+  /** Removes the rows that a deleted app has at the root; returns how many (X2). */
   async removeRows({ app, stamp }: Change, removed: (rows: number) => void = () => {}): Promise<number> {
     let total = 0;
     for (const range of this.#services.owned(app)) {
@@ -100,7 +100,7 @@ export class Deletion {
     return total;
   }
 
-  /** Frees the name of a deleted app (X1, X2); call when every site has followed and nothing is left. */
+  /** Frees the name of a deleted app (X1, X2); call when every site has followed and no row is left. */
   finish({ app, stamp }: Change): Promise<void> {
     return this.#rows.inTurn(app, async () => {
       const found = await this.#rows.find(app);
@@ -112,7 +112,7 @@ export class Deletion {
     });
   }
 
-  /** The apps whose deletion has not come to its end. */
+  /** Returns the apps whose deletion has not come to its end. */
   async unfinished(): Promise<string[]> {
     const rows = await this.#rows.system.list(APPS);
     return rows.flatMap((row) => {
@@ -122,6 +122,6 @@ export class Deletion {
   }
 }
 
-/** Whether an app's row is still the one that a deletion wrote. */
+/** Reports whether an app's row is still the one that a deletion wrote. */
 const isOf = ({ row, record }: FoundApp, stamp: string): boolean =>
   record?.deleted === true && row !== undefined && versionstamp(row) === stamp;

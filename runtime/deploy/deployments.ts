@@ -6,9 +6,9 @@
  * version and app row together, durable → the sites follow → settle → remove what is given up.
  *
  * P1  Nothing is written before the bundle has been evaluated and its manifest accepted.
- * P2  Changes take turns, and each is one write (app_rows.ts). Only what waits for sites or fills indexes lets other
- *     apps' changes by; by then the app's row names the version that it is for.
- * P3  Deploying what already serves writes nothing.
+ * P2  Changes take turns, and each is one write (app_rows.ts). Only while a change waits for sites or fills indexes do
+ *     other apps' changes pass it; by then the app's row names the version that it is for.
+ * P3  Deploying a version that already serves writes nothing.
  * P4  A deploy whose caller has gone before the app row was written changes nothing, and leaves nothing.
  */
 import { addedIndexes, type IndexFill } from "../../functions/index_fill.ts";
@@ -39,7 +39,7 @@ import type { SystemStore } from "./system_store.ts";
 import type { Turn } from "./turns.ts";
 import { VersionFiles } from "./version_files.ts";
 
-/** What became of a bundle that was run for its manifest. */
+/** Outcome of running a bundle for its manifest. */
 export type Evaluation =
   | { readonly ok: true; readonly manifest: unknown }
   | { readonly ok: false; readonly message: string; readonly stack?: string };
@@ -47,41 +47,44 @@ export type Evaluation =
 /** A bundle to deploy. */
 export interface DeployRequest {
   readonly bundle: Uint8Array;
-  /** From `--app`; wins over the manifest's name. */
+  /** App's name from `--app`; wins over the manifest's name. */
   readonly app?: string;
-  /** The module's folder: what the app is called when neither `--app` nor the manifest says. */
+  /** Name of the module's folder: the app's name where neither `--app` nor the manifest says one. */
   readonly fallback?: string;
-  /** The index of the static files, and the source map, both uploaded before (blobs.ts). */
+  /** Blobs of the static files' index and of the source map, both uploaded before (blobs.ts). */
   readonly files?: BlobRef;
   readonly sourceMap?: BlobRef;
   /** Per cent of the sessions that get it, beside the version that serves; without one it serves all. */
   readonly weight?: number;
-  /** Aborted when the caller has gone (P4). */
+  /** Signal that aborts when the caller has gone (P4). */
   readonly signal?: AbortSignal;
-  /** Told as soon as the bundle has a name. */
+  /** Called as soon as the bundle has a name. */
   readonly begun?: (what: { readonly app: string; readonly version: string }) => void;
 }
 
-/** What deploying needs of its site. */
+/** Services of the site that deploying uses. */
 export interface DeploymentServices {
   readonly system: SystemStore;
-  /** Runs a bundle in an isolate with no store and no network, and answers its validated manifest. */
+  /** Runs a bundle in an isolate with no store and no network, and returns its validated manifest. */
   evaluate(bundle: Uint8Array): Promise<Evaluation>;
   nowMs(): number;
-  /** Rows of an app beside its own and the control plane's: removed with it. */
+  /** Returns the ranges of an app's rows beside its own and the control plane's: removed with it. */
   owned?(app: string): readonly Range[];
-  /** Makes ready what a version needs beside indexes, before it serves anyone. */
+  /** Prepares what a version needs beside indexes, before it serves anyone. */
   prepare?(app: string, after: StoredManifest): Promise<void>;
   /**
-   * Waits until every site has followed a change, and all rows that it wrote before have arrived at the root;
-   * answers the sites that have not in time.
+   * Waits until every site has followed a change, and all rows that it wrote before have arrived at the root; returns
+   * the sites that have not in time.
    */
   follow?(change: Change): Promise<readonly string[]>;
   /** Fills indexes from the rows at the root; filling twice is harmless. */
   fill?(app: string, indexes: readonly IndexFill[]): Promise<void>;
 }
 
-/** A bundle with static files is deployed twice in a row, without and with them: it is evaluated once. */
+/**
+ * Evaluations that are kept: a bundle with static files is deployed twice in a row, without and with them, and
+ * evaluated once.
+ */
 const EVALUATIONS_MAX = 8;
 
 /** The control plane's writer. One per root process. */
@@ -89,7 +92,7 @@ export class Deployments {
   readonly #services: DeploymentServices;
   readonly rows: AppRows;
   readonly #evaluations = new Map<string, Evaluation>();
-  /** Static files and source maps on their way to a version. */
+  /** Blobs of static files and source maps on their way to a version. */
   readonly blobs: Blobs;
   readonly #files: VersionFiles;
   /** Custom hosts. */
@@ -108,7 +111,7 @@ export class Deployments {
     this.#files = new VersionFiles(services.system, this.blobs, () => services.nowMs());
   }
 
-  /** Deploys a bundle: it serves all, or with a weight a part of the sessions. */
+  /** Deploys a bundle: it serves all sessions, or with a weight a part of them. */
   async deploy(request: DeployRequest): Promise<Change | ChangeRefusal> {
     const { bundle, signal } = request;
     if (bundle.length > DEPLOYED_BYTES_MAX) {
@@ -135,7 +138,7 @@ export class Deployments {
         const accepted = await this.#files.accept(manifest, request.files);
         return accepted.ok ? await this.#install(app, accepted.manifest, request, turn) : accepted;
       } catch (error) {
-        // The next change tries again; the first error counts.
+        // The next change tries again; the first error is the one that counts.
         await this.#giveUp(app).then(() => this.#removeUnused(null)).catch(() => {});
         if (signal?.aborted === true) {
           return refuse("interrupted", "the caller has gone; nothing was deployed");
@@ -159,8 +162,8 @@ export class Deployments {
   }
 
   /**
-   * Makes an earlier version serve all: the one named (by its first digits, if they are unique), or the one that
-   * served before: while a rollout runs, the current one, without it.
+   * Makes an earlier version serve all: the one named (by its first digits, if they are unique), or the one that served
+   * before. While a rollout runs that is the current one, and the rollout ends.
    */
   rollback(app: string, version?: string): Promise<Change | ChangeRefusal> {
     return this.rows.changing(app, async (found, record, turn) => {
@@ -176,7 +179,7 @@ export class Deployments {
     });
   }
 
-  /** Gives a version to a part of the sessions, or another part to the one that has one. */
+  /** Gives a version to a part of the sessions, or changes the part of the one that has one. */
   rollout(app: string, version: string, weight: number): Promise<Change | ChangeRefusal> {
     return this.rows.changing(app, async (found, record, turn) => {
       const target = findVersion(record, version);
@@ -190,7 +193,7 @@ export class Deployments {
     });
   }
 
-  /** Ends a rollout: its version serves all, or nobody. */
+  /** Ends a rollout: its version serves all sessions, or none. */
   endRollout(app: string, how: "finish" | "abort"): Promise<Change | ChangeRefusal> {
     return this.rows.changing(app, async (found, record) => {
       const { rollout, current } = record;
@@ -205,14 +208,14 @@ export class Deployments {
     });
   }
 
-  /** Whether indexes of an app are to be filled again when every site has followed. */
+  /** Reports whether indexes of an app are to be filled again when every site has followed. */
   async isUnsettled(app: string): Promise<boolean> {
     return (await this.rows.find(app)).record?.unsettled !== undefined;
   }
 
   /**
-   * Every site has followed, and left its mark where the app is unsettled: fills what a site may have written
-   * without entries, and removes versions that are given up.
+   * Settles an app when every site has followed, and left its mark where the app is unsettled: fills the index entries
+   * of rows that a site may have written without them, and removes versions that are given up.
    */
   async settle(app: string): Promise<void> {
     await this.rows.inTurn(app, async (turn) => {
@@ -229,7 +232,7 @@ export class Deployments {
     await this.rows.inTurn(null, () => this.#removeUnused(app));
   }
 
-  /** The apps that `settle` has something to do for. */
+  /** Returns the changes of the apps that are to be settled. */
   async unsettled(): Promise<Change[]> {
     const found: Change[] = [];
     for (const row of await this.#services.system.list(APPS)) {
@@ -240,7 +243,7 @@ export class Deployments {
     return found;
   }
 
-  /** Undoes what the process before left half done: a version that was being prepared does not come. */
+  /** Undoes what the process before left half done: a version that was being prepared is dropped. */
   async recover(): Promise<void> {
     await this.rows.inTurn(null, async () => {
       for (const row of await this.#services.system.list(APPS)) {
@@ -258,7 +261,7 @@ export class Deployments {
     await this.rows.write(found, rest, rest.current ?? "");
   }
 
-  /** Removes versions that no app names, and what deploys left that did not come to their end. */
+  /** Removes versions that no app names, and the chunks of deploys that did not come to their end. */
   tidy(): Promise<string[]> {
     return this.rows.inTurn(null, () => this.#removeUnused(null));
   }
@@ -359,9 +362,9 @@ export class Deployments {
   }
 
   /**
-   * Makes a version ready to serve. Where it has indexes that those that serve have not, sites are told first, so
-   * that from then on they write the entries of what the others put (app_writes.ts); what was put before is filled
-   * here when it has arrived. Answers the app's row as it is then, and what the next one is to say of it.
+   * Makes a version ready to serve. Where it has indexes that the serving versions lack, sites are told first, so that
+   * from then on they write the entries of rows that the others put (app_writes.ts); entries of earlier rows are filled
+   * here when those have arrived. Returns the app's row as it is then, and the fields that the next row is to have.
    */
   async #prepare(
     { row, record }: FoundApp,
@@ -396,8 +399,8 @@ export class Deployments {
   }
 
   /**
-   * The indexes of a manifest that one of these versions does not know. A table that it does not know either may
-   * have rows of an earlier version.
+   * Returns the indexes of a manifest that one of these versions does not know. A table that it does not know either
+   * may have rows of an earlier version.
    */
   async #addedSince(
     { versions: all }: AppRecord,

@@ -14,18 +14,18 @@ import { type AppRows, type Change, type ChangeRefusal, refuse, unchanged } from
 import { APP_NAME, type AppRecord, decodeSystem, encodeSystem, SITES } from "./records.ts";
 
 const claimSchema = z.object({ host: z.string(), app: z.string().regex(APP_NAME), createdMs: z.number() });
-/** Which app has a host. */
+/** Claim of a host: the app that has it. */
 export type HostClaim = z.infer<typeof claimSchema>;
 
 const hostKey = (host: string): Key => packKey(["s", "host", host]);
 
-/** RFC 1035, 2.3.4: with the dots. */
+/** Characters of the longest host, with the dots (RFC 1035, 2.3.4). */
 const HOST_CHARS_MAX = 253;
 const HOST = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
-/** All of an app's hosts are in its row, which every site has. */
+/** Hosts of one app: all are in its row, which every site has. */
 const HOSTS_MAX = 100;
 
-/** A host as it is kept (H2), or why it can't be one. */
+/** Returns a host as it is kept (H2), or the reason why a text can't be one. */
 export function parseHost(text: string): { host: string } | { message: string } {
   const wrong = (why: string) => ({
     message: `${JSON.stringify(text.slice(0, 300))} can't be a host of an app: ${why}`,
@@ -46,7 +46,7 @@ export function parseHost(text: string): { host: string } | { message: string } 
   return { host };
 }
 
-/** A request's host for looking it up: lower case, without port and final dot. */
+/** Returns a request's host for looking it up: lower case, without port and final dot. */
 export function bareHost(host: string): string {
   const port = host.lastIndexOf(":");
   const name = (port < 0 || host.endsWith("]") ? host : host.slice(0, port)).toLowerCase();
@@ -100,7 +100,7 @@ export class Hosts {
     });
   }
 
-  /** Takes a host from an app. */
+  /** Takes a host away from an app. */
   remove(app: string, text: string): Promise<Change | ChangeRefusal> {
     return this.#rows.changing(app, async (found, record) => {
       const parsed = parseHost(text);
@@ -130,6 +130,6 @@ export class Hosts {
 
 const siteSchema = z.object({ id: z.string(), url: z.string() });
 
-/** What frees the hosts of an app, in the write that takes them from its row. */
+/** Returns the mutations that free an app's hosts, for the write that removes them from its row. */
 export const releaseHosts = (hosts: AppRecord["hosts"]): StoreMutation[] =>
   (hosts ?? []).map((host) => ({ kind: "delete", key: hostKey(host) }));

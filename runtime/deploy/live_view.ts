@@ -1,18 +1,19 @@
 /**
- * Keeps what was read of system rows up to date: a watch on them marks it stale, and it is read again, one pass at a
+ * View of system rows that is kept up to date: a watch on the rows marks it stale, and it is read again, one pass at a
  * time; changes that come during a pass share the next one.
  *
  * Life: `follow` watches, reads, and resolves → each change reads again → `close` ends the watch; a pass that runs
  * then may end, and none begins.
  *
- * L1  Passes never overlap, and one begins after each change: what the last pass read has every change before it.
- * L2  A pass that fails is told, unless a change came meanwhile and the one after that succeeds; the next change,
- *     or whoever asks for a refresh, tries again.
+ * L1  Passes never overlap, and one begins after each change: what the last pass read includes every change before that
+ *     pass.
+ * L2  A failed pass is reported, unless a change came meanwhile and the pass after that succeeds; the next change or
+ *     refresh tries again.
  */
 import type { Range } from "../../store/model/range.ts";
 import type { SystemStore } from "./system_store.ts";
 
-/** What reads the rows, and what hears that it failed. */
+/** Callbacks that read the rows, and hear of a failure. */
 export interface LiveViewOptions {
   readonly read: () => Promise<void>;
   readonly failed: (error: unknown) => void;
@@ -30,7 +31,7 @@ export class LiveView {
     this.#options = options;
   }
 
-  /** Whether it was closed: what a pass has read since is of no use. */
+  /** True once it was closed: what a pass has read since is of no use. */
   get closed(): boolean {
     return this.#closed;
   }
@@ -41,7 +42,7 @@ export class LiveView {
     await this.refresh();
   }
 
-  /** Resolves when what is read has every change that the replica had applied when it was called. */
+  /** Resolves when the view has every change that the replica had applied when it was called. */
   async refresh(): Promise<void> {
     this.#stale = true;
     while (this.#stale && !this.#closed) {

@@ -20,44 +20,47 @@ import { type Key, packKey } from "../../store/model/key.ts";
 import { prefixRange, type Range } from "../../store/model/range.ts";
 import { VALUE_TAG } from "../../store/model/value.ts";
 
-/** Below Deno KV's 64 KiB value limit with room for its own framing, so that a chunk is one engine value. */
+/**
+ * Bytes of a bundle's chunk: below Deno KV's 64 KiB value limit with room for its own framing, so that a chunk is one
+ * engine value.
+ */
 export const BUNDLE_CHUNK_BYTES = 60 * 1024;
-/** The largest bundle taken (docs/http.md): 171 chunks. */
+/** Bytes of the largest bundle taken (docs/http.md): 171 chunks. */
 export const DEPLOYED_BYTES_MAX = 10 * 1024 * 1024;
 /** Versions an app keeps to roll back to; the next deploy gives up the oldest that does not serve. */
 export const APP_VERSIONS_MAX = 50;
 
-/** What `--app` accepts (docs/app-api.md). */
+/** Pattern of an app's name, as `--app` accepts it (docs/app-api.md). */
 export const APP_NAME = /^[a-z][a-z0-9-]{0,39}$/;
-/** A version: 64 hexadecimal digits. */
+/** Pattern of a version: 64 hexadecimal digits. */
 export const VERSION = /^[0-9a-f]{64}$/;
 
 const appRecordSchema = z.object({
   name: z.string().regex(APP_NAME),
-  /** Oldest first. */
+  /** Versions, oldest first. */
   versions: z.array(z.object({ version: z.string().regex(VERSION), createdMs: z.number() })),
   current: z.string().regex(VERSION).nullable(),
-  /** A version that a part of the sessions gets instead of the current one (rollout.ts). */
+  /** Version that a part of the sessions gets instead of the current one (rollout.ts). */
   rollout: z.object({
     version: z.string().regex(VERSION),
     /** Per cent of the sessions. */
     weight: z.number().min(0).max(100),
     sinceMs: z.number(),
   }).optional(),
-  /** Names at which it is served beside its path (hosts.ts); sorted. */
+  /** Hosts at which the app is served beside its path (hosts.ts); sorted. */
   hosts: z.array(z.string()).optional(),
-  /** A version that is to serve: sites write the entries of its indexes already (index_keeper.ts). */
+  /** Version that is being prepared to serve: sites write the entries of its indexes already (index_keeper.ts). */
   preparing: z.object({ version: z.string().regex(VERSION), sinceMs: z.number() }).optional(),
   /**
    * Versions that served before and that some site may still have run when the indexes of what serves now were
    * filled: those are filled again when every site has followed.
    */
   unsettled: z.array(z.string().regex(VERSION)).optional(),
-  /** Its rows are being removed: it serves nowhere, and its name is taken until they are. */
+  /** True while the app is being deleted: it serves nowhere, and its name is taken until its rows are removed. */
   deleted: z.boolean().optional(),
 });
 
-/** An app: its versions, and which one serves. */
+/** Record of an app: its versions, and which one serves. */
 export type AppRecord = z.infer<typeof appRecordSchema>;
 
 /**
@@ -90,7 +93,7 @@ const manifestSchema = z.looseObject({
   handlers: z.array(z.string()).optional(),
   /** Folder of static files, as the app declared it. */
   assets: z.string().optional(),
-  /** The index of those files (blobs.ts); added by the root, so that the version's name covers them. */
+  /** Blob of the index of those files (blobs.ts); added by the root, so that the version's name covers them. */
   files: z.object({ sha256: z.string().regex(/^[0-9a-f]{64}$/), bytes: z.number().int().min(0) }).optional(),
 });
 
@@ -100,50 +103,53 @@ export type StoredManifest = z.infer<typeof manifestSchema>;
 const versionRecordSchema = z.object({
   version: z.string().regex(VERSION),
   manifest: manifestSchema,
-  /** SHA-256 of the bundle alone, which is what a site checks: defaults read into a manifest are not hashed. */
+  /** SHA-256 of the bundle alone, which sites check: defaults read into a manifest are not hashed. */
   bundleSha256: z.string().regex(VERSION),
   bundleBytes: z.number().int().min(0).max(DEPLOYED_BYTES_MAX),
   bundleChunks: z.number().int().min(1),
   createdMs: z.number(),
 });
 
-/** One immutable version of an app. */
+/** Record of an immutable version of an app. */
 export type VersionRecord = z.infer<typeof versionRecordSchema>;
 
-/** The row of an app. */
+/** Returns the key of an app's row. */
 export const appKey = (name: string): Key => packKey(["s", "app", name]);
-/** All rows that an app's functions have written, replicated below the root and not. */
+/** Returns the ranges of all rows that an app's functions have written, replicated below the root and not. */
 export const appRanges = (name: string): Range[] => [
   prefixRange(packKey(["a", name])),
   prefixRange(packKey(["r", name])),
 ];
-/** All app rows. */
+/** Range of all app rows. */
 export const APPS: Range = prefixRange(packKey(["s", "app"]));
-/** The row of a version. */
+/** Returns the key of a version's row. */
 export const versionKey = (version: string): Key => packKey(["s", "version", version]);
-/** One chunk of a bundle. */
+/** Returns the key of a bundle's chunk. */
 export const chunkKey = (version: string, index: number): Key => packKey(["b", version, index]);
-/** All chunks of a bundle. */
+/** Returns the range of a bundle's chunks. */
 export const bundleRange = (version: string): Range => prefixRange(packKey(["b", version]));
-/** All version rows. */
+/** Range of all version rows. */
 export const VERSIONS: Range = prefixRange(packKey(["s", "version"]));
-/** All chunks of all bundles. */
+/** Range of all chunks of all bundles. */
 export const BUNDLES: Range = prefixRange(packKey(["b"]));
-/** Since when no app names a version any more. */
+/** Returns the key of the row that says since when no app names a version any more. */
 export const retiredKey = (version: string): Key => packKey(["s", "retired", version]);
-/** All of those. */
+/** Range of the rows of retired versions. */
 export const RETIRED: Range = prefixRange(packKey(["s", "retired"]));
-/** A row that a site writes behind all that it wrote before: where it has arrived, so has that. */
+/**
+ * Returns the key of a mark: a row that a site writes behind all that it wrote before. Where the mark has arrived, so
+ * has that.
+ */
 export const markKey = (site: string, mark: string): Key => packKey(["s", "mark", site, mark]);
-/** All of those. */
+/** Range of all marks. */
 export const MARKS: Range = prefixRange(packKey(["s", "mark"]));
-/** All site rows (store/api/api.ts: SiteRecord). */
+/** Range of all site rows (store/api/api.ts: SiteRecord). */
 export const SITES: Range = prefixRange(packKey(["s", "site"]));
 
 const utf8 = new TextEncoder();
 const utf8Strict = new TextDecoder("utf-8", { fatal: true });
 
-/** A system value: tagged JSON. */
+/** Encodes a system value: tagged JSON. */
 export function encodeSystem(value: unknown): Uint8Array<ArrayBuffer> {
   const body = utf8.encode(JSON.stringify(value));
   const out = new Uint8Array(body.length + 1);
@@ -153,7 +159,7 @@ export function encodeSystem(value: unknown): Uint8Array<ArrayBuffer> {
 }
 
 /**
- * The JSON of a system value.
+ * Decodes the JSON of a system value.
  *
  * @throws SyntaxError or TypeError where the bytes are not tagged UTF-8 JSON.
  */
@@ -164,23 +170,23 @@ export function decodeSystem(bytes: Uint8Array): unknown {
   return JSON.parse(utf8Strict.decode(bytes.subarray(1)));
 }
 
-/** @throws where the bytes are no app record. */
+/** Decodes an app's record. @throws where the bytes are no app record. */
 export const decodeApp = (bytes: Uint8Array): AppRecord => appRecordSchema.parse(decodeSystem(bytes));
-/** @throws where the bytes are no version record. */
+/** Decodes a version's record. @throws where the bytes are no version record. */
 export const decodeVersion = (bytes: Uint8Array): VersionRecord =>
   versionRecordSchema.parse(decodeSystem(bytes));
-/** A manifest as it is stored; what `evaluate` answered and functions/ validated. */
+/** Returns a manifest as it is stored; it was evaluated, and validated by functions/. */
 export const storedManifest = (manifest: unknown): StoredManifest => manifestSchema.parse(manifest);
 
-/** The name of a version: SHA-256 over the manifest's canonical JSON, a zero byte, and the bundle. */
+/** Returns the name of a version: SHA-256 over the manifest's canonical JSON, a zero byte, and the bundle. */
 export function versionOf(manifest: unknown, bundle: Uint8Array): string {
   return createHash("sha256").update(canonicalJson(manifest)).update("\0").update(bundle).digest("hex");
 }
 
-/** SHA-256 of a bundle, in hexadecimal. */
+/** Returns the SHA-256 of a bundle, in hexadecimal. */
 export const bundleDigest = (bundle: Uint8Array): string => createHash("sha256").update(bundle).digest("hex");
 
-/** JSON with object keys sorted, so that equal manifests have equal text. */
+/** Returns JSON with object keys sorted, so that equal manifests have equal text. */
 export function canonicalJson(value: unknown): string {
   return JSON.stringify(value, (_key, field: unknown) => {
     if (typeof field !== "object" || field === null || Array.isArray(field)) return field;
@@ -188,7 +194,7 @@ export function canonicalJson(value: unknown): string {
   });
 }
 
-/** A bundle cut into chunk values; an empty bundle has one empty chunk. */
+/** Cuts a bundle into chunk values; an empty bundle has one empty chunk. */
 export function bundleChunks(bundle: Uint8Array): Uint8Array[] {
   const chunks: Uint8Array[] = [];
   for (let at = 0; at === 0 || at < bundle.length; at += BUNDLE_CHUNK_BYTES) {
@@ -197,7 +203,7 @@ export function bundleChunks(bundle: Uint8Array): Uint8Array[] {
   return chunks;
 }
 
-/** Bytes as a value: without the tag, some would be taken for one of the store's own kinds. */
+/** Returns bytes as a value: without the tag, some would be taken for one of the store's own kinds. */
 export function taggedBytes(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   const value = new Uint8Array(bytes.length + 1);
   value[0] = VALUE_TAG.bytes;

@@ -1,50 +1,51 @@
 /**
- * Admin tokens and what they allow. A site's admin token file has one token a line, `ROLE TOKEN [NAME]`:
+ * Admin tokens and the roles that they give. A site's admin token file has one token a line, `ROLE TOKEN [NAME]`:
  *
  *     deploy 3f1c… ci
  *
  * In place of a role `agent:APP` or `agent:APP/CLASS` has a token for `sojourn agent` of that app, or of one of its
- * classes, and for nothing else. A line with a token alone is an admin token. Empty lines are skipped, and comments: a `#` that begins a word, and
- * what follows it. Inside a word it is the token's.
+ * classes, and for nothing else. A line with a token alone is an admin token. Empty lines are skipped, and comments: a
+ * `#` that begins a word, and what follows it. A `#` inside a word is part of the word.
  *
- * K1  Tokens are compared by digest, all of them: neither length nor common prefix shows in the time it takes.
+ * K1  A presented token is compared with all tokens, by digest: neither length nor common prefix shows in the time it
+ *     takes.
  * K2  An error names a line by its number, and never shows what stands in it.
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 
-/** What a token allows; each role includes those before it. */
+/** Roles of a token; each includes those before it. */
 export const ROLES = ["read", "deploy", "admin"] as const;
-/** One of {@link ROLES}. */
+/** A role: one of {@link ROLES}. */
 export type Role = (typeof ROLES)[number];
 
-/** Whether a role includes another. */
+/** Reports whether a role includes another. */
 export const allows = (role: Role, needed: Role): boolean => ROLES.indexOf(role) >= ROLES.indexOf(needed);
 
-/** Shorter ones can be guessed: 16 characters of hexadecimal are 64 bits. */
+/** Characters of the shortest token: shorter ones can be guessed, as 16 characters of hexadecimal are 64 bits. */
 const TOKEN_CHARS_MIN = 16;
-/** An app's name, and one of a class in it. */
+/** Pattern of an agent's role: an app's name, and one of a class in it. */
 const AGENT = /^agent:([a-z][a-z0-9-]{0,39})(?:\/([A-Za-z_$][A-Za-z0-9_$-]{0,99}))?$/;
-/** What a holder may be called: it appears in the site's log. */
+/** Pattern of a holder's name: it appears in the site's log. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$/;
 
-/** For which agents a token is good. */
+/** Agents for which a token is good. */
 export interface AgentScope {
   readonly app: string;
-  /** null: for those of all its classes. */
+  /** Name of the class; null: agents of all the app's classes. */
   readonly class: string | null;
 }
 
-/** Who holds a token. */
+/** Holder of a token. */
 export type TokenHolder =
   & {
-    /** What the file calls the token; null where it does not. */
+    /** Name that the file gives the token; null where it gives none. */
     readonly name: string | null;
   }
   & ({ readonly role: Role } | { readonly role: "agent"; readonly scope: AgentScope });
 
-/** Whoever can tell the holder of a request's token. */
+/** Finds the holder of a request's token. */
 export interface TokenRoles {
-  /** The holder of a request's `Authorization: Bearer …`, or null. */
+  /** Returns the holder of a request's `Authorization: Bearer …`, or null. */
   holderOf(headers: Headers): TokenHolder | null;
 }
 
@@ -57,9 +58,7 @@ interface KnownToken {
 export class AdminTokens implements TokenRoles {
   readonly #tokens: readonly KnownToken[];
 
-  /**
-   * @throws TypeError naming the line that is no `[role] token [name]` (K2).
-   */
+  /** Parses a token file. */
   constructor(text: string) {
     this.#tokens = text.split("\n").flatMap((line, index) => {
       const words = line.replace(/(^|\s)#.*/, "").trim().split(/\s+/).filter((word) => word !== "");
@@ -76,7 +75,7 @@ export class AdminTokens implements TokenRoles {
     return found;
   }
 
-  /** The role of a request's `Authorization: Bearer …`, or null. */
+  /** Returns the role of a request's `Authorization: Bearer …`, or null. */
   roleOf(headers: Headers): Role | "agent" | null {
     return this.holderOf(headers)?.role ?? null;
   }
@@ -98,7 +97,7 @@ function knownToken(words: readonly string[], line: number): KnownToken {
   return { holder: { ...role, name }, digest: digest(token) };
 }
 
-/** What a line's first word allows; null: it is none. */
+/** Returns the role that a line's first word gives; null: the word is none. */
 function roleOf(
   word: string | undefined,
 ): { readonly role: Role } | { readonly role: "agent"; readonly scope: AgentScope } | null {

@@ -2,12 +2,13 @@
  * The tier of a path, by the routes that an app declared.
  *
  * Most routes are a path, or the beginning of one, and most paths are of characters that URLs leave as they are: those
- * are compared as text. The others are matched by an automaton each (functions/route_pattern.ts).
+ * are compared as text. Each other route is matched by an automaton (functions/route_pattern.ts).
  *
- * R1  Text decides only where the pattern would say the same: no character in it that patterns give a meaning, no segment
- *     that begins with a dot (URLs resolve `.` and `..`), and no wildcard but one at the end; and a path in its one form.
+ * R1  Text is compared only where the pattern would decide the same: the route has no character that patterns give a
+ *     meaning, no segment that begins with a dot (URLs resolve `.` and `..`), and no wildcard but one at the end; and
+ *     the path is in its canonical form.
  * R2  A route that can't be read matches nothing, and is noted: an app is served with the others.
- * R3  What a path costs is bounded, whoever wrote the routes: by the states of the patterns and by the path's length.
+ * R3  The cost of a path is bounded, whoever wrote the routes: by the states of the patterns and by the path's length.
  */
 import {
   canonicalPath,
@@ -18,22 +19,23 @@ import {
 import type { Tier } from "../../functions/define.ts";
 import type { StoredManifest } from "./records.ts";
 
-/** A path that is in its one form. */
+/** Pattern of paths that are in their canonical form. */
 const PLAIN_PATH = /^(?:\/(?!\.)[A-Za-z0-9_~.-]*)+$/;
 
-/** What matches paths in their one form. */
+/** A route: it matches paths in their canonical form. */
 interface Route {
   readonly matches: (path: string) => boolean;
   readonly at: Tier;
 }
 
-/** The tier of a path; null for one that is too long to be told (R3). */
+/** Returns the tier of a path; null for one that is too long to be matched (R3). */
 export type TierOf = (path: string) => Tier | null;
 
 /**
- * The tier of a path by the first route that matches, in the order in which the app declared them.
+ * Returns a function that finds the tier of a path by the first route that matches, in the order in which the app
+ * declared them.
  *
- * @param ignored is told of a route that can't be read (R2).
+ * @param ignored called for a route that can't be read (R2).
  */
 export function tierMatcher(
   routes: StoredManifest["routes"],
@@ -60,7 +62,7 @@ export function tierMatcher(
   };
 }
 
-/** R1; null where text can't tell. */
+/** Returns a matcher that compares text; null where text can't decide (R1). */
 function textMatcher(pattern: string): Route["matches"] | null {
   if (!isPlainRoute(pattern)) return null;
   if (!pattern.endsWith("*")) return (path) => path === pattern;
@@ -68,7 +70,7 @@ function textMatcher(pattern: string): Route["matches"] | null {
   return (path) => path.startsWith(start);
 }
 
-/** @throws Error for one that can't be read, or that there is no time for (R3). */
+/** Returns a pattern's matcher. @throws Error for a pattern that can't be read, or that there is no time for (R3). */
 function matcherOf(
   pattern: string,
   patterns: RoutePatterns,

@@ -1,12 +1,15 @@
 /**
- * The end of patience with a stream that says nothing: every stream of a site gives a sign of life (a line, or a blank
- * one) each few seconds, so one without is of a site that stands still, though its connection does not know.
+ * Timeout of a silent stream: every stream of a site gives a sign of life (a line, or a blank one) each few seconds, so
+ * a silent one is of a site that stands still, though its connection does not know.
  *
  * Life: `begins` before each read → `throwIfLong` after it → `using` ends it.
  */
 import { clearTimeout, setTimeout } from "node:timers";
 
-/** Three signs of life (LIFE_SIGN_MS of runtime/observe/ndjson.ts), so that one that is late on a busy machine is not missed. */
+/**
+ * Milliseconds of silence allowed: three signs of life (LIFE_SIGN_MS of runtime/observe/ndjson.ts), so that one that is
+ * late on a busy machine is not missed.
+ */
 export const SILENCE_MS_MAX = 15_000;
 
 /** Watches one stream. */
@@ -14,7 +17,7 @@ export class Silence {
   readonly #long = new AbortController();
   readonly #msMax: number;
   #timer: ReturnType<typeof setTimeout> | null = null;
-  /** Aborts when it was silent for too long, or the given signal does. */
+  /** Signal that aborts when the stream was silent for too long, or the given signal does. */
   readonly signal: AbortSignal;
 
   constructor(signal: AbortSignal | undefined, msMax: number = SILENCE_MS_MAX) {
@@ -23,7 +26,7 @@ export class Silence {
     this.begins();
   }
 
-  /** From now on it is silent, which may take longer this time than between two signs of life. */
+  /** Begins to wait for a sign of life; `msMax` where this wait may be longer than one between two signs. */
   begins(msMax: number = this.#msMax): void {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = setTimeout(
@@ -32,12 +35,12 @@ export class Silence {
     );
   }
 
-  /** Whether it was silent for too long. */
+  /** True when the stream was silent for too long. */
   get isLong(): boolean {
     return this.#long.signal.aborted;
   }
 
-  /** Throws when it was silent for too long. */
+  /** Throws when the stream was silent for too long. */
   throwIfLong(): void {
     this.#long.signal.throwIfAborted();
   }

@@ -1,4 +1,4 @@
-/** What the control plane has of its site's store. */
+/** The control plane's view of its site's store. */
 import type { Replica } from "../../store/api/api.ts";
 
 /** The part of a replica that the control plane uses. */

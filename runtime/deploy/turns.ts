@@ -1,26 +1,26 @@
 /**
- * Turns of the control plane's changes at the root. A change holds its app from its beginning to its end, and what all
- * apps share (versions, blobs, hosts: anything that a sweep may remove) except while it works `aside`.
+ * Turns of the control plane's changes at the root. A change holds its app from its beginning to its end, and the rows
+ * that all apps share (versions, blobs, hosts: anything that a sweep may remove) except while it works `aside`.
  *
- * T1  Of one app one change at a time.
- * T2  Of all changes, at most one is not aside; what a sweep in its turn finds is no half of a change but what the
+ * T1  An app has one change at a time.
+ * T2  At most one change at a time is not aside; so a sweep in its turn finds no half-written change, only what the
  *     changes that are aside have written down.
  * T3  Turns are taken in the order in which they were asked for, as far as T1 leaves one.
  */
 
-/** A change that has its turn. */
+/** Turn of a change. */
 export interface Turn {
-  /** Does what may take long: changes of other apps, and sweeps, go on meanwhile. */
+  /** Does work that may take long: changes of other apps, and sweeps, go on meanwhile. */
   aside<T>(work: () => Promise<T>): Promise<T>;
 }
 
 /** Gives turns. */
 export class Turns {
-  /** The end of the last turn that each app has or waits for. */
+  /** End of the last turn that each app has or waits for. */
   readonly #apps = new Map<string, Promise<void>>();
   #shared: Promise<void> = Promise.resolve();
 
-  /** Takes a turn: of an app, or of what all share (null). */
+  /** Takes a turn: of an app, or of what all apps share (null). */
   take<T>(app: string | null, step: (turn: Turn) => Promise<T>): Promise<T> {
     if (app === null) return this.#holding(step);
     const turn = (this.#apps.get(app) ?? Promise.resolve()).then(() => this.#holding(step));

@@ -1,6 +1,6 @@
 /**
- * From a module to a version that serves: bundled here, uploaded, waited for. What `sojourn deploy` and the dev
- * cluster do.
+ * Deploying of a module, for `sojourn deploy` and the dev cluster: it is bundled here, uploaded, and waited for until
+ * it serves.
  */
 import { createHash } from "node:crypto";
 import { dirname } from "node:path";
@@ -14,28 +14,28 @@ import { AdminError } from "./admin_api.ts";
 export interface ModuleUpload {
   /** Path of the entry module. */
   readonly module: string;
-  /** From `--app`; wins over the manifest's name. */
+  /** App's name from `--app`; wins over the manifest's name. */
   readonly app?: string | undefined;
-  /** What the app is called where neither says. */
+  /** App's name where neither says one. */
   readonly fallback: string;
-  /** Per cent of the sessions that get it; all where it is not given. */
+  /** Per cent of the sessions that get it; all where not given. */
   readonly weight?: number | undefined;
-  /** How long to wait for the sites. */
+  /** Milliseconds to wait for the sites. */
   readonly waitMs: number;
-  /** Its bundle, where that was begun before. */
+  /** The module's bundle, where bundling was begun before. */
   readonly bundled?: Promise<BundleResult> | undefined;
 }
 
-/** What is told of an upload on its way. */
+/** Callbacks for an upload under way. */
 export interface UploadProgress extends Progress {
   readonly bundled?: (bytes: number) => void;
-  /** What may go wrong with the module, with its place. */
+  /** Called with what may go wrong with the module, and its place. */
   readonly warned?: (warning: string) => void;
-  /** Static files that the cluster lacks are about to be sent. */
+  /** Called when static files that the cluster lacks are about to be sent. */
   readonly sending?: (files: { readonly count: number; readonly of: number }) => void;
 }
 
-/** Bundles a module. The bundler is imported for that: every command would wait for a parser that most don't need. */
+/** Bundles a module. The bundler is imported only here: every command would wait for a parser that most don't need. */
 export async function bundle(module: string): Promise<BundleResult> {
   const { bundleApp } = await import("../bundle/mod.ts");
   return await bundleApp(module);
@@ -74,12 +74,15 @@ interface Outgoing {
   bytesOf(): Promise<Uint8Array<ArrayBuffer>>;
 }
 
-/** Deploys of one folder at the same time may sweep each other's files between sending and naming them. */
+/**
+ * Tries of a deploy with files: deploys of one folder at the same time may sweep each other's files between sending and
+ * naming them.
+ */
 const TRIES_MAX = 3;
 /** Blobs on their way at once: a link's round trip is waited for less often. */
 const PARALLEL = 4;
 
-/** Only the app itself, when the root has run it, says which folder its static files are in. */
+/** Deploys a module with static files. Only the app itself, when the root has run it, says which folder they are in. */
 async function deployWithFiles(
   client: AdminClient,
   folder: string,
@@ -130,7 +133,7 @@ async function sendMap(
 
 const held = (bytes: Uint8Array<ArrayBuffer>): Outgoing => ({ bytesOf: () => Promise.resolve(bytes) });
 
-/** Sends those that the cluster lacks. */
+/** Sends the blobs that the cluster lacks. */
 async function sendBlobs(
   client: AdminClient,
   blobs: ReadonlyMap<string, Outgoing>,

@@ -1,6 +1,6 @@
 /**
- * What a version has beside its bundle, in blobs: static files by their index (its manifest's `files`), and a
- * source map, which is no part of the version's name: places in a source may move while the code stays.
+ * Blobs of a version, beside its bundle: static files by their index (its manifest's `files`), and a source map, which
+ * is no part of the version's name: places in a source may move while the code stays.
  *
  *   ["b", "map", version] → {@link BlobRef} as JSON
  *
@@ -18,20 +18,20 @@ type SystemStore = Replica["system"];
 
 const blobRef = z.object({ sha256: z.string().regex(DIGEST), bytes: z.number().int().min(0) });
 
-/** `DIGEST.BYTES`, as a query names a blob; undefined for anything else. */
+/** Parses `DIGEST.BYTES`, as a query names a blob; undefined for anything else. */
 export function parseBlobRef(text: string | undefined): BlobRef | undefined {
   const [, sha256, bytes] = /^([0-9a-f]{64})\.(\d{1,12})$/.exec(text ?? "") ?? [];
   return sha256 === undefined ? undefined : { sha256, bytes: Number(bytes) };
 }
-/** What {@link parseBlobRef} reads. */
+/** Returns the text of a blob that {@link parseBlobRef} reads. */
 export const showBlobRef = (ref: BlobRef): string => `${ref.sha256}.${ref.bytes}`;
 
-/** Why a version cannot have its files. */
+/** Refusal of a version's files, with its reason. */
 export interface FilesRefusal {
   readonly ok: false;
   readonly code: "assets_needed" | "blobs_missing" | "deploy_invalid";
   readonly message: string;
-  /** For `assets_needed`: the folder that the app declared. */
+  /** Folder that the app declared, for `assets_needed`. */
   readonly place?: string;
 }
 
@@ -54,7 +54,7 @@ export class VersionFiles {
     this.#nowMs = nowMs;
   }
 
-  /** The manifest with its files (V1). */
+  /** Returns the manifest with its files (V1). */
   async accept(
     manifest: StoredManifest,
     given: BlobRef | undefined,
@@ -88,7 +88,9 @@ export class VersionFiles {
     return { ok: true, manifest: { ...own, files: given } };
   }
 
-  /** The mutation that names a version's source map; none where it is named so already, or not here. */
+  /**
+   * Returns the mutation that names a version's source map; none where it is named so already, or the map is not here.
+   */
   async mapOf(version: string, map: BlobRef | undefined): Promise<StoreMutation[]> {
     if (map === undefined || !await this.#blobs.has(map)) return [];
     const before = await readMapRef(this.#system, version);
@@ -96,10 +98,10 @@ export class VersionFiles {
     return [{ kind: "set", key: mapKey(version), value: encodeSystem(map) }];
   }
 
-  /** Removes the maps of versions that are gone, and the blobs that no version that is left refers to. */
+  /** Removes the maps of versions that are gone, and the blobs that no remaining version refers to. */
   async sweep(): Promise<void> {
     const nowMs = this.#nowMs();
-    if (nowMs - this.#sweptMs < ANNOUNCED_MS) return; // what could go by now could go then, but for a few
+    if (nowMs - this.#sweptMs < ANNOUNCED_MS) return; // blobs that could go by now could go then, but for a few
     this.#sweptMs = nowMs;
     const referred = new Set<string>();
     const indexes = new Set<string>();
@@ -112,7 +114,7 @@ export class VersionFiles {
       indexes.add(manifest.files.sha256);
       referred.add(manifest.files.sha256);
       const digests = await this.#digestsOf(manifest.files).catch(() => null);
-      if (digests === null) return; // what it refers to is not known: nothing goes, and no deploy fails for it
+      if (digests === null) return; // the version's blobs are not known: nothing goes, and no deploy fails for it
       for (const digest of digests) referred.add(digest);
     }
     const maps: Key[] = [];
@@ -143,12 +145,12 @@ const blobsMissing = (count: number): FilesRefusal => ({
   message: `${count} of the app's files have not arrived; send them, and deploy again`,
 });
 
-/** Reads an index, once: a version's live view keeps what it answers. */
+/** Reads an index, uncached: a version's live view keeps the result. */
 export async function readFiles(reader: BlobReader, ref: BlobRef): Promise<ReadonlyMap<string, Asset>> {
   return decodeAssetIndex(await reader.whole(ref));
 }
 
-/** The source map that was deployed last with a version, where there is one. */
+/** Returns the source map that was deployed last with a version, where there is one. */
 export async function readMapRef(system: SystemStore, version: string): Promise<BlobRef | undefined> {
   if (!VERSION.test(version)) return undefined;
   const [row] = await system.get([mapKey(version)]);
