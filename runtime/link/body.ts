@@ -11,7 +11,7 @@ import { FRAME_HEADER_BYTES, LINK_FRAME } from "./frame.ts";
 import { LINK_PART_BYTES_MAX } from "./limits.ts";
 import { ProtocolViolation, type RecordWriter } from "./record.ts";
 
-/** Smaller parts are joined with those that wait before them, up to so many bytes. */
+/** Bytes below which a part is joined with those that wait before it, and the most bytes of a joined part. */
 const SMALL_BYTES = 256;
 const JOINED_BYTES = 4096;
 
@@ -30,12 +30,12 @@ export class LinkBodySender {
   #over = false;
   #drained: PromiseWithResolvers<void> | null = null;
   #cancelSource: ((reason: unknown) => void) | null = null;
-  /** In the outbox's list of senders that have something to send. */
+  /** True while it is in the outbox's list of senders that have something to send. */
   listed = false;
 
   /**
    * @param wake called when there is something to send.
-   * @param sent called once, when the last of it has gone into a record.
+   * @param sent called once, when the end of the body has gone into a record.
    */
   constructor(
     options: { id: number; window: number; wake: (sender: LinkBodySender) => void; sent: () => void },
@@ -52,7 +52,7 @@ export class LinkBodySender {
     return this.#head !== null || (this.#chunk !== null ? this.#credit > 0 : this.#ending);
   }
 
-  /** Sends the head, then the source's bytes. `failed` is told when the source fails. */
+  /** Sends the head, then the source's bytes. `failed` is called when the source fails. */
   start(
     head: Uint8Array,
     source: ReadableStream<Uint8Array> | null,
@@ -94,7 +94,7 @@ export class LinkBodySender {
     this.#wake(this);
   }
 
-  /** The receiver wants no more: ends the body as it is. */
+  /** Ends the body as it is: the receiver wants no more. */
   stop(): void {
     if (this.#over || this.#ending) return;
     this.#ending = true;
@@ -103,7 +103,7 @@ export class LinkBodySender {
     this.#wake(this);
   }
 
-  /** The exchange is over: nothing more is sent. */
+  /** Ends the sender: the exchange is over, and nothing more is sent. */
   close(reason: unknown): void {
     if (this.#over) return;
     this.#over = true;
@@ -152,7 +152,7 @@ export class LinkBodySender {
 
 export interface BodyReceiverPorts {
   readonly grant: (bytes: number) => void;
-  /** The reader has cancelled the stream. */
+  /** Called when the reader has cancelled the stream. */
   readonly cancelled: () => void;
 }
 
@@ -162,7 +162,7 @@ export class LinkBodyReceiver {
   readonly #ports: BodyReceiverPorts;
   #queue: Uint8Array[] = [];
   #queuedBytes = 0;
-  /** Read and not yet granted again. */
+  /** Bytes that were read and are not yet granted again. */
   #owed = 0;
   #ended = false;
   #discarding = false;
@@ -199,9 +199,9 @@ export class LinkBodyReceiver {
     this.#signal();
   }
 
-  /** The exchange was reset or the link is lost. */
+  /** Fails the reader: the exchange was reset or the link is lost. */
   fail(error: unknown): void {
-    // What had arrived whole before stays readable.
+    // Bytes that had arrived before, in a whole body, stay readable.
     if (this.#ended) return;
     this.#ended = true;
     const cancelled = this.#discarding;
@@ -209,7 +209,7 @@ export class LinkBodyReceiver {
     if (!cancelled) this.#controller?.error(error);
   }
 
-  /** B2 */
+  /** Keeps bytes for the reader; small parts are joined (B2). */
   #keep(bytes: Uint8Array): void {
     const last = this.#queue.at(-1), length = (last?.length ?? 0) + bytes.length;
     if (last === undefined || bytes.length >= SMALL_BYTES || length > JOINED_BYTES) {
@@ -252,7 +252,7 @@ export class LinkBodyReceiver {
   }
 }
 
-/** An open or answer frame: id · flags · (kind's length · kind, in open) · head. */
+/** Encodes an open or answer frame: id · flags · (kind's length · kind, in open) · head. */
 export function encodeBodyHead(
   options: { type: number; id: number; flags: number; kind?: Uint8Array; head: Uint8Array },
 ): Uint8Array {

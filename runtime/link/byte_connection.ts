@@ -1,16 +1,18 @@
-/** What carries a link's bytes, whatever it is: a socket, a WebSocket, a pipe in memory. */
+/** Interface of the byte connections that carry a link: a socket, a WebSocket, a pipe in memory. */
 
 /** A reliable, ordered byte connection. `Deno.Conn` is one. */
 export interface ByteConnection {
-  /** At least one byte, or null when the other side has closed. */
+  /** Reads at least one byte; null when the other side has closed. */
   read(into: Uint8Array): Promise<number | null>;
-  /** Some of the bytes; resolves when the connection has taken them and `bytes` may be reused. */
+  /** Writes some of the bytes; resolves when the connection has taken them and `bytes` may be reused. */
   write(bytes: Uint8Array): Promise<number>;
-  /** Makes reads and writes that are under way fail or end. Closing twice may throw. */
+  /** Closes: makes reads and writes that are under way fail or end. Closing twice may throw. */
   close(): void;
-  /** Its other end has proved that it is a member: until then it may have no more under way than a handshake. */
+  /**
+   * Tells that the other end has proved that it is a member: until then it may have no more under way than a handshake.
+   */
   proved?(): void;
-  /** Resolves when nothing of it is left; where there is none, that is when `close` returns. */
+  /** Resolves when the connection has ended entirely; where absent, that is when `close` returns. */
   readonly closed?: Promise<void>;
 }
 

@@ -1,15 +1,16 @@
 /**
- * One authenticated connection: records in and out, store messages, requests, heartbeat.
+ * An authenticated connection between two sites: records in and out, store messages, requests, heartbeat.
  *
  * Life: made with the keys of a handshake → `run` reads until the end → closed, by either side's goodbye
  * (planned), by silence, by a broken protocol, or by the byte connection (unplanned).
  *
- * C1  Frames go out in batches: what is queued within one turn of the event loop leaves as one record, one write.
- * C2  Whatever the other side sends, this side's memory stays within the limits; what breaks the protocol closes
- *     the connection and nothing else.
+ * C1  Frames go out in batches: frames that are queued within one turn of the event loop leave as one record, one
+ *     write.
+ * C2  Whatever the other side sends, this side's memory stays within the limits; a breach of the protocol closes the
+ *     connection and nothing else.
  * C3  `run` resolves exactly once, and nothing is delivered after it has.
- * C4  What has come in one piece is handled in slices, and what goes out is written in slices: after SLICE_MS everything else
- *     that is ready has its turn.
+ * C4  Bytes that have come in one piece are handled in slices, and outgoing ones are written in slices: after SLICE_MS
+ *     everything else that is ready has its turn.
  */
 import { clearTimeout, setImmediate, setTimeout } from "node:timers";
 import { nextTurn } from "../loop/next_turn.ts";
@@ -31,16 +32,16 @@ import { LinkOutbox } from "./outbox.ts";
 import { ProtocolViolation, RecordReader, RecordWriter } from "./record.ts";
 import type { Wire } from "./wire.ts";
 
-/** A goodbye waits so long for what is queued to go out and for the other side to close. */
+/** Milliseconds that a goodbye waits for queued frames to go out and for the other side to close. */
 const FAREWELL_MS = 1_000;
-/** C4, as the store's own slices (store/model/lock.ts). */
+/** Milliseconds of a slice, as for the store's own (C4; store/model/lock.ts). */
 const SLICE_MS = 1;
 
-/** Why a connection ended. */
+/** Reason for a connection's end. */
 export interface ConnectionEnd {
-  /** One of the two sides said goodbye. */
+  /** True where one of the two sides said goodbye. */
   readonly planned: boolean;
-  /** The other side broke the protocol: worth a warning. */
+  /** True where the other side broke the protocol: worth a warning. */
   readonly violation: boolean;
   readonly reason: string;
 }
@@ -52,7 +53,7 @@ export interface ConnectionHandlers {
 
 export class Connection {
   readonly acquaintance: Acquaintance;
-  /** This side dialled it. */
+  /** True where this side dialled. */
   readonly dialer: boolean;
   readonly madeMs: number;
   readonly #wire: Wire;
@@ -68,14 +69,14 @@ export class Connection {
   #writing = false;
   #scheduled = false;
   #ending: ConnectionEnd | null = null;
-  /** A goodbye is coming: nothing new is sent. */
+  /** True when a goodbye is coming: nothing new is sent. */
   #parting = false;
-  /** We have said goodbye: what comes in is discarded until the other side closes. */
+  /** True when this side has said goodbye: what comes in is discarded until the other side closes. */
   #leaving = false;
   #onDrained: (() => void) | null = null;
   #ended = Promise.withResolvers<void>();
   #heardMs: number;
-  /** When something other than heartbeats last went over it. */
+  /** Time at which something other than heartbeats last went over the connection. */
   #usedMs: number;
   #ping: { readonly id: number; readonly sentMs: number } | null = null;
   #pingNext = 1;
@@ -121,7 +122,7 @@ export class Connection {
     return this.#ending === null && !this.#parting;
   }
 
-  /** Of the last ping; null before the first. */
+  /** Round trip of the last ping; null before the first. */
   get rttMs(): number | null {
     return this.#rttMs;
   }
@@ -134,7 +135,7 @@ export class Connection {
     return this.#exchanges.count;
   }
 
-  /** Resolves when there is room for another message. Dropped once the connection is closing. */
+  /** Sends a store message; resolves when there is room for another. Dropped once the connection is closing. */
   send(message: Uint8Array): Promise<void> {
     if (!this.open) return Promise.resolve();
     this.#sender.push(message);
@@ -147,7 +148,7 @@ export class Connection {
     return this.#sender.room();
   }
 
-  /** @throws LinkError */
+  /** Sends a request. @throws LinkError */
   request(kind: string, head: Uint8Array, options?: RequestOptions): Promise<ReceivedAnswer> {
     if (!this.open) {
       options?.body?.cancel().catch(() => {});
@@ -189,7 +190,7 @@ export class Connection {
     });
   }
 
-  /** Says goodbye, waits until what is queued has gone, and closes. */
+  /** Says goodbye, waits until queued frames have gone, and closes. */
   async goodbye(reason: string): Promise<void> {
     if (!this.open) return;
     this.#parting = true;
@@ -206,10 +207,13 @@ export class Connection {
     this.#end({ planned: false, violation: false, reason });
   }
 
-  /** Called several times per ping interval. `lateMs`: how much longer ago the last call was than it should be. */
+  /**
+   * Checks the heartbeat; called several times per ping interval. `lateMs`: how much later than it should be this call
+   * is.
+   */
   tick(nowMs: number, lateMs: number): void {
     if (!this.open) return;
-    // This process stood still, so silence says nothing about the other side.
+    // This process stood still, so silence tells nothing of the other side.
     if (lateMs > this.#limits.pingMs) this.#heardMs = Math.max(this.#heardMs, nowMs - this.#limits.pingMs);
     const silentMs = nowMs - this.#heardMs;
     if (silentMs > this.#limits.deadMs) return this.abort(`nothing heard for ${Math.round(silentMs)} ms`);
@@ -218,7 +222,7 @@ export class Connection {
     if (sinceMs >= due) this.#sendPing();
   }
 
-  /** For how long only heartbeats went over it. */
+  /** Returns the milliseconds for which only heartbeats went over the connection. */
   unusedMs(nowMs: number): number {
     return this.#exchanges.count > 0 || this.#sender.queuedBytes > 0 ? 0 : nowMs - this.#usedMs;
   }
@@ -232,7 +236,7 @@ export class Connection {
 
   #deliver(handlers: ConnectionHandlers, message: Uint8Array): void | Promise<void> {
     this.#usedMs = this.#heardMs;
-    // Messages are a stream: after one that could not be taken, the next must not come.
+    // Messages are a stream: after one that was not taken, the next must not come.
     const failed = (error: unknown) => this.abort(`a store message could not be taken: ${errorText(error)}`);
     try {
       return handlers.message(message)?.catch(failed);
@@ -316,7 +320,7 @@ export class Connection {
     this.#onDrained?.();
   }
 
-  /** What is queued has been written, or cannot be. */
+  /** Resolves when the queue has been written, or cannot be. */
   async #drained(): Promise<void> {
     while (!this.#ending && (this.#writing || this.#scheduled || this.#outbox.ready)) {
       await new Promise<void>((resolve) => this.#onDrained = resolve);

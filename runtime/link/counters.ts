@@ -1,21 +1,21 @@
-/** What went over the link to one site, over all its connections. */
+/** Counters of the traffic with one site, over all its connections. */
 
-/** Bytes are bytes on the wire of that kind's frames, headers included. */
+/** Counters of a link; bytes are bytes on the wire of that kind's frames, headers included. */
 export interface LinkCounters {
-  /** Everything, with handshakes, record headers and MACs. */
+  /** Bytes of everything, with handshakes, record headers and MACs. */
   bytesIn: number;
   bytesOut: number;
-  /** The store's messages. A row that nobody below reads adds nothing here. */
+  /** Number of the store's messages. A row that no site below reads adds nothing here. */
   storeMessagesIn: number;
   storeMessagesOut: number;
   storeBytesIn: number;
   storeBytesOut: number;
-  /** Requests of either direction: forwarded HTTP requests, admin calls, logs; heads and bodies. */
+  /** Number of requests of either direction: forwarded HTTP requests, admin calls, logs; heads and bodies. */
   requestsIn: number;
   requestsOut: number;
   requestBytesIn: number;
   requestBytesOut: number;
-  /** Connections admitted so far. */
+  /** Number of connections admitted so far. */
   connections: number;
 }
 

@@ -1,15 +1,15 @@
 /**
- * Ends the connection of a WebSocket at once. Deno's own `close` waits for the other side to close, for ever, and goes on
- * taking what it sends meanwhile: who has sent half of a message and then nothing keeps that half in our memory. There is
- * no public way to end it, so this takes the one that Deno's WebSocket takes itself where a ping is not answered: its
- * resource is closed. `cut_socket_test.ts` fails where a new version of Deno has another.
+ * Cutting off of a WebSocket's connection. Deno's own `close` waits for the other side to close, for ever, and goes on
+ * taking what that sends meanwhile: a client that has sent half of a message and then nothing keeps that half in our
+ * memory. There is no public way to end the connection, so this closes its resource, as Deno's WebSocket does itself
+ * where a ping is not answered. `cut_socket_test.ts` fails where a new version of Deno does otherwise.
  */
 
 interface Internals {
   readonly core?: { readonly tryClose?: (resource: number) => void };
 }
 
-/** Ends it; `close` is dispatched as for a connection that was lost. What was closed already stays so. */
+/** Ends the connection; `close` is dispatched as for a connection that was lost. A closed one stays as it is. */
 export function cutSocket(socket: WebSocket): void {
   const { core } = internals();
   const name = Object.getOwnPropertySymbols(socket).find(({ description }) => description === "[[rid]]");

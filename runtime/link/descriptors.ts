@@ -1,22 +1,23 @@
 /**
- * The connections of this process as the kernel has them: how many bytes were read of each (`TCP_INFO` of tcp(7), less what
- * nobody has read yet) and acknowledged by the other end, when something was sent, and who is at that end. Deno tells none of
- * it, and no descriptor.
+ * The connections of this process as the kernel has them: the bytes that were read of each (`TCP_INFO` of tcp(7), less
+ * those not read yet) and acknowledged by the other end, the time since something was sent, and the address of that
+ * end. Deno tells none of this, and no descriptor.
  *
- * Life of a watch: `watch` → its descriptor is found, by the address of its peer → `looked` in each round → `end`. Every LOOK_MS
- * LOOKED_EACH of those that are found are looked at, and where one is not found yet it is looked for among LOOKED_EACH
- * descriptors of the process: a round of a site with a thousand takes one such time, with ten thousand half a second. And
- * `connectionsAt` goes over all of a port, once, at the same pace.
+ * Life of a watch: `watch` → its descriptor is found, by the address of its peer → `looked` in each round → `end`.
+ * Every LOOK_MS, LOOKED_EACH of the found connections are looked at, and those not found yet are sought among
+ * LOOKED_EACH descriptors of the process: a round over a thousand connections takes one LOOK_MS, over ten thousand half
+ * a second. And `connectionsAt` goes over all connections of a port, once, at the same pace.
  *
- * DS1  A descriptor may be another connection's by now: whoever acts on what was read asks {@link Descriptors.isStill} first,
- *      and nobody's watch keeps a descriptor from its connection's.
+ * DS1  A descriptor may be another connection's by now: code that acts on what was read asks {@link
+ *      Descriptors.isStill} first, and a watch never keeps a descriptor that is another connection's from the watch of
+ *      that one.
  * DS2  Where the system can't tell (it is no Linux, or the process may call no foreign code) nothing is ever looked at.
  */
 import { strict as assert } from "node:assert";
 import { clearInterval, setInterval } from "node:timers";
 
 const LOOK_MS = 50;
-/** Two calls of the system each, in which nothing else is done: a millisecond. */
+/** Descriptors of one look, at two system calls each, in which nothing else is done: a millisecond. */
 const LOOKED_EACH = 1_024;
 
 /** Constants of linux/tcp.h, linux/sockios.h and sys/socket.h, the same on all processors that Deno runs on. */
@@ -32,13 +33,13 @@ const CALLS = {
   shutdown: { parameters: ["i32", "i32"], result: "i32" },
 } as const;
 
-/** One connection that is watched. */
+/** Watch of one connection. */
 export abstract class ConnectionWatch {
   readonly host: string;
   readonly port: number;
-  /** The port at this end; null where any is meant: one peer may have connections to several, from one port. */
+  /** Port at this end; null where any is meant: one peer may have connections to several, from one port. */
   readonly localPort: number | null;
-  /** null while it is not found. */
+  /** Descriptor of the connection; null while it is not found. */
   descriptor: number | null = null;
 
   constructor(peer: Deno.NetAddr, localPort: number | null = null) {
@@ -47,38 +48,41 @@ export abstract class ConnectionWatch {
     this.localPort = localPort;
   }
 
-  /** Called in each round, with how many bytes were read of it since it was opened, and acknowledged by its peer. */
+  /**
+   * Called in each round, with the bytes that were read of the connection since it was opened, and those acknowledged
+   * by its peer.
+   */
   abstract looked(read: number, nowMs: number, sent: number): void;
 
-  /** Called when its descriptor is found, for the first time or again. */
+  /** Called when the connection's descriptor is found, for the first time or again. */
   found(): void {}
 
-  /** Called when its descriptor turns out to be another connection's. */
+  /** Called when the descriptor turns out to be another connection's. */
   lost(): void {}
 }
 
-/** A connection as it is met on the way over all of them; it is to be looked at before anything is waited for (DS1). */
+/** A connection met by going over all of them; it is to be looked at before anything is awaited (DS1). */
 export interface MetConnection {
   readonly peer: { readonly hostname: string; readonly port: number };
-  /** Since anything was sent to it, or since it was opened. */
+  /** Milliseconds since anything was sent to it, or since it was opened. */
   readonly sentAgoMs: number;
-  /** Since anything was received of it, or since it was opened. */
+  /** Milliseconds since anything was received of it, or since it was opened. */
   readonly receivedAgoMs: number;
   cut(): void;
 }
 
 /** The connections of this process. */
 export class Descriptors {
-  /** By their peer's port. */
+  /** Watches whose descriptor is not found yet, by their peer's port. */
   readonly #sought = new Map<number, Set<ConnectionWatch>>();
   readonly #found = new Map<number, ConnectionWatch>();
   readonly #kernel = new Kernel();
-  /** Those that ask the kernel now: it is closed when there are none. */
+  /** Number of users of the kernel's calls: the library is closed when there are none. */
   #users = 0;
   #timer: ReturnType<typeof setInterval> | undefined;
-  /** Goes over those that are found. */
+  /** Iterator over the watches that are found. */
   #round = this.#found.entries();
-  /** The next descriptor among which is looked for those that are not. */
+  /** Descriptor at which seeking goes on. */
   #next = 0;
   #slots = 0;
 
@@ -102,7 +106,7 @@ export class Descriptors {
     this.#leave();
   }
 
-  /** Keeps the kernel at hand until what is returned is called: to open it takes a millisecond. */
+  /** Keeps the kernel's library open until the returned function is called: to open it takes a millisecond. */
   keep(): () => void {
     this.#users++;
     return () => this.#leave();
@@ -114,8 +118,8 @@ export class Descriptors {
   }
 
   /**
-   * Goes once over all connections that came in at a port, LOOKED_EACH descriptors every LOOK_MS; over none where the system
-   * can't tell (DS2). Whoever keeps it at hand ({@link keep}) may ask.
+   * Goes once over all connections that came in at a port, LOOKED_EACH descriptors every LOOK_MS; over none where the
+   * system can't tell (DS2). To be called only while the library is kept open ({@link keep}).
    */
   async *connectionsAt(localPort: number): AsyncGenerator<MetConnection, void, void> {
     const slots = this.#kernel.canTell ? descriptorSlots(0) : 0;
@@ -125,14 +129,14 @@ export class Descriptors {
       }
       const port = this.#kernel.peerPort(descriptor);
       if (port === null) continue;
-      const hostname = this.#kernel.peerHost(); // before its buffer has another name
+      const hostname = this.#kernel.peerHost(); // before the buffer has another address
       const told = this.#kernel.localPort(descriptor) === localPort ? this.#kernel.tell(descriptor) : null;
       if (told === null) continue;
       yield { ...told, peer: { hostname, port }, cut: () => this.#kernel.cut(descriptor) };
     }
   }
 
-  /** DS1 */
+  /** Reports whether a watch's descriptor still is its connection's (DS1). */
   isStill({ descriptor, host, port, localPort }: ConnectionWatch): boolean {
     return descriptor !== null && this.#kernel.peerPort(descriptor) === port &&
       this.#kernel.peerHost() === host && this.#isAt(descriptor, localPort);
@@ -142,12 +146,12 @@ export class Descriptors {
     return localPort === null || this.#kernel.localPort(descriptor) === localPort;
   }
 
-  /** Nothing comes of it any more, and nothing goes. Whoever reads it finds its end. */
+  /** Shuts a connection down: nothing comes of it any more, and nothing goes. Its reader finds its end. */
   cut(watch: ConnectionWatch): void {
     if (watch.descriptor !== null) this.#kernel.cut(watch.descriptor);
   }
 
-  /** A descriptor is another connection's: it is looked for anew. */
+  /** Seeks a watch's connection anew: its descriptor is another one's. */
   lose(watch: ConnectionWatch): void {
     if (watch.descriptor === null) return;
     this.#found.delete(watch.descriptor);
@@ -178,7 +182,7 @@ export class Descriptors {
     }
   };
 
-  /** Looks for those that are not found yet among the next descriptors. */
+  /** Seeks the connections that are not found yet among the next descriptors. */
   #seekOn(): void {
     if (this.#next >= this.#slots) {
       this.#next = 0;
@@ -196,7 +200,7 @@ export class Descriptors {
   #find(descriptor: number): void {
     const port = this.#kernel.peerPort(descriptor),
       sought = port === null ? undefined : this.#sought.get(port);
-    const host = sought === undefined ? "" : this.#kernel.peerHost(); // before its buffer has another name
+    const host = sought === undefined ? "" : this.#kernel.peerHost(); // before the buffer has another address
     for (const watch of sought ?? []) {
       if (watch.host !== host || !this.#isAt(descriptor, watch.localPort)) continue;
       sought?.delete(watch);
@@ -209,9 +213,9 @@ export class Descriptors {
   }
 }
 
-/** What the kernel tells of a connection. */
+/** State of a connection, as the kernel tells it. */
 interface Told {
-  /** Bytes that were read of it. */
+  /** Bytes that were read of the connection. */
   readonly read: number;
   /** Bytes that its other end has acknowledged. */
   readonly sent: number;
@@ -231,7 +235,7 @@ class Kernel {
     return this.#open() !== null;
   }
 
-  /** What there is to tell of a connection; null: it is none of TCP. */
+  /** Returns the state of a connection; null: the descriptor is no TCP connection. */
   tell(descriptor: number): Told | null {
     const library = this.#open();
     this.#length[0] = this.#info.byteLength;
@@ -250,12 +254,12 @@ class Kernel {
     };
   }
 
-  /** The port of the other end; null: it is none of IP. */
+  /** Returns the port of the other end; null: the descriptor is no IP connection. */
   peerPort(descriptor: number): number | null {
     return this.#port(descriptor, "getpeername");
   }
 
-  /** The port of this end. */
+  /** Returns the port of this end. */
   localPort(descriptor: number): number | null {
     return this.#port(descriptor, "getsockname");
   }
@@ -270,7 +274,7 @@ class Kernel {
     return family === AF_INET || family === AF_INET6 ? this.#peer.getUint16(2) : null;
   }
 
-  /** The host of the one whose port was told last, as {@link hostOf} has it. */
+  /** Returns the host of the end whose port was told last, as {@link hostOf} writes it. */
   peerHost(): string {
     if (this.#peer.getUint16(0, isLittleEndian) === AF_INET) {
       return Array.from({ length: 4 }, (_, i) => this.#peer.getUint8(4 + i)).join(".");
@@ -303,11 +307,14 @@ class Kernel {
 
 const isLittleEndian = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1;
 
-/** One form of an address that has several. */
+/** Returns a host in one form, as addresses have several. */
 const hostOf = (hostname: string): string =>
   hostname.includes(":") ? new URL(`http://[${hostname}]`).hostname : hostname;
 
-/** Descriptors are below this: the lowest that is free is taken. `known` where none is left to ask by, or it may not be read. */
+/**
+ * Returns a bound of this process's descriptors, as the lowest free one is always taken; `known` where no descriptor is
+ * free to ask by, or the file may not be read.
+ */
 function descriptorSlots(known: number): number {
   try {
     return Number(/^FDSize:\s+(\d+)/m.exec(Deno.readTextFileSync("/proc/self/status"))?.[1] ?? known);
@@ -316,5 +323,5 @@ function descriptorSlots(known: number): number {
   }
 }
 
-/** Those of this process. */
+/** The connections of this process. */
 export const descriptors: Descriptors = new Descriptors();

@@ -1,4 +1,4 @@
-/** One attempt to reach a site: a byte connection under the link's conditions, then the handshake. */
+/** An attempt to reach a site: a byte connection under the link's conditions, then the handshake. */
 import { clearTimeout, setTimeout } from "node:timers";
 import type { Emulation } from "./emulation.ts";
 import { type Acquaintance, HandshakeError, introduce, type SiteIdentity } from "./handshake.ts";
@@ -11,20 +11,20 @@ export interface DialOptions {
   readonly transport: Transport;
   readonly emulation: Emulation;
   readonly self: SiteIdentity;
-  /** Of the cluster: any of them. */
+  /** Secrets of the cluster. */
   readonly secrets: readonly Uint8Array[];
   readonly site: string;
   readonly address: string;
-  /** What this site is to the other one. */
+  /** Role of this site for the other one. */
   readonly role: DialerRole;
   readonly timeoutMs: number;
 }
 
-/** Gives a dial under way up, with the reason that its promise rejects with. */
+/** Gives up a dial under way, with the reason that its promise rejects with. */
 export type CancelDial = (reason: string) => void;
 
 /**
- * Dials. Nothing of a dial that fails, is late or is cancelled stays open.
+ * Dials a site. A dial that fails, is late or is cancelled leaves nothing open.
  * @throws HandshakeError, or the transport's error.
  */
 export function dial(options: DialOptions): { made: Promise<[Wire, Acquaintance]>; cancel: CancelDial } {

@@ -1,18 +1,21 @@
 /**
- * Which failed dials are told: one that fails like the one before says nothing new, and a site that is down is dialled
- * twice a second by everything that waits for it.
+ * Choice of the failed dials that are logged: one that fails like the one before says nothing new, and a site that is
+ * down is dialled twice a second by everything that waits for it.
  *
- * N1  A reason is told at once, and again after a minute of the same with how often it was tried meanwhile.
- * N2  A connection ends it: what fails afterwards is news.
- * N3  A site where nobody listens yet is no reason to warn: one that restarts is back within {@link START_MS}. It is told
- *     anew, as a warning, when it is not.
+ * N1  A reason is logged at once, and again after a minute of the same, with the number of tries meanwhile.
+ * N2  A connection resets this: a dial that fails afterwards is news.
+ * N3  A site where nothing listens yet is no reason to warn: one that restarts is back within {@link START_MS}. The
+ *     failure is logged anew, as a warning, when it is not.
  */
 
-/** Often enough for who begins to read in the middle; a day of it is 1,440 lines, not 170,000. */
+/**
+ * Milliseconds until the same reason is logged again: often enough for a reader who begins in the middle; a day of it
+ * is 1,440 lines, not 170,000.
+ */
 const AGAIN_MS = 60_000;
-/** A site that starts beside five others on two busy cores listens within this. */
+/** Milliseconds in which a site that starts beside five others on two busy cores listens. */
 const START_MS = 10_000;
-/** Reasons may hold numbers; what varies for ever is told each minute too. */
+/** Reasons remembered a site: they may hold numbers, and one that varies for ever is logged each minute too. */
 const REASONS_MAX = 8;
 
 interface Note {
@@ -23,7 +26,7 @@ interface Note {
   untold: number;
 }
 
-/** Remembers what was told, by site. */
+/** Remembers what was logged, by site. */
 export class DialNotes {
   readonly #notes = new Map<string, Note>();
   readonly #nowMs: () => number;
@@ -33,9 +36,9 @@ export class DialNotes {
   }
 
   /**
-   * A dial failed. Returns what to tell beside the reason, or null: nothing (N1).
+   * Notes that a dial failed. Returns what to log beside the reason, or null: nothing (N1).
    *
-   * @param mayStart nobody listens there: it may be about to (N3).
+   * @param mayStart true where nothing listens there, but may be about to (N3).
    */
   failed(site: string, reason: string, mayStart = false): { warns: boolean; before?: number } | null {
     const nowMs = this.#nowMs();
@@ -57,7 +60,7 @@ export class DialNotes {
     return before === 0 ? { warns } : { warns, before };
   }
 
-  /** There is a connection, or the site is no longer known (N2). */
+  /** Forgets a site's failures: there is a connection, or the site is no longer known (N2). */
   connected(site: string): void {
     this.#notes.delete(site);
   }

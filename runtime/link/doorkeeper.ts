@@ -1,6 +1,6 @@
 /**
- * Takes connections from outside through the handshake. What has not proved membership gets little: a bounded
- * number of connections, a bounded time, one short message at a time (N3 of hub.ts).
+ * Takes connections from outside through the handshake. Connections that have not proved membership get little: a
+ * bounded number of connections, a bounded time, one short message at a time (N3 of hub.ts).
  */
 import { clearTimeout, setTimeout } from "node:timers";
 import type { Emulation } from "./emulation.ts";
@@ -18,7 +18,7 @@ export interface DoorkeeperOptions {
   readonly self: SiteIdentity;
   readonly secrets: SecretChoice;
   readonly limits: LinkLimits;
-  /** Of a site whose proof was right: null admits it. */
+  /** Judges a site whose proof was right: null admits it, a text refuses. */
   readonly judge: (arrival: DialingSite) => string | null;
   /** Takes an admitted connection, to its end. */
   readonly admitted: (arrival: DialingSite, wire: Wire, acquaintance: Acquaintance) => Promise<void>;
@@ -46,7 +46,7 @@ export class Doorkeeper {
     await Promise.all(this.#connections);
   }
 
-  /** Takes a connection that came some other way. Resolves when it has ended. */
+  /** Takes a connection that came by another way than the listener. Resolves when it has ended. */
   take(connection: ByteConnection, source: string): Promise<void> {
     const received = this.#receive(connection, source);
     this.#connections.add(received);
@@ -59,7 +59,7 @@ export class Doorkeeper {
     for (const connection of this.#strangers) closeQuietly(connection);
   }
 
-  /** A connection from its first byte to its end. */
+  /** Serves a connection from its first byte to its end. */
   async #receive(connection: ByteConnection, source: string): Promise<void> {
     const { emulation, self, secrets, limits, judge } = this.#options;
     const wire = new Wire(connection, emulation);
@@ -73,7 +73,7 @@ export class Doorkeeper {
     try {
       const judged = (arrival: DialingSite) => {
         const refusal = judge(arrival);
-        if (refusal === null) connection.proved?.(); // what follows its admission may be there at once
+        if (refusal === null) connection.proved?.(); // the peer's data may follow its admission at once
         return refusal;
       };
       const claimed = (arrival: DialingSite) => wire.under(emulation.of(arrival.site));
@@ -88,7 +88,7 @@ export class Doorkeeper {
       else await this.#options.admitted(arrival, wire, acquaintance);
     } catch (error) {
       wire.close();
-      // Who closes without a word has looked whether anybody listens (witness.ts).
+      // A peer that closes without sending a byte has looked whether anybody listens (witness.ts).
       const isLook = !late && !wire.hasHeard && this.#strangers.has(connection);
       if (!this.#closed && !isLook) {
         this.#options.refused(source, late ? "no handshake in time" : errorText(error));
@@ -100,9 +100,9 @@ export class Doorkeeper {
   }
 
   /**
-   * Past the limit another stranger goes, whichever: silent ones are soon gone, while of a crowd of members that all
-   * come at once some always get through. Were it the oldest, it would be the one nearest to its proof: where more
-   * come within a handshake than the limit, none would ever get in.
+   * Counts a stranger. Past the limit another one is closed, whichever: silent ones are soon gone, while of a crowd of
+   * members that all come at once some always get through. Were it the oldest, it would be the one nearest to its
+   * proof: where more come within a handshake than the limit, none would ever get in.
    */
   #enter(connection: ByteConnection): void {
     if (this.#strangers.size >= this.#options.limits.strangersMax) {

@@ -11,9 +11,9 @@ import { PreciseTimer } from "./precise_timer.ts";
 /** A link's properties; the round trip is split evenly between the directions. */
 export interface LinkShape {
   readonly rttMs: number;
-  /** Each direction. */
+  /** Megabits per second, each direction. */
   readonly mbps: number;
-  /** Added per record: uniform between 0 and this. */
+  /** Milliseconds added per record: uniform between 0 and this. */
   readonly jitterMs: number;
   /** Probability that a record is lost: it arrives one round trip and 200 ms later. */
   readonly loss: number;
@@ -49,10 +49,10 @@ export class Conditions {
 
 /** Changes the conditions of a hub's links while it runs, also of links that do not exist yet. */
 export interface LinkControl {
-  /** null: as fast as it goes. */
+  /** Sets the properties of a link; null: as fast as it goes. */
   shape(site: string, shape: LinkShape | null): void;
   shapeOf(site: string): LinkShape | null;
-  /** No byte passes any more, in either direction, until `heal`. */
+  /** Cuts a link: no byte passes any more, in either direction, until `heal`. */
   cut(site: string): void;
   heal(site: string): void;
   /** Cuts all links but those to the sites given, also links to come. */

@@ -19,7 +19,7 @@ import { ProtocolViolation } from "./record.ts";
 export interface IncomingRequest {
   readonly kind: string;
   readonly head: Uint8Array;
-  /** null when the request has none. To refuse the rest of it, cancel it. */
+  /** Body; null when the request has none. Cancelling it refuses the rest of it. */
   readonly body: ReadableStream<Uint8Array> | null;
   /** Aborted when the other side gives the request up or the link is lost. */
   readonly signal: AbortSignal;
@@ -35,32 +35,32 @@ export interface RequestOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What a request was answered with. */
+/** Answer to a request. */
 export interface ReceivedAnswer {
   readonly head: Uint8Array;
-  /** null when the answer has none. Cancelling it gives the whole request up. */
+  /** Body; null when the answer has none. Cancelling it gives the whole request up. */
   readonly body: ReadableStream<Uint8Array> | null;
 }
 
 interface Exchange {
   readonly id: number;
   readonly mine: boolean;
-  /** It stays open for as long as somebody is attached (limits.ts). */
+  /** True where the exchange stays open for as long as somebody is attached (limits.ts). */
   readonly isWay: boolean;
   readonly sender: LinkBodySender;
   receiver: LinkBodyReceiver | null;
   sent: boolean;
   received: boolean;
-  /** Of an exchange of mine that has no answer yet. */
+  /** Promise of the answer, for an exchange of this side that has none yet. */
   answer: PromiseWithResolvers<ReceivedAnswer> | null;
-  /** Of an exchange of the other side's. */
+  /** Signal for the handler, for an exchange of the other side. */
   readonly abort: AbortController | null;
   release: (() => void) | null;
 }
 
 export interface ExchangePorts {
   readonly handle: (request: IncomingRequest) => Promise<LinkAnswer>;
-  /** Something is in the outbox. */
+  /** Called when something is in the outbox. */
   readonly wake: () => void;
 }
 
@@ -68,7 +68,10 @@ const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { fatal: true });
 const KIND_BYTES_MAX = 64;
 
-/** Ways have places of their own: they stay, and requests that come and go are not to wait for them. */
+/**
+ * Numbers of open exchanges. Ways have places of their own: they stay, and requests that come and go are not to wait
+ * for them.
+ */
 interface Counts {
   ways: number;
   requests: number;
@@ -82,7 +85,7 @@ export class Exchanges {
   readonly #ports: ExchangePorts;
   readonly #dialer: boolean;
   #idNext: number;
-  /** Open ones, by who opened them. */
+  /** Open exchanges, by the side that opened them. */
   readonly #mine: Counts = { ways: 0, requests: 0 };
   readonly #theirs: Counts = { ways: 0, requests: 0 };
   #closed = false;
@@ -107,7 +110,7 @@ export class Exchanges {
     return this.#open.size;
   }
 
-  /** @throws LinkError */
+  /** Sends a request. @throws LinkError */
   async request(kind: string, head: Uint8Array, options: RequestOptions = {}): Promise<ReceivedAnswer> {
     const refused = this.#refusal(kind, head, options);
     if (refused) {
@@ -158,7 +161,9 @@ export class Exchanges {
     return full === null ? null : new LinkError("overloaded", `Cannot send: ${full} are open on this link`);
   }
 
-  /** What there are as many of as may be, and one more is not to be opened; null: there is room. */
+  /**
+   * Returns the text of the limit that is reached, so that one more exchange is not to be opened; null: there is room.
+   */
   #full({ ways, requests }: Counts, kind: string): string | null {
     const { waysMax, requestsMax } = this.#limits;
     if (WAY_KINDS.has(kind)) return ways < waysMax ? null : `${ways} ways`;
@@ -192,7 +197,7 @@ export class Exchanges {
         sent: () => {
           exchange.sent = true;
           this.#settle(exchange);
-          // A request's body that nobody had begun to read when the answer was complete is not wanted.
+          // A request's body that the handler had not begun to read when the answer was complete is not wanted.
           const { stream } = exchange.receiver ?? {};
           if (!mine && stream && !exchange.received && !stream.locked) stream.cancel().catch(() => {});
         },
@@ -366,7 +371,7 @@ export class Exchanges {
     return true;
   }
 
-  /** The connection is gone. */
+  /** Ends all exchanges: the connection is gone. */
   close(reason: string): void {
     this.#closed = true;
     const error = new LinkError("closed", `The link was lost: ${reason}`);
@@ -374,7 +379,7 @@ export class Exchanges {
   }
 }
 
-/** Whether the frame's exchange has no body in its direction. @throws ProtocolViolation for unknown flags. */
+/** Reports whether the frame's exchange has no body in its direction. @throws ProtocolViolation for unknown flags. */
 function readFlags(body: Uint8Array): boolean {
   const flags = body[4] ?? 0;
   if ((flags & ~FLAG_BODILESS) !== 0) throw new ProtocolViolation(`the unknown flags ${flags}`);

@@ -5,7 +5,7 @@
 import { ProtocolViolation } from "./record.ts";
 
 export const LINK_FRAME = {
-  /** A store message, whole. */
+  /** A whole store message. */
   message: 0x01,
   /** A store message that travels in parts: total length (4) · first part. */
   messageBegin: 0x02,
@@ -14,11 +14,11 @@ export const LINK_FRAME = {
   messageCredit: 0x04,
   /** A request: id (4) · flags (1) · length of kind (1) · kind · head. */
   open: 0x10,
-  /** Its answer: id (4) · flags (1) · head. */
+  /** The answer to a request: id (4) · flags (1) · head. */
   answer: 0x11,
   /** Bytes of a body: id (4) · bytes. */
   data: 0x12,
-  /** The same, and the body ends with them. */
+  /** The last bytes of a body: id (4) · bytes. */
   dataLast: 0x13,
   /** The receiver wants no more of the sender's body: id (4). */
   stop: 0x14,
@@ -26,7 +26,7 @@ export const LINK_FRAME = {
   reset: 0x15,
   /** Room for so many more bytes of body: id (4) · bytes (4). */
   credit: 0x16,
-  /** id (4); answered by a pong with the same. */
+  /** A ping: id (4); answered by a pong with the same. */
   ping: 0x20,
   pong: 0x21,
   /** The sender closes on purpose: text. */
@@ -34,7 +34,7 @@ export const LINK_FRAME = {
 } as const;
 
 export const FRAME_HEADER_BYTES = 4;
-/** In open and answer frames: no body follows. */
+/** Flag of open and answer frames: no body follows. */
 export const FLAG_BODILESS = 1;
 
 /** Calls `visit` with type and body of each frame. @throws ProtocolViolation for a frame that is not whole. */
@@ -56,21 +56,21 @@ function byte(bytes: Uint8Array, at: number): number {
   return bytes[at] ?? 0;
 }
 
-/** The unsigned number at an offset of a frame's body. @throws ProtocolViolation when it is cut. */
+/** Reads the unsigned number at an offset of a frame's body. @throws ProtocolViolation when it is cut. */
 export function readU32(body: Uint8Array, at: number): number {
   if (at + 4 > body.length) throw new ProtocolViolation("a frame's body is cut");
   return byte(body, at) * 0x1000000 + byte(body, at + 1) * 65_536 + byte(body, at + 2) * 256 +
     byte(body, at + 3);
 }
 
-/** @throws ProtocolViolation unless the body has exactly so many bytes. */
+/** Checks a body's length. @throws ProtocolViolation unless it has exactly so many bytes. */
 export function expectLength(body: Uint8Array, length: number): void {
   if (body.length !== length) {
     throw new ProtocolViolation(`a frame's body of ${body.length} bytes, not ${length}`);
   }
 }
 
-/** A frame by itself, for the urgent ones. */
+/** Encodes a frame by itself, for the urgent ones. */
 export function encodeFrame(type: number, numbers: readonly number[], rest?: Uint8Array): Uint8Array {
   const length = 4 * numbers.length + (rest?.length ?? 0);
   const frame = new Uint8Array(FRAME_HEADER_BYTES + length);

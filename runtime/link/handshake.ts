@@ -6,9 +6,9 @@
  *
  * H1  No side sends or takes a record before the other side's proof was right.
  * H2  Both sides draw a fresh nonce per connection, so that a recorded handshake proves nothing.
- * H3  Whether an unknown site is admitted is asked after its proof: strangers learn nothing but that we exist.
- * H4  A cluster whose secret is being changed has more than one: the acceptor proves one of its own, the dialer takes
- *     any that it has too, and both go on with that one.
+ * H3  Whether a site is admitted is decided after its proof: strangers learn nothing but that we exist.
+ * H4  A cluster whose secret is being changed has more than one secret: the acceptor proves one of its own, the dialer
+ *     takes any that it has too, and both go on with that one.
  */
 import { randomBytes } from "node:crypto";
 import * as hello from "./hello.ts";
@@ -22,7 +22,7 @@ export interface SiteIdentity {
   readonly boot: Uint8Array;
 }
 
-/** What a finished handshake leaves: whom we talk to, and the keys of the records. */
+/** Result of a finished handshake: the other site, and the keys of the records. */
 export interface Acquaintance extends SiteIdentity {
   readonly sendKey: Uint8Array;
   readonly receiveKey: Uint8Array;
@@ -30,16 +30,16 @@ export interface Acquaintance extends SiteIdentity {
   readonly leftover: Uint8Array;
 }
 
-/** The handshake failed: garbage, a stranger, a wrong version, a refusal. */
+/** Error of a handshake that failed: garbage, a stranger, a wrong version, a refusal. */
 export class HandshakeError extends Error {
   override readonly name = "HandshakeError";
-  /** @param refused the other side, whose proof was right, does not admit us. */
+  /** @param refused true where the other side, whose proof was right, does not admit us. */
   constructor(message: string, readonly refused = false) {
     super(message);
   }
 }
 
-/** Reads and writes the messages: length (2) · body. */
+/** Reads and writes the handshake's messages: length (2) · body. */
 class Messages {
   readonly #wire: Wire;
   #bytes = new Uint8Array(0);
@@ -84,7 +84,7 @@ class Messages {
   }
 }
 
-/** @throws HandshakeError, or the wire's error when it closes. */
+/** Runs the dialer's side of a handshake. @throws HandshakeError, or the wire's error when it closes. */
 export async function introduce(
   wire: Wire,
   options: { self: SiteIdentity; secrets: readonly Uint8Array[]; role: hello.DialerRole; target: string },
@@ -130,15 +130,18 @@ export interface DialingSite extends SiteIdentity {
 }
 
 export interface AcceptorPorts {
-  /** Called with what the dialer claims, before its proof; may throw a HandshakeError. */
+  /** Called with the dialer's claims, before its proof; may throw a HandshakeError. */
   readonly claimed: (arrival: DialingSite) => Promise<void>;
-  /** The secret that is proved to it (H4). */
+  /** Returns the secret that is proved to the dialer (H4). */
   readonly secretFor: (arrival: DialingSite) => Uint8Array;
-  /** After its proof: null admits, a text is the reason not to. The connection must be taken as made at once. */
+  /**
+   * Judges the dialer after its proof: null admits, a text is the reason not to. The connection must be taken as made
+   * at once.
+   */
   readonly judge: (arrival: DialingSite) => string | null;
 }
 
-/** @throws HandshakeError, or the wire's error when it closes. */
+/** Runs the acceptor's side of a handshake. @throws HandshakeError, or the wire's error when it closes. */
 export async function receiveIntroduction(
   wire: Wire,
   options: { self: SiteIdentity; ports: AcceptorPorts },

@@ -9,11 +9,14 @@ import { PROOF_BYTES } from "./proof.ts";
 export const VERSION_LOWEST = 1;
 export const VERSION_HIGHEST = 1;
 export const NONCE_BYTES = 32;
-/** Drawn when a process starts, so that its connections can be told from those of the process before it. */
+/**
+ * Bytes of the number drawn when a process starts, so that its connections can be told from those of the process before
+ * it.
+ */
 export const BOOT_BYTES = 8;
 const MAGIC = new Uint8Array([0x53, 0x4a, 0x52, 0x4e]); // "SJRN"
 
-/** What the dialer says it is to the other side. */
+/** Role that the dialer claims for itself. */
 export type DialerRole = "child" | "peer";
 
 export interface DialerHello {
@@ -24,7 +27,7 @@ export interface DialerHello {
   readonly site: string;
   readonly incarnation: string;
   readonly boot: Uint8Array;
-  /** Whom it wants to reach: an address may have changed hands. */
+  /** Id of the site that the dialer wants to reach: an address may have changed hands. */
   readonly target: string;
 }
 
@@ -38,7 +41,7 @@ export interface AcceptorHello {
 
 export interface HelloVerdict {
   readonly admitted: boolean;
-  /** Why not; empty when admitted. */
+  /** Reason of a refusal; empty when admitted. */
   readonly reason: string;
 }
 
@@ -97,7 +100,7 @@ class Reader {
       return undefined;
     }
   }
-  /** Everything was there and nothing is left. */
+  /** True where everything was there and no byte is left. */
   get whole(): boolean {
     return !this.#failed && this.#at === this.bytes.length;
   }
@@ -142,7 +145,7 @@ export function decodeDialerHello(bytes: Uint8Array): DialerHello | undefined {
   return { versionLowest, versionHighest, nonce, role, site, incarnation, boot, target };
 }
 
-/** The part that the transcript covers; the proof follows it in the message. */
+/** Encodes the part that the transcript covers; the proof follows it in the message. */
 export function encodeAcceptorHello(hello: AcceptorHello): Uint8Array {
   return join(
     [TYPE.acceptorHello, hello.version],
@@ -178,7 +181,7 @@ export function decodeDialerProof(bytes: Uint8Array): Uint8Array | undefined {
   return bytes.length === 1 + PROOF_BYTES && bytes[0] === TYPE.dialerProof ? bytes.slice(1) : undefined;
 }
 
-/** The part that the verdict's proof covers; the proof follows it in the message. */
+/** Encodes the part that the verdict's proof covers; the proof follows it in the message. */
 export function encodeVerdict(verdict: HelloVerdict): Uint8Array {
   // Cut at 200 bytes; a character cut in two would make the decoder refuse it, so cut to ASCII first.
   const reason = encoder.encode(verdict.reason.replace(/[^\x20-\x7e]/g, "?").slice(0, 200));

@@ -1,23 +1,26 @@
 /**
- * A short while in which nothing that other sites say is taken: so that copies of several sites' disks, made at moments of
- * their own, fit together (docs/protocol/backups.md).
+ * A short hold during which no message of other sites is taken: so that copies of several sites' disks, made at moments
+ * of their own, fit together (docs/protocol/backups.md).
  *
- * Life: `begin` → what comes waits → `end`, or the time is over: it goes on, in the order in which it came.
+ * Life: `begin` → messages that come wait → `end`, or the time is over: they go on, in the order in which they came.
  *
- * HO1  What came while it lasted is taken after its end, and nothing of it before.
- * HO2  It ends by itself, before other sites take this one for dead; whoever ends it is told whether it had.
+ * HO1  Messages that came during a hold are taken after its end, and none of them before.
+ * HO2  A hold ends by itself, before other sites take this one for dead; `end` tells whether it had.
  */
 
-/** Half of what it takes until a silent site is suspected (store/owners), and some round trips around the world. */
+/**
+ * Milliseconds of a hold: half of what it takes until a silent site is suspected (store/owners), and some round trips
+ * around the world.
+ */
 export const HOLD_MS = 1_000;
 
-/** See the file's header. */
+/** The hold of one site's links. */
 export class Hold {
   #over: PromiseWithResolvers<void> | null = null;
   #name = "";
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** Begins it, or makes it last anew. @param name whose it is. */
+  /** Begins a hold, or makes it last anew. @param name of its owner. */
   begin(name: string): void {
     this.#name = name;
     this.#over ??= Promise.withResolvers();
@@ -25,24 +28,24 @@ export class Hold {
     this.#timer = setTimeout(() => this.#end(), HOLD_MS);
   }
 
-  /** Ends it. @returns whether it lasted until now, under that name (HO2). */
+  /** Ends the hold. @returns whether it lasted until now, under that name (HO2). */
   end(name: string): boolean {
     if (!this.lasts(name)) return false;
     this.#end();
     return true;
   }
 
-  /** Whether it lasts, under that name. */
+  /** Reports whether the hold lasts, under that name. */
   lasts(name: string): boolean {
     return this.#over !== null && this.#name === name;
   }
 
-  /** Resolves at its end; null while there is none. */
+  /** Resolves at the hold's end; null while there is none. */
   passed(): Promise<void> | null {
     return this.#over?.promise ?? null;
   }
 
-  /** Ends it for good. */
+  /** Ends the hold, as the site stops. */
   close(): void {
     this.#end();
   }

@@ -33,14 +33,14 @@ import { TCP, type Transport } from "./transport.ts";
 import { Witness } from "./witness.ts";
 import type { Wire } from "./wire.ts";
 
-/** The refusal that tells a peer to wait for our connection instead. */
+/** Refusal that tells a peer to wait for our connection instead. */
 const DOUBLE = "this site has dialled at the same time";
-/** The last word of a site. */
+/** Reason of the goodbye when a site stops. */
 const STOPS = "the site stops";
 
 export interface HubStatus {
   readonly links: readonly LinkStatus[];
-  /** Connections refused since start: strangers, garbage, wrong versions, sites not admitted. */
+  /** Number of connections refused since start: strangers, garbage, wrong versions, sites not admitted. */
   readonly refused: number;
 }
 
@@ -57,7 +57,7 @@ export class LinkHub {
   readonly #refusals: Refusals;
   readonly #dialNotes: DialNotes;
   readonly #emulation: Emulation;
-  /** Everything that runs until the hub is closed. */
+  /** Tasks that run until the hub is closed. */
   readonly #tasks = new Set<Promise<void>>();
   readonly #ticker: ReturnType<typeof setInterval>;
   #tickMs: number;
@@ -115,12 +115,12 @@ export class LinkHub {
     if (options.parent) this.#task(this.#keepParent());
   }
 
-  /** Where other sites reach this one: "host:port". */
+  /** Address at which other sites reach this one: "host:port". */
   get address(): string {
     return this.#address;
   }
 
-  /** Delays, slows and cuts this site's links while it runs. */
+  /** Control that delays, slows and cuts this site's links while it runs. */
   get control(): LinkControl {
     return this.#emulation;
   }
@@ -173,7 +173,7 @@ export class LinkHub {
     return answer;
   }
 
-  /** Whether a request to a site goes out at once. */
+  /** Reports whether a request to a site goes out at once. */
   isConnected(site: string): boolean {
     return (this.#links.get(site)?.live ?? null) !== null;
   }
@@ -184,18 +184,18 @@ export class LinkHub {
 
   /**
    * Takes a connection that did not come through the listener (a WebSocket, `overWebSocket`) through the handshake.
-   * Resolves when it has ended. `source` stands in the log when it is refused.
+   * Resolves when it has ended. `source` is logged when it is refused.
    */
   accept(connection: ByteConnection, source: string): Promise<void> {
     return this.#doorkeeper.take(connection, source);
   }
 
-  /** Ends the link to a site that is no neighbour any more; whether it may come again is for `admit` to say. */
+  /** Ends the link to a site that is no neighbour any more; `admit` decides whether it may come again. */
   dismiss(site: string, reason: string): void {
     void this.#links.get(site)?.connection?.goodbye(reason);
   }
 
-  /** The parent is another site from now on: the link to the one before ends, and this one is dialled. */
+  /** Changes the parent: the link to the one before ends, and the new one is dialled. */
   moveTo(parent: NonNullable<LinkHubOptions["parent"]>): void {
     const before = this.#parent;
     assert(
@@ -205,7 +205,7 @@ export class LinkHub {
     this.#parent = parent;
     this.#links.get(before.site)?.cancelDial?.("this site has another parent now");
     this.dismiss(before.site, "this site has another parent now");
-    // What connects the two already was made under another relation.
+    // A connection that the two have already was made under another relation.
     if (parent.site !== before.site) this.dismiss(parent.site, "this site becomes a child of that one");
     this.#wakeParent?.();
   }
@@ -267,7 +267,7 @@ export class LinkHub {
     if (!this.#closed && (!ending.planned || ending.reason === STOPS)) this.#witness.look(link.site, true);
   }
 
-  /** Finds out whether a site that no link is up to listens: `handlers.refused` is told where it does not. */
+  /** Finds out whether a site listens to which no link is up: `handlers.refused` is called where it does not. */
   look(site: string): void {
     if (!this.isConnected(site)) this.#witness.look(site, false);
   }
@@ -292,7 +292,7 @@ export class LinkHub {
         message: (bytes) => {
           const held = hold?.(null) ?? null;
           if (held === null) return handlers.message(link.site, bytes);
-          // Whoever was told that the link is down is told nothing more of it.
+          // The owner that was told that the link is down is told nothing more of it.
           return held.then(() =>
             link.connection === connection ? handlers.message(link.site, bytes) : undefined
           );
@@ -319,7 +319,7 @@ export class LinkHub {
     await this.#carry(link, arrival.role, wire, acquaintance, false);
   }
 
-  /** Whether a site whose proof was right may come in as what it says it is (N1, N2). */
+  /** Judges whether a site whose proof was right may come in under its claimed role (N1, N2). */
   #judge(arrival: DialingSite): string | null {
     const { site, role } = arrival;
     if (site === this.#parent?.site) return `site ${site} is this site's parent`;
@@ -328,7 +328,8 @@ export class LinkHub {
       if (link.live && link.role === "child") return `site ${site} is connected as a child`;
       if (this.#isDouble(link, arrival)) return DOUBLE;
     }
-    // A lost disk is found out when the old connection has ended, within a few pings: until then it is another's.
+    // A lost disk is found out when the old connection has ended, within a few pings: until then the new disk counts as
+    // another site's.
     const held = role === "child" && link?.role === "child" ? link.live?.acquaintance.incarnation : undefined;
     if (held !== undefined && held !== arrival.incarnation) {
       return `site ${site} is connected with another disk: do two sites have this id?`;
@@ -336,7 +337,10 @@ export class LinkHub {
     return this.#options.admit(site, role);
   }
 
-  /** A peer dials us while our dial to it is under way, or has only just succeeded. */
+  /**
+   * Reports whether a peer dials us while our dial to it is under way, or has only just succeeded, and ours is the one
+   * to keep (N1).
+   */
   #isDouble(link: SiteLink, arrival: DialingSite): boolean {
     if (this.#options.site > arrival.site) return false;
     if (link.dialling) return true;
@@ -345,7 +349,7 @@ export class LinkHub {
     return this.#nowMs() - connection.madeMs < this.#limits.handshakeMs;
   }
 
-  /** One attempt to reach a site. Resolves when the connection has ended. @throws when it was never made. */
+  /** Makes one attempt to reach a site. Resolves when the connection has ended. @throws when it was never made. */
   async #dial(
     site: string,
     address: string,
@@ -383,7 +387,7 @@ export class LinkHub {
       let madeMs = 0;
       try {
         const ending = await this.#dial(site, address, "parent", () => madeMs = this.#nowMs());
-        // Who is sent away as soon as it has come comes again more and more rarely.
+        // A site that is sent away as soon as it has come tries again more and more rarely.
         const isUnwanted = ending.planned && this.#nowMs() - madeMs < this.#limits.retryMsMax;
         if (!isUnwanted) pauseMs = this.#limits.retryMsMin;
       } catch (error) {
@@ -391,7 +395,7 @@ export class LinkHub {
       }
       if (this.#closed) return;
       if (parent !== this.#parent) pauseMs = this.#limits.retryMsMin;
-      // Between half and all of it, so that a thousand children of a restarted parent do not come at once.
+      // The pause is between half and all of it, so that a thousand children of a restarted parent do not come at once.
       await this.#pause(pauseMs * (0.5 + Math.random() / 2));
       pauseMs = Math.min(2 * pauseMs, this.#limits.retryMsMax);
     }
@@ -408,7 +412,7 @@ export class LinkHub {
     this.#wakeParent = null;
   }
 
-  /** The link to a peer, with a dial under way if it was not connected; undefined when it can't be dialled. */
+  /** Returns the link to a peer, with a dial under way if it was not connected; undefined when it can't be dialled. */
   #peerLink(site: string): SiteLink | undefined {
     if (this.#closed || site === this.#options.site || site === this.#parent?.site) return undefined;
     const known = this.#links.get(site);
@@ -431,7 +435,7 @@ export class LinkHub {
     try {
       await this.#dial(link.site, address, "peer", made);
     } catch (error) {
-      // Both have dialled: the other's connection is about to arrive.
+      // Both have dialled: the other side's connection is about to arrive.
       if (error instanceof HandshakeError && error.message.endsWith(DOUBLE)) await this.#arrival(link);
       if (link.live || this.#closed) return;
       this.#noteFailedDial("info", link.site, address, error);

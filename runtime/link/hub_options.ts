@@ -1,4 +1,4 @@
-/** What the hub of a site's links is given, and whom it tells what. */
+/** Options of the hub of a site's links, and the handlers that it calls. */
 import type { LinkShape } from "./emulation.ts";
 import type { IncomingRequest, LinkAnswer } from "./exchanges.ts";
 import type { LinkLimits } from "./limits.ts";
@@ -6,17 +6,19 @@ import type { LinkRole } from "./site_link.ts";
 import type { Transport } from "./transport.ts";
 
 export interface LinkHandlers {
-  /** A link is up. Messages and requests of that site follow. */
+  /** Called when a link is up. Messages and requests of that site follow. */
   readonly connected: (site: string, role: LinkRole, info: LinkInfo) => void;
-  /** A link is down. `planned`: one of the two sides said goodbye. */
+  /** Called when a link is down. `planned`: one of the two sides said goodbye. */
   readonly disconnected: (site: string, planned: boolean) => void;
-  /** A peer could not be dialled: what waited for that is dropped. */
+  /** Called when a peer could not be dialled: what waited for that is dropped. */
   readonly unreachable?: (site: string) => void;
-  /** Nobody listens at the address of a site that no link is up to: its process is gone, or restarts. */
+  /** Called when nothing listens at the address of a site to which no link is up: its process is gone, or restarts. */
   readonly refused?: (site: string) => void;
-  /** A store message; the bytes are the receiver's. The next of that site comes when the promise, if any, settles. */
+  /**
+   * Takes a store message; the bytes are the receiver's. The next of that site comes when the promise, if any, settles.
+   */
   readonly message: (site: string, bytes: Uint8Array) => void | Promise<void>;
-  /** Answers a request; what it throws becomes a LinkError at the other side. */
+  /** Answers a request; an exception becomes a LinkError at the other side. */
   readonly request: (site: string, request: IncomingRequest) => Promise<LinkAnswer>;
 }
 
@@ -26,7 +28,9 @@ export interface LinkInfo {
 
 export interface LinkLogEntry {
   readonly level: "info" | "warn";
-  /** link.connected, link.disconnected, link.refused (somebody at our door), link.dial_failed. */
+  /**
+   * Name of the event: link.connected, link.disconnected, link.refused (a connection from outside), link.dial_failed.
+   */
   readonly event: string;
   readonly site?: string;
   readonly reason?: string;
@@ -36,29 +40,29 @@ export interface LinkLogEntry {
 export interface LinkHubOptions {
   readonly site: string;
   readonly incarnation: string;
-  /** The cluster's, at least 16 bytes each: one, or more while it is changed. */
+  /** Secrets of the cluster, at least 16 bytes each: one, or more while it is changed. */
   readonly secrets: readonly [Uint8Array, ...Uint8Array[]];
   readonly listen: { readonly hostname: string; readonly port: number };
   readonly parent: { readonly site: string; readonly address: string } | null;
-  /** Where a peer listens, or null when unknown. */
+  /** Returns the address at which a peer listens, or null when unknown. */
   readonly addressOf: (site: string) => string | null;
-  /** null admits a site whose membership is proved in that role; a text is the reason not to. */
+  /** Decides on a site whose membership is proved, in that role: null admits it, a text is the reason not to. */
   readonly admit: (site: string, role: "child" | "peer") => string | null;
   readonly handlers: LinkHandlers;
   readonly log: (entry: LinkLogEntry) => void;
-  /** The topology's delay, rate and loss of the link to a site; null or absent: none is added. */
+  /** Returns the topology's delay, rate and loss of the link to a site; null or absent: none is added. */
   readonly emulate?: (site: string) => LinkShape | null;
-  /** Links that begin cut, until `control.heal`; none by default. */
+  /** Reports which links begin cut, until `control.heal`; none by default. */
   readonly isCut?: (site: string) => boolean;
-  /** For loss and jitter; default Math.random. */
+  /** Randomness for loss and jitter; default Math.random. */
   readonly random?: () => number;
   /**
-   * Resolves when what another site says may be taken; null: at once. Asked with the kind of a request that comes in or is
-   * answered, null for store messages. By default all is taken at once.
+   * Resolves when messages and requests of another site may be taken; null: at once. Called with the kind of a request
+   * that comes in or is answered, null for store messages. By default all is taken at once.
    */
   readonly hold?: (kind: string | null) => Promise<void> | null;
   readonly limits?: Partial<LinkLimits>;
   readonly transport?: Transport;
-  /** Milliseconds that only go forward; default performance.now. */
+  /** Returns milliseconds that only go forward; default performance.now. */
   readonly nowMs?: () => number;
 }

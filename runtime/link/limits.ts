@@ -5,39 +5,53 @@
 import { strict as assert } from "node:assert";
 
 export interface LinkLimits {
-  /** From accepted or dialled to admitted. A handshake is two round trips; the slowest link we emulate has 600 ms. */
+  /**
+   * Milliseconds from accepted or dialled to admitted. A handshake is two round trips; the slowest link we emulate has
+   * 600 ms.
+   */
   readonly handshakeMs: number;
-  /** Connections that have not proved membership yet. Past it one of them is closed, so that strangers who hold
-   * their connections open cannot keep members out. Each has a socket and a few kilobytes; a thousand let five
-   * thousand children a second in over a round trip of 100 ms, and they dial again after up to two. */
+  /**
+   * Connections that have not proved membership yet. Past this one of them is closed, so that strangers who hold their
+   * connections open cannot keep members out. Each has a socket and a few kilobytes; a thousand let five thousand
+   * children a second in over a round trip of 100 ms, and they dial again after up to two.
+   */
   readonly strangersMax: number;
-  /** A store message: one feed batch with values of 1 MiB, generously. Reassembly holds at most one. */
+  /** Bytes of a store message: one feed batch with values of 1 MiB, generously. Reassembly holds at most one. */
   readonly messageBytesMax: number;
-  /** Store messages received and not yet taken by their owner. One round trip of 20 ms at 1 Gbit/s is 2.5 MB. */
+  /**
+   * Bytes of store messages received and not yet taken by their owner. One round trip of 20 ms at 1 Gbit/s is 2.5 MB.
+   */
   readonly messageWindowBytes: number;
-  /** Head of a request or an answer: headers of 32 KiB and an URL, encoded as JSON. Must fit one record. */
+  /**
+   * Bytes of the head of a request or an answer: headers of 32 KiB and an URL, encoded as JSON. Must fit one record.
+   */
   readonly headBytesMax: number;
   /** Received and not yet read bytes of one body: 50 MB/s over a 20 ms round trip. */
   readonly bodyWindowBytes: number;
   /** Requests open at once on one connection, each direction, without ways. */
   readonly requestsMax: number;
-  /** Ways open at once on one connection, each direction: all WebSockets that a site takes (`limits.statefulPeers`, 20,000
-   * where nothing else is said) may lead to one other. One that is quiet has a few kilobytes. */
+  /**
+   * Ways open at once on one connection, each direction: all WebSockets that a site takes (`limits.statefulPeers`,
+   * 20,000 where nothing else is said) may lead to one other. A quiet one has a few kilobytes.
+   */
   readonly waysMax: number;
-  /** `send` waits while more than this is queued for one site. */
+  /** Bytes queued for one site above which `send` waits. */
   readonly roomBytes: number;
-  /** A link whose queue exceeds this is closed: its sender ignores `send`'s promise, or its receiver is stuck. */
+  /**
+   * Bytes queued for one site above which its link is closed: its sender ignores `send`'s promise, or its receiver is
+   * stuck.
+   */
   readonly queueBytesMax: number;
-  /** Store messages kept while a peer is being dialled; more are dropped. */
+  /** Bytes of store messages kept while a peer is being dialled; more are dropped. */
   readonly dialQueueBytesMax: number;
-  /** A side that has heard nothing for so long pings. */
+  /** Milliseconds of silence after which a side pings. */
   readonly pingMs: number;
-  /** A link on which nothing was heard for so long is dead. */
+  /** Milliseconds of silence after which a link is dead. */
   readonly deadMs: number;
-  /** First and longest pause between attempts to reach the parent. */
+  /** First and longest pause between attempts to reach the parent, in milliseconds. */
   readonly retryMsMin: number;
   readonly retryMsMax: number;
-  /** A peer connection without traffic (other than pings) for so long is closed with a goodbye. */
+  /** Milliseconds without traffic (other than pings) after which a peer connection is closed with a goodbye. */
   readonly peerIdleMs: number;
 }
 
@@ -63,21 +77,21 @@ export const DEFAULT_LINK_LIMITS: LinkLimits = {
 /** Kinds of the requests that stay open for as long as somebody is attached (runtime/stateful, runtime/origins). */
 export const WAY_KINDS: ReadonlySet<string> = new Set(["stateful-peer", "stateful-origin-way"]);
 
-/** A handshake message is below 500 bytes with the longest ids; strangers get no more of our memory. */
+/** Bytes of a handshake message: it is below 500 with the longest ids; strangers get no more of our memory. */
 export const HANDSHAKE_BYTES_MAX = 1_024;
-/** Ids of sites and incarnations, in UTF-8. */
+/** Bytes of the ids of sites and incarnations, in UTF-8. */
 export const SITE_ID_BYTES_MAX = 64;
-/** A shorter cluster secret could be guessed from one recorded handshake. */
+/** Bytes of the shortest cluster secret: a shorter one could be guessed from one recorded handshake. */
 export const SECRET_BYTES_MIN = 16;
 /** Payload of a record past which no further frame is begun: the MAC's fixed 6 µs are 10 % of its cost here, and
  * an urgent frame waits for at most this much. */
 export const RECORD_BYTES_SOFT = 64 * 1024;
 /** Payload of a record that a receiver accepts: the soft limit, one part and one head on top. */
 export const RECORD_BYTES_MAX = 256 * 1024;
-/** Long messages and bodies travel in parts of this size, so that others can come between. */
+/** Bytes of the parts in which long messages and bodies travel, so that others can come between. */
 export const LINK_PART_BYTES_MAX = 32 * 1024;
 
-/** @throws when limits contradict each other, naming the pair. */
+/** Checks the relations between limits. @throws when they contradict each other, naming the pair. */
 export function checkLimits(limits: LinkLimits): LinkLimits {
   assert(
     limits.deadMs >= 2 * limits.pingMs,

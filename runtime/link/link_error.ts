@@ -1,7 +1,7 @@
-/** What can go wrong with a request over a link, as a value that crosses it by code. */
+/** Errors of a request over a link, as values that cross it by code. */
 
 /**
- * - `unreachable`: no link to that site, and none could be made; nothing was sent
+ * Codes of a request's failure:
  * - `closed`: the link was lost while the request was under way; it may have been done
  * - `cancelled`: one of the two sides gave it up
  * - `overloaded`: the other site has too many requests of ours open; nothing was done
@@ -10,7 +10,7 @@
  */
 export type LinkErrorCode = "unreachable" | "closed" | "cancelled" | "overloaded" | "failed" | "limit";
 
-/** A request over a link that did not end with an answer. Recognise it by `code`. */
+/** Error of a request over a link that did not end with an answer. Recognise it by `code`. */
 export class LinkError extends Error {
   override readonly name = "LinkError";
   constructor(readonly code: LinkErrorCode, message: string) {
@@ -27,17 +27,17 @@ const CODES: readonly LinkErrorCode[] = [
   "limit",
 ];
 
-/** The code's byte in a reset frame (docs/protocol/frames.md). */
+/** Returns the code's byte in a reset frame (docs/protocol/frames.md). */
 export function errorByte(code: LinkErrorCode): number {
   return CODES.indexOf(code);
 }
 
-/** The code of a reset frame's byte; undefined for a byte that means nothing. */
+/** Returns the code of a reset frame's byte; undefined for a byte that means nothing. */
 export function linkErrorCode(byte: number): LinkErrorCode | undefined {
   return CODES[byte];
 }
 
-/** An error of the other side is bounded and printable before it goes over the link. */
+/** Returns an error's text, bounded and printable, before it goes over the link. */
 export function errorText(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error);
   return text.slice(0, 500);

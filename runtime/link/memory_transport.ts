@@ -5,7 +5,7 @@
 import type { ByteConnection } from "./byte_connection.ts";
 import type { ByteListener, Transport } from "./transport.ts";
 
-/** About what a socket on loopback buffers. */
+/** Bytes that a pipe holds: about what a socket on loopback buffers. */
 const PIPE_BYTES = 256 * 1024;
 
 class Pipe {
@@ -48,13 +48,13 @@ class Pipe {
     return taken.length;
   }
 
-  /** The writer has closed: what is in the pipe can still be read. */
+  /** Closes the writing end: bytes in the pipe can still be read. */
   end(): void {
     this.#ended = true;
     this.#changed();
   }
 
-  /** The reader has closed. */
+  /** Closes the reading end. */
   break(): void {
     this.#broken = true;
     this.#chunks = [];
@@ -73,7 +73,7 @@ function connectionOver(incoming: Pipe, outgoing: Pipe): ByteConnection {
   };
 }
 
-/** Both ends of a connection. */
+/** Returns both ends of a connection. */
 export function connectionPair(): [ByteConnection, ByteConnection] {
   const there = new Pipe();
   const back = new Pipe();

@@ -31,7 +31,7 @@ export class MessageSender {
     return this.#queuedBytes;
   }
 
-  /** Something could be sent now. */
+  /** True where something could be sent now. */
   get ready(): boolean {
     const message = this.#queue[this.#first];
     if (message === undefined) return false;
@@ -76,7 +76,7 @@ export class MessageSender {
     if (this.#room && this.#queuedBytes <= this.#limits.roomBytes) this.close();
   }
 
-  /** Nobody waits any longer. */
+  /** Releases those that wait for room: the connection is closed. */
   close(): void {
     this.#room?.resolve();
     this.#room = null;
@@ -126,7 +126,7 @@ export class MessageReceiver {
   readonly #limits: LinkLimits;
   readonly #counters: LinkCounters;
   readonly #ports: MessageReceiverPorts;
-  /** Arrived whole, waiting for the owner to take the one before. */
+  /** Messages that arrived whole, waiting for the owner to take the one before. */
   #waiting: { readonly message: Uint8Array; readonly charge: number }[] = [];
   #busy = false;
   #closed = false;
@@ -201,8 +201,10 @@ export class MessageReceiver {
     this.#arrived(message, charge);
   }
 
-  /** The parts of a message must not wait for it to be whole: its credit would run out. They do wait while
-   * messages before it are not taken, so that M2 holds. */
+  /**
+   * Gives back the credit of a message's parts before it is whole: they must not wait for that, as the credit would run
+   * out. They do wait while messages before it are not taken, so that M2 holds.
+   */
   #releasePartial(): void {
     if (this.#busy || this.#partialCharge === 0) return;
     const charge = this.#partialCharge;

@@ -1,6 +1,7 @@
 /**
- * What waits to go out on one connection, and in which order it goes: urgent frames first, then store messages
- * and bodies take turns, a part each, so that neither a long message nor a long body holds up the others.
+ * Queue of the frames that wait to go out on one connection, in the order in which they go: urgent frames first, then
+ * store messages and bodies take turns, a part each, so that neither a long message nor a long body holds up the
+ * others.
  */
 import type { LinkBodySender } from "./body.ts";
 import type { LinkCounters } from "./counters.ts";
@@ -9,7 +10,10 @@ import { LINK_PART_BYTES_MAX, RECORD_BYTES_SOFT } from "./limits.ts";
 import type { MessageSender } from "./messages.ts";
 import { ProtocolViolation, type RecordWriter } from "./record.ts";
 
-/** Credits, resets, pongs: a connection that owes this many is being flooded with what asks for them. */
+/**
+ * Bytes of waiting urgent frames (credits, resets, pongs): a connection that owes more is being flooded with frames
+ * that ask for them.
+ */
 const URGENT_BYTES_MAX = 1024 * 1024;
 
 export class LinkOutbox {
@@ -29,7 +33,7 @@ export class LinkOutbox {
     return this.#urgent.length > 0 || this.#bodies.length > 0 || this.#messages.ready;
   }
 
-  /** @throws ProtocolViolation when the other side makes us owe it too much. */
+  /** Queues an urgent frame. @throws ProtocolViolation when the other side makes us owe it too much. */
   urgent(frame: Uint8Array): void {
     this.#urgentBytes += frame.length;
     if (this.#urgentBytes > URGENT_BYTES_MAX) {
@@ -38,7 +42,7 @@ export class LinkOutbox {
     this.#urgent.push(frame);
   }
 
-  /** A body sender says that it has something to send. */
+  /** Lists a body sender that has something to send. */
   list(sender: LinkBodySender): void {
     if (sender.listed || !sender.ready) return;
     sender.listed = true;
@@ -66,7 +70,7 @@ export class LinkOutbox {
     }
   }
 
-  /** The next body that can move moves one part; those that were reset meanwhile drop out. */
+  /** Moves one part of the next body that can move; those that were reset meanwhile drop out. */
   #fillBody(record: RecordWriter, part: number): void {
     const before = record.length;
     for (let sender = this.#bodies.shift(); sender; sender = this.#bodies.shift()) {

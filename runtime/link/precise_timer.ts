@@ -8,13 +8,16 @@
  */
 import { clearImmediate, setImmediate, setTimeout } from "node:timers";
 
-/** usleep returns about so much late, so it is asked to return so much early. */
+/** Milliseconds by which usleep returns late, so it is asked to return so much early. */
 const EARLY_MS = 0.1;
-/** A sleep can't be cut short; closing waits for it, and a time that comes up sooner takes a second thread. */
+/**
+ * Milliseconds of the longest sleep. A sleep can't be cut short; closing waits for it, and a time that comes up sooner
+ * takes a second thread.
+ */
 const SLEEP_MS_MAX = 20;
 /** Threads of Deno's pool of 32 that may sleep at once. */
 const SLEEPERS_MAX = 4;
-/** setTimeout is late by up to this, so it is asked for less and the rest is polled. */
+/** Milliseconds by which setTimeout may be late, so it is asked for less and the rest is polled. */
 const TIMEOUT_LATE_MS = 2.2;
 
 const USLEEP = { usleep: { parameters: ["u32"], result: "i32", nonblocking: true } } as const;
@@ -25,9 +28,9 @@ interface Entry {
 }
 
 export class PreciseTimer {
-  /** By time, the soonest last. */
+  /** Callbacks by time, the soonest last. */
   #entries: Entry[] = [];
-  /** When each sleeping thread wakes. */
+  /** Times at which the sleeping threads wake. */
   #wakes = new Set<{ readonly atMs: number }>();
   #sleeps = new Set<Promise<void>>();
   #library: Deno.DynamicLibrary<typeof USLEEP> | null | undefined = undefined;

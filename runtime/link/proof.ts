@@ -3,20 +3,20 @@
  * that follow (docs/protocol/frames.md). Pure functions; the test vectors in tests/golden/frames.json are computed
  * by an independent program.
  *
- * K1  Every proof and key covers the transcript: both hellos whole, hence both nonces, ids, roles, incarnations
- *     and version offers. Nothing that was said before the proof can have been changed by somebody between.
+ * K1  Every proof and key covers the transcript: both hellos whole, hence both nonces, ids, roles, incarnations and
+ *     version offers. Nothing that was said before the proof can have been changed on the way.
  * K2  Each use of a key has a label of its own: what one side proves can never be reflected as the other's.
  */
 import { strict as assert } from "node:assert";
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 
 export const PROOF_BYTES = 32;
-/** Of a record: forging one takes 2^128 attempts, each of which closes the connection. */
+/** Bytes of a record's MAC: forging one takes 2^128 attempts, each of which closes the connection. */
 export const MAC_BYTES = 16;
 
 const text = new TextEncoder();
 
-/** Digest of all that was said before the proofs: both hellos, each with its length before it. */
+/** Returns the digest of all that was said before the proofs: both hellos, each with its length before it. */
 export function transcript(dialerHello: Uint8Array, acceptorHello: Uint8Array): Uint8Array {
   const hash = createHash("sha256").update("sojourn link transcript\0");
   for (const hello of [dialerHello, acceptorHello]) {
@@ -32,13 +32,13 @@ function mac(key: Uint8Array, label: string, ...parts: readonly Uint8Array[]): U
 }
 
 export interface LinkKeys {
-  /** What the acceptor shows first, then the dialer. */
+  /** Proofs: the acceptor's is shown first, then the dialer's. */
   readonly acceptorProof: Uint8Array;
   readonly dialerProof: Uint8Array;
-  /** Of the records that each side sends. */
+  /** Keys of the MACs of the records that each side sends. */
   readonly dialerKey: Uint8Array;
   readonly acceptorKey: Uint8Array;
-  /** Authenticates the acceptor's verdict. */
+  /** Key that authenticates the acceptor's verdict. */
   readonly verdictKey: Uint8Array;
 }
 
@@ -57,7 +57,7 @@ export function verdictProof(key: Uint8Array, verdict: Uint8Array): Uint8Array {
   return createHmac("sha256", key).update(verdict).digest();
 }
 
-/** What SHA-256 hashes at a time: keys are no longer than that here. */
+/** Bytes that SHA-256 hashes at a time: keys are no longer than that here. */
 const BLOCK_BYTES = 64;
 
 /**
@@ -76,14 +76,14 @@ export class RecordMac {
     });
   }
 
-  /** Over sequence number, length and payload as they lie in one buffer. */
+  /** Returns the MAC over sequence number, length and payload as they lie in one buffer. */
   of(sequenceLengthPayload: Uint8Array): Uint8Array {
     const inner = createHash("sha256").update(this.#inner).update(sequenceLengthPayload).digest();
     return createHash("sha256").update(this.#outer).update(inner).digest().subarray(0, MAC_BYTES);
   }
 }
 
-/** Compares in time that does not depend on where they differ. */
+/** Compares two proofs in time that does not depend on where they differ. */
 export function equalProof(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && timingSafeEqual(a, b);
 }

@@ -1,34 +1,38 @@
 /**
- * How much has come of messages that are not whole yet. Deno collects a WebSocket message of up to 64 MiB, twice, before it
- * shows any of it, and takes no smaller limit; but the kernel counts what each connection has received (descriptors.ts).
+ * Count of the bytes that have come of WebSocket messages that are not whole yet. Deno collects a message of up to 64
+ * MiB, twice, before it shows any of it, and takes no smaller limit; but the kernel counts what each connection has
+ * received (descriptors.ts).
  *
- * KR1  What has come is counted from the last look before which a message was whole: no message begins before the one
- *      ahead of it ends. So it is too little by what comes between two looks, and never too much but for KR2.
- * KR2  Of what comes for each message CONTROL_BYTES_MAX are not counted, and CONTROL_BYTES_PER_S: pings and pongs stand
- *      between messages, too.
- * KR3  Before anybody is told of more, it is made sure whose connection it is (DS1).
- * KR4  Where the system can't tell (DS2) nobody is told anything.
+ * KR1  Bytes are counted from the last look before which a message was whole: no message begins before the one ahead of
+ *      it ends. So the count is too low by what comes between two looks, and never too high but for KR2.
+ * KR2  For each message CONTROL_BYTES_MAX are not counted, and CONTROL_BYTES_PER_S: pings and pongs come between
+ *      messages, too.
+ * KR3  Before more is reported, it is checked that the descriptor still is the connection's (DS1).
+ * KR4  Where the system can't tell (DS2) nothing is reported.
  */
 import { ConnectionWatch, descriptors } from "./descriptors.ts";
 
-/** Three pings of the longest kind. Whoever sends a message this slowly takes a day and a half for 64 MiB. */
+/**
+ * Bytes of control frames a second that are not counted: three pings of the longest kind. A client that sends a message
+ * this slowly takes a day and a half for 64 MiB.
+ */
 const CONTROL_BYTES_PER_S = 512;
-/** Several that come together. */
+/** Bytes of several control frames that come together. */
 const CONTROL_BYTES_MAX = 4_096;
 
-/** One connection that is watched, from `watchReceived` to `end`. */
+/** Watch of one connection, from `watchReceived` to `end`. */
 export class ReceivedWatch extends ConnectionWatch {
   readonly #tell: (bytes: number) => void;
-  /** Read of the connection at the last look; null: it was not found yet. */
+  /** Bytes read of the connection at the last look; null: it was not found yet. */
   read: number | null = null;
-  /** A message was whole since the last look. */
+  /** True where a message was whole since the last look. */
   #isWhole = true;
-  /** Of what was read, what is no part of a message that is not whole. */
+  /** Bytes read that are no part of an unfinished message. */
   #done = 0;
-  /** KR2 */
+  /** Bytes that control frames may have (KR2). */
   #controlBytes = 0;
   #lookedMs = 0;
-  /** What was told last. */
+  /** Bytes that were reported last. */
   #told = 0;
 
   constructor(peer: Deno.NetAddr, tell: (bytes: number) => void) {
@@ -36,12 +40,12 @@ export class ReceivedWatch extends ConnectionWatch {
     this.#tell = tell;
   }
 
-  /** A message has come, whole. */
+  /** Notes that a message has come, whole. */
   whole(): void {
     this.#isWhole = true;
   }
 
-  /** The connection is closed, or what comes matters to nobody any more. */
+  /** Ends the watch: the connection is closed, or what comes matters to nobody any more. */
   end(): void {
     descriptors.end(this);
   }
@@ -72,7 +76,10 @@ export class ReceivedWatch extends ConnectionWatch {
   }
 }
 
-/** From now on `tell` hears how many bytes have come of a message that is not whole, each time that this has changed. */
+/**
+ * Watches a connection: `tell` is called with the bytes that have come of an unfinished message, each time that they
+ * have changed.
+ */
 export function watchReceived(peer: Deno.Addr, tell: (bytes: number) => void): ReceivedWatch | undefined {
   if (peer.transport !== "tcp") return undefined;
   const watch = new ReceivedWatch(peer, tell);

@@ -1,11 +1,11 @@
 /**
- * Records: what is written to the byte connection at once. length (4) · payload · MAC (16). The MAC also covers
- * the record's sequence number, which is not sent: a record that was changed, repeated, left out or put elsewhere
- * has a wrong one.
+ * Records: the units that are written to the byte connection at once. length (4) · payload · MAC (16). The MAC also
+ * covers the record's sequence number, which is not sent: a record that was changed, repeated, left out or put
+ * elsewhere has a wrong one.
  *
  * R1  A reader yields payloads in the order and in exactly the bytes in which they were sealed, then ends; at the
  *     first byte that does not belong it throws, and never yields again.
- * R2  A payload that was yielded is valid until the next call: who keeps bytes copies them.
+ * R2  A payload that was yielded is valid until the next call: a reader that keeps bytes copies them.
  */
 import { RECORD_BYTES_MAX } from "./limits.ts";
 import { equalProof, MAC_BYTES, RecordMac } from "./proof.ts";
@@ -13,12 +13,14 @@ import { equalProof, MAC_BYTES, RecordMac } from "./proof.ts";
 const SEQUENCE_BYTES = 8;
 const LENGTH_BYTES = 4;
 const HEADER_BYTES = SEQUENCE_BYTES + LENGTH_BYTES;
-/** First buffers: an idle link of a parent with a thousand children should cost little. */
+/**
+ * Bytes of the first buffers, and of the largest: an idle link of a parent with a thousand children should cost little.
+ */
 const BUFFER_BYTES_MIN = 8 * 1024;
 const BUFFER_BYTES_MAX = HEADER_BYTES + RECORD_BYTES_MAX + MAC_BYTES;
 const TWO_32 = 2 ** 32;
 
-/** The other side broke the protocol: the connection must close, with this reason in the log. */
+/** Error for a breach of the protocol by the other side: the connection must close, with this reason in the log. */
 export class ProtocolViolation extends Error {
   override readonly name = "ProtocolViolation";
 }
@@ -63,7 +65,7 @@ export class RecordWriter {
     this.#at += bytes.length;
   }
 
-  /** The record as it goes out; valid until the next `begin`. */
+  /** Returns the record as it goes out; valid until the next `begin`. */
   seal(): Uint8Array {
     this.#ensure(MAC_BYTES);
     this.#view.setUint32(0, Math.floor(this.#sequence / TWO_32));
@@ -84,13 +86,13 @@ export class RecordWriter {
   }
 }
 
-/** Splits and verifies what arrives. */
+/** Splits and verifies the bytes that arrive. */
 export class RecordReader {
   readonly #mac: RecordMac;
   #sequence = 0;
   #bytes: Uint8Array;
   #view: DataView;
-  /** The unread bytes lie in [start, end). Before start there is always room for a sequence number. */
+  /** Bounds of the unread bytes: [start, end). Before start there is always room for a sequence number. */
   #start = SEQUENCE_BYTES;
   #end = SEQUENCE_BYTES;
 
@@ -104,7 +106,7 @@ export class RecordReader {
   }
 
   /**
-   * The next payload that is here whole, or undefined.
+   * Returns the next payload that is here whole, or undefined.
    * @throws ProtocolViolation
    */
   take(): Uint8Array | undefined {
@@ -147,7 +149,9 @@ export class RecordReader {
     return true;
   }
 
-  /** The buffer is full: the connection is busy or a record is large, so the buffer may grow as well. */
+  /**
+   * Makes room for more bytes. A full buffer means a busy connection or a large record, so the buffer may grow as well.
+   */
   #makeRoom(): void {
     const size = Math.min(BUFFER_BYTES_MAX, 4 * this.#bytes.length);
     const target = size > this.#bytes.length ? new Uint8Array(size) : this.#bytes;

@@ -1,6 +1,6 @@
 /**
- * Connections that were refused, for the log: strangers may knock as often as they like, so each source gets one
- * line a minute with the count of those left out, and the number of sources remembered is bounded.
+ * Log of refused connections: strangers may try as often as they like, so each source gets one line a minute with the
+ * number of those left out, and the number of sources remembered is bounded.
  */
 const QUIET_MS = 60_000;
 const SOURCES_MAX = 1_024;
@@ -9,10 +9,10 @@ export class Refusals {
   readonly #nowMs: () => number;
   readonly #log: (source: string, reason: string, before: number) => void;
   #sources = new Map<string, { sinceMs: number; unlogged: number }>();
-  /** Since start. */
+  /** Number of refusals since start. */
   count = 0;
 
-  /** @param log told the source, the reason, and how many more there were since the last line. */
+  /** @param log called with the source, the reason, and the number of refusals since the last line. */
   constructor(nowMs: () => number, log: (source: string, reason: string, before: number) => void) {
     this.#nowMs = nowMs;
     this.#log = log;
@@ -35,7 +35,7 @@ export class Refusals {
     for (const [source, { sinceMs }] of this.#sources) {
       if (nowMs - sinceMs >= QUIET_MS) this.#sources.delete(source);
     }
-    // All of them are fresh: the oldest goes, at the price of a line too many.
+    // All entries are fresh: the oldest goes, at the price of a line too many.
     const oldest = this.#sources.keys().next();
     if (this.#sources.size >= SOURCES_MAX && !oldest.done) this.#sources.delete(oldest.value);
   }

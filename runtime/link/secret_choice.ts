@@ -1,24 +1,26 @@
 /**
- * Which secret of the cluster is proved to a site that dials, while the secret is being changed and sites have one, the
- * other, or both.
+ * Choice of the cluster's secret that is proved to a dialling site, while the secret is being changed and sites have
+ * the old one, the new one, or both.
  *
  * C1  A site that went away before its own proof is shown the next secret when it comes again: of all that both have,
  *     one is found in as many attempts as there are secrets.
- * C2  What is remembered is bounded: {@link SITES_MAX} ids, of which a stranger can claim any.
+ * C2  Memory is bounded: {@link SITES_MAX} ids are remembered, as a stranger can claim any.
  */
 const SITES_MAX = 1_024;
 
-/** See the file's header. */
+/** Chooses the secret for each dialling site. */
 export class SecretChoice {
   readonly #secrets: readonly [Uint8Array, ...Uint8Array[]];
-  /** Which one was shown last, by site; there since its proof came, or gone with the attempt. */
+  /**
+   * Index of the secret that was shown last, by site; kept once the site's proof came, else dropped with the attempt.
+   */
   readonly #shown = new Map<string, { at: number; isProved: boolean }>();
 
   constructor(secrets: readonly [Uint8Array, ...Uint8Array[]]) {
     this.#secrets = secrets;
   }
 
-  /** What is proved to a site now. */
+  /** Returns the secret to prove to a site now. */
   next(site: string): Uint8Array {
     const [first, ...others] = this.#secrets;
     if (others.length === 0) return first;
@@ -33,7 +35,7 @@ export class SecretChoice {
     return this.#secrets[at] ?? first;
   }
 
-  /** The site has it too. */
+  /** Notes that a site has the secret, too. */
   proved(site: string): void {
     const last = this.#shown.get(site);
     if (last !== undefined) last.isProved = true;

@@ -1,22 +1,22 @@
 /**
- * The link to one site, over all its connections: which connection carries it now, what waits while it is being
- * dialled, and what went over it so far.
+ * The link to one site, over all its connections: the connection that carries it now, the messages that wait while it
+ * is being dialled, and the counters of its traffic.
  *
- * L1  The owner hears connected and disconnected in turn, and messages only between the two.
+ * L1  The owner is told of connected and disconnected in turn, and of messages only between the two.
  * L2  A new connection of the same site ends the old one first.
  */
 import type { Connection, ConnectionEnd } from "./connection.ts";
 import type { CancelDial } from "./dial.ts";
 import { type LinkCounters, zeroCounters } from "./counters.ts";
 
-/** From this site's point of view. */
+/** Role of the other site, from this site's point of view. */
 export type LinkRole = "parent" | "child" | "peer";
 
 export interface LinkStatus {
   readonly site: string;
   readonly role: LinkRole;
   readonly connected: boolean;
-  /** Of the last ping on this connection. */
+  /** Round trip of the last ping on this connection. */
   readonly rttMs: number | null;
   readonly queuedBytes: number;
   readonly requests: number;
@@ -34,9 +34,9 @@ export class SiteLink {
   readonly #ports: SiteLinkPorts;
   role: LinkRole;
   connection: Connection | null = null;
-  /** A dial under way: resolves when it has succeeded or failed. */
+  /** Promise of a dial under way: resolves when it has succeeded or failed. */
   dialling: Promise<void> | null = null;
-  /** Tells who waits for a dial that the other side's connection was first. */
+  /** Tells those that wait for a dial that the other side's connection was first. */
   arrived: (() => void) | null = null;
   /** Gives up the dial under way. */
   cancelDial: CancelDial | null = null;
@@ -75,7 +75,7 @@ export class SiteLink {
     return true;
   }
 
-  /** The dial has failed: what waited for it is dropped. */
+  /** Drops the messages that waited for a dial: it has failed. */
   drop(): void {
     this.#queue = [];
     this.#queueBytes = 0;

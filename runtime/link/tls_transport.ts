@@ -13,14 +13,14 @@ import {
 } from "./transport.ts";
 import { dialWebSocket } from "./web_socket.ts";
 
-/** What a site shows to those who dial it, and whom it believes when it dials. */
+/** Certificate that a site shows when it is dialled, and the authorities that it trusts when it dials. */
 export type TlsOptions =
   & {
     /** Roots that are trusted beside the system's, PEM: the cluster's own authority. */
     readonly caCerts?: readonly string[];
   }
   & (
-    /** Of the listening side, PEM; without them it listens without TLS. */
+    /** Certificate and key of the listening side, PEM; without them it listens without TLS. */
     | { readonly cert: string; readonly key: string }
     | { readonly cert?: undefined; readonly key?: undefined }
   );
@@ -28,8 +28,8 @@ export type TlsOptions =
 /** Links over TLS, whose certificates may be renewed. */
 export interface TlsTransport extends Transport {
   /**
-   * Uses other certificates from now on; connections that are there go on. Between the two nobody listens for some
-   * milliseconds: who dials then comes again.
+   * Uses other certificates from now on; open connections go on. For some milliseconds nothing listens: a site that
+   * dials then comes again.
    *
    * @throws where an address could not be listened at again.
    */
@@ -65,7 +65,10 @@ export function tlsTransport(first: TlsOptions): TlsTransport {
   };
 }
 
-/** The port is free again as soon as the system has seen that nobody listens there. */
+/**
+ * Milliseconds between tries to listen again, at first and at most: the port is free as soon as the system has seen
+ * that nothing listens there.
+ */
 const AGAIN_MS = 2, AGAIN_MS_MAX = 5_000;
 
 /** A listener that outlives its certificates. */
@@ -91,7 +94,7 @@ class TlsDoor implements ByteListener {
 
   async accept() {
     for (;;) {
-      await this.#renewed.catch(() => {}); // who renews is told
+      await this.#renewed.catch(() => {}); // the error is told by renew
       if (this.#isClosed) return null;
       try {
         const connection = await this.#listener.accept();
@@ -103,7 +106,7 @@ class TlsDoor implements ByteListener {
     }
   }
 
-  /** @throws where the address could not be listened at again. */
+  /** Listens with another certificate. @throws where the address could not be listened at again. */
   renew({ cert, key }: { readonly cert: string; readonly key: string }): Promise<void> {
     this.#listener.close();
     const listen = async () => {
@@ -128,7 +131,7 @@ class TlsDoor implements ByteListener {
     try {
       this.#listener.close();
     } catch {
-      // It is being renewed, and closed for that.
+      // The listener is being renewed, and closed for that.
     }
   }
 }

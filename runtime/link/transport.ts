@@ -1,25 +1,25 @@
 /**
- * Transports: where byte connections come from: TCP here, pipes in memory in memory_transport.ts. A transport knows nothing
+ * Transports, which make byte connections: TCP here, pipes in memory in memory_transport.ts. A transport knows nothing
  * of sites, secrets or frames.
  */
 import type { ByteConnection } from "./byte_connection.ts";
 import { dialWebSocket } from "./web_socket.ts";
 
 export interface ByteListener {
-  /** Where it listens, as `dial` takes it. */
+  /** Address at which it listens, as `dial` takes it. */
   readonly address: string;
-  /** The next connection with the address it comes from, or null when closed. */
+  /** Returns the next connection with the address it comes from, or null when closed. */
   accept(): Promise<{ readonly connection: ByteConnection; readonly source: string } | null>;
   close(): void;
 }
 
 export interface Transport {
   listen(at: { readonly hostname: string; readonly port: number }): ByteListener;
-  /** @throws when nobody answers there. */
+  /** Makes a connection. @throws when nobody answers there. */
   dial(address: string): Promise<ByteConnection>;
 }
 
-/** Listens over plain TCP: records carry a MAC, nothing is encrypted. Dials with TLS where an address says "tls://". */
+/** Plain TCP: records carry a MAC, nothing is encrypted. Dials with TLS where an address says "tls://". */
 export const TCP: Transport = {
   listen(at) {
     const listener = Deno.listen({ transport: "tcp", hostname: at.hostname, port: at.port });
@@ -48,12 +48,12 @@ export const TCP: Transport = {
     const { hostname, port } = splitAddress(address);
     const connection = await Deno.connect({ transport: "tcp", hostname, port });
     connection.setNoDelay(true);
-    // Never in clear what is asked for under TLS; the system's roots vouch for the other side then.
+    // An address that asks for TLS is never dialled in clear; the system's roots vouch for the other side then.
     return address.startsWith("tls://") ? await overTls(connection, hostname, []) : connection;
   },
 };
 
-/** TLS over a connection, once the other side's certificate is believed. @throws where it is not. */
+/** Returns TLS over a connection, once the other side's certificate is trusted. @throws where it is not. */
 export async function overTls(
   connection: Deno.TcpConn,
   hostname: string,
@@ -69,7 +69,7 @@ export async function overTls(
   return tls;
 }
 
-/** The error with what to do about a certificate that is not believed. */
+/** Returns the error with what to do about a certificate that is not trusted. */
 export function explained(error: unknown): unknown {
   if (error instanceof Error && /certificate/i.test(error.message)) {
     error.message +=
@@ -78,13 +78,13 @@ export function explained(error: unknown): unknown {
   return error;
 }
 
-/** "host:port", with brackets around an IPv6 address. */
+/** Returns "host:port", with brackets around an IPv6 address. */
 export function joinAddress(hostname: string, port: number): string {
   return hostname.includes(":") ? `[${hostname}]:${port}` : `${hostname}:${port}`;
 }
 
 /**
- * Takes "host:port", "[v6]:port", or either after "tcp://" or "tls://". (Whole URLs, "ws://" and "wss://", are dialled
+ * Splits "host:port", "[v6]:port", or either after "tcp://" or "tls://". (Whole URLs, "ws://" and "wss://", are dialled
  * as they are.)
  * @throws TypeError for anything else.
  */

@@ -1,8 +1,9 @@
 /**
- * Links over WebSocket, where only HTTP passes: the same bytes in binary messages, whose boundaries mean nothing.
- * A WebSocket can't be told to read slower, so what has arrived and was not read is bounded by closing; and Deno collects
- * a message before it shows it, so that of a stranger what the kernel has received is bounded (received.ts), and the time:
- * he has as long as a handshake may take, and then the connection itself is ended (cut_socket.ts).
+ * Links over WebSocket, where only HTTP passes: the same bytes in binary messages, whose boundaries mean nothing. A
+ * WebSocket can't be told to read slower, so the bytes that have arrived and were not read are bounded by closing. And
+ * Deno collects a message before it shows it, so for a stranger the bytes that the kernel has received are bounded
+ * (received.ts), and the time: a stranger has as long as a handshake may take, and then the connection itself is cut
+ * (cut_socket.ts).
  */
 import { strict as assert } from "node:assert";
 import { clearTimeout, setTimeout } from "node:timers";
@@ -11,18 +12,21 @@ import { cutSocket } from "./cut_socket.ts";
 import { HANDSHAKE_BYTES_MAX } from "./limits.ts";
 import { type ReceivedWatch, watchReceived } from "./received.ts";
 
-/** More than the windows of a link let a member have under way. */
+/** Bytes that a member may have unread here: more than the windows of a link let it have under way. */
 const UNREAD_BYTES_MAX = 32 * 1024 * 1024;
-/** What a stranger sends until it has proved itself: two messages of the handshake, with their lengths. */
+/** Bytes that a stranger sends until it has proved itself: two messages of the handshake, with their lengths. */
 const STRANGER_UNREAD_BYTES_MAX = 2_052;
 assert(STRANGER_UNREAD_BYTES_MAX === 2 * (HANDSHAKE_BYTES_MAX + 2));
-/** The same, with the heads of its frames, and whatever comes between two looks. */
+/** Bytes that may come of a stranger's messages, with the heads of its frames, and whatever comes between two looks. */
 const STRANGER_COMING_BYTES_MAX = 16 * 1024;
-/** Who does not close in turn is cut off: for a stranger, the time that the reason of a refusal takes. */
+/**
+ * Milliseconds after which a side that does not close in turn is cut off: for a stranger, the time that the reason of a
+ * refusal takes.
+ */
 const CLOSE_MS = { stranger: 1_000, member: 5_000 } as const;
-/** A write waits while more than this is buffered: about a socket's buffer. */
+/** Bytes that may be buffered: a write waits while there are more. About a socket's buffer. */
 const BUFFERED_BYTES = 256 * 1024;
-/** There is no event for a buffer that drains. */
+/** Milliseconds between looks at the buffer: there is no event for one that drains. */
 const DRAIN_POLL_MS = 1;
 
 class WebSocketConnection implements ByteConnection {
@@ -35,7 +39,7 @@ class WebSocketConnection implements ByteConnection {
   #cut: ReturnType<typeof setTimeout> | undefined;
   #wake: (() => void) | null = null;
   readonly #closed = Promise.withResolvers<void>();
-  /** Has a write that waits look at once whether there is room. */
+  /** Makes a waiting write look at once whether there is room. */
   #look: (() => void) | null = null;
 
   constructor(socket: WebSocket, { isStranger, peer }: { isStranger: boolean; peer: Deno.Addr | undefined }) {
@@ -99,7 +103,7 @@ class WebSocketConnection implements ByteConnection {
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, DRAIN_POLL_MS);
         this.#look = () => {
-          clearTimeout(timer); // nothing of it is left behind when the connection has ended
+          clearTimeout(timer); // no timer is left behind when the connection has ended
           resolve();
         };
       });
@@ -125,7 +129,7 @@ class WebSocketConnection implements ByteConnection {
 /**
  * Takes a WebSocket, one that is open or one that was just upgraded, for `LinkHub.accept`. Resolves when it is open.
  *
- * @param from `isStranger`: whoever has opened it may be anybody, until `proved`; `peer`: whose connection it is.
+ * @param from `isStranger`: the opener may be anybody, until `proved`; `peer`: address of the connection's other end.
  */
 export async function overWebSocket(
   socket: WebSocket,

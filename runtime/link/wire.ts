@@ -1,19 +1,22 @@
 /**
- * The byte connection as a link uses it: whole writes, under the link's conditions. An unshaped wire passes bytes
+ * A byte connection as a link uses it: whole writes, under the link's conditions. An unshaped wire passes bytes
  * straight through. On a shaped one, a write resolves when the bytes have left at the link's rate; they arrive later.
  */
 import type { Conditions, Emulation } from "./emulation.ts";
 import { RECORD_BYTES_SOFT } from "./limits.ts";
 import { type ByteConnection, closeQuietly, writeAll } from "./byte_connection.ts";
 
-/** A sender may run ahead of the link's rate by so much: less than an emulated link's delay, more than timers err. */
+/**
+ * Milliseconds by which a sender may run ahead of the link's rate: less than an emulated link's delay, more than timers
+ * err.
+ */
 const AHEAD_MS = 1;
-/** A record should not occupy a slow link for longer. */
+/** Milliseconds for which a record should occupy a slow link, at most. */
 const RECORD_MS = 2;
 const RECORD_BYTES_MIN = 2 * 1024;
 /** Bytes under way on one wire; a link of 600 ms at 100 Mbit/s holds 7.5 MB. */
 const FLIGHT_BYTES_MAX = 16 * 1024 * 1024;
-/** How much later than the others a lost frame arrives, beside one round trip. */
+/** Milliseconds by which a lost record arrives later than the others, beside one round trip. */
 const LOSS_MS = 200;
 
 interface Flight {
@@ -32,7 +35,7 @@ export class Wire {
   #delivering = false;
   #landed: (() => void) | null = null;
   #hasHeard = false;
-  /** When the last byte so far has left. */
+  /** Time at which the last byte so far has left. */
   #leftMs = 0;
   #lastDueMs = 0;
 
@@ -41,7 +44,7 @@ export class Wire {
     this.#emulation = emulation;
   }
 
-  /** From now on the conditions of the link to that site hold. Waits while it is cut. */
+  /** Applies the conditions of the link to a site from now on. Waits while it is cut. */
   async under(conditions: Conditions): Promise<void> {
     this.#conditions = conditions;
     await this.#uncut();
@@ -58,14 +61,14 @@ export class Wire {
     return this.#isClosed;
   }
 
-  /** How much to put into one record, so that a slow link is not blocked by one for long. */
+  /** Bytes to put into one record, so that a slow link is not blocked by one for long. */
   get recordBytes(): number {
     const shape = this.#conditions?.shape;
     if (!shape) return RECORD_BYTES_SOFT;
     return Math.min(RECORD_BYTES_SOFT, Math.max(RECORD_BYTES_MIN, shape.mbps * 125 * RECORD_MS));
   }
 
-  /** Whether the other side has said anything. */
+  /** True once the other side has sent anything. */
   get hasHeard(): boolean {
     return this.#hasHeard;
   }
@@ -73,7 +76,7 @@ export class Wire {
   async read(into: Uint8Array): Promise<number | null> {
     const count = await this.#connection.read(into);
     this.#hasHeard ||= count !== null && count > 0;
-    // What has arrived, or that the other side has closed, is not to be known while the link is cut.
+    // Bytes that have arrived, or that the other side has closed, are not to be known while the link is cut.
     if (this.#conditions?.cut) await this.#uncut();
     return count;
   }
@@ -132,7 +135,7 @@ export class Wire {
     this.#delivering = false;
   }
 
-  /** Resolves when what was written is no longer on its way over the emulated link: to close sooner loses it. */
+  /** Resolves when written bytes are no longer on their way over the emulated link: to close sooner loses them. */
   async landed(): Promise<void> {
     while (this.#flights.length > 0 && !this.#isClosed) {
       await this.#unlessClosed(new Promise((resolve) => this.#landed = resolve));

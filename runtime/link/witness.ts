@@ -1,12 +1,12 @@
 /**
- * Finds out whether a site that a link was lost to still listens. A process that was killed leaves its connections
- * reset and nobody at its address: a connection there is refused at once, by a kernel that lives.
+ * Finds out whether a site to which a link was lost still listens. A process that was killed leaves its connections
+ * reset and nothing that listens at its address: a connection there is refused at once, by the kernel, which lives.
  *
  * Life: a link ends, or somebody wants to know → `look` dials its address, a few times → refused: `refused` is called.
  *
- * W1  Only a refusal is told. Silence, a connection that is taken, an address behind a proxy say nothing: a site that
- *     stands still, or is cut off, is for those who count its silence.
- * W2  Nothing is told of a site that a link is up to, nor while that link is emulated as cut.
+ * W1  Only a refusal is reported. Silence, a connection that is taken, an address behind a proxy prove nothing: a site
+ *     that stands still, or is cut off, is found by those that count its silence.
+ * W2  Nothing is reported of a site to which a link is up, nor while that link is emulated as cut.
  */
 import { type ByteConnection, closeQuietly } from "./byte_connection.ts";
 import type { Emulation } from "./emulation.ts";
@@ -15,16 +15,19 @@ import type { Transport } from "./transport.ts";
 export interface WitnessPorts {
   readonly transport: Pick<Transport, "dial">;
   readonly emulation: Emulation;
-  /** Where a site listens; null: not known. */
+  /** Returns the address at which a site listens; null: not known. */
   readonly addressOf: (site: string) => string | null;
   readonly isLive: (site: string) => boolean;
   readonly refused: (site: string) => void;
 }
 
-/** A process that ends closes what it had one by one: its listener may be a moment later than its connections. */
+/**
+ * Milliseconds after a loss at which the address is dialled: a process that ends closes its sockets one by one, and its
+ * listener may be a moment later than its connections.
+ */
 const LOOKS_MS: readonly number[] = [0, 2, 10, 50];
 
-/** See the file's header. */
+/** Looks whether sites still listen. */
 export class Witness {
   readonly #ports: WitnessPorts;
   readonly #looking = new Set<string>();
@@ -43,7 +46,7 @@ export class Witness {
     void this.#look(site, address, looks).finally(() => this.#looking.delete(site));
   }
 
-  /** A connection to a site could not be made. */
+  /** Handles a connection to a site that could not be made. */
   failed(site: string, error: unknown): void {
     const { isLive, emulation, refused } = this.#ports;
     const isRefusal = error instanceof Deno.errors.ConnectionRefused;
