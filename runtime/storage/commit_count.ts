@@ -1,23 +1,23 @@
 /**
- * How many commits of a storage are on disk, in files beside it: what the database has forgotten, these files know.
+ * Count of the commits of a storage that are on disk, in files beside it: it shows commits that the database has lost.
  *
- * CC1  It is written after the sync of the commit that it counts, and never before: a count beyond the database's
- *      proves that the database lost what was on disk.
- * CC2  It is not synced itself. A power cut may take it back or tear it: then it proves nothing.
- * CC3  It is in the storage's own folder and, where its host gives a place for one more, there: an older copy of the
- *      folder, with the count in it, is known by the other.
+ * CC1  The count is written after the sync of the commit that it counts, and never before: a count beyond the
+ *      database's proves that the database lost what was on disk.
+ * CC2  The count is not synced itself. A power cut may take it back or tear it: then it proves nothing.
+ * CC3  The count is in the storage's own folder and, where its host names one more file, there too: an older copy of
+ *      the folder, with the count in it, is found out by the other file.
  */
 import { bytesSum } from "./checksum.ts";
 
 const COUNT_BYTES = 8;
 const FILE_BYTES = 12;
 
-/** See the file's header. */
+/** The count of a storage's commits. */
 export class CommitCount {
   readonly #files: readonly Deno.FsFile[];
   readonly #bytes = new Uint8Array(FILE_BYTES);
   readonly #view = new DataView(this.#bytes.buffer);
-  /** The largest that a file had when it was opened; 0 where none had one that is whole. */
+  /** Largest count that a file had when it was opened; 0 where none had one that is whole. */
   readonly last: number;
 
   constructor(...paths: readonly string[]) {
@@ -37,7 +37,7 @@ export class CommitCount {
     return bytesSum(this.#bytes.subarray(0, COUNT_BYTES));
   }
 
-  /** So many are on disk. */
+  /** Writes the number of commits that are on disk. */
   set(count: number): void {
     this.#view.setFloat64(0, count);
     this.#view.setUint32(COUNT_BYTES, this.#sum());

@@ -36,7 +36,7 @@ import { claimFolder, type FolderClaim } from "./folder.ts";
 import { HeadCache } from "./head_cache.ts";
 
 const FORMAT = "denokv 2";
-/** Without checksums. */
+/** Format without checksums. */
 const FORMER = "denokv 1";
 const TOTALS = ["t"];
 const CONTENT = ["s"];
@@ -45,7 +45,7 @@ const PUBLISHED = ["p"];
 const PUBLISHED_NAME = layout.nameBytes("p");
 const REDO = "q";
 
-/** Where the database is: a folder of its own, with a file outside that counts its commits, or a KV Connect address. */
+/** Place of the database: a folder of its own, with a file outside that counts its commits, or a KV Connect address. */
 export type DenoKvPlace = { readonly folder: string; readonly witness?: string } | { readonly url: string };
 
 /**
@@ -70,17 +70,17 @@ export async function openDenoKv(place: DenoKvPlace, report: DiskReport = {}): P
   }
 }
 
-/** See the file's header. */
+/** A storage in a Deno KV database; see the file's header. */
 export class DenoKvStorage implements Storage {
   readonly #kv: Deno.Kv;
   readonly #reader: DenoKvReader;
   readonly #claim: FolderClaim | null;
   readonly #heads = new HeadCache();
-  /** In how many pieces each record lies, 0 where it is in its entry, and its sum. */
+  /** Number of pieces of each record (0 where it is in its entry), and its checksum. */
   readonly #records = new Map<string, { readonly pieces: number; readonly sum: number }>();
   readonly #count: CommitCount | null;
   #totals: Totals = { rows: 0, bytes: 0, commits: 0 };
-  /** The sum over positions and records (K5); null: it is not known. */
+  /** Sum over positions and records (K5); null: it is not known. */
   #content: number | null = null;
   #wentBack = false;
   #busy = false;
@@ -95,12 +95,12 @@ export class DenoKvStorage implements Storage {
     this.#count = claim === null ? null : new CommitCount(`${claim.path}/commits`, ...witnesses);
   }
 
-  /** The disk has lost commits that it had said it has (K6). */
+  /** True where the disk has lost commits that it had reported as written (K6). */
   get wentBack(): boolean {
     return this.#wentBack;
   }
 
-  /** Finishes or forgets a large step that a crash cut (K1), compares what is there (K5), and reads the totals. */
+  /** Finishes or drops a large step that a crash cut (K1), compares what is there (K5), and reads the totals. */
   async recover(report: DiskReport): Promise<void> {
     const write = (mutations: readonly DenoKvMutation[]) => this.#inBatches(mutations);
     const isFormer = await this.#isFormer();
@@ -128,7 +128,10 @@ export class DenoKvStorage implements Storage {
     this.#wentBack = (this.#count?.last ?? 0) > this.#totals.commits;
   }
 
-  /** Of a folder its mark says it; a database that has no folder says it itself. */
+  /**
+   * Reports whether the database is of the former format: a folder's mark tells, or, where there is no folder, the
+   * database itself.
+   */
   async #isFormer(): Promise<boolean> {
     if (this.#claim !== null) return this.#claim.engine === FORMER;
     const [format, totals] = await this.#kv.getMany([FORMAT_KEY, TOTALS]);
@@ -257,9 +260,10 @@ export class DenoKvStorage implements Storage {
   }
 
   /**
-   * The content behind a step; null where it is not known, which it is not again before an open counts it anew.
+   * Returns the sum over positions and records after a step; null where it is not known, as it then is not before an
+   * open counts it anew.
    *
-   * @param damaged the positions of rows that are damaged, and are replaced.
+   * @param damaged positions of damaged rows that are replaced.
    */
   #contentAfter(
     { rows, olds, records }: {
@@ -274,7 +278,7 @@ export class DenoKvStorage implements Storage {
     const places = new Map(damaged);
     for (const [key, row] of rows) {
       const old = olds.get(key) ?? null, place = old === DAMAGED_HEAD ? places.get(key) : old?.position;
-      // The journal has lost a damaged row, too: where it stood nobody knows.
+      // The journal has lost a damaged row, too: its position is not known.
       if (old !== null && place === undefined) return null;
       content = content + (row === null ? 0 : mixed(row.position)) - (place === undefined ? 0 : mixed(place));
     }
@@ -286,7 +290,7 @@ export class DenoKvStorage implements Storage {
     return content >>> 0;
   }
 
-  /** K1. */
+  /** Writes mutations as one step (K1). */
   async #write(mutations: readonly DenoKvMutation[]): Promise<void> {
     const parts = batches(mutations);
     const [only] = parts;
@@ -302,7 +306,7 @@ export class DenoKvStorage implements Storage {
     await this.#unpublish([...redo.keys()]);
   }
 
-  /** The publication goes first: redo pieces without it are only rubbish. */
+  /** Ends a large step. The publication goes first: redo pieces without it are only rubbish. */
   async #unpublish(pieces: readonly number[]): Promise<void> {
     if (pieces.length === 0) return;
     const removals = pieces.map((index): DenoKvMutation => ({ key: [REDO, index], value: null }));
@@ -318,7 +322,7 @@ export class DenoKvStorage implements Storage {
     await atomic.commit();
   }
 
-  /** K2. */
+  /** Returns the heads of the rows that are to be replaced (K2). */
   async #oldHeads(keys: readonly Key[]): Promise<Map<Key, RowHead | null>> {
     const out = new Map<Key, RowHead | null>();
     const unknown: Key[] = [];
@@ -344,7 +348,7 @@ export class DenoKvStorage implements Storage {
   }
 }
 
-/** Of a row that is damaged: how much it took an open finds out (K5), and where it stood the journal says. */
+/** Head of a damaged row: its size is found out by an open (K5), and its position is in the journal. */
 const DAMAGED_HEAD: RowHead = { position: 0, valueBytes: 0, pieces: 0 };
 
 const piecesSum = (pieces: readonly Uint8Array[]): number =>
@@ -355,7 +359,10 @@ const headOf = (row: Row): RowHead => {
   return { position: row.position, valueBytes, pieces: layout.piecesOf(valueBytes) };
 };
 
-/** Appends what puts a row (null: drops it) in place of the old one; returns by how many bytes the rows grow. */
+/**
+ * Appends the mutations that put a row (null: drop it) in place of the old one; returns the bytes by which the rows
+ * grow.
+ */
 function rowMutations(key: Key, row: Row | null, old: RowHead | null, out: DenoKvMutation[]): number {
   if (old !== null && old.position !== 0 && old.position !== row?.position) {
     out.push({ key: layout.journalKey(old.position), value: null });

@@ -1,5 +1,5 @@
 /**
- * Mutations in batches that one atomic operation of Deno KV takes, and as bytes for the redo log.
+ * Splitting of mutations into batches that one atomic operation of Deno KV takes, and their encoding for the redo log.
  */
 import { Reader, Writer } from "../../store/model/codec.ts";
 import {
@@ -11,9 +11,9 @@ import {
   PIECE_BYTES,
 } from "./denokv_layout.ts";
 
-/** Beside keys and values, an atomic operation counts something for each mutation; this is more than that. */
+/** Bytes that an atomic operation counts for each mutation, beside keys and values; the real number is smaller. */
 const MUTATION_BYTES = 32;
-/** Deno KV counts the keys of an atomic operation towards its size twice (found by trying). */
+/** Factor of the keys in an atomic operation's size: Deno KV counts them twice (found by trying). */
 const KEY_COUNTS = 2;
 
 /** Splits mutations, in order, into batches within the limits of an atomic operation. */
@@ -39,7 +39,7 @@ export function batches(mutations: readonly DenoKvMutation[]): DenoKvMutation[][
   return out;
 }
 
-/** At most how many bytes a key takes, encoded. */
+/** Returns the bytes that a key takes at most, encoded. */
 function keyBytes(key: readonly KvPart[]): number {
   let sum = 0;
   for (const part of key) {
@@ -55,7 +55,7 @@ function keyBytes(key: readonly KvPart[]): number {
 
 const PART = { text: 0, number: 1, bytes: 2 } as const;
 
-/** Mutations as pieces of the redo log. */
+/** Encodes mutations as pieces of the redo log. */
 export function encodeRedo(mutations: readonly DenoKvMutation[]): Uint8Array[] {
   const out = new Writer(PIECE_BYTES);
   out.list(mutations, ({ key, value }) => {
@@ -74,7 +74,7 @@ export function encodeRedo(mutations: readonly DenoKvMutation[]): Uint8Array[] {
   );
 }
 
-/** The mutations of a redo log. */
+/** Decodes the mutations of a redo log. */
 export function decodeRedo(pieces: readonly Uint8Array[]): DenoKvMutation[] {
   const all = new Uint8Array(pieces.reduce((sum, one) => sum + one.length, 0));
   let at = 0;

@@ -1,16 +1,17 @@
 /**
- * Whether the entries of a Deno KV database on a file are those that were put there (store/model/ports.ts S4): rows against
- * the journal, checksums of all, and their number. Run as a storage is opened, before anything is read.
+ * Check that the entries of a Deno KV database on a file are those that were put there (store/model/ports.ts S4): rows
+ * against the journal, checksums of all, and their number. It runs as a storage is opened, before anything is read.
  *
- * DC1  Rows and journal entries name each other. A row that is damaged, or is not where the journal says, is put as
- *      damaged under the key that the journal has for it: it is damaged until it is put or dropped, also after a
- *      restart. A journal entry that is damaged or gone is made again from its row.
- * DC2  Where both of a row are gone its number shows it, and that is an error: nothing here can tell which row it was.
+ * DC1  Rows and journal entries name each other. A row that is damaged, or is not where the journal says, is marked as
+ *      damaged under the key that the journal has for it, until it is put or dropped, also after a restart. A journal
+ *      entry that is damaged or gone is made again from its row.
+ * DC2  Where a row and its journal entry are both gone the number of rows shows it, and that is an error: nothing here
+ *      can tell which row it was.
  * DC3  A part of the file that is older than the rest holds rows and entries that fit their checksums. The sum over all
  *      positions and records shows it, and that is an error. A row that is damaged counts at the position that the
  *      journal has for it, so damage alone leaves the sum as it is.
- * DC4  Deno KV never reads a column that is not as it wrote it: some of them end the process. They are put right before it
- *      opens the file; whether the value beside them is the one that was put, its checksum says.
+ * DC4  Deno KV never reads a column that is not as it wrote it: some of those end the process. They are put right
+ *      before it opens the file; the checksum tells whether the value beside them is the one that was put.
  */
 import { DatabaseSync } from "node:sqlite";
 import type { Key } from "../../store/model/key.ts";
@@ -25,7 +26,7 @@ type Part = Uint8Array | undefined;
 
 const BATCH = { batchSize: 500 };
 
-/** Looks at the structure of the file, before Deno KV opens it. @throws Error */
+/** Checks the structure of the file, before Deno KV opens it. @throws Error */
 export function checkFile(path: string): void {
   const size = sizeOf(path);
   if (size === 0 || size > CHECK_AT_OPEN_BYTES) return;
@@ -42,15 +43,18 @@ export function checkFile(path: string): void {
   }
 }
 
-/** As what Deno KV keeps a value that is bytes: `VE_BYTES` of KV Connect. Nothing else is ever put here. */
+/** Number by which Deno KV marks a value as bytes: `VE_BYTES` of KV Connect. Nothing else is ever put here. */
 const BYTES_ENCODING = 3;
-/** When an entry expires: nothing ever does here. */
+/** Value of an entry's expiry: nothing ever expires here. */
 const NEVER = -1;
-/** Of a value that is eight bytes by that column, and is not, Deno 2.9 panics as it is read. */
+/**
+ * Condition for columns that are not as they were written. One whose mark says a number of eight bytes, and whose value
+ * is none, makes Deno 2.9 panic as it is read.
+ */
 const SPOILED_COLUMNS = `typeof(v) <> 'blob' OR v_encoding IS NOT ${BYTES_ENCODING}
   OR typeof(version) <> 'integer' OR expiration_ms IS NOT ${NEVER}`;
 
-/** DC4 */
+/** Puts right the columns that are not as Deno KV wrote them (DC4). */
 function mendColumns(db: DatabaseSync): void {
   const [kv] = db.prepare("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'kv'").all();
   if (kv === undefined) return; // a crash came before the first commit
@@ -77,14 +81,14 @@ function sizeOf(path: string): number {
   }
 }
 
-/** What a check has found, and the counts as they are. */
+/** Findings of a check, and the counts as they are. */
 export interface CheckedKv extends Checked {
   readonly totals: Totals;
-  /** The sum over positions and records (DC3). */
+  /** Sum over positions and records (DC3). */
   readonly content: number;
 }
 
-/** What was counted as the last commit was made; null: nobody knows. */
+/** Counts as of the last commit; null: not known. */
 export interface Told {
   readonly totals: Totals | null;
   readonly content: number | null;
@@ -92,7 +96,10 @@ export interface Told {
   readonly records: number;
 }
 
-/** Compares everything, and mends what can be (DC1). null: the file is too large for a moment. @throws Error (DC2, DC3) */
+/**
+ * Compares everything, and mends what can be mended (DC1). null: the file is too large for a moment. @throws Error
+ * (DC2, DC3)
+ */
 export async function checkDenoKvRows(
   kv: Deno.Kv,
   folder: string,
@@ -118,7 +125,7 @@ export async function checkDenoKvRows(
   }
   for (const [position, { key, isWhole, valueBytes }] of rows) {
     if (journal.get(position) === key || keys.has(key)) continue;
-    // Its journal entry is gone.
+    // The row's journal entry is gone.
     keys.add(key);
     content = (content + mixed(position)) >>> 0;
     bytes += key.length + valueBytes;
@@ -154,11 +161,11 @@ export async function countRows(kv: Deno.Kv): Promise<Totals> {
 interface FoundRow {
   readonly key: Key;
   readonly valueBytes: number;
-  /** Its value fits its checksum. */
+  /** True where the row's value fits its checksum. */
   readonly isWhole: boolean;
 }
 
-/** Rows by position; and places of rows that are damaged, whose key may be that of another. */
+/** Reads rows by position; and places of damaged rows, whose key may be that of another. */
 async function readRows(kv: Deno.Kv, mutations: DenoKvMutation[]) {
   const pieces = await readPieces(kv);
   const rows = new Map<number, FoundRow>();
@@ -177,7 +184,7 @@ async function readRows(kv: Deno.Kv, mutations: DenoKvMutation[]) {
       (found !== undefined && found.length === valueBytes && bytesSum(found) === stored.valueSum);
     rows.set(position, { key: stored.row.key, valueBytes, isWhole });
   }
-  // Pieces of rows that are damaged.
+  // The remaining pieces are of damaged rows.
   for (const [position, value] of pieces) {
     for (let i = 0; i < Math.max(1, layout.piecesOf(value.length)); i++) {
       mutations.push({ key: layout.valuePieceKey(position, i), value: null });
@@ -205,7 +212,7 @@ async function readJournal(kv: Deno.Kv, mutations: DenoKvMutation[]): Promise<Ma
   return journal;
 }
 
-/** Gives everything of the format before its checksums; again, where a crash came between. */
+/** Gives every entry of the former format its checksum; again, where a crash cut this off. */
 export async function upgradeRows(kv: Deno.Kv, write: Write): Promise<void> {
   const pieces = await readPieces(kv);
   let rows = 0, bytes = 0;

@@ -1,5 +1,5 @@
 /**
- * How rows, journal and records lie in a Deno KV database.
+ * Layout of rows, journal and records in a Deno KV database.
  *
  *   ["r", key]             → row record      a key of up to KEY_BYTES_WHOLE bytes, packed, as one part
  *   ["r", head, hash]      → row record      a longer key: its first bytes, then a hash of all of it
@@ -26,39 +26,42 @@ import type { Row } from "../../store/model/row.ts";
 import { bytesSum } from "./checksum.ts";
 import { Spoiled } from "./disk_report.ts";
 
-/** All zeros, such a head takes 2,000 bytes; prefix and hash (at most 32) fit beside it (L2). */
+/**
+ * Bytes of the longest key that is one part: with all zeros such a head takes 2,000 bytes; prefix and hash (at most 32)
+ * fit beside it (L2).
+ */
 export const KEY_BYTES_WHOLE = 1_000;
 const HASH_BYTES = 16;
-/** Deno KV's values end at 65,536 bytes; a row record has up to 2.2 KB beside its value. */
+/** Bytes of a piece: Deno KV's values end at 65,536 bytes; a row record has up to 2.2 KB beside its value. */
 export const PIECE_BYTES = 61_440;
-/** A record's name is part of a key. */
+/** Characters of the longest record's name: it is part of a key. */
 export const RECORD_NAME_CHARS_MAX = 300;
 
-/** What one atomic operation of Deno KV may hold, with room for what it counts beside keys and values. */
+/** Limits of an atomic operation of Deno KV, with room for what it counts beside keys and values. */
 export const DENOKV_ATOMIC_MUTATIONS_MAX = 1_000;
 export const ATOMIC_KEY_BYTES_MAX = 80_000;
 export const DENOKV_ATOMIC_BYTES_MAX = 780_000;
 
-/** One change of the database; null deletes. */
+/** A change of one entry; null deletes it. */
 export interface DenoKvMutation {
   readonly key: KvPart[];
   readonly value: Uint8Array | null;
 }
 export type KvPart = string | number | Uint8Array;
 
-/** What must be known of a row to replace it. */
+/** Facts of a row that are needed to replace it. */
 export interface RowHead {
   readonly position: number;
   readonly valueBytes: number;
   readonly pieces: number;
 }
 
-/** A row as its record tells it; the value is undefined while it lies in pieces. */
+/** A row as its record has it; the value is undefined while it lies in pieces. */
 export interface DenoKvRow {
   readonly row: Omit<Row, "value">;
   readonly value: Uint8Array | null | undefined;
   readonly head: RowHead;
-  /** The checksum of a value in pieces; 0 for others. */
+  /** Checksum of a value in pieces; 0 for others. */
   readonly valueSum: number;
 }
 
@@ -69,7 +72,7 @@ export interface DamagedRow {
 
 const SUM_BYTES = 4;
 
-/** Ends a value with its checksum. */
+/** Returns a value with its checksum at the end. */
 export function sealed(key: Uint8Array, value: Writer): Uint8Array {
   const bytes = value.done();
   return withSum(bytes, bytesSum(bytes, bytesSum(key)));
@@ -82,7 +85,7 @@ function withSum(bytes: Uint8Array, sum: number): Uint8Array {
   return out;
 }
 
-/** What a value has before its checksum; null where that does not fit. */
+/** Returns a value without its checksum; null where that does not fit. */
 export function unsealed(key: Uint8Array, value: Uint8Array): Uint8Array | null {
   const length = value.length - SUM_BYTES;
   if (length < 0) return null;
@@ -91,7 +94,7 @@ export function unsealed(key: Uint8Array, value: Uint8Array): Uint8Array | null 
   return bytesSum(bytes, bytesSum(key)) === sum ? bytes : null;
 }
 
-/** What names an entry that is no row's, for its checksum. */
+/** Returns the name of an entry that is no row's, as bytes for its checksum. */
 export const nameBytes = (...parts: readonly (string | number)[]): Uint8Array =>
   new TextEncoder().encode(JSON.stringify(parts));
 
@@ -99,7 +102,7 @@ const blobOf = (key: string): Uint8Array<ArrayBuffer> => Buffer.from(key, "latin
 const keyOf = (bytes: Uint8Array): Key =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1") as Key;
 
-/** Where a row lies. */
+/** Returns the database's key for a row. */
 export function rowKey(key: Key): KvPart[] {
   if (key.length <= KEY_BYTES_WHOLE) return ["r", blobOf(key)];
   const bytes = blobOf(key);
@@ -107,9 +110,11 @@ export function rowKey(key: Key): KvPart[] {
   return ["r", bytes.subarray(0, KEY_BYTES_WHOLE), hash];
 }
 
-/** From where on a range lies; its rows are among those between, not all of those (L1). */
+/**
+ * Returns the start of a scan for a range; the range's rows are among those between, but not all of them are its (L1).
+ */
 export const scanStart = (start: Key): KvPart[] => ["r", blobOf(start.slice(0, KEY_BYTES_WHOLE))];
-/** Up to where, exclusive: a long bound takes in all keys that share its head. */
+/** Returns the exclusive end of a scan: a long bound takes in all keys that share its head. */
 export const scanEnd = (end: Key): KvPart[] => [
   "r",
   blobOf(end.length <= KEY_BYTES_WHOLE ? end : end.slice(0, KEY_BYTES_WHOLE) + "\x00"),
@@ -120,25 +125,25 @@ export const valuePieceKey = (position: number, index: number): KvPart[] => ["c"
 export const recordKey = (name: string): KvPart[] => ["m", name];
 export const recordPieceKey = (name: string, index: number): KvPart[] => ["n", name, index];
 
-/** The packed key in a journal entry. */
+/** Codec of the packed key in a journal entry. */
 export const journalValue = {
   of: (position: number, key: Key): Uint8Array =>
     sealed(nameBytes("j", position), new Writer(key.length + 8).raw(blobOf(key))),
-  /** null where it is damaged. */
+  /** Returns the key; null where it is damaged. */
   key: (position: number, value: Uint8Array): Key | null => {
     const bytes = unsealed(nameBytes("j", position), value);
     return bytes === null ? null : keyOf(bytes);
   },
 };
 
-/** In how many pieces a value lies; 0: in the record itself. */
+/** Returns the number of pieces in which a value lies; 0: it is in the record itself. */
 export const piecesOf = (bytes: number): number => bytes <= PIECE_BYTES ? 0 : Math.ceil(bytes / PIECE_BYTES);
 
-/** Piece i of a value. */
+/** Returns piece i of a value. */
 export const piece = (value: Uint8Array, index: number): Uint8Array =>
   value.subarray(index * PIECE_BYTES, (index + 1) * PIECE_BYTES);
 
-/** A row's record. Its value is in it, in `head.pieces` pieces beside it, or null. */
+/** Encodes a row's record. Its value is in it, in `head.pieces` pieces beside it, or null. */
 export function encodeRow(row: Row): Uint8Array {
   const { value } = row;
   const pieces = piecesOf(value?.length ?? 0);
@@ -151,7 +156,7 @@ export function encodeRow(row: Row): Uint8Array {
   return sealed(placeOf(row.key), out);
 }
 
-/** What tells a row's place from others': the part of its key that follows "r", the hash of a long one with it. */
+/** Returns the bytes that name a row's place: the part of its key that follows "r", with the hash of a long one. */
 function placeOf(key: Key): Uint8Array {
   const [, bytes, hash] = rowKey(key);
   return partsOf(bytes as Uint8Array, hash as Uint8Array | undefined);
@@ -161,20 +166,20 @@ function partsOf(bytes: Uint8Array, hash: Uint8Array | undefined): Uint8Array {
   return hash === undefined ? bytes : Buffer.concat([bytes, hash]);
 }
 
-/** A row that is damaged: nothing is known of it but its key and position. */
+/** Encodes the record of a damaged row: nothing is known of it but its key and position. */
 export function damagedRecord(key: Key, position: number): Uint8Array {
   const out = new Writer(32 + key.length).uint(0).uint(position);
   return sealed(placeOf(key), out.key(key.length > KEY_BYTES_WHOLE ? key : ""));
 }
 
-/** The row of a record; `bytes` and `hash` are the parts of its key that follow "r". */
+/** Decodes the row of a record; `bytes` and `hash` are the parts of its key that follow "r". */
 export function decodeRow(
   record: Uint8Array,
   bytes: Uint8Array,
   hash: Uint8Array | undefined,
 ): DenoKvRow | DamagedRow {
   const whole = unsealed(partsOf(bytes, hash), record);
-  // Of a long key only its beginning is known then.
+  // Only the beginning of a long key is known then.
   if (whole === null) return { damaged: keyOf(bytes) };
   const reader = new Reader(whole);
   const position = reader.uint();
@@ -188,7 +193,7 @@ export function decodeRow(
   return stored;
 }
 
-/** The row of a record of the format before, which had no checksums. */
+/** Decodes the row of a record of the former format, which had no checksums. */
 export function decodeFormerRow(record: Uint8Array, bytes: Uint8Array): DenoKvRow {
   const reader = new Reader(record);
   const stored = readRow(reader, reader.uint(), bytes, false);
@@ -215,7 +220,7 @@ function readRow(reader: Reader, position: number, bytes: Uint8Array, isSummed: 
   };
 }
 
-/** The mutations that put a named record, and remove pieces of the one before. */
+/** Returns the mutations that put a named record, and remove pieces of the one before. */
 export function recordMutations(
   name: string,
   value: Uint8Array | null,
@@ -239,7 +244,7 @@ export function recordMutations(
   return out;
 }
 
-/** A named record's value, or in how many pieces it lies. @throws Error where it is damaged. */
+/** Decodes a named record: its value, or the number of its pieces. @throws Error where it is damaged. */
 export function decodeRecord(
   name: string,
   entry: Uint8Array,
@@ -252,7 +257,7 @@ export function decodeRecord(
   return read;
 }
 
-/** A named record of the format before, which had no checksums. */
+/** Decodes a named record of the former format, which had no checksums. */
 export function decodeFormerRecord(
   entry: Uint8Array,
 ): { readonly pieces: number; readonly value: Uint8Array } {
@@ -262,7 +267,7 @@ export function decodeFormerRecord(
   return read;
 }
 
-/** What a storage counts. */
+/** Counts of a storage. */
 export interface Totals {
   readonly rows: number;
   readonly bytes: number;
@@ -274,7 +279,7 @@ const TOTALS_NAME = nameBytes("t");
 export const encodeTotals = ({ rows, bytes, commits }: Totals): Uint8Array =>
   sealed(TOTALS_NAME, new Writer().uint(rows).uint(bytes).uint(commits));
 
-/** null where they are damaged, or not there. */
+/** Decodes the totals; null where they are damaged, or not there. */
 export function decodeTotals(value: Uint8Array | null): Totals | null {
   const whole = value === null ? null : unsealed(TOTALS_NAME, value);
   if (whole === null) return null;
@@ -287,13 +292,13 @@ export function decodeTotals(value: Uint8Array | null): Totals | null {
 const CONTENT_NAME = nameBytes("s");
 
 /**
- * The sum over the positions of all rows and the sums of all records, as of a commit. It is beside the totals, which a
- * version that does not know of it goes on counting.
+ * Encodes the sum over the positions of all rows and the checksums of all records, as of a commit. It is beside the
+ * totals, which a version that does not know of it goes on counting.
  */
 export const encodeContentSum = (content: number, commits: number): Uint8Array =>
   sealed(CONTENT_NAME, new Writer().uint(content).uint(commits));
 
-/** null where it is damaged, not there, or of another commit. */
+/** Decodes that sum; null where it is damaged, not there, or of another commit. */
 export function decodeContentSum(value: Uint8Array | null, commits: number | undefined): number | null {
   const whole = value === null ? null : unsealed(CONTENT_NAME, value);
   if (whole === null) return null;

@@ -3,7 +3,7 @@
  * runs beside the commit that replaces it.
  *
  * R1  A row is given whole, or as a newer one, or, where it was dropped meanwhile, not at all.
- * R2  What does not fit its checksum is not given (store/model/ports.ts S4).
+ * R2  A value that does not fit its checksum is not given (store/model/ports.ts S4).
  */
 import type { Key } from "../../store/model/key.ts";
 import { DamagedRows, type ScanOptions } from "../../store/model/ports.ts";
@@ -15,26 +15,26 @@ import type { DamagedRow, DenoKvRow, RowHead } from "./denokv_layout.ts";
 
 type Stored = DenoKvRow | DamagedRow;
 
-/** What is left of damaged rows outside of their records. */
+/** Remainders of damaged rows outside of their records. */
 export interface Leavings {
-  /** They remove it. */
+  /** Mutations that remove them. */
   readonly mutations: layout.DenoKvMutation[];
-  /** Where the journal has each; none of those that it has lost. */
+  /** Positions that the journal has for damaged rows; rows that the journal has lost are missing. */
   readonly positions: readonly (readonly [Key, Position])[];
 }
 
-/** What `Deno.Kv.getMany` takes. */
+/** Keys that `Deno.Kv.getMany` takes. */
 const GET_MANY_MAX = 10;
 /** Keys read at once: beyond 16 reads at a time nothing gets faster, and memory would follow the caller. */
 const GET_AT_ONCE = 16 * GET_MANY_MAX;
-/** What `Deno.Kv.list` takes as a batch. */
+/** Entries that `Deno.Kv.list` takes as a batch. */
 const LIST_BATCH_MAX = 500;
-/** How many values are put together at once where their bytes are bounded: so many large ones lie in memory beyond that. */
+/** Values put together at once where their bytes are bounded: so many large ones lie in memory beyond the bound. */
 const WHOLE_AT_ONCE = 4;
-/** A row that is overwritten while its pieces are read is read again; a writer this fast does not exist. */
+/** Tries of a row that is overwritten while its pieces are read; a writer this fast does not exist. */
 const PIECE_TRIES = 20;
 
-/** See the file's header. */
+/** Reads rows and journal; see the file's header. */
 export class DenoKvReader {
   readonly #kv: Deno.Kv;
 
@@ -42,7 +42,7 @@ export class DenoKvReader {
     this.#kv = kv;
   }
 
-  /** Rows in a range by key. */
+  /** Returns rows in a range by key. */
   async scan(
     range: Range,
     { limit = Infinity, bytesMax = Infinity, reverse = false }: ScanOptions = {},
@@ -53,7 +53,7 @@ export class DenoKvReader {
     return rows.filter((row) => row !== undefined);
   }
 
-  /** @throws DamagedRows */
+  /** Returns the rows with their values. @throws DamagedRows */
   async #allWhole(found: readonly (Stored | undefined)[], bytesMax: number): Promise<(Row | undefined)[]> {
     if (bytesMax === Infinity) return await this.#wholeOf(found);
     const rows: (Row | undefined)[] = [];
@@ -75,11 +75,11 @@ export class DenoKvReader {
     return rows as (Row | undefined)[];
   }
 
-  /** Rows with after < position ≤ upTo. */
+  /** Returns rows with after < position ≤ upTo. */
   async journal(after: Position, upTo: Position, limit: number, bytesMax = Infinity): Promise<Row[]> {
     const out: Row[] = [];
     let bytes = 0;
-    // A row that moves on while this reads leaves a gap: go on until the limit or the end is reached.
+    // A row that moves on while this reads leaves a gap: reading goes on until the limit or the end is reached.
     for (let from = after; from < upTo && out.length < limit && bytes < bytesMax;) {
       const wanted = Math.min(limit - out.length, LIST_BATCH_MAX);
       const entries = await this.#entries(from, upTo, wanted);
@@ -96,7 +96,7 @@ export class DenoKvReader {
     return out;
   }
 
-  /** Rows as their records tell them, in the order asked. */
+  /** Returns rows as their records have them, in the order asked. */
   async stored(keys: readonly Key[]): Promise<(Stored | undefined)[]> {
     const out: (Stored | undefined)[] = [];
     for (let from = 0; from < keys.length; from += GET_AT_ONCE) {
@@ -119,12 +119,12 @@ export class DenoKvReader {
     });
   }
 
-  /** Whole rows, in the order asked. */
+  /** Returns rows with their values, in the order asked. */
   async rows(keys: readonly Key[], bytesMax = Infinity): Promise<(Row | undefined)[]> {
     return await this.#allWhole(await this.stored(keys), bytesMax);
   }
 
-  /** The row with its value; undefined where it was dropped while its pieces were read. */
+  /** Returns the row with its value; undefined where it was dropped while its pieces were read. */
   async #whole(stored: Stored): Promise<Row | DamagedRow | undefined> {
     let now: Stored | undefined = stored;
     for (let tries = 0; tries < PIECE_TRIES; tries++) {
@@ -163,7 +163,10 @@ export class DenoKvReader {
     return out.length > limit ? out.slice(0, limit) : out;
   }
 
-  /** What there is of damaged rows beside their records: nothing there says where it is, so the journal is walked. */
+  /**
+   * Returns the remainders of damaged rows beside their records: no entry there says where they are, so the journal is
+   * walked.
+   */
   async leavings(keys: ReadonlySet<Key>): Promise<Leavings> {
     const out: layout.DenoKvMutation[] = [], positions: [Key, Position][] = [];
     for (const [at, value] of await this.list(["j"])) {
@@ -195,7 +198,7 @@ export class DenoKvReader {
     return out;
   }
 
-  /** All entries with a prefix. */
+  /** Returns all entries with a prefix. */
   async list(prefix: Deno.KvKey): Promise<[Deno.KvKey, Uint8Array][]> {
     const out: [Deno.KvKey, Uint8Array][] = [];
     for await (const entry of this.#kv.list<Uint8Array>({ prefix }, { batchSize: LIST_BATCH_MAX })) {
@@ -219,7 +222,7 @@ const sharesHead = (group: readonly Stored[], key: Key): boolean => {
     key.slice(0, layout.KEY_BYTES_WHOLE) === keyOf(first).slice(0, layout.KEY_BYTES_WHOLE);
 };
 
-/** Pieces as one. */
+/** Joins pieces. */
 export function joined(pieces: readonly Uint8Array[]): Uint8Array {
   const out = new Uint8Array(pieces.reduce((sum, one) => sum + one.length, 0));
   let at = 0;

@@ -1,36 +1,36 @@
-/** What a storage tells of its disk, as it is opened and used. */
+/** Events and errors by which a storage tells of its disk, as it is opened and used. */
 import { StoreUnavailable } from "../../store/api/api.ts";
 
-/** What a check of everything on a disk has found. */
+/** Findings of a check of everything on a disk. */
 export interface Checked {
-  /** Rows whose bytes do not fit their checksums. */
+  /** Number of rows whose bytes do not fit their checksums. */
   readonly damaged: number;
-  /** Indexes were built anew. */
+  /** True where indexes were built anew. */
   readonly isReindexed: boolean;
 }
 
-/** See the file's header. */
+/** Callbacks for events of a disk. */
 export interface DiskReport {
-  /** How long a sync took. */
+  /** Called after a sync, with its milliseconds. */
   synced?(ms: number): void;
-  /** Damage was found at the open. */
+  /** Called when damage was found at the open. */
   damaged?(found: Checked): void;
 }
 
-/** Something in a storage's files is not what was written there, and it can't be said of single rows. */
+/** Error for files that differ from what was written there, in ways that can't be told of single rows. */
 export class Spoiled extends Error {}
 
-/** The files of a folder are not what was written there: some of it is lost, or all of them are older. */
+/** Error for a folder whose files differ from what was written there: some of it is lost, or all of them are older. */
 export class FilesSpoiled extends StoreUnavailable {
   constructor(readonly folder: string, readonly why: string) {
     super("disk_failed", `${why}, in ${folder}`);
   }
 }
 
-/** As SQLite says it. */
+/** Pattern of SQLite's messages for spoiled files. */
 const SPOILED = /malformed|not a database|unsupported file format|no such (?:table|column)/;
 
-/** What an open has failed with: {@link FilesSpoiled} where that is so. */
+/** Returns the error of a failed open: {@link FilesSpoiled} where the files are spoiled. */
 export function openFailure(folder: string, error: unknown): Error {
   if (error instanceof StoreUnavailable) return error;
   const why = error instanceof Error ? error.message : String(error);
@@ -39,5 +39,7 @@ export function openFailure(folder: string, error: unknown): Error {
     : new StoreUnavailable("disk_failed", `cannot open the store in ${folder}: ${why}`);
 }
 
-/** So large a file is compared whole as it is opened: that takes some 7 µs a row, half a second or so. */
+/**
+ * Bytes of the largest file that is compared whole as it is opened: that takes some 7 µs a row, half a second or so.
+ */
 export const CHECK_AT_OPEN_BYTES = 64 * 1024 * 1024;

@@ -12,18 +12,18 @@
 import { folderOf } from "../../functions/client/replace_file.ts";
 import { StoreUnavailable } from "../../store/api/api.ts";
 
-/** Names the folder as ours, and says which engine wrote it. */
+/** Name of the file that marks a folder as a storage of ours, and names the engine that wrote it. */
 const MARK_FILE = "SOJOURN";
 const LOCK_FILE = "lock";
-/** What any release has ever written there. */
+/** Pattern of the marks that any release has ever written. */
 const KNOWN = /^sojourn storage: [a-z]+ \d+\n$/;
 
-/** A held folder. */
+/** A folder that is held. */
 export interface FolderClaim {
   readonly path: string;
-  /** What its mark says: the engine that was asked for, or the one of the version before. */
+  /** Engine that the mark names: the one that was asked for, or its former format. */
   readonly engine: string;
-  /** The folder is as the engine that was asked for has it: from now on its mark says so. */
+  /** Marks the folder as of the engine that was asked for. */
   upgraded(): void;
   /** Gives the folder back; the second call does nothing. */
   release(): void;
@@ -32,7 +32,7 @@ export interface FolderClaim {
 /**
  * Claims a folder for an engine, creating it where it does not exist.
  *
- * @param former the engine's format of the version before, which it takes over ({@link FolderClaim.upgraded}).
+ * @param former the engine's former format, which it takes over ({@link FolderClaim.upgraded}).
  * @throws StoreUnavailable `disk_failed` where another process holds it, another engine or somebody else's files
  * are in it, or the file system refuses.
  */
@@ -58,7 +58,7 @@ export function claimFolder(path: string, engine: string, former?: string): Fold
   }
 }
 
-/** F3 */
+/** Creates a folder and those above it, and syncs each (F3). */
 function makeFolder(path: string): void {
   try {
     Deno.mkdirSync(path, { mode: 0o700 });
@@ -70,13 +70,13 @@ function makeFolder(path: string): void {
     if (!(error instanceof Deno.errors.AlreadyExists)) throw error;
     if (!Deno.statSync(path).isDirectory) throw error;
   }
-  // Also where it is there already: whoever made it may have died before it was synced.
+  // Synced also where it is there already: the process that made it may have died before.
   syncFolder(folderOf(path));
 }
 
 const markOf = (engine: string): string => `sojourn storage: ${engine}\n`;
 
-/** The engine that the mark names; a folder without one gets it. */
+/** Returns the engine that the mark names; a folder without a mark gets one. */
 function checkMark(path: string, engine: string, former?: string): string {
   const wanted = markOf(engine);
   const names = [...Deno.readDirSync(path)].map((entry) => entry.name);
@@ -114,14 +114,14 @@ function checkMark(path: string, engine: string, former?: string): string {
   return engine;
 }
 
-/** In one step: a torn mark would make a folder that has rows nobody's. */
+/** Replaces the mark in one step: a torn one would make a folder that has rows unrecognisable. */
 function replaceMark(path: string, mark: string): void {
   writeSynced(path, `${MARK_FILE}.new`, mark);
   Deno.renameSync(`${path}/${MARK_FILE}.new`, `${path}/${MARK_FILE}`);
   syncFolder(path);
 }
 
-/** A mark that a power cut could take back would turn our own files into somebody else's. */
+/** Writes a file and syncs it: a mark that a power cut could take back would turn our own files into unknown ones. */
 function writeSynced(path: string, name: string, text: string): void {
   const file = Deno.openSync(`${path}/${name}`, { create: true, write: true, truncate: true });
   try {
@@ -134,7 +134,7 @@ function writeSynced(path: string, name: string, text: string): void {
 }
 
 function syncFolder(path: string): void {
-  if (Deno.build.os === "windows") return; // where a folder can't be opened as a file
+  if (Deno.build.os === "windows") return; // a folder can't be opened as a file there
   const folder = Deno.openSync(path, { read: true });
   try {
     folder.syncSync();

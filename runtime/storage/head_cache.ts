@@ -1,11 +1,11 @@
 /**
- * What is known of the rows in an engine without reading them: a bounded cache in two generations. A hit in the
- * old generation moves to the young one; a full young one becomes the old one, and what was old is forgotten.
+ * Cache of the heads of an engine's rows, bounded, in two generations. A hit in the old generation moves to the young
+ * one; a full young one becomes the old one, and the former old one is dropped.
  */
 import type { Key } from "../../store/model/key.ts";
 import type { RowHead } from "./denokv_layout.ts";
 
-/** About 20 MB a generation with keys of 60 bytes; beyond it, overwrites cost a read each. */
+/** Entries of a generation: about 20 MB with keys of 60 bytes; beyond it, overwrites cost a read each. */
 const GENERATION_MAX = 100_000;
 
 /** Heads by key; null is known absence. */
@@ -13,7 +13,7 @@ export class HeadCache {
   #young = new Map<Key, RowHead | null>();
   #old = new Map<Key, RowHead | null>();
 
-  /** undefined: not known. */
+  /** Returns a row's head; null: there is no such row; undefined: not known. */
   get(key: Key): RowHead | null | undefined {
     const young = this.#young.get(key);
     if (young !== undefined) return young;

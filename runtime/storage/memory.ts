@@ -14,7 +14,7 @@ import { type Position, type Row, rowBytes } from "../../store/model/row.ts";
 const BTree = sortedBtree.default;
 const ascending = <T extends string | number>(a: T, b: T): number => a < b ? -1 : a > b ? 1 : 0;
 
-/** Ends a walk of the tree. */
+/** Result that ends a walk of the tree. */
 const STOP = { break: true };
 
 /** The synchronous core: rows by key and by position. */
@@ -31,12 +31,12 @@ export class MemoryRows {
     return this.#bytes;
   }
 
-  /** How many rows. */
+  /** Number of rows. */
   get size(): number {
     return this.#rows.size;
   }
 
-  /** The same, which stays as it is now. */
+  /** Returns a copy, which stays as the rows are now. */
   copy(): MemoryRows {
     const copy = new MemoryRows();
     for (const row of this.#journal.values()) copy.put(row);
@@ -44,12 +44,12 @@ export class MemoryRows {
     return copy;
   }
 
-  /** A copy of the named records. */
+  /** Returns a copy of the named records. */
   records(): Map<string, Uint8Array> {
     return new Map(this.#records);
   }
 
-  /** A named record. */
+  /** Returns a named record. */
   record(name: string): Uint8Array | undefined {
     return this.#records.get(name);
   }
@@ -58,7 +58,7 @@ export class MemoryRows {
     return this.#rows.get(key);
   }
 
-  /** Rows in a range by key. */
+  /** Returns rows in a range by key. */
   scan(
     range: Range,
     { limit = Infinity, bytesMax = Infinity, reverse = false }: ScanOptions = {},
@@ -83,7 +83,7 @@ export class MemoryRows {
     return out;
   }
 
-  /** Rows of the first keys. */
+  /** Returns rows of the first keys, as far as their bytes are wanted. */
   getMany(keys: readonly Key[], bytesMax = Infinity): (Row | undefined)[] {
     const out: (Row | undefined)[] = [];
     for (let bytes = 0; out.length < keys.length && bytes < bytesMax;) {
@@ -94,7 +94,7 @@ export class MemoryRows {
     return out;
   }
 
-  /** Rows with after < position ≤ upTo. */
+  /** Returns rows with after < position ≤ upTo. */
   journal(after: Position, upTo: Position, limit: number, bytesMax = Infinity): Row[] {
     const out: Row[] = [];
     let bytes = 0;
@@ -144,14 +144,14 @@ export class MemoryRows {
   }
 }
 
-/** What a row counts for in `Storage.bytes`. */
+/** Returns the bytes that a row counts for in `Storage.bytes`. */
 export const countedBytes = (row: Row): number => row.key.length + (row.value?.length ?? 0);
 
 /** A storage that lives as long as its process. */
 export class MemoryStorage implements Storage {
   readonly #rows: MemoryRows;
 
-  /** Over rows that survived somewhere else, or blank. */
+  /** @param rows rows that survived somewhere else, or none. */
   constructor(rows: MemoryRows = new MemoryRows()) {
     this.#rows = rows;
   }

@@ -15,12 +15,12 @@
  * Q5  Every row and record has its checksum (S4), compared at each read. An open compares all of them and looks
  *     whether tables and indexes fit (sqlite_check.ts), where that takes no more than a moment.
  * Q6  Commits are counted, in the database and, once synced, in the file `commits` beside it: a database that has
- *     counted fewer than the file has lost what it had said was on disk.
+ *     counted fewer than the file has lost commits that it had reported as on disk.
  * Q7  Pages move from the log to the database between two commits, when the log is synced; the database is then synced on a
  *     thread, and the next commit, which may write over the log's beginning, waits for that. SQLite itself would sync
  *     within a commit, and nothing else would run for as long: a tenth of a second after some MiB.
- * Q8  Rows are put in slices: after SLICE_MS of them everything else that is ready is handled, reads of this storage too, which
- *     may see a part of them (S1). So are the commit itself, and what moves pages.
+ * Q8  Rows are put in slices: after SLICE_MS of them everything else that is ready is handled, reads of this storage
+ *     too, which may see a part of them (S1). The commit itself and the moving of pages are slices, too.
  */
 import { Buffer } from "node:buffer";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
@@ -46,7 +46,7 @@ import {
 } from "./sqlite_check.ts";
 
 const FORMAT = "sqlite 2";
-/** Without checksums. */
+/** Format without checksums. */
 const FORMER = "sqlite 1";
 
 const SCHEMA = `
@@ -60,44 +60,51 @@ CREATE TABLE IF NOT EXISTS rows(
 CREATE TABLE IF NOT EXISTS records(name TEXT PRIMARY KEY, value BLOB NOT NULL, sum INTEGER) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS totals(name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 `;
-/** Q3. */
+/** Statement that an open writes as its synced transaction (Q3). */
 const OPENED = "INSERT INTO totals VALUES('opened', 1) ON CONFLICT(name) DO UPDATE SET value = value + 1";
 
-/** 16 MiB of page cache a site: a dev cluster runs six on one machine. Above it the system's cache serves. */
+/**
+ * KiB of page cache a site: 16 MiB, as a dev cluster runs six sites on one machine. Above it the system's cache serves.
+ */
 const CACHE_KIB = 16_384;
-/** 4 MiB of log before pages move to the main file (Q7); larger would only make the rare long commit longer. */
+/**
+ * Pages of the log before they move to the main file (Q7): 4 MiB; larger would only make the rare long commit longer.
+ */
 const CHECKPOINT_PAGES = 1_000;
-/** In the log's index, which SQLite's documentation of its format has: how many pages the log has. */
+/** Offset of the number of the log's pages in the log's index (SQLite's documentation of its format). */
 const LOG_PAGES_AT = 16;
 
 /**
- * Q8. Longer than other slices: whatever else is done meanwhile, whoever has written waits for it, and what he waits for is
- * a commit of everybody's.
+ * Milliseconds of a slice (Q8). Longer than other slices: whatever else is done meanwhile, the writers wait for it, and
+ * the commit that they wait for is one of all writers.
  */
 const SLICE_MS = 4;
 /**
- * A sync that takes longer than this goes to a thread: below it, the way there and back costs more than the event
+ * Milliseconds of a sync above which it goes to a thread: below it, the way there and back costs more than the event
  * loop loses by standing still.
  */
 const SYNC_INLINE_MS = 0.5;
-/** Some ten syncs change the opinion of a disk. */
+/** Weight of a sync in the average: some ten syncs change the opinion of a disk. */
 const SYNC_WEIGHT = 0.1;
 
 const COLUMNS = "key, position, clock, replica, known, expires, value, sum";
-/** One bit tells text from bytes in a file, and one takes a number out of what JavaScript holds: neither ends a read (SC4). */
+/**
+ * Columns of a row as they are read, with casts: one bit tells text from bytes in a file, and one takes a number out of
+ * what JavaScript holds; neither ends a read (SC4).
+ */
 const READ_COLUMNS =
   "CAST(key AS BLOB), position, CAST(clock AS REAL), CAST(replica AS REAL), CAST(known AS REAL), " +
   "CAST(expires AS REAL), CAST(value AS BLOB), sum";
 const RECORD_COLUMNS = "CAST(name AS TEXT), CAST(value AS BLOB), sum";
 /**
- * Of a page whose bytes are bounded: the value is left out where it is long, and its length stands behind the others. So is the
- * sum, which lies behind the value: all pages of that would be walked for it.
+ * Columns for a page whose bytes are bounded: a long value is left out, and its length stands behind the others. So is
+ * the checksum, which lies behind the value: all pages of that would be walked for it.
  */
 const PAGE_COLUMNS =
   "CAST(key AS BLOB), position, CAST(clock AS REAL), CAST(replica AS REAL), CAST(known AS REAL), " +
   "CAST(expires AS REAL), iif(length(value) > ?1, NULL, CAST(value AS BLOB)), " +
   "iif(length(value) > ?1, NULL, sum), length(value)";
-/** As long as a page of them, the longest that an app asks for (256 rows), is a MiB. */
+/** Bytes of the longest value that comes with a page: the longest page that an app asks for (256 rows) is a MiB. */
 const INLINE_VALUE_BYTES = 4 * 1024;
 type LongColumns = [...Columns, number | null];
 type Columns = [Uint8Array, number, number, number, number, number, Uint8Array | null, number];
@@ -105,7 +112,7 @@ type Columns = [Uint8Array, number, number, number, number, number, Uint8Array |
 /**
  * Opens the storage in a folder of its own, creating both.
  *
- * @param witness a file outside of the folder that counts its commits, too.
+ * @param witness a file outside of the folder, in which commits are counted, too.
  * @throws StoreUnavailable `disk_failed` where the folder is held, not ours, or not usable; FilesSpoiled.
  */
 export function openSqlite(folder: string, report: DiskReport = {}, witness?: string): SqliteStorage {
@@ -118,28 +125,31 @@ export function openSqlite(folder: string, report: DiskReport = {}, witness?: st
   }
 }
 
-/** See the file's header. */
+/** A storage in an SQLite file; see the file's header. */
 export class SqliteStorage implements Storage {
   readonly #claim: FolderClaim;
   readonly #report: DiskReport;
   readonly #db: DatabaseSync;
   readonly #statements: Statements;
   readonly #log: Deno.FsFile;
-  /** Closed after SQLite's own: the system drops a process's locks on a file when any of its handles is closed. */
+  /**
+   * File of the log's index. Closed after SQLite's own: the system drops a process's locks on a file when any of its
+   * handles is closed.
+   */
   readonly #logIndex: Deno.FsFile;
   readonly #pages: Deno.FsFile;
   readonly #count: CommitCount;
-  /** The disk has lost commits that it had said it has (Q6). */
+  /** True where the disk has lost commits that it had reported as written (Q6). */
   readonly wentBack: boolean;
   #totals: SqliteTotals;
-  /** How long a sync takes here, smoothed: decides where the next one is done (Q1). */
+  /** Milliseconds that a sync takes here, smoothed: they decide where the next one is done (Q1). */
   #syncMs = 0;
   /** The transaction under way. */
   #applying: Promise<void> | null = null;
   /** The sync under way. */
   #syncing: Promise<void> | null = null;
   #isCommitting = false;
-  /** Q7 */
+  /** The moving of pages that is under way (Q7). */
   #moving: Promise<void> | null = null;
   #closed = false;
   #failed: StoreUnavailable | null = null;
@@ -172,7 +182,7 @@ export class SqliteStorage implements Storage {
     }
   }
 
-  /** Q5 */
+  /** Checks the file, where that takes no more than a moment (Q5). */
   #check(): void {
     const { size } = Deno.statSync(`${this.#claim.path}/rows.db`);
     if (size > CHECK_AT_OPEN_BYTES) return;
@@ -223,7 +233,7 @@ export class SqliteStorage implements Storage {
     });
   }
 
-  /** Rows as far as their bytes are wanted: long values are read one by one, where they are. */
+  /** Returns rows as far as their bytes are wanted: long values are read one by one, where they are. */
   #rowsOf(found: unknown, bytesMax: number): Row[] {
     const rows = upTo(found as LongColumns[], (columns) => {
       const [bytes, , , , , , value, , length] = columns;
@@ -274,7 +284,7 @@ export class SqliteStorage implements Storage {
       this.#count.set(this.#totals.commits); // Q6
       this.#report.synced?.(tookMs);
     } catch (error) {
-      // What the disk kept is unknown, and a second sync could say yes to pages that the first one lost.
+      // What the disk kept is unknown, and a second sync could confirm pages that the first one lost.
       this.#failed = failure("cannot sync", error);
       throw this.#failed;
     } finally {
@@ -287,7 +297,7 @@ export class SqliteStorage implements Storage {
     this.#closed = true;
     await this.#moving; // a commit that waits for it goes on first
     await this.#applying?.catch(() => {});
-    await this.#syncing?.catch(() => {}); // the commit that waits for it tells
+    await this.#syncing?.catch(() => {}); // the commit that waits for it reports it
     this.#log.close();
     this.#count.close();
     this.#db.close();
@@ -296,7 +306,7 @@ export class SqliteStorage implements Storage {
     this.#claim.release();
   }
 
-  /** Q7, where the log has grown. */
+  /** Moves pages from the log to the database where the log has grown (Q7). */
   #moveSoon(): void {
     if (this.#closed || this.#logPages() < CHECKPOINT_PAGES) return;
     this.#moving = this.#move().finally(() => this.#moving = null);
@@ -309,13 +319,13 @@ export class SqliteStorage implements Storage {
     return pages[0] ?? 0;
   }
 
-  /** Never rejects: the next commit does. */
+  /** Moves pages. Never rejects: the next commit does. */
   async #move(): Promise<void> {
     await nextTurn();
     try {
       this.#db.exec("PRAGMA synchronous = OFF; PRAGMA wal_checkpoint(PASSIVE); PRAGMA synchronous = NORMAL");
     } catch {
-      // Such as a full disk: the log keeps what it has, and it is tried again after the next commit.
+      // A full disk, for instance: the log keeps its pages, and moving is tried again after the next commit.
       this.#db.exec("PRAGMA synchronous = NORMAL");
     }
     try {
@@ -328,7 +338,7 @@ export class SqliteStorage implements Storage {
   async #apply(commit: DiskCommit): Promise<void> {
     const { begin, end, setRecord, removeRecord, sumOfRecord } = this.#statements;
     let sinceMs = performance.now();
-    /** Q8 */
+    /** Reports whether the slice is over (Q8). */
     const isDue = () => performance.now() - sinceMs >= SLICE_MS;
     const next = async () => {
       await nextTurn();
@@ -372,7 +382,7 @@ export class SqliteStorage implements Storage {
     );
   }
 
-  /** Puts a row, and counts what the storage grew by. */
+  /** Puts a row, and counts the bytes by which the storage grew. */
   #put(row: Row, totals: Counting): void {
     const { size, put } = this.#statements;
     const key = blobOf(row.key);
@@ -418,7 +428,7 @@ export class SqliteStorage implements Storage {
 
 type Counting = { -readonly [Name in keyof SqliteTotals]: SqliteTotals[Name] };
 type Statements = ReturnType<typeof prepare>;
-/** In the runtime, not yet in its types. */
+/** Method that is in the runtime, not yet in its types. */
 type ReturnsArrays = { setReturnArrays(on: boolean): void };
 
 function prepare(db: DatabaseSync) {
@@ -455,11 +465,11 @@ function prepare(db: DatabaseSync) {
 }
 
 const blobOf = (key: Key): Uint8Array => Buffer.from(key, "latin1");
-/** How long a value of a page may be to come with it. */
+/** Returns the bytes that a value may have to come with its page. */
 const inlineOf = (bytesMax: number): number =>
   bytesMax === Infinity ? Number.MAX_SAFE_INTEGER : INLINE_VALUE_BYTES;
 
-/** What is found of each, up to the row that brings their bytes to a bound. */
+/** Returns what `find` gives for each, up to the row that brings their bytes to a bound. */
 function upTo<T>(
   all: readonly T[],
   find: (one: T) => Row | Damaged | undefined,
@@ -489,7 +499,7 @@ function rowOf(
   return rowFits(bytes, row, sum) ? row : new Damaged(key);
 }
 
-/** Rows as they were put. @throws DamagedRows */
+/** Returns rows as they were put. @throws DamagedRows */
 function whole<Found extends Row | undefined>(found: readonly (Found | Damaged)[]): Found[] {
   const rows: Found[] = [], damaged: Key[] = [];
   for (const row of found) {

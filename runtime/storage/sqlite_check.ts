@@ -1,42 +1,47 @@
 /**
- * Whether the rows of an SQLite file are those that were put there: checksums of all of them, tables against indexes,
- * and the sum of their bytes. Run as a storage is opened, before anything is read (store/model/ports.ts S4).
+ * Check that the rows of an SQLite file are those that were put there: checksums of all of them, tables against
+ * indexes, and the sum of their bytes. It runs as a storage is opened, before anything is read (store/model/ports.ts
+ * S4).
  *
- * Stages: structure → (where indexes do not fit the table: what each says is compared, indexes are built anew) →
+ * Stages: structure → (where indexes do not fit the table: the entries of each are compared, indexes are built anew) →
  * checksums → the sum.
  *
  * SC1  A row whose bytes do not fit its checksum stays, under the key and at the position that it had, with a checksum
  *      that nothing fits: it is damaged until it is put or dropped, also after a restart.
- * SC2  What is wrong with a table itself, or a row that is gone, is an error: nothing here can tell which rows those
- *      were. That a row is gone shows in the count of rows; counts that do not fit their own checksum are counted anew.
+ * SC2  A fault of a table itself, or a row that is gone, is an error: nothing here can tell which rows those were. A
+ *      row that is gone shows in the count of rows; counts that do not fit their own checksum are counted anew.
  * SC3  A part of the file that is older than the rest holds rows that fit their checksums. The sum over all positions and
  *      records shows it: a row has a position of its own each time that it is put.
- * SC4  Bytes that are text by one bit of the file, which SQLite takes for other than the same bytes, are bytes again: a row
- *      could not be found by such a key, and such a value fits its checksum. So are names that are bytes. Numbers that
- *      are none, or more than JavaScript holds, damage their row alone.
+ * SC4  Bytes that one changed bit of the file marks as text, which SQLite does not take for equal to the same bytes,
+ *      are made bytes again: a row could not be found by such a key, and such a value fits its checksum. Names that are
+ *      marked as bytes are made text again. Numbers that are none, or more than JavaScript holds, damage their row
+ *      alone.
  */
 import { Buffer } from "node:buffer";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { type Checked, Spoiled } from "./disk_report.ts";
 import { bytesSum, mixed, recordSum, rowFits, rowSum } from "./checksum.ts";
 
-/** A sum that no CRC-32 is. */
+/** A checksum that no CRC-32 is. */
 const NEVER = -1;
 /** Names of the indexes, as SQLite gives them out to UNIQUE columns in order. */
 const KEY_INDEX = "sqlite_autoindex_rows_1", POSITION_INDEX = "sqlite_autoindex_rows_2";
 
 type RowColumns = [number, Uint8Array, number, number, number, number, number, Uint8Array | null, number];
-/** In the runtime, not yet in its types. */
+/** Method that is in the runtime, not yet in its types. */
 type Arrays = StatementSync & { setReturnArrays(on: boolean): void };
 
-/** Rows of a query as arrays, one by one. */
+/** Yields rows of a query as arrays, one by one. */
 function* each<Columns>(db: DatabaseSync, sql: string): Generator<Columns> {
   const statement = db.prepare(sql) as Arrays;
   statement.setReturnArrays(true);
   yield* statement.iterate() as unknown as Iterable<Columns>;
 }
 
-/** A number beyond 2^53 ends what reads it, and what it becomes instead fits no checksum. */
+/**
+ * Query of all rows, with casts: a number beyond 2^53 ends a read of it, and the one that it becomes by a cast fits no
+ * checksum.
+ */
 const ROWS = "SELECT id, CAST(key AS BLOB), position, CAST(clock AS REAL), CAST(replica AS REAL), " +
   "CAST(known AS REAL), CAST(expires AS REAL), CAST(value AS BLOB), sum FROM rows NOT INDEXED";
 
@@ -75,22 +80,25 @@ export function checkSqliteRows(db: DatabaseSync): Checked {
   return { damaged, isReindexed };
 }
 
-/** What a storage counts: its rows, the bytes of their keys and values, its commits. */
+/** Counts of a storage: its rows, the bytes of their keys and values, its commits. */
 export interface SqliteTotals {
   readonly rows: number;
   readonly bytes: number;
   readonly commits: number;
-  /** The sum over all positions and records (SC3). */
+  /** Sum over all positions and records (SC3). */
   readonly content: number;
 }
 
 interface ReadTotals extends SqliteTotals {
   readonly isSound: boolean;
-  /** The sum over positions and records is of this commit: a version that knew nothing of it has written none since. */
+  /**
+   * True where the sum over positions and records is of this commit: a version that did not know of the sum has written
+   * none since.
+   */
   readonly isContentSound: boolean;
 }
 
-/** The counts, and whether they fit their checksum. */
+/** Reads the counts, and whether they fit their checksum. */
 export function readTotals(db: DatabaseSync): ReadTotals {
   const found = new Map(each<[string, number]>(db, "SELECT name, value FROM totals"));
   const of = (name: string) => found.get(name) ?? 0;
@@ -100,7 +108,9 @@ export function readTotals(db: DatabaseSync): ReadTotals {
   return { ...totals, isSound, isContentSound };
 }
 
-/** Counts rows and bytes anew where the counts do not fit their checksum: in a file that is new, or of the format before. */
+/**
+ * Returns the counts; counted anew where they do not fit their checksum: in a new file, or one of the former format.
+ */
 export function soundTotals(db: DatabaseSync): SqliteTotals {
   const totals = readTotals(db);
   if (totals.isSound && totals.isContentSound) return totals;
@@ -116,7 +126,7 @@ export function soundTotals(db: DatabaseSync): SqliteTotals {
   return counted;
 }
 
-/** Puts the counts, with their checksum. */
+/** Writes the counts, with their checksum. */
 export function writeTotals(db: DatabaseSync, totals: SqliteTotals): void {
   const set = db.prepare("INSERT OR REPLACE INTO totals VALUES(?, ?)");
   for (const name of ["rows", "bytes", "commits", "content"] as const) set.run(name, totals[name]);
@@ -124,23 +134,23 @@ export function writeTotals(db: DatabaseSync, totals: SqliteTotals): void {
   set.run("contentSum", contentSum(totals));
 }
 
-/** The checksum of counts. */
+/** Returns the checksum of counts. */
 export const totalsSum = ({ rows, bytes, commits }: SqliteTotals): number =>
   bytesSum(new TextEncoder().encode(`${rows} ${bytes} ${commits}`));
 
-/** The checksum of the sum over positions and records, as of a commit. */
+/** Returns the checksum of the sum over positions and records, as of a commit. */
 export const contentSum = ({ content, commits }: SqliteTotals): number =>
   bytesSum(new TextEncoder().encode(`${content} ${commits}`));
 
-/** What SQLite finds wrong first; null: nothing. */
+/** Returns the first fault that SQLite finds; null: none. */
 function structureOf(db: DatabaseSync): string | null {
   const [[first] = ["no answer"]] = [...each<[string]>(db, "PRAGMA integrity_check(1)")];
   return first === "ok" ? null : first;
 }
 
 /**
- * Builds the indexes anew from the table. A row of the table that is damaged gets the key and the position that the
- * indexes have for it: nobody would ever come upon it by what is left in the table.
+ * Builds the indexes anew from the table. A damaged row of the table gets the key and the position that the indexes
+ * have for it: it would never be found by what is left in the table.
  */
 function mendIndexes(db: DatabaseSync, why: string): void {
   const keys = new Map(
@@ -167,7 +177,7 @@ function mendIndexes(db: DatabaseSync, why: string): void {
   if (left !== null) throw new Spoiled(left);
 }
 
-/** SC4 */
+/** Makes bytes that are marked as text bytes again, and names text (SC4). */
 function mendColumns(db: DatabaseSync): void {
   db.exec(`BEGIN IMMEDIATE;
     UPDATE rows SET key = CAST(key AS BLOB) WHERE typeof(key) <> 'blob';
@@ -177,13 +187,13 @@ function mendColumns(db: DatabaseSync): void {
     COMMIT`);
 }
 
-/** Whether a row's columns fit its checksum, under a key. */
+/** Reports whether a row's columns fit its checksum, under a key. */
 const fits = (columns: RowColumns, key: Uint8Array): boolean => {
   const [, , position, clock, replica, known, expiresAtMs, value, sum] = columns;
   return rowFits(key, { position, clock, replica, known, expiresAtMs, value }, sum);
 };
 
-/** Gives every row and record of the format before its checksum. */
+/** Gives every row and record of the former format its checksum. */
 export function addSums(db: DatabaseSync): void {
   db.exec("BEGIN IMMEDIATE");
   for (const table of ["rows", "records"]) {
@@ -209,6 +219,6 @@ export function addSums(db: DatabaseSync): void {
   db.exec("COMMIT");
 }
 
-/** Bytes of a key that SQLite gave, as a text of one character a byte. */
+/** Returns bytes of a key that SQLite gave, as a text of one character a byte. */
 export const keyText = (key: Uint8Array): string =>
   Buffer.from(key.buffer, key.byteOffset, key.byteLength).toString("latin1");
