@@ -1,6 +1,6 @@
 /**
- * Which role an admin path needs: one table, which docs/operating.md shows and a test compares with the routes
- * that exist. A route that is not in it needs what its method says, and fails that test.
+ * Roles that admin paths need: one table, which docs/operating.md shows and a test compares with the routes that exist.
+ * A route that is not in it needs a role by its method, and fails that test.
  *
  * N1  No handler runs for a caller whose role does not include the one needed.
  */
@@ -10,7 +10,7 @@ import { ADMIN_PATH } from "../deploy/admin_api.ts";
 import { allows, type Role } from "../deploy/roles.ts";
 import { problemResponse } from "../gateway/problem.ts";
 
-/** The role that each admin path needs, by method and path below `/_sojourn/admin`. */
+/** Role that each admin path needs, by method and path below `/_sojourn/admin`. */
 export const ADMIN_ROLES: Readonly<Record<string, Role>> = {
   "GET /apps": "read",
   "GET /apps/:app/versions": "read",
@@ -58,11 +58,14 @@ export const ADMIN_ROLES: Readonly<Record<string, Role>> = {
   "POST /apps/:app/rollout/abort": "deploy",
 };
 
-/** The name of a route in {@link ADMIN_ROLES}. */
+/** Returns the name of a route in {@link ADMIN_ROLES}. */
 export const routeName = ({ method, path }: { method: string; path: string }): string =>
   `${method} ${path.slice(ADMIN_PATH.length)}`;
 
-/** The role that a call needs. What no handler takes is told to readers only, as what there is. */
+/**
+ * Returns the role that a call needs. A path that no handler takes needs one, too: only readers are told that it does
+ * not exist.
+ */
 export function roleNeeded(c: Context): Role {
   const { method } = c.req;
   const route = matchedRoutes(c).findLast((each) => each.method !== "ALL");
@@ -70,7 +73,7 @@ export function roleNeeded(c: Context): Role {
   return listed ?? (method === "GET" || method === "HEAD" ? "read" : "admin");
 }
 
-/** The refusal of a call, or null where the role includes the one needed (N1). */
+/** Returns the refusal of a call, or null where the role includes the one needed (N1). */
 export function refusedRole(role: Role | null, needed: Role): Response | null {
   if (role === null) {
     return problemResponse(

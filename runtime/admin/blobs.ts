@@ -8,17 +8,17 @@ import { type Blobs, DIGEST } from "../deploy/blobs.ts";
 import type { Role } from "../deploy/roles.ts";
 import { problemResponse } from "../gateway/problem.ts";
 
-/** What these handlers need of their site. */
+/** Services of the site that these handlers use. */
 export interface BlobServices {
-  /** Only at the root. */
+  /** Writer of deployments; null below the root. */
   readonly deployments: { readonly blobs: Blobs } | null;
   forwardToRoot(request: Request, role: Role): Promise<Response>;
 }
 
-/** A file has at most three forms; two more for the index and the source map. */
+/** Digests of one call: a file has at most three forms; two more for the index and the source map. */
 const DIGESTS_MAX = ASSETS_MAX * 3 + 2;
 const digestList = z.array(z.string().regex(DIGEST)).max(DIGESTS_MAX);
-/** A digest in JSON takes 67 bytes. */
+/** Bytes of the list of digests: a digest in JSON takes 67. */
 const LIST_BYTES_MAX = DIGESTS_MAX * 70;
 
 /** Mounts `POST /blobs/missing` and `PUT /blobs/:digest`. */
@@ -64,6 +64,6 @@ async function limitedJson(request: Request): Promise<unknown> {
   try {
     return JSON.parse(text);
   } catch {
-    return undefined; // told as what it is not
+    return undefined; // refused by the schema
   }
 }

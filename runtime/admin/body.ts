@@ -1,6 +1,6 @@
 /** Bodies of admin calls, read within a limit. */
 
-/** A body of at most `bytesMax`, or null where it is longer; the rest is not read. */
+/** Reads a body of at most `bytesMax`, or returns null where it is longer; the rest is not read. */
 export async function readLimited(
   body: ReadableStream<Uint8Array> | null,
   bytesMax: number,

@@ -9,10 +9,10 @@ import { problemResponse } from "../gateway/problem.ts";
 import { NDJSON_HEADERS } from "../observe/ndjson.ts";
 import { Overview, type OverviewSources, type SiteRates } from "../observe/overview.ts";
 
-/** As many as follow logs (logs.ts). */
+/** Readers that may follow: as many as follow logs (logs.ts). */
 const READERS_MAX = 32;
 
-/** What the overview needs of its site. */
+/** Services of the site that the overview uses. */
 export interface ClusterServices {
   readonly site: string;
   readonly tree: OverviewSources["sites"];

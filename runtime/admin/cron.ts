@@ -1,5 +1,6 @@
 /**
- * Admin paths of cron jobs: what is due, told by every site from its own rows, and a run at once, made by the root.
+ * Admin paths of cron jobs: their states, which every site reads from its own rows, and a run at once, made by the
+ * root.
  */
 import {
   type CronScheduler,
@@ -17,10 +18,10 @@ import { type AdminHono, type AdminServices, unknownApp } from "./services.ts";
 interface JobSummary {
   readonly name: string;
   readonly cron: string;
-  /** null: it never comes due again, or the root has not looked at it yet. */
+  /** Time of the next run; null: it never comes due again, or the root has not looked at the job yet. */
   readonly nextMs: number | null;
   readonly running: boolean;
-  /** Failed attempts of what is being tried. */
+  /** Failed attempts of the run that is being tried. */
   readonly attempts: number;
   readonly last: JobState["last"];
 }
@@ -47,7 +48,7 @@ export function cronRoutes(app: AdminHono, services: AdminServices, scheduler: C
   });
 }
 
-/** What came of a run. */
+/** Returns the answer for a run's outcome. */
 function ended(name: string, job: string, run: ManualRun): Response {
   switch (run.kind) {
     case "unknown":

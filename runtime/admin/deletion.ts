@@ -29,7 +29,7 @@ export function deletionRoutes(app: AdminHono, services: AdminServices): void {
   });
 }
 
-/** The name is free again only where no site is missing (deletion.ts, X1). */
+/** Deletes an app at the root. The name is free again only where no site is missing (deletion.ts, X1). */
 async function remove(
   services: AdminServices,
   deployments: Deployments,
@@ -49,13 +49,13 @@ async function remove(
   return { ...placement, rows };
 }
 
-/** Where a change is about no version. */
+/** Version in the answer of a change that is about no version. */
 const NO_VERSION = "0".repeat(64);
 
-/** A site that is away is asked again with the next look. */
+/** Milliseconds to wait for sites when changes go on: a site that is away is asked again with the next look. */
 const RESUME_WAIT_MS = 10_000;
 
-/** Goes on, at the root, with what was cut short or what a site was missing for. */
+/** Goes on, at the root, with changes that were cut short or that waited for a missing site. */
 export async function resumeChanges(services: AdminServices): Promise<void> {
   const { deployments } = services;
   if (deployments === null) return;

@@ -1,5 +1,5 @@
 /**
- * Changes of what serves: deploys and rollbacks, made at the root and answered with where they have arrived.
+ * Deploys and rollbacks, made at the root and answered with the sites at which they have arrived.
  *
  * A1  A change that was answered is durable at the root.
  */
@@ -53,7 +53,7 @@ export async function changing(
     const placement = await placed(services, { ...result, mark }, waitMsOfRequest(c), tell);
     if (placement.missing.length === 0) {
       const settled = deployments.settle(app);
-      // Removing what is given up is for nobody to wait for, and is tried again with the next change.
+      // No caller waits for the removal of old versions; it is tried again with the next change.
       if (isUnsettled) await settled;
       else settled.catch((error) => services.note("apps_not_tidied", { error: String(error) }));
     }

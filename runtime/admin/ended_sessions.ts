@@ -1,6 +1,6 @@
 /**
- * What is kept of stateful sessions that have ended, looked for at every site, from the root: it lies where each ended,
- * and where that was nobody has on record once the id is used anew.
+ * Logs of stateful sessions that have ended, sought at every site, from the root: a log lies at the site where its
+ * session ended, and that site is not on record once the id is used anew.
  */
 import { z } from "zod";
 import type { StatefulName } from "../../functions/sessions/home/mod.ts";
@@ -11,19 +11,19 @@ import { Problem } from "../../functions/vocabulary/problem.ts";
 import type { AdminServices } from "./services.ts";
 import { readSites } from "./sites.ts";
 
-/** What this needs of the root. */
+/** Services of the root that this uses. */
 export type EndedServices = Pick<AdminServices, "site" | "system" | "forward">;
 
-/** What the sites say, each by its id. */
+/** A site's answer to a call. */
 interface Asked {
   readonly site: string;
   readonly answer: Response | Problem;
 }
 
-/** The path of a session at whatever site is asked. */
+/** Returns the path of a session, at whatever site is asked. */
 export const sessionPath = (name: StatefulName): string => `${ADMIN_PATH}${sessionSegments(name)}`;
 
-/** What a site says; the problem where it is not there. */
+/** Asks a site; the answer is a problem where the site is not there. */
 export async function asked(services: EndedServices, site: string, request: Request): Promise<Asked> {
   try {
     return { site, answer: await services.forward(site, request, "admin") };
@@ -53,7 +53,7 @@ async function askedAll(
 
 const detailSchema = z.looseObject({ detail: z.string() });
 
-/** Why an answer is none. */
+/** Returns the reason why an answer has failed. */
 export async function whyNot(answer: Response | Problem): Promise<string> {
   if (answer instanceof Problem) return answer.message;
   const problem = detailSchema.safeParse(await answer.json().catch(() => null));
@@ -63,9 +63,9 @@ export async function whyNot(answer: Response | Problem): Promise<string> {
 const logSchema = z.looseObject({ endedMs: z.number() });
 
 /**
- * The log of the last one of a name that ended, of those that are kept.
+ * Answers with the log of the session of a name that ended last, of those that are kept.
  *
- * @param query of the request, as it came; `at` names the only site to be asked.
+ * @param query query of the request, as it came; `at` names the only site to be asked.
  */
 export async function lastEndedLog(
   services: EndedServices,
@@ -97,7 +97,10 @@ export async function lastEndedLog(
   return problemResponse("stateful_unreachable", `no log can be shown: ${failed.join("; ")}`);
 }
 
-/** Nothing is kept of those of a name that ended, anywhere; whether there was something, and who did not answer. */
+/**
+ * Drops all that is kept of ended sessions of a name, at every site. Returns whether there was something, and the sites
+ * that did not answer.
+ */
 export async function forgetEnded(
   services: EndedServices,
   name: StatefulName,

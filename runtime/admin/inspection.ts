@@ -1,5 +1,5 @@
 /**
- * An operator's look at an app's rows, at the root, which has them all. The values leave as they are stored: the
+ * Reading of an app's rows by an operator, at the root, which has them all. The values leave as they are stored: the
  * operator's command decodes them, so that no app's bytes are deserialised in a site's process.
  */
 import { type Key, keyFromBytes, type KeyPart, packKey, unpackKey } from "../../store/model/key.ts";
@@ -11,8 +11,8 @@ import { problemResponse } from "../gateway/problem.ts";
 import type { SystemStore } from "../deploy/app_table.ts";
 
 /**
- * Rows of an app. The query has `key` (one row) or `prefix`, a packed key relative to the app (functions/
- * store_client.ts) in hexadecimal with at least one part, and `limit`; a list may begin `after` a key.
+ * Answers with rows of an app. The query has `key` (one row) or `prefix`, a packed key relative to the app
+ * (functions/store_client.ts) in hexadecimal with at least one part, and `limit`; a list may begin `after` a key.
  */
 export async function answerRows(
   system: SystemStore,

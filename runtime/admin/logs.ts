@@ -12,14 +12,17 @@ import type { LogRing } from "../observe/log_ring.ts";
 import { logTail } from "../observe/log_tail.ts";
 import { NDJSON_HEADERS } from "../observe/ndjson.ts";
 
-/** Each holds a request to every site. A terminal and a dashboard for each of a few operators. */
+/**
+ * Readers that may follow logs: each holds a request to every site. A terminal and a dashboard for each of a few
+ * operators.
+ */
 const READERS_MAX = 32;
 
-/** What logs need of their site. */
+/** Services of the site that logs use. */
 export interface LogServices {
   readonly site: string;
   readonly ring: LogRing;
-  /** All sites that are known. */
+  /** Returns all sites that are known. */
   readonly sites: () => readonly string[];
   /** Sends an admin request to another site. */
   readonly forward: (site: string, request: Request, role: Role) => Promise<Response>;

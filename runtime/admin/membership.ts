@@ -1,6 +1,6 @@
 /**
- * Who belongs to the tree: `DELETE /sites/:site` and `POST /sites/:site/admit`, made by the root; and
- * what a site is told by itself: `POST /sites/:site/drain` and `POST /sites/:site/clock`.
+ * Membership of the tree: `DELETE /sites/:site` and `POST /sites/:site/admit`, made by the root; and calls that a site
+ * answers for itself: `POST /sites/:site/drain` and `POST /sites/:site/clock`.
  *
  * M1  A site that answers, or that its parent is connected to, is removed only with `force=1`; the refusal names
  *     what it would lose.
@@ -15,7 +15,9 @@ import { problemResponse } from "../gateway/problem.ts";
 import type { AdminHono, AdminServices } from "./services.ts";
 import { readSites } from "./sites.ts";
 
-/** Far above a round trip over the tree, and short enough for a person who waits. */
+/**
+ * Milliseconds in which a site answers: far above a round trip over the tree, and short enough for a person who waits.
+ */
 const ANSWER_MS = 2_000;
 
 const statusSchema = z.object({
@@ -28,13 +30,13 @@ const statusSchema = z.object({
 });
 type Status = z.infer<typeof statusSchema>["status"];
 
-/** What a site that is to be removed has not pushed; null where it does not say. */
+/** Rows that a site which is to be removed has not pushed; null where it does not say. */
 interface Connected {
   readonly pending: number | null;
   readonly pendingBytes: number | null;
 }
 
-/** A stop that is announced for longer is no stop that is planned: take the site off the tree. */
+/** Milliseconds of the longest planned stop: a site that is to be away for longer is taken off the tree. */
 const AWAY_MS_MAX = 7 * 86_400_000;
 const AWAY_MS_DEFAULT = 600_000;
 
@@ -186,7 +188,7 @@ function refusal(id: string, removed: Exclude<SiteRemoval, { kind: "removed" }>)
   }
 }
 
-/** M1: what the site says, or its parent says of it; null where it is away. */
+/** Returns what the site says of itself, or its parent says of it; null where it is away (M1). */
 export async function connection(services: AdminServices, id: string): Promise<Connected | null> {
   const record = (await readSites(services.system)).find((site) => site.id === id);
   if (record === undefined || record.parent === null) return null;
@@ -196,7 +198,7 @@ export async function connection(services: AdminServices, id: string): Promise<C
   return isThere ? { pending: null, pendingBytes: null } : null;
 }
 
-/** A site's own status, wherever it is; null where it does not answer. */
+/** Returns a site's own status, wherever it is; null where it does not answer. */
 async function statusOf(services: AdminServices, id: string): Promise<Status | null> {
   const { site, forward, observed } = services;
   if (id === site) return statusSchema.shape.status.safeParse(observed?.status()).data ?? null;
@@ -210,6 +212,6 @@ async function statusOf(services: AdminServices, id: string): Promise<Status | n
     const text = await answer.text();
     return answer.ok ? statusSchema.parse(JSON.parse(text)).status : null;
   } catch {
-    return null; // whatever stands between, it does not answer
+    return null; // whatever the reason, it does not answer
   }
 }

@@ -1,9 +1,9 @@
 /**
  * Another parent for a site: `POST /sites/:site/move?to=PARENT`, made by the site itself.
  *
- * V1  Whoever is asked first looks the new parent up and says where its links come in: the site may be cut off from
- *     the tree, and know of nobody who has joined since.
- * V2  Nobody is given up who still answers.
+ * V1  The site that is asked first looks the new parent up and adds its link address: the site to be moved may be cut
+ *     off from the tree, and know of no site that has joined since.
+ * V2  A site that still answers is not given up as lost.
  */
 import type { SiteRecord } from "../../store/api/api.ts";
 import { problemResponse } from "../gateway/problem.ts";
@@ -11,9 +11,9 @@ import { connection } from "./membership.ts";
 import type { AdminHono, AdminServices, NewParent } from "./services.ts";
 import { readSites } from "./sites.ts";
 
-/** As the site file has them. */
+/** Pattern of site ids, as the site file has them. */
 const SITE_ID = /^[a-z][a-z0-9-]{0,39}$/;
-/** As many as fit a region. */
+/** Sites that may be named as lost: as many as fit a region. */
 const LOST_MAX = 1_000;
 
 /** Adds the route. */
@@ -22,7 +22,7 @@ export function movingRoutes(app: AdminHono, services: AdminServices): void {
     const id = c.req.param("site"), url = c.req.query("url");
     const wanted = parsed(c.req.query("to"), c.req.query("lost") ?? "");
     if (wanted instanceof Response) return wanted;
-    // V1: asked by another site, which has looked.
+    // V1: the call came from another site, which has looked the parent up.
     if (url !== undefined && id === services.site) {
       return await moved(services, { ...wanted, url });
     }
@@ -73,7 +73,7 @@ function refusal(sites: ReadonlyMap<string, SiteRecord>, id: string, to: string)
   return null;
 }
 
-/** V2 */
+/** Returns the refusal where a site named as lost still answers (V2). */
 async function stillThere(
   services: AdminServices,
   sites: ReadonlyMap<string, SiteRecord>,

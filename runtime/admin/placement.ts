@@ -1,5 +1,5 @@
 /**
- * Where a version has arrived: each site answers for itself, and the root asks them all.
+ * Arrival of a version at the sites: each site answers for itself, and the root asks them all.
  *
  * A2  A site is reported only when it has followed a change: its table shows the app's row as the change left it,
  *     and it holds the bundle of the version that the change is about.
@@ -15,24 +15,27 @@ import type { Tell } from "./progress.ts";
 import type { AdminContext, AdminHono, AdminServices } from "./services.ts";
 import { readSites } from "./sites.ts";
 
-/** A site that restarts is back within a second or two; asking it this often costs it nothing. */
+/**
+ * Milliseconds until a site is asked again: one that restarts is back within a second or two, and asking this often
+ * costs it nothing.
+ */
 const ASK_AGAIN_MS = 200;
 
 const MARK = /^[0-9a-f-]{36}$/;
 
 /** A change that a site is to follow. */
 export type Awaited = Pick<Change, "app" | "version" | "stamp"> & {
-  /** Also: that it has left this mark (A3). */
+  /** Name of the mark that the site is also to have left (A3). */
   readonly mark?: string | undefined;
 };
 
-/** Where a version has arrived. */
+/** Sites at which a version has arrived, and those at which it has not in time. */
 export interface Placement {
   readonly sites: { id: string; ms: number }[];
   readonly missing: string[];
 }
 
-/** The longest that a request may wait for sites: a cluster slower than that is broken. */
+/** Milliseconds that a request may wait for sites, at most: a cluster slower than that is broken. */
 const WAIT_MS_MAX = 600_000;
 
 /** Adds `GET /ready/:app/:version`. */
@@ -50,7 +53,7 @@ export function readyRoutes(app: AdminHono, services: AdminServices): void {
   });
 }
 
-/** How long the caller waits for sites; a bad number counts as none. */
+/** Returns the milliseconds for which the caller waits for sites; a bad number counts as none. */
 export function waitMsOfRequest(c: AdminContext): number {
   const asked = Number(c.req.query("waitMs") ?? 0);
   return Number.isFinite(asked) ? Math.min(Math.max(asked, 0), WAIT_MS_MAX) : 0;
@@ -95,7 +98,7 @@ export async function everySite(
   return { sites, missing };
 }
 
-/** What a site is asked for by its path below the admin paths; answered with 200 once it is so. */
+/** Question to a site, by its path below the admin paths; it is answered with 200 once it is so. */
 interface AskedThere {
   readonly path: string;
   readonly timeoutMs: number;
@@ -193,14 +196,14 @@ async function readyHere(
   }
 }
 
-/** A3: not before what is being written as the site saw it before has been written. */
+/** Leaves a mark for the root (A3), after the writes that are under way as of the state before have been written. */
 async function leaveMark({ site, system, written }: AdminServices, app: string, mark: string): Promise<void> {
   await written?.(app);
   await system.write([{ kind: "set", key: markKey(site, mark), value: encodeSystem(true) }]);
   await system.durable();
 }
 
-/** What a promise says, or false when it has said nothing in time or failed. A limit of 0 still takes one turn. */
+/** Returns a promise's result, or false when it has none in time or fails. A limit of 0 still takes one turn. */
 function within(promise: Promise<boolean>, limitMs: number): Promise<boolean> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => resolve(false), limitMs);

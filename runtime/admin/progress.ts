@@ -1,7 +1,6 @@
 /**
- * An answer that tells how far it is: JSON lines `{event, …}` while it works, the last of them
- * `{event: "answer", status, body}`, and blank ones while there is nothing to tell. For callers who ask for it
- * (`accept: application/x-ndjson`).
+ * Answers with progress: JSON lines `{event, …}` while the call works, the last of them `{event: "answer", status,
+ * body}`, and blank ones while there is nothing to tell. For callers who ask for it (`accept: application/x-ndjson`).
  */
 import { BLANK_LINE, LIFE_SIGN_MS, NDJSON_HEADERS, ndjsonLine } from "../observe/ndjson.ts";
 import { failure } from "./failure.ts";
@@ -10,7 +9,7 @@ import type { AdminContext, AdminServices } from "./services.ts";
 /** Tells the caller of something that happened on the way. */
 export type Tell = (event: Readonly<Record<string, unknown>>) => void;
 
-/** Whether the caller wants to be told. */
+/** Reports whether the caller asks for progress. */
 const wantsProgress = (c: AdminContext): boolean =>
   (c.req.header("accept") ?? "").includes("application/x-ndjson");
 

@@ -1,6 +1,4 @@
-/**
- * Gradual rollouts: what runs, another weight, the end. The weight is per cent of the sessions.
- */
+/** Gradual rollouts: their state, a change of the weight, the end. The weight is per cent of the sessions. */
 import { parseWeight, WEIGHT_MAX } from "../deploy/rollout.ts";
 import { problemResponse } from "../gateway/problem.ts";
 import { changing } from "./deploy.ts";
@@ -28,7 +26,7 @@ export function rolloutRoutes(app: AdminHono, services: AdminServices): void {
   }
 }
 
-/** The refusal of what is no weight. */
+/** Returns the refusal of a text that is no weight. */
 export const badWeight = (text: string | undefined): Response =>
   problemResponse(
     "query_invalid",

@@ -1,6 +1,4 @@
-/**
- * Where an app is reached: its hosts, and the paths that it pins to a tier.
- */
+/** Routes of an app: its hosts, and the paths that it pins to a tier. */
 import { problemResponse } from "../gateway/problem.ts";
 import { changing } from "./deploy.ts";
 import { type AdminHono, type AdminServices, unknownApp } from "./services.ts";

@@ -1,9 +1,9 @@
 /**
- * Admin paths of secrets: list, set, delete. Changes and lists are the root's; a value is sealed by the site that
- * takes it in, so that it crosses the links, and lies in the root's rows, sealed only.
+ * Admin paths of secrets: list, set, delete. Changes and lists are made by the root; a value is sealed by the site
+ * where it arrives, so that it crosses the links, and lies in the root's rows, sealed only.
  *
  * S1  No answer has a value, and no path: a value comes in a body.
- * S2  A site says that it has a secret once every request that comes after gets the value.
+ * S2  A site reports that it has a secret only when every later request gets the value.
  */
 import { z } from "zod";
 import { problemResponse } from "../gateway/problem.ts";
@@ -13,17 +13,17 @@ import { everySite, readyThere, waitMsOfRequest } from "./placement.ts";
 import { withProgress } from "./progress.ts";
 import type { AdminContext, AdminHono, AdminServices } from "./services.ts";
 
-/** What these paths need of their site. */
+/** Services of the site that these paths use. */
 type SecretServices =
   & Pick<AdminServices, "forwardToRoot" | "forward" | "site" | "system" | "nowMs" | "note">
   & NonNullable<AdminServices["secrets"]>;
 
-/** A versionstamp. */
+/** Pattern of a versionstamp. */
 const STAMP = /^[0-9a-f]{20}$/;
 
-/** A value that another site has sealed. */
+/** Content type of a value that another site has sealed. */
 const SEALED = "application/vnd.sojourn.sealed";
-/** Format, key id, IV and tag around a value. */
+/** Bytes of a sealed value: format, key id, IV and tag are around it. */
 const SEALED_BYTES_MAX = SECRET_BYTES_MAX + 64;
 
 const sourceSchema = z.enum(["command", "dotenv"]).default("command");
@@ -97,14 +97,14 @@ export function secretRoutes(app: AdminHono, services: SecretServices): void {
   });
 }
 
-/** S2 */
+/** Reports whether this site has a secret as of a versionstamp (S2). */
 const hasIt = (
   { table }: SecretServices,
   { app, name, stamp }: { readonly app: string; readonly name: string; readonly stamp: string },
   timeoutMs: number,
 ): Promise<boolean> => table.shows(app, name, stamp, timeoutMs);
 
-/** The body's value, sealed; the refusal of one that can't be a value. */
+/** Returns the body's value, sealed; or the refusal of one that can't be a value. */
 async function sealedBody(
   ring: SecretRing,
   place: { app: string; name: string },

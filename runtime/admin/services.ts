@@ -1,6 +1,4 @@
-/**
- * What admin handlers are given: their site, and with each request the caller's role.
- */
+/** Services of the site that admin handlers use, and the caller's role, which comes with each request. */
 import type { Context, Hono } from "hono";
 import type { Replica } from "../../store/api/api.ts";
 import { problemResponse } from "../gateway/problem.ts";
@@ -14,42 +12,42 @@ import type { SiteBackups } from "../backup/site_backups.ts";
 import type { StatefulAdmin } from "./stateful_admin.ts";
 import type { SecretRing, SecretStore, SecretTable } from "../secrets/mod.ts";
 
-/** How a planned stop went. */
+/** Outcome of a planned stop. */
 export interface Drained {
   readonly untilMs: number;
-  /** Rows that had not been pushed when it stopped; they are on its disk. */
+  /** Rows that had not been pushed when the site stopped; they are on its disk. */
   readonly pending: number;
-  /** Whether the root has all. */
+  /** True where the root has all rows. */
   readonly complete: boolean;
 }
 
 /** The parent that a site is to have. */
 export interface NewParent {
   readonly id: string;
-  /** Where its links come in. */
+  /** URL at which the parent's links come in. */
   readonly url: string;
-  /** Sites that are gone for good: nobody waits for what they alone had. */
+  /** Ids of sites that are gone for good: the site waits no more for what they alone had. */
   readonly lost: string[];
 }
 
-/** What the admin handlers need of their site. */
+/** Services of the site that admin handlers use. */
 export interface AdminServices {
   readonly site: string;
   readonly system: SystemStore;
   readonly apps: AppTable;
-  /** Only at the root. */
+  /** Writer of deployments; null below the root. */
   readonly deployments: Deployments | null;
   /** Sends an admin request to the root over the links, with the caller's role. */
   forwardToRoot(request: Request, role: Role): Promise<Response>;
   /** Sends an admin request to any other site over the links. */
   forward(site: string, request: Request, role: Role): Promise<Response>;
-  /** The same for a call without a body that may be done twice, also where the sites between do not get there. */
+  /** Sends a call without a body that may be done twice to a site, also where the sites between do not get there. */
   forwardTwice(site: string, request: Request, role: Role): Promise<Response>;
   /** Resolves when the writes of an app's functions that are under way here have been applied. */
   written?(app: string): Promise<void>;
   /** Makes an isolate of a version before its first request, where the site wants that. */
   warm?(app: string, version: string): Promise<void>;
-  /** Seals at every site; the writer only at the root. */
+  /** Ring that seals at every site, and the writer, which is at the root only. */
   readonly secrets?: {
     readonly ring: SecretRing;
     readonly store: SecretStore | null;
@@ -57,35 +55,38 @@ export interface AdminServices {
   };
   /** Drains this site (runtime/site/drain.ts). */
   readonly drain?: (untilMs: number) => Promise<Drained>;
-  /** An operator vouches for this machine's clock (store/model/wall.ts B4): how far ahead of the time it was taken for. */
+  /**
+   * Takes an operator's word for this machine's clock (store/model/wall.ts B4); returns the milliseconds by which it
+   * was taken to be ahead of the time.
+   */
   readonly believeClock?: () => number;
   /** Gives this site another parent; resolves with the one before (runtime/site/site.ts). */
   readonly move?: (parent: NewParent) => Promise<string>;
-  /** Only at the root. */
+  /** Members of the tree, at the root; null below. */
   readonly members?: Replica["members"] | null;
-  /** Only at the root. */
+  /** Scheduler of cron jobs, at the root; null below. */
   readonly cron?: CronScheduler | null;
   readonly stateful?: StatefulAdmin;
   /** Backups of this site. */
   readonly backups?: SiteBackups;
-  /** What the site keeps to be looked at. */
+  /** Logs and overview that the site keeps for operators. */
   readonly observed?: Omit<LogServices & ClusterServices, "site" | "forward" | "nowMs">;
   nowMs(): number;
-  /** A log line. */
+  /** Writes a log line. */
   note(event: string, detail?: Record<string, unknown>): void;
 }
 
-/** What the gateway passes with each request: `admin.fetch(request, { role })`. */
+/** Bindings that the gateway passes with each request: `admin.fetch(request, { role })`. */
 export interface AdminBindings {
-  /** null: no valid token. */
+  /** Role of the caller; null: no valid token. */
   role: Role | null;
 }
 
 /** The Hono app that subjects add their routes to. */
 export type AdminHono = Hono<{ Bindings: AdminBindings }>;
-/** One call. */
+/** Context of one call. */
 export type AdminContext = Context<{ Bindings: AdminBindings }>;
 
-/** The answer for an app that there is not. */
+/** Returns the answer for an app that does not exist. */
 export const unknownApp = (name: string): Response =>
   problemResponse("app_unknown", `no app is called ${JSON.stringify(name)}`);

@@ -1,6 +1,7 @@
 /**
- * Admin paths for a stateful session that stands still: its log, and what is done about it. All of it happens at its
- * home; where that can't be asked, at the root, which becomes its home in its place. Its log is read wherever it lies.
+ * Admin paths for a stateful session that stands still: its log, and the operator's remedies. They are applied at the
+ * session's home; where that can't be asked, at the root, which becomes the home in its place. The log is read wherever
+ * it lies.
  */
 import type { HomeRow, StatefulName } from "../../functions/sessions/home/mod.ts";
 import { idOfSegment } from "../deploy/session_path.ts";
@@ -11,7 +12,7 @@ import { asked, lastEndedLog, sessionPath, whyNot } from "./ended_sessions.ts";
 import type { AdminContext, AdminHono, AdminServices } from "./services.ts";
 import type { StatefulAdmin } from "./stateful_admin.ts";
 
-/** How the row of a session is found, at the root. */
+/** Access to the rows of sessions, at the root. */
 interface Rows {
   readonly find: (name: StatefulName) => Promise<HomeRow | null>;
   readonly unknown: (name: StatefulName) => Response;
@@ -20,7 +21,7 @@ interface Rows {
 /** Homes of one session that are asked, where it has another one each time. */
 export const HOMES_ASKED_MAX = 4;
 
-/** Does it here. */
+/** A remedy, applied at this site. */
 type Work = (name: StatefulName, c: AdminContext) => Promise<unknown>;
 
 const isSet = (c: AdminContext, name: string): boolean => c.req.query(name) === "1";
@@ -43,7 +44,7 @@ export function mendingRoutes(
           ? null
           : await askedThere(services, row, row.site, c.req.raw);
         const answer = there instanceof Response ? there : await told(c, () => work(name, c));
-        // While nobody can open it, its home is who tried last.
+        // While the session can't be opened, its home is the site that tried last.
         if (answer.status !== 503 || attempt >= HOMES_ASKED_MAX) return answer;
         if ((await find(name))?.site === row.site) return answer;
       }
@@ -96,13 +97,13 @@ export function mendingRoutes(
   );
 }
 
-/** The stateful session that a path names. */
+/** Returns the stateful session that a path names. */
 export function nameIn(c: Pick<AdminContext, "req">): StatefulName {
   const { app = "", class: className = "", id = "" } = c.req.param() as Record<string, string>;
   return { app, class: className, id: idOfSegment(id) };
 }
 
-/** What came of work, or the problem that it has. */
+/** Returns the answer of a remedy, or the problem that it has. */
 async function told(c: AdminContext, work: () => Promise<unknown>): Promise<Response> {
   try {
     return c.json(await work());
@@ -113,7 +114,10 @@ async function told(c: AdminContext, work: () => Promise<unknown>): Promise<Resp
   }
 }
 
-/** As its home has its log; where that can't be asked, as the first has it of those who keep it, too. */
+/**
+ * Answers with the log as the session's home has it; where that can't be asked, as the first of the sites that keep the
+ * log has it.
+ */
 async function logWhereItLies(
   services: AdminServices,
   row: HomeRow,
@@ -138,10 +142,10 @@ async function logWhereItLies(
     : problemResponse("stateful_unreachable", `no log can be shown: ${failed.join("; ")}`);
 }
 
-/** A client or an agent that keeps a log (docs/protocol/hosts.md): no site. */
+/** Reports whether a log's owner is a client or an agent (docs/protocol/hosts.md), and no site. */
 const isHost = (owner: string): boolean => owner.startsWith("@");
 
-/** What a site answers; the problem where it is not there. */
+/** Asks a site; returns the problem where the site is not there. */
 async function askedThere(
   services: AdminServices,
   { name }: HomeRow,

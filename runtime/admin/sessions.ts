@@ -1,5 +1,6 @@
 /**
- * Admin paths of stateful sessions: the list is the arbiter's, at the root; what one of them does is asked of its home.
+ * Admin paths of stateful sessions: the list is the arbiter's, at the root; the state of a session is asked of its
+ * home.
  */
 import { HomeError, type HomeRow, type StatefulName } from "../../functions/sessions/home/mod.ts";
 import { isLeftBehind } from "../../functions/sessions/log/host_owners.ts";
@@ -11,14 +12,14 @@ import { type AdminHono, type AdminServices, unknownApp } from "./services.ts";
 import { readSites } from "./sites.ts";
 import type { SessionLook, StatefulAdmin } from "./stateful_admin.ts";
 
-/** What was begun when a session is to move gets up to this long; its other requests wait meanwhile. */
+/** Milliseconds that running requests get when a session is to move; its other requests wait meanwhile. */
 const DRAIN_MS_MAX = 10_000;
 /** Rows of one answer. */
 const PAGE_MAX = 1_000;
 /** Rows that are looked through for one class, before an answer leaves with what was found. */
 const LOOKED_MAX = 10_000;
 
-/** A row as operators see it. */
+/** Returns a row as operators see it. */
 const summaryOf = ({ name, site, epoch, owners, version, ended }: HomeRow) => ({
   ...name,
   home: site,
@@ -104,7 +105,7 @@ export function sessionRoutes(app: AdminHono, services: AdminServices, stateful:
   });
 }
 
-/** With all that is kept of those of its name that ended before, at whichever sites. */
+/** Ends a session, and drops all that is kept of earlier ones of its name, at every site. */
 async function deleted(
   services: AdminServices,
   stateful: StatefulAdmin,
@@ -128,7 +129,10 @@ async function deleted(
   );
 }
 
-/** While nobody can open it, because clients that hold its log are missing, its home is who tried last. */
+/**
+ * Ends a session at its home. While it can't be opened, because clients that hold its log are missing, its home is the
+ * site that tried last.
+ */
 async function removed(services: AdminServices, stateful: StatefulAdmin, row: HomeRow): Promise<Response> {
   const { name } = row;
   for (let { site } = row, attempt = 1;; attempt++) {
@@ -143,7 +147,7 @@ async function removed(services: AdminServices, stateful: StatefulAdmin, row: Ho
   }
 }
 
-/** Why not; null: it is. */
+/** Ends a session at this site. Returns the error; null: the session has ended. */
 async function removedHere(stateful: StatefulAdmin, name: StatefulName): Promise<HomeError | null> {
   try {
     await stateful.remove(name);
@@ -154,7 +158,7 @@ async function removedHere(stateful: StatefulAdmin, name: StatefulName): Promise
   }
 }
 
-/** Of one that has ended only its log is left. */
+/** Drops the log that this site keeps of an ended session: nothing else is left of one. */
 async function forgotten({ mending }: StatefulAdmin, name: StatefulName): Promise<Response> {
   try {
     await mending.forget(name);
@@ -165,13 +169,15 @@ async function forgotten({ mending }: StatefulAdmin, name: StatefulName): Promis
   }
 }
 
-/** A slip in the name of the app or of the class is told as such. */
+/**
+ * Returns the answer for a session that does not exist; a slip in the name of the app or of the class is told as such.
+ */
 function unknownIn({ apps }: AdminServices, { app, class: name, id }: StatefulName): Response {
   return slipIn(apps, app, name) ??
     problemResponse("not_found", `${app} has no stateful session ${name} ${JSON.stringify(id)}`);
 }
 
-/** null: the app is there, and has such a class, where one is named. */
+/** Returns the answer for an unknown app, or an unknown class where one is named; null where there are such. */
 function slipIn(apps: AdminServices["apps"], app: string, name: string | undefined): Response | null {
   const live = apps.get(app);
   if (live === undefined) return unknownApp(app);
@@ -211,7 +217,7 @@ async function listed(
   return { sessions, next: after === undefined ? null : JSON.stringify([after.app, after.class, after.id]) };
 }
 
-/** undefined: from the start; null: no such place. */
+/** Returns the session after which a list goes on; undefined: from the start; null: the text names none. */
 function afterOf(text: string | undefined): StatefulName | null | undefined {
   if (text === undefined) return undefined;
   try {
@@ -223,7 +229,7 @@ function afterOf(text: string | undefined): StatefulName | null | undefined {
 }
 
 async function rowOf(rows: NonNullable<StatefulAdmin["rows"]>, name: StatefulName): Promise<HomeRow | null> {
-  // Ids sort by their bytes: the one before is followed by this one, or by another.
+  // Ids sort by their bytes: the wanted one follows the one before it directly, or is not there.
   const before = { ...name, id: [...name.id].slice(0, -1).join("") };
   for (let after: StatefulName | undefined = before.id === "" ? undefined : before;;) {
     const page = await rows({ app: name.app, ...after === undefined ? {} : { after }, limit: PAGE_MAX });
@@ -253,7 +259,7 @@ async function moved(
   }
 }
 
-/** What the home says, or why it says nothing. */
+/** Returns the state that the home tells of a session, or the reason why it tells none. */
 async function asked(services: AdminServices, stateful: StatefulAdmin, row: HomeRow) {
   if (row.ended) return { at: null, unreachable: null };
   if (row.site === services.site) return { at: stateful.look(row.name), unreachable: null };
@@ -267,10 +273,10 @@ async function asked(services: AdminServices, stateful: StatefulAdmin, row: Home
   }
 }
 
-/** Ended at one time. */
+/** Sessions that are ended at the same time. */
 const ENDED_AT_ONCE = 16;
 
-/** Ends all stateful sessions of an app that is deleted, at the root; false where some could not be. */
+/** Ends all stateful sessions of an app that is deleted, at the root; false where some could not be ended. */
 export async function endSessions(services: AdminServices, app: string): Promise<boolean> {
   const { stateful } = services;
   if (stateful === undefined || stateful.rows === null) return true;
@@ -300,7 +306,7 @@ export async function endSessions(services: AdminServices, app: string): Promise
   }
 }
 
-/** null: the home is not there, or is another by now; the root does it in its place. */
+/** Ends a session at its home; null: the home is not there, or is another by now, and the root does it in its place. */
 async function removeAt(services: AdminServices, row: HomeRow): Promise<Response | null> {
   try {
     const answer = await services.forward(row.site, new Request(hereUrl(row), { method: "DELETE" }), "admin");

@@ -11,7 +11,7 @@ export function siteRoutes(app: AdminHono, services: AdminServices): void {
   app.get("/sites", async (c) => c.json(await readSites(services.system)));
 }
 
-/** The sites that the cluster knows, root first. */
+/** Returns the sites that the cluster knows, root first. */
 export async function readSites(system: SystemStore): Promise<SiteRecord[]> {
   const rows = await system.list(SITES);
   return rows.flatMap((row) => row.value ? [decodeSystem(row.value) as SiteRecord] : [])
