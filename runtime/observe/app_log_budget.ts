@@ -1,8 +1,9 @@
 /**
- * What an app may print at a site: so much a second, over all of its versions, isolates and sessions, and so much in a
- * line. Isolates keep a limit of their own, in the app's realm, where an app can bend it; this one it can't reach.
+ * Limits of an app's prints at a site: characters a second, over all of its versions, isolates and sessions, and
+ * characters of a line. Isolates have a limit of their own, in the app's realm, where an app can bend it; this one is
+ * out of its reach.
  *
- * LB1  What is printed beyond it is dropped, and how much was is said a second later, in a line of the app's log.
+ * LB1  Lines beyond the limit are dropped, and a second later a line of the app's log tells how many.
  * LB2  A line is cut after its secrets are taken out: half of a secret would not be found any more.
  */
 
@@ -15,11 +16,11 @@ export interface AppLine {
   readonly traceId: string;
 }
 
-/** Of an app, each second. Its site writes each line at once, before it does anything else. */
+/** Characters of an app each second. Its site writes each line at once, before it does anything else. */
 const CHARACTERS_A_SECOND = 256 * 1024;
-/** What a line costs beside its text: two thousand empty ones a second are enough. */
+/** Characters that a line costs beside its text: two thousand empty ones a second are enough. */
 const LINE_CHARACTERS = 128;
-/** A log is no way to move data. */
+/** Characters of the longest line: a log is no way to move data. */
 const TEXT_MAX = 16 * 1024;
 const SECOND_MS = 1_000;
 
@@ -51,7 +52,7 @@ export class AppLogBudgets<Line extends AppLine> {
     this.#pass(text === line.text ? line : { ...line, text });
   }
 
-  /** Says nothing any more. */
+  /** Stops telling of dropped lines. */
   close(): void {
     for (const { timer } of this.#apps.values()) clearTimeout(timer);
     this.#apps.clear();

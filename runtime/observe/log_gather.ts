@@ -6,7 +6,8 @@
  *
  * G1  A site that does not answer is a line that says so, once; its lines come when it is back.
  * G2  When the reader has gone, nothing is held: requests are given up, timers end.
- * G3  A slow reader slows nobody: what it does not take waits in the sites' rings, and is dropped there with a count.
+ * G3  A slow reader slows nobody: lines that it does not take wait in the sites' rings, and are dropped there with a
+ *     count.
  */
 import { z } from "zod";
 import { type LogLine, logLineSchema, type LogQuery, siteQuery } from "./log_line.ts";
@@ -14,29 +15,29 @@ import { LogMerge } from "./log_merge.ts";
 import { BLANK_LINE, LIFE_SIGN_MS, pulledBody, readNdjson } from "./ndjson.ts";
 import { pause } from "./pause.ts";
 
-/** A site that is there answers within a round trip; a person waits this long for the others. */
+/** Milliseconds that a person waits for sites: one that is there answers within a round trip. */
 const ANSWER_MS = 2_000;
-/** A killed site is back within a second or two. */
+/** Milliseconds until a lost site is asked again: a killed one is back within a second or two. */
 const AGAIN_MS = 500;
 
-/** What gathering needs of its site. */
+/** Services of the site that gathering uses. */
 export interface LogSources {
-  /** All sites that are known, this one among them. */
+  /** Returns all sites that are known, this one among them. */
   readonly sites: () => readonly string[];
   /** Asks a site for its own lines. */
   readonly ask: (site: string, query: URLSearchParams, signal: AbortSignal) => Promise<Response>;
   readonly nowMs: () => number;
 }
 
-/** What a site sends: a line with the place after it, or that alone. */
+/** Schema of the lines that a site sends: a log line with the place after it, or that place alone. */
 const tailSchema = z.union([
   logLineSchema.extend({ at: z.string().optional() }),
   z.object({ at: z.string() }),
 ]);
 
 /**
- * The stream of lines that a query asks for. `readers` is told once of its beginning, when somebody begins to read,
- * and once of its end.
+ * Returns the stream of lines that a query asks for. `readers` is told once of its beginning, when somebody begins to
+ * read, and once of its end.
  */
 export function gatherLogs(
   sources: LogSources,
@@ -79,7 +80,7 @@ class Gathering {
     }
     if (!this.#query.follow || this.#gone.aborted) return null;
     for (const site of this.#wanted()) this.#follow(site, { after: null, down: false });
-    const lines = await this.#merge.next(LIFE_SIGN_MS, this.#gone); // a new site is followed so soon, too
+    const lines = await this.#merge.next(LIFE_SIGN_MS, this.#gone); // a new site is followed within that time, too
     return lines.length === 0 ? BLANK_LINE : encode(lines);
   }
 
@@ -91,7 +92,7 @@ class Gathering {
     return this.#query.site === null ? this.#sources.sites() : [this.#query.site];
   }
 
-  /** What the sites have now. */
+  /** Returns the lines that the sites have now. */
   async #first(): Promise<LogLine[]> {
     const found: LogLine[] = [];
     const notices: LogLine[] = [];
@@ -123,7 +124,7 @@ class Gathering {
     void this.#keepFollowing(site, from);
   }
 
-  /** G1 */
+  /** Follows a site until the reader leaves (G1). */
   async #keepFollowing(site: string, from: { after: string | null; down: boolean }): Promise<void> {
     let { after, down } = from;
     while (!this.#gone.aborted) {
@@ -148,7 +149,7 @@ class Gathering {
     }
   }
 
-  /** The lines of one site. @throws where it does not answer, or no longer. */
+  /** Yields the lines of one site. @throws where it does not answer, or no longer. */
   async *#ask(
     site: string,
     more: { follow: boolean; after: string | null },
@@ -185,7 +186,7 @@ const encoder = new TextEncoder();
 const encode = (lines: readonly LogLine[]): Uint8Array<ArrayBuffer> =>
   encoder.encode(lines.map((line) => JSON.stringify(line) + "\n").join("") || "\n");
 
-/** What a promise says, unless the signal aborts first. */
+/** Returns a promise's result, unless the signal aborts first. */
 function unless<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const stop = () => reject(signal.reason);

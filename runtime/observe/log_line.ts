@@ -1,35 +1,35 @@
 /**
- * One line of a log, as sites keep it and as `GET /_sojourn/admin/logs` gives it (docs/observing.md), and which
- * lines a reader wants.
+ * Lines of a log, as sites keep them and as `GET /_sojourn/admin/logs` gives them (docs/observing.md), and the query by
+ * which a reader selects them.
  */
 import { z } from "zod";
 
-/** From least to most grave. */
+/** Levels of a line, from least to most grave. */
 export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
-/** How grave a line is. */
+/** Level of a line. */
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** What a reader is told beside lines: about the lines. */
+/** Kinds of notices: entries beside log lines, about the lines. */
 const NOTICES = ["unreachable", "back", "dropped"] as const;
 
 /** Checks a line that came from another site, or to a command. */
 export const logLineSchema = z.object({
   atMs: z.number(),
   site: z.string(),
-  /** The app that printed it or, without a `version`, that the site speaks of. */
+  /** App that printed the line or, without a `version`, that the site's line is about. */
   app: z.string().optional(),
   version: z.string().optional(),
   level: z.enum(LOG_LEVELS),
   text: z.string(),
   traceId: z.string().optional(),
-  /** Present where this is no line of a log, but about them: a site that does not answer, lines that are lost. */
+  /** Kind of the notice, where this is no log line but about them: a site that does not answer, lines that are lost. */
   notice: z.enum(NOTICES).optional(),
 });
 
-/** A line. */
+/** A line of a log. */
 export type LogLine = Readonly<z.infer<typeof logLineSchema>>;
 
-/** Lines of one answer at most: with 16 KiB each, what a site holds for it stays below its ring. */
+/** Most lines of one answer: with 16 KiB each, what a site holds for it stays below its ring. */
 export const LINES_MAX = 5_000;
 const LINES_DEFAULT = 200;
 
@@ -43,31 +43,31 @@ const querySchema = z.object({
   limit: z.coerce.number(`limit takes a whole number from 0 to ${LINES_MAX}`).int().min(0).max(LINES_MAX)
     .default(LINES_DEFAULT),
   follow: z.enum(["0", "1"], "follow takes 0 or 1").default("0"),
-  /** Between sites: this site's lines alone. */
+  /** Set between sites: this site's lines alone. */
   here: z.literal("1").optional(),
-  /** Between sites: after this place, a site's {@link LogRing} `boot` and the number of a line. */
+  /** Place to go on after, between sites: a site's {@link LogRing} `boot` and the number of a line. */
   after: z.string().regex(/^[0-9a-f]{16}:\d{1,15}$/).optional(),
 });
 
-/** What a reader asks for. */
+/** Query of a reader. */
 export interface LogQuery {
   readonly app: string | null;
   readonly site: string | null;
-  /** The least grave that is wanted. */
+  /** Least grave level that is wanted. */
   readonly level: LogLevel;
   readonly sinceMs: number | null;
-  /** The newest so many. */
+  /** Number of the newest lines that are wanted. */
   readonly limit: number;
   readonly follow: boolean;
 }
 
-/** A query, with what only sites ask each other. */
+/** Query of a reader, with the fields that only sites ask each other. */
 export interface SiteLogQuery extends LogQuery {
   readonly here: boolean;
   readonly after: string | null;
 }
 
-/** Reads a query; a text says what is wrong with it. */
+/** Parses a query; returns a text that says what is wrong with it. */
 export function parseLogQuery(params: URLSearchParams, nowMs: number): SiteLogQuery | string {
   const parsed = querySchema.safeParse(Object.fromEntries(params));
   if (!parsed.success) return parsed.error.issues.map((issue) => issue.message).join("; ");
@@ -90,7 +90,7 @@ export function parseLogQuery(params: URLSearchParams, nowMs: number): SiteLogQu
   };
 }
 
-/** The time that a text names; NaN where it names none. */
+/** Returns the time that a text names; NaN where it names none. */
 export function timeOf(text: string, nowMs: number): number {
   const [, count, unit] = /^(\d{1,9})([smhd])$/.exec(text) ?? [];
   if (count !== undefined) return nowMs - Number(count) * UNIT_MS[unit as keyof typeof UNIT_MS];
@@ -98,11 +98,11 @@ export function timeOf(text: string, nowMs: number): number {
   return /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(text) : NaN;
 }
 
-/** The parameters by which one site asks another for the same lines. */
+/** Returns the parameters by which one site asks another for the same lines. */
 export function siteQuery(query: LogQuery, more: { follow: boolean; after: string | null }): URLSearchParams {
   const params = new URLSearchParams({ here: "1", level: query.level, limit: String(query.limit) });
   if (query.app !== null) params.set("app", query.app);
-  // What comes after a place is new, whatever the site's clock says.
+  // Lines after a place are new, whatever the site's clock says.
   if (query.sinceMs !== null && more.after === null) {
     params.set("since", String(Math.max(query.sinceMs, 1e9)));
   }
@@ -111,7 +111,7 @@ export function siteQuery(query: LogQuery, more: { follow: boolean; after: strin
   return params;
 }
 
-/** Whether a reader wants a line; notices are told anyway. */
+/** Reports whether a reader wants a line; notices are told anyway. */
 export function wants(query: LogQuery, line: LogLine): boolean {
   if (query.app !== null && line.app !== query.app) return false;
   if (query.sinceMs !== null && line.atMs < query.sinceMs) return false;

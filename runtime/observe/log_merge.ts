@@ -1,18 +1,18 @@
 /**
  * Lines of several sites on their way into one stream, by time.
  *
- * A line waits a moment for older ones of other sites; those that come later than that are given late rather than
- * not. Times are each site's own, so the order is as good as their clocks.
+ * A line waits a moment for older ones of other sites; lines that come later than that are given late rather than
+ * dropped. Times are each site's own, so the order is as good as their clocks.
  *
  * M1  Lines of one site keep their order.
- * M2  Bounded: who adds a line waits until there is room, which reaches the site that it came from as a tail that
- *     nobody reads (log_tail.ts, T1).
+ * M2  Memory is bounded: adding a line waits until there is room, which reaches the line's site as a tail that is not
+ *     read (log_tail.ts, T1).
  */
 import type { LogLine } from "./log_line.ts";
 
-/** Longer than lines are on their way between sites on most links. */
+/** Milliseconds that a line waits: longer than lines are on their way between sites on most links. */
 const HOLD_MS = 250;
-/** Lines that wait, of one site. */
+/** Lines of one site that may wait. */
 const QUEUE_MAX = 256;
 /** Lines given out at once. */
 const BATCH_MAX = 256;
@@ -22,7 +22,7 @@ interface Waiting {
   readonly dueMs: number;
 }
 
-/** Merges. */
+/** Merges lines of several sites. */
 export class LogMerge {
   readonly #queues = new Map<string, Waiting[]>();
   readonly #nowMs: () => number;
@@ -42,13 +42,13 @@ export class LogMerge {
     while (queue.length >= QUEUE_MAX && !signal.aborted) await this.#room.promise;
   }
 
-  /** Who waits for room may go: nobody reads any more. */
+  /** Releases those that wait for room: nobody reads any more. */
   close(): void {
     this.#room.resolve();
     this.#wakeReader();
   }
 
-  /** The lines that are due, waiting for the first one up to `limitMs`; none: there was none. */
+  /** Returns the lines that are due, waiting for the first one up to `limitMs`; empty where none came. */
   async next(limitMs: number, signal: AbortSignal): Promise<LogLine[]> {
     const untilMs = this.#nowMs() + limitMs;
     for (;;) {
@@ -81,7 +81,7 @@ export class LogMerge {
     return lines;
   }
 
-  /** When the line with the earliest time may go. */
+  /** Returns the time at which the earliest line may leave. */
   #firstDueMs(): number {
     let first: Waiting | undefined;
     for (const [head] of this.#queues.values()) {

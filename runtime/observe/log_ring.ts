@@ -1,21 +1,24 @@
 /**
- * The last lines of one site's log, in memory: what `logs` reads. Written by the site, read by any number of tails.
+ * The last lines of one site's log, in memory, for `logs`. Written by the site, read by any number of tails.
  *
- * R1  Bounded by lines and by bytes, over all. Beyond, the oldest line goes of whoever has most, the site itself or an
- *     app: one that prints without end pushes its own lines out, and nobody else's.
- * R2  A reader holds nothing here but a number: one that is slow finds that lines have gone, and how many; it never
- *     makes the site wait.
- * R3  Lines are read in the order in which they were added, whoever's they are.
+ * R1  The ring is bounded by lines and by bytes, over all. Beyond, the one with the most (the site itself or an app)
+ *     loses its oldest line: an app that prints without end pushes its own lines out, and no other's.
+ * R2  A reader's place here is a number, and nothing more: a slow reader finds that lines have gone, and how many; it
+ *     never makes the site wait.
+ * R3  Lines are read in the order in which they were added, those of all apps and of the site together.
  */
 import type { LogLine } from "./log_line.ts";
 
-/** Some minutes of a busy app; more belongs into a log collector behind standard error. */
+/** Lines of a ring: some minutes of a busy app; more belongs into a log collector behind standard error. */
 const RING_LINES_MAX = 10_000;
-/** Of text, at two bytes a character: a site's share of 150 MB that is noticed by nobody. */
+/** Bytes of a ring's text, at two a character: a part of a site's 150 MB that nobody notices. */
 const RING_BYTES_MAX = 4 * 1024 * 1024;
-/** What a line costs beside its text. */
+/** Bytes that a line costs beside its text. */
 const LINE_BYTES = 200;
-/** As apps' are cut before they come here (app_log_budget.ts); a stack of ours is shorter. */
+/**
+ * Characters of the longest line: those of apps are cut to it before they come here (app_log_budget.ts); a stack of
+ * ours is shorter.
+ */
 const TEXT_MAX = 16 * 1024;
 
 interface Numbered {
@@ -23,19 +26,19 @@ interface Numbered {
   readonly number: number;
 }
 
-/** Lines read, and where to go on. */
+/** Lines that were read, and the place to go on from. */
 export interface RingPart {
   readonly lines: readonly Numbered[];
-  /** Lines that had gone before they were read. */
+  /** Number of lines that had gone before they were read. */
   readonly lost: number;
-  /** The number after the last that was looked at. */
+  /** Number after the last line that was looked at. */
   readonly next: number;
 }
 
 /** The lines of the site itself, or of one app. */
 class Share {
   #lines: Numbered[] = [];
-  /** Of `#lines`, those before it have gone: shifting a long array costs its length. */
+  /** Number of the first entries of `#lines` that are dropped: shifting a long array costs its length. */
   #gone = 0;
   bytes = 0;
 
@@ -52,7 +55,7 @@ class Share {
     this.bytes += bytesOf(numbered.line);
   }
 
-  /** The oldest goes. @returns its bytes */
+  /** Drops the oldest line. @returns its bytes */
   drop(): number {
     const oldest = this.#lines[this.#gone];
     if (oldest === undefined) return 0;
@@ -66,7 +69,7 @@ class Share {
     return bytes;
   }
 
-  /** The first line from a number on. */
+  /** Returns the index of the first line from a number on. */
   from(number: number): number {
     let low = 0, high = this.size;
     while (low < high) {
@@ -82,11 +85,11 @@ const GONE: Numbered = { line: { atMs: 0, site: "", level: "debug", text: "" }, 
 
 /** A bounded log. */
 export class LogRing {
-  /** Names this ring: a site that starts again begins another. */
+  /** Name of this ring: a site that starts again begins another. */
   readonly boot: string = crypto.getRandomValues(new Uint8Array(8)).toHex();
   readonly #linesMax: number;
   readonly #bytesMax: number;
-  /** By app; the site's own by "". */
+  /** Shares by app; the site's own by "". */
   readonly #shares = new Map<string, Share>();
   readonly #waiting = new Set<() => void>();
   #next = 0;
@@ -98,19 +101,19 @@ export class LogRing {
     this.#bytesMax = limits.bytesMax ?? RING_BYTES_MAX;
   }
 
-  /** The number that the next line gets. */
+  /** Number that the next line gets. */
   get next(): number {
     return this.#next;
   }
 
-  /** The number of the oldest line that is still here. */
+  /** Number of the oldest line that is still here. */
   get first(): number {
     let first = this.#next;
     for (const share of this.#shares.values()) first = Math.min(first, share.at(0)?.number ?? first);
     return first;
   }
 
-  /** How many tails wait for a line. */
+  /** Number of tails that wait for a line. */
   get waiting(): number {
     return this.#waiting.size;
   }
@@ -118,7 +121,7 @@ export class LogRing {
   /** Keeps a line (R1). */
   add(line: LogLine): void {
     const kept = line.text.length > TEXT_MAX ? { ...line, text: line.text.slice(0, TEXT_MAX) + "…" } : line;
-    // What a site says of an app has no version: it is the site's.
+    // The site's lines about an app have no version: they count as the site's.
     const whose = line.version === undefined ? "" : line.app ?? "";
     let share = this.#shares.get(whose);
     if (share === undefined) this.#shares.set(whose, share = new Share());
@@ -133,7 +136,7 @@ export class LogRing {
     for (const wake of waiting) wake();
   }
 
-  /** Up to `max` lines from a number on that pass a filter (R2, R3). */
+  /** Returns up to `max` lines from a number on that pass a filter (R2, R3). */
   read(from: number, max: number, passes: (line: LogLine) => boolean): RingPart {
     const ways = [...this.#shares.values()].map((share) => ({ share, at: share.from(from) }));
     const lines: Numbered[] = [];
@@ -157,7 +160,7 @@ export class LogRing {
     return { lines, lost: next - from - looked, next };
   }
 
-  /** The newest `max` lines that pass a filter, oldest first. */
+  /** Returns the newest `max` lines that pass a filter, oldest first. */
   newest(max: number, passes: (line: LogLine) => boolean): RingPart {
     const ways = [...this.#shares.values()].map((share) => ({ share, at: share.size - 1 }));
     const lines: Numbered[] = [];
@@ -189,7 +192,7 @@ export class LogRing {
     this.#waiting.delete(wake);
   }
 
-  /** The oldest line of whoever has most goes (R1). */
+  /** Drops the oldest line of the share that has most (R1). */
   #drop(of: (share: Share) => number): void {
     let whose = "", most = -1;
     for (const [name, share] of this.#shares) {

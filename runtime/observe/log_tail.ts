@@ -1,10 +1,10 @@
 /**
- * One site's part of an answer to `logs`, as it goes to the site that gathers them: lines of its ring, each with the
+ * A site's part of an answer to `logs`, as it goes to the site that gathers them: lines of its ring, each with the
  * place after it (`at`), by which a reader that lost the connection goes on.
  *
- * Stages: what the ring has → with `follow`, each new line, and `at` alone while there is none → the reader leaves.
+ * Stages: the ring's lines → with `follow`, each new line, and `at` alone while there is none → the reader leaves.
  *
- * T1  A tail reads only as fast as its reader: what it is too late for is counted and said.
+ * T1  A tail reads only as fast as its reader: lines that are gone by then are counted, and the count is told.
  */
 import { type LogLine, type SiteLogQuery, wants } from "./log_line.ts";
 import { ndjsonLine, pulledBody } from "./ndjson.ts";
@@ -12,17 +12,17 @@ import type { LogRing, RingPart } from "./log_ring.ts";
 
 /** Lines of one chunk: at 16 KiB a line no more than a link's window would hold anyway. */
 const CHUNK_LINES_MAX = 64;
-/** Between signs of life of a tail with nothing to say. */
+/** Milliseconds between signs of life of a tail that has no line to send. */
 const IDLE_MS = 5_000;
 
-/** What a tail reads. */
+/** Services of the site that a tail reads. */
 export interface TailSource {
   readonly site: string;
   readonly ring: LogRing;
   readonly nowMs: () => number;
 }
 
-/** The lines of one site that a query asks for. */
+/** Returns the lines of one site that a query asks for. */
 export function logTail(source: TailSource, query: SiteLogQuery): ReadableStream<Uint8Array<ArrayBuffer>> {
   const gone = new AbortController();
   const tail = new Tail(source, query, gone.signal);
@@ -44,7 +44,7 @@ class Tail {
     this.#gone = gone;
     this.#passes = (line) => wants(query, line);
     const [boot, number] = query.after?.split(":") ?? [];
-    // Another ring's place: this site has begun anew, and all that it has is new to the reader.
+    // The place is of another ring: this site has begun anew, and all its lines are new to the reader.
     const isOwn = boot === source.ring.boot;
     this.#from = boot === undefined ? null : isOwn ? Math.min(Number(number), source.ring.next) : 0;
   }

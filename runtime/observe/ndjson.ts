@@ -1,33 +1,36 @@
 /**
  * Streams of one JSON value a line. A blank line means that the other side is there and has nothing to say.
  *
- * J1  A reader holds one line: a longer one than it accepts ends it with an error.
+ * J1  A reader holds one line: a line longer than it accepts ends the reading with an error.
  */
 
-/** Sixteen times the longest line of a log; a site's overview with a thousand apps. */
+/** Characters of the longest line: sixteen times the longest of a log; a site's overview with a thousand apps. */
 const LINE_CHARS_MAX = 1024 * 1024;
 
 const encoder = new TextEncoder();
 
-/** A value as a line. */
+/** Returns a value as a line. */
 export const ndjsonLine = (value: unknown): Uint8Array<ArrayBuffer> =>
   encoder.encode(JSON.stringify(value) + "\n");
 
-/** An answer that has nothing to say gives a sign of life so often: readers give up after three that did not come. */
+/**
+ * Milliseconds after which an answer that has nothing to say gives a sign of life: readers give up after three that did
+ * not come.
+ */
 export const LIFE_SIGN_MS = 5_000;
 
-/** A sign of life. */
+/** Line that is a sign of life. */
 export const BLANK_LINE: Uint8Array<ArrayBuffer> = encoder.encode("\n");
 
-/** The headers of such an answer. */
+/** Headers of an answer of JSON lines. */
 export const NDJSON_HEADERS: Readonly<Record<string, string>> = {
   "content-type": "application/x-ndjson",
   "cache-control": "no-store",
 };
 
 /**
- * A body that is made as it is read: `next` gives its next bytes, or null at the end. `close` is called once, when
- * the body has ended, failed, or its reader has gone.
+ * Returns a body that is made as it is read: `next` gives its next bytes, or null at the end. `close` is called once,
+ * when the body has ended, failed, or its reader has gone.
  */
 export function pulledBody(
   next: () => Promise<Uint8Array<ArrayBuffer> | null>,
@@ -49,7 +52,7 @@ export function pulledBody(
   }, { highWaterMark: 0 });
 }
 
-/** The values of a stream, parsed; undefined for a blank line. Leaving the loop, or the signal, gives it up. */
+/** Yields the values of a stream, parsed; undefined for a blank line. Leaving the loop, or the signal, gives it up. */
 export async function* readNdjson(
   body: ReadableStream<Uint8Array>,
   signal?: AbortSignal,

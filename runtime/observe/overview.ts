@@ -1,44 +1,51 @@
 /**
- * The whole cluster as one site sees it: what `GET /_sojourn/admin/cluster` says (docs/observing.md).
+ * Overview of the whole cluster as one site sees it, for `GET /_sojourn/admin/cluster` (docs/observing.md).
  *
- * Life: idle → asked once, or followed: one round of questions a second (fewer where there are hundreds of
- * sites), shared by all who follow at this site → the last reader leaves: idle.
+ * Life: idle → asked once, or followed: one round of questions a second (fewer where there are hundreds of sites),
+ * shared by all readers at this site → the last reader leaves: idle.
  *
  * O1  A site that does not answer within {@link ANSWER_MS} is `reachable: false`, with its last answer and its age.
- * O2  Nothing is asked, and no timer runs, while nobody looks.
+ * O2  No site is asked, and no timer runs, while nobody reads.
  * O3  At most {@link ASKED_AT_ONCE} sites are asked at once.
- * O4  An alert is shown at the site it is about, once, whoever noticed it; only alerts of sites that answer are shown.
+ * O4  An alert is shown at the site it is about, once, whichever site noticed it; only alerts of sites that answer are
+ *     shown.
  */
 import { z } from "zod";
 import type { MovedSessions, Rates, TrafficSnapshot } from "./traffic.ts";
 import { ndjsonLine, pulledBody } from "./ndjson.ts";
 import { pause } from "./pause.ts";
 
-/** Between two rounds, at least; of many sites, so much for each: what looking costs them all is bounded. */
+/**
+ * Milliseconds between two rounds, at least; with many sites, milliseconds for each: what a round costs them all is
+ * bounded.
+ */
 const ROUND_MS = 1_000;
 const ROUND_MS_PER_SITE = 2;
 /** Questions under way at once: below what a link takes (`requestsMax`), all of which may go over one. */
 const ASKED_AT_ONCE = 256;
-/** Below a round, and above every link that one would put a person behind. */
+/**
+ * Milliseconds in which a site answers: below a round, and above the round trip of every link that one would put a
+ * person behind.
+ */
 const ANSWER_MS = 800;
 
-/** What a site says of itself beside its status. */
+/** Rates and counts that a site tells of itself beside its status. */
 export interface SiteRates {
   readonly all: Rates;
   readonly apps: TrafficSnapshot["apps"];
-  /** Sessions by how they came, since start. */
+  /** Sessions since start, by how they came. */
   readonly arrivals: Readonly<Record<string, number>>;
   /** Sessions that came from other sites, since start; the site is null where its incarnation has gone. */
   readonly moved: readonly (Omit<MovedSessions, "replica"> & { readonly from: string | null })[];
   readonly process: {
     readonly upMs: number;
     readonly rssBytes: number;
-    /** Of one core, since it was asked before. */
+    /** Part of one core that was used since the last answer. */
     readonly cpu: number;
   };
 }
 
-/** A site's own answer: its status is passed on as it came. */
+/** Schema of a site's own answer: its status is passed on as it came. */
 const answerSchema = z.object({
   status: z.looseObject({
     site: z.string(),
@@ -55,11 +62,11 @@ const answerSchema = z.object({
 });
 type SiteAnswer = z.infer<typeof answerSchema>;
 
-/** What is to be looked at at a site. */
+/** Alert about a site. */
 export interface SiteAlert {
   readonly code: string;
   readonly detail: string;
-  /** The site that noticed. */
+  /** Id of the site that noticed. */
   readonly by: string;
 }
 
@@ -72,25 +79,30 @@ export interface SiteView {
   readonly reachable: boolean;
   /** Age of `status` and `rates`; null where there was never an answer. */
   readonly ageMs: number | null;
-  /** For how long nothing of it came, as the site that heard of it last knows; null where no site knows. */
+  /**
+   * Milliseconds for which nothing of the site came, as the site that heard of it last knows; null where no site knows.
+   */
   readonly silentMs: number | null;
-  /** O4 */
+  /** Alerts about the site (O4). */
   readonly alerts: readonly SiteAlert[];
-  /** For how long, at most, it may not have what the root has: what each site on the way lags, as far as known. */
+  /**
+   * Milliseconds by which the site may be behind the root, at most: the sum of the lags of the sites on the way, as far
+   * as known.
+   */
   readonly lagMs: number | null;
   readonly status: SiteAnswer["status"] | null;
   readonly rates: SiteAnswer["rates"] | null;
 }
 
-/** One object of the stream. */
+/** Overview of one round: an object of the stream. */
 export interface ClusterView {
   readonly atMs: number;
-  /** The site that collected it. */
+  /** Id of the site that collected it. */
   readonly by: string;
   readonly sites: readonly SiteView[];
 }
 
-/** What an overview needs of its site. */
+/** Services of the site that an overview uses. */
 export interface OverviewSources {
   readonly site: string;
   readonly sites: () => readonly Pick<SiteView, "id" | "parent" | "tier" | "url">[];
@@ -99,7 +111,7 @@ export interface OverviewSources {
   readonly nowMs: () => number;
 }
 
-/** Collects. */
+/** Collects the overview. */
 export class Overview {
   readonly #sources: OverviewSources;
   readonly #last = new Map<string, { answer: SiteAnswer; atMs: number }>();
@@ -112,19 +124,19 @@ export class Overview {
     this.#sources = sources;
   }
 
-  /** Who follows now. */
+  /** Number of readers that follow now. */
   get readers(): number {
     return this.#readers;
   }
 
-  /** The cluster now; those who ask during one round share it. */
+  /** Returns the cluster's state now; calls during one round share it. */
   look(): Promise<ClusterView> {
     if (this.#round !== null) return this.#round;
     this.#roundBegunMs = performance.now();
     return this.#round = this.#collect().finally(() => this.#round = null);
   }
 
-  /** One object a round. A reader that is slow gets the newest when it comes back. */
+  /** Returns a stream of one object a round. A slow reader gets the newest when it comes back. */
   follow(): ReadableStream<Uint8Array<ArrayBuffer>> {
     const gone = new AbortController();
     let isBegun = false; // a body that nobody reads (HEAD) is no reader
@@ -174,7 +186,7 @@ export class Overview {
     return { atMs: nowMs(), by, sites: views.map((view) => ({ ...view, lagMs: lagOf(view.id, byId) })) };
   }
 
-  /** O1 */
+  /** Asks a site; null where it does not answer in time (O1). */
   async #answerOf(id: string): Promise<SiteAnswer | null> {
     const late = new AbortController();
     const timer = setTimeout(() => late.abort(), ANSWER_MS);
@@ -183,19 +195,22 @@ export class Overview {
         const text = await answer.text();
         return answer.ok ? answerSchema.parse(JSON.parse(text)) : null;
       });
-      asked.catch(() => {}); // it may come after its time
+      asked.catch(() => {}); // its answer may come too late
       const answer = await Promise.race([asked, aborted(late.signal)]);
       if (answer !== null) this.#last.set(id, { answer, atMs: performance.now() });
       return answer;
     } catch {
-      return null; // whatever stands between, the site is not reachable
+      return null; // whatever the reason, the site is not reachable
     } finally {
       clearTimeout(timer);
     }
   }
 }
 
-/** O4; what is said of a site that the tree does not have (any more) is shown at who says it. */
+/**
+ * Returns the alerts by the site they are about (O4); an alert about a site that the tree does not have (any more) is
+ * shown at the site that reports it.
+ */
 function alertsBySite(
   statuses: readonly SiteAnswer["status"][],
   known: ReadonlySet<string>,
@@ -212,7 +227,7 @@ function alertsBySite(
   return found;
 }
 
-/** For how long each site has been silent, as its neighbours know. */
+/** Returns the milliseconds for which each site has been silent, as its neighbours know. */
 function silenceBySite(statuses: readonly SiteAnswer["status"][]): Map<string, number> {
   const silences = new Map<string, number>();
   const heard = (site: string, ms: number) => silences.set(site, Math.min(ms, silences.get(site) ?? ms));
@@ -223,7 +238,7 @@ function silenceBySite(statuses: readonly SiteAnswer["status"][]): Map<string, n
   return silences;
 }
 
-/** null where a site on the way never answered. */
+/** Returns a site's lag behind the root; null where a site on the way never answered. */
 function lagOf(id: string, byId: ReadonlyMap<string, Pick<SiteView, "parent" | "status">>): number | null {
   let lagMs = 0;
   let next: string | null = id;

@@ -1,4 +1,4 @@
-/** Waiting that ends early. */
+/** A pause that a signal can end early. */
 
 /** Resolves after a time, or at once when the signal aborts. */
 export function pause(ms: number, signal: AbortSignal): Promise<void> {

@@ -1,7 +1,7 @@
-/** What this process takes of its machine. */
+/** Memory and CPU that this process takes of its machine. */
 import process from "node:process";
 
-/** Two who ask at once would otherwise leave the second a span too short to measure. */
+/** Milliseconds of the shortest span measured: two calls at once would otherwise leave the second a span too short. */
 const SPAN_MS_MIN = 200;
 
 /** Memory and CPU of this process; isolates are processes of their own, and not in it. */

@@ -1,28 +1,31 @@
 /**
- * What a site serves now: requests, errors and latencies per version of an app over the last seconds, and from where
- * its sessions came. Written on every request, read a few times a second at most. What is counted since the start by
- * scrapers (runtime/gateway/request_metrics.ts) is of other requests (those that clients sent here, calls of
- * functions without their sessions and files) and in coarser buckets, so neither can be told from the other; how
- * sessions arrived is counted there alone.
+ * Traffic of a site: requests, errors and latencies per version of an app over the last seconds, and the sites from
+ * which its sessions came. Written on every request, read a few times a second at most. The metrics for scrapers
+ * (runtime/gateway/request_metrics.ts), which run since the start, are of other requests (those that clients sent here,
+ * calls of functions without their sessions and files) and in coarser buckets, so neither can be derived from the
+ * other; the ways in which sessions arrived are counted there alone.
  *
  * T1  A request costs a few additions: arrays are made once a version, nothing is allocated after that.
  * T2  Rates and latencies are of the last {@link WINDOW_S} seconds; totals since the site started.
  */
 import type { AttachedSession } from "../../store/api/api.ts";
 
-/** Short enough to see a change, long enough that a percentile of ten requests a second says something. */
+/**
+ * Seconds of the window: short enough to see a change, long enough that a percentile of ten requests a second says
+ * something.
+ */
 const WINDOW_S = 5;
-/** One more than the window: the second that runs is not whole. */
+/** Slots of the window: one more than its seconds, as the second that runs is not whole. */
 const SLOTS = WINDOW_S + 1;
-/** Latencies a power of two: a percentile is off by at most 9 %. */
+/** Buckets of latency a power of two: a percentile is off by at most 9 %. */
 const PER_OCTAVE = 4;
-/** 1/16 ms: below that it is the clock that is measured. */
+/** Upper bound of the first bucket, 1/16 ms: below that it is the clock that is measured. */
 const FIRST_MS = 1 / 16;
-/** Up to 65 s, past the longest wall time by default. */
+/** Number of buckets: up to 65 s, past the longest wall time by default. */
 const BUCKETS = 20 * PER_OCTAVE + 1;
 const REQUESTS = 0, ERRORS = 1, FIRST_BUCKET = 2;
 const SLOT_LENGTH = FIRST_BUCKET + BUCKETS;
-/** An app that nobody has asked for so long is forgotten: it may have been deleted. */
+/** Seconds after which an app without requests is forgotten: it may have been deleted. */
 const FORGET_S = 600;
 /** Incarnations of sites that sessions came from; each restart with a new disk makes one. */
 const SOURCES_MAX = 4_096;
@@ -31,7 +34,7 @@ const SOURCES_MAX = 4_096;
 export interface Rates {
   readonly requestsPerS: number;
   readonly errorsPerS: number;
-  /** null without requests. */
+  /** Percentiles of latency; null without requests. */
   readonly p50Ms: number | null;
   readonly p99Ms: number | null;
   readonly requests: number;
@@ -53,25 +56,25 @@ export interface AppRates extends Rates {
   readonly versions: readonly ({ readonly version: string } & Rates)[];
 }
 
-/** What a site has counted. */
+/** Counts of a site. */
 export interface TrafficSnapshot {
   readonly all: Rates;
   readonly apps: readonly AppRates[];
   readonly moved: readonly MovedSessions[];
 }
 
-/** Of one version. */
+/** Counts of one version. */
 class VersionTraffic {
-  /** Per slot: requests, errors, latencies by bucket. */
+  /** Counts per slot: requests, errors, latencies by bucket. */
   readonly slots = new Uint32Array(SLOTS * SLOT_LENGTH);
-  /** Which second each slot is of. */
+  /** Second that each slot is of. */
   readonly seconds = new Float64Array(SLOTS).fill(-1);
   requests = 0;
   errors = 0;
   lastSecond = 0;
 }
 
-/** Counts. */
+/** Counts a site's traffic. */
 export class Traffic {
   readonly #nowMs: () => number;
   readonly #begunMs: number;
@@ -84,7 +87,7 @@ export class Traffic {
     this.#begunMs = nowMs();
   }
 
-  /** A session was attached; counts where its token comes from another incarnation, `replica`. */
+  /** Counts a session that was attached, where its token comes from another incarnation, `replica`. */
   arrived(how: AttachedSession["how"], replica: number | undefined): void {
     if (how === "same" || how === "new" || replica === undefined) return;
     let moved = this.#moved.get(replica);
@@ -95,7 +98,7 @@ export class Traffic {
     moved[how]++;
   }
 
-  /** A request that began at a time, by the clock of this object, has its answer's head. */
+  /** Counts a request that began at a time, by the clock of this object, and has its answer's head. */
   answered({ app, version }: { app: string; version: string }, begunMs: number, failed: boolean): void {
     const nowMs = this.#nowMs();
     const traffic = this.#apps.get(app)?.get(version) ?? this.#begin(app, version);
@@ -125,7 +128,7 @@ export class Traffic {
     return traffic;
   }
 
-  /** What was counted. */
+  /** Returns the counts. */
   snapshot(): TrafficSnapshot {
     const nowMs = this.#nowMs();
     const second = Math.floor(nowMs / 1000);
@@ -164,7 +167,7 @@ class Sums {
   #requests = 0;
   #errors = 0;
 
-  /** The seconds of the window that ends with one. */
+  /** Adds the seconds of the window that ends with a second. */
   add(traffic: VersionTraffic, second: number): void {
     this.#requests += traffic.requests;
     this.#errors += traffic.errors;
@@ -201,7 +204,7 @@ function bucketOf(ms: number): number {
   return bucket > 0 ? Math.min(bucket, BUCKETS - 1) : 0; // a NaN is 0 too
 }
 
-/** The middle of the bucket in which the request of that rank lies. */
+/** Returns the middle of the bucket in which the request of that rank lies. */
 function percentile(sums: Float64Array, count: number, part: number): number | null {
   if (count === 0) return null;
   const rank = Math.ceil(count * part);
