@@ -1,12 +1,12 @@
 /**
- * The file that a backup of one site is (docs/protocol/backups.md): a manifest that names the parts by size and SHA-256, a
- * MAC over it under the cluster's secret, the parts one after the other.
+ * Format of the file of a site's backup (docs/protocol/backups.md): a manifest that names the parts by size and
+ * SHA-256, a MAC over it under the cluster's secret, the parts one after the other.
  *
- * BA1  Who has no secret of the cluster makes no file that is taken for a backup: the MAC is over the manifest, and the
+ * BA1  A file made without a secret of the cluster is not taken for a backup: the MAC is over the manifest, and the
  *      manifest has the digest of every byte after it.
- * BA2  What is read from a file is bounded before it is read, and named by the format, never by the file: no part has
+ * BA2  Each read from a file is bounded beforehand, and names come from the format, never from the file: no part has
  *      another name than those of a site's data folder.
- * BA3  A file that was cut, changed anywhere, or has more than it says, is refused.
+ * BA3  A file that was cut, changed anywhere, or has more than its manifest says, is refused.
  */
 import { createHash, createHmac, type Hash, hkdfSync, timingSafeEqual } from "node:crypto";
 import { Buffer } from "node:buffer";
@@ -14,20 +14,23 @@ import { z } from "zod";
 
 const MAGIC = "sojourn backup ", FORMAT = 1;
 const HEAD = new TextEncoder().encode(`${MAGIC}${FORMAT}\n`);
-/** Twenty parts at most, each of some 120 bytes; the rest is for fields of releases to come. */
+/**
+ * Bytes of the longest manifest: twenty parts at most, each of some 120 bytes; the rest is for fields of releases to
+ * come.
+ */
 const MANIFEST_BYTES_MAX = 64 * 1024;
 const LENGTH_BYTES = 4, MAC_BYTES = 32, FINGERPRINT_BYTES = 8;
-/** As many as a petabyte: a size beyond it is no size. */
+/** Bytes of the largest part: a petabyte; a size beyond it is no size. */
 const PART_BYTES_MAX = 2 ** 50;
 
-/** Folders of a site's data that a backup has, and what of each. Those whose database another thread writes come last. */
+/** Folders of a site's data that a backup has. Those whose database another thread writes come last. */
 export const FOLDERS = ["homes", "ended", "arbiter", "outcomes", "store"] as const;
-/** Files of a folder: which engine wrote it, the disk's name, the database. */
+/** Files of a folder: the mark of its engine, the disk's name, the database. */
 export const FOLDER_FILES = ["SOJOURN", "disk", "rows.db", "root.kv"] as const;
 /** Files beside the folders. */
 export const SITE_FILES = ["parent.json"] as const;
 
-/** Every name that a part may have (BA2). */
+/** All names that a part may have (BA2). */
 export const PART_NAMES: readonly string[] = [
   ...SITE_FILES,
   ...FOLDERS.flatMap((folder) => FOLDER_FILES.map((file) => `${folder}/${file}`)),
@@ -42,23 +45,26 @@ const partSchema = z.strictObject({
 
 const manifestSchema = z.object({
   site: z.string().regex(/^[a-z][a-z0-9-]{0,39}$/),
-  /** null at the root. */
+  /** Id of the parent; null at the root. */
   parent: z.string().nullable(),
   tier: z.string(),
   engine: z.enum(["denokv", "sqlite"]),
-  /** Of the release that wrote it. */
+  /** Release that wrote the backup. */
   release: z.string(),
-  /** The site's time at the moment of the copies, in ISO 8601. */
+  /** Time of the site at the moment of the copies, in ISO 8601. */
   at: z.iso.datetime(),
-  /** The moment's name: copies of several sites that share it fit together. */
+  /** Name of the moment: copies of several sites that share it fit together. */
   cut: z.string().regex(/^[0-9a-f]{32}$/),
-  /** The site's number of its incarnation; 0: it had none yet. */
+  /** Number of the site's incarnation; 0: it had none yet. */
   incarnation: z.int().min(0),
-  /** The end of its journal at that moment, or before. */
+  /** Position of the end of the site's journal at that moment, or before. */
   position: z.int().min(0),
-  /** Rows that waited for its parent. */
+  /** Number of rows that waited for the parent. */
   pending: z.int().min(0),
-  /** Fingerprints of the secrets that were in force, and of those that what it was restored from had. */
+  /**
+   * Fingerprints of the secrets that were in force, and of those in force at an earlier backup that the site was
+   * restored from.
+   */
   secrets: z.array(z.string().regex(/^[0-9a-f]{16}$/)).min(1).max(100),
   parts: z.array(partSchema).min(1).max(PART_NAMES.length),
 }).refine(
@@ -66,12 +72,12 @@ const manifestSchema = z.object({
   "names a part twice",
 );
 
-/** What a backup says of itself. */
+/** Manifest of a backup. */
 export type BackupManifest = z.infer<typeof manifestSchema>;
-/** One file of a site's data in it. */
+/** A file of a site's data in a backup. */
 export type BackupPart = BackupManifest["parts"][number];
 
-/** Why a file is not taken. */
+/** Error for a file that is not taken. */
 export class ArchiveError extends Error {
   override readonly name = "ArchiveError";
   constructor(
@@ -85,14 +91,14 @@ export class ArchiveError extends Error {
 const derive = (secret: Uint8Array, purpose: string, bytes: number): Buffer =>
   Buffer.from(hkdfSync("sha256", secret, new Uint8Array(), `sojourn ${purpose}`, bytes));
 
-/** What tells one secret from another, and nothing else of it. */
+/** Returns a fingerprint, which tells one secret from another, and nothing else of it. */
 export const fingerprintOf = (secret: Uint8Array): string =>
   derive(secret, "backup fingerprint", FINGERPRINT_BYTES).toString("hex");
 
 const macOf = (secret: Uint8Array, bytes: Uint8Array): Buffer =>
   createHmac("sha256", derive(secret, "backup key", 32)).update(bytes).digest();
 
-/** The bytes before the first part. */
+/** Encodes the bytes before the first part. */
 export function encodeArchiveHead(manifest: BackupManifest, secret: Uint8Array): Uint8Array<ArrayBuffer> {
   const json = Buffer.from(JSON.stringify(manifestSchema.parse(manifest)));
   if (json.length > MANIFEST_BYTES_MAX) {
@@ -104,24 +110,27 @@ export function encodeArchiveHead(manifest: BackupManifest, secret: Uint8Array):
   return new Uint8Array(Buffer.concat([signed, macOf(secret, signed)]));
 }
 
-/** The size of a whole file. */
+/** Returns the size of a whole file. */
 export const archiveBytes = (head: Uint8Array, { parts }: BackupManifest): number =>
   parts.reduce((sum, { bytes }) => sum + bytes, head.length);
 
-/** What reading a file tells, in order: the manifest once, then the bytes of each part. */
+/** Events of reading a file, in order: the manifest once, then the bytes of each part. */
 export interface ArchiveEvents {
-  /** @param isSignedBy whether a secret of the cluster made its MAC; where none did it is forged. */
+  /**
+   * Called with the manifest. @param isSignedBy whether a secret of the cluster made its MAC; where none did it is
+   * forged.
+   */
   manifest?(manifest: BackupManifest, isSignedBy: (secret: Uint8Array) => boolean): void;
-  /** Bytes of a part, not yet compared with its digest. */
+  /** Called with bytes of a part, not yet compared with its digest. */
   bytes?(part: BackupPart, bytes: Uint8Array): void;
-  /** A part is whole, and is what the manifest says. */
+  /** Called when a part is whole, and fits the manifest. */
   part?(part: BackupPart): void;
 }
 
 /** Reads a file that comes in pieces of any size. */
 export class ArchiveReader {
   readonly #events: ArchiveEvents;
-  /** What of the head has come. */
+  /** Bytes of the head that have come. */
   #head = Buffer.alloc(0);
   #manifest: BackupManifest | null = null;
   #index = 0;
@@ -132,7 +141,7 @@ export class ArchiveReader {
     this.#events = events;
   }
 
-  /** @throws ArchiveError */
+  /** Takes a piece of the file. @throws ArchiveError */
   push(bytes: Uint8Array): void {
     let rest: Uint8Array = bytes;
     if (this.#manifest === null) {
@@ -156,7 +165,7 @@ export class ArchiveReader {
     }
   }
 
-  /** The file has ended. @throws ArchiveError */
+  /** Ends the file. @throws ArchiveError */
   end(): BackupManifest {
     const manifest = this.#manifest;
     if (manifest === null) {
@@ -186,7 +195,7 @@ export class ArchiveReader {
     this.#begin();
   }
 
-  /** The next part that has any bytes. */
+  /** Begins the next part that has any bytes. */
   #begin(): void {
     const part = this.#manifest?.parts[this.#index];
     this.#hash = createHash("sha256");
@@ -209,7 +218,7 @@ export class ArchiveReader {
     }
   }
 
-  /** Where the parts begin; null: more has to come. */
+  /** Reads the head, and returns the offset at which the parts begin; null: more has to come. */
   #readHead(): number | null {
     const head = this.#head;
     this.#assertMagic();
@@ -246,7 +255,7 @@ function parseManifest(json: Uint8Array): BackupManifest {
   }
 }
 
-/** @throws ArchiveError where no secret of these signed the file (BA1). */
+/** Checks the signature. @throws ArchiveError where no secret of these signed the file (BA1). */
 export function assertSigned(
   isSignedBy: (secret: Uint8Array) => boolean,
   secrets: readonly Uint8Array[],

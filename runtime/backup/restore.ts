@@ -1,15 +1,15 @@
 /**
- * A site's data, put back from a backup, while the site is stopped.
+ * Restoring of a site's data from a backup, while the site is stopped.
  *
- * Stages: the whole file is compared with its digests → room is looked for → the parts are written into a folder within the
- * data → (what is there is moved aside) → the parts get their names → `restored.json` is the last.
+ * Stages: the whole file is compared with its digests → the disk's free room is checked → the parts are written into a
+ * folder within the data → (the old data is moved aside) → the parts get their names → `restored.json` is the last.
  *
- * RT1  Nothing of the data changes before the whole file was found to be what the cluster wrote.
- * RT2  Nothing that was there is removed: it is moved into a folder beside, where that was asked for; else the folder has
+ * RT1  Nothing of the data changes before the whole file was found to be as the cluster wrote it.
+ * RT2  Old data is never removed: it is moved into a folder beside, where that was asked for; else the data folder has
  *      to be empty.
- * RT3  Between the first name that changes and the last, the file RESTORING lies there, and no site starts on the data: one
- *      that was cut off is run again.
- * RT4  No count of commits comes with the files, and none of before stays: what was restored is what it is.
+ * RT3  Between the first name that changes and the last, the file RESTORING lies there, and no site starts on the data:
+ *      a restore that was cut off is run again.
+ * RT4  No count of commits comes with the files, and no former one stays: restored data is not compared with any count.
  */
 import { createHash } from "node:crypto";
 import { statfsSync } from "node:fs";
@@ -17,7 +17,7 @@ import { folderOf, replaceFile, syncFolder } from "../../functions/client/replac
 import { ArchiveError, ArchiveReader, assertSigned, type BackupManifest, fingerprintOf } from "./archive.ts";
 import { keepRestored, readRestored, RESTORED, RESTORING, secretsOfBefore } from "./restored.ts";
 
-/** Why a backup is not put back. */
+/** Error for a backup that is not put back. */
 export class RestoreError extends Error {
   override readonly name = "RestoreError";
   constructor(
@@ -34,45 +34,45 @@ export class RestoreError extends Error {
   }
 }
 
-/** What a whole file has been found to be. */
+/** Findings about a whole file. */
 export interface Verified {
   readonly manifest: BackupManifest;
   readonly bytes: number;
   readonly sha256: string;
-  /** Whether a secret that was given signed it; null: none was given. */
+  /** True where one of the given secrets signed it; null: none was given. */
   readonly isSigned: boolean | null;
 }
 
-/** What is put back, and where. */
+/** Order to restore a site. */
 export interface RestoreOrder {
   readonly file: string;
-  /** Of the site file. */
+  /** Facts of the site, from its site file. */
   readonly site: {
     readonly id: string;
     readonly isRoot: boolean;
     readonly engine: string;
     readonly data: string;
   };
-  /** Those of the site's secret file. */
+  /** Secrets of the site's secret file. */
   readonly secrets: readonly Uint8Array[];
-  /** Those that were in force when the backup was made, or some of them. */
+  /** Secrets that were in force when the backup was made, or some of them. */
   readonly formerSecrets: readonly Uint8Array[];
-  /** What is there is moved aside. */
+  /** True where old data is to be moved aside. */
   readonly replace: boolean;
-  /** In ISO 8601. */
+  /** Time of the restore, in ISO 8601. */
   readonly now: string;
   readonly progress?: (says: "compares" | "writes", bytes: number, of: number) => void;
 }
 
-/** What was put back. */
+/** Result of a restore. */
 export interface Restoration extends Verified {
-  /** Where what was there is now; null: nothing was there. */
+  /** Folder of the old data now; null: there was none. */
   readonly aside: string | null;
 }
 
 const CHUNK_BYTES = 1024 * 1024;
 const STAGED = "restoring";
-/** What a site makes again, or left behind on its way. */
+/** Names that do not count as data: files that a site makes again, or that backups and restores left behind. */
 const NOTHING: readonly string[] = ["cache", "backup", STAGED];
 
 /** Reads a whole file. @throws ArchiveError, RestoreError */
@@ -99,7 +99,7 @@ export async function verifyBackup(
   return { manifest: reader.end(), bytes, sha256: hash.digest("hex"), isSigned };
 }
 
-/** See the file's header. @throws ArchiveError, RestoreError */
+/** Restores a site; see the file's header. @throws ArchiveError, RestoreError */
 export async function restoreSite(order: RestoreOrder): Promise<Restoration> {
   const { file, site, secrets, formerSecrets } = order, { data } = site;
   const verified = await verifyBackup(file, formerSecrets, order.progress); // RT1
@@ -158,7 +158,7 @@ function assertFits({ site, parent, engine }: BackupManifest, to: RestoreOrder["
   }
 }
 
-/** restored.ts RS1 */
+/** Refuses a secret that was in force when the backup was made (restored.ts RS1). */
 function assertNewSecret(manifest: BackupManifest, secrets: readonly Uint8Array[]): void {
   const [found] = secretsOfBefore(secrets, { formerSecrets: manifest.secrets });
   if (found === undefined) return;
@@ -172,7 +172,7 @@ function assertNewSecret(manifest: BackupManifest, secrets: readonly Uint8Array[
   );
 }
 
-/** The same, of what the data was restored from before: the tree went on with that. */
+/** Refuses a secret of a tree that was restored before: that tree went on with it. */
 async function assertNotGoneOn(data: string, secrets: readonly Uint8Array[]): Promise<void> {
   const before = await readRestored(data);
   if (before?.joined !== true) return;
@@ -205,7 +205,7 @@ async function stopped(data: string): Promise<Disposable> {
   );
 }
 
-/** What of a data folder would be lost with it. */
+/** Returns the names in a data folder that would be lost with it. */
 async function entries(data: string): Promise<string[]> {
   const names = await Array.fromAsync(Deno.readDir(data), ({ name }) => name);
   return names.filter((name) => !NOTHING.includes(name) && !name.startsWith(ASIDE)).sort();
@@ -233,7 +233,7 @@ async function written({ file, progress }: RestoreOrder, staged: string): Promis
       for (let at = 0; at < chunk.length;) at += open.writeSync(chunk.subarray(at));
     },
     part: ({ name }) => {
-      open ??= created(`${staged}/${name}`, folders); // one without a byte
+      open ??= created(`${staged}/${name}`, folders); // a part without a byte
       open.syncSync();
       open.close();
       open = null;
@@ -258,7 +258,7 @@ function created(path: string, folders: Set<string>): Deno.FsFile {
   return Deno.openSync(path, { write: true, createNew: true, mode: 0o600 });
 }
 
-/** RT2, RT3 */
+/** Moves the old data aside and gives the parts their names (RT2, RT3). */
 async function exchanged(
   data: string,
   staged: string,

@@ -1,42 +1,42 @@
 /**
- * What a site's data folder says of the backup that it was restored from: `restored.json`.
+ * Record of the backup that a site's data was restored from: `restored.json` in its data folder.
  *
- * RS1  Data that was restored takes part under no secret that was in force when its backup was made, or before: whoever
- *      had seen more of that site, neighbours and clients, has such a secret or a token of one, and meets nothing of it.
- *      So nothing that was said after the backup is contradicted, and nobody who has seen it is shown the past.
- * RS2  Below the root it serves nobody, and opens no log, before it has heard that the root was restored from the same moment
- *      (site/restored_tree.ts): one that was restored alone, beside a tree that lives, shows nobody what was before, and
- *      takes nothing that would never be anywhere else.
+ * RS1  Restored data takes part under no secret that was in force when its backup was made, or before: neighbours and
+ *      clients that had seen more of that site have such a secret or a token of one, and never meet the restored data.
+ *      So nothing that the site told after the backup is contradicted, and nobody who has seen it is shown the past.
+ * RS2  A restored site below the root serves nobody, and opens no log, before it has heard that the root was restored
+ *      from the same moment (site/restored_tree.ts): a site that was restored alone, beside a tree that lives, shows
+ *      nobody its old state, and takes no write that would never reach any other site.
  */
 import { z } from "zod";
 import { replaceFile } from "../../functions/client/replace_file.ts";
 import { StoreUnavailable } from "../../store/api/api.ts";
 import { fingerprintOf } from "./archive.ts";
 
-/** The file's name. */
+/** Name of the file. */
 export const RESTORED = "restored.json";
-/** Lies in data whose restoring was cut off (restore.ts RT3). */
+/** Name of the file that lies in data whose restoring was cut off (restore.ts RT3). */
 export const RESTORING = "RESTORING";
 
 const schema = z.object({
   cut: z.string(),
-  /** When the backup was made, and when it was restored. */
+  /** Times at which the backup was made, and restored. */
   at: z.string(),
   restoredAt: z.string(),
-  /** Fingerprints of secrets that it may not take part under. */
+  /** Fingerprints of secrets that the data may not take part under. */
   formerSecrets: z.array(z.string()),
-  /** Drawn as it was restored: what tells two restores of one backup apart. */
+  /** Random text drawn at the restore: it tells two restores of one backup apart. */
   copy: z.string(),
-  /** Fingerprints of the secrets that it was restored for. */
+  /** Fingerprints of the secrets that the data was restored for. */
   secrets: z.array(z.string()),
-  /** It has joined the tree since (RS2). */
+  /** True when the site has joined the tree since (RS2). */
   joined: z.boolean(),
 });
-/** What the file says. */
+/** Contents of the file. */
 export type Restored = z.infer<typeof schema>;
 
 /**
- * What the file says; null: the data was never restored.
+ * Reads the file; null: the data was never restored.
  *
  * @throws StoreUnavailable where it can't be read, or restoring was cut off.
  */
@@ -71,11 +71,11 @@ export async function keepRestored(folder: string, restored: Restored): Promise<
     .close();
 }
 
-/** Fingerprints of secrets that data was restored from under. */
+/** Returns the fingerprints of secrets under which the data was restored from a backup and may not take part. */
 export const formerSecrets = async (data: string): Promise<readonly string[]> =>
   (await readRestored(data))?.formerSecrets ?? [];
 
-/** RS1: those of these secrets that were in force before, by their place. */
+/** Returns those of these secrets that were in force before, by their index (RS1). */
 export function secretsOfBefore(
   secrets: readonly Uint8Array[],
   { formerSecrets }: Pick<Restored, "formerSecrets">,

@@ -3,12 +3,14 @@
  * its own until it was fetched as one file (archive.ts).
  *
  * Life: `prepare` → (`hold`, where copies of other sites are to fit to it) → `take` (the moment) → copying → ready →
- * `content`, once or again → `drop`, or nobody has asked for it for a while.
+ * `content`, once or again → `drop`, or it was not asked for in a while.
  *
- * SB1  One at a time: each takes as much room as the site's data. What a process left behind goes at the next start.
+ * SB1  There is one backup at a time: each takes as much room as the site's data. Files that a process left behind are
+ *      removed at the next start.
  * SB2  A backup begins only where the disk has room for the copies, and as much free as the site keeps for its own journal.
- * SB3  Copies of several sites fit together where each was held before the first was taken: what a site says after its
- *      moment is taken by others after theirs (runtime/link/hold.ts). A hold that has ended before its moment is told.
+ * SB3  Copies of several sites fit together where each was held before the first was taken: messages that a site sends
+ *      after its moment are taken by others after theirs (runtime/link/hold.ts). A hold that has ended before its
+ *      moment is reported.
  */
 import { createHash } from "node:crypto";
 import { statfsSync } from "node:fs";
@@ -28,40 +30,40 @@ import {
 import { formerSecrets } from "./restored.ts";
 import { openSnapshot, type Snapshot } from "./snapshot.ts";
 
-/** As long as an operator may need to come back for it after a broken line. */
+/** Milliseconds that a backup is kept: as long as an operator may need to come back for it after a broken line. */
 const KEPT_MS = 600_000;
 const CHUNK_BYTES = 1024 * 1024;
-/** Some seconds of a busy site's commits (site/disk_room.ts). */
+/** Bytes that stay free: some seconds of a busy site's commits (site/disk_room.ts). */
 const RESERVE_BYTES = 64 * 1024 * 1024;
-/** The folder of copies in a site's data. */
+/** Name of the folder of copies in a site's data. */
 const SPOOL = "backup";
 const DATABASES: readonly string[] = ["rows.db", "root.kv"];
 
-/** What a site says of itself in a manifest. */
+/** Facts of a site for a manifest. */
 export type SiteFacts = Pick<
   BackupManifest,
   "site" | "parent" | "tier" | "release" | "at" | "incarnation" | "position" | "pending"
 >;
 
-/** What backups need of their site. */
+/** Services of the site that backups use. */
 export interface SiteBackupsParts {
   readonly data: string;
   readonly engine: "sqlite" | "denokv" | "memory";
-  /** Newest first. */
+  /** Secrets of the cluster, newest first. */
   readonly secrets: readonly [Uint8Array, ...Uint8Array[]];
   readonly hold: Hold;
   readonly facts: () => SiteFacts;
   readonly note: (event: string, fields: Record<string, unknown>) => void;
-  /** Bytes that are free where a folder is; the system's word by default. */
+  /** Returns the bytes that are free where a folder is; asks the system by default. */
   readonly freeBytes?: (folder: string) => number;
 }
 
-/** How far one is. */
+/** State of a backup. */
 export interface BackupState {
   readonly cut: string;
   readonly state: "prepared" | "copying" | "ready" | "failed";
   readonly copiedBytes: number;
-  /** Of the whole file, once it is ready; of what is copied before. */
+  /** Bytes of the whole file, once it is ready; before, of the data to be copied. */
   readonly bytes: number;
   readonly why?: string;
 }
@@ -79,7 +81,7 @@ interface Backup {
   settled: Promise<void>;
 }
 
-/** See the file's header. */
+/** The backups of one site; see the file's header. */
 export class SiteBackups {
   readonly #parts: SiteBackupsParts;
   #backup: Backup | null = null;
@@ -90,12 +92,12 @@ export class SiteBackups {
     this.#parts = parts;
   }
 
-  /** Removes what a process before left. */
+  /** Removes the files that a former process left. */
   static async sweep(data: string): Promise<void> {
     await removed(`${data}/${SPOOL}`);
   }
 
-  /** Makes ready for a moment that is to come soon. @throws Problem, StoreUnavailable */
+  /** Prepares a backup whose moment is to come soon. @throws Problem, StoreUnavailable */
   async prepare(cut: string): Promise<BackupState> {
     const { data, engine, freeBytes = freeOf } = this.#parts;
     if (engine === "memory") {
@@ -138,7 +140,7 @@ export class SiteBackups {
     }
   }
 
-  /** From now on, and for a short while, nothing of other sites is taken (SB3). @throws Problem */
+  /** Holds the site for a short while: no message of other sites is taken (SB3). @throws Problem */
   hold(cut: string): BackupState {
     const { state } = this.#prepared(cut);
     this.#parts.hold.begin(cut);
@@ -146,9 +148,9 @@ export class SiteBackups {
   }
 
   /**
-   * The moment; it has passed when this returns.
+   * Takes the moment; it has passed when this returns.
    *
-   * @param isHeld it must be within the hold of that name.
+   * @param isHeld true where the moment must be within the hold of that name.
    * @throws Problem, StoreUnavailable
    */
   take(cut: string, isHeld: boolean): BackupState {
@@ -159,7 +161,7 @@ export class SiteBackups {
         `the moment ${cut} comes too late: links are not held any more; begin again`,
       );
     }
-    // Nothing else runs between these lines: what they see is of one moment.
+    // Nothing else runs between these lines: they see one moment.
     const files = new Map(backup.found.files.map((name) => [name, Deno.readFileSync(`${data}/${name}`)]));
     const told = facts();
     try {
@@ -174,18 +176,18 @@ export class SiteBackups {
     } finally {
       hold.end(cut);
     }
-    clearTimeout(backup.timer); // it is wanted, however long it takes
+    clearTimeout(backup.timer); // it is wanted, however long the copying takes
     backup.state = { ...backup.state, state: "copying" };
     backup.settled = this.#copy(backup, told, files);
     return backup.state;
   }
 
-  /** @throws Problem */
+  /** Returns the state of a backup. @throws Problem */
   state(cut: string): BackupState {
     return this.#of(cut).state;
   }
 
-  /** The file. @throws Problem */
+  /** Returns the file. @throws Problem */
   content(cut: string): { readonly bytes: number; readonly body: ReadableStream<Uint8Array<ArrayBuffer>> } {
     const backup = this.#of(cut), { state, head, parts } = backup;
     if (state.state !== "ready" || head === null) {
@@ -195,13 +197,13 @@ export class SiteBackups {
     return { bytes: state.bytes, body: this.#stream(backup, head, parts) };
   }
 
-  /** It is not needed any more. @throws Problem */
+  /** Drops a backup that is not needed any more. @throws Problem */
   async drop(cut: string): Promise<void> {
     this.#of(cut);
     await this.#drop();
   }
 
-  /** Gives up what is being made, and removes what there is. */
+  /** Gives up a backup under way, and removes the files. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#parts.hold.close();
@@ -266,7 +268,7 @@ export class SiteBackups {
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
       backup.state = { ...backup.state, state: "failed", why };
-      if (this.#backup !== backup) return; // it was given up
+      if (this.#backup !== backup) return; // the backup was given up
       note("backup_failed", { cut, error: why });
       await snapshot.close();
       await removed(spool);
@@ -306,7 +308,7 @@ export class SiteBackups {
   }
 }
 
-/** As both engines have it. */
+/** Bytes of a page, as both engines have it. */
 const PAGE_BYTES = 4096;
 
 const copyOf = (spool: string, name: string): string => `${spool}/${name.replace("/", "-")}`;
@@ -317,7 +319,7 @@ interface DataFiles {
   readonly bytes: number;
 }
 
-/** What of a site's data goes into a backup. The store's database comes last (snapshot.ts SN1). */
+/** Returns the files of a site's data that go into a backup. The store's database comes last (snapshot.ts SN1). */
 function dataFiles(data: string): DataFiles {
   const files: string[] = [], databases: string[] = [];
   let bytes = 0;
@@ -325,7 +327,7 @@ function dataFiles(data: string): DataFiles {
     const size = sizeOf(`${data}/${name}`);
     if (size === null) return;
     to.push(name);
-    // What the write-ahead log holds may be beyond the database's own pages.
+    // Pages in the write-ahead log may be beyond the database's own.
     bytes += size + (to === databases ? sizeOf(`${data}/${name}-wal`) ?? 0 : 0);
   };
   for (const name of SITE_FILES) look(name, files);
@@ -349,7 +351,7 @@ function freeOf(folder: string): number {
   return bavail * bsize;
 }
 
-/** SB2 @throws Problem */
+/** Checks that the disk has room (SB2). @throws Problem */
 function assertRoom(data: string, bytes: number, freeBytes: number): void {
   if (freeBytes >= bytes + RESERVE_BYTES) return;
   throw new Problem(

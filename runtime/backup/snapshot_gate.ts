@@ -1,18 +1,18 @@
-/** What the site's thread and the thread that copies its databases (snapshot.ts) say to each other. */
+/** Messages between the site's thread and the thread that copies its databases (snapshot.ts). */
 
-/** One database, and where its copy is to be. */
+/** A database, and the path of its copy. */
 export interface CopiedDatabase {
   readonly from: string;
   readonly to: string;
 }
 
-/** What the copying thread is given. */
+/** Order to the copying thread. */
 export interface CopyOrder {
   readonly databases: readonly CopiedDatabase[];
   readonly gate: SharedArrayBuffer;
 }
 
-/** What it tells. */
+/** Message of the copying thread. */
 export type CopyNews =
   | { readonly kind: "opened" }
   | { readonly kind: "copied"; readonly to: string; readonly pages: number }

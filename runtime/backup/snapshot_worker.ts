@@ -6,9 +6,9 @@ import { backup, DatabaseSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
 import { type CopyNews, type CopyOrder, GATE } from "./snapshot_gate.ts";
 
-/** Pages that are copied between two words of progress: 4 MiB. */
+/** Pages that are copied between two messages of progress: 4 MiB. */
 const PAGES_A_STEP = 1_000;
-/** A database that is being written takes a lock for less than that. */
+/** Milliseconds that a read waits for a lock: a database that is being written is locked for less. */
 const BUSY_MS = 1_000;
 
 const { databases, gate } = workerData as CopyOrder;
@@ -17,7 +17,7 @@ const tell = (news: CopyNews) => parentPort?.postMessage(news);
 const cells = new Int32Array(gate);
 const opened: { readonly db: DatabaseSync; readonly to: string }[] = [];
 
-/** SN4 */
+/** Ends the copying where it was given up (SN4). */
 function assertWanted(): void {
   if (Atomics.load(cells, GATE.stop) === 1) throw new Error("the copies are given up");
 }
