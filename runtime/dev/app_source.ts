@@ -1,14 +1,14 @@
-/** An app named on the command line: where its module is, and which folder to watch. */
+/** Search for an app named on the command line: its module, and the folder to watch. */
 import { basename, dirname, join, resolve } from "node:path";
 import { UsageError } from "../cli/mod.ts";
 import { isEnvFile } from "./env_file.ts";
 
-/** A found app. */
+/** An app that was found. */
 export interface AppSource {
-  /** What it is called when neither its module nor the command says. */
+  /** Name of the app when neither its module nor the command says one. */
   readonly fallback: string;
   readonly module: string;
-  /** Changes below this redeploy it. */
+  /** Folder below which changes redeploy the app. */
   readonly folder: string;
 }
 
@@ -43,12 +43,12 @@ async function moduleAt(path: string): Promise<string | null> {
   }
 }
 
-/** A burst of changes, as an editor makes when it saves, is one. */
+/** Milliseconds until changes count as settled: a burst of them, as an editor makes when it saves, is one. */
 const SETTLE_MS = 80;
 /** Folders whose changes are not the app's. */
 const IGNORED = /(^|\/)(node_modules|\.git|\.sojourn|\.cache)(\/|$)/;
 
-/** What to watch. */
+/** Files to watch. */
 export interface WatchedFiles {
   readonly folder: string;
   /** A folder whose changes do not count: the cluster's data may lie within the app's folder. */

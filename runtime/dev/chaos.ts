@@ -1,11 +1,11 @@
 /**
- * Faults on purpose, in a dev cluster: what `POST /_sojourn/admin/chaos` does, wherever it came in. Faults of
- * processes are done here, which holds them; those of links, clocks and disks are told to the sites, over HTTP, which
- * no cut of a link concerns.
+ * Faults on purpose, in a dev cluster: the actions of `POST /_sojourn/admin/chaos`, at whichever site the call arrived.
+ * Faults of processes are made here, as the dev process holds them; those of links, clocks and disks are sent to the
+ * sites over HTTP, which no cut of a link concerns.
  *
- * X1  What is in force is written for every site concerned before any of them is told, so that one that starts, or is
- *     started again by its supervisor, has it from its first byte on.
- * X2  It lasts as long as the dev process: the next one begins with nothing broken.
+ * X1  The faults in force are written for every site concerned before any of them is told, so that a site that starts,
+ *     or is started again by its supervisor, has them from its first byte on.
+ * X2  Faults last as long as the dev process: the next one begins with nothing broken.
  * X3  Actions are done one after the other.
  */
 import { join } from "node:path";
@@ -24,18 +24,21 @@ export class ChaosRefused extends Error {
   }
 }
 
-/** A site that starts listens within seconds, on a machine full of others too; told later it has it from its file. */
+/**
+ * Milliseconds for which telling a site is tried: one that starts listens within seconds, on a machine full of others
+ * too; later it has the faults from its file.
+ */
 const TELL_MS_MAX = 10_000;
 const TELL_AGAIN_MS = 50;
-/** Of one attempt: a site that stands still does not answer. */
+/** Milliseconds of one attempt: a site that stands still does not answer. */
 const ANSWER_MS_MAX = 3_000;
-/** Nothing is added to such a link. */
+/** Properties of a link to which nothing is added. */
 const PLAIN: ChangedLink = { rttMs: 0, mbps: 1000, jitterMs: 0, loss: 0 };
 
 type Did = Omit<ChaosDone, "action" | "missing"> & Partial<Pick<ChaosDone, "missing">>;
 type Of<Name extends ChaosAction["action"]> = Extract<ChaosAction, { action: Name }>;
 
-/** See the file's header. */
+/** Makes the faults of a dev cluster. */
 export class ClusterChaos {
   readonly #cluster: Cluster;
   readonly #door: ChaosFile["door"];
@@ -43,25 +46,25 @@ export class ClusterChaos {
   readonly #paused = new Set<string>();
   #last: Promise<unknown> = Promise.resolve();
 
-  /** @param doorUrl where sites pass actions on to. */
+  /** @param doorUrl URL to which sites pass actions on. */
   constructor(cluster: Cluster, doorUrl: string) {
     this.#cluster = cluster;
     this.#door = { url: doorUrl, token: cluster.adminToken };
   }
 
-  /** Writes what every site begins with; before any of them starts (X2). */
+  /** Writes the faults with which every site begins; before any of them starts (X2). */
   async begin(): Promise<void> {
     await Promise.all(this.#cluster.sites.map((site) => this.#write(site)));
   }
 
-  /** What is in force now. */
+  /** Returns the faults that are in force now. */
   state(): ChaosState {
     const down = this.#cluster.sites.filter((site) => site.process.pid === 0).map((site) => site.id);
     const paused = [...this.#paused].filter((id) => !down.includes(id));
     return { ...this.#ledger.state(), down, paused };
   }
 
-  /** A process was started or ended some other way: it stands still no more. */
+  /** Notes that a process was started or ended by another way: it stands still no more. */
   moved(site: string): void {
     this.#paused.delete(site);
   }
@@ -76,7 +79,7 @@ export class ClusterChaos {
     return done;
   }
 
-  /** Throws unless all sites that an action names are there, and are configured to be broken. */
+  /** Checks an action. @throws ChaosRefused unless all sites that it names exist, and are configured to be broken. */
   async allow(action: ChaosAction): Promise<void> {
     const sites = namesIn(action).map((id) => this.#site(id));
     if (action.action === "wipe" && sites[0]?.parent === null) {
@@ -145,7 +148,7 @@ export class ClusterChaos {
     }
     process.signal("SIGCONT");
     this.#paused.delete(id);
-    const missing = await this.#tell([id]); // what changed while it stood still
+    const missing = await this.#tell([id]); // faults that changed while it stood still
     return { did: `${id} runs on`, undo: `chaos pause ${id}`, missing };
   }
 
@@ -202,7 +205,7 @@ export class ClusterChaos {
   async #heal({ a, b }: Of<"heal">): Promise<Did> {
     if (a !== undefined && b !== undefined) this.#twoEnds(a, b);
     const healed = this.#ledger.heal(a === undefined || b === undefined ? undefined : [a, b]);
-    // Those too that were told nothing: one of them may have missed it.
+    // Sites that were told nothing are told as well: one of them may have missed it.
     const missing = await this.#put(
       a === undefined ? this.#cluster.sites.map((site) => site.id) : namesIn({ a, b }),
     );
@@ -297,7 +300,7 @@ export class ClusterChaos {
     throw new ChaosRefused("chaos_invalid", `no site is called ${JSON.stringify(id)}; there are ${all}`);
   }
 
-  /** Writes what some sites are to do, and tells them. Returns those that could not be told (X1). */
+  /** Writes the faults of some sites, and tells them. Returns those that could not be told (X1). */
   async #put(ids: readonly string[]): Promise<string[]> {
     await Promise.all(ids.map((id) => this.#write(this.#site(id))));
     return await this.#tell(ids);
@@ -308,7 +311,10 @@ export class ClusterChaos {
     (await replaceFile(Deno, site.chaosFile, JSON.stringify(file, null, 2) + "\n", { mode: 0o600 })).close();
   }
 
-  /** A site that is down has it from its file; one that stands still is told when it runs on. */
+  /**
+   * Tells some sites their faults. A site that is down has them from its file; one that stands still is told when it
+   * runs on.
+   */
   async #tell(ids: readonly string[]): Promise<string[]> {
     const told = await Promise.all(ids.map(async (id) => {
       const site = this.#site(id);
@@ -339,14 +345,14 @@ export class ClusterChaos {
   }
 }
 
-/** The sites that an action names. */
+/** Returns the sites that an action names. */
 function namesIn(
   action: { site?: string; a?: string | string[] | undefined; b?: string | string[] | undefined },
 ): string[] {
   return [action.site ?? [], action.a ?? [], action.b ?? []].flat();
 }
 
-/** Whether a site says that its disk has failed. */
+/** Reports whether a site says that its disk has failed. */
 async function hasFailed(site: ClusterSite): Promise<boolean> {
   if (site.process.pid === 0) return false;
   try {

@@ -4,9 +4,9 @@
  * Life: `Cluster.create` (folders, secret, tokens, site files) → `start` (all sites at once; their order does not
  * matter) → `ready` → … → `stop`.
  *
- * C1  What must not be read by others (secret, admin token, cluster file) has mode 0600.
- * C2  Data, secret and admin token that are there are used again.
- * C3  From its first writing to `stop` the cluster file has the processes that there are.
+ * C1  Files that others must not read (secret, admin token, cluster file) have mode 0600.
+ * C2  Existing data, secret and admin token are used again.
+ * C3  From its first writing to `stop` the cluster file names the processes that run.
  */
 import { join, resolve } from "node:path";
 import { replaceFile } from "../../functions/client/replace_file.ts";
@@ -18,20 +18,20 @@ import { FreePorts, isFree } from "./free_port.ts";
 import { SiteProcess } from "./site_process.ts";
 import { type DevTopology, linksOf, tierOf, type TopologyLink, type TopologySite } from "./topology.ts";
 
-/** What a cluster is made of. */
+/** Options of a cluster. */
 export interface ClusterOptions {
   readonly topology: DevTopology;
-  /** Folder of everything that the cluster keeps. */
+  /** Folder of all files of the cluster. */
   readonly data: string;
-  /** Where commands look for it, if not there. */
+  /** Folder in which commands look for the cluster, where it is another one. */
   readonly found?: string;
   /** First HTTP port; 0 takes free ones. */
   readonly port: number;
-  /** `host:port` that apps may reach although the address is private. */
+  /** Addresses (`host:port`) that apps may reach although they are private. */
   readonly reach?: readonly string[];
-  /** Each message of a stateful session is replayed in an isolate of its own. */
+  /** True when each message of a stateful session is replayed in an isolate of its own. */
   readonly checkDeterminism?: boolean;
-  /** Sites print all that they log. */
+  /** True when sites print all that they log. */
   readonly verbose?: boolean;
   /** Module of the command line that has `site`. */
   readonly main: string;
@@ -44,10 +44,10 @@ export interface ClusterSite {
   readonly parent: string | null;
   readonly tier: "root" | "core" | "edge";
   readonly url: string;
-  /** Its site file, and what it begins with that is broken on purpose (chaos.ts). */
+  /** Path of the site file; and of the file with the faults that the site begins with (chaos.ts). */
   readonly file: string;
   readonly chaosFile: string;
-  /** What its links add, by the other site's id. */
+  /** Properties that the site's links add, by the other site's id. */
   readonly links: Readonly<Record<string, TopologyLink>>;
   readonly process: SiteProcess;
 }
@@ -59,10 +59,12 @@ interface SitePorts {
 
 const SOURCE = resolve(import.meta.dirname ?? ".", "..");
 
-/** Shared by all clusters of this checkout: what was made once from its sources need not be made again. */
+/**
+ * Folder shared by all clusters of this checkout: files that were made once from its sources need not be made again.
+ */
 const CACHE = join(SOURCE, "..", ".cache", "isolates");
 
-/** How often a site that is not ready is asked again. */
+/** Milliseconds until a site that is not ready is asked again. */
 const POLL_MS = 25;
 
 /** A running cluster. */
@@ -73,7 +75,7 @@ export class Cluster {
   readonly #ports: FreePorts;
   readonly #file: ClusterFilePlaces;
   #isFound = true;
-  /** Of the dev process; null: the cluster file was not written yet (C3). */
+  /** URL of the dev process's own door; null: the cluster file was not written yet (C3). */
   #controlUrl: string | null = null;
   #written: Promise<void> = Promise.resolve();
   #isStopping = false;
@@ -147,7 +149,7 @@ export class Cluster {
 
   /** Resolves when every site that is meant to run is ready. */
   async ready(signal: AbortSignal): Promise<void> {
-    // One after the other: asking takes time of the processors that they all start on.
+    // Sites are asked one after the other: asking takes time of the processors that they all start on.
     for (const site of this.sites) {
       await answers(`${site.url}/_sojourn/readyz`, signal, (answer) => answer.ok);
     }
@@ -158,34 +160,34 @@ export class Cluster {
     await answers(`${this.root.url}/_sojourn/readyz`, signal, (answer) => answer.ok);
   }
 
-  /** Where apps are deployed. */
+  /** The root site, to which apps are deployed. */
   get root(): ClusterSite {
     const root = this.sites.find(({ parent }) => parent === null);
     if (root === undefined) throw new Error("a cluster has a root"); // topologies are checked
     return root;
   }
 
-  /** A site by id. */
+  /** Returns a site by id. */
   site(id: string): ClusterSite | undefined {
     return this.sites.find((site) => site.id === id);
   }
 
-  /** Commands find it where they look; otherwise another one that runs is found there. */
+  /** True where commands find this cluster; else they find another one that runs. */
   get isFound(): boolean {
     return this.#isFound;
   }
 
-  /** Writes the file by which commands find the cluster. Resolves when it has what is there now. */
+  /** Writes the file by which commands find the cluster. Resolves when it has the present state. */
   writeFile(controlUrl: string): Promise<void> {
     if (this.#isStopping) return this.#written;
     this.#controlUrl = controlUrl;
-    // One at a time; one that failed keeps none after it from being written.
+    // Writings go one at a time; one that failed keeps none after it from being written.
     const written = this.#written.then(() => this.#write(controlUrl));
     this.#written = written.catch(() => {});
     return written;
   }
 
-  /** C3 */
+  /** Writes the cluster file anew (C3). */
   #changed(): void {
     if (this.#controlUrl !== null) this.writeFile(this.#controlUrl).catch(() => {});
   }
@@ -284,7 +286,7 @@ function siteFile(
   };
 }
 
-/** A secret file's line; made where the file is absent (C1, C2). */
+/** Returns a secret file's line; made where the file is absent (C1, C2). */
 async function keepSecret(path: string, bytes: number): Promise<string> {
   try {
     return (await Deno.readTextFile(path)).trim();

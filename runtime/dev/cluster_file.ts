@@ -1,30 +1,31 @@
 /**
- * The file by which commands find the cluster: in its data folder, and for one whose data goes when it ends also where
- * commands look.
+ * The file by which commands find the cluster: in the cluster's data folder, and, for a cluster whose data is removed
+ * when it ends, also in the folder where commands look.
  *
  * Life: `write`, as often as processes change → `remove`.
  *
- * CF1  Where commands look, the file of another cluster that runs is left as it is; one that began later may take ours.
+ * CF1  In the folder where commands look, the file of another cluster that runs is left as it is; a cluster that began
+ *      later may replace ours.
  */
 import { join } from "node:path";
 import { replaceFile } from "../../functions/client/replace_file.ts";
 import { CLUSTER_FILE, type ClusterFile, readCluster } from "../cli/mod.ts";
 
-/** A dev process on the same machine answers within this, also a busy one. */
+/** Milliseconds in which a dev process on the same machine answers, also a busy one. */
 const DOOR_MS = 1_000;
 
-/** See the file's header. */
+/** Places of the cluster file. */
 export class ClusterFilePlaces {
   readonly #data: string;
   readonly #found: string | null;
 
-  /** @param found where commands look, if that is not the data folder. */
+  /** @param found folder where commands look, if that is not the data folder. */
   constructor(data: string, found: string | null) {
     this.#data = data;
     this.#found = found === data ? null : found;
   }
 
-  /** Writes it; false where another cluster is found instead (CF1). */
+  /** Writes the file; false where another cluster is found instead (CF1). */
   async write(file: ClusterFile): Promise<boolean> {
     await this.#writeIn(this.#data, file);
     if (this.#found === null) return true;
@@ -39,7 +40,10 @@ export class ClusterFilePlaces {
     (await replaceFile(Deno, join(folder, CLUSTER_FILE), text, { mode: 0o600 })).close();
   }
 
-  /** The cluster has ended: where commands look there is none. In its data folder it says which one has. */
+  /**
+   * Removes the file from the folder where commands look, as the cluster has ended. In its data folder the file stays,
+   * and tells which one has.
+   */
   async remove(): Promise<void> {
     if (this.#found === null) return;
     const file = await readCluster(this.#found).catch(() => null);
@@ -47,7 +51,7 @@ export class ClusterFilePlaces {
   }
 }
 
-/** Whether a folder has the file of another cluster that runs. */
+/** Reports whether a folder has the file of another cluster that runs. */
 async function isOfAnother(folder: string): Promise<boolean> {
   const file = await readCluster(folder).catch(() => null);
   if (file === null || file.pid === Deno.pid || file.controlUrl === undefined) return false;

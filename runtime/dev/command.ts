@@ -33,7 +33,10 @@ import { type DevTopology, loadTopology, withOwners } from "./topology.ts";
 const PORT_DEFAULT = 8000;
 const TOPOLOGY_DEFAULT = "three-tier";
 const APP_DEFAULT = "guestbook";
-/** Longer than the slowest start of six processes on two busy cores; past it something is broken. */
+/**
+ * Milliseconds in which a cluster is ready: longer than the slowest start of six processes on two busy cores; past it
+ * something is broken.
+ */
 const READY_MS_MAX = 120_000;
 
 /** The `dev` command. */
@@ -93,7 +96,7 @@ export const devCommand: Command = {
   words: [0, Infinity],
   async run(args, shell) {
     const port = portOf(args), f = ownersOf(args), reach = reachOf(args);
-    const stop = interrupted(); // from here on there is something to take back
+    const stop = interrupted(); // from here on there is something to undo
     try {
       const topology = withOwners(await loadTopology(args.text("topology") ?? TOPOLOGY_DEFAULT), f);
       const apps = await Promise.all((args.words.length === 0 ? [APP_DEFAULT] : args.words).map(findApp));
@@ -133,7 +136,7 @@ async function runCluster(
   const starts = new Starts();
   const cluster = await Cluster.create({
     ...what,
-    main: fileURLToPath(Deno.mainModule), // sites are what this command line makes of them
+    main: fileURLToPath(Deno.mainModule), // sites are processes of this command line
     onExit: (site, code, signal, nextMs) => {
       if (nextMs === null) return;
       shell.err(`${site} ended (${signal ?? code}); it starts again in ${nextMs} ms`);
@@ -161,7 +164,7 @@ function ownersOf(args: Parsed): number {
   return parsed.data;
 }
 
-/** As `egress.private` in a site file. */
+/** Returns the hosts of `--reach`, in the form of `egress.private` in a site file. */
 function reachOf(args: Parsed): readonly string[] {
   const hosts = (args.text("reach") ?? "").split(",").map((host) => host.trim()).filter((host) =>
     host !== ""
@@ -183,7 +186,7 @@ function interrupted(): AbortSignal {
   return controller.signal;
 }
 
-/** A site that ends so often before the cluster was ready will not start by being started again. */
+/** Number of early ends after which a site will not start by being started again. */
 const FAILED_STARTS_MAX = 3;
 
 /** Counts sites that end while the cluster starts. */
@@ -192,12 +195,12 @@ class Starts {
   readonly #hopeless = new AbortController();
   #over = false;
 
-  /** Aborts when a site can't start. */
+  /** Signal that aborts when a site can't start. */
   get hopeless(): AbortSignal {
     return this.#hopeless.signal;
   }
 
-  /** A site has ended. */
+  /** Counts a site that has ended. */
   failed(site: string): void {
     const count = (this.#counts.get(site) ?? 0) + 1;
     this.#counts.set(site, count);
@@ -205,19 +208,19 @@ class Starts {
     this.#hopeless.abort(new ConfigError(`${site} cannot start: it ended ${count} times; its log says why`));
   }
 
-  /** The cluster is ready: from now on sites come back as often as they end. */
+  /** Ends the counting: the cluster is ready, and from now on sites come back as often as they end. */
   done(): void {
     this.#over = true;
   }
 }
 
-/** One run of a dev cluster. */
+/** A run of a dev cluster. */
 class DevRun {
   readonly #cluster: Cluster;
   readonly #apps: readonly AppSource[];
   readonly #json: boolean;
   readonly #shell: Shell;
-  /** The `.env` file of each app, and what the app is called, once it has been deployed. */
+  /** The `.env` file of each app, and the app's name, once it has been deployed. */
   readonly #envs = new Map<AppSource, EnvFile>();
   readonly #names = new Map<AppSource, string>();
 
@@ -236,11 +239,11 @@ class DevRun {
     const writeFile = () => cluster.writeFile(controlUrl);
     const control = await openControl(cluster, writeFile);
     controlUrl = control.url;
-    // From before the first deploy on, so that no change falls between that and the watching.
+    // Files are watched from before the first deploy on, so that no change falls between that and the watching.
     const ending = new AbortController();
     const deployed = Promise.withResolvers<void>();
     const watching = this.#watch(AbortSignal.any([stop, ending.signal]), deployed.promise);
-    watching.catch(() => {}); // told when it is awaited
+    watching.catch(() => {}); // reported when it is awaited
     try {
       cluster.start();
       const bundles = this.#apps.map(({ module }) => bundle(module)); // while the sites start
@@ -282,14 +285,14 @@ class DevRun {
     throw error;
   }
 
-  /** Whom to tell of changes. */
+  /** Address and token for changes of the cluster. */
   get #target(): { readonly url: string; readonly token: string } {
     return { url: this.#cluster.root.url, token: this.#cluster.adminToken };
   }
 
   /**
-   * Has the root run the apps for their manifests and write their rows while the other sites start; answers for each
-   * whether that changed anything. What goes wrong is told by the deploys that follow, which wait for all sites.
+   * Has the root run the apps for their manifests and write their rows while the other sites start; returns for each
+   * whether that changed anything. Failures are reported by the deploys that follow, which wait for all sites.
    */
   async #rootTakes(
     bundles: readonly Promise<BundleResult>[],
@@ -303,7 +306,7 @@ class DevRun {
         changed.push((await deployApp(app, this.#target, options)).changed);
       }
     } catch {
-      // As said above.
+      // The deploys that follow report it.
     }
     return changed;
   }
@@ -334,7 +337,7 @@ class DevRun {
   async #answering(apps: readonly string[], stop: AbortSignal): Promise<void> {
     const signal = AbortSignal.any([stop, AbortSignal.timeout(READY_MS_MAX)]);
     const urls = this.#cluster.sites.flatMap((site) => apps.map((app) => `${site.url}/${app}/`));
-    // Whatever an app says at "/", a 404 of its own too, it has answered.
+    // Any answer of an app at "/", a 404 of its own too, shows that it serves.
     await Promise.all(
       urls.map((url) => answers(url, signal, (answer) => answer.headers.has("sojourn-version"))),
     );
@@ -388,7 +391,7 @@ class DevRun {
     ]);
   }
 
-  /** One line for people, or one object for programs. */
+  /** Prints one line for people, or one object for programs. */
   #line(object: Record<string, unknown>, text: () => string): void {
     this.#shell.out(this.#json ? JSON.stringify(object) : text());
   }

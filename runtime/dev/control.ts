@@ -10,11 +10,11 @@ import { problemResponse } from "../gateway/problem.ts";
 import { ChaosRefused, ClusterChaos } from "./chaos.ts";
 import type { Cluster } from "./cluster.ts";
 
-/** What one can do to a site. */
+/** Actions on a site. */
 const ACTIONS = ["kill", "stop", "start", "restart", "pause", "resume"] as const;
 type Action = (typeof ACTIONS)[number];
 
-/** The open door. */
+/** The door while it is open. */
 export interface Control {
   readonly url: string;
   close(): Promise<void>;
@@ -75,9 +75,9 @@ async function act(
   }
 }
 
-/** An action is a few names and numbers. */
+/** Bytes of a request's body: an action is a few names and numbers. */
 const BODY_BYTES_MAX = 64 * 1024;
-/** How long the answer has to pass through a site that the action ends. */
+/** Milliseconds that the answer has to pass through a site that the action ends. */
 const LAST_WORD_MS = 100;
 
 async function takeChaos(
@@ -118,7 +118,7 @@ async function takeChaos(
 
 type ProcessAction = Extract<ChaosAction, { action: "kill" | "restart" | "pause" | "resume" | "wipe" }>;
 
-/** Whether the site that passed an action on would not live to pass on the answer. */
+/** Reports whether the site that passed an action on would not live to pass on the answer. */
 const endsItsMessenger = (action: ChaosAction, via: string | null): action is ProcessAction =>
   (action.action === "kill" || action.action === "restart" || action.action === "pause" ||
     action.action === "wipe") && action.site === via;

@@ -1,6 +1,6 @@
 /**
- * One dev process a data folder: a second one would give the sites of the first other ports and another cluster file
- * before it found that it cannot start.
+ * Lock of a data folder, for one dev process: a second one would give the sites of the first other ports and another
+ * cluster file before it found that it cannot start.
  *
  * Life: `lockData`, before anything is written → the lock is the operating system's, and ends with the process.
  */

@@ -4,20 +4,20 @@ import type { Deployed } from "../deploy/client.ts";
 import { deployModule } from "../deploy/upload.ts";
 import type { AppSource } from "./app_source.ts";
 
-/** Every site is on this machine: one that takes longer has failed. */
+/** Milliseconds to wait for the sites: every one is on this machine, and one that takes longer has failed. */
 const WAIT_MS = 30_000;
 
-/** How an app is deployed. */
+/** Options of a deploy. */
 export interface DeployOptions {
-  /** Its bundle, where that was begun before. */
+  /** The app's bundle, where bundling was begun before. */
   readonly bundled?: Promise<BundleResult> | undefined;
-  /** How long to wait for the sites. */
+  /** Milliseconds to wait for the sites. */
   readonly waitMs?: number;
   readonly warned?: (warning: string) => void;
   readonly signal?: AbortSignal;
 }
 
-/** @throws AdminError where the cluster or the bundler refuses it. */
+/** Deploys an app. @throws AdminError where the cluster or the bundler refuses it. */
 export async function deployApp(
   { module, fallback }: AppSource,
   target: { url: string; token: string },

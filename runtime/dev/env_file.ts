@@ -3,16 +3,16 @@
  *
  * Life: made with the app → `applied` after each deploy, and whenever the file changes → nothing to close.
  *
- * E1  Only names that the app declares are set; the others are named, once, and left.
+ * E1  Only names that the app declares are set; the others are reported, once, and left.
  * E2  A name that leaves the file loses its value, unless a command had set it.
- * E3  No value is shown: what goes wrong is told by names.
+ * E3  No value is shown: failures are told by names.
  */
 import { basename, join } from "node:path";
 import { parseEnv } from "node:util";
 import { AdminClient } from "../deploy/client.ts";
 import { AdminError } from "../deploy/admin_api.ts";
 
-/** What a cluster is told of. */
+/** Address and token of the cluster whose secrets are set. */
 export interface EnvTarget {
   readonly url: string;
   readonly token: string;
@@ -34,7 +34,7 @@ export class EnvFile {
     this.#say = say;
   }
 
-  /** Sets what the file says; one time after the other. Never rejects: what goes wrong is told. */
+  /** Sets the secrets of the file; one call after the other. Never rejects: failures are reported. */
   apply(app: string): Promise<void> {
     const turn = this.#turn.then(() => this.#apply(app)).catch((error: unknown) => {
       const why = error instanceof AdminError ? `${error.code}: ${error.message}` : nameOf(error);
@@ -61,7 +61,7 @@ export class EnvFile {
     if (done.length > 0) this.#say(`${app}: ${done.join(", ")} set from ${this.path}`);
   }
 
-  /** E2 */
+  /** Deletes the values of names that have left the file (E2). */
   async #drop(app: string, named: ReadonlySet<string>): Promise<void> {
     for (const { name, from } of await this.#client.secrets(app)) {
       if (from !== "dotenv" || named.has(name)) continue;
@@ -82,7 +82,7 @@ export class EnvFile {
     return parseEnv(text);
   }
 
-  /** A file of secrets that others can read, or that is about to be published. */
+  /** Warns of a file of secrets that others can read, or that is about to be published. */
   async #advise(): Promise<void> {
     const { mode } = await Deno.stat(this.path);
     if (mode !== null && (mode & 0o077) !== 0) {
@@ -100,7 +100,7 @@ export class EnvFile {
   }
 }
 
-/** Whether git would take the file in; false where there is no git, or no repository. */
+/** Reports whether git would take the file in; false where there is no git, or no repository. */
 async function isTracked(path: string): Promise<boolean> {
   try {
     const { code } = await new Deno.Command("git", {
@@ -115,8 +115,8 @@ async function isTracked(path: string): Promise<boolean> {
   }
 }
 
-/** E3: the message of a parser may quote what it read. */
+/** Returns an error's name only: the message of a parser may quote what it read (E3). */
 const nameOf = (error: unknown): string => error instanceof Error ? error.name : "it can't be read";
 
-/** Whether a path is that of a `.env` file: its changes deploy nothing. */
+/** Reports whether a path is that of a `.env` file: its changes deploy nothing. */
 export const isEnvFile = (path: string): boolean => basename(path) === FILE;

@@ -4,15 +4,18 @@
  *
  * Life: `draw`, as often as wanted → disposed, when nothing will listen on them any more.
  *
- * FP1 No two who draw have one port at a time, in different processes neither, though none of them may listen yet, or
- *     just now: each holds the UDP port of the same number, on which no site listens, until it is disposed or its
- *     process ends.
+ * FP1 No port is drawn twice at a time, in different processes neither, though nothing may listen on it yet, or just
+ *     now: whoever draws it holds the UDP port of the same number, on which no site listens, until disposed or until
+ *     the process ends.
  */
 import { createSocket, type Socket } from "node:dgram";
 
 const HOST = "127.0.0.1";
 
-/** Below the range from which Linux draws ports of outgoing connections, which would take one of ours meanwhile. */
+/**
+ * Lowest and highest port: below the range from which Linux draws ports of outgoing connections, which would take one
+ * of ours meanwhile.
+ */
 const PORT_MIN = 10_000;
 const PORT_MAX = 32_000;
 
@@ -25,13 +28,13 @@ export class FreePorts implements Disposable {
   readonly #min: number;
   readonly #max: number;
 
-  /** Of ports from `min` up to below `max`. */
+  /** @param min the lowest port; ports are below `max`. */
   constructor(min: number = PORT_MIN, max: number = PORT_MAX) {
     this.#min = min;
     this.#max = max;
   }
 
-  /** A port of 127.0.0.1 that nobody listens on, and that nobody else draws. */
+  /** Returns a port of 127.0.0.1 on which nothing listens, and that no other process draws. */
   async draw(): Promise<number> {
     for (let tries = 0; tries < TRIES_MAX; tries++) {
       const port = this.#min + Math.floor(Math.random() * (this.#max - this.#min));
@@ -48,13 +51,13 @@ export class FreePorts implements Disposable {
     return socket !== null;
   }
 
-  /** Others may draw them, soon. */
+  /** Releases the ports: others may draw them, soon. */
   [Symbol.dispose](): void {
     for (const socket of this.#held.splice(0)) socket.close();
   }
 }
 
-/** Whether a port of 127.0.0.1 can be listened on. */
+/** Reports whether a port of 127.0.0.1 can be listened on. */
 export function isFree(port: number): boolean {
   try {
     Deno.listen({ hostname: HOST, port }).close();
@@ -65,7 +68,7 @@ export function isFree(port: number): boolean {
   }
 }
 
-/** A socket that has the UDP port and keeps no process alive; null where another has it. */
+/** Returns a socket that has the UDP port and keeps no process alive; null where another has it. */
 function bound(port: number): Promise<Socket | null> {
   const socket = createSocket("udp4");
   return new Promise((resolve, reject) => {

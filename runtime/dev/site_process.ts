@@ -1,5 +1,5 @@
 /**
- * One site of a dev cluster: its process, and its coming back.
+ * Supervisor of a dev cluster's site: it starts the process, and starts it again when it ends.
  *
  * Life: `start` → running → (killed, crashed) → wait → running … → `stop` (asked to end) or `kill` (SIGKILL; stays
  * down until `start`).
@@ -10,37 +10,40 @@
  */
 import { POLLED_EACH, POLLED_EACH_NAME } from "../loop/socket_polls.ts";
 
-/** How to start a site. */
+/** Command by which a site is started. */
 export interface SiteCommand {
   readonly id: string;
   readonly file: string;
-  /** What it begins with that is broken on purpose. */
+  /** Path of the file with the faults that the site begins with. */
   readonly chaosFile: string;
-  /** Module of the command line. */
+  /** Path of the module of the command line. */
   readonly main: string;
-  /** deno.json of the checkout. */
+  /** Path of the checkout's deno.json. */
   readonly denoConfig: string;
   readonly onExit: (code: number, signal: string | null, nextMs: number | null) => void;
-  /** Its process is another one, or there is none any more. */
+  /** Called when the site's process is another one, or there is none any more. */
   readonly onChange: () => void;
 }
 
 const PAUSE_MS_MIN = 100;
-/** A site that cannot start (its port is taken) is tried this often, so that its log stays readable. */
+/**
+ * Milliseconds of the longest pause: a site that cannot start (its port is taken) is tried this often, so that its log
+ * stays readable.
+ */
 const PAUSE_MS_MAX = 5_000;
-/** A site that ran this long had started well: the next pause is short again. */
+/** Milliseconds after which a site has started well: the next pause is short again. */
 const RAN_WELL_MS = 5_000;
-/** A site that has not ended this long after it was asked to is killed. */
+/** Milliseconds after which a site that was asked to end, and has not, is killed. */
 const STOP_MS_MAX = 8_000;
 /**
- * One that was drained is ending, and nobody tells its supervisor: a start that came so shortly before it ended in order
- * was meant for the next process. It stops within 10 s after it has said that it is drained.
+ * Milliseconds before an orderly end in which a start was meant for the next process. A site that was drained is
+ * ending, and nobody tells its supervisor: it stops within 10 s after it has said that it is drained.
  */
 const DRAINED_MS_MAX = 15_000;
 
 /**
- * Deno's switch turns a site's own telemetry on. Left to Deno as well, it would add a second span to every request,
- * in a trace of its own, and one to each batch that is sent.
+ * Returns a site's environment. Deno's switch turns the site's own telemetry on; left to Deno as well, it would add a
+ * second span to every request, in a trace of its own, and one to each batch that is sent.
  */
 function siteEnv(): Record<string, string> {
   const polled = { [POLLED_EACH_NAME]: `${POLLED_EACH}` };
@@ -54,9 +57,9 @@ export class SiteProcess {
   #child: Deno.ChildProcess | null = null;
   #ended: Promise<void> = Promise.resolve();
   #wanted = false;
-  /** It was asked to end, by its supervisor. */
+  /** True when its supervisor has asked it to end. */
   #isEnding = false;
-  /** When a start last found it running. */
+  /** Time at which a start last found it running. */
   #startedMs = -Infinity;
   #pauseMs = PAUSE_MS_MIN;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -75,7 +78,7 @@ export class SiteProcess {
     return this.#child?.pid ?? 0;
   }
 
-  /** Starts the process, if it is not running. Where it is ending it resolves when it has begun anew (P3). */
+  /** Starts the process, if it is not running. Where it is ending, resolves when it has begun anew (P3). */
   async start(): Promise<void> {
     this.#wanted = true;
     clearTimeout(this.#timer);
@@ -149,7 +152,7 @@ export class SiteProcess {
     this.#command.onChange();
   }
 
-  /** In how many milliseconds it is started again; null: never, or it was already. */
+  /** Handles an end; returns the milliseconds after which the site is started again; null: never, or it was already. */
   #over({ success }: Deno.CommandStatus, ranMs: number): number | null {
     const wasAsked = this.#isEnding;
     this.#isEnding = false;
@@ -162,7 +165,7 @@ export class SiteProcess {
     return null;
   }
 
-  /** P2 */
+  /** Starts the site again after a pause, which is returned (P2). */
   #again(ranMs: number): number {
     const pauseMs = ranMs >= RAN_WELL_MS ? PAUSE_MS_MIN : this.#pauseMs;
     this.#pauseMs = Math.min(pauseMs * 2, PAUSE_MS_MAX);

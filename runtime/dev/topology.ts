@@ -1,9 +1,9 @@
 /**
- * A topology: which sites there are, who is whose parent, and what their links are like. Built-in ones, and files
- * of the same shape, checked whole.
+ * Topologies: the sites, their parents, and the properties of their links. There are built-in ones, and files of the
+ * same shape, checked whole.
  *
  * T1  One root; every other site's parent is a site of the topology; no cycles; ids are unique.
- * T2  No site wants more owners than there are sites, nor any that is not there.
+ * T2  No site wants more owners than there are sites, nor names one that does not exist.
  * T3  A link between two sites that names no delay of its own has the sum of the delays along the tree.
  */
 import { z } from "zod";
@@ -38,9 +38,9 @@ const schema = z.strictObject({
   peers: z.array(z.strictObject({ a: siteId, b: siteId, rttMs })).default([]),
 });
 
-/** What a link adds. */
+/** Properties that a link adds. */
 export type TopologyLink = z.infer<typeof link>;
-/** One site of a topology. */
+/** A site of a topology. */
 export type TopologySite = z.infer<typeof schema>["sites"][number];
 /** A checked topology; parents stand before their children. */
 export type DevTopology = z.infer<typeof schema>;
@@ -65,7 +65,7 @@ export const BUILT_IN: Readonly<Record<string, z.input<typeof schema>>> = {
 };
 
 /**
- * A topology by name or from a file.
+ * Loads a topology by name or from a file.
  *
  * @throws ConfigError naming what is wrong, and what is accepted.
  */
@@ -91,7 +91,7 @@ export async function loadTopology(nameOrFile: string): Promise<DevTopology> {
   }
 }
 
-/** @throws ConfigError naming each bad field (T1). */
+/** Checks a topology. @throws ConfigError naming each bad field (T1). */
 export function parseTopology(raw: unknown): DevTopology {
   const parsed = schema.safeParse(raw);
   if (!parsed.success) throw new ConfigError(`the topology is invalid:\n${explain(parsed.error, raw)}`);
@@ -142,7 +142,8 @@ export function parseTopology(raw: unknown): DevTopology {
 }
 
 /**
- * The same sites, each with so many others that hold what must survive it; one that says so itself keeps its own.
+ * Returns the topology with so many other sites that hold what must survive each site; a site that sets its own number
+ * keeps it.
  *
  * @throws ConfigError where there are not so many (T2).
  */
@@ -150,7 +151,7 @@ export function withOwners(topology: DevTopology, f: number): DevTopology {
   return parseTopology({ ...topology, sites: topology.sites.map((site) => ({ f, ...site })) });
 }
 
-/** A site and its ancestors, upwards; longer than the topology where they form a cycle. */
+/** Returns a site and its ancestors, upwards; longer than the topology where they form a cycle. */
 function climb(byId: ReadonlyMap<string, TopologySite>, from: TopologySite): TopologySite[] {
   const path = [from];
   for (let at = from; at.parent !== undefined && path.length <= byId.size;) {
@@ -161,13 +162,13 @@ function climb(byId: ReadonlyMap<string, TopologySite>, from: TopologySite): Top
   return path;
 }
 
-/** The tier of a site: the root, a site with children, a leaf. */
+/** Returns the tier of a site: the root, a site with children, a leaf. */
 export function tierOf(topology: DevTopology, site: TopologySite): "root" | "core" | "edge" {
   if (site.parent === undefined) return "root";
   return topology.sites.some((other) => other.parent === site.id) ? "core" : "edge";
 }
 
-/** What the links of a site to every other site add (T3). */
+/** Returns the properties that the links of a site to every other site add (T3). */
 export function linksOf(topology: DevTopology, site: TopologySite): Record<string, TopologyLink> {
   const byId = new Map(topology.sites.map((one) => [one.id, one]));
   const links: Record<string, TopologyLink> = {};
