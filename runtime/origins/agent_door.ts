@@ -1,12 +1,13 @@
 /**
- * Where agents come in, as WebSockets at `/_sojourn/agent/…`, with a token of agents (deploy/roles.ts) or an admin's:
+ * The door for agents, which connect by WebSockets at `/_sojourn/agent/…`, with an agent's token (deploy/roles.ts) or
+ * an admin's:
  *
  *   check?app&class&as    no WebSocket: whether the token is good for such an agent, and what its class lacks
  *   origin?app&class      at the root: the line of an agent that stands for an origin (agent_hub.ts)
  *   way?ticket            at the root: takes a way that a home asks for
  *   attach?app&class&id   at any site: attaches a client, which is its own host side
  *
- * AD1  A token of agents opens what is of its app and class, and nothing else: not another agent's way either.
+ * AD1  An agent's token opens sessions of its app and class, and nothing else: not another agent's way either.
  */
 import { z } from "zod";
 import { SUBPROTOCOL } from "../../functions/sessions/attach/mod.ts";
@@ -19,14 +20,16 @@ import { FORWARDED_FRAME_BYTES_MAX, type FrameWay } from "../../functions/sessio
 import { RefusedPeer, RelayedPeer } from "../stateful/relayed_peer.ts";
 import type { AgentHub, AgentOf } from "./agent_hub.ts";
 
-/** What the door needs of its site. */
+/** Services of the site that the door uses. */
 export interface AgentDoorServices {
-  /** null where this site is not the root. */
+  /** Hub of the agents; null where this site is not the root. */
   readonly hub: AgentHub | null;
   readonly root: () => string | undefined;
-  /** A way to a session's home. */
+  /** Opens a way to a session's home. */
   readonly open: (name: StatefulName) => Promise<FrameWay>;
-  /** Why an agent of that class would have nothing to do now, such as an app that is not there; null: it has. */
+  /**
+   * Returns why an agent of that class would have nothing to do now, such as an app that does not exist; null: it has.
+   */
   readonly lacking: (of: AgentOf, isOrigin: boolean) => string | null;
 }
 
@@ -35,7 +38,7 @@ const agentOf = z.object({ app: name, class: name });
 const attached = z.object({ app: name, class: name, id: name });
 const taken = z.object({ ticket: z.string().min(1).max(100) });
 
-/** See the file's header. */
+/** Handles agents that connect. */
 export class AgentDoor {
   readonly #services: AgentDoorServices;
   readonly #sockets = new Set<MessageSocket>();
@@ -44,7 +47,7 @@ export class AgentDoor {
     this.#services = services;
   }
 
-  /** @throws Problem */
+  /** Answers a request below the agents' path. @throws Problem */
   handle(request: Request, path: string, scope: AgentScope | null): Response | Promise<Response> {
     const query = Object.fromEntries(new URL(request.url).searchParams);
     if (path === "check") {
@@ -116,7 +119,7 @@ export class AgentDoor {
   }
 }
 
-/** AD1 @throws Problem */
+/** Returns the agent's class where the token permits it (AD1). @throws Problem */
 function permitted<T extends AgentOf>(of: T, scope: AgentScope | null): T {
   const isIn = scope === null ||
     (scope.app === of.app && (scope.class === null || scope.class === of.class));
@@ -130,7 +133,7 @@ function permitted<T extends AgentOf>(of: T, scope: AgentScope | null): T {
   );
 }
 
-/** @throws Problem */
+/** Parses a query. @throws Problem */
 function parsed<T>(schema: z.ZodType<T>, query: unknown): T {
   const read = schema.safeParse(query);
   if (read.success) return read.data;

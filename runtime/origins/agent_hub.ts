@@ -18,7 +18,7 @@ import type { FrameWay } from "../../functions/sessions/attach/frame_way.ts";
 import type { OriginRequest } from "./http_origins.ts";
 import { encodeWanted, type OriginWanted } from "./origin_ends.ts";
 
-/** For which class an agent stands. */
+/** App and class for which an agent stands. */
 export interface AgentOf {
   readonly app: string;
   readonly class: string;
@@ -35,29 +35,29 @@ interface Offered {
   readonly late: ReturnType<typeof setTimeout>;
 }
 
-/** An agent that lives takes a way in two trips. */
+/** Milliseconds in which a way is taken: an agent that lives takes one in two trips. */
 const TAKE_MS_MAX = 10_000;
-/** Requests that wait for one agent. */
+/** Requests that may wait for one agent. */
 const OPEN_MAX = 1_000;
 
-/** See the file's header. */
+/** The agents at the root. */
 export class AgentHub {
   readonly #draw: () => string;
   readonly #agents = new Map<string, Agent[]>();
   readonly #offered = new Map<string, Offered>();
   #next = 1;
 
-  /** @param draw tickets that nobody guesses. */
+  /** @param draw draws tickets that cannot be guessed. */
   constructor(draw: () => string) {
     this.#draw = draw;
   }
 
-  /** Agents that are here. */
+  /** Number of agents that are connected. */
   get size(): number {
     return [...this.#agents.values()].reduce((sum, agents) => sum + agents.length, 0);
   }
 
-  /** An agent has come; resolves when it has gone. */
+  /** Serves an agent; resolves when it has gone. */
   async serve(of: AgentOf, socket: MessageSocket): Promise<void> {
     const key = keyOf(of);
     const agent: Agent = { socket, open: new Map() };
@@ -94,12 +94,12 @@ export class AgentHub {
     return true;
   }
 
-  /** For whom a ticket is; null: nobody waits with it. */
+  /** Returns the class that a ticket is for; null: no way waits with it. */
   wanted(ticket: string): AgentOf | null {
     return this.#offered.get(ticket)?.wanted ?? null;
   }
 
-  /** An agent takes what it was offered, with the session that it is for. */
+  /** Takes a way that an agent was offered, with the session that it is for. */
   take(ticket: string): { readonly wanted: Uint8Array; readonly way: FrameWay } | null {
     const offered = this.#offered.get(ticket);
     if (offered === undefined) return null;
@@ -108,7 +108,7 @@ export class AgentHub {
     return { wanted: encodeWanted(offered.wanted), way: offered.way };
   }
 
-  /** Has the agent of a class make a request; null: it has none. */
+  /** Has the agent of a class make a request; null: the class has none. */
   fetch(request: OriginRequest): Promise<CallOutcome> | null {
     const agent = this.#agents.get(keyOf(request))?.at(-1);
     if (agent === undefined) return null;
@@ -138,16 +138,16 @@ export class AgentHub {
   }
 }
 
-/** A line that takes nothing any more has ended: whoever reads it finds that (`serve`). */
+/** Ignores an error of sending: the line has ended, and its reader (`serve`) finds that. */
 const gone = (): void => {};
 
 const keyOf = ({ app, class: className }: AgentOf): string => JSON.stringify([app, className]);
 
-/** A request on an agent's line. */
+/** Encodes a request on an agent's line. */
 export const encodeAsked = (number: number, { key, bytes }: OriginRequest): Uint8Array<ArrayBuffer> =>
   new Writer(bytes.length + 64).uint(number).text(key ?? "").bytes(bytes).done();
 
-/** @throws CodecError */
+/** Decodes a request on an agent's line. @throws CodecError */
 export function decodeAsked(message: Uint8Array) {
   const reader = new Reader(message);
   const number = reader.uint(), key = reader.text(), bytes = reader.bytes();
@@ -155,14 +155,14 @@ export function decodeAsked(message: Uint8Array) {
   return { number, key: key === "" ? null : key, bytes };
 }
 
-/** An outcome on an agent's line. */
+/** Encodes an outcome on an agent's line. */
 export function encodeAnswered(number: number, outcome: CallOutcome): Uint8Array<ArrayBuffer> {
   const writer = new Writer(64).uint(number).flag(outcome.ok);
   if (outcome.ok) return writer.bytes(outcome.bytes).done();
   return writer.text(outcome.code).text(outcome.message.toWellFormed()).done();
 }
 
-/** @throws CodecError */
+/** Decodes an outcome on an agent's line. @throws CodecError */
 export function decodeAnswered(
   message: Uint8Array,
 ): { readonly number: number; readonly outcome: CallOutcome } {

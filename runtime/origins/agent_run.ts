@@ -1,5 +1,5 @@
 /**
- * One run of `sojourn agent`: the host side for programs that know nothing of Sojourn. With `--origin` it stands for the
+ * A run of `sojourn agent`: the host side for programs that know nothing of Sojourn. With `--origin` it stands for the
  * server behind a class of stateful sessions (origin_agent.ts), with `--listen` it takes the TCP connections of client
  * programs (client_agent.ts). It ends with Ctrl-C.
  */
@@ -32,10 +32,10 @@ export async function runAgent(of: AgentOf, args: Parsed, shell: Shell): Promise
   return await (origin === undefined ? runClients(run, args.text("listen") ?? "") : runOrigin(run, origin));
 }
 
-/** Where the sites are, and the token for them. */
+/** Addresses of the sites, and the token for them. */
 interface Sites {
   readonly root: string;
-  /** Where clients of the agent go: to the first, and in this order to the others. */
+  /** Returns the sites for an agent of clients: it goes to the first, and in this order to the others. */
   readonly urls: () => Promise<readonly string[]>;
   readonly token: string | undefined;
 }
@@ -71,7 +71,10 @@ const agentSchema = z.object({
 });
 const problemSchema = z.object({ code: z.string(), detail: z.string() });
 
-/** What keeps such an agent from being of use; null: nothing. @throws AdminError where no site takes it with this token */
+/**
+ * Returns the reason why such an agent would be of no use; null: there is none. @throws AdminError where no site takes
+ * it with this token
+ */
 async function check(
   url: string,
   token: string | undefined,
@@ -102,12 +105,12 @@ async function check(
 const bearer = (token: string | undefined): Record<string, string> =>
   token === undefined ? {} : { authorization: `Bearer ${token}` };
 
-/** Opens a WebSocket of the agents' paths. @throws Error */
+/** Opens a WebSocket at one of the agents' paths. @throws Error */
 async function dial(site: string, path: string, token: string | undefined, protocols: string[]) {
   const url = new URL(`/_sojourn/agent/${path}`, site);
   url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
   const socket = new WebSocket(url, { protocols, headers: bearer(token) });
-  const messages = new ClientSocket(socket, { messageBytesMax: FORWARDED_FRAME_BYTES_MAX }); // from here on, so that none is missed
+  const messages = new ClientSocket(socket, { messageBytesMax: FORWARDED_FRAME_BYTES_MAX }); // made early: none is missed
   const { promise, resolve, reject } = Promise.withResolvers<MessageSocket>();
   socket.addEventListener("open", () => resolve(messages), { once: true });
   socket.addEventListener("error", (event) => {
@@ -120,18 +123,18 @@ async function dial(site: string, path: string, token: string | undefined, proto
   return await promise.finally(() => clearTimeout(late));
 }
 
-/** 53 random bits: whoever knows them may speak for a host side until it has its key. */
+/** Draws 53 random bits: whoever knows them may speak for a host side until it has its key. */
 function draw(): number {
   const [high = 0, low = 0] = crypto.getRandomValues(new Uint32Array(2));
   return (high >>> 11) * 2 ** 32 + low || 1;
 }
 
-/** What an agent says: lines for people, or for programs with `--json`. */
+/** Returns the function that prints an agent's notes: lines for people, or for programs with `--json`. */
 function noteTo(args: Parsed, shell: Shell): (text: string) => void {
   return args.json ? (text) => shell.out(JSON.stringify({ event: "note", text })) : (text) => shell.err(text);
 }
 
-/** One run of the command. */
+/** Arguments of one run of the command. */
 interface Run {
   readonly of: AgentOf;
   readonly sites: Sites;
@@ -160,13 +163,13 @@ async function runOrigin({ of, sites, args, shell }: Run, address: string): Prom
   return EXIT.done;
 }
 
-/** Who starts an agent says by its address that it may go there, and nowhere else. */
+/** Returns rules that permit the given address only: whoever starts an agent permits it by naming it. */
 function rulesFor({ host, port }: OriginAddress): EgressRules {
   const only = [`${host}:${port}`];
   return new EgressRules({ fetchHosts: only, privateHosts: only });
 }
 
-/** @throws AdminError where the address is taken, or none of this machine's. */
+/** Listens at an address. @throws AdminError where it is taken, or none of this machine's. */
 function listenAt(hostname: string, port: number): Deno.TcpListener {
   try {
     return Deno.listen({ hostname, port });
@@ -190,7 +193,7 @@ async function runClients(
       const path = `attach?${new URLSearchParams({ ...of, id })}`;
       return new SocketWay(await dial(urls[site] ?? "", path, sites.token, [SUBPROTOCOL]));
     } catch (error) {
-      site = (site + 1) % urls.length; // the next one, for all connections
+      site = (site + 1) % urls.length; // the next site, for all connections
       throw new WayRefused("stateful_unreachable", error instanceof Error ? error.message : String(error));
     }
   };

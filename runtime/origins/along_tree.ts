@@ -1,6 +1,6 @@
 /**
- * Requests to a site that may not be reached straight: then they go along the tree, each site on the way passing them on
- * with both bodies streamed.
+ * Requests to a site that may not be directly reachable: then they go along the tree, each site on the way passing them
+ * on with both bodies streamed.
  *
  *   head   text to · varint: how many links it may still take · bytes: the request's own head
  */
@@ -9,7 +9,7 @@ import { hopTowards, type RequestLinks } from "../gateway/forward.ts";
 import type { LinkReply, LinkRequest } from "../gateway/link_requests.ts";
 import { HOPS_MAX } from "../../functions/sessions/serve/limits.ts";
 
-/** What they need of their site. */
+/** Services of the site that such requests use. */
 export interface AlongTreeServices {
   readonly site: string;
   readonly links: RequestLinks;

@@ -3,29 +3,30 @@
  * stateful session, with the agent as its host side, so the program keeps its connection while sites come and go.
  *
  * CA1  A connection's bytes reach the session once and in order, and its answers the program, as long as the agent lives.
- * CA2  The agent holds the log of a session whose hosts do: it lives as long as what the program was told is of use.
+ * CA2  The agent holds the log of a session whose log is kept at hosts (docs/protocol/hosts.md): the agent lives as
+ *      long as the answers that its program got are of use.
  */
 import { bridge, type MessageSocket } from "../gateway/message_socket.ts";
 import { TcpSocket } from "./message_ways.ts";
 
-/** What it needs of the program around it. */
+/** Services of the surrounding program that the agent uses. */
 export interface ClientAgentServices {
   readonly listener: Deno.TcpListener;
-  /** Attaches a client to a session of that id, on whatever site is reached. @throws Error */
+  /** Attaches a client to a session of that id, at whichever site is reached. @throws Error */
   readonly attach: (id: string) => Promise<MessageSocket>;
-  /** The session of a connection. */
+  /** Returns the id of a connection's session. */
   readonly idOf: () => string;
   readonly note: (text: string) => void;
 }
 
-/** As a program has files: connections beyond are closed at once. */
+/** Connections at a time: as a program has files; further ones are closed at once. */
 const CONNECTIONS_MAX = 1_000;
 
-/** See the file's header. */
+/** Takes the TCP connections of programs. */
 export class ClientAgent {
   readonly #services: ClientAgentServices;
   readonly #open = new Set<TcpSocket>();
-  /** Those that are attached: they end with their sockets. Who still looks for a site is not waited for. */
+  /** Attached connections: they end with their sockets. A connection that still looks for a site is not waited for. */
   readonly #attached = new Set<Promise<void>>();
 
   constructor(services: ClientAgentServices) {

@@ -1,6 +1,4 @@
-/**
- * `sojourn agent` as the command line has it; agent_run.ts does it.
- */
+/** `sojourn agent` in the command line's table; agent_run.ts runs it. */
 import { CLUSTER_OPTIONS } from "../cli/cluster.ts";
 import { type Command, UsageError } from "../cli/command.ts";
 

@@ -1,14 +1,14 @@
 /**
  * Requests of stateful sessions to the HTTP server that their class names (`static origin = "http://…"`). They are made
- * at the root, which stays where it is while homes come and go: so a request that a lost home made, and whose answer no
- * log has, is not made again when the next home asks for it.
+ * at the root, which stays where it is while homes come and go: so a request that a lost home made, and whose answer is
+ * in no log, is not made again when the next home asks for it.
  *
  *   head   text app · text class · text version · text key ("": the request has no effect) · bytes of the call
  *   answer flag: ok; then bytes, or text code and text message
  *
  * HO1  A request with a key is made once, by the root or an agent, as long as the root has kept its outcome
  *      (kept_outcomes.ts): also when it was restarted, or another agent stands for the origin by then.
- * HO2  The root goes only where the manifest of that version says, whoever asks.
+ * HO2  The root makes requests only to the origin that the manifest of that version names, whoever asks.
  */
 import type { Call, CallOutcome } from "../../functions/sessions/turn/mod.ts";
 import type { OriginAddress } from "../../functions/origin_address.ts";
@@ -18,7 +18,7 @@ import { bodyOf, framed, readBody, readRest } from "../../functions/sessions/ser
 import { failedCall } from "../stateful/made_calls.ts";
 import type { KeptOutcomes } from "./kept_outcomes.ts";
 
-/** Whose request it is. */
+/** Class and version that make a request. */
 export interface OriginAsker {
   readonly app: string;
   readonly class: string;
@@ -27,13 +27,13 @@ export interface OriginAsker {
 
 /** A request to an origin. */
 export interface OriginRequest extends OriginAsker {
-  /** Names it for ever; null: it has no effect (GET, HEAD). */
+  /** Key that names the request for ever; null: it has no effect (GET, HEAD). */
   readonly key: string | null;
-  /** As `fetch` calls have them (functions/sessions/turn). */
+  /** Bytes of the request, as `fetch` calls have them (functions/sessions/turn). */
   readonly bytes: Uint8Array;
 }
 
-/** What the requests need of their site. */
+/** Services of the site that the requests use. */
 export interface HttpOriginServices {
   readonly site: string;
   readonly root: () => string | undefined;
@@ -44,20 +44,20 @@ export interface HttpOriginServices {
     body: () => ReadableStream<Uint8Array> | null,
     signal: AbortSignal,
   ) => Promise<{ readonly head: Uint8Array; readonly body: ReadableStream<Uint8Array> | null }>;
-  /** The origin of a class of a version; null: there is none, or no such version here. */
+  /** Returns the origin of a class of a version; null: there is none, or no such version here. */
   readonly originOf: (asker: OriginAsker) => Promise<OriginAddress | null>;
-  /** The agent that stands for the origin of that class makes it; null: there is none. */
+  /** Has the agent that stands for the origin of that class make the request; null: there is none. */
   readonly byAgent: (request: OriginRequest) => Promise<CallOutcome> | null;
   /** Makes a request (stateful/made_calls.ts), to that origin and no other. */
   readonly make: (origin: OriginAddress, call: Call, key: string) => Promise<CallOutcome>;
-  /** At the root: what came of requests. */
+  /** Outcomes of requests, at the root. */
   readonly kept: KeptOutcomes;
 }
 
-/** Kind of the link requests. */
+/** Kind of these link requests. */
 export const ORIGIN_KIND = "stateful-origin";
 
-/** See the file's header. */
+/** Makes the requests of stateful sessions to HTTP origins. */
 export class HttpOrigins {
   readonly #services: HttpOriginServices;
 
@@ -121,26 +121,26 @@ export class HttpOrigins {
   }
 }
 
-/** @see OriginRequest */
+/** Encodes a request. @see OriginRequest */
 export function encodeRequest({ app, class: className, version, key, bytes }: OriginRequest) {
   return framed(new Writer(256).text(app).text(className).text(version).text(key ?? ""), bytes);
 }
 
-/** @throws CodecError */
+/** Decodes a request. @throws CodecError */
 export function decodeRequest(head: Uint8Array, body: Uint8Array | null): OriginRequest {
   const reader = new Reader(head);
   const [app, className, version, key] = [reader.text(), reader.text(), reader.text(), reader.text()];
   return { app, class: className, version, key: key === "" ? null : key, bytes: readRest(reader, body) };
 }
 
-/** @see CallOutcome */
+/** Encodes an outcome. @see CallOutcome */
 export function encodeOutcome(outcome: CallOutcome) {
   const writer = new Writer(64).flag(outcome.ok);
   if (outcome.ok) return framed(writer, outcome.bytes);
   return { head: writer.text(outcome.code).text(outcome.message.toWellFormed()).done(), body: null };
 }
 
-/** @throws CodecError */
+/** Decodes an outcome. @throws CodecError */
 export function decodeOutcome(head: Uint8Array, body: Uint8Array | null): CallOutcome {
   const reader = new Reader(head);
   if (reader.flag()) return { ok: true, bytes: readRest(reader, body) };

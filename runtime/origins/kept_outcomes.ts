@@ -2,9 +2,10 @@
  * Outcomes of requests to origins, kept for stateful sessions that ask again because their home was lost before its log
  * had them: in memory, and on a disk where there is one.
  *
- * KO1  Asked again with the same key while it runs or is kept, a request is not made again.
- * KO2  What failed is not kept: whether the origin did it nobody knows, and the session that asks again wants it done.
- * KO3  Where there is a disk an outcome is on it before it leaves: whoever starts again with that disk has it, too.
+ * KO1  A request that is asked for again with the same key, while it runs or its outcome is kept, is not made again.
+ * KO2  The outcome of a failed request is not kept: it is not known whether the origin did it, and the session that
+ *      asks again wants it done.
+ * KO3  Where there is a disk an outcome is on it before it leaves: the next process with that disk has it, too.
  */
 import { GroupCommit } from "../../functions/sessions/log/group_commit.ts";
 import type { CallOutcome } from "../../functions/sessions/turn/mod.ts";
@@ -14,24 +15,26 @@ import type { Clock, Storage } from "../../store/model/ports.ts";
 import { keyAfter, prefixRange } from "../../store/model/range.ts";
 import type { Row } from "../../store/model/row.ts";
 
-/** A home that is lost is taken over long before, unless an operator is needed. */
+/**
+ * Milliseconds that an outcome is kept: a home that is lost is taken over long before, unless an operator is needed.
+ */
 const KEPT_MS = 10 * 60_000;
-/** Of all outcomes together: a sixteenth of what a small root's process has. */
+/** Bytes of all outcomes together: a sixteenth of what a small root's process has. */
 const KEPT_BYTES_MAX = 64 << 20;
-/** What one costs beside its bytes. */
+/** Bytes that an outcome costs beside its own. */
 const OVERHEAD_BYTES = 300;
 
 interface Kept {
   readonly outcome: Promise<CallOutcome>;
-  /** 0 while it runs. */
+  /** Bytes that it counts for; 0 while the request runs. */
   bytes: number;
   atMs: number;
 }
 
-/** A disk of their own. */
+/** Disk of the outcomes. */
 export interface OutcomeDisk {
   readonly storage: Storage;
-  /** The wall clock: it goes on while the process is away. */
+  /** Wall clock: it goes on while the process is away. */
   readonly clock: Clock;
   readonly fatal: (error: Error) => void;
 }
@@ -40,7 +43,7 @@ export interface OutcomeDisk {
 const ROWS_AT_ONCE = 16;
 const SPACE = "o";
 
-/** See the file's header. */
+/** Outcomes of requests, by key. */
 export class KeptOutcomes {
   readonly #kept = new Map<string, Kept>();
   readonly #nowMs: () => number;
@@ -58,7 +61,7 @@ export class KeptOutcomes {
     this.#disk = disk;
   }
 
-  /** Finds what an earlier process has kept (KO3). */
+  /** Reads the outcomes that an earlier process has kept (KO3). */
   static async open({ storage, clock, fatal }: OutcomeDisk): Promise<KeptOutcomes> {
     const found: Row[] = [];
     let { start, end } = prefixRange(packKey([SPACE]));
@@ -77,12 +80,12 @@ export class KeptOutcomes {
     return outcomes;
   }
 
-  /** For tests and metrics. */
+  /** Number of kept outcomes, for tests and metrics. */
   get size(): number {
     return this.#kept.size;
   }
 
-  /** KO1 */
+  /** Makes a request, or returns the outcome of an earlier one with its key (KO1). */
   once(key: string, make: () => Promise<CallOutcome>): Promise<CallOutcome> {
     const known = this.#kept.get(key);
     if (known !== undefined) return known.outcome;
@@ -98,12 +101,12 @@ export class KeptOutcomes {
     return outcome;
   }
 
-  /** Resolves when all that ended so far is on the disk; what ends later is not kept, and nobody hears of it. */
+  /** Resolves when all outcomes so far are on the disk; later ones are not kept, and nobody hears of them. */
   async close(): Promise<void> {
     await this.#disk?.close();
   }
 
-  /** KO2 */
+  /** Drops a failed request (KO2). */
   #forget(key: string, failed: CallOutcome): CallOutcome {
     this.#kept.delete(key);
     return failed;

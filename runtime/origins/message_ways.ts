@@ -1,4 +1,4 @@
-/** WebSockets as ways of frames, TCP connections as streams of messages: what agents put together. */
+/** WebSockets as ways of frames, and TCP connections as streams of messages: an agent joins the two. */
 import type { MessageSocket, SocketEvent } from "../gateway/message_socket.ts";
 import type { Frame, FrameWay } from "../../functions/sessions/attach/frame_way.ts";
 
@@ -14,7 +14,7 @@ export class SocketWay implements FrameWay {
 
   send(frame: Frame): void {
     this.#bufferedBytes += frame.length;
-    this.#sending = this.#socket.send(frame).catch(() => {}) // what broke is found by its reader
+    this.#sending = this.#socket.send(frame).catch(() => {}) // the reader finds what broke
       .finally(() => this.#bufferedBytes -= frame.length);
   }
 
@@ -40,7 +40,7 @@ const READ_BYTES = 64 * 1024;
 const CLOSED: SocketEvent = { kind: "close", code: 1000, reason: "" };
 const utf8 = new TextEncoder();
 
-/** A TCP connection: what is read at once is a message, which has no meaning but its bytes. */
+/** A TCP connection as a socket: bytes that are read at once are a message, whose boundaries mean nothing. */
 export class TcpSocket implements MessageSocket {
   readonly #connection: Deno.TcpConn;
   #sending: Promise<void> = Promise.resolve();
@@ -50,7 +50,7 @@ export class TcpSocket implements MessageSocket {
     try {
       connection.setNoDelay(true);
     } catch {
-      // Reset before it was looked at: who reads it finds that.
+      // The connection was reset already: its reader finds that.
     }
     this.#connection = connection;
   }
@@ -61,12 +61,12 @@ export class TcpSocket implements MessageSocket {
       const length = this.#isClosed ? null : await this.#connection.read(bytes);
       if (length !== null) return { kind: "message", data: bytes.subarray(0, length) };
     } catch {
-      // Reset, or closed from here.
+      // The connection was reset, or closed from here.
     }
     return CLOSED;
   }
 
-  /** In order; what can't be written any more is dropped, and the reader finds the connection closed. */
+  /** Writes in order; bytes that can't be written any more are dropped, and the reader finds the connection closed. */
   send(data: string | Uint8Array<ArrayBuffer>): Promise<void> {
     const bytes = typeof data === "string" ? utf8.encode(data) : data;
     return this.#sending = this.#sending.then(() => this.#write(bytes)).catch(() => {});

@@ -1,8 +1,9 @@
 /**
- * To which sites an agent for clients goes: the nearest first, as measured when it begins.
+ * Order of the sites for an agent of clients: the nearest first, as measured when it begins.
  *
- * NR1  Of sites that are as near one at the edge, as the client library has it: what it does costs nobody else.
- * NR2  One that serves nothing now comes after all that do, and is not left out: it may be the one that is there later.
+ * NR1  Of equally near sites one at the edge is first, as in the client library: its work costs the others nothing.
+ * NR2  A site that does not serve now comes after all that do, and is not left out: it may be the one that is there
+ *      later.
  */
 import { TIER_MS } from "../../functions/client/limits.ts";
 
@@ -12,12 +13,15 @@ export interface NearSite {
   readonly tier: string;
 }
 
-/** The first connection is made anew, and something else may run at any moment: the best of these is what the way takes. */
+/**
+ * Number of probes: the first makes its connection, and something else may run at any moment, so the best of them is
+ * taken as the round trip.
+ */
 const PROBES = 3;
-/** As the client library's: a hundred times a near round trip. */
+/** Milliseconds of a probe, as the client library's: a hundred times a near round trip. */
 const PROBE_MS = 2_000;
 
-/** @param measure milliseconds there and back; null: it does not serve. */
+/** Returns the sites' URLs in order. @param measure milliseconds of a round trip; null: the site does not serve. */
 export async function sitesByRoundTrip(
   sites: readonly NearSite[],
   measure: (url: string) => Promise<number | null> = roundTrip,
@@ -26,7 +30,7 @@ export async function sitesByRoundTrip(
     const ms = await measure(url);
     return { url, ms: ms === null ? Infinity : ms + tierMs(tier) };
   }));
-  // Sorting keeps the order of those that are alike, also where both are Infinity.
+  // Sorting keeps the order of equal ones, also where both are Infinity.
   return measured.sort((a, b) => a.ms === b.ms ? 0 : a.ms - b.ms).map(({ url }) => url);
 }
 

@@ -1,7 +1,7 @@
 /**
- * An agent next to an origin: holds the ends of its sessions, and makes their requests to it, so that neither a home nor
- * the root that is lost is a connection that the origin loses. It reaches out to the root, so the origin may lie where
- * nothing reaches in.
+ * An agent next to an origin: holds the ends of its sessions, and makes their requests to it, so that the origin loses
+ * no connection when a home or the root is lost. The agent connects to the root, so the origin may lie where no
+ * connection can come in.
  *
  * Life: `run` → on the line with the root → without one, while the root is away: ends wait for their homes → stopped.
  *
@@ -20,14 +20,14 @@ import { KeptOutcomes } from "./kept_outcomes.ts";
 import { decodeWanted, OriginEnds } from "./origin_ends.ts";
 import type { OriginConnection, OriginListener } from "./plain_origin.ts";
 
-/** What an agent needs of the program around it. */
+/** Services of the surrounding program that the agent uses. */
 export interface OriginAgentServices {
   readonly of: AgentOf;
   readonly origin: OriginAddress;
   readonly connect: (origin: OriginAddress, listener: OriginListener) => Promise<OriginConnection>;
   /** Makes a request of a session to the origin. */
   readonly make: (bytes: Uint8Array, key: string | null) => Promise<CallOutcome>;
-  /** Opens a WebSocket to the root, at a path of the agents'. @throws Error */
+  /** Opens a WebSocket to the root, at one of the agents' paths. @throws Error */
   readonly dial: (path: string) => Promise<MessageSocket>;
   readonly clock: PeerClock;
   readonly draw: () => number;
@@ -39,7 +39,7 @@ const PAUSE_MS_MAX = 5_000;
 
 const lineMessage = z.strictObject({ way: z.string().max(100) });
 
-/** See the file's header. */
+/** Holds the ends of an origin; see the file's header. */
 export class OriginAgent {
   readonly #services: OriginAgentServices;
   readonly #ends: OriginEnds;
@@ -56,7 +56,7 @@ export class OriginAgent {
     });
   }
 
-  /** Connections to the origin that stand. */
+  /** Number of open connections to the origin. */
   get ends(): number {
     return this.#ends.size;
   }
@@ -100,7 +100,7 @@ export class OriginAgent {
     }
   }
 
-  /** Its first message says which session it is for; what follows are frames. */
+  /** Takes a way. Its first message names the session that it is for; frames follow. */
   async #takeWay(ticket: string): Promise<void> {
     const socket = await this.#services.dial(`way?${new URLSearchParams({ ticket })}`);
     const first = await socket.next();

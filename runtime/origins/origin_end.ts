@@ -1,16 +1,18 @@
 /**
- * The end of an origin: its plain connection, and the host side that speaks for it to a stateful session, wherever that
- * is at home. It stays where it is while homes come and go, so the origin sees one connection.
+ * The end of an origin: its plain connection, and the host side that speaks for the origin to a stateful session,
+ * wherever that is at home. The end stays where it is while homes come and go, so the origin sees one connection.
  *
  * Life: `join` (a home's channel came) → connecting → open, with one home's channel after the other → `over`, once: the
  * origin closed, the session sent it away or ended, or no home came for the grace of a peer (OE3: for HOLDING_MS).
  *
- * OE1  What the origin sent is kept until it is in the session's log, and what the session sent is given to it once.
- * OE2  An origin that sends faster than the session takes is not read; one that takes slower than the session sends is
- *      closed at WAITING_BYTES_MAX.
- * OE3  Who outlives homes and their sites holds the session's log where its hosts do: an agent, next to the origin. At the
- *      root nobody does: what dies with a site is held by that site's disk already. Who holds it may be the one that an
- *      opening waits for, however long the home's site is away.
+ * OE1  Messages of the origin are kept until they are in the session's log, and each message of the session is given to
+ *      the origin once.
+ * OE2  While an origin sends faster than the session takes it is not read; one that takes slower than the session sends
+ *      is closed at WAITING_BYTES_MAX.
+ * OE3  An end at an agent, next to the origin, holds the session's log where that is kept at hosts
+ *      (docs/protocol/hosts.md): such an end outlives homes and their sites. An end at the root holds none: it dies
+ *      with its site, whose disk holds the log already. An end that holds the log may be the one that an opening waits
+ *      for, however long the home's site is away.
  */
 import {
   type Channel,
@@ -25,29 +27,29 @@ import {
 import { codeOf } from "../../functions/vocabulary/errors.ts";
 import type { OriginConnection, OriginListener } from "./plain_origin.ts";
 
-/** What an end is made of. */
+/** Parts of an end. */
 export interface OriginEndParts {
   readonly connect: (listener: OriginListener) => Promise<OriginConnection>;
   readonly clock: PeerClock;
-  /** Drawn for it. */
+  /** Instance number, drawn for this end. */
   readonly instance: number;
-  /** OE3; left out: it holds none. */
+  /** Log that the end holds (OE3); left out: it holds none. */
   readonly log?: HeldLog | undefined;
-  /** Nothing follows; `why` where the origin could not be reached. */
+  /** Called when nothing follows; `why` where the origin could not be reached. */
   readonly over: (why: string | null) => void;
 }
 
-/** What waits to be acknowledged beyond this: the origin is not read. */
+/** Unacknowledged bytes above which the origin is not read. */
 const UNREAD_BYTES = 1 << 20;
-/** What waits to be written to an origin beyond this: it is closed as too slow. */
+/** Bytes waiting to be written to an origin above which it is closed as too slow. */
 const WAITING_BYTES_MAX = 16 << 20;
 
-/** See the file's header. */
+/** The end of an origin; see the file's header. */
 export class OriginEnd {
   readonly #parts: OriginEndParts;
   readonly #host: HostSide;
   #connection: OriginConnection | null = null;
-  /** The channel that came before the origin was there. */
+  /** Channel that came before the origin was connected. */
   #early: Channel | null = null;
   #reader: ChannelReader | null = null;
   #isPaused = false;
@@ -85,7 +87,7 @@ export class OriginEnd {
     this.#early = null;
   }
 
-  /** A home's channel: it takes the place of the one before. */
+  /** Takes a home's channel in place of the one before. */
   join(channel: Channel): ChannelReader {
     this.#cancelGrace?.();
     this.#cancelGrace = null;
@@ -106,7 +108,7 @@ export class OriginEnd {
     };
   }
 
-  /** The site stops. */
+  /** Closes the end: the site stops. */
   close(): void {
     this.#host.abandon();
     this.#end(1001, "the site stops", null);
@@ -123,13 +125,13 @@ export class OriginEnd {
     });
   }
 
-  /** OE1, OE2 */
+  /** Takes a message of the origin (OE1, OE2). */
   #fromOrigin(message: string | Uint8Array): void {
     if (this.#isOver) return;
     try {
       this.#host.send(message);
     } catch (error) {
-      // Pausing was too late: what had come already is more than is kept.
+      // Pausing was too late: more has come already than is kept.
       return this.#host.close(1009, codeOf(error) ?? "");
     }
     if (this.#host.bufferedBytes > UNREAD_BYTES && !this.#isPaused) {

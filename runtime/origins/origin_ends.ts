@@ -6,8 +6,8 @@
  *   bodies frames, both ways (stateful/frame_way.ts)
  *
  * OS1  A session has one end; the next home's way takes it over.
- * OS2  The root connects only where the manifest of that version says, whoever asks. Where an agent stands for the
- *      origin the end is with the agent.
+ * OS2  The root connects only to the origin that the manifest of that version names, whoever asks. Where an agent
+ *      stands for the origin the end is with the agent.
  */
 import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
 import type { OriginAddress } from "../../functions/origin_address.ts";
@@ -25,30 +25,30 @@ import type { OriginAsker } from "./http_origins.ts";
 import { OriginEnd } from "./origin_end.ts";
 import type { OriginConnection, OriginListener } from "./plain_origin.ts";
 
-/** Kind of the link requests. */
+/** Kind of these link requests. */
 export const ORIGIN_WAY_KIND = "stateful-origin-way";
 
-/** Which session's origin is meant. */
+/** Session whose origin is wanted. */
 export interface OriginWanted extends OriginAsker {
   readonly id: string;
 }
 
-/** What the ends need of their site. */
+/** Services of the site that the ends use. */
 export interface OriginEndsServices {
   readonly originOf: (asker: OriginAsker) => Promise<OriginAddress | null>;
   readonly connect: (origin: OriginAddress, listener: OriginListener) => Promise<OriginConnection>;
-  /** An agent that stands for the origin of a class takes the way; false: there is none. */
+  /** Hands a way to an agent that stands for the origin of a class; false: there is none. */
   readonly toAgent: (wanted: OriginWanted, way: FrameWay) => boolean;
-  /** Whether ends hold the logs of their sessions (origin_end.ts, OE3). */
+  /** True where ends hold the logs of their sessions (origin_end.ts, OE3). */
   readonly holdsLogs: boolean;
   readonly clock: PeerClock;
-  /** 1 to 2^53 − 1. */
+  /** Draws a number from 1 to 2^53 − 1. */
   readonly draw: () => number;
-  /** For the app's log. */
+  /** Writes a line to the app's log. */
   readonly log: (wanted: OriginWanted, text: string) => void;
 }
 
-/** See the file's header. */
+/** The ends of origins at the root. */
 export class OriginEnds {
   readonly #services: OriginEndsServices;
   readonly #ends = new Map<string, OriginEnd>();
@@ -58,19 +58,19 @@ export class OriginEnds {
     this.#services = services;
   }
 
-  /** Connections that stand. */
+  /** Number of open connections. */
   get size(): number {
     return this.#ends.size;
   }
 
-  /** A way to the end of a session's origin, within this site. */
+  /** Opens a way to the end of a session's origin, within this site. */
   open(wanted: OriginWanted): FrameWay {
     const [home, end] = localWay();
     this.#taken(wanted, end);
     return home;
   }
 
-  /** A home at another site asks for a way. @throws CodecError */
+  /** Serves a home at another site that asks for a way. @throws CodecError */
   serve({ head, body }: LinkRequest): LinkReply {
     const wanted = decodeWanted(head);
     const way = new StreamWay(this.#services.clock).read(
@@ -80,13 +80,13 @@ export class OriginEnds {
     return { head: new Uint8Array(), body: way.outgoing };
   }
 
-  /** The site stops: homes that still ask for a way are to ask where it comes back. */
+  /** Closes the ends, as the site stops: homes that still ask for a way are to ask again when it is back. */
   close(): void {
     this.#isClosed = true;
     for (const end of [...this.#ends.values()]) end.close();
   }
 
-  /** A way whose origin can't be looked up is closed: its home asks again. */
+  /** Takes a way; closes it where the origin can't be looked up: its home asks again. */
   #taken(wanted: OriginWanted, way: FrameWay): void {
     this.#take(wanted, way).catch((error) => {
       this.#services.log(wanted, `the origin of ${wanted.class} can't be looked up: ${error}`);
@@ -94,7 +94,7 @@ export class OriginEnds {
     });
   }
 
-  /** OS2 */
+  /** Gives a way to its end: here, or with an agent (OS2). */
   async #take(wanted: OriginWanted, way: FrameWay): Promise<void> {
     if (this.#isClosed) return way.close();
     if (this.#services.toAgent(wanted, way)) return;
@@ -113,7 +113,7 @@ export class OriginEnds {
     });
   }
 
-  /** OS1 */
+  /** Returns the session's end, made where there is none (OS1). */
   #end(wanted: OriginWanted, origin: OriginAddress): OriginEnd {
     const key = JSON.stringify([wanted.app, wanted.class, wanted.id, origin.url]);
     const known = this.#ends.get(key);
@@ -135,7 +135,7 @@ export class OriginEnds {
 export const encodeWanted = ({ app, class: className, id, version }: OriginWanted): Uint8Array =>
   new Writer(128).text(app).text(className).text(id).text(version).done();
 
-/** @throws CodecError */
+/** Decodes the session that is wanted. @throws CodecError */
 export function decodeWanted(head: Uint8Array): OriginWanted {
   const reader = new Reader(head);
   const wanted = { app: reader.text(), class: reader.text(), id: reader.text(), version: reader.text() };

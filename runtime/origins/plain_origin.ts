@@ -2,9 +2,10 @@
  * Connections to origins that know nothing of Sojourn: a WebSocket, or a TCP connection whose bytes are messages as they
  * come.
  *
- * PO1  The address that was checked is the one connected to, as for any request that an app makes (isolate/egress.ts).
- * PO2  Of a connection that was open `closed` is called once, last, also where it broke; of one that could not be made it
- *      is not called.
+ * PO1  The connection is made to the very address that was checked, as for any request that an app makes
+ *      (isolate/egress.ts).
+ * PO2  For a connection that was open `closed` is called once, last, also where it broke; for one that could not be
+ *      made it is not called.
  */
 import { Buffer } from "node:buffer";
 import { connect, isIP, type Socket } from "node:net";
@@ -16,31 +17,34 @@ import { sendable } from "../gateway/message_socket.ts";
 import type { EgressRules } from "../isolate/egress_rules.ts";
 import { checkedAddress, FetchRefused } from "../isolate/outgoing_http.ts";
 
-/** Who hears of a connection. */
+/** Callbacks for a connection. */
 export interface OriginListener {
   message(message: string | Uint8Array): void;
-  /** As a WebSocket's close. */
+  /** Called at the end, with a code and a reason as of a WebSocket's close. */
   closed(code: number, reason: string): void;
 }
 
 /** An open connection. */
 export interface OriginConnection {
-  /** Written and not yet taken by the system. */
+  /** Bytes written and not yet taken by the system. */
   readonly waitingBytes: number;
   send(message: string | Uint8Array): void;
-  /** Reads nothing more until `resume`: the origin is held up. */
+  /** Stops reading until `resume`: the origin is held up. */
   pause(): void;
   resume(): void;
   close(code: number, reason: string): void;
 }
 
-/** An origin that does not answer for so long is not there. */
+/** Milliseconds after which an origin that does not answer counts as not there. */
 const CONNECT_MS_MAX = 10_000;
-/** Longer messages than a stateful session takes (functions/sessions/attach) are refused by closing. */
+/**
+ * Bytes of the longest message: longer ones than a stateful session takes (functions/sessions/attach) are refused by
+ * closing.
+ */
 const MESSAGE_BYTES_MAX = 4 << 20;
 const CLOSE = { done: 1000, broken: 1006 } as const;
 
-/** Connects. @throws FetchRefused where it may not, or can't. */
+/** Connects to an origin. @throws FetchRefused where it may not, or can't. */
 export async function connectOrigin(
   origin: OriginAddress,
   rules: EgressRules,
