@@ -17,7 +17,7 @@ import { WAIT_OPTIONS, waitMs } from "./waiting.ts";
 import { deleteApp } from "./delete_app.ts";
 import { ChangeProgress } from "./following.ts";
 
-/** Digits of a version that people are shown; enough that two of one app never share them. */
+/** Digits of a version that people are shown: enough that two of one app never share them. */
 export const VERSION_DIGITS = 12;
 
 /** Prints rows as a table, or all of them as one JSON value. */
@@ -37,10 +37,10 @@ export function show(
   return EXIT.done;
 }
 
-/** A time as people read it. */
+/** Returns a time as people read it. */
 export const date = (ms: number): string => new Date(ms).toISOString().slice(0, 19) + "Z";
 
-/** Prints where a version has arrived; exit 3 where some site lacks it. */
+/** Prints the sites at which a version has arrived; exit 3 where some site lacks it. */
 export function showDeployed(deployed: Deployed, args: Parsed, shell: Shell): ExitCode {
   const { app, version, sites, missing } = deployed;
   if (args.json) shell.out(JSON.stringify({ app, version, sites, missing }));

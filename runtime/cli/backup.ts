@@ -1,9 +1,10 @@
 /**
  * `sojourn backup`: a copy of all that a site has on disk, or of a whole tree, while it serves.
  *
- * BU1  No name stands for a part of a backup: what comes is written beside it, compared, synced, and only then renamed.
- * BU2  The copies of a tree fit together: every site holds what others say before the first has its moment
- *      (runtime/backup/site_backups.ts SB3). Where one did not, all begin again.
+ * BU1  A file under the backup's name is always whole: incoming bytes are written beside it, compared, synced, and only
+ *      then renamed.
+ * BU2  The copies of a tree fit together: every site holds back messages of others before the first has its moment
+ *      (runtime/backup/site_backups.ts SB3). Where a hold had ended too early, all begin again.
  */
 import { createHash } from "node:crypto";
 import { statfsSync } from "node:fs";
@@ -20,14 +21,14 @@ import { type Command, EXIT, type ExitCode, type Parsed, type Shell, UsageError 
 
 const CUT_BYTES = 16;
 const LOOK_MS = 100;
-/** None of the calls takes longer than a moment: what takes its time is asked for again and again. */
+/** Milliseconds of a call: none takes longer than a moment, as slow work is polled. */
 const CALL_MS_MAX = 30_000;
-/** A hold lasts a second (runtime/link/hold.ts): machines that are busy may need some tries. */
+/** Tries of a hold, which lasts a second (runtime/link/hold.ts): machines that are busy may need some. */
 const TRIES = 5;
-/** What takes longer than this is told. */
+/** Milliseconds of work after which progress is told. */
 const QUIET_MS = 1_000;
 
-/** Of a backup in a folder. */
+/** Ending of a backup's name in a folder. */
 const ENDING = ".sojourn";
 
 /** `sojourn backup FILE [--site SITE]`, `sojourn backup FOLDER --tree` */
@@ -72,7 +73,7 @@ const stateSchema = z.object({
   why: z.string().optional(),
 });
 
-/** A file that is there. */
+/** A file that was written. */
 interface Made {
   readonly site: string;
   readonly file: string;
@@ -108,7 +109,7 @@ class Backups {
     try {
       for (const site of taken.sites) made.push(await this.#fetched(site, taken.cut));
     } catch (error) {
-      // Some of the files of one moment are of no use, and look like all of them.
+      // Some of the files of one moment are of no use, and would look like all of them.
       for (const { file } of made) await removed(file);
       throw error;
     } finally {
@@ -124,7 +125,7 @@ class Backups {
     return missing.length === 0 ? EXIT.done : EXIT.partly;
   }
 
-  /** The moment of all of them; those that do not answer are left out of a tree. */
+  /** Takes the moment of all sites; those that do not answer are left out of a tree. */
   async #take(sites: readonly string[], isTree: boolean): Promise<{
     readonly taken: { readonly cut: string; readonly sites: readonly string[] };
     readonly missing: readonly string[];
@@ -183,7 +184,7 @@ class Backups {
     return await this.#written({ site, cut }, { file, body, bytes, silence });
   }
 
-  /** BU1 */
+  /** Writes a backup to its file (BU1). */
   async #written(
     { site, cut }: { readonly site: string; readonly cut: string },
     { file, body, bytes, silence }: {
@@ -248,7 +249,7 @@ class Backups {
   }
 
   async #dropped(site: string, cut: string): Promise<void> {
-    await this.#client.call("DELETE", pathOf(site, cut)).catch(() => {}); // it goes by itself
+    await this.#client.call("DELETE", pathOf(site, cut)).catch(() => {}); // else the site drops it by itself
   }
 
   #tell(text: string): void {
@@ -287,7 +288,7 @@ async function removed(path: string): Promise<void> {
   });
 }
 
-/** A size for people. */
+/** Returns a size for people. */
 export function sizeText(bytes: number): string {
   if (bytes < 1024) return `${bytes} bytes`;
   const units = ["KiB", "MiB", "GiB", "TiB"];

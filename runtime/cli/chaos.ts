@@ -1,7 +1,7 @@
 /**
  * `sojourn chaos …`: breaks sites, links, disks and clocks of a dev cluster on purpose, and says how to undo it.
  *
- * Without `--to` it goes to the dev process itself, so that it works when no site does.
+ * Without `--to` the call goes to the dev process itself, so that it works when no site does.
  */
 import { join } from "node:path";
 import {
@@ -28,7 +28,7 @@ import {
 
 const PATH = "/chaos";
 
-/** What each action takes: words, then options. */
+/** Usage of each action: words, then options. */
 const USAGE: Readonly<Record<ChaosAction["action"], readonly [string, string]>> = {
   kill: ["kill SITE", "SIGKILL; it stays down until restart"],
   restart: ["restart SITE", "kills it if it runs, and starts it"],
@@ -86,7 +86,7 @@ export const chaos: Command = {
   },
 };
 
-/** The dev process's own door, or the site that `--to` names. */
+/** Returns a client of the dev process's own door, or of the site that `--to` names. */
 async function findDoor(args: Parsed, shell: Shell): Promise<AdminClient> {
   if (args.text("to") === undefined && shell.env("SOJOURN_URL") === undefined) {
     const data = args.text("data") ?? DATA_DEFAULT;
@@ -114,7 +114,7 @@ const OPTIONS_OF: Readonly<Record<string, readonly string[]>> = {
 };
 const FIELD: Readonly<Record<string, string>> = { "rtt-ms": "rttMs", "jitter-ms": "jitterMs" };
 
-/** @throws UsageError */
+/** Returns the action that the arguments name. @throws UsageError */
 function actionOf(args: Parsed): ChaosAction {
   const [name = "", first, second] = args.words;
   if (!isAction(name)) {
@@ -138,7 +138,7 @@ function actionOf(args: Parsed): ChaosAction {
 
 const isAction = (name: string): name is ChaosAction["action"] => CHAOS_ACTIONS.includes(name);
 
-/** What the words after an action's name say. @throws UsageError */
+/** Returns the fields that the words after an action's name give. @throws UsageError */
 function fieldsOf(
   name: ChaosAction["action"],
   first: string | undefined,
@@ -165,14 +165,14 @@ function fieldsOf(
   return { site: first };
 }
 
-/** @throws UsageError */
+/** Returns the number of an option. @throws UsageError */
 function numberOf(option: string, text: string): number {
   const value = text.trim() === "" ? NaN : Number(text);
   if (Number.isFinite(value)) return value;
   throw new UsageError(`--${option} takes a number, not ${JSON.stringify(text)}`);
 }
 
-/** `sojourn chaos`: what is broken now. */
+/** Prints the faults in force, for `sojourn chaos` without an action. */
 async function show(args: Parsed, shell: Shell): Promise<ExitCode> {
   const client = await findDoor(args, shell);
   const state = chaosStateSchema.parse(await client.call("GET", PATH));
@@ -185,7 +185,7 @@ async function show(args: Parsed, shell: Shell): Promise<ExitCode> {
   return EXIT.done;
 }
 
-/** A line a fault: what, and its undoing. */
+/** Returns a line for each fault, with the command that undoes it. */
 function linesOf({ cuts, delays, skews, disks, down, paused }: ChaosState): string[][] {
   return [
     ...cuts.map(({ a, b }) => [`${a} ${b}`, "cut", `chaos heal ${a} ${b}`]),

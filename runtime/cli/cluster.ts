@@ -1,6 +1,6 @@
 /**
- * Where the cluster is: `--to`, else SOJOURN_URL, else the cluster file that `dev` writes. The token is
- * SOJOURN_TOKEN's, else the cluster file's.
+ * Address of the cluster that a command talks to: `--to`, else SOJOURN_URL, else the cluster file that `dev` writes.
+ * The token is SOJOURN_TOKEN's, else the cluster file's.
  */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -11,15 +11,15 @@ import { pause } from "../observe/pause.ts";
 import type { OptionSpec, Parsed, Shell } from "./command.ts";
 import { UsageError } from "./command.ts";
 
-/** Where `dev` keeps its sites unless told otherwise. */
+/** Folder in which `dev` keeps its sites unless told otherwise. */
 export const DATA_DEFAULT = ".sojourn";
-/** The file in the data folder that tells commands of the cluster. */
+/** Name of the file in the data folder that tells commands of the cluster. */
 export const CLUSTER_FILE = "cluster.json";
 
 const clusterSchema = z.object({
   pid: z.number(),
   adminToken: z.string(),
-  /** The dev process's own door (runtime/dev/control.ts). */
+  /** URL of the dev process's own door (runtime/dev/control.ts). */
   controlUrl: z.url().optional(),
   sites: z.array(z.object({
     id: z.string(),
@@ -30,7 +30,7 @@ const clusterSchema = z.object({
   })).min(1),
 });
 
-/** What `dev` writes to {@link CLUSTER_FILE}. */
+/** Contents of {@link CLUSTER_FILE}, which `dev` writes. */
 export type ClusterFile = z.infer<typeof clusterSchema>;
 
 /** Options of every command that talks to a cluster. */
@@ -43,18 +43,23 @@ export const CLUSTER_OPTIONS: Record<string, OptionSpec> = {
   data: { type: "string", value: "DIR", says: `the dev cluster's folder, ${DATA_DEFAULT} by default` },
 };
 
-/** Long enough for a busy site on loopback, short enough to go on to the next one. */
+/** Milliseconds of a probe: long enough for a busy site on loopback, short enough to go on to the next one. */
 const PROBE_MS = 2000;
 
-/** A site across an ocean, busy, over a link that loses: past this it stands still, and would be waited for for ever. */
+/**
+ * Milliseconds in which a site says something: one across an ocean, busy, over a link that loses, does; past this it
+ * stands still, and would be waited for for ever.
+ */
 const AWAKE_MS = 5_000;
 
-/** A client of the cluster that the arguments and the environment name. @throws AdminError where none answers. */
+/**
+ * Returns a client of the cluster that the arguments and the environment name. @throws AdminError where none answers.
+ */
 export async function findCluster(args: Parsed, shell: Shell): Promise<AdminClient> {
   return new AdminClient(await findSite(args, shell));
 }
 
-/** A site of that cluster, and the token for it. @throws AdminError where none answers. */
+/** Returns a site of that cluster, and the token for it. @throws AdminError where none answers. */
 export async function findSite(args: Parsed, shell: Shell): Promise<AdminTarget> {
   const token = shell.env("SOJOURN_TOKEN");
   const named = args.text("to") ?? shell.env("SOJOURN_URL");
@@ -82,10 +87,10 @@ export async function findSite(args: Parsed, shell: Shell): Promise<AdminTarget>
   return { url, token: token ?? cluster.adminToken };
 }
 
-/** Between looks for a site that answers. */
+/** Milliseconds between looks for a site that answers. */
 const AGAIN_MS = 1_000;
 
-/** A site that answers, whenever that is; null where the command was interrupted before. */
+/** Waits for a site that answers, whenever that is; null where the command was interrupted before. */
 export async function findClusterAgain(
   args: Parsed,
   shell: Shell,
@@ -100,7 +105,10 @@ export async function findClusterAgain(
   return null;
 }
 
-/** The dev cluster's file, or null where there is none. @throws AdminError where it is not one. */
+/**
+ * Reads the dev cluster's file, or returns null where there is none. @throws AdminError where the file is no cluster
+ * file.
+ */
 export async function readCluster(data: string): Promise<ClusterFile | null> {
   const path = join(data, CLUSTER_FILE);
   let text: string;
@@ -117,7 +125,7 @@ export async function readCluster(data: string): Promise<ClusterFile | null> {
   }
 }
 
-/** Throws for a site that takes connections and never says a word; what else is wrong the call itself will tell. */
+/** Throws for a site that takes connections and never says a word; any other fault shows in the call itself. */
 async function assertAwake(url: string): Promise<void> {
   try {
     const answer = await fetch(new URL("/_sojourn/healthz", url), { signal: AbortSignal.timeout(AWAKE_MS) });
@@ -131,7 +139,7 @@ async function assertAwake(url: string): Promise<void> {
   }
 }
 
-/** The first site that answers: the root is listed first, and another forwards to it once it is back. */
+/** Returns the first site that answers: the root is listed first, and another forwards to it once it is back. */
 async function firstAlive(urls: readonly string[]): Promise<string | null> {
   for (const url of urls) {
     try {

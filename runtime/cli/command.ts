@@ -1,7 +1,7 @@
 /**
- * What a command is, and how one is run: arguments → usage error (exit 2), help, or the command's own exit code.
+ * Commands, and the running of one: arguments → usage error (exit 2), help, or the command's own exit code.
  *
- * C1  With `--json`, stdout gets JSON and nothing else; people read stderr.
+ * C1  With `--json`, stdout gets JSON and nothing else; messages for people go to stderr.
  * C2  Exit codes: 0 done, 1 refused or failed, 2 usage, 3 partly done; 70 (EX_SOFTWARE of sysexits.h): a process that serves
  *     ended by a bug of its own.
  */
@@ -14,21 +14,21 @@ import { visible } from "../observe/visible.ts";
 
 /** Exit codes of every command (C2). */
 export const EXIT = { done: 0, failed: 1, usage: 2, partly: 3, broken: 70 } as const;
-/** One of {@link EXIT}. */
+/** Exit code: one of {@link EXIT}. */
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
-/** The process around a command, so that tests can stand in for it. */
+/** The process around a command; tests replace it. */
 export interface Shell {
   /** Writes one line to stdout. */
   out(line: string): void;
   /** Writes one line to stderr. */
   err(line: string): void;
   env(name: string): string | undefined;
-  /** Where stdout is a person's terminal. */
+  /** Terminal of stdout, where that is one. */
   readonly terminal?: Terminal | undefined;
-  /** Aborts at Ctrl-C, from the first call on; without it the process ends at once. */
+  /** Returns a signal that aborts at Ctrl-C, from the first call on; without it the process ends at once. */
   interrupted?(): AbortSignal;
-  /** From now on Ctrl-C, where no command asked for it, leaves nothing behind and says that it came. */
+  /** Makes Ctrl-C, where no command asked for it, leave nothing behind and say that it came. */
   guard?(): void;
   /** Shows a text on stderr as it is, without a line's end: a prompt. */
   show?(text: string): void;
@@ -41,7 +41,7 @@ export interface Terminal {
   columns(): number;
   rows(): number;
   write(text: string): void;
-  /** Calls back when its size has changed; the result stops that. */
+  /** Adds a callback for changes of the size; the result removes it. */
   onResize(changed: () => void): () => void;
 }
 
@@ -52,10 +52,10 @@ export interface ValueInput {
   read(into: Uint8Array): Promise<number | null>;
 }
 
-/** An option of a command, with what `--help` says of it. */
+/** An option of a command, with its text in `--help`. */
 export interface OptionSpec {
   readonly type: "string" | "boolean";
-  /** The word for its value in `--help`: `--app NAME`. */
+  /** Word for the option's value in `--help`: `--app NAME`. */
   readonly value?: string;
   readonly says: string;
 }
@@ -63,9 +63,9 @@ export interface OptionSpec {
 /** Arguments after parsing. */
 export interface Parsed {
   readonly words: readonly string[];
-  /** The value of a string option. */
+  /** Returns the value of a string option. */
   text(name: string): string | undefined;
-  /** Whether a boolean option was given. */
+  /** Reports whether a boolean option was given. */
   flag(name: string): boolean;
   readonly json: boolean;
 }
@@ -73,25 +73,25 @@ export interface Parsed {
 /** A command of the CLI. */
 export interface Command {
   readonly name: string;
-  /** After the name: `MODULE [--app NAME]`. */
+  /** Words and options after the name: `MODULE [--app NAME]`. */
   readonly usage: string;
   readonly summary: string;
-  /** More lines of `--help`. */
+  /** Further lines of `--help`. */
   readonly details?: readonly string[];
   readonly options: Readonly<Record<string, OptionSpec>>;
-  /** Words that say what to do, and which word after the name they are: for completion. */
+  /** Verbs of the command, and which word after the name they are: for completion. */
   readonly verbs?: { readonly at: number; readonly names: readonly string[] };
   /** Fewest and most words after the name. */
   readonly words: readonly [number, number];
   run(args: Parsed, shell: Shell): Promise<ExitCode>;
 }
 
-/** Arguments that a command does not take. */
+/** Error for arguments that a command does not take. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
 }
 
-/** How `--json` tells of a command line that is none. */
+/** Code by which `--json` tells of an invalid command line. */
 export const USAGE_CODE = "usage";
 
 /** Options that every command has. */
@@ -101,7 +101,7 @@ export const COMMON: Readonly<Record<string, OptionSpec>> = {
   help: { type: "boolean", says: "this text" },
 };
 
-/** Runs what writes for somebody who may have read enough before its end, such as `head`. */
+/** Runs a command that writes for a reader who may have read enough before its end, such as `head`. */
 export async function readEnough(run: () => Promise<ExitCode>): Promise<ExitCode> {
   try {
     return await run();
@@ -134,7 +134,7 @@ export async function runCommand(command: Command, args: readonly string[], shel
     }
     if (error instanceof AdminError) return failed(error, json, shell);
     if (error instanceof z.ZodError) {
-      // The answers of a site are all that commands check so; what people type has messages of its own.
+      // Commands check only answers of a site so; arguments have messages of their own.
       const why = z.prettifyError(error).split("\n").slice(0, 3).join(" ");
       const message = `what answered is no site of a cluster, or one of another version: ${why}`;
       return failed(new AdminError("answer_invalid", message), json, shell);
@@ -145,7 +145,7 @@ export async function runCommand(command: Command, args: readonly string[], shel
   }
 }
 
-/** Says why a command failed: to people on stderr, to programs on stdout. */
+/** Prints why a command failed: to people on stderr, to programs on stdout. */
 function failed(error: AdminError, json: boolean, shell: Shell): ExitCode {
   const { code, message, place } = error;
   if (json) shell.out(JSON.stringify({ error: { code, message, ...place === undefined ? {} : { place } } }));
@@ -182,7 +182,7 @@ function parse(command: Command, args: readonly string[]): Parsed {
   };
 }
 
-/** Node's words for what it does not take, with the option that was meant where one is near. */
+/** Returns Node's message on an argument that it does not take, with the option that was meant where one is near. */
 function explainParsing(error: unknown, args: readonly string[], known: readonly string[]): string {
   const { code, message } = error instanceof Error
     ? error as Error & { code?: string }
@@ -194,7 +194,7 @@ function explainParsing(error: unknown, args: readonly string[], known: readonly
   return `Unknown option '${unknown}'${meant === null ? "" : `; did you mean --${meant}?`}`;
 }
 
-/** `--ms -500` as `--ms=-500`: what begins with a dash and a digit is a number, no option of ours. */
+/** Joins `--ms -500` to `--ms=-500`: a word that begins with a dash and a digit is a number, no option of ours. */
 function joinNegative(args: readonly string[]): string[] {
   const joined: string[] = [];
   for (const arg of args) {
@@ -206,11 +206,11 @@ function joinNegative(args: readonly string[]): string[] {
   return joined;
 }
 
-/** The first sentence of what a command does, as one line. */
+/** Returns the first sentence of a command's summary, as one line. */
 export const briefOf = (command: Command): string =>
   (command.summary.split(/[.;:]\s|\.$/)[0] ?? "").replaceAll("\n", " ");
 
-/** The `--help` of a command. */
+/** Returns the `--help` of a command. */
 export function helpOf(command: Command): string {
   const options = Object.entries({ ...command.options, ...COMMON })
     .map(([name, spec]) =>
@@ -226,7 +226,7 @@ export function helpOf(command: Command): string {
   ].join("\n");
 }
 
-/** Rows of cells as lines of aligned columns. Cells have no power over the terminal, and stay on their line. */
+/** Returns rows of cells as lines of aligned columns. Cells have no power over the terminal, and stay on their line. */
 export function columns(shown: readonly (readonly string[])[]): string[] {
   const rows = shown.map((row) => row.map((cell) => visible(cell).replaceAll("\n", "\\n")));
   const widths: number[] = [];
@@ -237,7 +237,7 @@ export function columns(shown: readonly (readonly string[])[]): string[] {
 }
 
 /**
- * A whole number option within bounds.
+ * Returns a whole number option within bounds.
  *
  * @throws UsageError
  */

@@ -1,6 +1,6 @@
 /**
- * `sojourn completion SHELL`: a script that completes commands, their verbs and their options, made from the table
- * of commands. It asks nothing when it runs, so that completing is instant and works without a cluster.
+ * `sojourn completion SHELL`: a script that completes commands, their verbs and their options, made from the table of
+ * commands. The script makes no calls when it runs, so that completing is instant and works without a cluster.
  */
 import { briefOf, type Command, COMMON, EXIT, type OptionSpec, UsageError } from "./command.ts";
 
@@ -8,7 +8,7 @@ const SHELLS = { bash, zsh, fish } as const;
 type ShellName = keyof typeof SHELLS;
 const names = Object.keys(SHELLS);
 
-/** The command, over the table that it is itself part of. */
+/** Returns the command, over the table that it is itself part of. */
 export function completionCommand(all: () => readonly Command[]): Command {
   return {
     name: "completion",
@@ -39,7 +39,7 @@ const isShell = (name: string): name is ShellName => Object.hasOwn(SHELLS, name)
 const optionsOf = (command: Command): [string, OptionSpec][] =>
   Object.entries({ ...command.options, ...COMMON });
 const flagsOf = (command: Command): string => optionsOf(command).map(([name]) => `--${name}`).join(" ");
-/** In single quotes for a POSIX shell. */
+/** Returns a text in single quotes for a POSIX shell. */
 const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
 function bash(all: readonly Command[]): string {

@@ -6,7 +6,7 @@ import { EXIT, type ExitCode, type Parsed, type Shell, UsageError, type ValueInp
 import { ChangeProgress } from "./following.ts";
 import { waitMs } from "./waiting.ts";
 
-/** Deletes an app, once who asks has said so twice. */
+/** Deletes an app, once the person who asks has confirmed it. */
 export async function deleteApp(app: string | undefined, args: Parsed, shell: Shell): Promise<ExitCode> {
   if (app === undefined) throw new UsageError("delete takes the app's name");
   const wait = waitMs(args);
@@ -30,7 +30,7 @@ export async function deleteApp(app: string | undefined, args: Parsed, shell: Sh
   return EXIT.partly;
 }
 
-/** @throws UsageError where nobody can be asked. */
+/** Asks for a confirmation. @throws UsageError where nobody can be asked. */
 async function confirmed(app: string, shell: Shell): Promise<boolean> {
   const input = shell.input ?? Deno.stdin;
   if (!input.isTerminal()) {
@@ -40,7 +40,7 @@ async function confirmed(app: string, shell: Shell): Promise<boolean> {
   return await readLine(input) === app;
 }
 
-/** A name has 40 characters; a longer line is none. */
+/** Bytes of the longest line: a name has 40 characters, and a longer line is none. */
 const LINE_BYTES_MAX = 200;
 
 async function readLine(input: ValueInput): Promise<string> {

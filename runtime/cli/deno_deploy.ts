@@ -5,7 +5,7 @@
 import { deploy } from "./deploy.ts";
 import { runCommand } from "./command.ts";
 
-/** Deno hands a deploy CLI its arguments twice in a row: this takes them once. */
+/** Returns the arguments once: Deno hands a deploy CLI its arguments twice in a row. */
 export function once(args: readonly string[]): readonly string[] {
   const half = args.length / 2;
   const isTwice = args.length > 0 && Number.isInteger(half) &&

@@ -14,7 +14,7 @@ import { ChangeProgress } from "./following.ts";
 import { weightOf } from "./rollout.ts";
 import { type Command, type Parsed, type Shell, UsageError } from "./command.ts";
 
-/** What a folder's module is called when the folder is named. */
+/** Name of the module in a folder, when the folder is named. */
 const MODULE_DEFAULT = "app.ts";
 
 /** `sojourn deploy MODULE` */
@@ -56,9 +56,11 @@ export const deploy: Command = {
   },
 };
 
-/** A handler that reads a secret without a value fails; who deploys can do something about it now. */
+/**
+ * Warns of secrets without a value: a handler that reads one fails, and whoever deploys can do something about it now.
+ */
 async function warnOfUnset(client: AdminClient, app: string, shell: Shell): Promise<void> {
-  const listed = await client.secrets(app).catch(() => []); // who may deploy need not be let see them
+  const listed = await client.secrets(app).catch(() => []); // a token that may deploy need not be allowed to list them
   for (const { name, setMs, declared } of listed) {
     if (!declared || setMs !== null) continue;
     shell.err(`warning: secret ${name} has no value yet: sojourn secrets ${app} set ${name}`);
@@ -76,7 +78,7 @@ function appName(args: Parsed): string | undefined {
 async function findModule(named: string): Promise<string> {
   const path = resolve(named);
   for (const candidate of [path, join(path, MODULE_DEFAULT)]) {
-    const found = await stat(candidate).catch(() => null); // absent, or not ours to see: the same to the user
+    const found = await stat(candidate).catch(() => null); // absent, or not readable: the same to the user
     if (found?.isFile() === true) return candidate;
   }
   throw new AdminError("module_unknown", `${path} is no module and no folder with ${MODULE_DEFAULT}`);

@@ -1,6 +1,6 @@
 /**
- * Following a change of the cluster from the command line: what happens on the way is told on stderr, once it takes
- * longer than a moment, and Ctrl-C gives it up with a line that says what has become of it.
+ * Following of a change of the cluster from the command line: progress is told on stderr, once the change takes longer
+ * than a moment, and Ctrl-C gives up the waiting with a line that says what has become of the change.
  *
  * F1  A command that was interrupted, or whose answer broke off (the root went away), exits 1, after it has said
  *     whether its change is live.
@@ -9,20 +9,20 @@ import { type AdminClient, AnswerBrokenOff, type Progress, type ProgressEvent } 
 import { AdminError } from "../deploy/admin_api.ts";
 import type { Shell } from "./command.ts";
 
-/** Who waits longer than this wants to know for what. */
+/** Milliseconds after which progress is told: whoever waits longer wants to know for what. */
 const QUIET_MS = 1000;
 
 /** A change that is one short request, which nothing takes back once it is sent. */
 export interface SentChange {
-  /** The command that tells whether it was made. */
+  /** Command that tells whether the change was made. */
   readonly look: string;
-  /** What is said when it was; else that its version is live. */
+  /** Text that is printed when it was made; else that its version is live. */
   readonly made?: string;
-  /** It is made before it is followed. */
+  /** Set where the change is made before it is followed. */
   readonly isMade?: true;
 }
 
-/** What is told on the way of a change. */
+/** Progress of a change. */
 export class ChangeProgress {
   readonly #shell: Shell;
   readonly #signal: AbortSignal | undefined;
@@ -38,10 +38,10 @@ export class ChangeProgress {
     this.#timer = setTimeout(() => this.#flush(), QUIET_MS);
   }
 
-  /** For the client's calls. */
+  /** Progress for the client's calls. */
   readonly progress: Progress = { tell: (event) => this.#tell(event), signal: undefined };
 
-  /** Says something now or, while all of it takes no longer than a moment, never. */
+  /** Prints a line now or, while the change takes no longer than a moment, never. */
   say(line: string): void {
     this.#kept.push(`${((performance.now() - this.#begunMs) / 1000).toFixed(1).padStart(5)} s  ${line}`);
     if (performance.now() - this.#begunMs >= QUIET_MS) this.#flush();
@@ -50,7 +50,7 @@ export class ChangeProgress {
   /**
    * Runs the change. Ctrl-C aborts it.
    *
-   * @param sent where it is no deploy.
+   * @param sent given where the change is no deploy.
    * @throws AdminError `interrupted` (F1).
    */
   async run<T>(
@@ -66,7 +66,7 @@ export class ChangeProgress {
     } catch (error) {
       if (signal?.aborted === true) throw new AdminError("interrupted", await this.#fate(client, sent));
       if (!(error instanceof AnswerBrokenOff)) throw error;
-      // The root may have written what no other site has seen yet.
+      // The root may have written rows that no other site has seen yet.
       const fate = this.#live === null && sent?.isMade !== true
         ? unknown(sent?.look ?? "versions APP")
         : await this.#fate(client, sent);
@@ -76,7 +76,7 @@ export class ChangeProgress {
     }
   }
 
-  /** What has become of a change whose command was interrupted. */
+  /** Returns what has become of a change whose command was interrupted. */
   async #fate(client: AdminClient | null, sent: SentChange | undefined): Promise<string> {
     const live = this.#live;
     if (sent?.made !== undefined && (live !== null || sent.isMade === true)) return sent.made;

@@ -18,7 +18,7 @@ import { type Command, EXIT, type Parsed, UsageError } from "./command.ts";
 const HOME = new URL("../../", import.meta.url);
 const TEMPLATES = new URL("templates/", import.meta.url);
 
-/** What `--template` accepts: the folders of templates/, and their files. */
+/** Templates that `--template` accepts: the folders of templates/, and their files. */
 export const TEMPLATE_FILES = {
   notes: ["app.ts", "README.md", "public/index.html", "public/style.css", "public/notes.js"],
   minimal: ["app.ts", "README.md"],
@@ -82,14 +82,14 @@ function templateOf(args: Parsed): Template {
 
 const isTemplate = (name: string): name is Template => Object.hasOwn(TEMPLATE_FILES, name);
 
-/** The folder's name as an app can have it. */
+/** Returns the folder's name in the form of an app's. */
 export function appNameOf(folder: string): string {
   const name = basename(folder).toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^[^a-z]+|(?<!-)-+$/g, "")
     .slice(0, 40).replace(/(?<!-)-+$/, "");
   return APP_NAME.test(name) ? name : "app";
 }
 
-/** I1 */
+/** Refuses a folder with anything in it (I1). */
 async function refuseFilled(folder: string): Promise<void> {
   let names: string[];
   try {
@@ -106,7 +106,7 @@ async function refuseFilled(folder: string): Promise<void> {
 
 const installedConfig = z.looseObject({ imports: z.record(z.string(), z.string()) });
 
-/** I2 */
+/** Returns the app's `deno.json` (I2). */
 async function denoConfig(): Promise<string> {
   const installed = installedConfig.parse(JSON.parse(await readFile(new URL("deno.json", HOME), "utf8")));
   const same = ["hono", "hono/", "zod"].map((name) => [name, installed.imports[name] ?? `npm:${name}`]);

@@ -3,7 +3,7 @@
  *
  * L1  When the site that gives the lines goes away, another one is asked from where this one stopped; no line is
  *     printed twice for that.
- * L2  What an app prints cannot steer the terminal: control characters are shown, not sent.
+ * L2  Lines of an app cannot steer the terminal: control characters are shown, not sent.
  */
 import { type AdminClient } from "../deploy/client.ts";
 import { AdminError } from "../deploy/admin_api.ts";
@@ -46,12 +46,12 @@ export const logs: Command = {
           if (value !== undefined && !printer.print(logLineSchema.parse(value))) return EXIT.done;
         }
         if (stop === undefined) {
-          // The lines of an app that was deleted are there for a while.
+          // The lines of a deleted app are there for a while.
           if (unknown !== null && !printer.hasShown) throw new AdminError("app_unknown", unknown);
           return printer.isPartial ? EXIT.partly : EXIT.done;
         }
       } catch (error) {
-        // A follower that has seen nothing yet is told what is wrong; later it looks for another site (L1).
+        // A follower that has seen nothing yet is told of the error; later it looks for another site (L1).
         const isLost = error instanceof AdminError && error.code === "site_unreachable";
         if (stop === undefined || !isLost || !connected) throw error;
         shell.err(`${error.message}; looking for a site that answers`);
@@ -68,7 +68,7 @@ export const logs: Command = {
   },
 };
 
-/** That there is no such app, in words; null where there is, or where none is named. */
+/** Returns the text that says that there is no such app; null where there is, or where none is named. */
 async function unknownApp(client: AdminClient, app: string | undefined): Promise<string | null> {
   if (app === undefined || (await client.apps()).some(({ app: name }) => name === app)) return null;
   return `no app is called ${JSON.stringify(app)}`;
@@ -102,7 +102,7 @@ class Printer {
   #siteWidth = 7;
   #sourceWidth = 12;
   isPartial = false;
-  /** Whether a line of a log was among what came. */
+  /** True when a line of a log was among the printed ones. */
   hasShown = false;
 
   constructor(json: boolean, shell: Shell) {
@@ -111,7 +111,7 @@ class Printer {
     this.#colours = shell.terminal !== undefined && (shell.env("NO_COLOR") ?? "") === "";
   }
 
-  /** @returns whether there is still a reader. */
+  /** Prints a line. @returns whether there is still a reader. */
   print(line: LogLine): boolean {
     if (line.notice === "unreachable") this.isPartial = true;
     if (line.notice === undefined) this.hasShown = true;

@@ -1,7 +1,7 @@
 /**
  * The commands of `sojourn`: a table, and the dispatcher that main.ts calls with the commands it adds (dev, site).
  *
- * A command is loaded when it is run: what it takes to load all of them is most of what the shortest ones take.
+ * A command is loaded when it is run: loading all of them would be most of the time of the shortest ones.
  */
 import { completionCommand } from "./completion.ts";
 import {
@@ -52,7 +52,7 @@ export const COMMANDS: CommandTable = {
   init: async () => (await import("./init.ts")).init,
 };
 
-/** All commands of a table. */
+/** Loads all commands of a table. */
 export const loadAll = (table: CommandTable): Promise<Command[]> =>
   Promise.all(Object.values(table).map((load) => load()));
 
@@ -72,7 +72,7 @@ export async function runCli(
   return await dispatch(args, shell, Object.fromEntries(table));
 }
 
-/** Runs a command line, of which no more is loaded than it takes. `own` are commands of the caller's. */
+/** Runs a command line, and loads no more than that takes. `own` are commands of the caller's. */
 export async function dispatch(
   args: readonly string[],
   shell: Shell,

@@ -5,9 +5,9 @@ import { findCluster } from "./cluster.ts";
 import { EXIT, type ExitCode, type Parsed, type Shell } from "./command.ts";
 import { waitMs } from "./waiting.ts";
 
-/** A round trip over the tree is shorter than a person notices. */
+/** Milliseconds between looks: a round trip over the tree is shorter than a person notices. */
 const LOOK_EVERY_MS = 200;
-/** Who waits longer than this is told for what. */
+/** Milliseconds of waiting after which its reason is told. */
 const QUIET_MS = 1_000;
 
 /** Moves a site; exit 3 where it has not joined its new parent in time, which it goes on trying to. */
@@ -36,7 +36,7 @@ export async function moveSite(site: string, to: string, args: Parsed, shell: Sh
   return joined ? EXIT.done : EXIT.partly;
 }
 
-/** Whether the cluster knows the site under its new parent before the time is over. */
+/** Reports whether the cluster knows the site under its new parent before the time is over. */
 async function joinedBelow(
   client: AdminClient,
   { site, to }: { readonly site: string; readonly to: string },

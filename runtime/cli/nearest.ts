@@ -1,6 +1,6 @@
-/** The word that was probably meant: for commands and options with a slip of the finger in them. */
+/** Search for the word that was probably meant: for commands and options with a slip of the finger in them. */
 
-/** The known word at the smallest distance; null where none is near. */
+/** Returns the known word at the smallest distance; null where none is near. */
 export function nearestWord(word: string, known: readonly string[]): string | null {
   // A third of the letters may be wrong: "verison" is versions, "x" is nothing.
   let bound = Math.floor(word.length / 3) + (word.length > 2 ? 1 : 0);
@@ -16,7 +16,7 @@ export function nearestWord(word: string, known: readonly string[]): string | nu
   return found;
 }
 
-/** Letters to insert, leave out, change, or swap with their neighbour. */
+/** Returns the number of letters to insert, leave out, change, or swap with their neighbour. */
 export function distance(a: string, b: string): number {
   let before: number[] = [];
   let row = Array.from({ length: b.length + 1 }, (_, j) => j);

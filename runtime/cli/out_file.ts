@@ -1,6 +1,6 @@
 /**
- * `--out FILE`: what a command writes to stdout, in a file. Opened with the first line, so that a command which
- * fails before it has anything to say leaves a file of that name as it was.
+ * `--out FILE`: the output of a command, in a file instead of on stdout. Opened with the first line, so that a command
+ * which fails before it has anything to say leaves a file of that name as it was.
  */
 import { closeSync, openSync, writeSync } from "node:fs";
 import { AdminError } from "../deploy/admin_api.ts";
@@ -14,12 +14,12 @@ export class OutFile {
     this.#path = path;
   }
 
-  /** The same shell, with its lines in the file; it draws on no terminal. */
+  /** Returns the same shell, with its lines in the file; it draws on no terminal. */
   shell<S extends { out(line: string): void; readonly terminal?: unknown }>(shell: S): S {
     return { ...shell, out: (line: string) => this.#write(line + "\n"), terminal: undefined };
   }
 
-  /** Ends the file. */
+  /** Closes the file. */
   close(): void {
     if (this.#file !== null) closeSync(this.#file);
     this.#file = null;

@@ -6,7 +6,7 @@ import { EXIT, type Shell, type Terminal } from "./command.ts";
 
 const encoder = new TextEncoder();
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
-/** Where nobody says how large it is. */
+/** Size of a terminal that does not tell its own. */
 const SIZE_DEFAULT = { columns: 80, rows: 24 };
 
 /** Writes all of a text: a terminal or a pipe may take it in parts. @throws BrokenPipe where the reader has gone. */
@@ -14,7 +14,7 @@ function writeAll(to: { writeSync(bytes: Uint8Array): number }, text: string): v
   for (let bytes = encoder.encode(text); bytes.length > 0;) bytes = bytes.subarray(to.writeSync(bytes));
 }
 
-/** The shell of this process. */
+/** Returns the shell of this process. */
 export function processShell(): Shell {
   let stop: AbortController | null = null;
   return {
@@ -27,7 +27,7 @@ export function processShell(): Shell {
       if (stop !== null) return stop.signal;
       const controller = stop = new AbortController();
       for (const signal of SIGNALS) {
-        // The second time in earnest: what was to be undone hangs.
+        // The second Ctrl-C ends the process: the undoing hangs.
         Deno.addSignalListener(signal, () => controller.signal.aborted ? Deno.exit(1) : controller.abort());
       }
       return controller.signal;
@@ -35,7 +35,7 @@ export function processShell(): Shell {
     guard: () => {
       for (const signal of SIGNALS) {
         Deno.addSignalListener(signal, () => {
-          if (stop !== null) return; // the command's own affair
+          if (stop !== null) return; // the command handles it
           removeTempFolders();
           writeAll(Deno.stderr, "interrupted\n");
           Deno.exit(EXIT.failed);

@@ -1,6 +1,4 @@
-/**
- * `sojourn rollout`: a version for a part of the sessions, another part, all, or nobody.
- */
+/** `sojourn rollout`: gives a version to a part of the sessions, to another part, to all, or to none. */
 import { parseWeight, WEIGHT_MAX } from "../deploy/rollout.ts";
 import { date, showDeployed, VERSION_DIGITS } from "./apps.ts";
 import { WAIT_OPTIONS, waitMs } from "./waiting.ts";
@@ -46,7 +44,7 @@ export const rollout: Command = {
   },
 };
 
-/** The weight that a word of the command line names. @throws UsageError */
+/** Returns the weight that a word of the command line names. @throws UsageError */
 export function weightOf(text: string | undefined): number {
   const weight = parseWeight(text ?? "");
   if (weight !== null) return weight;

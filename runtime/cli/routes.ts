@@ -1,6 +1,4 @@
-/**
- * `sojourn routes`: where an app is reached, and the hosts that are its own.
- */
+/** `sojourn routes`: the paths and hosts of an app, and changes of its hosts. */
 import { WAIT_OPTIONS, waitMs } from "./waiting.ts";
 import { CLUSTER_OPTIONS, findCluster } from "./cluster.ts";
 import {

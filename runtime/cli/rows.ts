@@ -18,7 +18,10 @@ import {
   UsageError,
 } from "./command.ts";
 
-/** Rows that a list shows where nobody says; and a number that says "all" of what a person would look at. */
+/**
+ * Bounds of `--limit`: the rows that a list shows by default, and a number that says "all" of what a person would look
+ * at.
+ */
 const LIMIT = { min: 1, max: 1_000_000, or: 20 };
 const LIST_OPTIONS: Record<string, OptionSpec> = {
   limit: { type: "string", value: "N", says: `at most so many rows, ${LIMIT.or} by default` },
@@ -26,8 +29,8 @@ const LIST_OPTIONS: Record<string, OptionSpec> = {
 };
 
 /**
- * A key as people type it: a JSON array of strings, numbers, booleans, {"$bytes": base64} and {"$bigint": digits},
- * or one bare word for a key of one part.
+ * Parses a key as people type it: a JSON array of strings, numbers, booleans, {"$bytes": base64} and {"$bigint":
+ * digits}, or one bare word for a key of one part.
  *
  * @throws UsageError
  */
@@ -54,11 +57,11 @@ function keyPart(part: unknown): KeyPart | undefined {
     if (field[0] === "$bigint") return BigInt(field[1]);
     return field[0] === "$bytes" ? Uint8Array.fromBase64(field[1]) : undefined;
   } catch {
-    return undefined; // neither digits nor base64: told as what a key is
+    return undefined; // neither digits nor base64: refused as no key part
   }
 }
 
-/** A value as JSON, with what JSON lacks told by its type. */
+/** Returns a value as JSON, with types that JSON lacks told by name. */
 export function jsonValue(value: unknown): unknown {
   return JSON.parse(
     JSON.stringify(value, (_name, field: unknown) => {
@@ -72,18 +75,18 @@ export function jsonValue(value: unknown): unknown {
   );
 }
 
-/** Where rows are: the app, the parts that all their keys begin with, and how many of those are not shown. */
+/** Place of rows: the app, the parts that all their keys begin with, and how many of those are not shown. */
 interface Place {
   readonly app: string;
   readonly lead: readonly KeyPart[];
-  /** A table's rows may be at the root only; those have one part more. */
+  /** True where the rows may be at the root only, as a table's may; those have one part more. */
   readonly atRoot?: boolean;
 }
 
 const keyOf = ({ lead, atRoot }: Place, parts: readonly KeyPart[]): Key =>
   (atRoot ? packKey(["root"]) : "") + packKey([...lead, ...parts]) as Key;
 
-/** A row in the open, its key without the parts that only say where it lives. */
+/** Decodes a row; its key is without the parts that only say where it lives. */
 function openRow(row: StoredRowSummary, place: Place) {
   const skip = place.lead.length + (place.atRoot ? 1 : 0);
   return {
@@ -97,7 +100,7 @@ function showRow(row: ReturnType<typeof openRow>, args: Parsed, shell: Shell): v
   shell.out(args.json ? JSON.stringify(row) : `${JSON.stringify(row.key)}  ${JSON.stringify(row.value)}`);
 }
 
-/** Shows one row; that it is absent is told as an error. */
+/** Shows one row; an absent one is told as an error. */
 async function getRow(
   client: AdminClient,
   places: readonly Place[],
@@ -114,7 +117,7 @@ async function getRow(
   throw new AdminError("row_absent", `${text} is absent`);
 }
 
-/** Shows rows below a prefix, one a line, and tells on stderr how to go on where there are more; answers how many. */
+/** Shows rows below a prefix, one a line, and tells on stderr how to go on where there are more; returns how many. */
 async function listRows(
   client: AdminClient,
   places: readonly Place[],
@@ -155,7 +158,7 @@ function listed(args: Parsed, prefix: string | undefined): Listed {
   };
 }
 
-/** Rows page by page, and one more than the limit, which tells that there are more. */
+/** Yields rows page by page, and one more than the limit, which tells that there are more. */
 async function* rowsBelow(client: AdminClient, place: Place, list: Listed): AsyncIterable<StoredRowSummary> {
   const prefix = keyOf(place, list.prefix);
   let after = list.cursor === undefined ? undefined : keyOf(place, list.cursor);

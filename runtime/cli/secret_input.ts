@@ -1,12 +1,14 @@
 /**
  * Reads a secret's value: all of standard input, or, where that is a terminal, one line that is not shown.
  *
- * I1  A value is never shown, and never an argument: those are in histories and in every list of processes.
- * I2  Whatever happens, the terminal shows again what is typed.
+ * I1  A value is never shown, and never an argument: arguments are in histories and in every list of processes.
+ * I2  Whatever happens, the terminal afterwards shows typed characters again.
  */
 import { UsageError, type ValueInput } from "./command.ts";
 
-/** Nobody types, and no pipe holds, more than this by intent; the cluster refuses far less. */
+/**
+ * Bytes of the longest input: nobody types, and no pipe holds, more than this by intent; the cluster refuses far less.
+ */
 const INPUT_BYTES_MAX = 1024 * 1024;
 const CHUNK_BYTES = 4096;
 
@@ -21,7 +23,7 @@ const KEY = {
 };
 
 /**
- * The value, without the line break at its end.
+ * Returns the value, without the line break at its end.
  *
  * @param prompt shown on a terminal.
  * @returns null where the person at the terminal gave up.
@@ -56,7 +58,7 @@ async function typed(
   prompt: string,
   show: (text: string) => void,
 ): Promise<Uint8Array | null> {
-  input.setRaw(true); // before anyone is asked: what is typed at once would show
+  input.setRaw(true); // before anyone is asked: characters typed at once would show
   try {
     show(prompt);
     return await line(input);
@@ -66,7 +68,7 @@ async function typed(
   }
 }
 
-/** One line in raw mode; null for Ctrl-C, or Ctrl-D with nothing typed. */
+/** Reads one line in raw mode; null for Ctrl-C, or Ctrl-D with nothing typed. */
 async function line(input: ValueInput): Promise<Uint8Array | null> {
   const out: number[] = [];
   const buffer = new Uint8Array(CHUNK_BYTES);
@@ -85,7 +87,7 @@ async function line(input: ValueInput): Promise<Uint8Array | null> {
   }
 }
 
-/** Takes the last character, with all bytes of its UTF-8. */
+/** Removes the last character, with all bytes of its UTF-8. */
 function dropCharacter(bytes: number[]): void {
   while (((bytes.at(-1) ?? 0) & 0xc0) === 0x80) bytes.pop();
   bytes.pop();

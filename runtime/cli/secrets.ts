@@ -50,7 +50,10 @@ export const secrets: Command = {
   },
 };
 
-/** What is wrong with the words, which are not repeated: one that is out of place may be the value. */
+/**
+ * Returns what is wrong with the words, which are not repeated: one that is out of place may be the value. Null where
+ * nothing is.
+ */
 function misuse(app: string, verb: string, name: string | undefined, more: number): string | null {
   if (verb !== "set" && verb !== "list" && verb !== "delete") {
     return "after the app comes set, list or delete";
@@ -102,7 +105,7 @@ async function set(app: string, name: string, args: Parsed, shell: Shell): Promi
   return missing.length === 0 ? EXIT.done : EXIT.partly;
 }
 
-/** Where it has arrived; told on the way, once it takes longer than a moment. */
+/** Waits for the sites to have a secret; progress is told once it takes longer than a moment. */
 async function arrived(
   client: AdminClient,
   { app, name, stamp, timeoutMs }: {

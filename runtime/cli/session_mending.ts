@@ -1,6 +1,4 @@
-/**
- * `sojourn sessions log|resume|reset`: what an operator does about a stateful session that stands still.
- */
+/** `sojourn sessions log|resume|reset`: an operator's remedies for a stateful session that stands still. */
 import { z } from "zod";
 import { sessionSegments } from "../deploy/session_path.ts";
 import { findCluster } from "./cluster.ts";
@@ -14,7 +12,10 @@ const logSchema = z.object({
   last: z.number(),
   entries: z.array(entry),
   next: z.number().nullable(),
-  /** The site that it is at home at, whose disk this is from, and who could not be asked, and why. */
+  /**
+   * Id of the session's home, id of the site whose disk this is from, and the sites that could not be asked, with the
+   * reasons.
+   */
   home: z.string(),
   by: z.string(),
   failed: z.array(z.string()),
@@ -42,7 +43,7 @@ const resetSchema = z.object({
   app: z.string(),
   class: z.string(),
   id: z.string(),
-  /** null: it begins with its next use. */
+  /** Id of the home; null: the session begins with its next use. */
   home: z.string().nullable(),
 });
 
@@ -51,7 +52,7 @@ const FROM = { min: 1, max: Number.MAX_SAFE_INTEGER, or: 1 };
 const pathOf = ([app = "", name = "", id = ""]: readonly string[], verb: string): string =>
   `${sessionSegments({ app, class: name, id })}/${verb}`;
 
-/** One JSON object a line: the checkpoint's head, then the entries. */
+/** Prints a session's log, one JSON object a line: the checkpoint's head, then the entries. */
 export async function showLog(names: readonly string[], args: Parsed, shell: Shell): Promise<ExitCode> {
   let from = numberOption(args, "from", FROM);
   const client = await findCluster(args, shell);
@@ -73,14 +74,17 @@ export async function showLog(names: readonly string[], args: Parsed, shell: She
       const ended = endedMs === null ? {} : { ended: new Date(endedMs).toISOString() };
       shell.out(JSON.stringify({ kind: "log", epoch, version, last, by, ...ended, checkpoint }));
     }
-    of["at"] = by; // the rest of it, too
+    of["at"] = by; // the rest is read from the same site
     for (const each of view.entries) shell.out(JSON.stringify(each));
     if (view.next === null) return EXIT.done;
     from = view.next;
   }
 }
 
-/** Has it try again; what comes after its last checkpoint, or what its log can't be replayed to, goes only with --yes. */
+/**
+ * Has a session try again; entries after its last checkpoint, or those that its log can't be replayed to, are dropped
+ * only with --yes.
+ */
 export async function resume(names: readonly string[], args: Parsed, shell: Shell): Promise<ExitCode> {
   const fromCheckpoint = args.flag("from-checkpoint"), withoutClients = args.flag("without-clients");
   const fromLog = args.flag("from-log");
@@ -132,7 +136,7 @@ export async function resume(names: readonly string[], args: Parsed, shell: Shel
   return isTrial ? EXIT.failed : code;
 }
 
-/** Has it begin anew, blank. */
+/** Has a session begin anew, blank. */
 export async function reset(names: readonly string[], args: Parsed, shell: Shell): Promise<ExitCode> {
   const client = await findCluster(args, shell);
   if (!args.flag("yes")) {

@@ -1,6 +1,4 @@
-/**
- * `sojourn sessions`: the stateful sessions of a cluster, where each is at home, moving and deleting them.
- */
+/** `sojourn sessions`: lists the stateful sessions of a cluster and their homes, moves and deletes them. */
 import { z } from "zod";
 import { sessionSegments } from "../deploy/session_path.ts";
 import { show } from "./apps.ts";
@@ -28,7 +26,7 @@ const listed = z.object({
   owners: z.array(z.string()),
   version: z.string(),
   ended: z.boolean(),
-  /** Why it stands still, as a code. */
+  /** Reason why the session stands still, as a code. */
   parked: z.string().nullable(),
 });
 const listSchema = z.object({ sessions: z.array(listed), next: z.string().nullable() });
@@ -41,7 +39,7 @@ const shownSchema = listed.extend({
     site: z.string(),
     atMs: z.number(),
   }).nullable(),
-  /** What the home says of it; null where it can't be asked. */
+  /** State that the home tells of the session; null where it can't be asked. */
   at: z.object({
     state: z.string(),
     version: z.string().optional(),
@@ -62,21 +60,21 @@ const deletedSchema = z.object({
   app: z.string(),
   class: z.string(),
   id: z.string(),
-  /** Sites that did not answer: what they keep of one of that id that has ended goes when its time is up. */
+  /** Sites that did not answer: what they keep of an ended session of that id goes when its time is up. */
   missing: z.array(z.string()).default([]),
 });
 
 type Shown = z.infer<typeof shownSchema>;
 
 const LIMIT = { min: 1, max: 1_000_000, or: 100 };
-/** As long as one admin call takes. */
+/** Milliseconds for running requests when a session moves: as long as one admin call takes. */
 const WAIT = { min: 0, max: 10_000, or: 10_000 };
-/** Each is a few trips between sites. */
+/** Moves at the same time: each is a few trips between sites. */
 const MOVES_AT_ONCE = 8;
-/** As many as one call is answered with. */
+/** Rows of a page: as many as one call is answered with. */
 const PAGE_MAX = 1_000;
 
-/** What is done about one of them. */
+/** Verbs that concern one session. */
 const WORK: Readonly<
   Record<string, (names: readonly string[], args: Parsed, shell: Shell) => Promise<ExitCode>>
 > = {
@@ -178,7 +176,7 @@ async function moveSome(args: Parsed, shell: Shell): Promise<ExitCode> {
 const movePath = (names: readonly string[], to: string, args: Parsed): string =>
   `${pathOf(names)}/move?to=${encodeURIComponent(to)}&drainMs=${numberOption(args, "wait", WAIT)}`;
 
-/** One that can't be moved is told, and stays. */
+/** Moves all sessions of a site. One that can't be moved is reported, and stays. */
 async function moveAll(from: string, to: string, args: Parsed, shell: Shell): Promise<ExitCode> {
   const client = await findCluster(args, shell);
   let next: string | null = null;
@@ -248,7 +246,10 @@ async function list(
   return code;
 }
 
-/** One whose home is away goes on elsewhere with its next request, where others keep its log. */
+/**
+ * Returns the text about a session's home. A session whose home is away goes on elsewhere with its next request, where
+ * others keep its log.
+ */
 function homeText({ home, parked }: z.infer<typeof listed>, state: SiteState | undefined): string {
   const notes = [
     ...state === undefined ? ["removed"] : state.up ? [] : [stateText(state)],
@@ -257,7 +258,7 @@ function homeText({ home, parked }: z.infer<typeof listed>, state: SiteState | u
   return [home, ...notes].join(", ");
 }
 
-/** Who keeps the log; without too many of them nobody can open it. */
+/** Returns the text about the owners, which keep the log; without too many of them nobody can open the session. */
 export function ownersText(
   { owners }: Pick<z.infer<typeof listed>, "owners">,
   states: ReadonlyMap<string, SiteState>,
@@ -296,7 +297,7 @@ async function showOne(names: readonly string[], args: Parsed, shell: Shell): Pr
     const { state, sequence, checkpoint, logBytes, waiting, attached, apart, peers, timers, problem } =
       one.at;
     rows.push(["state", problem === null ? state : `${state}: ${problem}`]);
-    // Of one that is not open its home has nothing in memory.
+    // The home has nothing in memory of a session that is not open.
     if (state === "open") {
       rows.push([
         "log",
@@ -319,19 +320,21 @@ async function showOne(names: readonly string[], args: Parsed, shell: Shell): Pr
 const disksOf = ({ owners }: Shown): string =>
   owners.filter((owner) => !isClient(owner)).join(", ") || "none: the home's disk alone";
 
-/** A client, or an agent of an origin, that holds the log (docs/protocol/hosts.md). */
+/** Reports whether an owner is a client, or an agent of an origin, that holds the log (docs/protocol/hosts.md). */
 const isClient = (owner: string): boolean => owner.startsWith("@");
 
-/** Whether one that holds the log is there, as far as that is known. */
+/**
+ * Returns the text that says that a client which holds the log is missing; "" where it is there, or that is not known.
+ */
 function presenceOf(id: string, at: Shown["at"]): string {
   if (at === null) return "";
-  // What it could not be opened for names all that are missing.
+  // The problem of a failed opening names all that are missing.
   if (at.state === "unreachable") return at.problem?.includes(id) === true ? ", missing" : "";
   const isAllShown = at.peers.length === at.attached;
   return at.state === "open" && isAllShown && !at.peers.includes(id) ? ", missing" : "";
 }
 
-/** Why it stands still, with all that is known of it. */
+/** Returns lines on why a session stands still, with all that is known of it. */
 function reportLines({ code, message, detail, site, atMs }: NonNullable<Shown["parked"]>): string[] {
   const lines = [
     "",
@@ -354,7 +357,7 @@ function reportLines({ code, message, detail, site, atMs }: NonNullable<Shown["p
   return lines;
 }
 
-/** What can be done about it. */
+/** Returns lines on what can be done about a session that stands still. */
 function nextLines(names: readonly string[]): string[] {
   const one = names.map((name) => /^[\w.:@-]+$/.test(name) ? name : `'${name.replaceAll("'", `'\\''`)}'`)
     .join(" ");

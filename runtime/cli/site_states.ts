@@ -1,6 +1,4 @@
-/**
- * Which sites answer now, as the site that a command talks to sees them.
- */
+/** States of the sites, as the site that a command talks to sees them: which of them answer now. */
 import { z } from "zod";
 import type { AdminClient } from "../deploy/client.ts";
 
@@ -12,20 +10,23 @@ const viewSchema = z.object({
   })),
 });
 
-/** Whether a site answers. */
+/** State of a site: whether it answers. */
 export interface SiteState {
   readonly up: boolean;
-  /** For how long nothing of it came; null where no site knows. */
+  /** Milliseconds for which nothing of the site came; null where no site knows. */
   readonly silentMs: number | null;
 }
 
-/** All sites of the tree by id; one that does not answer takes most of a second. @throws AdminError */
+/**
+ * Returns the states of all sites of the tree by id; one that does not answer takes most of a second. @throws
+ * AdminError
+ */
 export async function siteStates(client: AdminClient): Promise<ReadonlyMap<string, SiteState>> {
   const { sites } = viewSchema.parse(await client.cluster());
   return new Map(sites.map(({ id, reachable, silentMs }) => [id, { up: reachable, silentMs }]));
 }
 
-/** `up`, or for how long it has been away. */
+/** Returns `up`, or for how long a site has been away. */
 export function stateText({ up, silentMs }: SiteState): string {
   if (up) return "up";
   return silentMs === null ? "down" : `down for ${briefly(silentMs)}`;

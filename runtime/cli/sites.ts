@@ -1,6 +1,4 @@
-/**
- * `sojourn sites`: lists the sites, and changes who belongs to the tree.
- */
+/** `sojourn sites`: lists the sites, and changes the tree's membership. */
 import { admittedSchema, believedSchema, drainedSchema, removedSchema } from "../deploy/answers.ts";
 import { show } from "./apps.ts";
 import { CLUSTER_OPTIONS, findCluster } from "./cluster.ts";

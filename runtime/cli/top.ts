@@ -61,11 +61,11 @@ export const top: Command = {
   },
 };
 
-/** What views are shown on. */
+/** Output on which views are shown. */
 interface Screen {
   readonly begun: boolean;
   show(value: unknown): void;
-  /** The site that told of the cluster is gone. */
+  /** Notes that the site that told of the cluster is gone. */
   lost(): void;
   close(): void;
 }
@@ -88,7 +88,7 @@ function screenOf(shell: Shell, json: boolean): Screen {
   };
 }
 
-/** A terminal's other screen. */
+/** The other screen of a terminal. */
 class LiveScreen implements Screen {
   readonly #terminal: Terminal;
   readonly #unlisten: () => void;
@@ -129,7 +129,7 @@ class LiveScreen implements Screen {
   }
 }
 
-/** Lines as one write that replaces what the terminal shows, cut to its size. */
+/** Returns lines as one write that replaces what the terminal shows, cut to its size. */
 export function frame(lines: readonly string[], size: Pick<Terminal, "columns" | "rows">): string {
   const [width, height] = [size.columns(), size.rows()];
   const cut = lines.length <= height
@@ -139,7 +139,7 @@ export function frame(lines: readonly string[], size: Pick<Terminal, "columns" |
   return `\x1b[?2026h\x1b[H${text}\x1b[J\x1b[?2026l`;
 }
 
-/** `top | head` has seen enough. */
+/** Returns the exit code for a reader that has seen enough, as of `top | head`. */
 function brokenPipe(error: unknown): ExitCode {
   if (error instanceof Deno.errors.BrokenPipe) return EXIT.done;
   throw error;

@@ -1,6 +1,4 @@
-/**
- * What `sojourn top` shows of one overview: lines of text, the tree of sites first, then the apps.
- */
+/** Lines of text that `sojourn top` shows of one overview: the tree of sites first, then the apps. */
 import { z } from "zod";
 import { columns } from "./command.ts";
 
@@ -8,7 +6,7 @@ const count = z.number().default(0);
 const latency = z.number().nullable().default(null);
 const rates = { requestsPerS: count, errorsPerS: count, p50Ms: latency, p99Ms: latency };
 
-/** An overview, as far as it is shown. */
+/** Schema of an overview, as far as it is shown. */
 export const topViewSchema = z.object({
   atMs: z.number(),
   by: z.string(),
@@ -49,7 +47,7 @@ export const topViewSchema = z.object({
 export type TopView = z.infer<typeof topViewSchema>;
 type TopSite = TopView["sites"][number];
 
-/** All lines. */
+/** Returns all lines. */
 export function topLines(view: TopView): string[] {
   const away = view.sites.filter((site) => !site.reachable).length;
   const says = away === 0 ? "" : `, ${away} ${away === 1 ? "does" : "do"} not answer`;
@@ -66,7 +64,7 @@ export function topLines(view: TopView): string[] {
   ];
 }
 
-/** What is to be looked at, with who noticed it where that is another site. */
+/** Returns the lines of the alerts, with the site that noticed where that is another one. */
 function alertLines(view: TopView): string[] {
   const rows = view.sites.flatMap(({ id, alerts }) =>
     alerts.map(({ code, detail, by }) => [id, code, by === id ? detail : `${detail} (seen from ${by})`])
@@ -80,7 +78,7 @@ const SITE_HEAD = [
 ];
 const APP_HEAD = ["APP", "VERSION", "SITES", "ISOLATES", "REQ/S", "ERR/S", "P50", "P99"];
 
-/** Who holds what is pending at a site is only a question where sites have owners. */
+/** Returns the rows of the sites. The owners of what is pending at a site are a column only where sites have owners. */
 function siteRows(sites: readonly TopSite[]): string[][] {
   const rows = inTree(sites).map(siteRow);
   if (!sites.some(({ status }) => (status?.f ?? 0) > 0)) {
@@ -95,7 +93,7 @@ function siteRows(sites: readonly TopSite[]): string[][] {
   ];
 }
 
-/** Numbers to the right: all columns from one on. */
+/** Returns rows as lines, with numbers to the right: all columns from one on. */
 function aligned(rows: readonly (readonly string[])[], from: number): string[] {
   const widths = (rows[0] ?? []).map((_, i) => Math.max(...rows.map((row) => row[i]?.length ?? 0)));
   return columns(
@@ -103,7 +101,7 @@ function aligned(rows: readonly (readonly string[])[], from: number): string[] {
   );
 }
 
-/** Sites below their parents, with the lines of the tree before their names. */
+/** Returns the sites below their parents, with the lines of the tree before their names. */
 function inTree(sites: readonly TopSite[]): { site: TopSite; label: string }[] {
   const found: { site: TopSite; label: string }[] = [];
   const known = new Set(sites.map(({ id }) => id));
@@ -147,13 +145,16 @@ function siteRow(
   return { cells, owners: ownersOf(status) };
 }
 
-/** The last answer may be older than what its neighbours heard of it. */
+/**
+ * Returns the text about a site that does not answer. Its last answer may be older than what its neighbours heard of
+ * it.
+ */
 function awayText({ silentMs, ageMs }: TopSite): string {
   const ms = silentMs ?? ageMs;
   return ms === null ? "no word" : `away ${seconds(ms)}`;
 }
 
-/** Those in effect, and those that are to take their place. */
+/** Returns the owners in effect, and those that are to take their place. */
 function ownersOf({ wards }: NonNullable<TopSite["status"]>): string {
   const next = wards?.next ?? null;
   return (wards?.owners.join(" ") || "-") + (next === null ? "" : ` → ${next.join(" ") || "-"}`);
@@ -162,7 +163,7 @@ function ownersOf({ wards }: NonNullable<TopSite["status"]>): string {
 const uplink = (parent: NonNullable<TopSite["status"]>["parent"]): string =>
   parent === null ? "-" : !parent.connected ? "cut" : parent.rttMs === null ? "up" : millis(parent.rttMs);
 
-/** Apps over all sites, and their versions where more than one serves. */
+/** Returns the rows of the apps over all sites, and of their versions where more than one serves. */
 function appRows(view: TopView): string[][] {
   const names = [...new Set(view.sites.flatMap((site) => site.status?.apps.map(({ name }) => name) ?? []))];
   return names.sort().flatMap((name) => {
@@ -194,7 +195,7 @@ function appRows(view: TopView): string[][] {
 
 type Rated = { requestsPerS: number; errorsPerS: number; p50Ms: number | null; p99Ms: number | null };
 
-/** Rates of several sites: added; latencies of the slowest. */
+/** Returns the rates of several sites: added; latencies are those of the slowest. */
 function over(asked: readonly Rated[]): string[] {
   const worst = (values: readonly (number | null)[]) =>
     values.reduce((most, value) => value === null ? most : Math.max(most ?? 0, value), null);

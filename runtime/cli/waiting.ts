@@ -1,10 +1,10 @@
-/** `--timeout` of commands that wait for the sites. */
+/** Option `--timeout` of commands that wait for the sites. */
 import { numberOption, type OptionSpec, type Parsed } from "./command.ts";
 
-/** Seconds to wait for the sites: a feed takes milliseconds, a site that restarts takes a few seconds. */
+/** Bounds of the seconds to wait for the sites: a feed takes milliseconds, a site that restarts takes a few seconds. */
 const TIMEOUT_S = { min: 0, max: 600, or: 30 };
 
-/** `--timeout` of commands that wait for the sites. */
+/** Options of commands that wait for the sites: `--timeout`. */
 export const WAIT_OPTIONS: Record<string, OptionSpec> = {
   timeout: {
     type: "string",
@@ -13,5 +13,5 @@ export const WAIT_OPTIONS: Record<string, OptionSpec> = {
   },
 };
 
-/** Milliseconds that `--timeout` names. @throws UsageError */
+/** Returns the milliseconds that `--timeout` names. @throws UsageError */
 export const waitMs = (args: Parsed): number => numberOption(args, "timeout", TIMEOUT_S) * 1000;
