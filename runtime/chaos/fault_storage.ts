@@ -1,9 +1,9 @@
 /**
- * A storage that can be broken while it is used, around the real one: what the replica above it sees is what it
- * would see of a disk that is full or dying, so that production's own error path runs.
+ * A storage that can be broken while it is used, around the real one: the replica above it sees the same as of a disk
+ * that is full or dying, so that production's own error path runs.
  *
- * B1  "full" refuses a commit before anything of it is written. "fail" lets it through to the disk and then says that
- *     it failed, the worse case: what was never acknowledged may be there after all. Reads fail too then.
+ * B1  "full" refuses a commit before anything of it is written. "fail" lets it through to the disk and then reports a
+ *     failure, the worse case: a commit that was never acknowledged may be there after all. Reads fail too then.
  * B2  A commit that was refused leaves this storage failed for good (Storage, S3), whatever the disk does later: a
  *     site recovers by starting again.
  */
@@ -14,11 +14,11 @@ import type { Range } from "../../store/model/range.ts";
 import type { Position, Row } from "../../store/model/row.ts";
 import type { DiskState } from "./actions.ts";
 
-/** See the file's header. */
+/** A storage with faults. */
 export class FaultStorage implements Storage {
   readonly #inner: Storage;
   #failed: StoreUnavailable | null = null;
-  /** What the disk does from now on. */
+  /** State of the disk from now on. */
   state: DiskState;
 
   constructor(inner: Storage, state: DiskState) {

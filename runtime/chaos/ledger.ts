@@ -1,14 +1,14 @@
 /**
- * What is broken in a dev cluster, and by that what each site is to do: pure bookkeeping, kept by the dev process for
- * as long as it lives. A site is told all that concerns it at once, so that being told twice, late, or at its next
- * start is the same.
+ * Ledger of the faults in a dev cluster, from which each site's own faults follow: pure bookkeeping, kept by the dev
+ * process for as long as it lives. A site is told all its faults at once, so that being told twice, late, or at its
+ * next start is the same.
  *
  * G1  A link is a pair of sites: both ends are told, and each alone stops it (runtime/link/emulation.ts).
  */
 import { z } from "zod";
 import { type ChaosState, DISK_STATES, type DiskState } from "./actions.ts";
 
-/** A link's properties (runtime/link/emulation.ts). */
+/** Properties of a link (runtime/link/emulation.ts). */
 export interface ChangedLink {
   readonly rttMs: number;
   readonly mbps: number;
@@ -18,19 +18,19 @@ export interface ChangedLink {
 
 const shape = z.strictObject({ rttMs: z.number(), mbps: z.number(), jitterMs: z.number(), loss: z.number() });
 
-/** What one site is to do, in the file it starts with and in what it is told while it runs. */
+/** Schema of one site's faults, in the file that it starts with and in the calls that tell it while it runs. */
 export const siteFaultsSchema = z.strictObject({
-  /** Sites that it has no byte from and no byte for. */
+  /** Sites to and from which no byte passes. */
   cut: z.array(z.string()),
-  /** Links that are not what the site file says, by the other site's id. */
+  /** Links that differ from the site file, by the other site's id. */
   shapes: z.record(z.string(), shape),
   skewMs: z.number(),
   disk: z.enum(DISK_STATES),
 });
-/** What one site is to do. */
+/** Faults of one site. */
 export type SiteFaults = z.infer<typeof siteFaultsSchema>;
 
-/** A site of which nothing is broken. */
+/** Faults of a site of which nothing is broken. */
 export const NO_FAULTS: SiteFaults = { cut: [], shapes: {}, skewMs: 0, disk: "ok" };
 
 type Pair = readonly [string, string];
@@ -60,17 +60,17 @@ export class Ledger {
     return healed.size;
   }
 
-  /** Makes a link another one. */
+  /** Changes the properties of a link. */
   shape(pair: Pair, shape: ChangedLink): void {
     this.#shapes.set(nameOf(pair), { pair: inOrder(pair), shape });
   }
 
-  /** What a link was made; null where it is as the topology says. */
+  /** Returns a link's changed properties; null where it is as the topology says. */
   shapeOf(pair: Pair): ChangedLink | null {
     return this.#shapes.get(nameOf(pair))?.shape ?? null;
   }
 
-  /** Puts a site's clock ahead, or back; 0 ends it. */
+  /** Puts a site's clock ahead, or back; 0 ends the skew. */
   skew(site: string, ms: number): void {
     if (ms === 0) this.#skews.delete(site);
     else this.#skews.set(site, ms);
@@ -82,7 +82,7 @@ export class Ledger {
     else this.#disks.set(site, state);
   }
 
-  /** What a site is to do. */
+  /** Returns the faults of a site. */
   of(site: string): SiteFaults {
     const cut = [...this.#cuts.values()].flatMap(([a, b]) => a === site ? [b] : b === site ? [a] : []);
     const shapes = [...this.#shapes.values()].flatMap(({ pair: [a, b], shape }) =>
@@ -96,7 +96,7 @@ export class Ledger {
     };
   }
 
-  /** Everything in force that the ledger knows of. */
+  /** Returns everything in force that the ledger knows of. */
   state(): Omit<ChaosState, "down" | "paused"> {
     return {
       cuts: [...this.#cuts.values()].map(([a, b]) => ({ a, b })),

@@ -1,12 +1,12 @@
 /**
- * Faults of one site, inside its process: what the dev process says is done to its links, its clock and its disk.
+ * Faults of one site, inside its process: they are put on its links, its clock and its disk as the dev process tells.
  *
  * Life: made from the file that the dev process wrote (before anything of the site runs, so that a cut holds from
  * the first byte) → `storage`, `isCut`, `shapeOf` while the site is put together → `bind` → told again whenever
  * something changes.
  *
- * F1  The way here is the site's own HTTP from the dev process: no link carries it, so no partition cuts it off.
- * F2  It works on a site that is not ready, or whose disk has failed: that is what it is for.
+ * F1  The dev process tells the faults over the site's own HTTP: no link carries them, so no partition cuts them off.
+ * F2  Faults can be told to a site that is not ready, or whose disk has failed: that is what they are for.
  */
 import { z } from "zod";
 import { packKey } from "../../store/model/key.ts";
@@ -19,16 +19,16 @@ import { EVICTED, explainAction } from "./actions.ts";
 import { FaultStorage } from "./fault_storage.ts";
 import { type ChangedLink, type SiteFaults, siteFaultsSchema } from "./ledger.ts";
 
-/** The file that a site of a dev cluster starts with. */
+/** Schema of the file that a site of a dev cluster starts with. */
 export const chaosFileSchema = z.strictObject({
-  /** Where the dev process takes chaos actions, and what it asks for there. */
+  /** URL at which the dev process takes chaos actions, and the token that it asks for there. */
   door: z.strictObject({ url: z.url(), token: z.string() }),
   faults: siteFaultsSchema,
 });
-/** The file that a site of a dev cluster starts with. */
+/** File that a site of a dev cluster starts with. */
 export type ChaosFile = z.infer<typeof chaosFileSchema>;
 
-/** What of a site can be broken. */
+/** Parts of a site that can be broken. */
 export interface BreakableSite {
   readonly links: {
     shape(site: string, shape: ChangedLink | null): void;
@@ -36,20 +36,23 @@ export interface BreakableSite {
     heal(site: string): void;
   };
   readonly replica: { evict(range?: Range): Promise<void>; status(): { coverage: { ranges: number } } };
-  /** Tables of an app, by name; null where there is no such app. */
+  /** Returns the tables of an app, by name; null where there is no such app. */
   readonly tablesOf: (app: string) => readonly string[] | null;
 }
 
 const evictSchema = z.strictObject(EVICTED, "expected a JSON object");
 
-/** Where a site takes chaos calls: all of them below this. */
+/** Path below which a site takes all chaos calls. */
 export const CHAOS_PATH = "/_sojourn/admin/chaos";
-/** Which site passed a call on to the dev process, so that this site's own end does not swallow the answer. */
+/**
+ * Header that names the site which passed a call on to the dev process, so that this site's own end does not swallow
+ * the answer.
+ */
 export const CHAOS_VIA = "sojourn-chaos-via";
-/** An action is a few names and numbers. */
+/** Bytes of a body: an action is a few names and numbers. */
 const BODY_BYTES_MAX = 64 * 1024;
 
-/** See the file's header. */
+/** The faults of one site. */
 export class SiteChaos {
   readonly #site: string;
   readonly #root: boolean;
@@ -60,7 +63,7 @@ export class SiteChaos {
   #storage: FaultStorage | null = null;
   #bound: BreakableSite | null = null;
 
-  /** @param links what the site file says of them. */
+  /** @param links properties that the site file gives them. */
   constructor(
     config: {
       readonly id: string;
@@ -79,27 +82,27 @@ export class SiteChaos {
     clock.skewMs = file.faults.skewMs;
   }
 
-  /** The site's storage, breakable. */
+  /** Returns the site's storage, breakable. */
   storage(inner: Storage): Storage {
     return this.#storage = new FaultStorage(inner, this.#faults.disk);
   }
 
-  /** Whether the disk works as it is: what is broken on purpose is put right on purpose. */
+  /** True where the disk works as it is: a disk that is broken on purpose is put right on purpose. */
   get isDiskOk(): boolean {
     return this.#faults.disk === "ok";
   }
 
-  /** Whether the link to a site begins cut. */
+  /** Reports whether the link to a site begins cut. */
   isCut(site: string): boolean {
     return this.#faults.cut.includes(site);
   }
 
-  /** What the link to a site is like. */
+  /** Returns the properties of the link to a site. */
   shapeOf(site: string): ChangedLink | null {
     return this.#faults.shapes[site] ?? this.#links[site] ?? null;
   }
 
-  /** From now on the site can be told. */
+  /** Binds the site's parts: from now on faults that are told take effect on them. */
   bind(site: BreakableSite): void {
     this.#bound = site;
   }
@@ -116,7 +119,7 @@ export class SiteChaos {
     return problemResponse("not_found", `GET and POST ${CHAOS_PATH}, not ${request.method} ${path}`);
   }
 
-  /** Hands the call to the dev process, which knows all sites and can reach them. */
+  /** Passes the call to the dev process, which knows all sites and can reach them. */
   async #pass(request: Request): Promise<Response> {
     const body = request.method === "GET" ? null : await readText(request);
     if (body === undefined) {
@@ -153,7 +156,7 @@ export class SiteChaos {
     this.#clock.skewMs = faults.skewMs;
     if (this.#storage !== null) this.#storage.state = faults.disk;
     const links = this.#bound?.links;
-    if (links === undefined) return; // whoever makes them asks isCut and shapeOf
+    if (links === undefined) return; // the links' maker asks isCut and shapeOf
     for (const site of new Set([...Object.keys(before.shapes), ...Object.keys(faults.shapes)])) {
       links.shape(site, this.shapeOf(site));
     }
@@ -189,14 +192,14 @@ export class SiteChaos {
   }
 }
 
-/** A table is its rows and its index entries (functions/vocabulary/store_client.ts). */
+/** Returns the ranges of a table: its rows and its index entries (functions/vocabulary/store_client.ts). */
 function rangesOf(app: string | undefined, table: string | undefined): Range[] {
   if (app === undefined) return [WHOLE];
   if (table === undefined) return [prefixRange(packKey(["a", app]))];
   return ["t", "i"].map((space) => prefixRange(packKey(["a", app, space, table])));
 }
 
-/** A body as text; undefined where it is too long. */
+/** Returns a body as text; undefined where it is too long. */
 async function readText(request: Request): Promise<string | undefined> {
   let text = "";
   if (request.body === null) return text;
