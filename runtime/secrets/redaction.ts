@@ -1,23 +1,25 @@
 /**
  * Takes the values of secrets out of text that leaves a site: log lines, error messages, stacks.
  *
- * It is a net under mistakes, and no boundary: an app that means to show a secret can spell it in ways that nothing
- * recognises. Recognised are the value itself, its lines, and both as JSON, in a URL and in base64.
+ * Redaction is a net under mistakes, and no boundary: an app that means to show a secret can spell it in ways that
+ * nothing recognises. Recognised are the value itself, its lines, and both as JSON, in a URL and in base64.
  *
- * R1  Values shorter than REDACTED_CHARS_MIN are left: taken out, they would take words of ordinary text with them.
+ * R1  Values shorter than REDACTED_CHARS_MIN are left: to take them out would take words of ordinary text out, too.
  */
 
-/** Eight characters are hit by chance in no text that a person reads. */
+/**
+ * Characters of the shortest value that is taken out: eight of them are hit by chance in no text that a person reads.
+ */
 export const REDACTED_CHARS_MIN = 8;
-/** What a cut text ends with (isolate/inside/console.ts). */
+/** Ending of a text that was cut (isolate/inside/console.ts). */
 const CUT = "…";
 
-/** Knows the values of one app's secrets. */
+/** Redacts the values of one app's secrets. */
 export class Redactor {
   readonly #nameOf: ReadonlyMap<string, string>;
   readonly #pattern: RegExp | null;
 
-  /** @param secrets name and value; a name may have several, those it had before among them. */
+  /** @param secrets name and value; a name may have several, former values among them. */
   constructor(secrets: Iterable<readonly [name: string, value: string]>) {
     const nameOf = new Map<string, string>();
     for (const [name, value] of secrets) {
@@ -30,7 +32,7 @@ export class Redactor {
       : new RegExp(forms.map((form) => RegExp.escape(form)).join("|"), "g");
   }
 
-  /** The text without the values. */
+  /** Returns the text without the values. */
   redact(text: string): string {
     if (this.#pattern === null) return text;
     const out = text.replace(this.#pattern, (form) => this.#mark(form));
@@ -41,7 +43,7 @@ export class Redactor {
     return `[secret ${this.#nameOf.get(form)}]`;
   }
 
-  /** A text that was cut in the middle of a value ends with the beginning of it. */
+  /** Removes the beginning of a value from the end of a text that was cut in the middle of it. */
   #withoutCut(text: string): string {
     const body = text.slice(0, -CUT.length);
     for (const form of this.#nameOf.keys()) {
@@ -53,7 +55,7 @@ export class Redactor {
   }
 }
 
-/** The texts by which a value shows. */
+/** Returns the texts by which a value shows. */
 function formsOf(value: string): Set<string> {
   const forms = new Set<string>();
   const plain = [value, value.trim(), ...value.split(/\r?\n/).map((line) => line.trim())];

@@ -2,7 +2,8 @@
  * The values of secrets, sealed under the cluster's key (AES-256-GCM). Format and vectors: docs/protocol/secrets.md.
  *
  * E1  A sealed value opens only as the secret of the app and name that it was sealed for.
- * E2  The first key seals, all open: a value that was sealed under a retired secret is not opened, and says so.
+ * E2  The first key seals, all keys open: a value that was sealed under a retired secret is not opened, and the outcome
+ *     says so.
  */
 import { Buffer } from "node:buffer";
 import { createCipheriv, createDecipheriv, hkdfSync } from "node:crypto";
@@ -13,13 +14,13 @@ const IV_AT = 5;
 const BODY_AT = 17;
 const TAG_BYTES = 16;
 
-/** Whose value it is: what seals it to its place (E1). */
+/** App and name of a secret, to which its value is sealed (E1). */
 export interface SecretPlace {
   readonly app: string;
   readonly name: string;
 }
 
-/** What came of opening a sealed value. */
+/** Outcome of opening a sealed value. */
 export type OpenedSecret =
   | { readonly ok: true; readonly value: string }
   | { readonly ok: false; readonly why: string };
@@ -39,7 +40,7 @@ export class SecretRing {
   readonly #keys: readonly [SecretKey, ...SecretKey[]];
   readonly #randomBytes: (length: number) => Uint8Array;
 
-  /** @param secrets the cluster's, newest first. */
+  /** @param secrets secrets of the cluster, newest first. */
   constructor(
     secrets: readonly [Uint8Array, ...Uint8Array[]],
     randomBytes: (length: number) => Uint8Array,
@@ -65,7 +66,7 @@ export class SecretRing {
     return new Uint8Array(Buffer.concat([head, iv, body, cipher.getAuthTag()]));
   }
 
-  /** Opens a sealed value: E1, E2. */
+  /** Opens a sealed value (E1, E2). */
   open(place: SecretPlace, sealed: Uint8Array): OpenedSecret {
     if (sealed.length < BODY_AT + TAG_BYTES || sealed[0] !== FORMAT) {
       return { ok: false, why: "it is no sealed value of a known format" };
@@ -89,7 +90,7 @@ export class SecretRing {
     }
   }
 
-  /** Whether a sealed value is under the newest key. */
+  /** Reports whether a sealed value is under the newest key. */
   isCurrent(sealed: Uint8Array): boolean {
     return this.#keys[0].id.equals(sealed.subarray(KEY_ID_AT, IV_AT));
   }

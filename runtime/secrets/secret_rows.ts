@@ -1,5 +1,5 @@
 /**
- * Where secrets are kept: system rows, their values sealed (sealing.ts).
+ * Rows of secrets: system rows, their values sealed (sealing.ts).
  *
  *   ["s", "secret", app, name]       at every site
  *   ["r", "", "secret", app, name]   at the root only: below "r" nothing is replicated, and no app is called ""
@@ -11,16 +11,21 @@ import { type Key, packKey, unpackKey } from "../../store/model/key.ts";
 import { prefixRange, type Range } from "../../store/model/range.ts";
 import { decodeSystem, encodeSystem } from "../deploy/records.ts";
 
-/** What a secret may be called: as in a manifest. */
+/** Pattern of a secret's name, as in a manifest. */
 export const SECRET_NAME = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
-/** A private key with its chain, or a service account's file, fits; each isolate of the app holds it. */
+/**
+ * Bytes of the largest value: a private key with its chain, or a service account's file, fits; each isolate of the app
+ * holds it.
+ */
 export const SECRET_BYTES_MAX = 16 * 1024;
-/** Of one app: what bounds the frame that tells an isolate of them, and the words a log line is searched for. */
+/**
+ * Secrets of one app: this bounds the frame that tells an isolate of them, and the words a log line is searched for.
+ */
 export const SECRETS_MAX = 100;
 
-/** Where a secret's row is. */
+/** Tier at which a secret's row is. */
 export type SecretTier = "root" | "everywhere";
-/** Who set it: a command, or the `.env` file of a dev cluster. */
+/** Source of a value: a command, or the `.env` file of a dev cluster. */
 export type SecretSource = "command" | "dotenv";
 
 const recordSchema = z.object({
@@ -28,7 +33,7 @@ const recordSchema = z.object({
   setMs: z.number(),
   from: z.enum(["command", "dotenv"]).default("command"),
 });
-/** A secret's row. */
+/** Record in a secret's row. */
 export type SecretRecord = z.infer<typeof recordSchema>;
 
 const LEAD: Readonly<Record<SecretTier, readonly string[]>> = {
@@ -37,21 +42,21 @@ const LEAD: Readonly<Record<SecretTier, readonly string[]>> = {
 };
 const TIERS = ["everywhere", "root"] as const;
 
-/** The row of a secret. */
+/** Returns the key of a secret's row. */
 export const secretKey = (tier: SecretTier, app: string, name: string): Key =>
   packKey([...LEAD[tier], app, name]);
 
-/** All secrets of a tier; of one app where it is named. */
+/** Returns the range of all secrets of a tier; of one app where it is named. */
 export const secretRange = (tier: SecretTier, app?: string): Range =>
   prefixRange(packKey([...LEAD[tier], ...app === undefined ? [] : [app]]));
 
-/** All secrets of an app. */
+/** Returns the ranges of all secrets of an app. */
 export const secretRanges = (app: string): Range[] => TIERS.map((tier) => secretRange(tier, app));
 
-/** The tiers whose rows a site has. */
+/** Returns the tiers whose rows a site has. */
 export const tiersAt = (isRoot: boolean): readonly SecretTier[] => isRoot ? TIERS : ["everywhere"];
 
-/** What a secret's key says. */
+/** Returns the app and the name in a secret's key. */
 export function secretOf(key: Key): { app: string; name: string } {
   const parts = unpackKey(key);
   return { app: String(parts.at(-2)), name: String(parts.at(-1)) };
@@ -64,5 +69,5 @@ export const encodeSecret = ({ sealed, setMs, from }: SecretRecord): Uint8Array<
     from,
   });
 
-/** @throws where the bytes are no secret's row. */
+/** Decodes a secret's record. @throws where the bytes are none. */
 export const decodeSecret = (bytes: Uint8Array): SecretRecord => recordSchema.parse(decodeSystem(bytes));

@@ -1,11 +1,11 @@
 /**
  * Setting, deleting, listing and placing secrets, at the root: the only place where their rows are written.
  *
- * Life: `open` (seals anew what is under an old key) → changes, one at a time → nothing to close.
+ * Life: `open` (seals anew the values under an old key) → changes, one at a time → nothing to close.
  *
  * W1  A change that was answered is durable at the root.
- * W2  A value that may leave the root (a version that serves declares it so) has its row under "s"; every other
- *     one, also of an app or name that nobody knows yet, stays at the root.
+ * W2  A value that may leave the root (a version that serves declares it so) has its row under "s"; every other value,
+ *     also of an app or name that is not known yet, stays at the root.
  * W3  No value is in an answer, a message or a log line.
  */
 import type { StoreMutation } from "../../store/api/api.ts";
@@ -30,46 +30,46 @@ import {
 } from "./secret_rows.ts";
 import type { DeclaredSecrets } from "./secret_table.ts";
 
-/** What the writer needs of its site. */
+/** Services of the site that the writer uses. */
 export interface SecretStoreServices {
   readonly system: SystemStore;
   readonly ring: SecretRing;
-  /** What the app's versions that serve declare; null where no app of that name serves. */
+  /** Returns the secrets that an app's serving versions declare; null where no app of that name serves. */
   readonly declared: (app: string) => DeclaredSecrets | null;
   readonly nowMs: () => number;
   readonly note: (event: string, detail: Record<string, unknown>) => void;
 }
 
-/** Why a change was refused. */
+/** Refusal of a change, with its reason. */
 export interface SecretRefusal {
   readonly ok: false;
   readonly code: "not_found" | "limit_value" | "secret_invalid";
   readonly message: string;
 }
 
-/** What setting a secret did. */
+/** Result of setting a secret. */
 export interface SecretSet {
   readonly ok: true;
-  /** false: it had this value already. */
+  /** False where the secret had this value already. */
   readonly changed: boolean;
   readonly tier: SecretTier;
-  /** Versionstamp of its row: what a site shows that has it. */
+  /** Versionstamp of the secret's row: a site that has the value shows it. */
   readonly stamp: string;
-  /** Whether the app's current version declares it; null where there is no such app yet. */
+  /** True where the app's current version declares the secret; null where there is no such app yet. */
   readonly declared: boolean | null;
-  /** Whether it is long enough to be taken out of logs. */
+  /** True where the value is long enough to be taken out of logs. */
   readonly redacted: boolean;
 }
 
 /** A secret as operators see it. */
 export interface SecretSummary {
   readonly name: string;
-  /** null: it has no value. */
+  /** Time at which its value was set; null: it has none. */
   readonly setMs: number | null;
   readonly tier: SecretTier;
   readonly declared: boolean;
   readonly from: SecretSource | null;
-  /** false: sealed under a cluster secret that is gone. */
+  /** False where it is sealed under a cluster secret that is gone. */
   readonly readable: boolean;
 }
 
@@ -85,7 +85,7 @@ const refuse = (code: SecretRefusal["code"], message: string): SecretRefusal => 
   message,
 });
 
-/** Why a value can't be one; null where it can. */
+/** Returns why a text can't be a secret's value; null where it can. */
 export function valueProblem(value: string): string | null {
   if (value === "") return "a secret's value can't be empty";
   if (!value.isWellFormed()) return "a secret's value is text";
@@ -104,14 +104,14 @@ export class SecretStore {
     this.#services = services;
   }
 
-  /** Opens the writer, and seals anew what is under an older key than the newest. */
+  /** Opens the writer, and seals anew the values under an older key than the newest. */
   static async open(services: SecretStoreServices): Promise<SecretStore> {
     const store = new SecretStore(services);
     await store.#inTurn(() => store.#reseal());
     return store;
   }
 
-  /** Sets a secret from its sealed value, as the site that took it in sealed it. */
+  /** Sets a secret from its sealed value, as the site where it arrived sealed it. */
   set(
     app: string,
     name: string,
@@ -133,7 +133,7 @@ export class SecretStore {
     });
   }
 
-  /** The apps that have secrets. */
+  /** Returns the apps that have secrets. */
   async apps(): Promise<Set<string>> {
     const out = new Set<string>();
     for (const tier of tiersAt(true)) {
@@ -152,7 +152,7 @@ export class SecretStore {
     });
   }
 
-  /** The secrets of an app, declared or set; null where there is neither such an app nor a value. */
+  /** Returns the secrets of an app, declared or set; null where there is neither such an app nor a value. */
   async list(app: string): Promise<SecretSummary[] | null> {
     const declared = this.#services.declared(app);
     const stored = await this.#of(app);
@@ -173,7 +173,8 @@ export class SecretStore {
   /**
    * Moves the rows of an app's secrets where a declaration wants them (W2).
    *
-   * @param widen only towards the sites: before the declaring version goes live, while another still serves.
+   * @param widen true to move rows only towards the sites: before the declaring version goes live, while another still
+   * serves.
    */
   place(app: string, declared: DeclaredSecrets, options: { widen: boolean }): Promise<void> {
     return this.#inTurn(async () => {
@@ -272,7 +273,7 @@ export class SecretStore {
     return out;
   }
 
-  /** W1 */
+  /** Writes rows, and resolves when they are durable (W1). */
   async #write(mutations: readonly StoreMutation[]): Promise<void> {
     if (mutations.length === 0) return;
     const { system } = this.#services;
@@ -281,7 +282,7 @@ export class SecretStore {
   }
 }
 
-/** W2 */
+/** Returns the tier that a name has by a declaration (W2). */
 function tierOf(declared: DeclaredSecrets, name: string): SecretTier {
   return Object.hasOwn(declared, name) && declared[name]?.at !== "root" ? "everywhere" : "root";
 }

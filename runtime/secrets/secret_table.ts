@@ -5,8 +5,8 @@
  * Life: `SecretTable.open` reads the rows, and again whenever they change (live_view.ts); listeners are told of the
  * apps whose values changed → `close`.
  *
- * V1  Values are given out for names that the asking version declares, and below the root only for those that it
- *     does not keep at the root.
+ * V1  A version gets the values of names that it declares, and below the root only of those that it does not keep at
+ *     the root.
  * V2  A value that was replaced or deleted is still taken out of texts: requests that began before may show it.
  */
 import type { Row } from "../../store/model/row.ts";
@@ -17,10 +17,10 @@ import { Redactor } from "./redaction.ts";
 import type { SecretRing } from "./sealing.ts";
 import { decodeSecret, secretOf, secretRange, type SecretTier, tiersAt } from "./secret_rows.ts";
 
-/** What a version declares of its secrets. */
+/** Secrets that a version declares. */
 export type DeclaredSecrets = Readonly<Record<string, { readonly at?: string | undefined }>>;
 
-/** What the table needs of its site. */
+/** Services of the site that the table uses. */
 export interface SecretTableServices {
   readonly system: SystemStore;
   readonly ring: SecretRing;
@@ -30,16 +30,16 @@ export interface SecretTableServices {
 
 interface KnownSecret {
   readonly stamp: string;
-  /** Versionstamp of its row; sorts as time does. */
+  /** Versionstamp of the secret's row; sorts as time does. */
   readonly written: string;
-  /** null: its row can't be opened here. */
+  /** The value; null: its row can't be opened here. */
   readonly value: string | null;
 }
 
-/** One app's secrets here, by name. */
+/** Secrets of one app here, by name. */
 type AppSecrets = Map<string, KnownSecret>;
 
-/** Former values that are still taken out of texts: of one app. */
+/** Former values of one app that are still taken out of texts. */
 const FORMER_MAX = 32;
 
 /** A live view of the secrets that a site has. */
@@ -49,7 +49,7 @@ export class SecretTable {
   readonly #former = new Map<string, [name: string, value: string][]>();
   readonly #redactors = new Map<string, Redactor>();
   readonly #listeners = new Set<(app: string) => void>();
-  /** Told of each reading, also of rows whose values are what they were. */
+  /** Callbacks after each reading, also of rows whose values are what they were. */
   readonly #waiting = new Set<() => void>();
   readonly #view: LiveView;
 
@@ -68,7 +68,7 @@ export class SecretTable {
     return table;
   }
 
-  /** The values that a version's isolates get here (V1). */
+  /** Returns the values that a version's isolates get here (V1). */
   values(app: string, declared: DeclaredSecrets): Readonly<Record<string, string>> {
     const out: Record<string, string> = {};
     const known = this.#apps.get(app);
@@ -81,9 +81,10 @@ export class SecretTable {
   }
 
   /**
-   * Waits until what begins here gets a secret as it was written then, or as it was changed since; false when time is up.
+   * Waits until requests that begin here get a secret as it was written then, or as it was changed since; false when
+   * time is up.
    *
-   * @param stamp the versionstamp of its row.
+   * @param stamp versionstamp of the secret's row.
    */
   async shows(app: string, name: string, stamp: string, timeoutMs: number): Promise<boolean> {
     const shown = Promise.withResolvers<boolean>();
@@ -103,7 +104,7 @@ export class SecretTable {
     }
   }
 
-  /** A text of an app without the values of its secrets. */
+  /** Returns a text of an app without the values of its secrets. */
   redact(app: string, text: string): string {
     let redactor = this.#redactors.get(app);
     if (redactor === undefined) {
@@ -116,7 +117,7 @@ export class SecretTable {
     return redactor.redact(text);
   }
 
-  /** Calls back with each app whose values changed; the result unsubscribes. */
+  /** Adds a callback for each app whose values changed; the result removes it. */
   onChange(listener: (app: string) => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
@@ -127,7 +128,7 @@ export class SecretTable {
     return this.#view.refresh();
   }
 
-  /** Ends the watch, and forgets the values. */
+  /** Ends the watch, and drops the values. */
   close(): void {
     this.#view.close();
     this.#listeners.clear();
@@ -175,7 +176,7 @@ export class SecretTable {
     return null;
   }
 
-  /** Whether an app's values are others than before; keeps those that are gone (V2). */
+  /** Reports whether an app's values differ from those before; keeps values that are gone (V2). */
   #differs(app: string, before: AppSecrets | undefined, after: AppSecrets | undefined): boolean {
     const gone = [...before ?? []].filter(([name, { value }]) => after?.get(name)?.value !== value);
     const added = [...after ?? []].some(([name, { value }]) => before?.get(name)?.value !== value);
