@@ -1,5 +1,5 @@
 /**
- * From a folder to the index and the blobs of its files: what the deploying command does with `assets`.
+ * Collecting of a folder's files into an index and blobs, by the command that deploys an app with `assets`.
  *
  * Stages: the folder checked → walked → each file read, hashed, compressed → index.
  *
@@ -24,28 +24,31 @@ import {
 } from "./asset_index.ts";
 import { isCompressible } from "./content_type.ts";
 
-/** Bytes that the index names, read again when they are to be uploaded: the whole folder would not fit in memory. */
+/**
+ * Blob that the index names; its bytes are read again when they are to be uploaded: the whole folder would not fit in
+ * memory.
+ */
 export interface CollectedBlob extends AssetContent {
   bytesOf(): Promise<Uint8Array<ArrayBuffer>>;
 }
 
-/** A folder's files. */
+/** Files of a folder. */
 export interface CollectedAssets {
   readonly index: Uint8Array<ArrayBuffer>;
   readonly indexDigest: string;
-  /** By digest. */
+  /** Blobs by digest. */
   readonly blobs: ReadonlyMap<string, CollectedBlob>;
 }
 
-/** Why a folder cannot be deployed; the message is for the author of the app. */
+/** Error for a folder that cannot be deployed; the message is for the author of the app. */
 export class AssetsRefused extends Error {
   override readonly name = "AssetsRefused";
 }
 
 const DOT_EXCEPTION = ".well-known";
-/** Less is not worth another blob, and a client's time to unpack it. */
+/** Bytes that a compressed form has to save: less is not worth another blob, and a client's time to unpack it. */
 const SAVED_BYTES_MIN = 128;
-/** 11 saves 3 % more and takes twenty times as long. */
+/** Level of Brotli: 11 saves 3 % more and takes twenty times as long. */
 const BROTLI_QUALITY = 9;
 const GZIP_LEVEL = 9;
 /** Files in the works at once: compressing uses threads, and each holds its file. */
@@ -54,8 +57,8 @@ const PARALLEL = 4;
 /**
  * Collects the files of an app's `assets`.
  *
- * @param moduleFolder where the entry module is
- * @param assets what the app declared, relative to it
+ * @param moduleFolder folder of the entry module
+ * @param assets folder that the app declared, relative to it
  * @throws AssetsRefused
  */
 export async function collectAssets(moduleFolder: string, assets: string): Promise<CollectedAssets> {
@@ -82,7 +85,7 @@ export async function collectAssets(moduleFolder: string, assets: string): Promi
   return { index, indexDigest: sha256(index), blobs };
 }
 
-/** C1 */
+/** Returns the folder of assets, which lies below the module's (C1). */
 async function assetsFolder(moduleFolder: string, assets: string): Promise<string> {
   if (isAbsolute(assets)) {
     throw new AssetsRefused(
@@ -118,7 +121,7 @@ async function walk(root: string, folder: string, prefix: string, paths: Map<str
     }
     const { isDirectory, isFile, size } = await Deno.stat(real);
     if (isDirectory) {
-      // A link to a folder that it lies in would never end.
+      // A link to a folder in which the link lies would never end.
       if (isBelow(real, join(await Deno.realPath(folder), name)) || real === root) {
         throw new AssetsRefused(`${file} is a symbolic link to a folder that contains it`);
       }
@@ -168,9 +171,9 @@ async function readAsset(path: string, file: string, blobs: Map<string, Collecte
 
 type Compressed = Partial<Record<Encoding, Uint8Array<ArrayBuffer>>>;
 
-/** Of the files compressed last: a dev cluster deploys one folder again and again. */
+/** Compressed forms of the files compressed last: a dev cluster deploys one folder again and again. */
 const packedBefore = new Map<string, Compressed>();
-/** Holds a site of many small files; larger ones push older ones out. */
+/** Files whose compressed forms are kept: those of a site with many small ones; larger ones push older ones out. */
 const PACKED_MAX = 1_000;
 
 async function compressed(digest: string, bytes: Uint8Array): Promise<Compressed> {

@@ -1,9 +1,9 @@
 /**
- * What a request asks of a file beside its bytes: an encoding, a range, nothing if it has it already (RFC 9110).
- * Everything here comes from outside and is read leniently: what cannot be read counts as not said.
+ * Conditions of a request for a file: an encoding, a range, no bytes where the client has them already (RFC 9110). All
+ * of them come from outside and are read leniently: a header that cannot be read counts as absent.
  */
 
-/** The quality that `Accept-Encoding` gives an encoding; 0 where it is refused or not named. */
+/** Returns the quality that `Accept-Encoding` gives an encoding; 0 where it is refused or not named. */
 export function quality(header: string | null, encoding: string): number {
   if (header === null) return 0;
   let any = 0;
@@ -18,21 +18,22 @@ export function quality(header: string | null, encoding: string): number {
   return any;
 }
 
-/** Whether `If-None-Match` names an entity tag; compared weakly, as it should be. */
+/** Reports whether `If-None-Match` names an entity tag; compared weakly, as it should be. */
 export function noneMatch(header: string | null, etag: string): boolean {
   if (header === null) return false;
   if (header.trim() === "*") return true;
   return (header.match(/(?:W\/)?"[^"]*"/g) ?? []).some((tag) => tag.replace(/^W\//, "") === etag);
 }
 
-/** The bytes that a request asks for; from and to are included. */
+/** Bytes that a request asks for; from and to are included. */
 export type ByteRange =
   | { readonly kind: "whole" }
   | { readonly kind: "part"; readonly from: number; readonly to: number }
   | { readonly kind: "none" };
 
 /**
- * A `Range` of a file. One range is served; of several the whole file is sent, which a server may always do.
+ * Returns the bytes that a `Range` asks for. One range is served; for several the whole file is sent, which a server
+ * may always do.
  *
  * @param ifRange `If-Range`: where it is not the file's (strong) tag, the whole file is meant.
  */

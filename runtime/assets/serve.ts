@@ -1,12 +1,12 @@
 /**
- * Static files over HTTP: what the gateway asks before it runs an app.
+ * Static files over HTTP, which the gateway looks for before it runs an app.
  *
  * Order: a GET or HEAD whose decoded path is a file's → that file; a path that ends with "/" → its index.html; a
  * folder without the slash that has an index.html → a redirect to the one with it; all else is the app's.
  *
  * S1  Only paths of the index are served; a request's path is compared, and never used to open anything.
- * S2  A path that is not what it seems (an encoded slash, backslash or dot segment, NUL, what does not decode, an
- *     empty segment) is no file's.
+ * S2  A path that is not what it seems (with an encoded slash, backslash or dot segment, NUL, an escape that does not
+ *     decode, or an empty segment) is no file's.
  * S3  Each encoding of a file has an entity tag of its own, over its bytes' digest; ranges are of the plain one.
  * S4  An answer belongs to nobody's session: it carries no token and sets no cookie.
  */
@@ -16,34 +16,37 @@ import { contentType } from "./content_type.ts";
 
 /** Reads blobs where the site runs. */
 export interface AssetReader {
-  /** All bytes, or those of a range (both ends included). */
+  /** Returns all bytes, or those of a range (both ends included). */
   body(content: AssetContent, part?: { from: number; to: number }): Promise<BodyInit>;
 }
 
-/** What is asked for. */
+/** Request for a file. */
 export interface AssetRequest {
   readonly method: string;
   /** Path and query as the app sees them. */
   readonly target: string;
-  /** What stands before it in the URL that the client used: "/APP", or "". */
+  /** Text before the target in the URL that the client used: "/APP", or "". */
   readonly prefix: string;
-  /** Whether the client's URL ends with the prefix: `/APP`, without a slash. */
+  /** True where the client's URL ends with the prefix: `/APP`, without a slash. */
   readonly bare: boolean;
-  /** The value of a header, by its name in lower case. */
+  /** Returns the value of a header, by its name in lower case. */
   header(name: string): string | null;
 }
 
-/** A page must not outlive its deploy; with an entity tag asking again costs no bytes. */
+/**
+ * `Cache-Control` of most files: a page must not outlive its deploy, and with an entity tag asking again costs no
+ * bytes.
+ */
 const CHECK_AGAIN = "public, max-age=0, must-revalidate";
-/** For names that have the hash of their content in them, by the convention of bundlers. */
+/** `Cache-Control` of files whose names have the hash of their content in them, by the convention of bundlers. */
 const IMMUTABLE = "public, max-age=31536000, immutable";
 /**
- * So many hexadecimal digits are a hash (webpack has 20, others 16); shorter ones may be dates and numbers, and a
- * file that is wrongly called immutable is stale for a year.
+ * Pattern of names with a hash: so many hexadecimal digits are one (webpack has 20, others 16); shorter ones may be
+ * dates and numbers, and a file that is wrongly called immutable is stale for a year.
  */
 const HASHED = /[.\-_][0-9a-f]{16,}[.\-_]/;
 
-/** The answer to a request, or null where no file matches. */
+/** Returns the answer to a request, or null where no file matches. */
 export async function serveAsset(
   files: ReadonlyMap<string, Asset>,
   request: AssetRequest,
@@ -65,7 +68,9 @@ export async function serveAsset(
   return null;
 }
 
-/** A request's path as one of an index could be, with a last "/" for a folder; null where it can be none's (S2). */
+/**
+ * Returns a request's path in the form of an index's, with a last "/" for a folder; null where it can be none's (S2).
+ */
 export function assetPath(raw: string): string | null {
   if (!raw.startsWith("/") || /%2f|%5c|%00|[\\\0]/i.test(raw)) return null;
   let path: string;
@@ -82,10 +87,13 @@ export function assetPath(raw: string): string | null {
   return path.normalize("NFC");
 }
 
-/** `raw` has no empty segment (S2): the location cannot begin with two slashes, which would name a host. */
+/**
+ * Redirects to a folder. `raw` has no empty segment (S2): the location cannot begin with two slashes, which would name
+ * a host.
+ */
 function toFolder(request: AssetRequest, raw: string, query: number): Response {
   const location = request.prefix + raw + (query < 0 ? "" : request.target.slice(query));
-  // For now: what is a folder today may be a file, or the app's, tomorrow.
+  // The redirect is temporary: a folder of today may be a file, or the app's, tomorrow.
   return new Response(null, { status: 307, headers: { location, "cache-control": CHECK_AGAIN } });
 }
 
@@ -124,16 +132,19 @@ async function answer(
   return new Response(body, { status: part === undefined ? 200 : 206, headers });
 }
 
-/** Half of a SHA-256 is more than no two files ever share. */
+/** Digits of a digest in a tag: no two files ever share half of a SHA-256. */
 const TAG_DIGITS = 32;
 
-/** S3: over the plain bytes and the encoding, since a better compressor may pack the same file differently. */
+/**
+ * Returns a file's entity tag (S3): over the plain bytes and the encoding, since a better compressor may pack the same
+ * file differently.
+ */
 export const entityTag = (file: Asset, encoding: Encoding | null = null): string =>
   `"${file.sha256.slice(0, TAG_DIGITS)}${
     encoding === null ? "" : `-${encoding}-${file[encoding]?.sha256.slice(0, 8)}`
   }"`;
 
-/** The encoding that the client likes best; of those that it likes alike, the smaller. */
+/** Returns the encoding that the client likes best; of those that it likes alike, the smaller. */
 function chooseEncoding(file: Asset, accepted: string | null): Encoding | null {
   let best: Encoding | null = null;
   let bestQuality = 0;
@@ -147,7 +158,7 @@ function chooseEncoding(file: Asset, accepted: string | null): Encoding | null {
       bestQuality = value;
     }
   }
-  // Who prefers the plain bytes says so with a quality; without one they are what is left.
+  // A client that prefers the plain bytes says so with a quality; without one they come last.
   return best !== null && namedQuality(accepted, "identity") > bestQuality ? null : best;
 }
 
