@@ -19,7 +19,7 @@ const lastSchema = z.object({
   error: z.string().optional(),
 });
 
-/** JSON has no Infinity: a job that never comes due again has none. */
+/** Schema of a job's row. JSON has no Infinity: a job that never comes due again has no due time. */
 const jobSchema = z.object({
   cron: z.string(),
   dueMs: z.number().nullable().transform((ms) => ms ?? Infinity),
@@ -32,18 +32,18 @@ const jobSchema = z.object({
 
 const LEAD = ["s", "cron"] as const;
 
-/** The row of a job. */
+/** Returns the key of a job's row. */
 export const jobKey = (app: string, name: string): Key => packKey([...LEAD, app, name]);
-/** All jobs; of one app where it is named. */
+/** Returns the range of all jobs; of one app where it is named. */
 export const jobRange = (app?: string): Range =>
   prefixRange(packKey([...LEAD, ...app === undefined ? [] : [app]]));
 
-/** What a job's key says. */
+/** Returns the app and the name in a job's key. */
 export function jobOf(key: Key): { app: string; name: string } {
   const parts = unpackKey(key);
   return { app: String(parts.at(-2)), name: String(parts.at(-1)) };
 }
 
 export const encodeJob = (job: JobState): Uint8Array<ArrayBuffer> => encodeSystem(job);
-/** @throws where the bytes are no job's row. */
+/** Decodes a job's state. @throws where the bytes are no job's row. */
 export const decodeJob = (bytes: Uint8Array): JobState => jobSchema.parse(decodeSystem(bytes));

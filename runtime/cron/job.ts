@@ -1,18 +1,18 @@
 /**
- * One cron job: what is due, and what comes of a run. Pure: times come in, states go out.
+ * State of a cron job: its due time, and the outcome of its runs. Pure: times come in, states go out.
  *
  * States: waiting (for `dueMs`) → begun (attempt n) → waiting for the next, or for another attempt of the same.
  *
- * J1  What is due is begun again until it has succeeded, was tried JOB_ATTEMPTS_MAX times, or was overtaken by the next:
+ * J1  A due run is begun again until it has succeeded, was tried JOB_ATTEMPTS_MAX times, or was overtaken by the next:
  *     at least once, whatever happens in between.
- * J2  However many were missed, one is made up: the last of them.
- * J3  A state that says it was begun, read from a row, is of a run that was cut off: it counts as a failed attempt,
- *     so that a job that takes its site down does not do so for ever.
+ * J2  However many runs were missed, one is made up: the last of them.
+ * J3  A state that is read from a row as begun is of a run that was cut off: it counts as a failed attempt, so that a
+ *     job that takes its site down does not do so for ever.
  * J4  A clock that was ahead and has been set right leaves no job waiting for the time that it showed.
  */
 import { CronTimes } from "../../functions/cron_times.ts";
 
-/** How a run ended. */
+/** Outcome of a run. */
 export type RunOutcome =
   | { readonly ok: true }
   | { readonly ok: false; readonly code: string; readonly message: string; readonly retry: boolean };
@@ -23,38 +23,41 @@ export interface LastRun {
   readonly startedMs: number;
   readonly endedMs: number;
   readonly ok: boolean;
-  /** How often it was tried. */
+  /** Number of attempts. */
   readonly attempts: number;
-  /** By a command, and not because it was due. */
+  /** True where a command began the run, and not its schedule. */
   readonly manual: boolean;
   readonly error?: string | undefined;
 }
 
-/** A job as its row has it. */
+/** State of a job, as its row has it. */
 export interface JobState {
   readonly cron: string;
-  /** What is to run next, or being tried. */
+  /** Time of the run that is next, or being tried. */
   readonly dueMs: number;
-  /** Attempts begun of what is due. */
+  /** Number of attempts begun of the due run. */
   readonly attempts: number;
-  /** When the present attempt, or the last one, began. */
+  /** Time at which the present attempt, or the last one, began. */
   readonly startedMs: number;
   readonly running: boolean;
-  /** Not before this, after an attempt that failed. */
+  /** Time before which no attempt is begun, after one that failed. */
   readonly retryMs: number;
   readonly last: LastRun | null;
 }
 
-/** Pauses after failed attempts: long enough for a restarted neighbour, then for its operator. */
+/** Milliseconds of the pauses after failed attempts: long enough for a restarted neighbour, then for its operator. */
 export const RETRY_MS = [1_000, 10_000, 60_000] as const;
-/** The first, and one after each pause. */
+/** Attempts of a run: the first, and one after each pause. */
 export const JOB_ATTEMPTS_MAX = RETRY_MS.length + 1;
-/** A message longer than this is cut: a state is a row at every site. */
+/** Characters of an error's message: a longer one is cut, as a state is a row at every site. */
 const ERROR_CHARS_MAX = 500;
 
 const next = (cron: string, afterMs: number): number => new CronTimes(cron).after(afterMs);
 
-/** A job that is new, or whose expression is: what was due before it was declared is not made up. */
+/**
+ * Returns the state of a job that is new, or has a new expression: runs that were due before it was declared are not
+ * made up.
+ */
 export const newJob = (cron: string, nowMs: number, last: LastRun | null = null): JobState => ({
   cron,
   dueMs: next(cron, nowMs),
@@ -65,14 +68,14 @@ export const newJob = (cron: string, nowMs: number, last: LastRun | null = null)
   last,
 });
 
-/** When there is something to begin. */
+/** Returns the time at which an attempt is to be begun. */
 export function dueAt(job: JobState): number {
   if (job.running) return Infinity;
   if (job.attempts === 0) return Math.max(job.dueMs, job.retryMs);
   return Math.min(job.retryMs, next(job.cron, job.dueMs));
 }
 
-/** Begins what is due: another attempt, or the last that was missed (J2). */
+/** Begins the due run: another attempt, or the last one that was missed (J2). */
 export function begin(job: JobState, nowMs: number): JobState {
   const latestMs = new CronTimes(job.cron).upTo(nowMs);
   const isNext = latestMs > job.dueMs;
@@ -86,7 +89,7 @@ export function begin(job: JobState, nowMs: number): JobState {
   };
 }
 
-/** An attempt has ended. */
+/** Returns the state after an attempt. */
 export function end(job: JobState, outcome: RunOutcome, nowMs: number): JobState {
   const isOver = outcome.ok || !outcome.retry || job.attempts >= JOB_ATTEMPTS_MAX;
   if (!isOver) {
@@ -103,7 +106,7 @@ export function end(job: JobState, outcome: RunOutcome, nowMs: number): JobState
   };
 }
 
-/** A run by command has ended: it changes nothing of what is due. */
+/** Returns the state after a run by command: it changes nothing of what is due. */
 export function endManual(job: JobState, startedMs: number, outcome: RunOutcome, nowMs: number): JobState {
   const run = { scheduledMs: startedMs, startedMs, attempts: 1, manual: true };
   return { ...job, last: ended(run, outcome, nowMs) };
@@ -123,7 +126,7 @@ function ended(
   };
 }
 
-/** J3 */
+/** Returns the state of a job whose run was cut off (J3). */
 export const recovered = (job: JobState, nowMs: number): JobState =>
   job.running
     ? end(
@@ -133,7 +136,9 @@ export const recovered = (job: JobState, nowMs: number): JobState =>
     )
     : job;
 
-/** The job after the clock was set back (J4): due anew, where that is sooner than what it waits for by far. */
+/**
+ * Returns the job after the clock was set back (J4): due anew, where that is sooner than its present due time by far.
+ */
 export function setBack(job: JobState, nowMs: number): JobState {
   if (job.running || dueAt(job) <= next(job.cron, next(job.cron, nowMs))) return job;
   return newJob(job.cron, nowMs, job.last);

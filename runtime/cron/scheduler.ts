@@ -2,10 +2,11 @@
  * Runs the cron jobs of a cluster, at its root.
  *
  * Life: `open` (rows read; runs that were cut off are tried again) → jobs follow the apps that serve → due ones run →
- * `close`: nothing more is begun; what runs is cut off with its isolates, and tried again by the next root process.
+ * `close`: nothing more is begun; running jobs are cut off with their isolates, and tried again by the next root
+ * process.
  *
- * C1  Of one job at most one run at a time, by schedule or by command.
- * C2  A run is begun only when its row, on disk, says so; and what came of it is in the row before the next.
+ * C1  A job has at most one run at a time, by schedule or by command.
+ * C2  A run is begun only when its row, on disk, says so; and its outcome is in the row before the next one begins.
  * C3  A job whose row can't be written waits, and is tried again; it does not run without its row.
  */
 import { StoreUnavailable } from "../../store/api/api.ts";
@@ -24,14 +25,14 @@ import {
 } from "./job.ts";
 import { decodeJob, encodeJob, jobKey, jobOf, jobRange } from "./cron_rows.ts";
 
-/** What a handler is told of its run. */
+/** Event that a handler gets for its run. */
 export interface DueEvent {
   readonly name: string;
   readonly cron: string;
   readonly scheduledTime: number;
 }
 
-/** What the scheduler needs of its site. */
+/** Services of the site that the scheduler uses. */
 export interface CronServices {
   readonly system: SystemStore;
   readonly apps: Pick<AppTable, "list" | "onChange">;
@@ -41,7 +42,7 @@ export interface CronServices {
   readonly note: (event: string, detail: Record<string, unknown>) => void;
 }
 
-/** What came of a run by command. */
+/** Outcome of a run by command. */
 export type ManualRun =
   | {
     readonly kind: "ended";
@@ -55,17 +56,17 @@ interface Job {
   readonly app: string;
   readonly name: string;
   state: JobState;
-  /** A run by command; the state knows of the others. */
+  /** True while a run by command is under way; the state knows of the others. */
   busy: boolean;
-  /** Its declaration has changed while it ran: taken over when it has ended. */
+  /** True where its declaration has changed while it ran: taken over when the run has ended. */
   stale: boolean;
 }
 
 /** Jobs that run at the same time: all that are due at midnight need not start at once. */
 const RUNS_MAX = 16;
-/** A clock that is set, or a machine that slept, is noticed within this. */
+/** Milliseconds between two looks at the clock: one that is set, or a machine that slept, is noticed within this. */
 const LOOK_MS_MAX = 30_000;
-/** A row that can't be written is tried again after this (C3). */
+/** Milliseconds after which a row that can't be written is tried again (C3). */
 const ROW_RETRY_MS = 5_000;
 
 /** The cron jobs of a cluster. One per root process. */
@@ -74,7 +75,7 @@ export class CronScheduler {
   readonly #jobs = new Map<string, Job>();
   readonly #versions = new Map<string, LiveVersion>();
   #runs = 0;
-  /** What the clock showed at the last look. */
+  /** Time of the clock at the last look. */
   #lookedMs = -Infinity;
   #cancel = () => {};
   #unlisten = () => {};
@@ -94,7 +95,7 @@ export class CronScheduler {
     return scheduler;
   }
 
-  /** Begins nothing more. */
+  /** Ends the scheduler: nothing more is begun. */
   close(): void {
     this.#closed = true;
     this.#cancel();
@@ -122,7 +123,7 @@ export class CronScheduler {
     }
   }
 
-  /** Takes over what the apps that serve declare; resolves when the rows say so. */
+  /** Takes over the jobs that the serving apps declare; resolves when the rows say so. */
   follow(): Promise<void> {
     const step = this.#following.then(() => this.#follow());
     this.#following = step.catch((error: unknown) => {
@@ -183,7 +184,7 @@ export class CronScheduler {
     }
   }
 
-  /** Waits for what is due next. */
+  /** Waits for the job that is due next. */
   #arm(): void {
     this.#cancel();
     if (this.#closed) return;
@@ -200,7 +201,7 @@ export class CronScheduler {
     return !job.busy && !job.stale && this.#versions.has(job.app);
   }
 
-  /** A run is over: another may have been waiting for it. */
+  /** Handles the end of a run: another may have been waiting for it. */
   #ended(job: Job): void {
     if (!job.stale) return this.#arm();
     job.stale = false;
@@ -223,7 +224,7 @@ export class CronScheduler {
     this.#arm();
   }
 
-  /** The clock may have been set back since the job's state was made. */
+  /** Corrects a job's state where the clock may have been set back since it was made. */
   async #setRight(job: Job): Promise<void> {
     const state = setBack(job.state, this.#services.clock.nowMs());
     if (state === job.state) return;
@@ -242,7 +243,8 @@ export class CronScheduler {
     try {
       await this.#write(job); // C2
       const outcome = await this.#run(job, version, job.state.dueMs);
-      // Cut off by the end of this process: its row says that it was begun, and the next process goes on (J3).
+      // The run was cut off by the end of this process: its row says that it was begun, and the next process goes on
+      // (J3).
       if (this.#closed) return;
       job.state = setBack(end(job.state, outcome, clock.nowMs()), clock.nowMs());
       if (!outcome.ok) this.#failed(job, outcome);
@@ -279,7 +281,7 @@ export class CronScheduler {
     }
   }
 
-  /** On disk when it resolves. */
+  /** Writes a job's row; it is on disk when this resolves. */
   async #write(job: Job): Promise<void> {
     const { system } = this.#services;
     await system.write([{ kind: "set", key: jobKey(job.app, job.name), value: encodeJob(job.state) }]);
