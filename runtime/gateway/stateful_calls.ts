@@ -66,9 +66,9 @@ export interface AttachedSocket {
 
 /** Finds the home of a stateful session and has the call run there (runtime/stateful). */
 export interface StatefulCaller {
-  /** @throws Problem where it can't be attached. */
+  /** Attaches a client to a stateful session. @throws Problem where it can't be attached. */
   attach(attachment: StatefulAttachment): Promise<AttachedSocket>;
-  /** @throws Problem where the call could not be carried. */
+  /** Has a call run at its session's home. @throws Problem where the call could not be carried. */
   call(request: StatefulRequest): Promise<StatefulReply>;
 }
 
@@ -83,7 +83,7 @@ export interface StatefulCallsUse {
   seen(): void;
 }
 
-/** See the file's header. */
+/** Calls of one request; see the file's header. */
 export class StatefulCalls implements SessionCallPort {
   readonly #use: StatefulCallsUse;
 

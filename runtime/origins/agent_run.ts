@@ -110,7 +110,7 @@ async function dial(site: string, path: string, token: string | undefined, proto
   const url = new URL(`/_sojourn/agent/${path}`, site);
   url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
   const socket = new WebSocket(url, { protocols, headers: bearer(token) });
-  const messages = new ClientSocket(socket, { messageBytesMax: FORWARDED_FRAME_BYTES_MAX }); // made early: none is missed
+  const messages = new ClientSocket(socket, { messageBytesMax: FORWARDED_FRAME_BYTES_MAX }); // early: none is missed
   const { promise, resolve, reject } = Promise.withResolvers<MessageSocket>();
   socket.addEventListener("open", () => resolve(messages), { once: true });
   socket.addEventListener("error", (event) => {

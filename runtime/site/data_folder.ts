@@ -6,9 +6,9 @@
  *     is in a record beside the rows, and in a file: where the file has lost it the record has it.
  * D2  Rows without the name of their disk are not opened: under a new name neighbours would count them as lost while
  *     this site still showed them.
- * D3  Rows that are older than what this site has told others are not opened: whoever had seen newer ones would be
- *     shown the past. Below the root, where others can make up for them, they are set aside (lost_folder.ts), and so
- *     are files that differ from what was written.
+ * D3  A store that holds fewer commits than were synced, or less than neighbours have had of it, is not opened: whoever
+ *     had seen the newer state would be shown the past. Below the root, where others can make up for it, such a folder
+ *     is set aside (lost_folder.ts), and so are files that differ from what was written.
  */
 import { replaceFile } from "../../functions/client/replace_file.ts";
 import { StoreUnavailable } from "../../store/api/api.ts";
@@ -99,7 +99,7 @@ export async function openOrSetAside<Opened>(
   }
 }
 
-/** Returns an opened folder, unless it is an older copy (D3). @throws FilesSpoiled */
+/** Returns an opened storage, unless it has fewer commits than were synced (D3). @throws FilesSpoiled */
 export async function current<Opened extends Storage & { readonly wentBack: boolean }>(
   folder: string,
   storage: Opened,

@@ -1,6 +1,6 @@
 /**
- * Setting aside of a site's folder whose files differ from what was written there, or are older than what the site has
- * told others: the site then goes on as after the loss of that disk.
+ * Setting aside of a site's folder whose files differ from what was written there, or hold an older state than was
+ * synced, or than neighbours have had: the site then goes on as after the loss of that disk.
  *
  * Life: `store` → found to be spoiled, or older → renamed to `store.lost`, with the reason in it (`store.2.lost` where one
  * lies there) → looked at and removed, or put back, by an operator.
