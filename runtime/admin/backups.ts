@@ -9,7 +9,7 @@ import { readSites } from "./sites.ts";
 
 const CUT = /^[0-9a-f]{32}$/;
 
-/** Answers here, or has the site answer that the call is for. */
+/** Adds the routes. */
 export function backupRoutes(app: AdminHono, services: AdminServices): void {
   /** Answers here, or has the site answer that the call is for. */
   const at = async (

@@ -14,7 +14,7 @@ export interface Turn {
   aside<T>(work: () => Promise<T>): Promise<T>;
 }
 
-/** Gives turns. */
+/** Gives turns to changes. */
 export class Turns {
   /** End of the last turn that each app has or waits for. */
   readonly #apps = new Map<string, Promise<void>>();

@@ -96,7 +96,7 @@ export class AppGateway {
   /**
    * Handles a request for an app.
    *
-   * @param forwarded the head it came with over a link; null from a client.
+   * @param forwarded head with which the request came over a link; null from a client.
    * @throws Problem for what the platform refuses.
    */
   async handle(

@@ -6,9 +6,9 @@
  * R1  A token leaves only after all that it names is on disk here.
  * R2  A failed call still answers with the session's token: what it had written before it failed stays written.
  * R3  A token is `open` while the function can still write after it left: stream, socket, `waitUntil`.
- * R4  What leaves an isolate waits for all that its version's requests have touched, not only for its own: a
- *     module's variable may hold what another request wrote a moment ago (the output gate).
- * R5  What an app prints or throws leaves without the values of its secrets; its responses are its own.
+ * R4  Output of an isolate waits until all that its version's requests have touched is on disk, not only what its own
+ *     request has: a module's variable may hold what another request wrote a moment ago (the output gate).
+ * R5  Lines and errors of an app leave without the values of its secrets; its responses are its own.
  * R6  A client that came without a session is given one when its request has used it: a row was read or written, a
  *     stateful session called, the session's name asked for. An answer that used no session can be kept by any cache.
  * R7  A request that the isolates would refuse as overload is refused before anything is made for it, a session

@@ -83,7 +83,7 @@ export class Departure implements GoneSignal {
 
 /** The requests of one gateway that wait. */
 export class Departures {
-  /** Stands before the first and after the last that waits. */
+  /** Sentinel before the first and after the last waiting departure. */
   readonly #ends = new Departure({ signal: AbortSignal.abort() }, 0);
   readonly #nowMs: () => number;
   #size = 0;

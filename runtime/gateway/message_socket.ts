@@ -150,7 +150,7 @@ export class ClientSocket implements MessageSocket {
 
   /**
    * @param options `messageBytesMax`: a longer message closes it with 1009 and is not kept; `queues` of the app that it
-   * belongs to; `peer`: whose connection it is.
+   * belongs to; `peer`: the client's address.
    */
   constructor(
     socket: WebSocket,

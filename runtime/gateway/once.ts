@@ -69,7 +69,7 @@ export interface OnceScope {
   readonly authorization: string | null;
 }
 
-/** Names the calls of one request. */
+/** Gives ids to the calls of one request. */
 export class OnceCalls {
   readonly #scope: OnceScope;
   readonly #made = new Map<string, number>();

@@ -7,7 +7,7 @@
  *     cannot keep them from it: `Sec-Fetch-Site` (every browser since 2023) or `Origin`.
  * B2  Answers are readable for the sandboxed dashboard, and for no other origin. That gives nobody anything who has
  *     no token, for no cookie and no address stands for one.
- * B3  What is public is readable for every page (cross_origin.ts, X4): the client library asks other sites for it.
+ * B3  Public paths are readable for every page (cross_origin.ts, X4): the client library asks other sites for it.
  */
 import { allowed, shared } from "./cross_origin.ts";
 

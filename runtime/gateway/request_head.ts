@@ -161,7 +161,7 @@ export function readHead(
   };
 }
 
-/** Headers' own forEach makes no iterator results: half the cost of iterating. */
+/** Returns headers as pairs. Headers' own forEach makes no iterator results: half the cost of iterating. */
 function pairsOf(headers: Iterable<[string, string]>): Iterable<[string, string]> {
   if (!(headers instanceof Headers)) return headers;
   const pairs: [string, string][] = [];

@@ -2,7 +2,7 @@
  * Runs a cron job of an app at this site: a call of its `scheduled` handler, with a session of its own.
  *
  * Y1  A run has ended well only when what it wrote or read is on disk here (the output gate).
- * Y2  What a run prints or throws leaves without the values of the app's secrets.
+ * Y2  Lines and errors of a run leave without the values of the app's secrets.
  */
 import { type AttachedSession, StoreUnavailable } from "../../store/api/api.ts";
 import { sessionIdOf } from "../../store/session/token.ts";

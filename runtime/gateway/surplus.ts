@@ -52,10 +52,13 @@ const RECORDED_PART = 8;
  * which is then known here.
  */
 const JUDGED_MS = 250;
-/** Allowance for window updates (SU4): at first one for each piece, of 26 bytes for as little as 10 … */
+/**
+ * Bytes of window updates allowed for each byte sent, and their most (SU4): at first there is an update for each piece,
+ * of 26 bytes for as little as 10.
+ */
 const UPDATES_FACTOR = 3;
 const UPDATES_BYTES_MAX = 16 * 1024 * 1024;
-/** … and one for 4 KiB where clients are eager, with room to spare. */
+/** Divisor of the bytes sent, for further window updates: one for 4 KiB where clients are eager, with room to spare. */
 const UPDATES_PART = 64;
 /** Allowance for pings: three a second. */
 const PING_BYTES_PER_MS = 0.064;

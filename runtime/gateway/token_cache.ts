@@ -20,7 +20,7 @@ const SETS = 8_192;
  */
 const WAYS = 2;
 
-/** A cache of what texts stand for. */
+/** Cache of entries by their texts. */
 export class TokenCache<T extends Texted> {
   readonly #places: (T | null)[] = Array.from({ length: SETS * WAYS }, () => null);
 

@@ -8,9 +8,9 @@
  * LOOKED_EACH descriptors of the process: a round over a thousand connections takes one LOOK_MS, over ten thousand half
  * a second. And `connectionsAt` goes over all connections of a port, once, at the same pace.
  *
- * DS1  A descriptor may be another connection's by now: code that acts on what was read asks {@link
- *      Descriptors.isStill} first, and a watch never keeps a descriptor that is another connection's from the watch of
- *      that one.
+ * DS1  A descriptor may be another connection's by now: code that acts on what was read asks
+ *      {@link Descriptors.isStill} first, and a watch never keeps a descriptor that is another connection's from the
+ *      watch of that one.
  * DS2  Where the system can't tell (it is no Linux, or the process may call no foreign code) nothing is ever looked at.
  */
 import { strict as assert } from "node:assert";

@@ -12,7 +12,7 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 /** Kinds of notices: entries beside log lines, about the lines. */
 const NOTICES = ["unreachable", "back", "dropped"] as const;
 
-/** Checks a line that came from another site, or to a command. */
+/** Schema of a line that came from another site, or to a command. */
 export const logLineSchema = z.object({
   atMs: z.number(),
   site: z.string(),

@@ -11,9 +11,9 @@
  * K3  Deno KV syncs every atomic operation before it answers.
  * K4  After a failed commit nothing is written any more (S3).
  * K5  Every value has its checksum (S4), compared at each read. An open of a folder compares all of them
- *     (denokv_check.ts), where that takes no more than a moment.
- *     A sum over which rows and records there are, kept from commit to commit, shows a part of the file that is older
- *     than the rest (DC3); it is not kept where nobody has ever counted it, as of a large database of a version before.
+ *     (denokv_check.ts), where that takes no more than a moment. A sum over the positions of rows and the checksums of
+ *     records, kept from commit to commit, shows a part of the file that is older than the rest (DC3); it is not kept
+ *     where it was never counted, as in a large database of a former version.
  * K6  As Q6 of sqlite.ts: a database that has counted fewer commits than the file beside it went back.
  *
  * One process at a time: the folder's lock sees to that for a file; over KV Connect the operator must.

@@ -92,7 +92,7 @@ export interface CheckedKv extends Checked {
 export interface Told {
   readonly totals: Totals | null;
   readonly content: number | null;
-  /** The records' part of the content, as they are. */
+  /** Sum over the records as they are: their part of the content. */
   readonly records: number;
 }
 

@@ -7,7 +7,7 @@
  *   ["c", position, i]     → bytes           piece i of the value of the row at that position
  *   ["m", name]            → record          a named record, in pieces ["n", name, i] where it is large
  *   ["t"]                  → totals          rows, bytes of all rows, commits
- *   ["s"]                  → content         a sum over which rows and records there are, as of a commit
+ *   ["s"]                  → content         the sum over rows' positions and records, as of a commit
  *   ["q", i], ["p"]        → redo            a large step under way: its mutations, and that they count
  *
  * Every value ends with its checksum (four bytes, the highest first), over its key and what is before: a value that

@@ -19,7 +19,7 @@ const STOP = { break: true };
 
 /** The synchronous core: rows by key and by position. */
 export class MemoryRows {
-  /** Point reads are far more than scans: a hash map beside the tree answers them. */
+  /** Rows by key, beside the tree: point reads are far more than scans, and a hash map answers them. */
   readonly #rows = new Map<Key, Row>();
   readonly #order = new BTree<Key, Row>(undefined, ascending);
   readonly #journal = new BTree<Position, Row>(undefined, ascending);
