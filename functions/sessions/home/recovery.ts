@@ -130,16 +130,14 @@ export class HomeRecovery {
     const isForced = forced !== false;
     const granted = await this.#acquire(seen);
     const { epoch, owners } = granted, disks = disksOf(owners);
+    const hosts = this.#hosts(owners, epoch, isForced);
     const [promised, answers] = await Promise.all([
       this.#promises(
         disks,
         epoch,
-        {
-          mayMiss: hostsAreEnough(owners) || (isForced && hostsOf(owners).length > 0),
-          ends: forced === "ends",
-        },
+        { hosts, missFromMs: this.#missFromMs(owners, isForced), ends: forced === "ends" },
       ),
-      this.#hosts(owners, epoch, isForced),
+      hosts,
     ]);
     const mine = promised.get(this.#ports.site) ?? await this.#mine(epoch);
     const isLost = furthestOf(answers) === null && [...promised.values()].every(({ log }) => log === null);
@@ -148,7 +146,7 @@ export class HomeRecovery {
     const row = await this.#forfeited(granted, promised, answers);
     const copy = await this.#longest(row, promised, answers, mine, isForced);
     await this.#alignOwn(epoch, copy, mine);
-    const hosts = new Map(
+    const have = new Map(
       [...answers].filter(([, held]) => held === null || isPartOf(held, copy))
         .map(([host, held]) => [host, held === null ? 0 : lastEntryOf(held)]),
     );
@@ -156,7 +154,7 @@ export class HomeRecovery {
     // H9: they may know nothing because a later home has told them to forget. Only the arbiter knows whether there is
     // one: it is asked before anything leaves, as where nobody was on record.
     const isDoubted = isBorn && hostsOf(row.owners).length === 0;
-    return { row: isDoubted ? { ...row, owners: [] } : row, copy, promised, hosts, isBorn };
+    return { row: isDoubted ? { ...row, owners: [] } : row, copy, promised, hosts: have, isBorn };
   }
 
   /** Begins a session blank that is opened to be ended (H9). */
@@ -291,11 +289,27 @@ export class HomeRecovery {
 
   // ── Promises ──
 
-  /** Has owners promise the epoch, and waits for as many as have to (H5). */
+  /** Returns from when on it may go on without any disk; null: it may not (host_owners.ts, HO3, HO8). */
+  #missFromMs(owners: readonly Owner[], isForced: boolean): number | null {
+    const { nowMs, forcedMs } = this.#ports;
+    if (hostsAreEnough(owners)) return nowMs();
+    return isForced && hostsOf(owners).length > 0 ? nowMs() + forcedMs : null;
+  }
+
+  /**
+   * Has owners promise the epoch, and waits for as many as have to (H5). Where hosts may be enough no disk is given up
+   * before these have been heard: one that is back by then may have what others were told, and no host that came (HO2).
+   *
+   * @param missFromMs nor is it given up before then; null: a disk is needed.
+   */
   async #promises(
     owners: readonly Owner[],
     epoch: number,
-    { mayMiss, ends }: { readonly mayMiss: boolean; readonly ends: boolean },
+    { hosts, missFromMs, ends }: {
+      readonly hosts: Promise<unknown>;
+      readonly missFromMs: number | null;
+      readonly ends: boolean;
+    },
   ): Promise<Map<SiteId, Promised>> {
     const ports = this.#ports, name = this.#name;
     const promised = new Map<SiteId, Promised>();
@@ -306,6 +320,12 @@ export class HomeRecovery {
     const answered = new Set<SiteId>();
     const refused: { superseded: number } = { superseded: 0 };
     const changed = { resolve: () => {} };
+    let areHostsHeard = false;
+    const heard = () => {
+      areHostsHeard = true;
+      changed.resolve();
+    };
+    hosts.then(heard, heard);
     for (const { site, asking } of asked) {
       void asking.reply.then((reply) => {
         answered.add(site);
@@ -323,12 +343,14 @@ export class HomeRecovery {
         if (refused.superseded > 0) throw this.#overtaken(refused.superseded);
         const silent = owners.filter(({ site }) => !answered.has(site));
         const isLate = ports.nowMs() >= waitMs;
+        const mayMiss = missFromMs !== null && areHostsHeard && ports.nowMs() >= missFromMs;
         const isEnough = mayMiss || [...promised.values()].some(({ log }) => log !== null);
         if (silent.length === 0) break;
         const isLost = silent.every(({ site }) => ports.isLost(site));
         if (isEnough && (isLate || isLost)) break;
         const isGivenUp = isLost && ports.nowMs() >= begunMs + ports.lostMs;
-        if (isGivenUp || ports.nowMs() >= this.#untilMs) throw this.#unreachable(silent);
+        const isOver = isGivenUp || ports.nowMs() >= this.#untilMs;
+        if (isOver && missFromMs === null) throw this.#unreachable(silent);
         const looked = Promise.withResolvers<void>();
         changed.resolve = looked.resolve;
         const cancel = ports.after(50, looked.resolve);
@@ -339,7 +361,7 @@ export class HomeRecovery {
       unlisten();
       for (const { asking } of asked) asking.cancel();
     }
-    if (!mayMiss && !ends) this.#check(owners, promised); // what is to end may be lost, by the word of all (H9)
+    if (missFromMs === null && !ends) this.#check(owners, promised); // what is to end may be lost, by the word of all (H9)
     return promised;
   }
 

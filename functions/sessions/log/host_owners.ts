@@ -7,6 +7,7 @@
  *
  * HO1  Nothing leaves to a host ahead of the disks but while it is on record in each configuration that may be.
  * HO2  A home is opened with the promise, and the log, of every host on record, and of a disk; the longest log is taken.
+ *      Where it may be without a disk, the disks are asked for as long as hosts are.
  * HO3  Where one disk alone is on record (f = 0), what is released to anybody else is at all hosts on record first, in
  *      each configuration that may be, and a host is recorded only when it has all that was released before, and all that
  *      those that have left the record were told: that may be on the disk alone. So there, and only there, hosts are

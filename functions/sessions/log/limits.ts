@@ -49,6 +49,7 @@ export const PROMISE_MS_MAX = 1_000;
 export const LOST_MS = 200;
 /**
  * Time to wait for clients that an operator would go on without, if they are there: they try a site every few seconds.
+ * No disk is given up before either.
  */
 export const FORCED_MS = 6_000;
 /**

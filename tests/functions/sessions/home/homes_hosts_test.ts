@@ -10,6 +10,7 @@ import {
 import { HomeError } from "../../../../functions/sessions/home/mod.ts";
 import type { HostAnswer, HostsPort } from "../../../../functions/sessions/log/hosts_asked.ts";
 import type { LogCopy } from "../../../../functions/sessions/log/asks.ts";
+import { FORCED_MS } from "../../../../functions/sessions/log/limits.ts";
 import { Cluster, commitOf, name } from "./cluster.ts";
 import { decode, encode } from "../../../stateful/sim/program.ts";
 
@@ -19,13 +20,16 @@ class Clients implements HostsPort {
   readonly asked: string[] = [];
   isSuperseded = false;
   onAsk = () => {};
+  /** They have answered when this is over. */
+  late = Promise.resolve();
 
-  ask(_name: unknown, epoch: number, hosts: readonly string[]) {
+  async ask(_name: unknown, epoch: number, hosts: readonly string[]) {
     this.asked.push(`${hosts.join(" ")} in ${epoch}`);
     this.onAsk();
-    if (this.isSuperseded) return Promise.resolve("superseded" as const);
+    if (this.isSuperseded) return "superseded" as const;
+    await this.late;
     const here = hosts.filter((host) => this.logs.has(host));
-    return Promise.resolve(new Map(here.map((host) => [host, this.logs.get(host) ?? null])));
+    return new Map(here.map((host) => [host, this.logs.get(host) ?? null]));
   }
 }
 
@@ -128,6 +132,38 @@ Deno.test("clients alone do not open a session that has other disks, and what is
   // An operator may know that they are lost for good.
   const opened = await all.of(all.homes(0).open(name("x"), "v1", true));
   assert.deepEqual(opened.log.map(({ bytes }) => decode(bytes)), ["r1", "r2"]);
+});
+
+Deno.test("an operator goes on without any disk when none has come for as long as clients are waited for (HO8)", async () => {
+  for (const isBack of [true, false]) {
+    const { all, clients, copy } = await started(1, ["c1", "c2"]);
+    await all.pass(200); // others were told of r2
+    clients.logs.set("c1", cut(copy, 1));
+    for (const at of [1, 2]) all.site(at).crash(false);
+    await all.pass(400);
+    const opening = all.homes(0).open(name("x"), "v1", true);
+    const begunMs = all.world.nowMs;
+    await all.pass(FORCED_MS - 1_000);
+    if (isBack) void all.site(2).start();
+    const opened = await all.of(opening);
+    assert.deepEqual(opened.log.map(({ bytes }) => decode(bytes)), isBack ? ["r1", "r2"] : ["r1"]);
+    if (!isBack) assert.ok(all.world.nowMs >= begunMs + FORCED_MS);
+  }
+});
+
+Deno.test("the only disk, where it is back before all clients have answered, is asked, too (HO7)", async () => {
+  const { all, clients, copy } = await started(0, ["c1"]);
+  await all.pass(200);
+  clients.logs.set("c1", cut(copy, 1)); // it holds back the end
+  await lost(all, false);
+  const late = Promise.withResolvers<void>();
+  clients.late = late.promise;
+  const opening = all.homes(2).open(name("x"), "v1");
+  await all.pass(1_200);
+  void all.site(1).start();
+  await all.pass(300);
+  late.resolve();
+  assert.deepEqual((await all.of(opening)).log.map(({ bytes }) => decode(bytes)), ["r1", "r2"]);
 });
 
 Deno.test("a session is not opened with one disk lost and nobody holding its log", async () => {
