@@ -9,6 +9,7 @@ import {
   type OpenedSession,
   type StatefulName,
 } from "../../../functions/sessions/home/mod.ts";
+import { disksOf } from "../../../functions/sessions/log/host_owners.ts";
 import type { HostsPort } from "../../../functions/sessions/log/hosts_asked.ts";
 import { CLOSE, decodeToHost, encodeToHost, type PeerClock } from "../../../functions/sessions/attach/mod.ts";
 import type { LiveVersion } from "../../../runtime/deploy/mod.ts";
@@ -52,7 +53,7 @@ export interface Surroundings {
   readonly isLiar: (peer: string) => boolean;
   /** A log of so many entries is opened from what a liar gave, and nobody else was there who could know better. */
   readonly believed: (entries: number) => void;
-  /** A log of so many entries is opened by force from what hosts have, and no disk was asked (HO8). */
+  /** A log of so many entries is opened by force from what hosts have, and none of its disks was asked (HO8). */
   readonly withoutDisks: (entries: number) => void;
   /** A peer that is a host, as far as it says. */
   readonly isHost: (line: Line) => boolean;
@@ -175,7 +176,9 @@ export class SiteProcess {
             return this.#watched(opened, {
               isForced,
               isBelieved: after !== before && this.#gave.every((peer) => around.isLiar(peer)),
-              isWithoutDisks: isForced && aloneAfter !== aloneBefore,
+              // With one disk hosts have all that was released (HO3): then nothing may be otherwise.
+              isWithoutDisks: isForced && aloneAfter !== aloneBefore &&
+                disksOf(around.ledger.row?.owners ?? []).length > 1,
             });
           };
         }
