@@ -1,9 +1,9 @@
 /**
- * What becomes of tuples at one owner: who is responsible for each, as far as this site knows, and what has to be done
+ * The course of tuples at one owner: who is responsible for each, as far as this site knows, and what has to be done
  * about it.
  *
- * A tuple here: taken (new, or told by its responsible site) → held → responsible: acted on → gone → dropped. Or:
- * not responsible → adopted, when all owners before this site are lost → the same. One whose producer named it is
+ * A tuple here: taken (new, or told by its responsible site) → held → responsible: acted on → gone → dropped. Or: not
+ * responsible → adopted, when all owners before this site are lost → the same. A tuple whose producer named it is
  * remembered for a while after it is gone.
  *
  * The rules are those of tuples.ts (O1–O8).
@@ -29,36 +29,48 @@ import {
 } from "./tuple.ts";
 import { type Errand, Walks } from "./walks.ts";
 
-/** Adopting so many takes some milliseconds, and a step of the disk. */
+/** Number of tuples that one step considers: adopting so many takes some milliseconds, and a step of the disk. */
 const CONSIDERED_AT_ONCE = 1_000;
-/** A site that could be an owner is heard of at once; this is for what else may have changed. */
+/**
+ * Interval at which own tuples with too few owners are looked at again: a site that could be an owner is heard of at
+ * once; this is for what else may have changed.
+ */
 const SHORT_RETRY_MS = 5_000;
-/** Ends that one tick tells again: the next one is a moment later. */
+/** Number of ends that one tick tells again: the next tick is a moment later. */
 const RETOLD_AT_ONCE = 1_000;
 
-/** Why tuples are walked through: a site is another than it was, has to hear something, has left; or it is about own ones. */
+/**
+ * Reasons for a walk through tuples: a site's standing or knowledge has changed, a site has to hear something, a site
+ * has left; or the walk is about own tuples.
+ */
 const RECONSIDER = "r ", RETELL = "t ", LEAVE = "l ", OWN = "own", SHORT = "short";
 
 export class Custody {
   readonly #ports: CustodyPorts;
   readonly #exchange: TupleExchange;
   readonly #walks: Walks;
-  /** Tuples that others have removed, and since when, in that order: somebody has to say that all know it. */
+  /**
+   * Tuples that others have removed, each with the time since then, in that order: somebody has to say that all know
+   * it.
+   */
   readonly #unsettled = new Map<TupleId, number>();
-  /** Ids of what is over everywhere, oldest first (O6). */
+  /** Ids of tuples that are over everywhere, oldest first (O6). */
   readonly #remembered = new Set<TupleId>();
-  /** What something was heard about that may ask for an answer. */
+  /** Tuples to be considered soon: something was heard about them that may ask for an answer. */
   readonly #doubtful = new Set<TupleId>();
   /** Tuples that an owner had no room for. */
   readonly #refused = new Set<TupleId>();
   /** Sites that left the tree, as far as they were noticed. */
   readonly #left = new Set<SiteId>();
-  /** Of a step: thousands of tuples have the same owners. */
+  /** Mending plans of one step, by roster: thousands of tuples have the same owners. */
   readonly #plans = new Map<string, Mended>();
   #retriedMs = 0;
-  /** This site has said that it stops, or is about to (O8). */
+  /** True once this site has said that it stops, or is about to (O8). */
   #isLeaving = false;
-  /** It is back by when it had said so: up to then nobody has adopted what it has (O8). */
+  /**
+   * True where this process began by the time that the one before had named: up to then nobody has adopted its tuples
+   * (O8).
+   */
   #isInTime = false;
   readonly payloads: Payloads;
 
@@ -76,7 +88,7 @@ export class Custody {
 
   // ── Tuples of this site ──
 
-  /** A new tuple of a producer here: told at once. */
+  /** Takes a new tuple of a producer here, and tells its owners at once. */
   take(id: TupleId, owners: readonly SiteId[], content: Content, mark: TupleMark, version = 1): void {
     const former = this.#forgetEnd({ id, owners });
     const tuple = this.#keep(id, { version, owners, content, mark, former });
@@ -84,14 +96,14 @@ export class Custody {
     this.#tell(tuple, true);
   }
 
-  /** A tuple that the disk had. */
+  /** Takes a tuple that the disk had. */
   loaded(id: TupleId, state: TupleState, isAmended: boolean): void {
     const { site, table } = this.#ports, { gone, owners, former } = state;
     const isOwn = owners[0] === site;
     if (!gone && (isOwn || (former.length === 0 && owners.includes(site)))) {
       const others = owners.concat(former).filter((one) => one !== site);
       this.#exchange.share(others);
-      // Who has an own one says so as it is greeted (`agreed`).
+      // An owner that has one of this site's own tuples says so as it is greeted (`agreed`).
       return table.addAtRest(id, state, { unacked: isOwn ? others : NO_SITES, isAmended });
     }
     const tuple = table.add(id, state);
@@ -103,16 +115,19 @@ export class Custody {
     else if (gone && isOwn) this.#tell(tuple, false);
     else if (gone) this.#unsettle(tuple);
     else if (owners.includes(site)) this.#tellSome(tuple, former);
-    else this.#tellSome(tuple, others); // it goes when they have it
+    else this.#tellSome(tuple, others); // it goes from here when they have it
   }
 
-  /** All that the disk had is here. */
+  /** Notes that all tuples of the disk are here. */
   allLoaded(): void {
     this.#walks.begin(OWN);
     this.#ports.wake();
   }
 
-  /** It is removed here; then all others are told (O4). `isUnsure`: though nobody may have acted on it. */
+  /**
+   * Removes a tuple here; then all others are told (O4). `isUnsure`: its producer was refused, and perhaps nobody has
+   * acted on it.
+   */
   end(tuple: Tuple, isUnsure = false): void {
     const { site } = this.#ports;
     const others = this.#others(tuple);
@@ -125,7 +140,7 @@ export class Custody {
     this.#tell(tuple, false);
   }
 
-  /** Another mark, by this site, which acts on it. */
+  /** Gives a tuple that this site acts on another mark. */
   amend(tuple: Tuple, { dueMs, note }: TupleMark): void {
     tuple.version++;
     tuple.dueMs = dueMs;
@@ -136,13 +151,13 @@ export class Custody {
     this.#ports.wake();
   }
 
-  /** Somebody waits for all its owners to have it, here where it is already: `held` follows. */
+  /** Looks whether all owners have a tuple that is here already, since somebody waits for that: `held` follows. */
   confirm(tuple: Tuple): void {
     if (tuple.responsible !== this.#ports.site) this.#tellSome(tuple, this.#others(tuple));
     this.#checkHeld(tuple);
   }
 
-  /** The disk has what was known of a tuple. */
+  /** Notes that the disk has what was known of a tuple. */
   written(id: TupleId): void {
     const tuple = this.#ports.table.get(id);
     if (tuple === undefined || tuple.gone) return;
@@ -151,7 +166,7 @@ export class Custody {
     this.#release(tuple);
   }
 
-  /** A tuple that is new here goes to the disk, with its payload. */
+  /** Puts a tuple that is new here on the disk, with its payload. */
   #keep(
     id: TupleId,
     { version, owners, content, mark, former = NO_SITES }: Pick<Entry, "version" | "owners"> & {
@@ -185,13 +200,13 @@ export class Custody {
     return tuple.sites.filter((site) => site !== this.#ports.site);
   }
 
-  /** The payload leaves memory once the disk has it and nobody that lives waits for it. */
+  /** Drops a payload from memory once the disk has it and nobody that lives waits for it. */
   #release(tuple: Tuple): void {
     if (tuple.payload === null || !tuple.held || !this.#ports.shelf.isWritten(tuple.id)) return;
     if (tuple.unacked.every((site) => this.isLost(site))) this.payloads.set(tuple, null);
   }
 
-  /** All the others are to have this version; suspected ones hear it when they are back. */
+  /** Tells all other owners this version; suspected ones hear it when they are back. */
   #tell(tuple: Tuple, withPayload: boolean): void {
     for (const site of this.#others(tuple)) {
       tuple.owe(site);
@@ -200,7 +215,7 @@ export class Custody {
     if (tuple.unacked.length === 0) this.#allAcked(tuple);
   }
 
-  /** These are to have this version, whoever is responsible. */
+  /** Tells some sites this version, whoever is responsible. */
   #tellSome(tuple: Tuple, sites: readonly SiteId[]): void {
     for (const site of sites) {
       tuple.owe(site);
@@ -208,7 +223,7 @@ export class Custody {
     }
   }
 
-  /** Another version of its owners, by this site. */
+  /** Makes another version of a tuple, with other owners, by this site. */
   #change(tuple: Tuple, owners: readonly SiteId[], former: readonly SiteId[]): void {
     const { shelf } = this.#ports;
     this.#exchange.unshare(tuple.id, this.#others(tuple));
@@ -224,7 +239,7 @@ export class Custody {
     this.#tell(tuple, !tuple.held);
   }
 
-  /** What all that is gone has in common: a word on the disk, and no payload anywhere. */
+  /** Notes the end of a tuple: a word on the disk is left of it, and no payload anywhere. */
   #ended(tuple: Tuple, isUnsure: boolean): void {
     tuple.gone = true;
     tuple.isRepeated = false;
@@ -239,7 +254,10 @@ export class Custody {
     this.#ports.wake();
   }
 
-  /** Nobody has to hear of it any more: its id is remembered (O6), or nothing is left of it here. */
+  /**
+   * Ends what is kept of a tuple that nobody has to hear of any more: its id is remembered (O6), or nothing is left
+   * here.
+   */
   #over(tuple: Tuple): void {
     const { site, shelf, table } = this.#ports;
     this.#exchange.unshare(tuple.id, this.#others(tuple));
@@ -269,7 +287,10 @@ export class Custody {
     return !isUnsure && rememberUntilS * 1_000 > this.#ports.wallMs();
   }
 
-  /** One that this site was to have had is over before it came: its producer may come again here (tuples.ts O6). */
+  /**
+   * Remembers the id of a tuple that is over before it came to this site, which was to own it: its producer may come
+   * again here (tuples.ts O6).
+   */
   #rememberEnd({ id, version, goneUntilS }: Entry): void {
     const { table, shelf, site } = this.#ports;
     if (goneUntilS * 1_000 <= this.#ports.wallMs()) return;
@@ -329,7 +350,7 @@ export class Custody {
       return "taken";
     }
     if (content === null) return "missing";
-    // Who may be told so soon has others; a list that nobody can have goes nowhere.
+    // A tuple told so soon has other owners; one with owners that nobody can have is taken nowhere.
     if (isStrange || !this.#ports.hasRoom(content.payload.length)) return "full";
     const former = this.#forgetEnd(entry, from);
     const tuple = this.#keep(entry.id, { ...entry, content, mark, former });
@@ -351,7 +372,9 @@ export class Custody {
     return others.filter((one) => one !== from && !owners.includes(one));
   }
 
-  /** What was here before is not given up with what was stored again under its id (tuple.ts T3). */
+  /**
+   * Keeps a tuple that was here before its id was stored again, and given up (tuple.ts T3): that end is not its own.
+   */
   #outlive(tuple: Tuple, { version }: Entry): void {
     const { site, shelf } = this.#ports;
     this.#ports.count("outlived");
@@ -360,16 +383,17 @@ export class Custody {
     if (tuple.held) shelf.amend(tuple);
     else shelf.put(tuple, tuple.payload);
     this.#tell(tuple, !tuple.held);
-    // Those before this site may have given it up themselves, or have lost it.
+    // The owners before this site may have given the tuple up themselves, or have lost it.
     for (const owner of tuple.owners.slice(0, tuple.owners.indexOf(site))) this.#inquire(tuple, owner);
   }
 
-  /** What another site says of a tuple holds. */
+  /** Takes another site's version of a tuple. */
   #take(tuple: Tuple, entry: Entry, from: SiteId): void {
     const { site } = this.#ports;
     const { acting } = tuple;
-    // Sites that this one has told otherwise are told again. Those that a version leaves out may hear of it from nobody else:
-    // who made it need not know of them, and who told them may lose its disk (tuples.ts O3).
+    // Sites that this one has told otherwise are told again. Those that a version leaves out may hear of it from nobody
+    // else: the author of that version need not know of them, and the site that told them may lose its disk (tuples.ts
+    // O3).
     const leftOut = entry.mark === null && entry.owners[0] === tuple.responsible
       ? []
       : this.#others(tuple).filter((one) => !entry.owners.includes(one));
@@ -405,12 +429,12 @@ export class Custody {
     shelf.amend(tuple);
     if (tuple.responsible === site) this.#tell(tuple, false);
     else this.#tellSome(tuple, told);
-    // It may have lost, with its disk, what others still know.
+    // The responsible site may have lost, with its disk, what others still know.
     if (from !== tuple.responsible) this.#exchange.ask(tuple.responsible);
     this.#consider(tuple);
   }
 
-  /** It is gone: kept in mind while owners other than who says so may still have it (O4). */
+  /** Takes a tuple's end: kept in mind while owners other than the one that says so may still have the tuple (O4). */
   #takeGone(tuple: Tuple, from: SiteId, told: readonly SiteId[]): void {
     if (told.length === 0 && this.#others(tuple).every((one) => one === from)) return this.#over(tuple);
     if (told.length > 0 || tuple.responsible === this.#ports.site) this.#tell(tuple, false);
@@ -422,7 +446,7 @@ export class Custody {
     this.#unsettled.set(id, this.#ports.nowMs());
   }
 
-  /** A site has this version on its disk. */
+  /** Notes that a site has this version on its disk. */
   acked(tuple: Tuple, site: SiteId): void {
     if (!tuple.settle(site)) return;
     tuple.refuses(site, false);
@@ -434,12 +458,12 @@ export class Custody {
       this.#doubtful.add(tuple.id);
       this.#ports.wake();
     }
-    // Those that are to leave it may go now (mend.ts M2).
+    // Owners that are to leave the tuple may go now (mend.ts M2).
     if (tuple.owners.length > tuple.f + 1 && tuple.responsible === this.#ports.site) {
       this.#doubtful.add(tuple.id);
       this.#ports.wake();
     }
-    // It knows that it comes after this site.
+    // That site knows now that it comes after this one.
     if (tuple.doubts?.has(site) === true) {
       this.#doubtful.add(tuple.id);
       this.#ports.wake();
@@ -448,7 +472,7 @@ export class Custody {
     if (tuple.unacked.length === 0) this.#allAcked(tuple);
   }
 
-  /** A site has named a tuple as it is here. */
+  /** Notes that a site has named a tuple as it is here. */
   agreed(id: TupleId, site: SiteId): void {
     const { table } = this.#ports;
     if (table.peek(id)?.unacked.includes(site) !== true) return;
@@ -465,23 +489,23 @@ export class Custody {
     this.#over(tuple);
   }
 
-  /** Everybody knows its end. */
+  /** Forgets a tuple whose end everybody knows. */
   forget(id: TupleId): void {
     const tuple = this.#ports.table.get(id);
     const isUnsettled = tuple?.gone === true && tuple.unacked.length === 0;
     if (isUnsettled && this.#others(tuple).length > 0) this.#over(tuple);
   }
 
-  /** A site has no room for a tuple: another takes its place, or it is asked again when it may have some. */
+  /** Notes that a site has no room for a tuple: another takes its place, or it is asked again when it may have some. */
   refused(tuple: Tuple, site: SiteId): void {
     if (tuple.responsible !== this.#ports.site) return;
     tuple.refuses(site, true);
     this.#consider(tuple);
   }
 
-  /** A site does not have the payload. */
+  /** Notes that a site does not have a tuple's payload. */
   lacks(tuple: Tuple, site: SiteId): void {
-    // It need not hear of what it does not have, but from the responsible site.
+    // Only the responsible site's word is of use to a site that does not have the tuple.
     if (tuple.responsible === this.#ports.site) return this.payloads.want(tuple.id, site);
     if (tuple.responsible === site || tuple.doubts?.has(site) === true) {
       (tuple.doubts ??= new Map()).set(site, "lost");
@@ -492,7 +516,10 @@ export class Custody {
     this.acked(tuple, site);
   }
 
-  /** O1: on as many disks as it is to be; those that are to leave it may be none of these (mend.ts M2). */
+  /**
+   * Marks a tuple as held once it is on as many disks as it is to be (O1); an owner that is to leave it may not be
+   * among these (mend.ts M2).
+   */
   #checkHeld(tuple: Tuple): void {
     if (tuple.gone || !this.#ports.shelf.isWritten(tuple.id)) return;
     const having = tuple.owners.filter((owner) => !tuple.unacked.includes(owner));
@@ -506,12 +533,12 @@ export class Custody {
 
   // ── Who is responsible ──
 
-  /** This site adopts nothing any more (O8): what it would adopt now the others could not know, and would have to wait for. */
+  /** Ends adoption (O8): the others could not know what this site would adopt now, and would have to wait for it. */
   leaves(): void {
     this.#isLeaving = true;
   }
 
-  /** This process begins by when the one before had said so (O8). */
+  /** Notes that this process begins by the time that the one before had named (O8). */
   inTime(): void {
     this.#isInTime = true;
   }
@@ -527,12 +554,12 @@ export class Custody {
     return isStranger(site) ? "unknown" : "dead";
   }
 
-  /** It has said until when it is away, and that time is not over. */
+  /** Reports whether a site has said until when it is away, and that time is not over. */
   #isAwaited(site: SiteId): boolean {
     return this.#ports.awaitedUntilMs(site) !== null;
   }
 
-  /** A site's standing has changed. */
+  /** Takes a change of a site's standing. */
   changed(site: SiteId, standing: Standing): void {
     if (standing === "alive") {
       this.#exchange.ask(site);
@@ -550,7 +577,10 @@ export class Custody {
     this.#ports.wake();
   }
 
-  /** A site is another process, and may have another disk: what nobody counts on yet is told again. */
+  /**
+   * Takes the news that a site is another process, which may have another disk: tuples that nobody counts on yet are
+   * told again.
+   */
   restarted(site: SiteId): void {
     for (const tuple of this.#ports.table.moving) {
       if (!tuple.held && !tuple.gone && tuple.owners.includes(site)) tuple.owe(site);
@@ -558,23 +588,24 @@ export class Custody {
     this.#tellUnheld(site);
   }
 
-  /** Producers wait for these. */
+  /** Tells a site the tuples that producers wait for. */
   #tellUnheld(site: SiteId): void {
     for (const tuple of this.#ports.table.moving) {
       if (!tuple.held && tuple.unacked.includes(site)) this.#exchange.tell(site, tuple.id, true);
     }
   }
 
-  /** A site has told all it knows. */
+  /** Takes the news that a site has told all it knows. */
   reconciled(site: SiteId): void {
     this.#walks.begin(RECONSIDER + site);
     this.#ports.wake();
   }
 
   /**
-   * A site has told all it knows, and did not name this. Who is responsible may have lost it then; another owner may not
-   * have had it yet, unless it was asked because of the loss. One after this site may have been away as this site became
-   * an owner in its place (mend.ts M2): it would adopt what it has without a word to this site, and is told at once.
+   * Treats a tuple that a site did not name though it has told all it knows. The responsible site may have lost it
+   * then; another owner may not have had it yet, unless it was asked because of the loss. An owner after this site may
+   * have been away as this site became an owner in its place (mend.ts M2): it would adopt what it has without a word to
+   * this site, and is told at once.
    */
   #unnamed(tuple: Tuple, site: SiteId): void {
     if (tuple.gone) return;
@@ -586,15 +617,15 @@ export class Custody {
     else if (this.#after(tuple).includes(site)) this.#tellSome(tuple, [site]);
   }
 
-  /** The owners that come after this site, if it is one. */
+  /** Returns the owners that come after this site, where this site is one. */
   #after({ owners }: Tuple): readonly SiteId[] {
     const place = owners.indexOf(this.#ports.site);
     return place < 0 ? NO_SITES : owners.slice(place + 1);
   }
 
   /**
-   * An owner is asked for a tuple by itself: it names what it knows to be shared with this site, and may have a version
-   * that has another in its place. Only its own word shows that it does not have the tuple (`lacks`).
+   * Asks an owner for one tuple: that owner names what it knows to be shared with this site, and may have a version
+   * that has another site in this one's place. Only its own word shows that it does not have the tuple (`lacks`).
    */
   #inquire(tuple: Tuple, site: SiteId): void {
     const doubts = tuple.doubts ??= new Map();
@@ -618,7 +649,7 @@ export class Custody {
     }
     const retold = of(RETELL);
     if (retold !== null) {
-      // What it holds for this site it names itself, or it turns out not to have it.
+      // A tuple that the site holds for this one it names itself, or it turns out not to have it.
       const wants = ({ owners, unacked, gone }: Roster) =>
         unacked.includes(retold) && (gone || owners[0] !== site || !owners.includes(retold));
       return { wants, visit: (id) => this.#exchange.tell(retold, id, false) };
@@ -641,7 +672,10 @@ export class Custody {
     };
   }
 
-  /** A site that many tuples were shared with is gone: others are served between two parts of the work. */
+  /**
+   * Considers the next tuples that something has changed for. A site with many shared tuples may be gone: other work is
+   * done between two parts of this.
+   */
   considerSome(): void {
     this.#plans.clear();
     let left = CONSIDERED_AT_ONCE;
@@ -677,7 +711,7 @@ export class Custody {
     this.#mend(tuple);
   }
 
-  /** Whether no owner before this site is there to have it; those that may be the next are asked. */
+  /** Reports whether no owner before this site is there to have the tuple; those that may be the next are asked. */
   #isFree(tuple: Tuple, before: readonly SiteId[]): boolean {
     const left = before.filter((owner) =>
       (!this.isLost(owner) || this.#isAwaited(owner)) && tuple.doubts?.get(owner) !== "lost"
@@ -691,7 +725,10 @@ export class Custody {
     return left.length === 0;
   }
 
-  /** Whether those after this site know that they are; those that did not name the tuple are asked for it by itself. */
+  /**
+   * Reports whether the owners after this site know that they come after it; those that did not name the tuple are
+   * asked for it.
+   */
   #isAgreed(tuple: Tuple): boolean {
     const left = this.#after(tuple).filter((owner) =>
       !this.isLost(owner) && this.#exchange.isUnnamed(owner, tuple.slot) &&
@@ -701,7 +738,10 @@ export class Custody {
     return left.length === 0;
   }
 
-  /** True where a site that will be back may have adopted a tuple before it said so, and this one has not heard it (O8). */
+  /**
+   * Reports whether a site that will be back may have adopted a tuple before it said so, and this one has not heard it
+   * (O8).
+   */
   #mayBeTaken(tuple: Tuple): boolean {
     return this.#others(tuple).some((site) =>
       this.#isAwaited(site) && this.isLost(site) && !this.#exchange.hadToldAll(site)
@@ -742,7 +782,7 @@ export class Custody {
   }
 
   /**
-   * The owners that tuples of a roster are to have.
+   * Plans the owners that tuples of a roster are to have.
    *
    * @param lacking owners that are not known to have them.
    */
@@ -764,13 +804,13 @@ export class Custody {
     return plan;
   }
 
-  /** No owner is known to have no room for it. */
+  /** Forgets which owners had no room for a tuple. */
   #takes(tuple: Tuple): void {
     tuple.refusedBy = NO_SITES;
     this.#refused.delete(tuple.id);
   }
 
-  /** Those that had no room for it may have some by now. */
+  /** Offers a tuple again to owners that had no room for it, and may have some by now. */
   #offer(tuple: Tuple): void {
     for (const site of tuple.refusedBy) {
       if (this.#exchange.isFull(site)) continue;
@@ -779,7 +819,7 @@ export class Custody {
     }
   }
 
-  /** O2 */
+  /** Reports whether every other owner has told what it knows, or is suspected (O2). */
   #isSettled(tuple: Tuple): boolean {
     return this.#others(tuple).every((site) => this.#exchange.isSettled(site));
   }
@@ -788,13 +828,13 @@ export class Custody {
     const isMine = tuple.responsible === this.#ports.site && !tuple.gone;
     if (!isMine || tuple.acting || !tuple.held || !this.#ports.shelf.isWritten(tuple.id)) return;
     if (!this.#isSettled(tuple)) return;
-    // While the process that had it before was down (O8).
+    // A site may have adopted the tuple while the process that had it before was down (O8).
     if (tuple.how === "loaded" && !this.#isInTime && this.#mayBeTaken(tuple)) return;
     tuple.acting = true;
     this.#ports.mine(tuple);
   }
 
-  /** How many own tuples have fewer owners than they want, or one that has no room for them. */
+  /** Counts own tuples that have fewer owners than they want, or an owner that has no room for them. */
   short(): number {
     this.#plans.clear();
     let short = this.#refused.size;
@@ -846,7 +886,7 @@ export class Custody {
     }
   }
 
-  /** It has nothing any more, and is told nothing. */
+  /** Takes the news that a site has left the tree: it has nothing any more, and is told nothing. */
   #leaves(site: SiteId): void {
     this.#left.add(site);
     this.changed(site, "dead");

@@ -11,13 +11,14 @@
  *     earlier. A receipt says that its entries are on disk.
  * X3  What a process said to, or of, another process of a site is void.
  * X4  A packet that comes after a later one is dropped, and told again without it: what it says may be over.
- * X5  A peer that this site must hear, since it was away for longer than it had said, is not settled by being
+ * X5  A peer that this site must hear, since this site was away for longer than it had said, is not settled by being
  *     suspected: only by what it tells, or by leaving the tree.
- * X6  Of a peer that said that it stops it is known whether it had told all up to then: else it may have adopted what
- *     this process never heard of (tuples.ts O8). It has not where it was silent before it said so, if only for so long
- *     that it may have taken this site for dead meanwhile: two that lose each other do not find it out at once. It is known of one stop, which is named by the time of return.
- *     The disk has it for the next process, which believes it once nothing has come from that site for as long as
- *     silence takes to be noticed: it may be back, and this site may not have been there to hear that.
+ * X6  Of a peer that said that it stops this site knows whether the peer had told all up to then: else it may have
+ *     adopted tuples of which this process never heard (tuples.ts O8). A peer that was silent before it said so has not
+ *     told all, even if it was silent only for so long that it may have taken this site for dead meanwhile: two that
+ *     lose each other do not find it out at once. This is known of one stop, which is named by the time of return. The
+ *     disk has it for the next process, which believes it once nothing has come from that peer for as long as silence
+ *     takes to be noticed: the peer may be back, and this site may not have been there to hear that.
  */
 import {
   OWNER_FULL_MS,
@@ -41,7 +42,10 @@ import { SlotSet } from "./slot_set.ts";
 import { compareEntry, entryOf, type Roster, type Tuple, type TupleSlot } from "./tuple.ts";
 import type { TupleTable } from "./tuple_table.ts";
 
-/** What became of an entry: `older`: ours is told in return; `missing`: we have no payload for it. */
+/**
+ * Outcome of merging an entry. `older`: this site's version is told in return; `missing`: this site has no payload for
+ * it.
+ */
 export type Merged = "taken" | "same" | "older" | "missing" | "full";
 
 export interface TupleExchangePorts {
@@ -50,77 +54,85 @@ export interface TupleExchangePorts {
   readonly send: (to: SiteId, packet: Uint8Array) => Promise<void>;
   readonly watch: (site: SiteId) => () => void;
   readonly isLost: (site: SiteId) => boolean;
-  /** When a site that said that it stops will be back; null once that time is over, or it is back. */
+  /** Time at which a site that said that it stops will be back; null once that time is over, or the site is back. */
   readonly awaitedUntilMs: (site: SiteId) => number | null;
-  /** It was heard so lately that it can't have taken this site for dead. */
+  /** Reports whether a site was heard so lately that it can't have taken this site for dead. */
   readonly isInTouch: (site: SiteId) => boolean;
-  /** An exchange took so long. */
+  /** Called with the time that an exchange with a site took. */
   readonly measured: (site: SiteId, ms: number) => void;
   readonly count: (name: string, by?: number) => void;
   readonly wake: () => void;
   readonly table: TupleTable;
   readonly merge: (entry: Entry, from: SiteId) => Merged;
-  /** A site has a version on its disk. */
+  /** Called where a site has a version on its disk. */
   readonly acked: (tuple: Tuple, site: SiteId) => void;
   readonly forget: (id: TupleId) => void;
-  /** A site does not have a payload. */
+  /** Called where a site does not have a payload. */
   readonly lacks: (tuple: Tuple, site: SiteId) => void;
-  /** A site named a tuple as it is here: its disk has that. */
+  /** Called where a site named a tuple as it is here: the site's disk has that. */
   readonly agreed: (id: TupleId, site: SiteId) => void;
-  /** A site is another process now: a receipt that it gave may be worth nothing. */
+  /** Called where a site is another process now: a receipt that it gave may be worth nothing. */
   readonly restarted: (site: SiteId) => void;
-  /** X1 has come true; what was shared when it was greeted, and it did not name, may be lost there. Or X6 is believed. */
+  /**
+   * Called once X1 has come true: what was shared when the site was greeted, and it did not name, may be lost there.
+   * Also called where X6 is believed.
+   */
   readonly reconciled: (site: SiteId) => void;
-  /** A site that will be back then has told all (X6): the next process is to know it. */
+  /** Called where a site that will be back at a time has told all (X6): the next process is to know it. */
   readonly toldAll: (site: SiteId, untilMs: number) => void;
-  /** All that had to be heard were (X5). */
+  /** Called once all sites that had to be heard were (X5). */
   readonly heardAll: () => void;
-  /** A site has no room for these, or does not take them for another reason. */
+  /** Called where a site has no room for tuples, or does not take them for another reason. */
   readonly refused: (tuples: readonly Tuple[], site: SiteId) => void;
 }
 
-/** Slots that one step looks at for an answer: a millisecond. */
+/** Number of slots that one step looks at for an answer: a millisecond. */
 const LISTED_SLOTS = 50_000;
-/** Entries of one packet of an answer: some 30 bytes each make a quarter of a megabyte. */
+/** Number of entries in one packet of an answer: some 30 bytes each make a quarter of a megabyte. */
 const LISTED_AT_ONCE = 8_000;
 
 interface Flight {
   readonly sentMs: number;
   readonly bytes: number;
   readonly told: readonly Entry[];
-  /** Part of an answer: who wants it asks again. */
+  /** True for a part of an answer: a peer that wants it asks again. */
   readonly isListed: boolean;
 }
 
 interface Peer {
   readonly site: SiteId;
   boot: number;
-  /** Of its last packet that was taken. */
+  /** Number of the peer's last packet that was taken. */
   heardSeq: number;
   reconciled: boolean;
-  /** The stop before which it had told all (X6). */
+  /** Time of return that names the stop before which the peer had told all (X6). */
   toldUntilMs: number | null;
   /** The same, as an earlier process of this site knew it, and this one does not believe yet. */
   rememberedUntilMs: number | null;
   greeting: number;
   greetedMs: number;
   isGreetingDue: boolean;
-  /** How many tuples are. */
+  /** Number of tuples that are shared with the peer. */
   shared: number;
-  /** What it has named since it was greeted, or has as it is here, or has come here since. */
+  /** Tuples that the peer has named since it was greeted, or has as they are here, or that have come here since. */
   readonly named: SlotSet;
-  /** To be told, with the payload or without. */
+  /** Tuples that the peer is to be told; true: with the payload. */
   readonly due: Map<TupleId, boolean>;
-  /** The answer to its greeting: what is left of it. */
+  /** Part of the answer to the peer's greeting that is left to send. */
   answer: { readonly greeting: number; next: TupleSlot; parts: number } | null;
-  /** Of its answer to this site's greeting: the parts that have come, and when the last one did. */
+  /**
+   * Number of parts that have come of the peer's answer to this site's greeting; `listedMs` is when the last one did.
+   */
   listed: number;
   listedMs: number;
-  /** After so long without a part it is asked again; longer each time. */
+  /** Time without a part after which the peer is asked again; longer each time. */
   askMs: number;
   readonly flights: Map<number, Flight>;
   flyingBytes: number;
-  /** Longer each time, so that a slow link is not filled with the same again and again. */
+  /**
+   * Time without a receipt after which packets are sent again; longer each time, so that a slow link is not filled with
+   * the same packets again and again.
+   */
   retryMs: number;
   receipts: Receipt[];
   missing: TupleId[];
@@ -130,11 +142,11 @@ interface Peer {
   unwatch: (() => void) | null;
 }
 
-/** Packets of one freeze (X2). */
+/** The packets of one freeze (X2). */
 export interface Outgoing {
-  /** Before the commit. */
+  /** Sends the packets that may go before the commit. */
   early(): void;
-  /** After it. */
+  /** Sends the packets that have to wait for the commit. */
   late(): void;
 }
 
@@ -145,7 +157,7 @@ export class TupleExchange {
   readonly #peers = new Map<SiteId, Peer>();
   #seq = 0;
   #greetings = 0;
-  /** X5 */
+  /** Sites that have to be heard yet (X5). */
   readonly #unheard = new Set<SiteId>();
   readonly #begunMs: number;
 
@@ -154,30 +166,30 @@ export class TupleExchange {
     this.#begunMs = ports.nowMs();
   }
 
-  /** Whether a site has nothing to say that is not known here, or nobody can say what it knows (X1). */
+  /** Reports whether a site has nothing to say that is not known here, or nobody can say what it knows (X1). */
   isSettled(site: SiteId): boolean {
     if (this.#unheard.has(site)) return false;
     return this.#ports.isLost(site) || this.#peer(site).reconciled;
   }
 
-  /** X6 */
+  /** Reports whether a site had told all before the stop that it announced last (X6). */
   hadToldAll(site: SiteId): boolean {
     const untilMs = this.#stopOf(site);
     return untilMs !== null && this.#peers.get(site)?.toldUntilMs === untilMs;
   }
 
-  /** An earlier process of this site knew that a site had told all before that stop (X6). */
+  /** Notes that an earlier process of this site knew that a site had told all before that stop (X6). */
   remember(site: SiteId, untilMs: number): void {
     this.#peer(site).rememberedUntilMs = untilMs;
   }
 
-  /** All with whom something is shared have to be heard (X5). */
+  /** Requires that all sites with which something is shared are heard (X5). */
   mustHear(): void {
     for (const site of this.sites()) this.#unheard.add(site);
     if (this.#unheard.size === 0) this.#ports.heardAll();
   }
 
-  /** It has told all, or never will. */
+  /** Notes that a site has told all, or never will. */
   heard(site: SiteId): void {
     if (this.#unheard.delete(site) && this.#unheard.size === 0) this.#ports.heardAll();
   }
@@ -187,7 +199,7 @@ export class TupleExchange {
     return this.#unheard;
   }
 
-  /** Those with whom something is shared. */
+  /** Sites with which something is shared. */
   sites(): SiteId[] {
     return [...this.#peers.values()].filter(({ shared }) => shared > 0).map(({ site }) => site);
   }
@@ -196,18 +208,18 @@ export class TupleExchange {
     return (this.#peers.get(site)?.fullUntilMs ?? 0) > this.#ports.nowMs();
   }
 
-  /** Whether a tuple is one that a site should have named, and did not. */
+  /** Reports whether a tuple is one that a site should have named, and did not. */
   isUnnamed(site: SiteId, slot: TupleSlot): boolean {
     const peer = this.#peers.get(site);
     return peer?.reconciled === true && !peer.named.has(slot);
   }
 
-  /** A tuple has come here: nobody can have been asked for it. */
+  /** Notes that a tuple has come here: nobody can have been asked for it. */
   begins(slot: TupleSlot): void {
     for (const peer of this.#peers.values()) peer.named.add(slot);
   }
 
-  /** One tuple more is shared with these sites. */
+  /** Counts one shared tuple more for each of these sites. */
   share(sites: readonly SiteId[]): void {
     for (const site of sites) {
       const peer = this.#peer(site);
@@ -218,7 +230,7 @@ export class TupleExchange {
     }
   }
 
-  /** And one less. */
+  /** Counts one shared tuple less for each of these sites. */
   unshare(id: TupleId, sites: readonly SiteId[]): void {
     for (const site of sites) {
       const peer = this.#peer(site);
@@ -233,7 +245,7 @@ export class TupleExchange {
     }
   }
 
-  /** A site is to hear of a tuple; one that is lost hears of all that it has not when it is back. */
+  /** Queues a tuple for a site; a lost site is told all that it lacks when it is back. */
   tell(site: SiteId, id: TupleId, withPayload: boolean): void {
     if (this.#ports.isLost(site)) return;
     const { due } = this.#peer(site);
@@ -241,13 +253,13 @@ export class TupleExchange {
     this.#ports.wake();
   }
 
-  /** Sites are to hear that everybody knows a tuple's end. */
+  /** Queues for sites the word that everybody knows a tuple's end. */
   tellForget(id: TupleId, sites: readonly SiteId[]): void {
     for (const site of sites) this.#peer(site).forget.push(id);
     this.#ports.wake();
   }
 
-  /** A site is suspected (X1): what flies is told again when it is back. */
+  /** Takes the news that a site is suspected (X1): what flies is told again when it is back. */
   lost(site: SiteId): void {
     const peer = this.#peers.get(site);
     if (peer === undefined) return;
@@ -259,7 +271,7 @@ export class TupleExchange {
     peer.due.clear();
   }
 
-  /** A site is to tell all it knows, again. */
+  /** Asks a site to tell all it knows, again. */
   ask(site: SiteId): void {
     const peer = this.#peers.get(site);
     if (peer === undefined) return;
@@ -269,7 +281,9 @@ export class TupleExchange {
     this.#greet(peer);
   }
 
-  /** Sends again what has no receipt, greets again who does not answer, and finds out who is another process. */
+  /**
+   * Sends again what has no receipt, greets again peers that do not answer, and finds out which are another process.
+   */
   tick(): void {
     const nowMs = this.#ports.nowMs();
     for (const peer of this.#peers.values()) {
@@ -290,18 +304,18 @@ export class TupleExchange {
     }
   }
 
-  /** What is to be said as of now. */
+  /** Makes the packets that say what is to be said as of now. */
   freeze(): Outgoing {
     const early: (() => void)[] = [], late: (() => void)[] = [];
     for (const peer of this.#peers.values()) {
-      // Receipts go to whoever asks; for the rest a suspect has to be back.
+      // Receipts go to every peer that asked; for the rest a suspect has to be back.
       const isLost = this.#ports.isLost(peer.site);
       const parts = isLost ? [] : this.#freezeDue(peer, early);
       const { receipts, missing, forget } = peer;
       let answer: Body = { receipts, missing, forget };
       if (peer.isGreetingDue && !isLost) answer = { ...answer, greeting: this.#freezeGreeting(peer) };
       const says = receipts.length + missing.length + forget.length > 0 || answer.greeting !== undefined;
-      // It rides with what is told, where there is something.
+      // The answer rides with the entries, where there are some.
       const [first, ...rest] = parts.length > 0 || !says ? parts : [{ entries: [] }];
       if (first !== undefined) late.push(this.#packet(peer, { ...first, ...answer }));
       for (const part of rest) late.push(this.#packet(peer, part));
@@ -339,7 +353,7 @@ export class TupleExchange {
     ports.wake();
   }
 
-  /** A part of the answer to a greeting: all of them make it one (X1). */
+  /** Takes a part of the answer to a greeting: all parts together reconcile the peer (X1). */
   #listed(peer: Peer, { part, isListEnd }: TuplePacket): void {
     if (part !== peer.listed + 1) {
       this.#ports.count("lists_broken");
@@ -355,13 +369,13 @@ export class TupleExchange {
     this.heard(peer.site);
   }
 
-  /** Its time of return in whole milliseconds, as the disk has it. */
+  /** A site's time of return in whole milliseconds, as the disk has it. */
   #stopOf(site: SiteId): number | null {
     const untilMs = this.#ports.awaitedUntilMs(site);
     return untilMs === null ? null : Math.ceil(untilMs);
   }
 
-  /** X6, where it has said that it stops. */
+  /** Notes that a peer which has said that it stops has told all (X6). */
   #noteTold(peer: Peer): void {
     const untilMs = this.#stopOf(peer.site);
     if (untilMs === null || !peer.reconciled || peer.toldUntilMs === untilMs) return;
@@ -370,7 +384,7 @@ export class TupleExchange {
     this.#ports.toldAll(peer.site, untilMs);
   }
 
-  /** Nothing has come from it: it is still away (X6). */
+  /** Believes what an earlier process knew: nothing has come from the peer, which is still away (X6). */
   #believe(peer: Peer): void {
     peer.toldUntilMs = peer.rememberedUntilMs;
     peer.rememberedUntilMs = null;
@@ -432,7 +446,7 @@ export class TupleExchange {
     if (peer.shared > 0) this.#greet(peer);
   }
 
-  /** What flies is to be told again. */
+  /** Queues again all that flies to a peer. */
   #recall(peer: Peer): void {
     for (const { told, isListed } of peer.flights.values()) {
       if (isListed) continue;
@@ -461,7 +475,7 @@ export class TupleExchange {
         const view = table.peek(entry.id);
         if (view === undefined || compareEntry(entry, view) !== 0) continue;
         const isLacking = lacks.has(entry.id) && entry.mark !== null && entry.content === null;
-        // Of what was only listed nothing is owed: it stays at rest.
+        // A peer owes nothing for a tuple that was only listed: that tuple stays at rest.
         if (!isLacking && !view.unacked.includes(peer.site)) continue;
         const tuple = table.get(entry.id);
         if (tuple === undefined) continue;
@@ -478,7 +492,7 @@ export class TupleExchange {
     }
   }
 
-  /** What is due, as far as there is room for it (`OWNER_WINDOW_BYTES`): new tuples go early. */
+  /** Makes packets of what is due, as far as there is room for it (`OWNER_WINDOW_BYTES`): new tuples go early. */
   #freezeDue(peer: Peer, early: (() => void)[]): Body[] {
     const { table } = this.#ports;
     let flyingBytes = peer.flyingBytes;
@@ -498,7 +512,7 @@ export class TupleExchange {
     return parts;
   }
 
-  /** The next of all that is shared with a peer, for its greeting; the rest waits for receipts, and for other work. */
+  /** Makes the next parts of the answer to a peer's greeting; the rest waits for receipts, and for other work. */
   #freezeAnswer(peer: Peer, room: number): Body[] {
     const { table } = this.#ports, { answer, site } = peer;
     const parts: Body[] = [];
@@ -523,7 +537,7 @@ export class TupleExchange {
     return parts;
   }
 
-  /** 0 for a probe: it asks for a receipt only. */
+  /** Returns the number of the greeting; 0 for a probe, which asks for a receipt only. */
   #freezeGreeting(peer: Peer): number {
     peer.isGreetingDue = false;
     peer.greetedMs = this.#ports.nowMs();
@@ -533,7 +547,7 @@ export class TupleExchange {
     return peer.greeting;
   }
 
-  /** A packet of now; the result sends it. Every packet but a mere answer asks for a receipt. */
+  /** Makes a packet as of now; the result sends it. Every packet but a mere answer asks for a receipt. */
   #packet(peer: Peer, body: Body): () => void {
     const ports = this.#ports;
     const { entries = [] } = body;
@@ -565,12 +579,12 @@ export class TupleExchange {
     }
     ports.count("packets");
     ports.count("packet_bytes", bytes.length);
-    // A link that is down drops it; it is told again then.
+    // A link that is down drops the packet; its entries are told again then.
     return () => void ports.send(peer.site, bytes).catch(() => {});
   }
 }
 
-/** Whether a site is one of those that may have a tuple. */
+/** Reports whether a site is one of those that may have a tuple. */
 export const mayHave = ({ owners, former }: Roster, site: SiteId): boolean =>
   owners.includes(site) || former.includes(site);
 

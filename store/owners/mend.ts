@@ -1,10 +1,11 @@
 /**
- * Other owners for those of a tuple that are of no use any more, and more of them where there are too few.
+ * Other owners for those of a tuple that are of no use any more, and more owners where there are too few.
  *
- * M1  One that may come back is better than none: it stays where nobody can take its place.
- * M2  It stays with whom it is to leave until those in their place have it: it is at as many disks at each moment, and
- *     whoever comes back meanwhile is an owner still, and adopts it if those before it have lost it. So it is, too, as
- *     long as nobody counts on it: who may have it would adopt it, and those in its place have to know of that.
+ * M1  An owner that may come back is better than none: it stays where nobody can take its place.
+ * M2  A tuple stays with the owners that are to leave it until those in their place have it. So it is at as many disks
+ *     at each moment, and an owner that comes back meanwhile is one still, and adopts the tuple if those before it have
+ *     lost it. The same holds while nobody counts on the tuple: an owner that may have it would adopt it, and those in
+ *     its place have to know of that.
  */
 import { OWNERS_MAX } from "../model/limits.ts";
 import type { SiteId } from "../model/ports.ts";
@@ -25,7 +26,7 @@ export interface MendPorts {
 export interface Mended {
   readonly owners: readonly SiteId[];
   readonly former: readonly SiteId[];
-  /** Owners that are wanted and not to be had. */
+  /** Number of owners that are wanted and not to be had. */
   readonly missing: number;
   readonly isChanged: boolean;
 }
@@ -57,7 +58,7 @@ export function mended(
   };
 }
 
-/** Fewer than there should be where there are not so many sites at all. */
+/** Chooses owners; fewer than there should be where there are not so many sites at all. */
 function chosen(
   f: number,
   kept: readonly SiteId[],

@@ -1,6 +1,6 @@
 /**
- * What owners say to each other about tuples, in one packet: new tuples, changed owners, tuples that are gone, receipts
- * for packets before. Bytes and vectors: docs/protocol/owners.md.
+ * Packets in which owners tell each other of tuples: new tuples, changed owners, tuples that are gone, receipts for
+ * packets before. Bytes and vectors: docs/protocol/owners.md.
  */
 import { CodecError, Reader, Writer } from "../model/codec.ts";
 import {
@@ -16,63 +16,78 @@ import type { SiteId } from "../model/ports.ts";
 
 export type TupleId = string;
 
-/** What the responsible site may change of a tuple without sending its payload again. */
+/** Fields of a tuple that the responsible site may change without sending the payload again. */
 export interface TupleMark {
-  /** When it is to be acted on, by the wall clock. */
+  /** Time at which the tuple is to be acted on, by the wall clock. */
   readonly dueMs: number;
-  /** A few words of its user, up to `TUPLE_NOTE_BYTES_MAX` in UTF-8. */
+  /** A few words of the tuple's user, up to `TUPLE_NOTE_BYTES_MAX` in UTF-8. */
   readonly note: string;
 }
 
-/** What never changes of a tuple. */
+/** Fields of a tuple that never change. */
 export interface Content {
-  /** What its user put it under, as a queue's name. */
+  /** Name under which the user put the tuple, as a queue's name. */
   readonly topic: string;
-  /** Other owners that it is to have. */
+  /** Number of owners besides the first that the tuple is to have. */
   readonly f: number;
-  /** Until when its id is known after it is gone, in seconds since 1970; 0: no longer than it has to be. */
+  /**
+   * End of the time for which the id is known after the tuple is gone, in seconds since 1970; 0: no longer than it has
+   * to be.
+   */
   readonly rememberUntilS: number;
   readonly payload: Uint8Array;
 }
 
-/** A tuple as its teller has it. */
+/** A tuple as the site that tells it has it. */
 export interface Entry {
   readonly id: TupleId;
-  /** Counts the changes of its owners and of its mark. */
+  /** Number that counts the changes of the tuple's owners and of its mark. */
   readonly version: number;
   readonly owners: readonly SiteId[];
-  /** null: it was removed, no owner may have it any more. */
+  /** Mark of the tuple; null: the tuple was removed, no owner may have it any more. */
   readonly mark: TupleMark | null;
-  /** It was removed because its producer was refused, and perhaps nobody has acted on it. */
+  /** True where the tuple was removed because its producer was refused, and perhaps nobody has acted on it. */
   readonly isUnsure: boolean;
-  /** Of one that was removed: until when its id is known, as `Content` has it, for who never had that; else 0. */
+  /**
+   * End of the time for which a removed tuple's id is known, as `Content` has it, for a site that never had that; else
+   * 0.
+   */
   readonly goneUntilS: number;
-  /** null: the other has it, or says that it is missing. */
+  /** Content of the tuple; null: the receiver has it, or says that it is missing. */
   readonly content: Content | null;
 }
 
 export interface Receipt {
   readonly seq: number;
-  /** There was no room for what was new in that packet. */
+  /** True where there was no room for what was new in that packet. */
   readonly full: boolean;
 }
 
 export interface TuplePacket {
-  /** Drawn when the sender's process began. */
+  /** Number of the sender's process, drawn when it began. */
   readonly boot: number;
-  /** The receiver's, as the sender knows it; 0: not yet. What refers to another one is void. */
+  /** Number of the receiver's process, as the sender knows it; 0: not yet. What refers to another process is void. */
   readonly to: number;
-  /** Asks for a receipt; 0: not. */
+  /** Number under which the packet asks for a receipt; 0: it asks for none. */
   readonly seq: number;
-  /** Asks for all that the other knows of tuples that the two share, under this number; 0: not. */
+  /**
+   * Number under which the packet asks for all that the receiver knows of tuples that the two share; 0: it does not
+   * ask.
+   */
   readonly greeting: number;
-  /** The entries are of the answer to that greeting; 0: not. */
+  /** Number of the greeting that the entries answer; 0: none. */
   readonly list: number;
-  /** And that part of it, from 1 on: one that is missing makes it worth nothing. */
+  /**
+   * Place of this packet among the parts of that answer, from 1 on: a part that is missing makes the answer worth
+   * nothing.
+   */
   readonly part: number;
-  /** And the answer ends here. */
+  /** True for the last part of that answer. */
   readonly isListEnd: boolean;
-  /** All entries of these packets are on disk here, but for those said to be missing or answered by an entry. */
+  /**
+   * Receipts for packets: all entries of these are on the sender's disk, but for those said to be missing or answered
+   * by an entry.
+   */
   readonly receipts: readonly Receipt[];
   readonly missing: readonly TupleId[];
   readonly entries: readonly Entry[];
@@ -171,15 +186,15 @@ const utf8 = new TextEncoder();
 const isWithin = (text: string, bytesMax: number): boolean =>
   text.length <= bytesMax && text.isWellFormed() &&
   (text.length * 3 <= bytesMax || utf8.encode(text).length <= bytesMax);
-/** Whether a text can be a tuple's id. */
+/** Reports whether a text can be a tuple's id. */
 export const isTupleId = (id: string): boolean => id.length > 0 && isWithin(id, TUPLE_ID_BYTES_MAX);
-/** Whether a text can be what a tuple is put under. */
+/** Reports whether a text can be a topic. */
 export const isTopic = (topic: string): boolean =>
   topic.length > 0 && !topic.includes("\n") && isWithin(topic, TUPLE_TOPIC_BYTES_MAX);
-/** Whether a text can be a mark's note. */
+/** Reports whether a text can be a mark's note. */
 export const isNote = (note: string): boolean => isWithin(note, TUPLE_NOTE_BYTES_MAX);
 
-/** Bytes that an entry takes in a packet, within a few. */
+/** Counts the bytes that an entry takes in a packet, within a few. */
 export const entryBytes = ({ id, owners, mark, content }: Entry): number =>
   id.length + owners.length + 4 + (mark === null ? 5 : 7 + mark.note.length) +
   (content === null ? 0 : 10 + content.payload.length);

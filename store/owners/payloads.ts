@@ -2,7 +2,8 @@
  * The payloads that are in memory: new ones until the disk and the owners have them, and those that an owner lacks,
  * read from the disk a few at a time.
  *
- * P1  What is read for owners waits while half of what may be in memory is: producers find room beside it.
+ * P1  Reading for owners waits while payloads fill half of the memory that they may take: producers find room beside
+ *     it.
  */
 import { TUPLES_WAITING_BYTES_MAX } from "../model/limits.ts";
 import type { SiteId } from "../model/ports.ts";
@@ -10,9 +11,9 @@ import type { TupleId } from "./packet.ts";
 import type { Tuple } from "./tuple.ts";
 
 export interface PayloadsPorts {
-  /** The payload that the disk has. */
+  /** Reads the payload that the disk has. */
   readonly read: (id: TupleId) => Promise<Uint8Array | null>;
-  /** A tuple that is there still. */
+  /** Returns a tuple that is there still. */
   readonly tuple: (id: TupleId) => Tuple | undefined;
   readonly tell: (site: SiteId, id: TupleId) => void;
   readonly fail: (error: unknown) => void;
@@ -20,7 +21,7 @@ export interface PayloadsPorts {
 
 export class Payloads {
   readonly #ports: PayloadsPorts;
-  /** Who lacks which, oldest first. */
+  /** Owners that lack a payload, by tuple, oldest first. */
   readonly #lacking = new Map<TupleId, SiteId[]>();
   #isReading = false;
   bytes = 0;
@@ -34,13 +35,13 @@ export class Payloads {
     tuple.payload = payload;
   }
 
-  /** A site lacks a payload: it is told, when its turn comes. */
+  /** Queues a payload that a site lacks: the site is told it when its turn comes. */
   want(id: TupleId, site: SiteId): void {
     this.#lacking.set(id, [...this.#lacking.get(id) ?? [], site]);
     void this.readSome();
   }
 
-  /** Reads on, as far as there is room (P1). */
+  /** Reads the next payloads, as far as there is room (P1). */
   async readSome(): Promise<void> {
     if (this.#isReading) return;
     this.#isReading = true;

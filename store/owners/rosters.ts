@@ -1,6 +1,6 @@
 /**
- * Who has tuples and what they are of, once for all tuples that have it in common: of a million there are a few
- * hundred.
+ * Rosters, the owners and topics of tuples, each kept once for all tuples that have it in common: a million tuples have
+ * a few hundred.
  *
  * RO1 A roster is there as long as it is used, and has one number all that time.
  */
@@ -17,10 +17,10 @@ export class Rosters {
   readonly #numbers = new Map<string, number>();
   readonly #used: (Used | undefined)[] = [];
   readonly #free: number[] = [];
-  /** The one that was used last: thousands follow each other that have the same. */
+  /** Number of the roster that was used last: thousands of tuples that follow each other have the same. */
   #last = -1;
 
-  /** Uses a roster once more; its number. */
+  /** Counts one use more of a roster; returns its number. */
   use(roster: Roster): number {
     const last = this.#used[this.#last];
     if (last !== undefined && isSame(last.roster, roster)) {
@@ -45,7 +45,7 @@ export class Rosters {
     return number;
   }
 
-  /** And once less. */
+  /** Counts one use less of a roster. */
   release(number: number): void {
     const used = this.#used[number];
     if (used === undefined || --used.count > 0) return;
@@ -60,13 +60,13 @@ export class Rosters {
     return used.roster;
   }
 
-  /** All of them, and how often each is used. */
+  /** Lists all rosters, and how often each is used. */
   *counted(): Generator<{ readonly roster: Roster; readonly count: number }> {
     for (const used of this.#used) if (used !== undefined) yield used;
   }
 }
 
-/** Cheaper than its key. */
+/** Compares two rosters; cheaper than making a key. */
 function isSame(a: Roster, b: Roster): boolean {
   return a.topic === b.topic && a.f === b.f && a.gone === b.gone && areSame(a.owners, b.owners) &&
     areSame(a.former, b.former) && areSame(a.unacked, b.unacked);
@@ -75,7 +75,7 @@ function isSame(a: Roster, b: Roster): boolean {
 const areSame = (a: readonly SiteId[], b: readonly SiteId[]): boolean =>
   a === b || (a.length === b.length && a.every((site, i) => site === b[i]));
 
-/** No site and no topic has a line break; lists are told apart by their lengths. */
+/** Makes a key of a roster. No site and no topic has a line break; lists are told apart by their lengths. */
 function keyOf({ topic, f, owners, former, unacked, gone }: Roster): string {
   const list = (sites: readonly SiteId[]) => `${sites.length}\n${sites.join("\n")}`;
   return `${topic}\n${gone} ${f}\n${list(owners)}\n${list(former)}\n${list(unacked)}`;

@@ -2,8 +2,8 @@
  * The tuples on this site's disk: changes gather and go in one step, as many as came while the step before was written
  * (group commit).
  *
- * H1  One step at a time. What is in `changed` of a step is on disk when it resolves.
- * H2  A tuple's ["m", id] goes wherever its ["t", id] goes or is written anew, its ["p", id] where it is gone.
+ * H1  There is one step at a time. The changes in `changed` of a step are on disk when it resolves.
+ * H2  A tuple's ["m", id] goes wherever its ["t", id] goes or is written anew, its ["p", id] where the tuple is gone.
  */
 import { StoreUnavailable } from "../api/api.ts";
 import { Reader, Writer } from "../model/codec.ts";
@@ -16,20 +16,27 @@ import { decodeState, decodeTupleRow, encodeState, type Tuple, type TupleState }
 
 const TUPLES = "t", META = "m", PAYLOADS = "p";
 const keyOf = (space: string, id: TupleId): Key => packKey([space, id]);
-/** Rows read at once at the start: a megabyte of payloads, and a few milliseconds in which nothing else runs. */
+/**
+ * Number of rows read at once at the start: a megabyte of payloads, and a few milliseconds in which nothing else runs.
+ */
 const LOAD_ROWS = 1_000;
-/** A longer payload has a row of its own, which no start reads; for a shorter one a second row costs more than that. */
+/**
+ * Length up to which a payload stands in its tuple's row. A longer one has a row of its own, which no start reads; for
+ * a shorter one a second row costs more than that.
+ */
 const INLINE_BYTES_MAX = 1_024;
-/** Until when this site said that it is away, as it stopped. */
+/** Name of the record with the time until which this site said, as it stopped, that it is away. */
 const AWAY = "away";
-/** Which sites had told all before they stopped, and until when they said that they are away. */
+/**
+ * Name of the record with the sites that had told all before they stopped, and until when they said that they are away.
+ */
 const TOLD = "told";
 
-/** What a site's disk has beside its tuples. */
+/** Records that a site's disk has beside its tuples. */
 export interface ShelfRecords {
-  /** Until when this site said that it is away; null where it did not say so. */
+  /** Time until which this site said that it is away; null where it did not say so. */
   readonly awayUntilMs: number | null;
-  /** By site that had told all before it stopped: until when it said that it is away. */
+  /** Sites that had told all before they stopped, each with the time until which it said that it is away. */
   readonly toldUntilMs: ReadonlyMap<SiteId, number>;
 }
 
@@ -61,7 +68,7 @@ export class Shelf {
     for (const tuples = new Pages(this.#storage, TUPLES, turn);;) {
       const row = tuples.read() ?? await tuples.next();
       if (row === undefined) break;
-      // Both are in the order of ids; what is amended is there.
+      // Both are in the order of ids; each tuple that was amended has a row in both.
       const isAmended = newer !== undefined && newer.id === row.id;
       const found = isAmended && newer !== undefined ? newer : row;
       this.#position = Math.max(this.#position, row.position, found.position); // a payload's own row has a lower one
@@ -80,14 +87,14 @@ export class Shelf {
     };
   }
 
-  /** A tuple with its payload. */
+  /** Writes a tuple with its payload. */
   put(tuple: Tuple, payload: Uint8Array | null): void {
     const isApart = payload !== null && payload.length > INLINE_BYTES_MAX;
     if (isApart) this.#put(keyOf(PAYLOADS, tuple.id), payload);
     this.#state(tuple, encodeState(tuple, isApart ? null : payload));
   }
 
-  /** What is left of one that is gone. */
+  /** Writes what is left of a tuple that is gone. */
   end(tuple: Tuple): void {
     this.#dropPayload(tuple);
     const { version, owners, former, f, topic, rememberUntilS, isUnsure } = tuple;
@@ -96,7 +103,7 @@ export class Shelf {
     this.#state(tuple, encodeState(state, null));
   }
 
-  /** What has changed of a tuple whose payload the disk has, or is about to have. */
+  /** Writes what has changed of a tuple whose payload the disk has, or is about to have. */
   amend(tuple: Tuple): void {
     this.#put(keyOf(META, tuple.id), encodeState(tuple, null));
     tuple.isAmended = true;
@@ -110,7 +117,7 @@ export class Shelf {
     this.#changed.add(tuple.id);
   }
 
-  /** Until when this site is away as it stops now; null once that means nothing any more. */
+  /** Writes until when this site is away as it stops now; null once that means nothing any more. */
   away(untilMs: number | null): void {
     this.#records.set(
       AWAY,
@@ -118,7 +125,10 @@ export class Shelf {
     );
   }
 
-  /** A site had told all before it stopped, and will be back then; of those that were to be back by now it means nothing. */
+  /**
+   * Writes that a site had told all before it stopped, and when it will be back; sites that were to be back by now are
+   * left out, as it means nothing of them.
+   */
   told(site: SiteId, untilMs: number, wallMs: number): void {
     const told = this.#toldUntilMs;
     for (const [other, otherMs] of told) if (otherMs <= wallMs) told.delete(other);
@@ -128,12 +138,12 @@ export class Shelf {
     this.#records.set(TOLD, w.done());
   }
 
-  /** Whether the disk has all of a tuple that is known here. */
+  /** Reports whether the disk has all of a tuple that is known here. */
   isWritten(id: TupleId): boolean {
     return !this.#changed.has(id) && !this.#writing.has(id);
   }
 
-  /** Writes what has gathered; the ids whose changes are on disk then. */
+  /** Writes the changes that have gathered; returns the ids whose changes are on disk then. */
   async commit(): Promise<ReadonlySet<TupleId>> {
     const changed = this.#writing = this.#changed;
     const step = { rows: [...this.#rows.values()], drop: [...this.#drop], records: this.#records };
@@ -150,7 +160,7 @@ export class Shelf {
     return changed;
   }
 
-  /** The payload that the disk has. */
+  /** Reads the payload that the disk has. */
   async read(id: TupleId): Promise<Uint8Array | null> {
     const row = await this.#storage.get(keyOf(TUPLES, id));
     if (row?.value == null) return null;
@@ -213,7 +223,7 @@ class Pages {
     ({ start: this.#start, end: this.#end } = prefixRange(packKey([space])));
   }
 
-  /** The next row of those that were read. */
+  /** Returns the next row of those that were read. */
   read(): Found | undefined {
     const row = this.#rows[this.#at++];
     if (row === undefined) return undefined;
@@ -224,7 +234,7 @@ class Pages {
     };
   }
 
-  /** And of those that were not. */
+  /** Reads more rows, and returns the first of them. */
   async next(): Promise<Found | undefined> {
     if (this.#isLast) return undefined;
     if (this.#rows.length > 0) await this.#turn();

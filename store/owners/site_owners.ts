@@ -1,12 +1,12 @@
 /**
- * The owners of one site: who may be, who lives, and whom it would choose now.
+ * The owners of one site: which sites may be owners, which live, and which this site would choose now.
  *
  * Life: made with the replica → `ready`: the site tells its area, and with f ≥ 1 begins to measure candidates →
  * `configure` as often as the operator likes → `leaves`, where it stops as planned → `close`.
  *
  * W1  With f = 0, for the site and all its uses, nobody is measured and nothing is sent for it.
- * W2  Settings that no choice can meet are refused and change nothing. Those a site starts with are not: the sites
- *     that they need may join later; until then choosing is refused.
+ * W2  Settings that no choice can meet are refused and change nothing. Settings that a site starts with are not
+ *     refused: the sites that they need may join later; until then choosing is refused.
  */
 import { CodecError } from "../model/codec.ts";
 import type { Core } from "../core/core.ts";
@@ -26,10 +26,10 @@ import {
 import { Detector } from "../presence/detector.ts";
 import { Tuples, type TuplesUser } from "./tuples.ts";
 
-/** Of the number that tells one process from the next: two are alike once in 10^14. */
+/** Length of the number that tells one process from the next: two are alike once in 10^14. */
 const BOOT_BYTES = 6;
 
-/** What holds where nothing is said: nothing is kept elsewhere. */
+/** Settings of a site that names none: nothing is kept elsewhere. */
 export const NO_OWNERS: OwnersSettings = {
   f: 0,
   area: null,
@@ -47,7 +47,7 @@ export class SiteOwners {
   #settings: OwnersSettings;
   #isReady = false;
   #leaves = false;
-  /** By candidate: ends the watch over it. */
+  /** Functions that end the watch over a candidate, by candidate. */
   readonly #candidates = new Map<SiteId, () => void>();
   #revision = -1;
   #forget: () => void = () => {};
@@ -74,7 +74,7 @@ export class SiteOwners {
     return this.#settings;
   }
 
-  /** The site has its system rows. */
+  /** Begins once the site has its system rows. */
   async ready(): Promise<void> {
     this.#isReady = true;
     this.#forget = this.#core.onAdvance(() => this.#survey());
@@ -83,7 +83,7 @@ export class SiteOwners {
   }
 
   /**
-   * Other settings from now on.
+   * Applies other settings from now on.
    *
    * @throws OwnersError where the sites there are can't meet them (W2).
    */
@@ -97,7 +97,7 @@ export class SiteOwners {
   }
 
   /**
-   * The owners of what arrives here now, this site first.
+   * Chooses the owners of what arrives here now, this site first.
    *
    * @param f other owners; as configured by default.
    * @param kept of these, those that there are already.
@@ -128,7 +128,10 @@ export class SiteOwners {
     );
   }
 
-  /** Sites that live, of those that may be owners here, the nearest first; those that are not measured yet come last. */
+  /**
+   * Lists sites that live, of those that may be owners here, the nearest first; those that are not measured yet come
+   * last.
+   */
   nearest(): SiteId[] {
     const alive = this.detector.list().filter((one) =>
       this.#candidates.has(one.site) && one.standing === "alive" && !this.#isLeaving(one.site)
@@ -186,7 +189,7 @@ export class SiteOwners {
     return (to, packet) => this.#core.send(to, { kind: "tuples", use, packet });
   }
 
-  /** A packet for the tuples of a use; one that is not opened here is not heard: it is told again. */
+  /** Takes a packet for the tuples of a use; one for a use that is not opened here is not heard: it is told again. */
   received(from: SiteId, { use, packet }: TuplesMessage): void {
     const core = this.#core;
     if (!this.#isReady) return;
@@ -205,7 +208,7 @@ export class SiteOwners {
     return topology.site(site) !== undefined && !topology.isRemoved(site);
   }
 
-  /** Why the settings cannot be met by the sites there are; null where they can. */
+  /** Reason why the sites there are cannot meet the settings; null where they can. */
   get unmet(): string | null {
     if (this.#settings.f === 0) return null;
     try {
@@ -216,7 +219,7 @@ export class SiteOwners {
     }
   }
 
-  /** To be called before this site says that it stops as planned (Tuples.leaves). */
+  /** Announces a planned stop to all tuples, and is to be called before this site says so (Tuples.leaves). */
   leaves(): void {
     this.#leaves = true;
     for (const { tuples } of this.#uses.values()) tuples?.leaves();
@@ -227,12 +230,15 @@ export class SiteOwners {
     this.detector.close();
   }
 
-  /** It said so, which the detector may find a moment later. */
+  /** Reports whether a site said that it is away, which the detector may find a moment later. */
   #isLeaving(site: SiteId): boolean {
     return this.#core.wall.nowMs() < (this.#awayUntilMs(site) ?? -Infinity);
   }
 
-  /** What a site had said of its return that was removed since means nothing. */
+  /**
+   * Returns until when a site said that it is away; undefined for a site that was removed since, whose word means
+   * nothing.
+   */
   #awayUntilMs(site: SiteId): number | undefined {
     return this.isKnown(site) ? this.#core.topology.awayUntilMs(site) : undefined;
   }

@@ -4,55 +4,60 @@
  * On disk: ["t", id] → its state, and its payload where that is short; ["p", id] → a longer payload; ["m", id] → the
  * state alone, newer than what stands in ["t", id].
  *
- * T1  Of two versions the larger one holds; of two equal ones that of the larger responsible site, and, where a site
- *     that had lost its disk has stored one id twice, the larger of the two. What is gone is newer than all of its time
- *     that is not, and what somebody has acted on newer than what was given up.
- * T2  The version of a tuple whose producer gave the id begins with the second in which it was stored: its time. What
- *     was given up is of the time at which it had been stored, and what was acted on of all the time that its id is to
- *     be known, too. So the word of an end that comes late does not end what was stored under the same id since.
- * T3  A site that has lost its disk may store an id again that others have, and give it up. While that id is to be known
- *     this does not end what an owner had before: that was acknowledged, perhaps. It counts as of the second that
- *     follows.
+ * T1  Of two versions of a tuple the larger one holds; of two equal ones that of the larger responsible site, and,
+ *     where a site that had lost its disk has stored one id twice, the larger of the two. The end of a tuple is newer
+ *     than all its versions of the same time, and the end of a tuple that somebody has acted on is newer than that of
+ *     one that was given up.
+ * T2  The version of a tuple whose producer gave the id begins with the second in which the tuple was stored: its time.
+ *     The end of a tuple that was given up is of the time at which the tuple had been stored; the end of a tuple that
+ *     was acted on is of all the time that its id is to be known, too. So the word of an end that comes late does not
+ *     end what was stored under the same id since.
+ * T3  A site that has lost its disk may store an id again that others have, and give it up. While that id is to be
+ *     known this does not end the tuple that an owner had before: that was acknowledged, perhaps. That earlier tuple
+ *     then counts as one of the second that follows.
  */
 import { CodecError, Reader, Writer } from "../model/codec.ts";
 import type { SiteId } from "../model/ports.ts";
 import type { Entry, TupleId, TupleMark } from "./packet.ts";
 
-/** The number by which a site and its user know a tuple while it is there; used again when it is not. */
+/** Number by which a site and its user know a tuple while the tuple is there; used again for another one afterwards. */
 export type TupleSlot = number & { readonly __brand?: "TupleSlot" };
 
-/** Who has a tuple, and what it is of: all that thousands of tuples have in common. */
+/** Owners and topic of a tuple: all that thousands of tuples have in common. */
 export interface Roster {
-  /** What its user put it under, as a queue's name; it never changes. */
+  /** Name under which the user put the tuple, as a queue's name; it never changes. */
   readonly topic: string;
-  /** Other owners that it is to have; it never changes. */
+  /** Number of owners besides the first that the tuple is to have; it never changes. */
   readonly f: number;
-  /** Responsible first. */
+  /** Sites that are to have the tuple, the responsible one first. */
   readonly owners: readonly SiteId[];
-  /** Owners once, which may not know yet that they are none any more. */
+  /** Sites that were owners once, and may not know yet that they are none any more. */
   readonly former: readonly SiteId[];
-  /** Sites that have not said that they have this version on disk; kept by the one who tells it. */
+  /** Sites that have not said that they have this version on disk; kept by the site that tells it. */
   readonly unacked: readonly SiteId[];
   readonly gone: boolean;
 }
 
-/** What is stored of a tuple beside its payload. */
+/** Fields of a tuple that are stored beside its payload. */
 export interface TupleState extends Omit<Roster, "unacked">, TupleMark {
   readonly version: number;
-  /** It is gone, and perhaps nobody has acted on it: its producer was refused. */
+  /** True where the tuple is gone, and perhaps nobody has acted on it: its producer was refused. */
   readonly isUnsure: boolean;
-  /** It was here when its id was stored again, at a site that did not know it (T3). */
+  /** True where this tuple was here when its id was stored again at a site that did not know it (T3). */
   readonly isRepeated: boolean;
-  /** Of its payload. */
+  /** Length of the payload. */
   readonly bytes: number;
-  /** Until when its id is known after it is gone, in seconds since 1970; 0: no longer than it has to be. */
+  /**
+   * End of the time for which the id is known after the tuple is gone, in seconds since 1970; 0: no longer than it has
+   * to be.
+   */
   readonly rememberUntilS: number;
 }
 
-/** How a tuple became a site's own. */
+/** Way in which a tuple became a site's own. */
 export type How = "stored" | "adopted" | "loaded";
 
-/** One for all: most tuples owe nobody anything most of the time. */
+/** The list without sites, shared by all tuples: most tuples owe nobody anything most of the time. */
 export const NO_SITES: readonly SiteId[] = [];
 
 /** A tuple in motion; one at rest is kept in columns (tuple_table.ts). */
@@ -68,20 +73,23 @@ export class Tuple implements Roster, TupleState {
   note: string;
   bytes: number;
   rememberUntilS: number;
-  /** In memory as long as somebody needs it, and while the disk does not have it. */
+  /** Payload while somebody needs it in memory, and while the disk does not have it. */
   payload: Uint8Array | null = null;
-  /** All its owners had it once: it counts. */
+  /** True once all owners had the tuple at one time: it counts. */
   held = false;
-  /** The user was told that it is this site's. */
+  /** True while the user has been told that the tuple is this site's. */
   acting = false;
   how: How = "loaded";
-  /** Owners before this site that were asked for all they share with it, then for this, and those that do not have it. */
+  /**
+   * Owners before this site that were asked for all they share with it, then for this tuple, and those that do not have
+   * it.
+   */
   doubts: Map<SiteId, "asked" | "told" | "lost"> | null = null;
-  /** Owners that had no room for it when they were told last. */
+  /** Owners that had no room for the tuple when they were told last. */
   refusedBy: readonly SiteId[] = NO_SITES;
   isUnsure: boolean;
   isRepeated: boolean;
-  /** The disk has an ["m", id] of it. */
+  /** True where the disk has an ["m", id] of the tuple. */
   isAmended = false;
 
   constructor(readonly id: TupleId, readonly slot: TupleSlot, state: TupleState) {
@@ -103,24 +111,24 @@ export class Tuple implements Roster, TupleState {
     return this.owners[0] ?? "";
   }
 
-  /** Everybody who may have it. */
+  /** All sites that may have the tuple. */
   get sites(): readonly SiteId[] {
     return this.former.length === 0 ? this.owners : [...this.owners, ...this.former];
   }
 
-  /** A site had no room for it, or may have some. */
+  /** Notes that a site had no room for the tuple, or, with `isFull` false, that it may have some. */
   refuses(site: SiteId, isFull: boolean): void {
     if (this.refusedBy.includes(site) === isFull) return;
     const others = this.refusedBy.filter((one) => one !== site);
     this.refusedBy = isFull ? [...others, site] : others.length > 0 ? others : NO_SITES;
   }
 
-  /** A site is to be told this version. */
+  /** Notes that a site is to be told this version. */
   owe(site: SiteId): void {
     if (!this.unacked.includes(site)) this.unacked = [...this.unacked, site];
   }
 
-  /** A site has it; false where it owed no answer. */
+  /** Notes that a site has this version; false where the site owed no answer. */
   settle(site: SiteId): boolean {
     if (!this.unacked.includes(site)) return false;
     const left = this.unacked.filter((one) => one !== site);
@@ -129,17 +137,20 @@ export class Tuple implements Roster, TupleState {
   }
 }
 
-/** Changes that fit between two times (T2); a version has 53 bits, of which seconds since 1970 take 32. */
+/** Number of changes that fit between two times (T2); a version has 53 bits, of which seconds since 1970 take 32. */
 const VERSIONS_A_SECOND = 2 ** 20;
 
 /** The first version of a tuple whose producer gave its id (T2); one with a drawn id is stored once, and begins with 1. */
 export const versionAt = (wallMs: number): number =>
   Math.max(0, Math.floor(wallMs / 1_000)) * VERSIONS_A_SECOND + 1;
 
-/** T2 */
+/** The second with which a version begins (T2). */
 const timeOf = (version: number): number => Math.floor(version / VERSIONS_A_SECOND);
 
-/** Whether a newer version, of one that is here, is of an id that was stored again (T3); in one second where both are the first. */
+/**
+ * Reports whether a newer version of a tuple that is here comes from an id that was stored again (T3), also in one
+ * second where both versions are the first.
+ */
 export const isStoredAgain = (
   { version, mark }: Pick<Entry, "version" | "mark">,
   before: Pick<TupleState, "version">,
@@ -147,7 +158,9 @@ export const isStoredAgain = (
   mark !== null && (timeOf(version) > timeOf(before.version) ||
     (version === before.version && version % VERSIONS_A_SECOND === 1));
 
-/** Whether what is here was so before the store that was given up (T3): its end is not meant. */
+/**
+ * Reports whether a tuple that is here is older than the store that was given up (T3): its own end is not meant then.
+ */
 export function isBefore(
   { version, rememberUntilS, isRepeated }: Pick<TupleState, "version" | "rememberUntilS" | "isRepeated">,
   end: Pick<Entry, "version" | "isUnsure">,
@@ -156,10 +169,10 @@ export function isBefore(
   return end.isUnsure && time < rememberUntilS && (isRepeated || time > timeOf(version));
 }
 
-/** The first version of the time that follows (T3). */
+/** The first version of the second that follows (T3). */
 export const versionAfter = (version: number): number => (timeOf(version) + 1) * VERSIONS_A_SECOND + 1;
 
-/** A tuple as it is told now; in full where a payload is given. */
+/** Makes the entry that tells a tuple as it is now; a full one where a payload is given. */
 export function entryOf(id: TupleId, state: TupleState, payload: Uint8Array | null = null): Entry {
   const { version, owners, gone, isUnsure, dueMs, note, topic, f, rememberUntilS } = state;
   const content = gone || payload === null ? null : { topic, f, rememberUntilS, payload };
@@ -189,9 +202,9 @@ export function compareEntry(
   return mark.note === tuple.note ? 0 : mark.note < tuple.note ? -1 : 1;
 }
 
-/** What rows of many tuples have in common, as it was read before: they are few, and reading one takes longest of all. */
+/** Common parts of rows that were read before: they are few, and reading one takes longest of all. */
 const read = new Map<string, Common>();
-/** Beyond so many the table begins anew. */
+/** Size at which the table of common parts is emptied and begins anew. */
 const READ_MAX = 4_096;
 
 type Common = Pick<TupleState, "gone" | "isUnsure" | "isRepeated" | "owners" | "former" | "f" | "topic">;
@@ -199,7 +212,7 @@ type Common = Pick<TupleState, "gone" | "isUnsure" | "isRepeated" | "owners" | "
 const endOf = ({ gone, isUnsure, isRepeated }: Common): string =>
   gone ? isUnsure ? "unsure" : "gone" : isRepeated ? "repeated" : "held";
 
-/** As a text of lines: no name has a line break (packet.ts). */
+/** Writes the common part as lines of text: no name has a line break (packet.ts). */
 function commonText(common: Common): string {
   const { f, topic, owners, former } = common;
   return `${endOf(common)}\n${f}\n${topic}\n${owners.length}\n${owners.join("\n")}` +
@@ -222,7 +235,7 @@ function commonOf(text: string): Common {
 }
 
 /**
- * A row of the disk.
+ * Encodes a row of the disk.
  *
  * @param payload null where it stands in a row of its own, or nowhere.
  */
@@ -233,10 +246,10 @@ export function encodeState(state: TupleState, payload: Uint8Array | null): Uint
   return payload === null ? w.done() : w.bytes(payload).done();
 }
 
-/** What a row says beside the payload, which may be long and is left where it is. */
+/** Reads a row but for the payload, which may be long and is left where it is. */
 export const decodeState = (bytes: Uint8Array): TupleState => readState(new Reader(bytes));
 
-/** All of a row; the payload is null where it stands in a row of its own, or nowhere. */
+/** Reads all of a row; the payload is null where it stands in a row of its own, or nowhere. */
 export function decodeTupleRow(bytes: Uint8Array): { state: TupleState; payload: Uint8Array | null } {
   const r = new Reader(bytes), state = readState(r);
   const payload = r.flag() ? r.bytes() : null;

@@ -1,14 +1,14 @@
 /**
- * All tuples of a site in memory. One in motion is an object; one at rest takes some hundred bytes: its id, a place in
- * columns, and the number of what it has in common with others (rosters.ts).
+ * All tuples of a site in memory. A tuple in motion is an object; one at rest takes some hundred bytes: its id, a place
+ * in columns, and the number of the roster that it shares with others (rosters.ts).
  *
- * Life of a tuple here: `add` → in motion → `settle` finds that nothing is done with it: at rest → `get`: in motion again
- * → … → `delete`, and its slot is used again.
+ * Life of a tuple here: `add` → in motion → `settle` finds that nothing is done with it: at rest → `get`: in motion
+ * again → … → `delete`, and its slot is used again.
  *
  * TT1 An object is given out only while its tuple is in motion, and put to rest only by `settle`: between two steps
  *     nobody keeps one.
- * TT2 At rest it has no payload in memory, no doubt and no refusal.
- * TT3 No step looks at all of them: `walk` goes through slots in parts.
+ * TT2 A tuple at rest has no payload in memory, no doubt and no refusal.
+ * TT3 No step looks at all tuples: `walk` goes through slots in parts.
  */
 import type { SiteId } from "../model/ports.ts";
 import type { TupleId } from "./packet.ts";
@@ -20,8 +20,8 @@ const CHUNK_BITS = 16;
 const CHUNK_SLOTS = 1 << CHUNK_BITS;
 
 /**
- * So many are objects anyhow: most tuples are stored, acted on and removed in a moment, and to rest in between would
- * cost more than it saves.
+ * Number of tuples that stay objects in any case: most tuples are stored, acted on and removed in a moment, and to rest
+ * in between would cost more than it saves.
  */
 const MOVING_MIN = 5_000;
 
@@ -32,7 +32,7 @@ class Chunk {
   readonly ids: (TupleId | null)[] = new Array(CHUNK_SLOTS).fill(null);
   readonly notes: string[] = new Array(CHUNK_SLOTS).fill("");
   readonly versions = new Float64Array(CHUNK_SLOTS);
-  /** The roster's number and one; 0: in motion, or nothing. */
+  /** Number of each slot's roster, plus one; 0: the tuple is in motion, or the slot is empty. */
   readonly rosters = new Uint32Array(CHUNK_SLOTS);
   readonly bytes = new Uint32Array(CHUNK_SLOTS);
   readonly rememberUntilS = new Uint32Array(CHUNK_SLOTS);
@@ -40,12 +40,12 @@ class Chunk {
   readonly flags = new Uint8Array(CHUNK_SLOTS);
 }
 
-/** What is known of a tuple, to be read only. */
+/** A tuple's fields, to be read only. */
 export type TupleView = TupleState & Roster & { readonly slot: TupleSlot };
 
-/** What a walk is after. */
+/** Tuples that a walk looks for, and what it does with them. */
 export interface Walker {
-  /** Whether tuples of a roster are. */
+  /** Reports whether the walk visits the tuples of a roster. */
   readonly wants: (roster: Roster) => boolean;
   readonly visit: (id: TupleId, slot: TupleSlot) => void;
 }
@@ -57,20 +57,20 @@ export class TupleTable {
   readonly #moving = new Set<Tuple>();
   readonly #free: TupleSlot[] = [];
   #end = 0;
-  /** Of all payloads, on disk or in memory. */
+  /** Bytes of all payloads, on disk or in memory. */
   bytes = 0;
 
-  /** All, gone ones too. */
+  /** Number of all tuples, gone ones included. */
   get size(): number {
     return this.#places.size;
   }
 
-  /** One beyond the last slot that was ever used. */
+  /** Number that follows the last slot that was ever used. */
   get end(): TupleSlot {
     return this.#end;
   }
 
-  /** Those that are objects. */
+  /** Tuples that are objects. */
   get moving(): ReadonlySet<Tuple> {
     return this.#moving;
   }
@@ -79,7 +79,7 @@ export class TupleTable {
     return this.#places.has(id);
   }
 
-  /** In motion from now on (TT1). */
+  /** Returns a tuple as an object, in motion from now on (TT1). */
   get(id: TupleId): Tuple | undefined {
     const place = this.#places.get(id);
     if (typeof place !== "number") return place;
@@ -93,19 +93,19 @@ export class TupleTable {
     return tuple;
   }
 
-  /** Where it is in motion. */
+  /** Returns a tuple only where it is in motion. */
   moves(id: TupleId): Tuple | undefined {
     const place = this.#places.get(id);
     return typeof place === "object" ? place : undefined;
   }
 
-  /** As it is, to be read at once: it stays at rest. */
+  /** Returns a tuple's fields, to be read at once: the tuple stays at rest. */
   peek(id: TupleId): TupleView | undefined {
     const place = this.#places.get(id);
     return typeof place === "number" ? this.#rising(id, place) : place;
   }
 
-  /** The id of what is in a slot. */
+  /** Returns the id of the tuple in a slot. */
   idAt(slot: TupleSlot): TupleId | null {
     return slot < this.#end ? this.#chunk(slot).ids[slot & (CHUNK_SLOTS - 1)] ?? null : null;
   }
@@ -117,7 +117,7 @@ export class TupleTable {
     return tuple;
   }
 
-  /** One that the disk had, and with which nothing has to be done: it is at rest from the beginning. */
+  /** Adds a tuple that the disk had, and with which nothing has to be done: at rest from the beginning. */
   addAtRest(
     id: TupleId,
     state: TupleState,
@@ -146,13 +146,16 @@ export class TupleTable {
     this.bytes -= tuple.bytes;
   }
 
-  /** Its payload has another length, or there is none any more. */
+  /** Notes that a tuple's payload has another length, or that there is none any more. */
   resize(tuple: Tuple, bytes: number): void {
     this.bytes += bytes - tuple.bytes;
     tuple.bytes = bytes;
   }
 
-  /** Puts to rest what is done with, of so many that have moved longest; a few thousand may move. */
+  /**
+   * Puts to rest the tuples that nothing is done with, of the `most` that have moved longest; a few thousand may stay
+   * in motion.
+   */
   settle(most: number): void {
     let left = Math.min(most, this.#moving.size - MOVING_MIN);
     for (const tuple of this.#moving) {
@@ -162,7 +165,7 @@ export class TupleTable {
     }
   }
 
-  /** Where it can be (TT2). */
+  /** Puts a tuple to rest where TT2 allows it. */
   #putToRest(tuple: Tuple): void {
     if (canRest(tuple)) return this.#rest(tuple);
     this.#places.set(tuple.id, tuple);
@@ -170,7 +173,7 @@ export class TupleTable {
   }
 
   /**
-   * Goes through slots from one on, as many as are wanted of either number, those of one roster all or none.
+   * Goes through slots from one on, up to `most` of either number. The tuples of one roster are visited all or none.
    *
    * @returns the slot to go on from, `end` when there is none.
    */
@@ -202,7 +205,7 @@ export class TupleTable {
     return slot;
   }
 
-  /** By roster how many tuples have it, those in motion one by one. */
+  /** Lists each roster with the number of tuples that have it; tuples in motion come one by one. */
   *counted(): Generator<{ readonly roster: Roster; readonly count: number }> {
     yield* this.#rosters.counted();
     for (const roster of this.#moving) yield { roster, count: 1 };
@@ -258,7 +261,7 @@ export class TupleTable {
   }
 }
 
-/** TT2; what no column has room for moves for good. */
+/** Reports whether a tuple may rest (TT2); one with a number that no column has room for stays in motion for good. */
 function canRest(tuple: Tuple): boolean {
   const isPlain = tuple.payload === null && tuple.doubts === null && tuple.refusedBy.length === 0;
   return isPlain && tuple.held && tuple.rememberUntilS < 2 ** 32;

@@ -2,30 +2,33 @@
  * Tuples of one use at one site: each at f + 1 sites, with one of them responsible (GeoRep, sections 2.1 and 2.3).
  *
  * Life of a tuple at its first site: `store` → on disk here and at f others: held, the producer hears it → `mine`: the
- * user acts on it, and may `amend` its mark meanwhile → `remove` → gone here, then at all who had it, and its id perhaps
- * remembered. At the others: stored → (all owners before this site are suspected) adopted → `mine`, as above. A site that
- * restarts or was suspected hears first what the others know.
+ * user acts on it, and may `amend` its mark meanwhile → `remove` → gone here, then at all who had it, and its id
+ * perhaps remembered. At the others: stored → (all owners before this site are suspected) adopted → `mine`, as above. A
+ * site that restarts or was suspected hears first what the others know.
  *
  * O1  What a producer was told is stored is on the disks of f + 1 sites, and is so again when one of them is lost for
- *     as long as another one lives. So it is for a producer that comes again with the same id.
+ *     as long as another one lives. The same holds for a producer that comes again with the same id.
  * O2  Nobody acts on a tuple before every other owner has told what it knows of it, or is suspected.
  * O3  Of two sites that think themselves responsible one is told of the other when they hear of each other, and lets
- *     it go; that there were two means that a living site was taken for dead, or that one of them had died before the
- *     other knew its version, and is back. Whom a version leaves out, each of those that knew it as an owner tells: it
- *     may be away when whoever left it out loses its disk, and would act on it later.
+ *     the tuple go; that there were two means that a living site was taken for dead, or that one of them had died
+ *     before the other knew its version, and is back. Each site that knew another as an owner tells it of a version
+ *     that leaves it out: the site that is left out may be away when the author of that version loses its disk, and
+ *     would act on the tuple later.
  * O4  What is gone at one owner comes back at none: gone is newer than anything, is on disk before it is told, and is
  *     kept in mind until all owners have it. It says nothing of what is stored later under an id that was given up, or
  *     is not to be known any more (tuple.ts T2): that is not lost by it.
  * O5  Every tuple that is held is `mine` somewhere until it is removed.
  * O6  An id that its producer gave is stored once until the time that it is to be remembered: what was acted on is
- *     remembered as gone, on the disks of its owners. Too many are given up oldest first, and counted.
- * O7  A mark is changed by the responsible site alone, as a version of the tuple, and is on its disk before that is
- *     told to anybody, its user among them.
- * O8  A site that comes back later than it had announced counts all that it had as adopted: of that it acts on nothing
- *     before its other owners have told what they know; that they are suspected is not enough. Before that time nobody
- *     adopts what it had (GeoRep, section 2.1.4), nor, where it was not there to hear what that was, what it may have
- *     adopted; nor does one that was down meanwhile, and is not back as it had announced, act on that by what its own
- *     disk has. From when it announces it, it adopts nothing itself: whom it takes for dead then would not hear of it.
+ *     remembered as gone, on the disks of its owners. Where too many ids are remembered the oldest are given up first,
+ *     and counted.
+ * O7  A mark is changed by the responsible site alone, as a version of the tuple, and is on that site's disk before the
+ *     change is told to anybody, the user included.
+ * O8  A site that comes back later than it had announced counts all tuples that it had as adopted: it acts on none of
+ *     them before its other owners have told what they know; that they are suspected is not enough. Before the
+ *     announced time nobody adopts the tuples that the absent site is responsible for (GeoRep, section 2.1.4). Nor does
+ *     a site that had not heard all that the absent one knew adopt what that one may have adopted; nor does a site that
+ *     was down meanwhile, and is not back as it had announced, act on such tuples by what its own disk has. From when a
+ *     site announces its stop it adopts nothing itself: those that it takes for dead then would not hear of it.
  */
 import {
   F_MAX,
@@ -57,18 +60,18 @@ import { Shelf } from "./shelf.ts";
 import { entryOf, type How, type Tuple, type TupleSlot, versionAt } from "./tuple.ts";
 import { TupleTable, type TupleView } from "./tuple_table.ts";
 
-/** Whom a site knows, and what it would choose (site_owners.ts). */
+/** The other sites that this one knows, and the owners that it would choose (site_owners.ts). */
 export interface Fellows {
   /** @throws OwnersError where there are not so many sites at all. */
   choose(f: number, kept: readonly SiteId[], without: (site: SiteId) => boolean): Choice;
-  /** Whether it belongs to the tree. */
+  /** Reports whether a site belongs to the tree. */
   isKnown(site: SiteId): boolean;
-  /** Whether it never did, as far as is known here. */
+  /** Reports whether a site never belonged to the tree, as far as is known here. */
   isStranger(site: SiteId): boolean;
   standing(site: SiteId): Standing;
-  /** Until when it said that it is away; null where it did not, or that time is over. */
+  /** Time until which a site said that it is away; null where it did not say so, or that time is over. */
   awaitedUntilMs(site: SiteId): number | null;
-  /** It was heard so lately that it can't have taken this site for dead. */
+  /** Reports whether a site was heard so lately that it can't have taken this site for dead. */
   isInTouch(site: SiteId): boolean;
   watch(site: SiteId): () => void;
   measured(site: SiteId, ms: number): void;
@@ -77,22 +80,22 @@ export interface Fellows {
 
 export interface TuplesPorts {
   readonly site: SiteId;
-  /** 48 random bits: this process. */
+  /** Number of this process: 48 random bits. */
   readonly boot: number;
   readonly clock: Clock;
   /** Milliseconds that never go back. */
   readonly nowMs: () => number;
-  /** The wall clock. */
+  /** Milliseconds of the wall clock. */
   readonly wallMs: () => number;
-  /** A disk of its own. */
+  /** Disk of these tuples alone. */
   readonly storage: Storage;
-  /** Tuples that there is room for; `TUPLES_MAX` by default. */
+  /** Number of tuples that there is room for; `TUPLES_MAX` by default. */
   readonly tuplesMax?: number;
-  /** And bytes of payloads; `TUPLES_BYTES_MAX` by default. */
+  /** Bytes of payloads that there is room for; `TUPLES_BYTES_MAX` by default. */
   readonly bytesMax?: number;
   readonly send: (to: SiteId, packet: Uint8Array) => Promise<void>;
   readonly fellows: Fellows;
-  /** What another site says is not taken: to be counted, and noted now and then. */
+  /** Called where something that another site says is not taken: to be counted, and noted now and then. */
   readonly refused: (event: string, from: SiteId) => void;
   readonly fatal: (error: Error) => void;
 }
@@ -101,41 +104,44 @@ export interface TuplesPorts {
 export interface NewTuple {
   readonly payload: Uint8Array;
   readonly topic: string;
-  /** At how many other sites. */
+  /** Number of other sites that the tuple is to be at. */
   readonly f: number;
-  /** Given by its producer; one is drawn where there is none. */
+  /** Id that the producer gave; one is drawn where there is none. */
   readonly id?: TupleId;
-  /** When it is to be acted on; at once by default. */
+  /** Time at which the tuple is to be acted on; at once by default. */
   readonly dueMs?: number;
   readonly note?: string;
-  /** Until when nothing else is stored under its id though it is over; no longer than it has to be, by default. */
+  /**
+   * End of the time in which nothing else is stored under the id though the tuple is over; no longer than it has to be,
+   * by default.
+   */
   readonly rememberUntilMs?: number;
-  /** The owners that it is to have, this site first; chosen where they are left out. */
+  /** Owners that the tuple is to have, this site first; chosen where they are left out. */
   readonly owners?: readonly SiteId[];
 }
 
 /** A tuple that its user is to act on. */
 export interface OwnTuple extends TupleMark {
   readonly id: TupleId;
-  /** What its user calls it by, until it is `lost` or removed. */
+  /** Number by which the user knows the tuple, until it is `lost` or removed. */
   readonly slot: TupleSlot;
   readonly topic: string;
-  /** Of the payload. */
+  /** Length of the payload. */
   readonly bytes: number;
   readonly how: How;
-  /** Where it is in memory, else `read` has it. */
+  /** Payload where it is in memory; `read` has it otherwise. */
   readonly payload: Uint8Array | null;
 }
 
-/** What tuples are for. */
+/** The part of the site that acts on tuples. */
 export interface TuplesUser {
-  /** This site is responsible: act, and remove it then. */
+  /** Tells the user that this site is responsible: it acts on the tuple, and removes it then. */
   mine(tuple: OwnTuple): void;
-  /** Another site is responsible, or it is gone: stop. */
+  /** Tells the user to stop: another site is responsible, or the tuple is gone. */
   lost(slot: TupleSlot, id: TupleId): void;
 }
 
-/** Why a tuple was not taken. */
+/** Error that says why a tuple was not taken. */
 export class TupleRefused extends Error {
   override readonly name = "TupleRefused";
   constructor(
@@ -148,13 +154,13 @@ export class TupleRefused extends Error {
 
 export interface TuplesStatus {
   readonly tuples: number;
-  /** Those that this site is responsible for. */
+  /** Number of tuples that this site is responsible for. */
   readonly mine: number;
-  /** Removed, and not known to be everywhere. */
+  /** Number of tuples that are removed, and not known to be so everywhere. */
   readonly gone: number;
-  /** Over everywhere, and remembered (O6). */
+  /** Number of tuples that are over everywhere, and whose ids are remembered (O6). */
   readonly remembered: number;
-  /** With fewer than f + 1 owners for want of sites, or of room at one. */
+  /** Number of tuples with fewer than f + 1 owners for want of sites, or of room at one. */
   readonly short: number;
   /** Bytes of payloads, on disk or in memory. */
   readonly bytes: number;
@@ -171,9 +177,9 @@ interface Waiter {
   readonly reject: (error: Error) => void;
 }
 
-/** How often what waits for time to pass is looked at. */
+/** Interval at which producers' waits, the exchange and the custody look at what waits for time to pass. */
 const TICK_MS = 250;
-/** Tuples that a step looks at to put them to rest: more than come in one. */
+/** Number of tuples that a step looks at to put them to rest: more than come in one. */
 const SETTLED_AT_ONCE = 4_096;
 
 export class Tuples {
@@ -182,14 +188,14 @@ export class Tuples {
   readonly #shelf: Shelf;
   readonly #exchange: TupleExchange;
   readonly #custody: Custody;
-  /** Producers, by tuple, oldest first. */
+  /** Producers that wait, by tuple, oldest first. */
   readonly #waiters = new Map<TupleId, Waiter>();
-  /** Who waits for a removal or a mark to be on disk. */
+  /** Callers that wait for a removal or a mark to be on disk. */
   #writings: { resolve: () => void; reject: (error: Error) => void }[] = [];
   readonly #counters: Record<string, number> = {};
   #nextId = 1;
   #awake = false;
-  /** No step begins any more but the last one. */
+  /** True once no step but the last one begins any more. */
   #isClosing = false;
   #pumping: Promise<void> = Promise.resolve();
   #cancelTick: () => void = () => {};
@@ -207,7 +213,7 @@ export class Tuples {
       wake: () => this.#wake(),
       nowMs,
     };
-    // The two know each other: what is said below is asked when both are there.
+    // The exchange and the custody know each other: the callbacks below are called once both are there.
     this.#exchange = new TupleExchange({
       ...shared,
       boot: ports.boot,
@@ -255,7 +261,10 @@ export class Tuples {
     }, this.#exchange);
   }
 
-  /** Opens what is on the disk; the user hears of what is `mine` when the others were heard (O2). */
+  /**
+   * Opens the tuples that the disk has; the user is told of its own ones (`mine`) once the other owners were heard
+   * (O2).
+   */
   static async open(ports: TuplesPorts, user: TuplesUser): Promise<Tuples> {
     const tuples = new Tuples(ports, user);
     await tuples.#load();
@@ -286,7 +295,7 @@ export class Tuples {
     this.#custody.allLoaded();
   }
 
-  /** What this site had said about its return means nothing any more. */
+  /** Forgets what this site had said about its return: it means nothing any more. */
   #heardAll(): void {
     this.#shelf.away(null);
     this.#wake();
@@ -322,18 +331,21 @@ export class Tuples {
     return waiter.promise;
   }
 
-  /** Whether a tuple is here, or is remembered to be over. */
+  /** Reports whether a tuple is here, or is remembered to be over. */
   isKnown(id: TupleId): boolean {
     return this.#table.has(id);
   }
 
-  /** True of a tuple that is over, as is the time for which its id is known: not all may have heard of its end. */
+  /** Reports whether a tuple is over, as is the time for which its id is known: not all may have heard of its end. */
   #isOutdated({ gone, isUnsure, rememberUntilS }: Tuple): boolean {
     return gone && !isUnsure && rememberUntilS > 0 &&
       rememberUntilS < Math.floor(this.#ports.wallMs() / 1_000);
   }
 
-  /** O1: all its owners have it, or it is over. */
+  /**
+   * Answers a producer that comes again with an id: stored once all owners have the tuple, or at once where it is over
+   * (O1).
+   */
   #storeAgain(tuple: Tuple): Promise<TupleId> {
     const { id } = tuple;
     if (this.#failure !== null) return Promise.reject(this.#failure);
@@ -357,7 +369,7 @@ export class Tuples {
     return waiter;
   }
 
-  /** Its work is done: no owner is to act on it any more. Resolves when that is on disk here. */
+  /** Removes a tuple whose work is done: no owner is to act on it any more. Resolves when that is on disk here. */
   remove(id: TupleId): Promise<void> {
     if (this.#failure !== null) return Promise.reject(this.#failure);
     const tuple = this.#table.get(id);
@@ -369,8 +381,8 @@ export class Tuples {
   }
 
   /**
-   * Another mark of a tuple that this site acts on (O7). Resolves when it is on disk here, at once where another site
-   * acts on it by now.
+   * Gives another mark to a tuple that this site acts on (O7). Resolves when the mark is on disk here, at once where
+   * another site acts on the tuple by now.
    */
   amend(id: TupleId, mark: TupleMark): Promise<void> {
     if (this.#failure !== null) return Promise.reject(this.#failure);
@@ -387,7 +399,7 @@ export class Tuples {
     return new Promise((resolve, reject) => this.#writings.push({ resolve, reject }));
   }
 
-  /** The payload of a tuple that this site has. */
+  /** Returns the payload of a tuple that this site has. */
   async read(id: TupleId): Promise<Uint8Array | null> {
     const view = this.#table.peek(id);
     if (view === undefined || view.gone) return null;
@@ -395,12 +407,12 @@ export class Tuples {
     return inMemory ?? await this.#shelf.read(id);
   }
 
-  /** What is in a slot. */
+  /** Returns the id of the tuple in a slot. */
   idAt(slot: TupleSlot): TupleId | null {
     return this.#table.idAt(slot);
   }
 
-  /** As it is now. */
+  /** Returns a tuple's fields as they are now. */
   view(id: TupleId): TupleView | undefined {
     return this.#table.peek(id);
   }
@@ -433,19 +445,19 @@ export class Tuples {
     };
   }
 
-  /** For checkers: what this site has of its tuples. */
+  /** For checkers: lists what this site has of its tuples. */
   debugEntries(): Entry[] {
     return [...this.#table.views()].map(([id, view]) => entryOf(id, view));
   }
 
-  /** To be called before this site says that it stops: from here on it adopts nothing, and goes on with what it has (O8). */
+  /** Ends adoption, and is to be called before this site says that it stops: it goes on with what it has (O8). */
   leaves(): void {
     this.#custody.leaves();
   }
 
   /**
-   * Writes what has gathered, and stops. What comes meanwhile is not taken, nor answered, but for a producer: it is
-   * refused at once.
+   * Writes the changes that have gathered, and stops. Packets that come meanwhile are neither taken nor answered; a
+   * producer is refused at once.
    *
    * @param awayUntilMs when this site said that it will be back, by the wall clock (O8).
    */
@@ -454,7 +466,7 @@ export class Tuples {
     this.#isClosing = true;
     this.leaves();
     await this.#pumping;
-    // What was said before, and is over, still holds for what the others have to tell (O8).
+    // An announcement of an earlier stop that is over still holds for what the other owners have to tell (O8).
     if (awayUntilMs !== undefined && this.#exchange.unheard.size === 0) this.#shelf.away(awayUntilMs);
     await this.#step();
     this.#stop(this.#closed());
@@ -468,7 +480,7 @@ export class Tuples {
     return `${this.#ports.boot.toString(36)}.${(this.#nextId++).toString(36)}`;
   }
 
-  /** @throws TupleRefused, or why this site has stopped. */
+  /** @throws TupleRefused, or the error with which this site has stopped. */
   #check({ payload, topic, f, note = "" }: NewTuple, id: TupleId): void {
     if (this.#failure !== null) throw this.#failure;
     if (this.#isClosing) throw this.#closed();
@@ -507,7 +519,7 @@ export class Tuples {
     return this.#ports.bytesMax ?? TUPLES_BYTES_MAX;
   }
 
-  /** What is only remembered has a bound of its own. */
+  /** Reports whether there is room for a tuple; ids that are only remembered have a bound of their own. */
   #hasRoom(bytes: number): boolean {
     const { remembered, payloads: { bytes: waitingBytes } } = this.#custody;
     return this.#table.size - remembered < this.#tuplesMax && this.#table.bytes + bytes <= this.#bytesMax &&
@@ -532,7 +544,7 @@ export class Tuples {
     return owners;
   }
 
-  /** Owners that were chosen before: all of them have to be there still. */
+  /** Checks owners that were chosen before: all of them have to be there still. */
   #given(owners: readonly SiteId[]): readonly SiteId[] {
     const lost = owners.slice(1).filter((site) => this.#custody.isLost(site) || this.#exchange.isFull(site));
     if (owners[0] !== this.#ports.site) throw invalid(`the owners ${owners.join()}`, "this site comes first");
@@ -540,7 +552,7 @@ export class Tuples {
     return owners;
   }
 
-  /** A producer hears what became of its tuple. */
+  /** Tells a producer what became of its tuple. */
   #settle(id: TupleId, say: (waiter: Waiter) => void): void {
     const waiter = this.#waiters.get(id);
     this.#waiters.delete(id);
@@ -561,7 +573,7 @@ export class Tuples {
     await this.#step();
   }
 
-  /** One step of the disk, and what may be said before and after it; one at a time. */
+  /** Takes one step of the disk, and sends what may be said before and after it; one step at a time. */
   async #step(): Promise<void> {
     if (this.#failure !== null) return;
     this.#custody.considerSome();

@@ -1,23 +1,24 @@
 /**
- * Work on many tuples at rest, in parts: what a site's standing, return or answer asks for of all that is shared with
- * it. One walk a reason; asked for again while it is under way, it goes all around once more.
+ * Work on many tuples at rest, in parts: what a site's standing, return or answer asks for of all tuples that are
+ * shared with it. There is one walk for each reason; asked for again while it is under way, it goes all around once
+ * more.
  */
 import type { TupleId } from "./packet.ts";
 import type { Roster, TupleSlot } from "./tuple.ts";
 import type { TupleTable } from "./tuple_table.ts";
 
-/** Slots that a step looks at: a fraction of a millisecond where nothing is wanted. */
+/** Number of slots that a step looks at: a fraction of a millisecond where nothing is wanted. */
 const SLOTS_AT_ONCE = 50_000;
-/** Tuples that it does something with: some milliseconds. */
+/** Number of tuples that a step does something with: some milliseconds. */
 const TUPLES_AT_ONCE = 1_000;
 
 interface Walk {
   at: TupleSlot;
-  /** Slots left to look at. */
+  /** Number of slots left to look at. */
   left: number;
 }
 
-/** What a walk does. */
+/** Tuples that a walk looks for, and what it does with them. */
 export interface Errand {
   readonly wants: (roster: Roster) => boolean;
   readonly visit: (id: TupleId, slot: TupleSlot) => void;
@@ -37,7 +38,7 @@ export class Walks {
     return this.#walks.size === 0;
   }
 
-  /** All tuples are to be looked at for a reason. */
+  /** Begins a walk through all tuples for a reason. */
   begin(reason: string): void {
     const { end } = this.#table;
     if (end === 0) return;
@@ -46,12 +47,12 @@ export class Walks {
     else walk.left = end;
   }
 
-  /** Nothing of a reason is left to do. */
+  /** Ends the walk of a reason: nothing of it is left to do. */
   end(reason: string): void {
     this.#walks.delete(reason);
   }
 
-  /** The next part of one of them; they take turns. */
+  /** Takes the next part of one walk; walks take turns. */
   step(): void {
     const [next] = this.#walks;
     if (next === undefined) return;
