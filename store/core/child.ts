@@ -1,4 +1,4 @@
-/** What a parent knows of one child. */
+/** State that a parent keeps of one child. */
 import type { ReplicaNumber } from "../model/row.ts";
 import type { ChildHello, Fetch, NumberMessage } from "../wire/message.ts";
 import type { Mark } from "./core.ts";
@@ -12,19 +12,19 @@ import { Reader, Writer } from "../model/codec.ts";
 import type { Least } from "../model/least.ts";
 import { Stager } from "./stager.ts";
 
-/** Names the record of a child on disk, before its id. */
+/** Prefix of the name of a child's record on disk, before the child's id. */
 export const CHILD_RECORD = "child/";
 
 export interface ChildFetch extends Fetch {
-  /** Of the rows that the child has there from before, where it has some. */
+  /** Digest of the rows that the child has in the range from before, where it has some. */
   readonly has: Digest | null;
-  /** The covered part of its range as of the last freeze. */
+  /** Covered part of the range as of the last freeze. */
   part: Range | null;
-  /** This site is fetching it from its own parent. */
+  /** True while this site fetches the range from its own parent. */
   asked: boolean;
-  /** Above it is damaged, and this row of it is the one that was named; null: it is not. */
+  /** Key of the row for which a site above refused the range as damaged; null: none was. */
   damaged: Key | null;
-  /** Ends its span, where it is recorded. */
+  /** Ends the fetch's span, where it is recorded. */
   readonly answered: (() => void) | undefined;
 }
 
@@ -35,37 +35,40 @@ export class Child {
   #replica: ReplicaNumber = 0;
   #stable: ClockValue = 0;
   #floor: ClockValue = 0;
-  /** Its journal has been applied here up to this position. */
+  /** Position of the child's journal up to which it has been applied here. */
   pushed: Position = 0;
-  /** The same, as committed: what may be acknowledged. */
+  /** Position up to which `pushed` is committed: it may be acknowledged. */
   acked: Position = 0;
   readonly pushes = new Stager();
 
   connected = false;
   welcomed = false;
-  /** On this very connection: the incarnation of this site that gave it its number (0: none did), … */
+  /** Incarnation of this site that gave the child its number on this very connection; 0: none did. */
   enrolledBy: ReplicaNumber = 0;
-  /** … and the number that it had come with, … */
+  /** Number that the child had come with on this connection. */
   enrolledFrom: ReplicaNumber = 0;
-  /** … and that the root had all that it depended on: a later hello may say otherwise (moving.ts M1). */
+  /**
+   * True where the child said on this connection that the root had all that it depended on: a later hello may say
+   * otherwise (moving.ts M1).
+   */
   enrolledAsKnown = false;
-  /** A whole push of its has come to this incarnation. */
+  /** True once a whole push of the child has come to this incarnation. */
   hasPushed = false;
-  /** A batch is on its way into the link. */
+  /** True while a batch is on its way into the link. */
   sending = false;
-  /** Counts connections, as in uplink.ts. */
+  /** Number that counts connections, as in uplink.ts. */
   connection = 0;
-  /** Fed up to this position of the journal. */
+  /** Position of this site's journal up to which the child was fed. */
   cursor: Position = 0;
-  /** The journal is to be scanned from here before the next feed; null once live. */
+  /** Position from which the journal is to be scanned before the next feed; null once live. */
   scanFrom: Position | null = null;
   readonly dirty = new Set<Key>();
-  /** In the order in which they came. */
+  /** Fetches that wait for an answer, in the order in which they came. */
   fetches = new Set<ChildFetch>();
-  /** Answers to its requests for numbers, which go behind the feed up to a position (numbers.ts N2). */
+  /** Answers to the child's requests for numbers; each goes behind the feed up to a position (numbers.ts N2). */
   numbers: { readonly behind: Position; readonly message: NumberMessage }[] = [];
   ranges = 0;
-  /** Somebody below waits for marks until this time. */
+  /** Time until which somebody below waits for marks. */
   eagerUntilMs = 0;
   markedAtMs = -Infinity;
   markedHead: Position = -1;
@@ -73,12 +76,17 @@ export class Child {
   markedAcked: Position = -1;
   /** A hello that came before this site was ready to answer it. */
   hello: ChildHello | null = null;
-  /** When it was last connected; tombstones wait for it that long plus the horizon. */
+  /** Time at which the child was last connected; tombstones wait for it that long plus the horizon. */
   seenAtMs: number;
-  /** Tombstones it may have missed were collected: on its return it starts with empty coverage. */
+  /**
+   * True where tombstones that the child may have missed were collected: on its return it starts with empty coverage.
+   */
   outdated = false;
 
-  /** @param least the stable clocks and floors of all children that a hello was answered of: it keeps its own there. */
+  /**
+   * @param least the stable clocks and floors of all children of which a hello was answered: this child keeps its own
+   *     there.
+   */
   constructor(id: SiteId, seenAtMs: number, least: { stables: Least<Child>; floors: Least<Child> }) {
     this.id = id;
     this.seenAtMs = seenAtMs;
@@ -86,7 +94,7 @@ export class Child {
     this.#floors = least.floors;
   }
 
-  /** 0 until a hello was answered. */
+  /** The child's number; 0 until a hello was answered. */
   get replica(): ReplicaNumber {
     return this.#replica;
   }
@@ -96,7 +104,7 @@ export class Child {
     this.#keep();
   }
 
-  /** Its stable clock as of `pushed`. */
+  /** The child's stable clock as of `pushed`. */
   get stable(): ClockValue {
     return this.#stable;
   }
@@ -106,7 +114,7 @@ export class Child {
     this.#keep();
   }
 
-  /** Its floor as of its last push to this process (PROTOCOL I9): 0 before there was one. */
+  /** The child's floor as of its last push to this process (PROTOCOL I9): 0 before there was one. */
   set floor(floor: ClockValue) {
     this.#floor = floor;
     this.#keep();
@@ -118,7 +126,7 @@ export class Child {
     this.#floors.set(this, this.#floor);
   }
 
-  /** It is none any more. */
+  /** Ends what is kept here of a child that is none any more. */
   forget(): void {
     this.#stables.delete(this);
     this.#floors.delete(this);
@@ -137,7 +145,10 @@ export class Child {
     reader.end();
   }
 
-  /** A row that it covers has changed. One that reads nothing for long is brought up to date from the journal. */
+  /**
+   * Notes that a row which the child covers has changed. A child that reads nothing for long is brought up to date from
+   * the journal.
+   */
   changed(key: Key): void {
     this.dirty.add(key);
     if (this.dirty.size <= DIRTY_KEYS_MAX) return;
@@ -145,20 +156,20 @@ export class Child {
     this.scanFrom ??= this.cursor;
   }
 
-  /** Whether there is more to send than a mark. */
+  /** True where there is more to send than a mark. */
   get isDue(): boolean {
     return this.dirty.size > 0 || this.scanFrom !== null || this.numbers.length > 0 ||
       this.fetches.values().some((fetch) => !fetch.asked);
   }
 
-  /** Numbers that may go behind a feed up to this position. */
+  /** Takes out the numbers that may go behind a feed up to this position. */
   takeNumbers(head: Position): NumberMessage[] {
     const due = this.numbers.filter(({ behind }) => behind <= head); // numbers.ts N1, N2
     this.numbers = this.numbers.filter(({ behind }) => behind > head);
     return due.map(({ message }) => message);
   }
 
-  /** Whether a mark would tell it anything new. */
+  /** Reports whether a mark would tell the child anything new. */
   isBehind(mark: Mark): boolean {
     return mark.head !== this.markedHead || mark.down !== this.markedDown || this.acked !== this.markedAcked;
   }

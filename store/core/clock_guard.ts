@@ -1,7 +1,7 @@
 /**
- * Keeps sites whose clocks are too far ahead out (clock.ts, C2): at their hello, and at everything they say later, since
- * a clock may go wrong while a link is up. What they said is not applied: its versions would win for as long as they
- * are in the future, and its clock would go on from here to all others.
+ * The guard that keeps out sites whose clocks are too far ahead (clock.ts, C2): at their hello, and at everything they
+ * say later, since a clock may go wrong while a link is up. What they said is not applied: its versions would win for
+ * as long as they are in the future, and its clock would go on from here to all others.
  *
  * A neighbour that is refused is asked to join again every second, so that it is back when its clock is right.
  */
@@ -12,14 +12,14 @@ import type { SiteId } from "../model/ports.ts";
 import type { ClockValue } from "../model/row.ts";
 
 /**
- * The newest clock of what a site says: its own, or that of a row. In what sites of ours say none is newer than their
- * own; a row that is would drag the clock of whoever takes it along, and that of all others.
+ * Returns the newest clock in a message of a site: the site's own, or that of a row. No row of a sound message is newer
+ * than its sender's clock; one that is would drag along the clock of each site that takes it, and those of all others.
  */
 export const newestClock = (
   { clock, rows }: { readonly clock: ClockValue; readonly rows: readonly { readonly clock: ClockValue }[] },
 ): ClockValue => rows.reduce((newest, row) => Math.max(newest, row.clock), clock);
 
-/** What it needs of the replica (core.ts). */
+/** Interface to the replica (core.ts). */
 export interface GuardedSite {
   readonly clock: HybridClock;
   readonly ports: Pick<ReplicaPorts, "clock">;
@@ -41,12 +41,12 @@ export class ClockGuard {
     return [...this.#refused];
   }
 
-  /** It is no neighbour at present: what its clock says now nobody here knows. */
+  /** Forgets a site that is no neighbour at present: nobody here knows what its clock says now. */
   forget(site: SiteId): void {
     this.#refused.delete(site);
   }
 
-  /** Whether what a neighbour said must not be taken; `again` is called when it may try to join again. */
+  /** Reports whether what a neighbour said must not be taken; `again` is called when it may try to join again. */
   refuses(site: SiteId, clock: ClockValue, again: () => void): boolean {
     const core = this.#core;
     if (core.clock.admits(clock)) {

@@ -1,9 +1,10 @@
 /**
- * What the parts of a replica share: who it is, its clock, rows and coverage, and how far it is reflected above.
+ * State that the parts of a replica share: which site it is, its clock, rows and coverage, and how far its journal is
+ * reflected above.
  *
- * Positions of ancestors are kept root first: index = depth. `down[j]` is how far the journal of the ancestor at
- * depth j has arrived here for all this site covers; `reach[j]` maps own positions to theirs (PROTOCOL I6);
- * `fed[j]` does so for rows that came from above.
+ * Positions of ancestors are kept root first: index = depth. `down[j]` is how far the journal of the ancestor at depth
+ * j has arrived here for all this site covers; `reach[j]` maps own positions to theirs (PROTOCOL I6); `fed[j]` does so
+ * for rows that came from above.
  *
  * O1  `down` and `stable` are replaced, never changed in place: a snapshot is a reference.
  * O2  They are advanced after the rows they speak of were applied, with no await in between (PROTOCOL I2).
@@ -37,36 +38,39 @@ import { Subscriptions } from "../rows/subscriptions.ts";
 import { SYSTEM_RANGE, Topology } from "../members/topology.ts";
 import { Wall } from "../model/wall.ts";
 
-/** Named record. */
+/** Name of the record that has the gaps of this journal. */
 export const GAPS_RECORD = "gaps";
 
-/** What a frozen commit's messages say of the site (PROTOCOL I2): true as of its head. */
+/** State of the site at a freeze that the messages of that commit tell (PROTOCOL I2): true as of its head. */
 export interface Mark {
   /** The incarnation that speaks. */
   readonly replica: ReplicaNumber;
-  /** The site was resyncing (Core.resyncing) at its freeze: nothing of it may leave, though it may be over by now. */
+  /**
+   * True where the site was resyncing (Core.resyncing) at its freeze: nothing of this mark may leave, though the resync
+   * may be over by now.
+   */
   readonly partial: boolean;
   readonly head: Position;
   readonly clock: ClockValue;
   readonly down: readonly Position[];
-  /** Root first, this site's own last. */
+  /** Stable clocks, the root's first, this site's own last. */
   readonly stable: readonly ClockValue[];
   readonly reach: readonly (readonly [Position, Position])[];
-  /** For the whole subtree: see Core.floor. */
+  /** Floor of the whole subtree: see Core.floor. */
   readonly floor: ClockValue;
-  /** No pushes are taken for now (Core.isPendingFull). */
+  /** True while no pushes are taken (Core.isPendingFull). */
   readonly isFull: boolean;
   readonly watermark: ClockValue;
 }
 
 export class Core {
-  /** As the host gave it, but for the parent (moveTo). */
+  /** Configuration as the host gave it, but for the parent (moveTo). */
   config: ReplicaConfig;
   readonly ports: ReplicaPorts;
   readonly clock: HybridClock;
-  /** What is believed of the wall clock: by it rows expire, and what is dated is compared. */
+  /** Time that is believed of the wall clock: by it rows expire, and dates are compared. */
   readonly wall: Wall;
-  /** For how long something has been so. */
+  /** Clock by which durations are measured. */
   readonly steady: { nowMs(): number };
   readonly rows: Rows;
   readonly coverage: Coverage;
@@ -77,7 +81,7 @@ export class Core {
   readonly damage = new Damage(this);
   readonly topology = new Topology();
   readonly watchers = new Subscriptions<() => void>();
-  /** Who waits for a range to be covered: it is not evicted meanwhile. */
+  /** Readers that wait for a range to be covered: it is not evicted meanwhile. */
   readonly readers = new Subscriptions<object>();
   readonly counters: Record<string, number> = {};
   replica: ReplicaNumber = 0;
@@ -93,47 +97,58 @@ export class Core {
   watermark: ClockValue = 0;
   /** The oldest version that this site keeps for others (wards/), as of the last collection. */
   wardsLeast: ClockValue = Infinity;
-  /** The highest floor that this site may have said, former processes of it too (owed.ts). */
+  /** The highest floor that this site may have said, its former processes included (owed.ts). */
   floorSaid: ClockValue = 0;
   /** The parent's clock as of the last feed that was applied. */
   fedClock: ClockValue = 0;
   /** Per ancestor, a position that includes every tombstone collected here. */
   collected: Position[] = [];
-  /** The highest own position of a tombstone collected here: who was fed less far may have missed it. */
+  /** The highest own position of a tombstone collected here: a child that was fed less far may have missed it. */
   collectedTo: Position = 0;
-  /** Of the parent's journal, how far something of it was taken here: rows, or what an arriving session had seen. */
+  /**
+   * Position of the parent's journal up to which something of it was taken here: rows, or what an arriving session had
+   * seen.
+   */
   taken: Position = 0;
-  /** A clock that is past all that was so taken of journals between the parent's and the root's; 0: nothing was. */
+  /**
+   * A clock that is past all that was taken here in this way of journals between the parent's and the root's; 0:
+   * nothing was.
+   */
   takenAbove: ClockValue = 0;
-  /** Of the root's journal, how far it had come here under the parent before: less than that would be going back. */
+  /** Position to which the root's journal had come here under the parent before: less than that would be going back. */
   rootFloor: Position = 0;
-  /** Where this journal began anew: no row up to here is pending, whatever it says of itself (stale.ts). */
+  /**
+   * Position at which this journal began anew: no row up to it is pending, whatever the row says of itself (stale.ts).
+   */
   rootedTo: Position = 0;
-  /** What was pending then stands again up to here, in this process. */
+  /** Position up to which the rows that were pending when the journal began anew stand here again, in this process. */
   replantedTo: Position = 0;
-  /** Of this journal (gaps.ts). */
+  /** Gaps of this journal (gaps.ts). */
   gaps = new Gaps();
   /** Sites that an operator gave up when it moved this one (adoption.ts). */
   lost: readonly SiteId[] = [];
-  /** Rows that can be fetched again are given back above this; at most what the configuration says. */
+  /** Bytes of rows above which those that can be fetched again are given back; at most what the configuration says. */
   capacityBytes: number;
-  /** The clock may not pass this before it is persisted further ahead. */
+  /** Clock value that the clock may not pass before it is persisted further ahead. */
   clockBound: ClockValue = 0;
-  /** At least the clock at which anything up to the committed head was applied here. */
+  /** Clock value no lower than the clock at which anything up to the committed head was applied here. */
   headClock: ClockValue = 0;
   /**
-   * The disk was lost, and what the children still have of it has not all come back: their rows may lack causes
-   * that only others have, so nothing is told to anyone.
+   * True where the disk was lost, and the rows that the children still have of it have not all come back: these rows
+   * may lack causes that only others have, so nothing is told to anyone.
    */
   resyncing = false;
-  /** The parent has met this process: it has had no more of this disk than there is (handoff.ts H17). */
+  /**
+   * True once the parent has met this process: the parent has had no more of this disk than there is (handoff.ts H17).
+   */
   hasMet: boolean;
   closed = false;
   /** Tombstones and expiring rows applied since the last collection. */
   readonly mortal: { key: Key; position: Position; clock: ClockValue }[] = [];
   /**
-   * No session that is served here has seen anything newer, but what stands here (E8): the highest clock that any brought
-   * from elsewhere, or that a row had which stood here and went; and at first that at which this process found the disk.
+   * Clock that no session served here has seen anything newer than, but what stands here (E8): the highest clock that
+   * any session brought from elsewhere, or that a row had which stood here and went; and at first the clock at which
+   * this process found the disk.
    */
   seenClock: ClockValue = Infinity;
   /** Pending rows that stand here outside coverage, in journal order, whoever wrote them: dropped once the root has them (L4). */
@@ -179,16 +194,19 @@ export class Core {
   }
 
   /**
-   * So much waits for the way to the root that no more is taken in. What comes back after the loss of a disk is, in any
-   * case: those who have it have bounded it.
+   * True where so much waits for the way to the root that no more is taken in. Rows that come back after the loss of a
+   * disk are taken in any case: those that have them have bounded them.
    */
   get isPendingFull(): boolean {
     return !this.resyncing && this.pending.bytes >= this.pendingBytesMax;
   }
 
-  /** Children keep what they have: not while somebody above may wait for just that, after a loss or a move. */
+  /**
+   * True where children are to keep what they have: not while somebody above may wait for just that, after a loss or a
+   * move.
+   */
   get isHolding(): boolean {
-    // One that resyncs has no stable clock: the end of a child that it had may be below this site.
+    // A site above that resyncs has no stable clock: the end of a child that it had may be below this site.
     const isWaitedFor = this.stable.includes(0, 1) || this.topology.succession.unsettled().length > 0;
     return this.isPendingFull && !isWaitedFor;
   }
@@ -205,7 +223,9 @@ export class Core {
     return this.config.horizonMs ?? HORIZON_MS;
   }
 
-  /** This site has another parent from now on; what it knows of those above holds until that one has answered. */
+  /**
+   * Gives this site another parent from now on; what it knows of the sites above holds until that parent has answered.
+   */
   moveTo(parent: SiteId, lost: readonly SiteId[]): void {
     this.config = { ...this.config, parent };
     this.lost = lost;
@@ -215,7 +235,7 @@ export class Core {
     this.counters[name] = (this.counters[name] ?? 0) + by;
   }
 
-  /** What another site says is not taken: that is counted, and noted once a minute for each site and event. */
+  /** Counts something that another site says and that is not taken; notes it once a minute for each site and event. */
   refused(event: string, from: SiteId, detail: Record<string, unknown> = {}, counter = event): void {
     this.count(counter);
     const before = this.#quiet.admits(`${event} ${from}`);
@@ -227,7 +247,7 @@ export class Core {
     this.#wake = wake;
   }
 
-  /** Something is there for the pump to do. */
+  /** Wakes the pump: there is something for it to do. */
   wake(): void {
     this.#wake();
   }
@@ -236,7 +256,7 @@ export class Core {
     return this.ports.network.send(to, encodeMessage(message));
   }
 
-  /** The incoming form of a row that begins its life here. */
+  /** Makes the incoming form of a row that begins its life here. */
   own(key: Key, value: Uint8Array | null, expiresAtMs = 0): Incoming {
     return { key, value, clock: this.clock.tick(), replica: this.replica, known: this.depth, expiresAtMs };
   }
@@ -254,12 +274,14 @@ export class Core {
     for (const changed of this.watchers.at(row.key)) changed();
   }
 
-  /** It is pending, and nothing is answered from it. */
+  /** Notes a pending row from which nothing is answered: it leaves the disk later. */
   leavesLater({ key, position, clock }: Pick<Row, "key" | "position" | "clock">): void {
     this.uncovered.push({ key, position, clock });
   }
 
-  /** A row stands here no more: who has seen it must not be shown an older one in its place (E8). */
+  /**
+   * Notes that a row stands here no more: a session that has seen it must not be shown an older one in its place (E8).
+   */
   gone({ clock }: Pick<Row, "clock">): void {
     this.seenClock = Math.max(this.seenClock, clock);
   }
@@ -276,23 +298,25 @@ export class Core {
     this.collected = path.map(() => 0);
   }
 
-  /** The parent's journal includes this one's up to here. */
+  /** Position of this journal up to which the parent's journal includes it. */
   get acked(): Position {
     return this.reach[this.depth - 1]?.top ?? 0;
   }
 
-  /** Whether a row of this site's is not known to be in its parent's journal. */
+  /** Reports whether a row of this site is not known to be in the parent's journal. */
   isPendingToParent(row: Row): boolean {
     const known = Math.max(this.acked, this.rootedTo);
     return row.known >= this.depth && row.position > known && !this.isRoot;
   }
 
-  /** Whether a row is here only to be compared with the parent's (stale.ts). */
+  /** Reports whether a row is here only to be compared with the parent's (stale.ts). */
   isStale({ key }: Pick<Row, "key">): boolean {
     return this.pending.get(key) === undefined && !this.coverage.covers(key); // stale.ts T1
   }
 
-  /** A range is as the parent has it: this site answers from it. After its rows, in the same step. */
+  /**
+   * Covers a range, which is as the parent has it: this site answers from it. Called after its rows, in the same step.
+   */
   cover(range: Range): void {
     this.coverage.add(range);
     this.stale.remove(range);
@@ -300,7 +324,7 @@ export class Core {
     this.stepFed();
   }
 
-  /** The parent can't vouch for a range any more; its rows stay, to be compared. */
+  /** Uncovers a range for which the parent can't vouch any more; its rows stay, to be compared. */
   uncover(range: Range): void {
     for (const covered of this.coverage.within(range)) {
       for (const part of partsOutside(covered, SYSTEM_RANGE)) this.stale.add(part);
@@ -308,7 +332,7 @@ export class Core {
     this.coverage.remove(range);
   }
 
-  /** What stands here by now has come from above by now. */
+  /** Notes that the positions that the ancestors' journals have reached here include all that came from above. */
   stepFed(): void {
     this.fed.forEach((steps, j) => steps.add(this.rows.head, this.down[j] ?? 0));
   }
@@ -325,8 +349,9 @@ export class Core {
   }
 
   /**
-   * A position of the ancestor at `depth` that includes the row at `position` here; null while pending. What this
-   * site has not heard of it from there, the parent may have: it stands in the parent's journal first.
+   * Returns a position of the ancestor at `depth` that includes the row at `position` here; null while that row is
+   * pending. The parent may know what this site has not heard from that ancestor: the row stands in the parent's
+   * journal first.
    */
   bound(depth: number, position: Position, known: number): Position | null {
     const steps = known <= depth ? this.fed[depth] : undefined;
@@ -344,8 +369,8 @@ export class Core {
   }
 
   /**
-   * Something here depends on what has come by now of the journal of the ancestor at a depth. Of the root's, how far it
-   * has come says enough (adoption.ts F1).
+   * Notes that something here depends on what has come by now of the journal of the ancestor at a depth. Of the root's
+   * journal, how far it has come says enough (adoption.ts F1).
    *
    * @param rows what has come from there: all causes of what the root has are there, too (PROTOCOL I1).
    */
@@ -359,14 +384,16 @@ export class Core {
     for (const callback of [...this.#advanced]) callback();
   }
 
-  /** A row at or below the watermark is in the root's journal or superseded there (PROTOCOL I9). */
+  /**
+   * Reports whether a row is at or below the watermark: it is in the root's journal or superseded there (PROTOCOL I9).
+   */
   isCollectable(row: { readonly clock: ClockValue }): boolean {
     return row.clock <= this.watermark;
   }
 
   /**
-   * No row with a version up to this clock, but for those that the root has, stands here or will come here from
-   * anywhere but from below: what is older than the horizon is carried no more, and what is owed is not passed (I9).
+   * Version clock up to which no row stands here or will come here from anywhere but from below, apart from those that
+   * the root has: rows older than the horizon are carried no more, and the floor does not pass what is owed (I9).
    */
   get floor(): ClockValue {
     const oldest = this.clock.last - this.horizonMs * CLOCK_TICKS_PER_MS;
@@ -374,7 +401,7 @@ export class Core {
     return Math.max(0, Math.min(oldest, least - 1));
   }
 
-  /** A process begins over what it has found on its disk (gaps.ts). */
+  /** Begins a process over what it has found on its disk (gaps.ts). */
   jump(): void {
     const { rows, ports, clock } = this, from = rows.head;
     rows.jumpTo(jumpedFrom(from, ports.random));
@@ -383,18 +410,21 @@ export class Core {
     rows.record(GAPS_RECORD, this.gaps.encode());
   }
 
-  /** Whether this disk has had a position; where somebody names another one, it went back (handoff.ts H13). */
+  /**
+   * Reports whether this disk has had a position; where a site names one that it never had, the disk went back
+   * (handoff.ts H13).
+   */
   hasHad(position: Position): boolean {
     return position <= this.rows.head && this.gaps.around(position) === undefined;
   }
 
-  /** Whether a row may have been lost with its writer's disk on its way to the root. */
+  /** Reports whether a row may have been lost with its writer's disk on its way to the root. */
   mayHaveBeenLost(row: { readonly clock: ClockValue; readonly replica: ReplicaNumber }): boolean {
     const ended = this.topology.ended(row.replica);
     return ended !== undefined && row.clock > ended;
   }
 
-  /** Whether a carry would break what `floor` said. */
+  /** Reports whether to carry a row would break what `floor` said. */
   isTooOldToCarry(row: { readonly clock: ClockValue }): boolean {
     return !this.isCollectable(row) && row.clock <= this.clock.last - this.horizonMs * CLOCK_TICKS_PER_MS;
   }

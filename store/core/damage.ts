@@ -1,16 +1,18 @@
 /**
- * Rows that this site's disk has damaged (ports.ts S4), and that it does not remember: what is known of each, and who may be
- * answered.
+ * Rows that this site's disk has damaged (ports.ts S4), and that the site does not remember: what is known of each, and
+ * who may be answered.
  *
  * Life: dropped from the disk (healing_storage.ts) → the root has it: uncovered, and fetched when it is wanted. → The
  * parent has it: the same, at once, and until then others are not told what is pending here. → Nobody above is known to
  * have it: *lost* here, until an owner gives it back, the parent turns out to have it, or a newer row takes its place.
  *
- * G1  What is lost is never answered with an older row, or with none: reads of it and what children ask for of it are
- *     refused by name (`row_damaged`); children that covered it cover it no more.
- * G2  What is lost and pending is told to nobody as if it had been told: pushes, carries and owners wait (P1, C1, O1).
- * G3  `until` is at least the version of what was lost: a row that is newer stands for it, unless it is to be merged with it.
- * G4  Of the root's rows that say who is who none is dropped: it stops, and says which.
+ * G1  A lost row is never answered with an older row, or with none: reads of it and fetches by children that hold it
+ *     are refused by name (`row_damaged`); children that covered it cover it no more.
+ * G2  A lost row that is pending is told to nobody as if it had been told: pushes, carries and owners wait (P1, C1,
+ *     O1).
+ * G3  `until` is at least the version of the lost row: a row that is newer stands for it, unless it is to be merged
+ *     with it.
+ * G4  The root drops none of its rows that say who is who: it stops, and says which row is damaged.
  */
 import { type ReplicaPorts, StoreUnavailable } from "../api/api.ts";
 import { Reader, Writer } from "../model/codec.ts";
@@ -24,25 +26,31 @@ import type { Rows } from "../rows/rows.ts";
 import { SYSTEM_RANGE } from "../members/topology.ts";
 
 const RECORD = "damaged/";
-/** So many are named in one line. */
+/** Number of rows that one line names. */
 const NAMED_MAX = 10;
 
-/** Who has what was dropped: the root, and all above; the parent; nobody that is known of. */
+/** Site that has a dropped row: the root, and all above; the parent; nobody that is known of. */
 type Place = "root" | "parent" | "nobody";
 const PLACES: readonly Place[] = ["root", "parent", "nobody"];
 
-/** What is known of a row that was dropped. */
+/** Facts that are known of a row that was dropped. */
 interface Lost {
-  /** G3 */
+  /** Version that the lost row does not exceed (G3). */
   readonly until: ClockValue;
-  /** Where it stood in this site's journal, at most; Infinity: in that of an incarnation that is over. */
+  /**
+   * Position at which the row stood in this site's journal, at most; Infinity: it stood in that of an incarnation that
+   * is over.
+   */
   position: Position;
   place: Place;
-  /** A newer row has been applied, and is on its way to the disk: what this site tells others is still as of before. */
+  /**
+   * True once a newer row has been applied, and is on its way to the disk: what this site tells others is still as of
+   * before.
+   */
   isOver: boolean;
 }
 
-/** What it needs of the replica (core.ts). */
+/** Interface to the replica (core.ts). */
 export interface DamagedSite {
   readonly config: { readonly site: string };
   readonly ports: Pick<ReplicaPorts, "note">;
@@ -56,9 +64,9 @@ export interface DamagedSite {
   gone(row: Pick<Row, "clock">): void;
 }
 
-/** What follows at the links. */
+/** Consequences of damage at the links. */
 export interface DamageHost {
-  /** These are covered no more, or not to be answered: children are told, and what is wanted is fetched. */
+  /** Takes keys that are covered no more, or not to be answered: children are told, and what is wanted is fetched. */
   uncovered(keys: readonly Key[]): void;
   /** Asks owners for what is lost. */
   lost(): void;
@@ -69,14 +77,14 @@ export class Damage implements Healer {
   readonly #core: DamagedSite;
   readonly #lost = new Map<Key, Lost>();
   #host: DamageHost | null = null;
-  /** While the end of the journal is read at the start, nobody knows what of it is pending. */
+  /** True while the end of the journal is read at the start: nobody knows then what of it is pending. */
   isUnread = false;
 
   constructor(core: DamagedSite) {
     this.#core = core;
   }
 
-  /** From now on there are links. */
+  /** Begins to tell the links, which are there from now on. */
   serve(host: DamageHost): void {
     this.#host = host;
     if (this.isPending) host.lost();
@@ -84,7 +92,7 @@ export class Damage implements Healer {
 
   // ── Disk ──
 
-  /** Restores what a record says; false where it is of another kind. */
+  /** Restores a record's row; false where the record is of another kind. */
   restore(name: string, value: Uint8Array): boolean {
     if (!name.startsWith(RECORD)) return false;
     const reader = new Reader(value);
@@ -95,11 +103,13 @@ export class Damage implements Healer {
     return true;
   }
 
-  /** All records were restored, those of coverage included. @param get what is on the disk. */
+  /**
+   * Settles what was restored, once all records were, those of coverage included. @param get reads a row on the disk.
+   */
   async loaded(get: (key: Key) => Promise<Row | undefined>): Promise<void> {
     for (const [key, lost] of [...this.#lost]) {
       const row = await get(key);
-      // It was on its way to the disk when this site went down.
+      // A newer row was on its way to the disk when this site went down.
       if (row !== undefined && this.#isNewer(row, lost)) this.#forget(key);
       else this.#settle(key, lost);
     }
@@ -168,17 +178,17 @@ export class Damage implements Healer {
     if (this.isPending) this.#host?.lost();
   }
 
-  /** One line for what one read has met: a disk may have lost thousands of rows. */
+  /** Notes in one line all rows that one read has met: a disk may have lost thousands of rows. */
   #note(keys: readonly Key[], became: string): void {
     if (keys.length === 0) return;
     const row = keys.slice(0, NAMED_MAX).map(shownKey).join(", ");
     this.#core.ports.note("row_damaged", { row, rows: keys.length, became });
   }
 
-  /** What can be fetched again is uncovered, in one commit with the word of it. */
+  /** Uncovers a row that can be fetched again, in one commit with the record of it. */
   #settle(key: Key, lost: Lost): void {
     const core = this.#core;
-    // Who is who is asked for as a whole, whoever has it: without it too much would be promised (PROTOCOL I8).
+    // System rows are asked for as a whole, whoever has them: without them too much would be promised (PROTOCOL I8).
     if (lost.place !== "nobody" || (!core.isRoot && holds(SYSTEM_RANGE, key))) core.uncover(pointRange(key));
     if (lost.place === "root" && !lost.isOver) this.#forget(key);
     else core.rows.record(...this.#record(key, lost));
@@ -191,7 +201,7 @@ export class Damage implements Healer {
 
   // ── What becomes of it ──
 
-  /** A row was applied (G3). */
+  /** Takes the news that a row was applied (G3). */
   applied(row: Row): void {
     const lost = this.#lost.get(row.key);
     if (lost !== undefined && this.#isNewer(row, lost)) lost.isOver = true;
@@ -201,27 +211,30 @@ export class Damage implements Healer {
     return clock > until && !isMerge(value);
   }
 
-  /** Rows are on disk: what they stand for is over for others, too. */
+  /** Takes the news that rows are on disk: lost rows that they stand for are over for others, too. */
   committed(changes: ReadonlyMap<Key, Row | null>): void {
     for (const [key, lost] of this.#lost) {
       if (lost.isOver && (changes.get(key) ?? null) !== null) this.#forget(key);
     }
   }
 
-  /** A range is as the parent has it. */
+  /** Takes the news that a range is as the parent has it. */
   covered(range: Range): void {
     for (const [key, lost] of this.#lost) {
       if (lost.place !== "nobody" && holds(range, key)) this.#forget(key);
     }
   }
 
-  /** An owner has given back what was lost: the row was applied. */
+  /** Takes the news that the row which an owner gave back was applied. */
   recovered(key: Key): void {
     const lost = this.#lost.get(key);
     if (lost !== undefined) lost.isOver = true;
   }
 
-  /** The parent's journal includes this one's up to here: what was lost of it is there. */
+  /**
+   * Takes the news that the parent's journal includes this one's up to a position: lost rows up to there are at the
+   * parent.
+   */
   acked(position: Position): void {
     if (this.#lost.size === 0) return;
     const found: Key[] = [];
@@ -234,7 +247,7 @@ export class Damage implements Healer {
     if (found.length > 0) this.#host?.uncovered(found);
   }
 
-  /** Positions above are void, and so is what was known of who has what. */
+  /** Forgets who has which row: all positions above are void. */
   anew(): void {
     for (const [key, lost] of this.#lost) {
       lost.place = "nobody";
@@ -245,7 +258,7 @@ export class Damage implements Healer {
 
   // ── Questions ──
 
-  /** What is lost, with where it stood. */
+  /** Lost rows, each with the position at which it stood. */
   get pending(): readonly { readonly key: Key; readonly position: Position }[] {
     const found: { key: Key; position: Position }[] = [];
     for (const [key, { place, position }] of this.#lost) {
@@ -255,29 +268,29 @@ export class Damage implements Healer {
   }
 
   /**
-   * Rows are lost of which nobody knows whether they were pushed: they went while this site was down. The parent says how far
-   * it was pushed to, as long as that goes no further.
+   * True where nobody knows whether some lost rows were pushed: they were lost while this site was down. The parent
+   * says how far this site had pushed, as long as that goes no further.
    */
   get isUnclear(): boolean {
     return this.isPending && this.pending.some(({ key }) => this.#core.pending.get(key) === undefined);
   }
 
-  /** Whether one of these is lost. */
+  /** Reports whether one of these keys is lost. */
   holdsBack(keys: readonly Key[]): boolean {
     return this.#lost.size > 0 && keys.some((key) => this.#lost.get(key)?.place === "nobody");
   }
 
-  /** Rows are lost here that others may not be told as if they had been (G2). */
+  /** True where rows are lost here that others may not be told as if they had been (G2). */
   get isPending(): boolean {
     return this.#lost.size > 0 && !this.#core.isRoot && this.pending.length > 0;
   }
 
-  /** The parent has them, and this site not yet again. */
+  /** True where the parent has rows that this site does not have again yet. */
   get isWaiting(): boolean {
     return this.#lost.size > 0 && !this.#core.isRoot;
   }
 
-  /** What the parent has, and this site not yet again. */
+  /** Keys of rows that the parent has, and this site does not have again yet. */
   get atParent(): Key[] {
     return [...this.#lost.keys()].filter((key) => this.isAtParent(key));
   }
@@ -286,24 +299,24 @@ export class Damage implements Healer {
     return this.#lost.get(key)?.place === "parent";
   }
 
-  /** Rows that are refused, by name. */
+  /** Names of the rows that are refused. */
   get names(): string[] {
     const lost = [...this.#lost].filter(([, { place, isOver }]) => place === "nobody" && !isOver);
     return lost.map(([key]) => shownKey(key));
   }
 
-  /** Whether a newer row is on its way to the disk for what is lost. */
+  /** Reports whether a newer row is on its way to the disk for a lost one. */
   isOver(key: Key): boolean {
     return this.#lost.get(key)?.isOver === true;
   }
 
-  /** What is refused of a range (G1). */
+  /** Returns the keys of a range that are refused (G1). */
   within(range: Range): Key[] {
     if (this.#lost.size === 0) return [];
     return this.pending.flatMap(({ key }) => overlap(range, pointRange(key)) ? [key] : []).sort();
   }
 
-  /** @throws StoreUnavailable `row_damaged` where one of these is lost (G1). */
+  /** @throws StoreUnavailable `row_damaged` where one of these keys is lost (G1). */
   assertKeys(keys: readonly Key[]): void {
     if (this.#lost.size === 0) return;
     for (const key of keys) {
@@ -312,7 +325,7 @@ export class Damage implements Healer {
     }
   }
 
-  /** @throws StoreUnavailable `row_damaged` where something of it is lost (G1). */
+  /** @throws StoreUnavailable `row_damaged` where a row of the range is lost (G1). */
   assertRange(range: Range): void {
     this.assertKeys(this.within(range));
   }
@@ -330,7 +343,7 @@ const BECAME: Readonly<Record<Place, string>> = {
 
 /** The problem `row_damaged`. */
 export class DamagedRowError extends StoreUnavailable {
-  /** @param where whose disk it is, as far as is known here. */
+  /** @param where the disk that damaged the row, as far as is known here. */
   constructor(where: string, readonly key: Key) {
     const row = shownKey(key);
     const text = `the row ${row} is damaged on ${where}, and no other site is known to have it as it was; ` +
@@ -339,10 +352,10 @@ export class DamagedRowError extends StoreUnavailable {
   }
 }
 
-/** The row that an error names as damaged; null: it is another error. */
+/** Returns the key that an error names as damaged; null: it is another error. */
 export const damagedRow = (error: unknown): Key | null => error instanceof DamagedRowError ? error.key : null;
 
-/** A key for people. */
+/** Writes a key for people to read. */
 export function shownKey(key: Key): string {
   try {
     const parts = unpackKey(key).map((part) => part instanceof Uint8Array ? `0x${part.toHex()}` : part);

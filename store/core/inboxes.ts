@@ -1,13 +1,13 @@
 /**
- * What neighbours say, in its order: each one's messages are handled one after the other, as are the beginning and the
- * end of its links.
+ * Inboxes of messages, one for each neighbour: its messages are handled in their order, one after the other, as are the
+ * beginning and the end of its links.
  *
- * B1  What was queued on a connection that has ended meanwhile is not handled at all. What has begun by then goes on:
- *     whoever waits for something looks afterwards whether its connection is still the one (downlinks.ts linkEnded).
- * B2  After SLICE_MS of messages, of all neighbours together, everything else that is ready is handled before the next: a
- *     parent may answer hundreds of questions in one piece.
- * B3  Inboxes have no order among each other: one may wait, for a turn or the disk, while another goes on. So what is put
- *     into a site's inbox holds of that site alone.
+ * B1  A message that was queued on a connection that has ended meanwhile is not handled at all. Work that has begun by
+ *     then goes on: after each wait it looks whether its connection is still the one (downlinks.ts linkEnded).
+ * B2  After SLICE_MS of messages, of all neighbours together, everything else that is ready is handled before the next:
+ *     a parent may answer hundreds of questions in one piece.
+ * B3  Inboxes have no order among each other: one may wait, for a turn or the disk, while another goes on. So what is
+ *     put into a site's inbox concerns that site alone.
  */
 import { SLICE_MS } from "../model/lock.ts";
 import type { Clock, SiteId } from "../model/ports.ts";
@@ -42,12 +42,12 @@ export class Inboxes {
     return inbox;
   }
 
-  /** Its link has begun or ended, or is no concern any more: nothing of what was queued before counts. */
+  /** Voids all that was queued for a site before: its link has begun or ended, or is no concern any more. */
   next(site: SiteId): void {
     this.#of(site).connection++;
   }
 
-  /** What belongs to the connection that there is, or to there being none. */
+  /** Queues work that belongs to the site's present connection, or to there being none. */
   enqueue(site: SiteId, body: () => Promise<void> | void): void {
     const inbox = this.#of(site), { connection } = inbox;
     inbox.tail = inbox.tail.then(async () => {

@@ -1,11 +1,11 @@
-/** What is said where something is lost: to a client whose session saw it, and of a disk that has gone back. */
+/** Errors for what is lost: for a client whose session saw it, and for a disk that has gone back. */
 import { StoreUnavailable, type TokenState } from "../api/api.ts";
 import type { Core } from "./core.ts";
 import type { Gap } from "../model/gaps.ts";
 import type { SiteId } from "../model/ports.ts";
 import { type Position, unixMs } from "../model/row.ts";
 
-/** The problem `source_lost` of a token. */
+/** Makes the problem `source_lost` for a token. */
 export function sourceLost(
   core: Core,
   { replica, clock }: Pick<TokenState, "replica" | "clock">,
@@ -20,7 +20,10 @@ export function sourceLost(
   });
 }
 
-/** The same, of a token that has seen what a disk has had and has no more: beyond its journal, or in a gap of it. */
+/**
+ * Makes the problem `source_lost` for a token that has seen what a disk has had and has no more: beyond its journal, or
+ * in a gap of it.
+ */
 export function wentBack(
   site: SiteId,
   { replica, clock }: Pick<TokenState, "replica" | "clock">,
@@ -33,8 +36,9 @@ export function wentBack(
 }
 
 /**
- * The root's disk went back, and this site, which came below another parent or a blank one since, has had more of its
- * journal: sessions here have seen what is not in the tree any more, and their tokens need not say so.
+ * Stops a site that has had more of the root's journal than the root has: the root's disk went back, and this site came
+ * below another parent or a blank one since. Sessions here have seen what is not in the tree any more, and their tokens
+ * need not say so.
  *
  * @throws OlderRoot
  */
@@ -60,11 +64,14 @@ export class OlderRoot extends StoreUnavailable {
   }
 }
 
-/** A backup was put back: positions would be given out again, and what is written at them taken for known elsewhere. */
+/**
+ * Error of a site whose disk is from a backup that was put back: positions would be given out again, and what is
+ * written at them taken for known elsewhere.
+ */
 export class OlderDisk extends StoreUnavailable {
   override readonly name = "OlderDisk";
 
-  /** @param witness who has had more: a neighbour, or a session. */
+  /** @param witness the neighbour or session that has had more of the journal. */
   constructor({ config: { site }, gaps }: Core, witness: string, position: Position) {
     const gap = gaps.around(position) ?? gaps.last;
     super(

@@ -1,16 +1,18 @@
 /**
- * Versions that are owed: rows that are still to be written under versions that were drawn before. The host says the oldest
- * of its own (ReplicaPorts.owed), from the start on; what was drawn so long ago that nobody held it goes through `writeOld`.
+ * Versions that are owed: rows that are still to be written under versions that were drawn before. The host says the
+ * oldest of its own (ReplicaPorts.owed), from the start on; rows of versions drawn so long ago that nobody held them go
+ * through `writeOld`.
  *
  * A floor says that no row so old stands in this subtree or will come there (core.ts, PROTOCOL I9), and so the root may
- * pass it with the watermark. What is owed holds the floor below it; what is written under a version that the floor has
- * passed already takes the floor back first, and waits until the root has heard of that.
+ * pass it with the watermark. A version that is owed holds the floor below it; a row that is written under a version
+ * that the floor has passed already takes the floor back first, and waits until the root has heard of that.
  *
  * OW1  No push of this site says a floor at or above what its host owes, nor from `hold` on at or above what is held.
- * OW2  A floor that went back counts when a row of this journal that was applied after it had stands in the root's: each
- *      push on the way has said the floors of all below it, as of its rows (I2). Where the watermark is by then, it stays
- *      for as long as that is held, or a row as old is pending here.
- * OW3  What is written so counts as written when the root has it: whoever holds the watermark lets go of it no earlier.
+ * OW2  A floor that went back counts when a row that was applied to this journal after it stands in the root's: each
+ *     push on the way has said the floors of all below it, as of its rows (I2). The watermark stays where it is by then
+ *     for as long as the version is held, or a row as old is pending here.
+ * OW3  A row that is written so counts as written when the root has it: the holder of the watermark lets go of it no
+ *     earlier.
  */
 import { type ReplicaPorts, StoreUnavailable, SYSTEM } from "../api/api.ts";
 import { type Key, packKey } from "../model/key.ts";
@@ -21,7 +23,10 @@ import type { ClockValue, Position, ReplicaNumber } from "../model/row.ts";
 import type { Steps } from "../model/steps.ts";
 import { encodeJson } from "../members/topology.ts";
 
-/** A row of a site's own of which nothing is read: where it stands, the floor that was said before it has been heard. */
+/**
+ * Makes the key of a row of this site that nobody reads: the root that has the row has heard of the floor that was said
+ * before it.
+ */
 const markerKey = (site: string): Key => packKey([SYSTEM, "owed", site]);
 
 /** A place in this site's journal, and the incarnation that it is one of. */
@@ -30,7 +35,7 @@ export interface WrittenAt {
   readonly replica: ReplicaNumber;
 }
 
-/** What it needs of the replica (core.ts). */
+/** Interface to the replica (core.ts). */
 export interface OwingSite {
   readonly config: { readonly site: SiteId };
   readonly ports: Pick<ReplicaPorts, "clock">;
@@ -49,7 +54,7 @@ export interface OwingSite {
 /** See the file's header. */
 export class Owed {
   readonly #core: OwingSite;
-  /** What the host owes (ReplicaPorts.owed). */
+  /** Returns the oldest version that the host owes (ReplicaPorts.owed). */
   readonly #ofHost: () => ClockValue;
   readonly #held = new Map<symbol, ClockValue>();
 
@@ -65,7 +70,7 @@ export class Owed {
     return least;
   }
 
-  /** OW1; the result lets go. */
+  /** Holds the floor below a version (OW1); the result lets go. */
   hold(clock: ClockValue): () => void {
     const one = Symbol();
     this.#held.set(one, clock);
@@ -73,7 +78,7 @@ export class Owed {
   }
 
   /**
-   * OW2, of what is held.
+   * Resolves once the root has heard of the floor that held versions took back (OW2).
    *
    * @throws StoreUnavailable `store_unreachable` where the root can't be heard within some time.
    */
@@ -93,12 +98,12 @@ export class Owed {
   /**
    * Resolves when the root has what stands at a position here.
    *
-   * @param written where, and in which incarnation of this site.
+   * @param written the position, and the incarnation of this site that it is one of.
    * @throws StoreUnavailable `store_unreachable`
    */
   atRoot({ position, replica }: WrittenAt): Promise<void> {
     const core = this.#core;
-    // What an incarnation before had pending stands anew in this one.
+    // Rows that were pending in an earlier incarnation stand anew in this one.
     const isThere = () =>
       core.isRoot ||
       (core.reach[0]?.top ?? 0) >= (core.replica === replica ? position : core.replantedTo);

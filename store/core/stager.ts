@@ -4,7 +4,7 @@ import type { WireRow } from "../wire/message.ts";
 export class Stager {
   #rows: WireRow[] = [];
 
-  /** All rows of the batch once its last message is in; null before. */
+  /** Adds rows; returns all rows of the batch once its last message is in, null before. */
   add(rows: readonly WireRow[], more: boolean): readonly WireRow[] | null {
     if (!more && this.#rows.length === 0) return rows;
     for (const row of rows) this.#rows.push(row);

@@ -10,7 +10,7 @@ import { decodeJson, SYSTEM_RANGE } from "../members/topology.ts";
 import { JOURNAL_BYTES } from "../model/limits.ts";
 
 const RECORD = "state";
-/** Rows read at once while the part of the journal not known at the root is put back into memory. */
+/** Number of rows read at once while the part of the journal not known at the root is put back into memory. */
 const LOAD_ROWS = 2_000;
 
 /** Puts the state into the next commit. */
@@ -42,7 +42,7 @@ export async function loadState(
   if (gaps !== undefined) core.gaps = Gaps.decode(gaps);
   core.seenClock = core.clock.last;
   if (state === undefined) {
-    // What time it is a blank site learns as it joins; the root has nobody to learn it from.
+    // A blank site learns what time it is as it joins; the root has nobody to learn it from.
     if (!core.isRoot) core.wall.resume(0);
     return 0;
   }
@@ -52,7 +52,7 @@ export async function loadState(
   core.rows.resumeAt(reader.uint());
   core.clockBound = reader.uint();
   core.clock.merge(core.clockBound);
-  // One that has not joined yet has no time of its own to go on from.
+  // A site that has not joined yet has no time of its own to go on from.
   core.wall.resume(core.replica === 0 && !core.isRoot ? 0 : unixMs(core.clockBound));
   core.headClock = core.clockBound;
   core.floorSaid = Math.max(0, core.clockBound - core.horizonMs * CLOCK_TICKS_PER_MS);
@@ -71,7 +71,7 @@ export async function loadState(
   if (!reader.isAtEnd) core.rootedTo = reader.uint();
   reader.end();
   core.down = down;
-  // What of it was taken before this process nobody remembers.
+  // Nobody remembers what of these journals was taken before this process.
   core.path.forEach((_, depth) => core.takes(depth));
   core.stable = stable;
   for (const [name, value] of records) {
