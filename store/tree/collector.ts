@@ -1,14 +1,14 @@
 /**
- * What makes room: eviction of ranges that nobody used lately, and collection of tombstones and expired rows.
+ * The collector, which makes room: it evicts ranges that nobody used lately, and collects tombstones and expired rows.
  *
- * L1  Never evicted: system ranges, ranges that a child covers or fetches, that are being fetched here or that a
- *     reader waits for, rows pending to the parent (PROTOCOL I3, I7).
- * L2  Collected: tombstones (and rows expired for longer than the horizon) at or below the watermark, that every
- *     child was fed past, and that are not pending to the parent (I9). A feed may be lost on its way: a child
- *     that comes back with a cursor below one that was collected starts over (downlinks.ts).
- * L4  A pending row outside coverage, whoever wrote it, leaves the disk once the root has it (I7). The entry of its newest
- *     place says so, and with which clock it goes (E8).
- * L3  What is only kept to be compared (stale.ts) goes before anything that is of use.
+ * L1  Never evicted: system ranges, ranges that a child covers or fetches, that are being fetched here or that a reader
+ *     waits for, rows pending to the parent (PROTOCOL I3, I7).
+ * L2  Collected: tombstones (and rows expired for longer than the horizon) at or below the watermark, that every child
+ *     was fed past, and that are not pending to the parent (I9). A feed may be lost on its way: a child that comes back
+ *     with a cursor below one that was collected starts over (downlinks.ts).
+ * L4  A pending row outside coverage, whoever wrote it, leaves the disk once the root has it (I7). The list of such
+ *     rows (core.ts, `uncovered`) has the newest place of each, and the clock with which it goes (E8).
+ * L3  Rows that are only kept to be compared (stale.ts) go before anything that is of use.
  */
 import type { Core } from "../core/core.ts";
 import type { Downlinks } from "./downlinks.ts";
@@ -19,19 +19,19 @@ import { type Position, type Row, rowBytes } from "../model/row.ts";
 import { SYSTEM_RANGE } from "../members/topology.ts";
 import type { Uplink } from "./uplink.ts";
 
-/** Rows of the journal that a collection looks at, where it sweeps. */
+/** Number of rows of the journal that a collection looks at, where it sweeps. */
 const SWEEP_ROWS = 1_000;
-/** Rows looked at in one go, so that a collection never holds the lock for long. */
+/** Number of rows looked at in one go, so that a collection never holds the lock for long. */
 const LOOK_ROWS = 256;
 
 export class Collector {
   readonly #core: Core;
   readonly #uplink: Uplink | null;
   readonly #downlinks: Downlinks;
-  /** Tombstones left by an earlier run of this process are found by one sweep over the journal. */
+  /** Position up to which the journal was swept, once, for tombstones that an earlier run of this process left. */
   #sweptUpTo: Position = 0;
   #sweepEnd: Position = 0;
-  /** Every range was looked at, and too little could go: not before this again. */
+  /** Time before which nothing is evicted again: every range was looked at, and too little could go. */
   #evictAgainMs = -Infinity;
 
   constructor(core: Core, uplink: Uplink | null, downlinks: Downlinks) {
@@ -40,7 +40,7 @@ export class Collector {
     this.#downlinks = downlinks;
   }
 
-  /** Begins a sweep for what was left up to here. */
+  /** Begins a sweep for tombstones that were left up to a position. */
   sweepTo(end: Position): void {
     this.#sweepEnd = end;
   }
@@ -81,12 +81,12 @@ export class Collector {
       !this.#core.watchers.touches(range) && !this.#core.readers.touches(range);
   }
 
-  /** The bytes that went. */
+  /** Evicts a range; returns the bytes that went. */
   #evict(range: Range): Promise<number> {
     const core = this.#core;
     return core.rows.lock.run(async () => {
       const { seen } = await core.rows.list(range, 0, false);
-      // A child may have asked for it meanwhile.
+      // A child may have asked for the range meanwhile.
       if (!this.#isEvictable(range)) return 0;
       core.coverage.remove(range);
       if (this.#uplink?.connected) core.send(core.config.parent ?? "", { kind: "drop", range });
@@ -106,7 +106,7 @@ export class Collector {
     });
   }
 
-  /** Drops the stale rows of a range; the bytes that went. */
+  /** Drops the stale rows of a range; returns the bytes that went. */
   #evictStale(range: Range): Promise<number> {
     const core = this.#core;
     return core.rows.lock.run(async () => {
@@ -194,7 +194,10 @@ export class Collector {
     core.wake();
   }
 
-  /** What the row's absence stands for from now on (session.ts E2); false while it is pending somewhere. */
+  /**
+   * Raises the positions that the absence of a row stands for from now on (session.ts E2); false while the row is
+   * pending somewhere.
+   */
   #noteFloor(row: Row): boolean {
     const core = this.#core;
     const bounds = core.path.map((_, depth) => core.bound(depth, row.position, row.known));

@@ -28,23 +28,23 @@ import { Subscriptions } from "../rows/subscriptions.ts";
 import { ROOT_ONLY_RANGE, SYSTEM_RANGE } from "../members/topology.ts";
 
 interface Host {
-  /** A number from the root. */
+  /** Gets a number from the root. */
   number(claim: Claim): Promise<ReplicaNumber>;
   /** Resolves when everything applied so far is on disk. */
   durable(): Promise<void>;
-  /** Covers a range of a child's here first. */
+  /** Covers a range for a child here first. */
   fetch(fetch: Fetch): Promise<void>;
   eager(): void;
-  /** A child does not believe its wall clock, which says so. */
+  /** Takes a child's word of what its wall clock says, which the child does not believe. */
   wall(child: SiteId, ms: number): void;
-  /** A child is refused for its clock, which says so. */
+  /** Takes the clock of a child that is refused for it. */
   ahead(child: SiteId, ms: number): void;
-  /** Whether what speaks of a position may leave; else resolves when it may (PROTOCOL O2). */
+  /** Reports whether a message that speaks of a position may leave; else resolves when it may (PROTOCOL O2). */
   isSafe(position: Position): boolean;
   safe(position: Position): Promise<void>;
 }
 
-/** How far a child's journal was taken in, and as which incarnation it had pushed that. */
+/** Position up to which a child's journal was taken in, and the incarnation that had pushed it. */
 interface Pushed {
   readonly replica: ReplicaNumber;
   readonly upTo: Position;
@@ -60,11 +60,14 @@ export class Downlinks {
   readonly #children = new Map<SiteId, Child>();
   readonly #least = { stables: new Least<Child>(), floors: new Least<Child>() };
   readonly #subscriptions = new Subscriptions<Child>();
-  /** Those with fetches, and some that had. */
+  /** Children with fetches, and some that had fetches. */
   readonly #asking = new Set<Child>();
   /** Children with something due at the next flush. */
   readonly #due = new Set<Child>();
-  /** Children that pushed since the last freeze, with how far; and as of the freeze under way. */
+  /**
+   * Children that pushed since the last freeze, each with the position that it reached; `#pushedFrozen` has those of
+   * the freeze under way.
+   */
   #pushed = new Map<Child, Pushed>();
   #pushedFrozen = new Map<Child, Pushed>();
   /** Children whose hello came before it could be answered. */
@@ -112,12 +115,12 @@ export class Downlinks {
     return this.#children.values();
   }
 
-  /** Those of some sites that are children. */
+  /** Returns the children among some sites. */
   among(sites: readonly SiteId[]): Child[] {
     return sites.flatMap((site) => this.#children.get(site) ?? []);
   }
 
-  /** A child is none any more. */
+  /** Forgets a child that is none any more. */
   dismiss(child: Child): void {
     this.disconnect(child.id);
     this.adoptions.forget(child);
@@ -126,17 +129,17 @@ export class Downlinks {
     this.#core.rows.record(CHILD_RECORD + child.id, null);
   }
 
-  /** Every entry of the children's subtrees up to this clock is applied here (PROTOCOL I4). */
+  /** Clock up to which every entry of the children's subtrees is applied here (PROTOCOL I4). */
   stable(): ClockValue {
     return this.#least.stables.value;
   }
 
-  /** What the children have of versions up to this clock is in the root's journal (PROTOCOL I9). */
+  /** Version clock up to which the root's journal has all that the children have (PROTOCOL I9). */
   get floor(): ClockValue {
     return this.#least.floors.value;
   }
 
-  /** What the children have of a lost disk is back: answers what they asked for meanwhile. */
+  /** Answers what the children asked for while their rows of a lost disk came back: they are all here now. */
   resynced(): void {
     for (const child of this.#children.values()) {
       for (const fetch of child.fetches) fetch.asked = false;
@@ -145,12 +148,12 @@ export class Downlinks {
     this.#core.wake();
   }
 
-  /** Whether every child there was has pushed to this incarnation. */
+  /** True where every child there was has pushed to this incarnation. */
   get haveAllPushed(): boolean {
     return haveAllPushed(this.#core, this.#children);
   }
 
-  /** Whether a child covers or fetches a key of a range (PROTOCOL I3). */
+  /** Reports whether a child covers or fetches a key of a range (PROTOCOL I3). */
   uses(range: Range): boolean {
     if (this.#subscriptions.touches(range)) return true;
     for (const child of this.#asking) {
@@ -160,7 +163,7 @@ export class Downlinks {
     return false;
   }
 
-  /** The lowest position that some child may still have to be fed: what lies past it must stay in the journal. */
+  /** Returns the lowest position that some child may still have to be fed: the journal past it must stay. */
   fedUpTo(): Position {
     const nowMs = this.#nowMs();
     let fed = this.#core.rows.committedHead;
@@ -174,9 +177,9 @@ export class Downlinks {
   }
 
   /**
-   * What was begun on the link to a site goes on no further: at once, since it may wait for long (for a number from
-   * above), and connect and disconnect wait for it. Whoever is at the other end next may be blank, and would take the
-   * answer for its own.
+   * Stops what was begun on the link to a site: at once, since it may wait for long (for a number from above), and
+   * connect and disconnect wait for it. The process at the other end next may be blank, and would take the answer for
+   * its own.
    */
   linkEnded(id: SiteId): void {
     const child = this.#children.get(id);
@@ -200,24 +203,27 @@ export class Downlinks {
     this.#due.delete(child);
   }
 
-  /** Rows went with this site's disk: children that cover them, or are about to, have to say hello again. */
+  /**
+   * Takes the news that rows went with this site's disk: children that cover them, or are about to, have to say hello
+   * again.
+   */
   uncovered(keys: readonly Key[]): void {
     if (keys.some((key) => this.uses(pointRange(key)))) this.again();
   }
 
-  /** This site is a new incarnation or has lost coverage: every child has to say hello again. */
+  /** Has every child say hello again: this site is a new incarnation or has lost coverage. */
   again(): void {
     for (const child of this.#children.values()) if (child.connected) this.#again(child);
   }
 
-  /** Until it has, it is told nothing: this site may stand elsewhere by now. */
+  /** Has a child say hello again. Until it has, it is told nothing: this site may stand elsewhere by now. */
   #again(child: Child): void {
     child.welcomed = child.sending = false;
     child.connection++;
     this.#core.send(child.id, { kind: "again" });
   }
 
-  /** This site knows who is who: answers those who were early. */
+  /** Answers hellos that came before this site had its system rows. */
   async answerEarly(): Promise<void> {
     const early = [...this.#early];
     this.#early.clear();
@@ -248,8 +254,8 @@ export class Downlinks {
   // ── Joining ──
 
   /**
-   * Nobody waits for it: it may take a number from above, for long, and this site may be moved below that child
-   * meanwhile, which is then the way to the number.
+   * Takes a hello, whose answer nobody waits for: it may take a number from above, for long, and this site may be moved
+   * below that child meanwhile, which is then the way to the number.
    */
   #joins(child: Child, hello: ChildHello): void {
     this.#hello(child, hello).then(() => this.removals.sweep()).catch((error) =>
@@ -262,33 +268,33 @@ export class Downlinks {
     child.welcomed = false;
     child.sending = false;
     child.pushes.clear();
-    // It asks again for those it still wants; another process of it counts its questions anew.
+    // The child asks again for numbers that it still wants; another process of it counts its questions anew.
     child.numbers = [];
-    // An earlier one that still waits to be answered is void.
+    // An earlier hello that still waits to be answered is void.
     child.hello = null;
     const connection = ++child.connection;
     if (this.removals.refuses(child.id, hello) || this.#refuses(child, hello.clock)) return;
     core.wall.hears(child.id, unixMs(hello.clock), false);
-    // Which incarnations it had is to be known first (enrolment.ts N2).
+    // The child's former incarnations have to be known first (enrolment.ts N2).
     const isEarly = core.replica === 0 || !core.coverage.hasRange(SYSTEM_RANGE);
     if (isEarly || !this.adoptions.isReady(child, hello)) {
       child.hello = hello;
       this.#early.add(child);
       return;
     }
-    // The same twice on one connection: the second was sent before the answer to the first had arrived.
+    // The same hello twice on one connection: the second was sent before the answer to the first had arrived.
     const again = child.enrolledBy === core.replica && child.enrolledFrom === hello.replica &&
       core.topology.recordedEnd(child.replica) === undefined;
     const anew = !again && (hello.replica === 0 || child.replica !== hello.replica ||
       hello.parentReplica !== core.replica || core.topology.ended(hello.replica) !== undefined);
     if (anew) await this.#enrolment.enroll(child, hello, connection);
     else await this.#enrolment.refresh(child, hello);
-    // What the first of them wrote may be on its way to the disk still (enrolment.ts N1).
+    // Rows that the first hello had written may be on their way to the disk still (enrolment.ts N1).
     if (again) {
       await this.#enrolment.noteLoss(child, hello);
       await this.#host.durable();
     }
-    // It has another parent above it by now, or says hello anew.
+    // The child has another parent by now, or says hello anew.
     if (connection !== child.connection || !child.connected || anew && child.enrolledBy !== core.replica) {
       return;
     }
@@ -297,7 +303,7 @@ export class Downlinks {
     this.#welcome(child, hello, void_);
   }
 
-  /** Whether a child's clock is too far ahead: it is no child then, until it has joined again. */
+  /** Reports whether a child's clock is too far ahead: it is no child then, until it has joined again. */
   #refuses(child: Child, clock: ClockValue): boolean {
     const refused = this.#core.clockGuard.refuses(child.id, clock, () => {
       if (child.connected && child.connection === connection) this.#core.send(child.id, { kind: "again" });
@@ -305,14 +311,16 @@ export class Downlinks {
     if (refused) {
       child.welcomed = false;
       this.#host.ahead(child.id, unixMs(clock));
-      // It may not believe its own wall clock any more that is right again.
+      // The child may have stopped believing its own wall clock, which is right again.
       this.#core.send(child.id, { kind: "wall", ms: this.#core.wall.nowMs() });
     }
     const connection = refused ? ++child.connection : 0;
     return refused;
   }
 
-  /** What time it is, where what this site dates does not tell (timekeeper.ts). */
+  /**
+   * Tells the children what time it is, where the clocks of this site's rows and messages do not tell (timekeeper.ts).
+   */
   tellWall(ms: number): void {
     for (const child of this.#children.values()) {
       if (child.connected) this.#core.send(child.id, { kind: "wall", ms });
@@ -367,7 +375,7 @@ export class Downlinks {
     const { connection } = child;
     const replica = await this.#host.number(claim);
     if (replica === 0) return;
-    // What came before it is applied by then, and goes down no later (numbers.ts N2).
+    // All that came before the answer is applied by then, and goes down no later (numbers.ts N2).
     const behind = await this.#core.rows.lock.run(() => Promise.resolve(this.#core.rows.head));
     if (connection !== child.connection) return;
     child.numbers.push({ behind, message: { kind: "number", id, replica, claim: null } });
@@ -380,7 +388,7 @@ export class Downlinks {
   async #push(child: Child, push: Push): Promise<void> {
     const core = this.#core;
     if (this.#refuses(child, newestClock(push))) return;
-    // Somebody took it for lost, or for another's: it needs another number.
+    // The child's number is over: a site took it for lost, or for another's. It needs another number.
     if (core.topology.ended(child.replica) !== undefined) return this.#again(child);
     const connection = child.connection;
     const rows = child.pushes.add(push.rows, push.more);
@@ -421,7 +429,7 @@ export class Downlinks {
 
   // ── To the children ──
 
-  /** At a freeze: what a fetch may be answered from is what is covered now. */
+  /** Notes, at a freeze, the covered part of each fetch: the answer is made from what is covered now. */
   prepare(): void {
     this.#pushedFrozen = this.#pushed;
     this.#pushed = new Map();
@@ -435,7 +443,8 @@ export class Downlinks {
   /** Notes which children a commit concerns. */
   committed(frozen: Frozen): void {
     for (const [child, { replica, upTo }] of this.#pushedFrozen) {
-      // It may have another number since the freeze, and begun another journal: to that this position says nothing (I8).
+      // The child may have another number since the freeze, and have begun another journal, of which this position says
+      // nothing (I8).
       if (child.replica === replica) child.acked = upTo;
     }
     for (const [key, row] of frozen.changes) {
@@ -460,11 +469,11 @@ export class Downlinks {
     );
     await reads.lookBack(back, (key) => this.#subscriptions.at(key));
     for (const child of [...(swept ? this.#children.values() : this.#due)]) {
-      // A mark of an earlier incarnation speaks of other ancestors than this child was just told of.
+      // A mark of an earlier incarnation speaks of ancestors that are not those this child was just told of.
       if (mark.replica !== this.#core.replica) return 0;
       if (!child.welcomed || child.sending) continue;
       const eager = child.eagerUntilMs > now;
-      // A child's own last mark counts, not the last sweep: others' news must not keep an idle one uninformed.
+      // The child's own last mark counts, not the last sweep: others' news must not keep an idle child uninformed.
       const idle = now - child.markedAtMs >= MARK_IDLE_MS;
       if (child.isDue || idle || (swept && (eager || child.isBehind(mark)))) {
         if (child.isDue) await this.#flushChild(child, reads);
@@ -486,14 +495,14 @@ export class Downlinks {
     const replies: Message[] = await this.#replies.to(child, reads);
     if (connection !== child.connection) return;
     replies.push(...child.takeNumbers(mark.head));
-    // The others go with the next commit.
+    // The other numbers go with the next commit.
     if (child.numbers.length > 0) this.#due.add(child);
     const feeds = chunks.map((chunk) => this.#feed(child, mark, chunk));
     this.#marked(child, mark);
     this.#sendAll(child, mark.head, [...feeds, ...replies]);
   }
 
-  /** The mark and nothing else: most of what a parent of many children sends, so it waits for nothing. */
+  /** Sends the mark and nothing else: most of what a parent of many children sends, so it waits for nothing. */
   #markChild(child: Child, mark: Mark): void {
     this.#due.delete(child);
     this.#marked(child, mark);
@@ -537,7 +546,7 @@ export class Downlinks {
     if (this.#due.has(child)) this.#core.wake();
   }
 
-  /** Committed rows that the child covers and has not got, in journal order (D1). */
+  /** Reads committed rows that the child covers and has not got, in journal order (D1). */
   #changes(child: Child, reads: FlushReads) {
     const has = (key: Key) => this.#subscriptions.has(child, key);
     const keys = [...child.dirty].filter(has), after = child.scanFrom;

@@ -1,10 +1,10 @@
 /**
  * The fetches of one site that are under way: one serves all who wait for its range.
  *
- * F1  Of points, which most are when thousands of readers miss at once, a fetch finds its like by the key; only
- *     wider ones are looked at one by one.
- * F2  One that nobody waits for any more does not outlast a link that is down (uplink.ts): a site that is cut off for
- *     long is asked for many keys that it does not hold.
+ * F1  Fetches of single keys, which most are when thousands of readers miss at once, are found by the key; only wider
+ *     ones are looked at one by one.
+ * F2  A fetch that nobody waits for any more does not outlast a link that is down (uplink.ts): a site that is cut off
+ *     for long is asked for many keys that it does not hold.
  * F3  Readers have no more than FETCHES_MAX under way: a parent that is cut off itself answers none of them.
  */
 import type { Digest } from "../model/digest.ts";
@@ -15,19 +15,19 @@ import { Stager } from "../core/stager.ts";
 
 export interface Fetching extends Omit<Fetch, "id"> {
   id: number;
-  /** The one that this is a part of; null where a reader or a child asked for it (resync.ts). */
+  /** Fetch that this one is a part of; null where a reader or a child asked for it (resync.ts). */
   readonly whole: Fetching | null;
-  /** What the parent was told that this site has there; null where it was told nothing. */
+  /** Digest that the parent was told of what this site has in the range; null where it was told nothing. */
   said: Digest | null;
-  /** How often it was told, or is about to be. */
+  /** Number of times that the parent was told a digest, or is about to be. */
   tries: number;
-  /** It has come in parts, of which so many are still to come; null where it has not. */
+  /** Number of parts that are still to come of an answer in parts; null where it has not come in parts. */
   parts: number | null;
   readonly done: PromiseWithResolvers<void>;
   readonly stager: Stager;
   /** Readers that wait, none of them for long. */
   readonly waiting: Set<PromiseWithResolvers<void>>;
-  /** Somebody else waits, for as long as it takes. */
+  /** True where a caller other than a reader waits, for as long as it takes. */
   isWanted: boolean;
 }
 
@@ -36,12 +36,12 @@ const isWholePoint = ({ range, limit }: Pick<Fetch, "range" | "limit">): boolean
 
 export class Fetches {
   readonly #byId = new Map<number, Fetching>();
-  /** Of one key each, by it. */
+  /** Fetches of one key each, by the key. */
   readonly #points = new Map<Key, Fetching>();
-  /** All others. */
+  /** All other fetches. */
   readonly #wide = new Set<Fetching>();
 
-  /** One whose answer will serve for this, too. */
+  /** Returns a fetch whose answer will serve for another wanted one, too. */
   serving(wanted: Pick<Fetch, "range" | "limit" | "reverse">): Fetching | undefined {
     const { range, limit, reverse } = wanted;
     const point = isPoint(range) ? this.#points.get(range.start) : undefined; // F1
@@ -49,7 +49,7 @@ export class Fetches {
     for (const f of this.#wide) {
       const inside = f.range.start <= range.start && f.range.end >= range.end;
       const equal = f.range.start === range.start && f.range.end === range.end;
-      // One that is compared takes longer than a part of it does by itself.
+      // A range that is compared takes longer than a part of it does by itself.
       if (f.tries > 0 && !equal) continue;
       const same = equal && f.reverse === reverse;
       if ((inside && f.limit === 0) || (same && limit > 0 && f.limit >= limit)) return f;
@@ -69,7 +69,7 @@ export class Fetches {
       waiting: new Set(),
       isWanted: whole !== null,
     };
-    // Readers come and go: each that hung on the promise itself would stay there until it is settled.
+    // Readers come and go: a reader that hung on the promise itself would stay there until it is settled.
     fetching.done.promise.then(
       () => fetching.waiting.forEach((reader) => reader.resolve()),
       (error) => fetching.waiting.forEach((reader) => reader.reject(error)),
@@ -80,7 +80,7 @@ export class Fetches {
     return fetching;
   }
 
-  /** It is asked for anew: answers to what was asked before are nobody's. */
+  /** Gives a fetch another number, since it is asked for anew: answers to the former question are nobody's. */
   renumber(fetching: Fetching, id: number): void {
     this.#byId.delete(fetching.id);
     fetching.id = id;
@@ -101,7 +101,7 @@ export class Fetches {
     return this.#byId.size;
   }
 
-  /** F2 */
+  /** Ends a fetch that nobody waits for any more (F2). */
   endUnwanted(fetching: Fetching): void {
     if (!fetching.isWanted && fetching.waiting.size === 0 && this.#byId.get(fetching.id) === fetching) {
       this.end(fetching);
@@ -112,7 +112,7 @@ export class Fetches {
     return this.#byId.values();
   }
 
-  /** Whether a key of a range is being fetched. */
+  /** Reports whether a key of a range is being fetched. */
   touch(range: Range): boolean {
     if (isPoint(range) && this.#points.has(range.start)) return true;
     const others = isPoint(range) ? this.#wide : this.#byId.values();

@@ -1,12 +1,12 @@
 /**
- * What one flush reads for the children. Those that are told the same have it read, and encoded, once: of a
- * change that thousands cover (a site's row, a deployment), of the system rows when many join together, and of the
- * journal when many come back.
+ * The reads that one flush makes for the children. What several are told alike is read, and encoded, once: a change
+ * that thousands cover (a site's row, a deployment), the system rows when many join together, and the journal when many
+ * come back.
  *
  * R1  It lives for one flush: everything is as committed at the mark's head, and no commit comes between.
  * R2  What is shared is never changed.
- * R3  It reads in steps, between which everything else that is ready is handled: a child that was away for an hour would
- *     stop the site for as long as its journal takes to read.
+ * R3  It reads in steps, between which everything else that is ready is handled: a child that was away for an hour
+ *     would stop the site for as long as its journal takes to read.
  */
 import type { Child } from "../core/child.ts";
 import type { Core, Mark } from "../core/core.ts";
@@ -54,7 +54,7 @@ export class FlushReads {
     this.mark = mark;
   }
 
-  /** The rows of some keys in journal order. */
+  /** Reads the rows of some keys in journal order. */
   async changes(keys: readonly Key[]): Promise<readonly Chunk[]> {
     if (keys.length === 0) return NOTHING;
     // No key holds a character beyond a byte.
@@ -67,9 +67,9 @@ export class FlushReads {
   }
 
   /**
-   * Looks for what each of several children that came back has missed, in one walk over the journal: a walk for each
-   * would cost all changes as often as there are children, whatever they cover. Those that missed most are left to a
-   * walk of their own where all of it together would take too much memory.
+   * Looks for the rows that each of several children that came back has missed, in one walk over the journal: a walk
+   * for each would cost all changes as often as there are children, whatever they cover. Children that missed most are
+   * left to a walk of their own where all of it together would take too much memory.
    */
   async lookBack(
     children: readonly Child[],
@@ -88,7 +88,7 @@ export class FlushReads {
     }
   }
 
-  /** The bytes that it takes. */
+  /** Notes a row that a child missed; returns the bytes that it takes. */
   #note(child: Child, row: Row): number {
     const missed = this.#missed.get(child);
     if (missed === undefined || row.position <= missed.after) return 0;
@@ -98,7 +98,7 @@ export class FlushReads {
     return bytes;
   }
 
-  /** The bytes of the one that missed most. */
+  /** Leaves out the child that missed most; returns the bytes of its rows. */
   #leaveOne(): number {
     const most = [...this.#missed].reduce((a, b) => b[1].bytes > a[1].bytes ? b : a);
     this.#missed.delete(most[0]);
@@ -117,7 +117,10 @@ export class FlushReads {
     }
   }
 
-  /** The rows of some keys, and every row past a position that `has` holds of: what a child that came back lacks. */
+  /**
+   * Reads the rows of some keys, and every row past a position for which `has` holds: what a child that came back
+   * lacks.
+   */
   async changesSince(
     child: Child,
     after: Position,
@@ -147,7 +150,7 @@ export class FlushReads {
     return [...chunks(wire, MESSAGE_BYTES_TARGET)];
   }
 
-  /** A range, or what of it holds `limit` live rows. */
+  /** Reads a range, or the part of it that holds `limit` live rows. */
   async range(range: Range, limit: number, reverse: boolean): Promise<RangeRead> {
     const name = `${range.start}\u0100${range.end}\u0100${limit}${reverse}`;
     const known = this.#ranges.get(name);
@@ -162,7 +165,7 @@ export class FlushReads {
     return read;
   }
 
-  /** The digest of a range, which many children ask for at once where their parent lost what it knew of them. */
+  /** Makes the digest of a range, which many children ask for at once where their parent lost what it knew of them. */
   async digest(range: Range): Promise<RangeDigest> {
     const name = `${range.start}\u0100${range.end}`;
     const known = this.#digests.get(name);

@@ -1,13 +1,13 @@
 /**
- * Carries on their way up: what a site answers to an ask, with all the rows that are pending there.
+ * Carries on their way up: a site's answers to an ask, with all the rows that are pending there.
  *
  * Each of them may be as long as what is pending, and over a slow uplink they stand before the pushes that would end
  * the wait for them. Sessions that come back and are told to ask again make another one each time.
  *
- * Y1  At most one for a destination and a source waits for room in the link at a time; the next one follows when the
- *     link has taken it.
- * Y2  One whose ask came here longer ago than anybody waits (WAIT_MS_MAX) is dropped. How long it took before, no
- *     clock here can tell.
+ * Y1  At most one carry for a destination and a source waits for room in the link at a time; the next one follows when
+ *     the link has taken it.
+ * Y2  A carry whose ask came here longer ago than anybody waits (WAIT_MS_MAX) is dropped. How long the ask took before,
+ *     no clock here can tell.
  */
 import type { Core } from "../core/core.ts";
 import { WAIT_MS_MAX } from "../model/limits.ts";
@@ -17,7 +17,7 @@ import type { SiteId } from "../model/ports.ts";
 /** Sends carries in turn. */
 export class Relays {
   readonly #core: Core;
-  /** By destination and source: the one that the link is taking. */
+  /** Carry that the link is taking, by destination and source. */
   readonly #underWay = new Map<string, Promise<void>>();
 
   constructor(core: Core) {

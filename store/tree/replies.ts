@@ -1,6 +1,6 @@
 /**
- * The answers to what a child fetches (downlinks.ts D2): those that can be given from what is covered here go with
- * the flush under way, the others are asked for above first.
+ * The answers to what a child fetches (downlinks.ts D2): those that can be given from what is covered here go with the
+ * flush under way, the others are asked for above first.
  */
 import type { Child, ChildFetch } from "../core/child.ts";
 import type { Compare } from "../wire/compare_message.ts";
@@ -14,13 +14,13 @@ import { overlap, pointRange, type Range } from "../model/range.ts";
 import { ROOT_ONLY_RANGE, SYSTEM_RANGE } from "../members/topology.ts";
 
 interface Host {
-  /** Covers a range of a child's here first. */
+  /** Covers a range for a child here first. */
   fetch(fetch: Fetch): Promise<void>;
-  /** From now on the child is fed what changes there. */
+  /** Feeds the child, from now on, what changes in a range. */
   subscribe(child: Child, range: Range): void;
-  /** There is something for the child at the next flush. */
+  /** Marks the child as one with something to send at the next flush. */
   due(child: Child): void;
-  /** It has fetches that wait. */
+  /** Marks the child as one with fetches that wait. */
   asks(child: Child): void;
 }
 
@@ -34,7 +34,7 @@ export class Replies {
     this.#host = host;
   }
 
-  /** A child fetches a range, or compares it first. */
+  /** Takes a child's fetch of a range, or its question that compares the range first. */
   asked(child: Child, question: Fetch | Compare): void {
     const { id, range, trace } = question;
     const fetch: Fetch = question.kind === "fetch"
@@ -55,7 +55,7 @@ export class Replies {
       if (connection !== child.connection) return [];
       const answer = await this.#answer(child, fetch, reads);
       if (answer === null) continue;
-      // Until now it kept its range from being evicted (PROTOCOL I3); from here on the subscription does.
+      // The fetch kept its range from being evicted (PROTOCOL I3); from here on the subscription does.
       child.fetches.delete(fetch);
       fetch.answered?.();
       replies.push(...answer);
@@ -70,7 +70,7 @@ export class Replies {
       this.#core.refused("range_refused", child.id);
       return [{ kind: "fetched", id, range, rows: [], more: false, refused: true }];
     }
-    // The children are told who is who meanwhile, and nothing else.
+    // Meanwhile the children are told the system rows, and nothing else.
     if (reads.mark.partial && !overlap(range, SYSTEM_RANGE)) {
       fetch.asked = this.#core.resyncing;
       return null;
@@ -80,7 +80,7 @@ export class Replies {
       return null;
     }
     const whole = part.start <= range.start && part.end >= range.end;
-    // A child that has left meanwhile covers nothing any more, nor does one that has come again cover this.
+    // A child that has left meanwhile covers nothing any more, nor does one that has come again cover this range.
     const { connection } = child, isGone = () => connection !== child.connection;
     const damaged = whole && fetch.limit === 0 ? this.#core.damage.within(range)[0] : undefined;
     const refused = damaged ?? fetch.damaged;
@@ -109,8 +109,8 @@ export class Replies {
   }
 
   /**
-   * A row is damaged here, and this site can't get it: nobody is told that there is none (damage.ts G1). Where a newer one is
-   * on its way to the disk, null: the answer waits for that.
+   * Makes the answer that a row is damaged here, and that this site can't get it: nobody is told that there is none
+   * (damage.ts G1). Null where a newer row is on its way to the disk: the answer waits for that.
    */
   #refused(child: Child, id: number, key: Key): Message[] | null {
     if (this.#core.damage.isOver(key)) {
@@ -122,7 +122,9 @@ export class Replies {
     return [{ kind: "fetched", id, range: pointRange(key), rows: [], more: false, refused: true }];
   }
 
-  /** Which parts of a range the child has as they are here; null where that is no shorter than their rows. */
+  /**
+   * Compares a range: which parts of it the child has as they are here; null where that is no shorter than their rows.
+   */
   async #compare(
     child: Child,
     { id, range }: ChildFetch,
@@ -132,7 +134,7 @@ export class Replies {
     const { connection } = child;
     const { digest, parts, rows, bytes } = await reads.digest(range);
     if (connection !== child.connection) return null;
-    // It was found just now: what the child has of it is asked for again.
+    // The damage was found just now: what the child has of the range is asked for again.
     if (this.#core.damage.within(range).length > 0) return null;
     const isSame = sameDigest(digest, has);
     if (!isSame && (rows < 2 || bytes <= this.#core.compareRowsBytes)) return null;

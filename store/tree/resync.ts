@@ -2,17 +2,18 @@
  * This site's side of finding out which of its stale rows (stale.ts) are as the parent has them, so that only the
  * others come over the link.
  *
- * A fetch of a range with stale rows: compare, with the digest of what is here → compared: all of it is the same,
- * or digests of its parts, of which those that are the same are covered at once and the others are fetched, each in
- * this same way → … → fetched, where a part has little in it.
+ * A fetch of a range with stale rows: compare, with the digest of what is here → compared: all of it is the same, or
+ * digests of its parts, of which those that are the same are covered at once and the others are fetched, each in this
+ * same way → … → fetched, where a part has little in it.
  *
  * Y1  An answer is in the feed and as of its head, like any to a fetch (PROTOCOL I3): what it says is the same is
  *     covered before the next message is taken, and changes past that head come by the feed.
- * Y2  What is here is digested again before it is covered, in the same hold of the lock: pushes, writes and arriving
- *     sessions may have changed it since the question.
- *     Each question has a number of its own: what one was answered says nothing of what is said in the next.
+ * Y2  The rows here are digested again before they are covered, in the same hold of the lock: pushes, writes and
+ *     arriving sessions may have changed them since the question. Each question has a number of its own: an answer to
+ *     one says nothing of what is said in the next.
  * Y3  Rows that are covered so take a new place in the journal, as if they had come: nothing else knows of it.
- * Y4  At most COMPARES_MAX parts are under way at a time; what is not answered as it should be is fetched as a whole.
+ * Y4  At most COMPARES_MAX parts are under way at a time; a part that is not answered as it should be is fetched as a
+ *     whole.
  */
 import type { Core } from "../core/core.ts";
 import type { Compare, Compared } from "../wire/compare_message.ts";
@@ -31,7 +32,7 @@ import type { Range } from "../model/range.ts";
 
 interface Host {
   send(message: Compare): void;
-  /** Asks the parent for what was begun. */
+  /** Asks the parent for a fetch that was begun. */
   request(fetching: Fetching): void;
   fetch(range: Range): Promise<void>;
   nextId(): number;
@@ -45,7 +46,7 @@ export class Resync {
   /** Parts that wait for their turn; the last goes first, so that what was begun ends soon. */
   #queue: { readonly whole: Fetching; readonly range: Range }[] = [];
   #underWay = 0;
-  /** Counts connections, as in uplink.ts. */
+  /** Number that counts connections, as in uplink.ts. */
   #connection = 0;
 
   constructor(core: Core, fetches: Fetches, host: Host) {
@@ -54,7 +55,7 @@ export class Resync {
     this.#host = host;
   }
 
-  /** A new connection: parts are forgotten, and what they are parts of is asked for again. */
+  /** Begins on a new connection: parts are forgotten, and the fetches that they are parts of are asked for again. */
   connect(): void {
     this.#connection++;
     this.#queue = [];
@@ -69,7 +70,7 @@ export class Resync {
     }
   }
 
-  /** Reads of a site that was closed meanwhile fail, too. */
+  /** Takes a failure, as fatal unless the site is closed: reads of a closed site fail, too. */
   #failed(error: Error): void {
     if (!this.#core.closed) this.#core.ports.fatal(error);
   }
@@ -82,7 +83,7 @@ export class Resync {
     }
   }
 
-  /** @param ranges shared with others that do the same. */
+  /** @param ranges one iterator, shared with other calls that do the same. */
   async #coverAgain(ranges: Iterable<Range>): Promise<void> {
     const core = this.#core, connection = this.#connection;
     for (const range of ranges) {
@@ -93,7 +94,7 @@ export class Resync {
     }
   }
 
-  /** Whether a fetch goes as a comparison; it is sent then. */
+  /** Reports whether a fetch goes as a comparison; it is sent then. */
   takes(fetching: Fetching): boolean {
     const { range, limit, tries } = fetching;
     if (limit > 0 || tries >= COMPARE_TRIES_MAX || !this.#core.stale.touches(range)) return false;
@@ -111,7 +112,7 @@ export class Resync {
     this.#host.send({ kind: "compare", id: fetching.id, range, digest, trace });
   }
 
-  /** What is here, as of now: a hint (Y2), so others may change it between two pages. */
+  /** Digests the rows that are here, as of now: a hint (Y2), so others may change them between two pages. */
   async #digest(range: Range): Promise<Digest> {
     const { rows } = this.#core, sum = new DigestSum();
     for (let rest = range; rest.start < rest.end;) {
@@ -122,7 +123,7 @@ export class Resync {
     return sum.digest;
   }
 
-  /** What the parent answered. */
+  /** Takes the parent's answer to a comparison. */
   async compared(parent: SiteId, answer: Compared): Promise<void> {
     const fetching = this.#fetches.get(answer.id);
     if (fetching === undefined || fetching.said === null || fetching.parts !== null) return;
@@ -146,11 +147,11 @@ export class Resync {
       if (!await this.#adopt(part, digest, connection)) different.push(part);
       start = end;
     }
-    // This site has moved on meanwhile, and asks for the whole again.
+    // This site has another connection meanwhile, and asks for the whole again.
     if (connection !== this.#connection) return;
     if (different.length === 0) return this.#end(fetching);
     fetching.parts = different.length;
-    // It makes room for its own parts.
+    // The fetch makes room for its own parts.
     if (fetching.whole !== null) this.#underWay--;
     for (const range of different.reverse()) this.#queue.push({ whole: fetching, range });
     this.#next();
@@ -164,7 +165,8 @@ export class Resync {
       if (connection !== this.#connection) return false;
       const { seen } = await core.rows.list(range, 0, false);
       if (connection !== this.#connection) return false;
-      // What is stale here is in the root's journal up to there; the parent's is as far, or nothing is known of it.
+      // Stale rows here are in the root's journal up to `rootFloor`; the parent has come as far, or nothing is known of
+      // it.
       if ((core.down[0] ?? 0) < core.rootFloor || !sameDigest(digestOf(seen), digest)) return false;
       const stale = seen.filter((row) => core.isStale(row));
       for (const row of stale) core.rows.replant({ ...row, known: 0 });
@@ -200,7 +202,7 @@ export class Resync {
     }
   }
 
-  /** @param error why it was refused; then all of it is. */
+  /** @param error why the part was refused, which refuses the whole; null: it was not. */
   #partEnded(whole: Fetching, error: unknown): void {
     if (whole.parts === null || this.#fetches.get(whole.id) !== whole) return;
     whole.parts--;
@@ -217,7 +219,7 @@ export class Resync {
   }
 }
 
-/** Whether an answer is one to the question: its parts are the range, in order. */
+/** Reports whether an answer fits its question: its parts are the range, in order. */
 function isSound(range: Range, { range: answered, parts }: Compared): boolean {
   if (answered.start !== range.start || answered.end !== range.end) return false;
   if (parts.length === 0) return true;

@@ -1,24 +1,27 @@
 /**
- * Whether this site's wall clock is right where its own steady clock and its neighbours can't tell (wall.ts B4): all
- * machines of the cluster were suspended, so that nobody believes what all wall clocks say.
+ * The timekeeper, which finds out whether this site's wall clock is right where its own steady clock and its neighbours
+ * can't tell (wall.ts B4): all machines of the cluster were suspended, so that nobody believes what all wall clocks
+ * say.
  *
- * K1  A child of the root whose wall clock is ahead of what it believes tells the root what it says, again and again. So
- *     does each child that refuses its parent, whose clock is too far ahead of its own.
- * K2  The root believes its own where most of the children that it is connected with say the same, within what none of
- *     them would refuse, and rather that than what it believes: who tells it for another reason (K3) confirms nothing.
- *     All other sites hear it from the root then, down the tree.
+ * K1  A child of the root whose wall clock is ahead of what it believes tells the root what the wall clock says, again
+ *     and again. So does each child that refuses its parent, whose clock is too far ahead of its own.
+ * K2  The root believes its own wall clock where most of the children that it is connected with say the same, within
+ *     what none of them would refuse, and are nearer to that than to what the root believes: a child that tells its
+ *     time for another reason (K3) confirms nothing. All other sites hear it from the root then, down the tree.
  * K3  A site tells its neighbours what its wall clock says, again and again, where that is behind what it believes, or
- *     both are behind what it has dated: what they hear of it otherwise is what it dates. Two whose clocks were ahead and
- *     are right again would confirm each other's belief for good.
- * K4  A root takes the time from its children, where it refuses some of them for their clocks, and most of those that are
- *     connected agree on a time that it would refuse: it was down, or suspended, and its wall clock can't tell it for how
- *     long. Where it believes its wall clock, that is a voice against them: one that was as far behind as the root was
- *     down looks right, and one child may be wrong. Any other site takes the time from its parent, where it does not
- *     believe its own (wall.ts B6). The root takes the least that they say, and of a child that says by itself what its
- *     wall clock does (K1, K3) no more than that; of one that it does not refuse, that has the time from here, just that.
- * K5  A session that the root refuses for its clock was told something by a site that dated so. That site, and all others
- *     that did, may have lost their disks since, and have the time from here; then the root would refuse that session for
- *     as long as it was down. So a child whose wall clock is ahead (K1) counts as one that dates what the session does.
+ *     both are behind the clocks of its rows: otherwise its neighbours hear only these clocks of it. Two sites whose
+ *     wall clocks were ahead and are right again would confirm each other's belief for good.
+ * K4  A root takes the time from its children, where it refuses some of them for their clocks, and most of those that
+ *     are connected agree on a time that it would refuse: it was down, or suspended, and its wall clock can't tell it
+ *     for how long. Where it believes its wall clock, that is a voice against them: a wall clock that was as far behind
+ *     as the root was down looks right, and one child may be wrong. Any other site takes the time from its parent,
+ *     where it does not believe its own (wall.ts B6). The root takes the least time that they say. From a child that
+ *     says by itself what its wall clock does (K1, K3) it takes no more than that; from a child that it does not
+ *     refuse, that has the time from here, just that.
+ * K5  A session that the root refuses for its clock was told something by a site whose clock was as far ahead. That
+ *     site, and all others whose clocks were, may have lost their disks since, and have the time from here; then the
+ *     root would refuse that session for as long as it was down. So a child whose wall clock is ahead (K1) counts as
+ *     one whose clock is that of the session.
  */
 import type { Child } from "../core/child.ts";
 import type { Core } from "../core/core.ts";
@@ -35,7 +38,7 @@ interface Neighbours {
   children(): Iterable<Child>;
 }
 
-/** A time that was said, and when. */
+/** A time that was said, and when it was. */
 interface Said {
   readonly ms: number;
   readonly steadyMs: number;
@@ -48,12 +51,12 @@ export class Timekeeper {
   readonly #core: Core;
   readonly #neighbours: Neighbours;
   readonly #said = new Map<SiteId, Said>();
-  /** By child that is refused for its clock: what that was when it said hello last (K4). */
+  /** Clocks of children that are refused for them, as of their last hello, by child (K4). */
   readonly #ahead = new Map<SiteId, Said>();
   /** The least of the times for which sessions were refused lately (K5). */
   #dated: Said | undefined;
   #toldMs = -Infinity;
-  /** Since when most of its children agree on another time, as it looks, though this root believes its own. */
+  /** Time since when most of its children agree on another time, as it looks, though this root believes its own. */
   #outvotedSinceMs = Infinity;
   #isDoubted = false;
 
@@ -76,7 +79,7 @@ export class Timekeeper {
     this.#tell(doubt);
   }
 
-  /** K1, K3 */
+  /** Tells neighbours what the wall clock says (K1, K3). */
   #tell(doubt: Doubt | null): void {
     const { wall, clock, depth, steady } = this.#core;
     const isAhead = doubt !== null && doubt.aheadMs > 0;
@@ -87,7 +90,10 @@ export class Timekeeper {
     if (isBehind) this.#neighbours.tellBelow(isAhead ? wall.nowMs() : wall.saysMs);
   }
 
-  /** One that starts has to hear its neighbours first, and a leap of the blink of an eye is nothing to look at. */
+  /**
+   * Notes that the wall clock is doubted, or believed again. A site that starts has to hear its neighbours first, and a
+   * leap of the blink of an eye is nothing to look at.
+   */
   #note(doubt: Doubt | null): void {
     const isDoubted = doubt !== null && (this.#isDoubted || doubt.forMs >= CLOCK_DOUBT_MS);
     if (isDoubted === this.#isDoubted) return;
@@ -96,25 +102,25 @@ export class Timekeeper {
     this.#core.ports.note(isDoubted ? "clock_doubted" : "clock_believed", { aheadMs: doubt?.aheadMs });
   }
 
-  /** A child's wall clock says so, and the child does not believe it. */
+  /** Takes what a child's wall clock says, which the child does not believe. */
   told(site: SiteId, ms: number): void {
     if (this.#core.isRoot) this.#said.set(site, { ms, steadyMs: this.#core.steady.nowMs() });
     this.#core.wall.hears(site, ms, true);
   }
 
-  /** A child was refused for its clock. */
+  /** Takes the clock of a child that was refused for it. */
   refused(site: SiteId, ms: number): void {
     if (this.#core.isRoot) this.#ahead.set(site, { ms, steadyMs: this.#core.steady.nowMs() });
   }
 
-  /** A session was refused for its clock. */
+  /** Takes the clock of a session that was refused for it. */
   refusedSession(ms: number): void {
     if (!this.#core.isRoot) return;
     const least = this.#now(this.#dated);
     if (least === null || ms < least) this.#dated = { ms, steadyMs: this.#core.steady.nowMs() };
   }
 
-  /** K4 */
+  /** Takes the time from the children (K4). */
   #takeTime(doubt: Doubt | null): void {
     const nowMs = this.#core.steady.nowMs(), time = this.#timeOfMost(doubt === null ? 1 : 0);
     if (time === null || doubt !== null) this.#outvotedSinceMs = Infinity;
@@ -128,7 +134,10 @@ export class Timekeeper {
     this.#core.wall.takes(time);
   }
 
-  /** The least that most children agree on and that this root would refuse; so many voices are against them. */
+  /**
+   * Returns the least time that most children agree on and that this root would refuse. @param against voices against
+   * them.
+   */
   #timeOfMost(against: number): number | null {
     const { wall } = this.#core;
     let voices = against;
@@ -149,7 +158,7 @@ export class Timekeeper {
     return null;
   }
 
-  /** What would be said now, if anything was lately. */
+  /** Returns the time that a neighbour would say now, if it said one lately. */
   #now(last: Said | undefined): number | null {
     const nowMs = this.#core.steady.nowMs();
     return last === undefined || nowMs - last.steadyMs > COUNTS_FOR_MS
@@ -157,7 +166,7 @@ export class Timekeeper {
       : last.ms + nowMs - last.steadyMs;
   }
 
-  /** K2, wall.ts B4 */
+  /** Reports whether the root's doubted wall clock is confirmed by most of its children (K2, wall.ts B4). */
   #isConfirmed({ forMs }: Doubt): boolean {
     const { wall, steady } = this.#core;
     let connected = 0, agreeing = 0;

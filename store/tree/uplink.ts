@@ -3,12 +3,13 @@
  *
  * Stages: disconnected → hello sent → welcomed (pushes, feeds, fetches) → disconnected …
  *
- * P1  A push holds every row that is pending to the parent, past what was pushed before, as committed at the
- *     mark's head, and speaks of that head (PROTOCOL I1).
+ * P1  A push holds every row that is pending to the parent, past what was pushed before, as committed at the mark's
+ *     head, and speaks of that head (PROTOCOL I1).
  * P2  A feed's rows are applied before its positions, in one step (I2); rows outside coverage are ignored (I3).
  * P3  A fetched range replaces what stands here, except for rows pending to the parent, which are merged (I3).
  * P4  One fetch serves all who wait for its range.
- * P5  What the parent can't vouch for any more stays as stale rows, and is compared before it is fetched (resync.ts).
+ * P5  Rows for which the parent can't vouch any more stay as stale rows, and are compared before they are fetched
+ *     (resync.ts).
  * P6  The answer to a hello is taken only while no other hello was said since. Pushes that rest on it would come to the
  *     parent behind the later hello's answer, and what they leave out as pushed before would count there as taken.
  */
@@ -58,23 +59,25 @@ export class Uplink {
   #connected = false;
   #welcomed = false;
   #sending = false;
-  /** The last hello, as far as what it says may change before it is answered (moving.ts M1). */
+  /** Contents of the last hello that may change before it is answered (moving.ts M1). */
   #said: { readonly moved: MovedSite | undefined; readonly coverage: readonly Range[] } = {
     moved: undefined,
     coverage: [],
   };
-  /** Counts connections: what was begun on one must not go on over the next. */
+  /** Number that counts connections: what was begun on one must not go on over the next. */
   #connection = 0;
   #nextId = 1;
-  /** The parent takes no pushes for now. */
+  /** True while the parent takes no pushes. */
   #isHeld = false;
   #sentUpTo: Position = 0;
   #sentStable: ClockValue = 0;
   #sentAtMs = -Infinity;
-  /** A feed has come since the last push: a parent of so many children that it says little is told as little. */
+  /**
+   * True where a feed has come since the last push: a parent of so many children that it says little is told as little.
+   */
   #hasHeard = true;
   #eagerSentMs = -Infinity;
-  /** What is watched is tried again soon. */
+  /** True while another attempt to cover the watched ranges is due. */
   #isWatchDue = false;
 
   /** @param voided called when what children were told on their hello holds no longer: they must say it again. */
@@ -97,7 +100,7 @@ export class Uplink {
     return this.#core.config.parent ?? "";
   }
 
-  /** Whether a range is being fetched, so that it must not be dropped. */
+  /** Reports whether a range is being fetched, so that it must not be dropped. */
   fetches(range: Range): boolean {
     return this.#fetching.touch(range);
   }
@@ -131,12 +134,12 @@ export class Uplink {
     });
   }
 
-  /** What the parent was told on the hello has changed. */
+  /** Says hello again where the last one is not answered yet and its contents have changed. */
   retell(): void {
     if (this.#connected && !this.#welcomed) this.connect();
   }
 
-  /** The link has ended, or the site is about to have another parent, which is connected next. */
+  /** Ends the connection: the link has ended, or the site is about to have another parent, which is connected next. */
   disconnect(): void {
     this.#core.clockGuard.forget(this.#parent);
     this.#connected = this.#welcomed = false;
@@ -162,7 +165,7 @@ export class Uplink {
 
   // ── Joining ──
 
-  /** Whether the parent's clock is too far ahead; this site joins it again when it is not. */
+  /** Reports whether the parent's clock is too far ahead; this site joins it again when it is not. */
   #refuses(clock: ClockValue): boolean {
     const refused = this.#core.clockGuard.refuses(this.#parent, clock, () => {
       if (connection === this.#connection) this.connect();
@@ -171,7 +174,7 @@ export class Uplink {
       this.#welcomed = false;
       this.#send({ kind: "wall", ms: this.#core.wall.saysMs });
     }
-    // What it says on this connection until then is not to be taken either.
+    // Nothing that the parent says on this connection until then is to be taken either.
     const connection = refused ? ++this.#connection : 0;
     return refused;
   }
@@ -189,7 +192,7 @@ export class Uplink {
       if (reborn) await this.#beginAnew(welcome, connection);
       else for (const range of welcome.refused) await this.#forget(range);
     });
-    // It was moved again meanwhile, or says another hello first.
+    // This site was moved again meanwhile, or says another hello first.
     if (connection !== this.#connection) return;
     core.hasMet = true; // handoff.ts H17
     this.#isHeld = false;
@@ -198,12 +201,12 @@ export class Uplink {
     for (const entry of core.pending.after(this.#sentUpTo, core.depth)) this.#dirty.add(entry.key); // P1
     this.#welcomed = this.#hasHeard = true;
     if (!reborn) this.#dropEvicted(welcome.refused);
-    // Who is who comes before anything else that was asked for: it says what may be missing.
+    // The system rows come before anything else that was asked for: they say what may be missing.
     const asked = [...this.#fetching.all()];
     if (!core.coverage.hasRange(SYSTEM_RANGE)) this.fetch(SYSTEM_RANGE, 0, false).catch(() => {});
     for (const f of asked) this.#request(f);
     for (const [id, { claim }] of this.#numbers) this.#claim(id, claim);
-    // A child that was vouched for a range that is dropped here now would wait for its changes for ever (I3).
+    // A child that covers a range which is dropped here now would wait for its changes for ever (I3).
     if (!reborn && welcome.refused.length > 0) this.#voided();
     this.#coverWatched();
     this.uncovered(core.damage.atParent);
@@ -212,7 +215,10 @@ export class Uplink {
     core.wake();
   }
 
-  /** What the hello said is covered, and was evicted before its answer came, the parent would feed and keep for ever. */
+  /**
+   * Drops, at the parent, ranges that the hello named as covered, and that were evicted before its answer came: the
+   * parent would feed and keep them for ever.
+   */
   #dropEvicted(refused: readonly Range[]): void {
     const { coverage } = this.#core;
     for (const range of this.#said.coverage) {
@@ -222,7 +228,10 @@ export class Uplink {
     }
   }
 
-  /** Rows went with the disk that the parent has: who is who, and what somebody watches or waits for, is fetched at once. */
+  /**
+   * Fetches rows that the disk lost and the parent has: system rows, and rows that somebody watches or waits for, at
+   * once.
+   */
   uncovered(keys: readonly Key[]): void {
     if (!this.#welcomed) return;
     if (!this.#core.coverage.hasRange(SYSTEM_RANGE)) this.fetch(SYSTEM_RANGE, 0, false).catch(() => {});
@@ -232,7 +241,9 @@ export class Uplink {
     }
   }
 
-  /** Covers again what somebody here watches, and tells them: its changes would not come otherwise. */
+  /**
+   * Covers again the ranges that somebody here watches, and tells the watchers: the changes would not come otherwise.
+   */
   #coverWatched(): void {
     const { watchers, coverage } = this.#core;
     for (const range of watchers.ranges()) {
@@ -244,7 +255,7 @@ export class Uplink {
     }
   }
 
-  /** What is watched could not be covered: where a row of it is damaged above, somebody may write it anew. */
+  /** Tries again later to cover watched ranges: where a row of one is damaged above, somebody may write it anew. */
   watchFailed(error: unknown): void {
     if (damagedRow(error) === null || this.#isWatchDue) return;
     this.#isWatchDue = true;
@@ -255,8 +266,8 @@ export class Uplink {
   }
 
   /**
-   * A new incarnation: all positions above are void; what is pending is kept and will be pushed again. Where the hello
-   * says too little by now nothing has changed, and another is said.
+   * Begins a new incarnation: all positions above are void; what is pending is kept and will be pushed again. Where the
+   * hello says too little by now, nothing is changed, and another hello is said.
    */
   async #beginAnew(welcome: Welcome, connection: number): Promise<void> {
     const core = this.#core;
@@ -264,7 +275,7 @@ export class Uplink {
     const rows = await core.rows.lookup(kept);
     const { seen } = await core.rows.list(SYSTEM_RANGE, 0, false);
     // From here on nothing is waited for: sessions come without a wait, and would see a part of what follows; and a
-    // disk with the new number has all that was kept, and the word of it.
+    // disk with the new number has all that was kept, and the row that says so.
     if (connection !== this.#connection) return;
     if (!isSaidEnough(core, this.#said.moved)) {
       core.count("hello_outdated");
@@ -277,14 +288,14 @@ export class Uplink {
     core.replica = welcome.replica;
     core.parentReplica = welcome.parentReplica;
     core.setPath(welcome.path);
-    // At once: what children are told from here on counts for other ancestors than those they know of.
+    // At once: the children know of other ancestors than those that count from here on.
     this.#voided();
-    // They ask anew, each under its new place in the tree: a number for the old one would be nobody's.
+    // The callers ask anew, each under its new place in the tree: a number for the old place would be nobody's.
     for (const { resolve } of [...this.#numbers.values()]) resolve(0);
     core.damage.anew();
     core.rootedTo = core.rows.head;
     for (const row of rows) if (row !== undefined) core.rows.replant({ ...row, known: core.depth });
-    // After all that was kept, in this journal and so in every other (succession.ts).
+    // The row comes after all that was kept, in this journal and so in every other (succession.ts).
     if (before !== 0) {
       core.rows.put(core.own(keptKey(before), encodeJson({ floor: core.rootFloor, known, whole })));
     }
@@ -292,7 +303,7 @@ export class Uplink {
     core.count("incarnations");
   }
 
-  /** Drops coverage of a range. System rows go, but for those pending: who is who is asked for as a whole. */
+  /** Drops coverage of a range. System rows go, but for those pending: they are asked for as a whole. */
   async #forget(range: Range): Promise<void> {
     const core = this.#core;
     core.uncover(range); // P5
@@ -307,7 +318,7 @@ export class Uplink {
 
   // ── Push ──
 
-  /** Notes what a commit has made pending. */
+  /** Notes the rows that a commit has made pending. */
   committed(frozen: Frozen): void {
     const { depth } = this.#core;
     // P1
@@ -351,7 +362,8 @@ export class Uplink {
     const isAhead = mark.head > this.#sentUpTo;
     const news = isAhead || now < this.#eagerSentMs + EAGER_MS;
     if ((mark.stable.at(-1) ?? 0) <= this.#sentStable) {
-      // A child is away, or keeps what it has. What has come from above counts as pending until this is acknowledged.
+      // A child is away, or keeps what it has. Rows that came from above count as pending until this mark is
+      // acknowledged.
       return isAhead ? this.#sentAtMs + MARK_IDLE_MS - now : MARK_IDLE_MS;
     }
     if (!(news || this.#hasHeard)) return MARK_IDLE_MS;
@@ -370,7 +382,9 @@ export class Uplink {
     this.#core.wake();
   }
 
-  /** What time it is, where what this site dates does not tell (timekeeper.ts). */
+  /**
+   * Tells the parent what time it is, where the clocks of this site's rows and messages do not tell (timekeeper.ts).
+   */
   tellWall(ms: number): void {
     if (this.#connected) this.#send({ kind: "wall", ms });
   }
@@ -383,7 +397,7 @@ export class Uplink {
     this.#send({ kind: "eager" });
   }
 
-  /** A fresh replica number from the root; 0 where this site has taken another one meanwhile. */
+  /** Gets a fresh replica number from the root; 0 where this site has taken another one meanwhile. */
   number(claim: Claim): Promise<ReplicaNumber> {
     const id = this.#nextId++;
     return new Promise((resolve) => {
@@ -414,7 +428,7 @@ export class Uplink {
       const mine = rows.filter((row) => core.coverage.covers(row.key)); // P2
       const old = await core.rows.lookup(mine.map((row) => row.key));
       mine.forEach((row, i) => {
-        // The disk may have lost what it had of it just now.
+        // The disk may have lost the row just now.
         if (core.coverage.covers(row.key)) core.rows.apply(old[i], this.#fromAbove(row));
       });
       core.clock.hears(this.#parent, feed.clock);
@@ -455,14 +469,14 @@ export class Uplink {
 
   // ── Fetch ──
 
-  /** Resolves when the range (or the first or last `limit` live rows of it) is covered. */
+  /** Resolves when the range (or the part with its first or last `limit` live rows) is covered. */
   fetch(range: Range, limit: number, reverse: boolean, trace = ""): Promise<void> {
     const f = this.#fetchingOf(range, limit, reverse, trace);
     f.isWanted = true;
     return f.done.promise;
   }
 
-  /** The same, for a reader that does not wait for ever. */
+  /** Fetches a range for a reader that does not wait for ever. */
   async fetchSoon(range: Range, limit: number, reverse: boolean, trace: string): Promise<void> {
     const unreachable = (why: string) => {
       const text =
@@ -485,12 +499,12 @@ export class Uplink {
     } finally {
       cancel();
       f.waiting.delete(reader);
-      // On a link that holds, what is on its way may come for the next one who asks.
+      // On a link that holds, an answer on its way may come for the next reader that asks.
       if (!this.#welcomed) this.#fetching.endUnwanted(f);
     }
   }
 
-  /** The one that will serve for this. */
+  /** Returns the fetch that will serve for a question: one under way, or a new one. */
   #fetchingOf(range: Range, limit: number, reverse: boolean, trace: string): Fetching {
     const known = this.#fetching.serving({ range, limit, reverse });
     if (known !== undefined) { // P4
@@ -535,7 +549,7 @@ export class Uplink {
     const { seen } = await core.rows.list(range, 0, false);
     const fetched = new Set(rows.map((row) => row.key));
     const old = new Map(seen.map((row) => [row.key, row]));
-    // First, since the ends of incarnations among them tell which rows may be collected.
+    // System rows first: the ends of incarnations among them tell which rows may be collected.
     for (const row of rows) core.rows.apply(old.get(row.key), this.#fromAbove(row));
     for (const row of seen) {
       if (fetched.has(row.key) || (core.isPendingToParent(row) && !core.isCollectable(row))) continue; // P3
