@@ -3,10 +3,10 @@
  *
  * Life of a ward: first message of a source → … → forgotten when its source releases it, when a configuration without
  * this site is known over the tree, or when its incarnation is over and its rows stand in this site's own journal
- * (recovery.ts). What nobody forgot would keep deletions in the whole tree (PROTOCOL I9).
+ * (recovery.ts). A ward that nobody forgot would keep deletions in the whole tree (PROTOCOL I9).
  *
  * K1  Nothing is acknowledged before it is on this site's disk, and nothing beyond what is contiguous (ward.ts A1).
- * K2  Taken from the site of a living incarnation only, under no older configuration than one heard of.
+ * K2  A ward is taken from the site of a living incarnation only, and under no configuration older than one heard of.
  * K3  All wards together are bounded, too: an owner that many have chosen must outlive an hour without a root.
  */
 import { newestClock } from "../core/clock_guard.ts";
@@ -45,7 +45,7 @@ export class Keeper {
     return true;
   }
 
-  /** All records were restored. */
+  /** Notes that all records were restored. */
   loaded(): void {
     for (const ward of this.#wards.values()) {
       ward.onDisk = ward.position;
@@ -72,7 +72,7 @@ export class Keeper {
     this.#core.wake();
   }
 
-  /** How much more may be held for all sources together (K3). */
+  /** Bytes that may still be held for all sources together (K3). */
   get #left(): number {
     let left = this.#bytesMax;
     for (const ward of this.all()) left -= ward.bytes + ward.stagedBytes;
@@ -102,9 +102,10 @@ export class Keeper {
       return;
     }
     ward.take(message, rows);
-    // Where the source's clock is ahead, the stable clocks that its recovery waits for (recovery.ts Y1) get there so.
+    // Where the source's clock is ahead, the stable clocks that its recovery waits for (recovery.ts Y1) come to it by
+    // this.
     this.#core.clock.merge(message.clock);
-    // An old one that the source writes now (owed.ts) is to hold this site's floor at once.
+    // An old version that the source writes now (owed.ts) is to hold this site's floor at once.
     for (const { clock } of rows) this.#core.wardsLeast = Math.min(this.#core.wardsLeast, clock);
     this.#core.count("ward_rows", rows.length);
     const { position } = ward;
@@ -115,7 +116,7 @@ export class Keeper {
     this.#core.send(from, { kind: "warded", replica, config, settled, position, refused });
   }
 
-  /** K2 */
+  /** Returns why a message is refused (K2). */
   #refusal(from: SiteId, message: WardMessage): WardRefusal {
     const { topology, clock } = this.#core;
     if (topology.incarnation(message.replica)?.site !== from || topology.isRemoved(from)) return "stranger";
@@ -129,7 +130,7 @@ export class Keeper {
   #refuse(from: SiteId, { replica, config, settled }: WardMessage, refused: WardRefusal): void {
     const core = this.#core;
     const ward = this.#wards.get(replica);
-    // A gap is nobody's fault: what comes next closes it.
+    // A gap is nobody's fault: the next message closes it.
     if (refused === "gap") core.count("ward_refused_gap");
     else core.refused("ward_refused", from, { refused }, `ward_refused_${refused}`);
     core.send(from, {
@@ -142,11 +143,11 @@ export class Keeper {
     });
   }
 
-  /** Another configuration is in effect, without this site. */
+  /** Forgets a ward where another configuration, without this site, is in effect. */
   release(from: SiteId, { replica, config }: Release): void {
     const ward = this.#wards.get(replica);
     if (ward !== undefined && ward.site !== from) return;
-    // It was said before this site was chosen again.
+    // The source said so before it chose this site again.
     if (ward !== undefined && config <= ward.config) return;
     if (ward !== undefined) this.forget(ward);
     this.#core.send(from, {
@@ -159,7 +160,7 @@ export class Keeper {
     });
   }
 
-  /** Forgets what others own by now: the tree says so where the source has no way to say it here. */
+  /** Forgets wards that others own by now: the tree says so where the source has no way to say it here. */
   forgetFormer(): void {
     const { topology, config: { site } } = this.#core;
     for (const ward of [...this.all()]) {
@@ -170,14 +171,14 @@ export class Keeper {
     }
   }
 
-  /** What was staged came over a connection that is gone. */
+  /** Drops a site's staged parts: they came over a connection that is gone. */
   disconnected(site: SiteId): void {
     for (const ward of this.all()) if (ward.site === site) ward.unstage();
   }
 
   // ── In the place of a source ──
 
-  /** What this site has of an incarnation's pending rows (PROTOCOL O4). */
+  /** Answers what this site has of an incarnation's pending rows (PROTOCOL O4). */
   standIn(ask: StandIn): StoodIn {
     const { id, replica, depth, position } = ask;
     const ward = this.#wards.get(replica);
@@ -189,7 +190,7 @@ export class Keeper {
       clock: ward?.clock ?? 0,
       down: ward?.down ?? [],
     } as const;
-    // What was put into the own journal is forgotten here, and goes its own way (recovery.ts).
+    // A ward whose rows were put into this site's own journal is forgotten here: they go their own way (recovery.ts).
     if (ward === undefined || ward.position < position) {
       return { ...said, outcome: "behind", rows: [] };
     }
@@ -198,7 +199,7 @@ export class Keeper {
       return { ...said, outcome: "too_large", rows: [] };
     }
     this.#core.count("stood_in");
-    // K1: what a crash here would undo has not been acknowledged; but it is no more than what its source has.
+    // A crash here would undo rows that have not been acknowledged (K1), but the source has all of them.
     return { ...said, outcome: "rows", rows };
   }
 }

@@ -1,14 +1,14 @@
 /**
- * What a source knows of one of its owners, and what it has sent to it.
+ * A source's link to one of its owners: what it knows of that owner, and what it has sent to it.
  *
  * Stages: asking how far the ward reaches (a message that takes nothing for granted) → streaming from there → broken
  * (the link went, or nothing was acknowledged for long) → asking …
  *
  * L1  While streaming, `sentUpTo` is what was sent, and `#dirty` names every pending row past it.
- * L2  What was sent is given the time that it takes over the narrowest line: to send it again sooner would never end.
+ * L2  What was sent is given the time that it takes over the narrowest line: sending it again sooner would never end.
  * L3  An owner that is full is sent nothing before what is pending here fits.
- * L4  An owner that may hold a row which the root has by now is told so: else it would hold it, and what it says of this
- *     site would wait for it (recovery.ts Y6), for as long as nothing is written here.
+ * L4  An owner that may hold a row which the root has by now is told so: else it would hold it, and its word of what it
+ *     recovered of this site would wait for that row (recovery.ts Y6), for as long as nothing is written here.
  */
 import type { Core, Mark } from "../core/core.ts";
 import type { Key } from "../model/key.ts";
@@ -27,7 +27,7 @@ import type { Position, Row } from "../model/row.ts";
 import { ROW_BYTES, wireBytes } from "../wire/wire_row.ts";
 import type { Warded, WardMessage, WardRefusal } from "../wire/ward_message.ts";
 
-/** Whether more is pending at a site than one owner takes for it. */
+/** Reports whether more is pending at a site than one owner takes for it. */
 export function isTooMuch({ pending, reach, depth }: Core): boolean {
   const { rows, bytes } = pending.measure(reach[0]?.top ?? 0, depth);
   return bytes + rows * ROW_BYTES > WARD_BYTES_MAX;
@@ -35,14 +35,16 @@ export function isTooMuch({ pending, reach, depth }: Core): boolean {
 
 export class OwnerLink {
   readonly site: SiteId;
-  /** Its disk has the ward up to here. */
+  /** Position up to which the owner's disk has the ward. */
   acked: Position = 0;
-  /** The newest configuration that it knows to be in effect. */
+  /** The newest configuration that the owner knows to be in effect. */
   settled = 0;
   refused: WardRefusal = "none";
   isStreaming = false;
   sentUpTo: Position = 0;
-  /** It may hold rows up to here, but for those up to what it was told that the root has (L4). */
+  /**
+   * Position up to which the owner may hold rows, apart from those of which it was told that the root has them (L4).
+   */
   #heldUpTo: Position = 0;
   #saidAtRoot: Position = 0;
   readonly #core: Core;
@@ -50,11 +52,11 @@ export class OwnerLink {
   #isSending = false;
   #connection = 0;
   #sentMs = -Infinity;
-  /** The oldest message that is not acknowledged was sent then. */
+  /** Time at which the oldest message that is not acknowledged was sent. */
   #waitingMs = Infinity;
-  /** Of rows that were sent and are not acknowledged. */
+  /** Bytes of rows that were sent and are not acknowledged. */
   #waitingBytes = 0;
-  /** It had no room when it was looked at last; for how long it is left alone then. */
+  /** Time at which the owner was found to have no room; it is left alone for `#fullForMs` from then. */
   #fullMs: number | null = null;
   #fullForMs = WARD_FULL_MS;
   #sentConfig = 0;
@@ -65,18 +67,18 @@ export class OwnerLink {
     this.#core = core;
   }
 
-  /** Why it takes nothing; null where it does. */
+  /** Reason why the owner takes nothing; null where it does. */
   get why(): string | null {
     if (this.refused !== "none" && this.refused !== "gap") return this.refused;
     return this.isStreaming ? null : "no answer";
   }
 
-  /** A row is pending. */
+  /** Notes that a row is pending. */
   note(key: Key): void {
     if (this.isStreaming) this.#dirty.add(key); // L1
   }
 
-  /** @param wanted somebody waits for what was not sent yet. */
+  /** @param wanted somebody waits for rows that were not sent yet. */
   isDue(
     mark: Pick<Mark, "head" | "reach">,
     under: { config: number; settled: boolean },
@@ -93,24 +95,24 @@ export class OwnerLink {
     return isNews && now - this.#sentMs >= WARD_IDLE_MS;
   }
 
-  /** L4 */
+  /** Reports whether the root has rows that the owner may hold and was not told of (L4). */
   #mayDrop(atRoot: Position): boolean {
     return this.#saidAtRoot < this.#heldUpTo && this.#saidAtRoot < atRoot;
   }
 
-  /** L2 */
+  /** Milliseconds after which what was sent, and not acknowledged, counts as lost (L2). */
   get #patienceMs(): number {
     return WARD_RESEND_MS + Math.min(this.#waitingBytes, WARD_LINE_BYTES_UNDER_WAY) / WARD_LINE_BYTES_PER_MS;
   }
 
-  /** L3 */
+  /** Reports whether the owner is full, as far as is known (L3). */
   #isFull(now: number): boolean {
     if (this.#fullMs === null || now - this.#fullMs < this.#fullForMs) return this.#fullMs !== null;
     this.#fullMs = isTooMuch(this.#core) ? now : null;
     return this.#fullMs !== null;
   }
 
-  /** The rows to send, as committed; null: one of them is damaged here (damage.ts G2). */
+  /** Reads the rows to send, as committed; null: one of them is damaged here (damage.ts G2). */
   async rows(): Promise<Row[] | null> {
     if (!this.isStreaming) return [];
     const keys = [...this.#dirty];
@@ -120,7 +122,8 @@ export class OwnerLink {
       for (const key of keys) this.#dirty.add(key);
       return null;
     }
-    // What came from above meanwhile is nothing that the root does not have, or its owners will not.
+    // A row that came from above meanwhile is one that the root has, or that the owners of the site it came from will
+    // have.
     return rows.filter((row) => row.known >= this.#core.depth).sort((a, b) => a.position - b.position);
   }
 
@@ -149,24 +152,24 @@ export class OwnerLink {
       if (connection !== this.#connection) return;
     }
     this.#isSending = false;
-    // All but what the link holds has arrived.
+    // All messages but those that the link holds have arrived.
     if (messages.length > 1) this.#waitingMs = this.#core.steady.nowMs();
     sent();
   }
 
   /** Takes an answer in; true where the owner may have more than was known. */
   heard({ refused, position, config, settled }: Warded): boolean {
-    // What followed on a message that it had no room for.
+    // The message before this one is missing there: the owner had no room for it.
     if (refused === "gap" && this.#fullMs !== null) return false;
     this.refused = refused;
     if (refused === "gap") {
-      // It may have lost its disk.
+      // The owner may have lost its disk.
       this.settled = 0;
       this.#stream(position);
       return true;
     }
     if (refused === "full") {
-      // With room enough for this ward it may have none for all that it holds.
+      // The owner has room enough for this ward, and may have none for all that it holds.
       if (this.#fullMs === null) this.#fullForMs = Math.min(2 * this.#fullForMs, WARD_FULL_MS_MAX);
       this.#fullMs = this.#core.steady.nowMs();
     }
@@ -183,7 +186,7 @@ export class OwnerLink {
     return true;
   }
 
-  /** The owner's ward reaches up to here: it gets what comes after. */
+  /** Streams what comes after the position that the owner's ward reaches. */
   #stream(position: Position): void {
     this.acked = this.sentUpTo = this.#heldUpTo = position;
     this.#saidAtRoot = 0;
@@ -197,7 +200,7 @@ export class OwnerLink {
     for (const entry of this.#core.pending.after(position, this.#core.depth)) this.#dirty.add(entry.key);
   }
 
-  /** The owner can be reached: it is asked at once. */
+  /** Asks the owner at once: it can be reached. */
   connected(): void {
     this.broken();
     this.#sentMs = -Infinity;
@@ -205,7 +208,7 @@ export class OwnerLink {
     this.#fullForMs = WARD_FULL_MS;
   }
 
-  /** What was sent may not arrive. */
+  /** Ends the streaming: what was sent may not arrive. */
   broken(): void {
     this.isStreaming = false;
     this.#isSending = false;

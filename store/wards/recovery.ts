@@ -1,27 +1,30 @@
 /**
- * What becomes of a ward when its incarnation is over: its owner takes the rows into its own journal, as rows pending
- * here, and then says so in a system row. Whoever gets that row over the tree has got, before it, all of the ward (I1).
+ * Recovery of wards whose incarnation is over: the owner takes the rows into its own journal, as rows pending here, and
+ * then says so in a system row. A site that gets that row over the tree has got, before it, all of the ward (I1).
  *
  * Y1  The rows are taken when what they may depend on has arrived: the stable clock of the common ancestor has reached
- *     the ward's clock. The end of the incarnation is known here by then, so it does not hold that clock back. Of what
- *     is on its way to another parent that clock does not tell (adoption.ts F3): then they wait for that, too.
+ *     the ward's clock. The end of the incarnation is known here by then, so it does not hold that clock back. That
+ *     clock does not tell of rows that are on their way to another parent (adoption.ts F3): where there are some, the
+ *     ward waits for them, too.
  * Y2  Rows at or below the watermark are not taken (I9). Where one of them may be missing at the root, none are, since
  *     the others may depend on it, and the row says that nothing was recovered: its sessions are told of a loss. An
- *     owner that got its rows as they were written never comes to that, since its floor holds the watermark back; one
- *     does that took the place of another when they were older than the horizon, the source cut off from the root and
- *     both of those disks lost since, while it was cut off itself.
- * Y6  Of a ward without rows the root has all. It waits for no causes: its owner says so as soon as the end is known, but
- *     for what is on its way to another parent, and stands in for it until Y1 as before. Else one child that is away would
- *     hold back that word, and with the owner's disk, lost hours after the other, all sessions of the ward were lost.
+ *     owner that got its rows as they were written never comes to that, since its floor holds the watermark back. An
+ *     owner does that took the place of another when the rows were older than the horizon, the source cut off from the
+ *     root and both of those disks lost since, while it was cut off itself.
+ * Y6  Of a ward without rows the root has all. It waits for no causes: its owner says so as soon as the end is known,
+ *     but for what is on its way to another parent, and stands in for it until Y1 as before. Else one child that is
+ *     away would hold back that word, and if the owner's disk was lost hours after the other, all sessions of the ward
+ *     would be lost.
  * Y3  An owner without a ward says that it has recovered nothing: so it can be known that something is lost.
  * Y4  For a token, every incarnation on its path that is over must have been recovered as far as the token, and the
  *     incarnation below, had seen it.
  * Y5  Under a configuration sessions are told something when all its owners have acknowledged that it is in effect
  *     (source.ts). So where one of them holds the ward, and does not know that, what open sessions were told is at any
  *     owner of the one before.
- * Y7  One that lives, below one that went on without all that the lost disk above it had, goes on, too, as soon as it is
- *     heard of. Only then do its owners say how far it had seen that disk's journal (Y4): until then nobody knows what of
- *     it a session saw that is gone. Where it has no owners nobody ever will.
+ * Y7  An incarnation that lives, below one that went on without all that the lost disk above it had, goes on, too, as
+ *     soon as it is heard of. Only then do its owners say how far it had seen that disk's journal (Y4): until then
+ *     nobody knows what of that journal a session saw that is gone. Where the incarnation has no owners nobody ever
+ *     will.
  */
 import type { TokenState } from "../api/api.ts";
 import { followedOf } from "../api/token_path.ts";
@@ -46,7 +49,7 @@ export class WardRecovery {
     this.#stableOwn = stableOwn;
   }
 
-  /** Looks whether something is to be taken now. */
+  /** Looks whether a ward is to be taken now. */
   async sweep(): Promise<void> {
     const core = this.#core, { topology } = core;
     if (core.replica === 0 || core.resyncing || this.#isTaking) return;
@@ -75,12 +78,12 @@ export class WardRecovery {
     }
   }
 
-  /** True where nothing is left to do. */
+  /** Takes a ward; true where nothing of it is left to do. */
   async #take(replica: ReplicaNumber): Promise<boolean> {
     const core = this.#core;
     const ward = [...this.#keeper.all()].find((each) => each.replica === replica);
     return await core.rows.lock.run(async () => {
-      // Under the lock: below another parent its causes would be elsewhere.
+      // The lock is held: below another parent the ward's causes would be elsewhere.
       const causesAt = ward === undefined ? 0 : this.#causesAt(ward);
       if (causesAt === null) {
         if (ward !== undefined && this.#isAtRoot(ward)) await this.#say(replica, ward);
@@ -99,14 +102,14 @@ export class WardRecovery {
     });
   }
 
-  /** Y6 */
+  /** Reports whether the root has all rows of a ward (Y6). */
   #isAtRoot({ replica, size }: Ward): boolean {
     const { topology } = this.#core;
     return size === 0 && topology.incarnation(replica) !== undefined &&
       topology.movingSince(replica, 0) === Infinity;
   }
 
-  /** Writes the word of a ward, behind its rows, where it does not stand already. */
+  /** Writes the system row that a ward was recovered, behind its rows, where it does not stand already. */
   async #say(replica: ReplicaNumber, ward: Ward | undefined, isWhole = true): Promise<void> {
     const core = this.#core, { site } = core.config;
     const recovered: RecoveredWard = {
@@ -124,7 +127,10 @@ export class WardRecovery {
     core.wake();
   }
 
-  /** Y1: the depth of the ancestor in whose journal, as it has come here, all causes of a ward are; null: not yet. */
+  /**
+   * Returns the depth of the ancestor in whose journal, as it has come here, all causes of a ward are (Y1); null: not
+   * yet.
+   */
   #causesAt(ward: Ward): number | null {
     const core = this.#core;
     const known = core.topology.incarnation(ward.replica);
@@ -137,15 +143,15 @@ export class WardRecovery {
   }
 }
 
-/** Where a token of an incarnation that is over stands. */
+/** Standing of a token of an incarnation that is over. */
 export type TokenStanding =
-  /** Its common ancestor's stable clock has to reach this. */
+  /** All that the token saw was recovered: the common ancestor's stable clock has to reach this clock. */
   | { readonly kind: "recovered"; readonly clock: ClockValue }
   /** An owner has not said yet what it has. */
   | { readonly kind: "unknown" }
   | { readonly kind: "lost" };
 
-/** Y4 */
+/** Finds where a token of an incarnation that is over stands (Y4). */
 export function recoveryOf(topology: Topology, token: TokenState): TokenStanding {
   let at: ReplicaNumber = token.replica, least = token.path.at(-1) ?? 0, clock = token.clock;
   let isOpen = token.open;
@@ -156,7 +162,7 @@ export function recoveryOf(topology: Topology, token: TokenState): TokenStanding
       if (!mayHaveLost(topology, at, token)) return { kind: "recovered", clock };
       return { kind: topology.wards.of(at) === undefined ? "lost" : "unknown" }; // Y7
     }
-    // The disk above it is gone, and it has not been heard of since: it may still have everything.
+    // The disk above this incarnation is gone, and it has not been heard of since: it may still have everything.
     if (topology.recordedEnd(at) === undefined) return { kind: "unknown" };
     const found = bestOf(topology, at, least, isOpen);
     if (found === "unknown" || found === "lost") return { kind: found };
@@ -169,8 +175,8 @@ export function recoveryOf(topology: Topology, token: TokenState): TokenStanding
 }
 
 /**
- * Whether a token's session may have seen what was lost with a former parent of an incarnation on its path, or of one
- * above that: an open one's clock says too little.
+ * Reports whether a token's session may have seen what was lost with a former parent of an incarnation on its path, or
+ * of one above that: an open token's clock says too little.
  */
 export function mayHaveLost(
   topology: Topology,
@@ -189,11 +195,11 @@ function bestOf(
   const { wards } = topology;
   const configuration = wards.of(replica);
   if (configuration === undefined) return "lost";
-  // What an open session was told later, only the owners in effect at the end know; a removed site may have told more.
+  // Only the owners in effect at the end know what an open session was told later; a removed site may have told more.
   if (isOpen && topology.endedByRemoval(replica)) return "lost";
   const all = [...wards.recovered(replica).values()].sort((a, b) => b.position - a.position);
   const [most] = all;
-  // Its disk is in use: what it had told is pushed under another number, and the stable clock says when.
+  // The incarnation's disk is in use: what it had told is pushed under another number, and the stable clock says when.
   if (most !== undefined && !isOpen && topology.goesOn(replica)) return most;
   for (const found of all) {
     if (found.position >= least && (!isOpen || found.config === configuration.number)) return found;
@@ -210,7 +216,7 @@ function bestOf(
   return silent ? "unknown" : "lost";
 }
 
-/** Y5: whether sessions may have been told something under a configuration. */
+/** Reports whether sessions may have been told something under a configuration (Y5). */
 function wasInEffect(
   { number, owners }: Configuration,
   recovered: ReadonlyMap<SiteId, RecoveredWard>,

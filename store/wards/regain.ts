@@ -15,7 +15,7 @@ import type { StandIn, StoodIn } from "../wire/ward_message.ts";
 interface Host {
   /** Asks an owner for what it holds; null: no answer in time. */
   ask(owner: SiteId, wanted: Pick<StandIn, "replica" | "depth" | "position">): Promise<StoodIn | null>;
-  /** Of this site, in effect. */
+  /** Returns the owners of this site in the configuration in effect. */
   owners(): readonly SiteId[];
   fail(error: unknown): void;
 }

@@ -1,30 +1,32 @@
 /**
  * A site that lost its disk takes back what it had told: before it passes on anything of what its children push again,
- * its owners' wards stand in its own journal. What came to a child by its feed may be the cause of what was written
- * there, and the child need not have it: what it does not cover it has not got. And what is in this journal again is not
- * lost with its owner's disk: that is why one without children takes it back as well.
+ * its owners' wards stand in its own journal. A row that a child got by its feed may be the cause of one that was
+ * written there, and the child need not have it: it has only what it covers. Rows in this journal again are not lost
+ * with their owner's disk: that is why a site without children takes them back as well.
  *
  * Life: all children have pushed again → the owners of each former incarnation are asked, in the way in which they are
- * asked to stand in for it → the rows are taken, as pending here → over; or the site goes on without some, and asks them
- * beside its work until they have answered → over. What an owner does when it learns of the end (recovery.ts) is the same
- * as ever: the same rows come over the tree once more, and then the word of them.
+ * asked to stand in for it → the rows are taken, as pending here → over; or the site goes on without some, and asks
+ * their owners beside its work until they have answered → over. An owner that learns of the end does the same as ever
+ * (recovery.ts): the same rows come over the tree once more, and then the row that says so.
  *
  * B1  Only what the disk had under this very incarnation of the parent is taken: a ward is whole together with the
- *     journal of the parent, which has to have come here as far as the ward's `down` (PROTOCOL C3). Below another one
- *     the ward's causes may be away themselves.
- * B2  All that was told is at an owner that knows the newest configuration to be in effect; or, where none is told
- *     under it, at one of those before. The newest is known here: its row has passed the parent, and came from there.
+ *     journal of the parent, which has to have come here as far as the ward's `down` (PROTOCOL C3). Below another
+ *     incarnation the ward's causes may be away themselves.
+ * B2  All that was told is at an owner that knows the newest configuration to be in effect; or, where nothing was told
+ *     under it, at an owner of the one before. The newest is known here: its row has passed the parent, and came from
+ *     there.
  * B3  It is waited for `OWNERS_WAIT_MS` at most, as with answers (PROTOCOL O6): a branch does not stand still for the
  *     owners of the site above it. Then the log says so, and what has been answered is taken.
- * B4  While this site has not pushed, its floor of before holds, so no row of a ward is at or below the watermark (I9).
+ * B4  While this site has not pushed, its former floor holds, so no row of a ward is at or below the watermark (I9).
  *     Where one is that the root may not have, the ward is left alone (recovery.ts Y2).
- * B5  Behind the rows stands the word of them, as behind those that an owner takes (recovery.ts): they need not wait for a
- *     stable clock, which one child that is away holds back for as long, since this site's own is held back until they are
- *     here (B1). The rest of the ward is in the journal of this incarnation of the parent before the word of the end; so
- *     where that one is lost, too, its own owners must have had it up to where this site has it now.
- * B6  Who was silent then is asked on, by later processes, too, until the tree has its word: it may have rows on its disk
- *     alone for as long as a stable clock stands. By then this site has said floors, so nothing is taken so that is older
- *     than the horizon, as with a carry (I9).
+ * B5  Behind the rows stands the row that says they were recovered, as behind those that an owner takes (recovery.ts):
+ *     they need not wait for a stable clock, which one child that is away holds back for as long, since this site's own
+ *     is held back until they are here (B1). The rest of the ward is in the journal of this incarnation of the parent
+ *     before the row of the end; so where that journal is lost, too, its own owners must have had it up to where this
+ *     site has it now.
+ * B6  An owner that was silent then is asked on, by later processes, too, until the tree has its word: it may have rows
+ *     on its disk alone for as long as a stable clock stands. By then this site has said floors, so nothing that is
+ *     older than the horizon is taken so, as with a carry (I9).
  */
 import type { Core } from "../core/core.ts";
 import { OWNERS_WAIT_MS, REGAIN_EVERY_MS, STAND_IN_AFTER_MS } from "../model/limits.ts";
@@ -40,7 +42,7 @@ export interface RetakeHost {
   fail(error: unknown): void;
 }
 
-/** One incarnation that had the disk which was lost. */
+/** An incarnation that had the lost disk. */
 interface Former {
   readonly replica: ReplicaNumber;
   readonly owners: readonly SiteId[];
@@ -50,10 +52,10 @@ interface Former {
 export class Retake {
   readonly #core: Core;
   readonly #host: RetakeHost;
-  /** Under this number nothing is left to take. */
+  /** Number under which nothing is left to take. */
   #overFor: ReplicaNumber = 0;
   #isRunning = false;
-  /** Owners of which nothing more is to be taken, by incarnation. */
+  /** Owners from which nothing more is to be taken, by incarnation. */
   readonly #heard = new Map<ReplicaNumber, Set<SiteId>>();
 
   constructor(core: Core, host: RetakeHost) {
@@ -61,7 +63,7 @@ export class Retake {
     this.#host = host;
   }
 
-  /** Whether nothing is left to take; where something is, calls back when to ask again. */
+  /** Reports whether nothing is left to take; where something is, calls back when to ask again. */
   isOver(again: () => void): boolean {
     if (this.#overFor === this.#core.replica) return true;
     if (this.#isRunning) return false;
@@ -75,14 +77,14 @@ export class Retake {
     return false;
   }
 
-  /** B6: beside all else that this site does from now on. */
+  /** Begins to ask owners that were silent, beside all else that this site does from now on (B6). */
   begin(): void {
     if (this.#isRunning) return;
     this.#isRunning = true;
     this.#rest().catch((error) => this.#host.fail(error)).finally(() => this.#isRunning = false);
   }
 
-  /** B6 */
+  /** Asks owners that were silent, again and again, until nothing is left to take (B6). */
   async #rest(): Promise<void> {
     const core = this.#core, { replica } = core;
     const isHere = () => core.replica === replica && !core.closed;
@@ -102,7 +104,7 @@ export class Retake {
     return new Promise((resolve) => this.#core.ports.clock.after(ms, resolve));
   }
 
-  /** B1 */
+  /** Lists the former incarnations of which something may be taken (B1). */
   #formers(): Former[] {
     const { topology, replica, parentReplica, config: { site } } = this.#core, { wards } = topology;
     return [...wards.all()].flatMap((former) => {
@@ -143,7 +145,7 @@ export class Retake {
     }
   }
 
-  /** Returns as soon as what was told is there, or nobody is left to answer. */
+  /** Asks the owners of an incarnation; returns as soon as what was told is there, or nobody is left to answer. */
   #ask(former: Former): Promise<void> {
     const { replica, owners, answers } = former;
     const silent = owners.filter((owner) => !answers.has(owner));
@@ -159,14 +161,14 @@ export class Retake {
     });
   }
 
-  /** B2 */
+  /** Reports whether the answers have all that was told (B2), or all owners have answered. */
   #isWhole({ replica, owners, answers }: Former): boolean {
     const newest = this.#core.topology.wards.of(replica)?.number;
     const isNewest = ({ outcome, config }: StoodIn) => outcome === "rows" && config === newest;
     return [...answers.values()].some(isNewest) || owners.every((owner) => answers.has(owner));
   }
 
-  /** C3 */
+  /** Reports whether the parent's journal has come as far as all answers depend on (PROTOCOL C3). */
   #hasCauses({ answers }: Former): boolean {
     return [...answers.values()].every((part) => this.#isBelow(part));
   }
@@ -176,13 +178,16 @@ export class Retake {
     return (this.#core.down[depth] ?? 0) >= (down[depth] ?? 0);
   }
 
-  /** Others may see, until an owner has put it into the tree, what depends on something of it, without that. */
+  /**
+   * Notes that rows were not taken back: until an owner has put them into the tree, others may see what depends on them
+   * without them.
+   */
   #miss(incarnation: ReplicaNumber, detail: Record<string, unknown>): void {
     this.#core.count("retake_missed");
     this.#core.ports.note("ward_not_retaken", { incarnation, ...detail });
   }
 
-  /** @param late this site has pushed since (B6). */
+  /** @param late whether this site has pushed since (B6). */
   async #install({ replica, answers }: Former, late = false): Promise<void> {
     const core = this.#core, taken: StoodIn[] = [], heard = new Set<SiteId>();
     const isPast = (row: Row) => core.isCollectable(row) || (late && core.isTooOldToCarry(row));
@@ -201,12 +206,12 @@ export class Retake {
       taken.push(part);
     }
     if (taken.length > 0) await this.#say(replica, taken);
-    // Its word is still to be written (B5).
+    // The row of the end is still to be written (B5).
     if (core.topology.recordedEnd(replica) === undefined) return;
     this.#heard.set(replica, new Set([...this.#heard.get(replica) ?? [], ...heard]));
   }
 
-  /** B5 */
+  /** Writes the row that says what was taken back (B5). */
   async #say(replica: ReplicaNumber, taken: readonly StoodIn[]): Promise<void> {
     const core = this.#core, { topology, config: { site } } = core;
     if (topology.recordedEnd(replica) === undefined) return;

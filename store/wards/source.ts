@@ -37,16 +37,19 @@ interface State {
   readonly replica: ReplicaNumber;
   readonly effective: Configuration | null;
   readonly next: Written | null;
-  /** Owners of others, in effect or not, that have not heard yet that they are none any more. */
+  /** Sites that owned under configurations that are over, and have not heard yet that they are owners no more. */
   readonly former: readonly SiteId[];
 }
 
 export interface SourceHost {
-  /** Who should own now, without this site, given who does and who has no room for its ward; null: these. */
+  /**
+   * Chooses who should own now, without this site, given who does and who has no room for its ward; null: nothing
+   * changes.
+   */
   wanted(current: readonly SiteId[], isFull: (site: SiteId) => boolean): readonly SiteId[] | null;
-  /** What becomes of answers whose owners can't be reached. */
+  /** Returns what becomes of answers whose owners can't be reached. */
   policy(): "fail" | "acknowledge";
-  /** `reached` may have moved. */
+  /** Called where `reached` may have moved. */
   moved(): void;
   fail(error: unknown): void;
 }
@@ -62,13 +65,13 @@ export class WardSource {
   #effective: Configuration | null = null;
   #next: Written | null = null;
   #former: readonly SiteId[] = [];
-  /** Nothing is told before the first configuration is in effect (G4). */
+  /** True until the first configuration is in effect: nothing is told before (G4). */
   #isClosed = false;
-  /** No answer went beyond this. */
+  /** Position that no answer went beyond. */
   #told: Position = 0;
   #isAlone = false;
   #isWriting = false;
-  /** Somebody waits for this position. */
+  /** Position that somebody waits for. */
   #wanted: Position = 0;
   #releasedMs = -Infinity;
   /** Sites that had no room for a ward which another would have (G5). */
@@ -79,7 +82,7 @@ export class WardSource {
     this.#host = host;
   }
 
-  /** Nothing of this concerns the site: f = 0, and never was anything else. */
+  /** True where wards are no concern of this site: f = 0, and never was anything else. */
   get isIdle(): boolean {
     return this.#effective === null && this.#next === null && !this.#isClosed && this.#former.length === 0;
   }
@@ -111,7 +114,7 @@ export class WardSource {
     this.#former = former;
   }
 
-  /** The disk was loaded: all of it may have been told. */
+  /** Notes that the disk was loaded: all of it may have been told. */
   loaded(): void {
     this.#told = this.#core.rows.head;
     if (this.#replica !== this.#core.replica) this.#begin();
@@ -129,7 +132,7 @@ export class WardSource {
     this.#core.rows.record(SOURCE_RECORD, encodeJson(state));
   }
 
-  /** G4 */
+  /** Begins a new incarnation, without a configuration (G4). */
   #begin(): void {
     this.#replica = this.#core.replica;
     if (!this.isIdle) this.#core.rows.record(SOURCE_RECORD, null);
@@ -143,7 +146,7 @@ export class WardSource {
 
   // ── The gate ──
 
-  /** How far all owners have it (G1): answers that depend on more must wait. */
+  /** Position up to which all owners have this site's journal (G1): answers that depend on more must wait. */
   get reached(): Position {
     const { effective, next } = { effective: this.#effective, next: this.#next };
     if (this.#core.replica !== this.#replica) return this.isIdle && !this.#mayBegin ? Infinity : 0;
@@ -167,7 +170,7 @@ export class WardSource {
     return !this.#core.isRoot && (this.#wantedOwners() ?? ["?"]).length > 0;
   }
 
-  /** Whether an answer that depends on a position may leave; notes that it did (G1). */
+  /** Reports whether an answer that depends on a position may leave; notes that it did (G1). */
   allows(position: Position): boolean {
     if (this.isIdle && this.#core.replica === this.#replica) return true;
     if (position > this.reached && !this.#isAlone) return false;
@@ -175,12 +178,14 @@ export class WardSource {
     return true;
   }
 
-  /** Whether children may be fed up to a position. Before there are owners nobody waits for them. */
+  /** Reports whether children may be fed up to a position. Before there are owners nobody waits for them. */
   mayFeed(position: Position): boolean {
     return this.#effective === null || position <= this.reached || this.#isAlone;
   }
 
-  /** O6: whether answers go on without owners, who were waited for in vain; until they have all of it again. */
+  /**
+   * Reports whether answers go on without owners, who were waited for in vain; until they have all of it again (O6).
+   */
   goesOnAlone(position: Position): boolean {
     if (this.#host.policy() !== "acknowledge" || position <= this.reached) return position <= this.reached;
     if (!this.#isAlone) this.#core.ports.note("owners_unreachable", { says: "answers leave without them" });
@@ -189,12 +194,12 @@ export class WardSource {
     return true;
   }
 
-  /** Answers leave without owners (O6). */
+  /** True while answers leave without owners (O6). */
   get isAlone(): boolean {
     return this.#isAlone;
   }
 
-  /** Somebody waits for a position. */
+  /** Notes that somebody waits for a position. */
   want(position: Position): void {
     this.#wanted = Math.max(this.#wanted, position);
   }
@@ -205,7 +210,10 @@ export class WardSource {
 
   // ── Configurations ──
 
-  /** Before a freeze: what is decided here is on disk before anything is said or told under it. */
+  /**
+   * Decides on configurations, before a freeze: what is decided here is on disk before anything is said or told under
+   * it.
+   */
   prepare(): void {
     const core = this.#core;
     if (core.replica !== this.#replica) this.#begin();
@@ -217,7 +225,7 @@ export class WardSource {
     }
   }
 
-  /** O3 */
+  /** Puts the next configuration into effect once its owners have all that was told, and the root has its row (O3). */
   #settle(): void {
     const next = this.#next;
     if (next === null || (this.#core.reach[0]?.top ?? 0) < next.position) return;
@@ -251,13 +259,14 @@ export class WardSource {
       const key = wardsKey(replica);
       const [old] = await core.rows.lookup([key]);
       const owners = this.#wantedOwners();
-      // One that was wanted may have fallen silent since: with nobody in its place nothing changes (wanted.ts W2).
+      // An owner that was wanted may have fallen silent since: with nobody in its place nothing changes (wanted.ts W2).
       if (replica !== core.replica || owners === null) return;
       const used = core.topology.wards.of(replica)?.number ?? 0;
       const number = 1 + Math.max(used, this.#effective?.number ?? 0, this.#next?.number ?? 0);
       const configuration = { number, owners, previous: this.#effective?.owners ?? [] };
       core.rows.apply(old, core.own(key, encodeJson(configuration)));
-      // What they have been sent they would hold for ever, and keep deletions with it (I9).
+      // The owners of a configuration that is skipped would hold what they have been sent for ever, and keep deletions
+      // with it (I9).
       const former = [...this.#former, ...this.#next?.owners ?? []];
       const owning = [...owners, ...configuration.previous];
       this.#former = [...new Set(former)].filter((site) => !owning.includes(site));
@@ -278,7 +287,7 @@ export class WardSource {
 
   // ── The stream ──
 
-  /** Notes what a commit has made pending. */
+  /** Notes the rows that a commit has made pending. */
   committed(frozen: Frozen): void {
     if (this.#links.size === 0) return;
     const { depth } = this.#core;
@@ -318,8 +327,9 @@ export class WardSource {
   }
 
   /**
-   * Under which configuration an owner is spoken to; null: under none. One that is not on this disk yet may be forgotten
-   * with this process, and its number given to another: whoever had heard of it would refuse that one as older for good.
+   * Returns the configuration under which an owner is spoken to; null: none. A configuration that is not on this disk
+   * yet may be forgotten with this process, and its number given to another: an owner that had heard of it would refuse
+   * that one as older for good.
    */
   #under(link: OwnerLink, durable: Position): { config: number; settled: boolean } | null {
     const { site } = link;
@@ -363,7 +373,7 @@ export class WardSource {
     this.#core.wake();
   }
 
-  /** G5 */
+  /** Notes an owner that has no room, so that it is not chosen again for a while (G5). */
   #noteRoom(site: SiteId, refused: Warded["refused"]): void {
     if (refused !== "full" || isTooMuch(this.#core)) return;
     this.#fullUntilMs.set(site, this.#core.steady.nowMs() + WARD_FULL_MS_MAX);

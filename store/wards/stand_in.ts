@@ -1,19 +1,20 @@
 /**
- * A session's source does not answer: its owners do, in its place, and those of each inner site on the way up that
- * does not answer either (PROTOCOL C1, C2 and O4). The site that the session came to puts the answers together.
+ * Stand-ins for a session's source that does not answer: its owners answer in its place, and those of each inner site
+ * on the way up that does not answer either (PROTOCOL C1, C2 and O4). The site that the session came to puts the
+ * answers together.
  *
  * Bottom-up, from the source to below the common ancestor: the owners of the source → its parent, which relays the
  * question as always → where that is silent, the parent's owners → its parent …
  *
- * T1  An owner's ward will do if it reaches what the token names; for an inner site, also what the one below had got of
- *     its journal. Whether the source lives does not matter then.
+ * T1  An owner's ward will do if it reaches what the token names; for an inner site, also what the site below had got
+ *     of its journal. Whether the source lives does not matter then.
  * T2  An open token names too little. But what its session was told before it came here was on the disks of all owners
- *     of the configuration that was in effect; so one of them has it. Whether a configuration is the newest the root
- *     is asked *after* its owner has answered: none that the root does not have has been in effect by then.
+ *     of the configuration that was in effect; so one of them has it. The root is asked whether a configuration is the
+ *     newest *after* its owner has answered: none that the root does not have has been in effect by then.
  * T3  A configuration that one of its owners does not know to be in effect has never been told under: then an owner of
  *     the one before it has all that was told.
- * T4  What an owner has answered stays while those further up are asked again: it is an answer that took its time. The
- *     rows of a source may be megabytes.
+ * T4  An owner's answer stays while sites further up are asked again: it is an answer that took its time. The rows of a
+ *     source may be megabytes.
  */
 import type { TokenState } from "../api/api.ts";
 import { followedOf } from "../api/token_path.ts";
@@ -37,38 +38,38 @@ export type AskLiving = (
   ask: Pick<RowsAsk, "replica" | "depth" | "need" | "rows" | "trace">,
 ) => Promise<Carry | null>;
 
-/** Of the question that is answered for somebody else. */
+/** The question that is answered in place of a silent source. */
 export interface Around {
-  /** Of the common ancestor. */
+  /** Depth of the common ancestor. */
   readonly depth: number;
   readonly trace: string;
   /** Resolves where it is known that the source will not answer. */
   readonly refused: Promise<void>;
-  /** The source has answered. */
+  /** Reports whether the source has answered. */
   readonly isOver: () => boolean;
 }
 
-/** What has been put together, from the source up to below a depth. */
+/** Answers that have been put together, from the source up to below a depth. */
 interface Gathered {
   readonly said: { readonly need: Position; readonly clock: number; readonly rows: readonly WireRow[] };
-  /** Of the journal of the site at that depth, what the one below had got. */
+  /** Position of the journal of the site above that the site at that depth had got. */
   readonly position: Position;
   readonly depth: number;
 }
 
-/** From the source to below the common ancestor. */
+/** Sites from the source to below the common ancestor, and how the living ones are asked. */
 interface Way {
   readonly path: readonly SiteId[];
   readonly depth: number;
   readonly trace: string;
   readonly askLiving: AskLiving;
-  /** By depth: sites that were asked and have not answered yet. */
+  /** Questions to sites that have not answered yet, by depth. */
   readonly living: Map<number, Promise<Carry>>;
 }
 
 interface Wanted {
   readonly replica: ReplicaNumber;
-  /** Of the common ancestor. */
+  /** Depth of the common ancestor. */
   readonly depth: number;
   readonly position: Position;
   readonly isOpen: boolean;
@@ -78,7 +79,7 @@ export class StandIns {
   readonly #core: Core;
   readonly #keeper: Keeper;
   readonly #asked = new Map<number, (answer: StoodIn | Newest) => void>();
-  /** Who waits for a site to be silent for long. */
+  /** Callers that wait for a site to be silent for long. */
   readonly #silences = new Map<SiteId, Set<() => void>>();
   #nextId: number;
 
@@ -89,12 +90,13 @@ export class StandIns {
   }
 
   /**
-   * All rows pending towards the ancestor at `depth` as the source would have carried them; null: nobody has them.
+   * Gathers all rows pending towards the ancestor at `depth` as the source would have carried them; null: nobody has
+   * them.
    */
   async carry(token: TokenState, around: Around, askLiving: AskLiving): Promise<Carry | null> {
     const core = this.#core, { depth, trace, refused, isOver } = around;
     const path = core.topology.incarnation(token.replica)?.path;
-    // A source above this site has nothing pending towards itself, and what it had told comes from nobody else.
+    // A source above this site has nothing pending towards itself, and its rows come from nobody else.
     if (path === undefined || path.length - 1 <= depth) return null;
     const untilMs = core.steady.nowMs() + WAIT_MS_MAX;
     const way: Way = { path, depth, trace, askLiving, living: new Map() };
@@ -134,12 +136,14 @@ export class StandIns {
     });
   }
 
-  /** There is no way to a site now: nobody need wait for its silence. */
+  /** Ends the wait for a site's silence: there is no way to the site now. */
   unreachable(site: SiteId): void {
     for (const over of [...this.#silences.get(site) ?? []]) over();
   }
 
-  /** One site further up; or the same again, a moment later, where nobody has an answer yet (T4). */
+  /**
+   * Gathers from one site further up; or returns the same again, a moment later, where nobody has an answer yet (T4).
+   */
   async #step(token: TokenState, way: Way, gathered: Gathered): Promise<Carry | Gathered> {
     const { path, depth } = way, { said, position } = gathered;
     const at = gathered.depth - 1;
@@ -170,7 +174,10 @@ export class StandIns {
     };
   }
 
-  /** What a living site on the way makes of all from below; pending for ever where it makes nothing of it. */
+  /**
+   * Asks a living site on the way to add its rows to all from below; pending for ever where it does not answer with
+   * rows.
+   */
   #living({ replica }: TokenState, way: Way, gathered: Gathered): Promise<Carry> {
     const at = gathered.depth - 1;
     const { need, rows } = gathered.said;
@@ -193,13 +200,16 @@ export class StandIns {
     return living;
   }
 
-  /** A position of another incarnation of the ancestor could not be waited for. */
+  /**
+   * Reports whether the common ancestor is the same incarnation for both sites: a position of another could not be
+   * waited for.
+   */
   #isSameAncestor(replica: ReplicaNumber, depth: number): boolean {
     const { topology, replica: mine, depth: own } = this.#core;
     return topology.above(replica, depth) === (depth === own ? mine : topology.above(mine, depth));
   }
 
-  /** What one incarnation had pending, from one of its owners. */
+  /** Gets an incarnation's pending rows from one of its owners. */
   async #part(wanted: Wanted): Promise<StoodIn | null> {
     const { wards } = this.#core.topology;
     const configuration = wards.of(wanted.replica);
@@ -209,7 +219,7 @@ export class StandIns {
       : await this.#first(wards.owners(wanted.replica).map((owner) => this.ask(owner, wanted)));
   }
 
-  /** T1: the first that will do. */
+  /** Returns the first answer that will do (T1). */
   #first(answers: readonly Promise<StoodIn | null>[]): Promise<StoodIn | null> {
     return new Promise((resolve) => {
       let left = answers.length;
@@ -223,7 +233,7 @@ export class StandIns {
     });
   }
 
-  /** T2, T3 */
+  /** Returns the answer of an owner of the newest configuration, for an open token (T2, T3). */
   async #newestOf(wanted: Wanted, configuration: Configuration): Promise<StoodIn | null> {
     const { number, owners, previous } = configuration;
     const all = [...new Set([...owners, ...previous])];
@@ -243,7 +253,7 @@ export class StandIns {
     return before.sort((a, b) => b.position - a.position)[0] ?? null;
   }
 
-  /** What an owner holds of an incarnation; null: no answer in time. */
+  /** Asks an owner for what it holds of an incarnation; null: no answer in time. */
   async ask(
     owner: SiteId,
     { replica, depth, position }: Pick<StandIn, "replica" | "depth" | "position">,
@@ -256,7 +266,7 @@ export class StandIns {
     return answer?.kind === "stoodIn" ? answer : null;
   }
 
-  /** The newest configuration that the root has; null where it does not answer. */
+  /** Asks the root for the newest configuration that it has; null where it does not answer. */
   async #newest(replica: ReplicaNumber): Promise<number | null> {
     const core = this.#core;
     if (core.isRoot) return core.topology.wards.of(replica)?.number ?? 0;
@@ -280,7 +290,7 @@ export class StandIns {
     });
   }
 
-  /** An answer to a question of this site's. */
+  /** Takes an answer to a question of this site. */
   answered(from: SiteId, answer: StoodIn | Newest): void {
     const { clock } = this.#core;
     const isAhead = answer.kind === "stoodIn" && !clock.admits(newestClock(answer));
@@ -289,7 +299,7 @@ export class StandIns {
   }
 }
 
-/** Rows of two sites, the newer of each key. */
+/** Joins the rows of two sites: the newer one of each key. */
 function joined(upper: readonly WireRow[], lower: readonly WireRow[]): readonly WireRow[] {
   const byKey = new Map<Key, WireRow>(lower.map((row) => [row.key, row]));
   for (const row of upper) {

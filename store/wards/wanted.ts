@@ -1,16 +1,17 @@
 /**
- * Who should hold this site's ward.
+ * The choice of owners that should hold this site's ward.
  *
  * W1  An owner stays as long as it is not silent, away or off the tree: a change costs a round trip to the root, and a
  *     nearer site is not worth that. A stopgap, which would not have been chosen had there been others, stays until
  *     there are: what was chosen while a cluster starts is not to last.
  * W2  Where there are too few others, nothing changes: what one of them has is better than what none has.
  * W3  The worst stopgap shares a failure area with this site or another owner: one fault loses both.
- * W4  The next is a site above this one. Should it be lost, so is the way to the root, on which another owner has to be
- *     agreed upon: until it is back this site could tell nothing.
- * W6  One that has no room for this site's ward counts as one that is not there, as long as any other would have room
- *     (source.ts): its refusal would fail the answers here, while others could hold the ward.
- * W5  The last is one that is too near. Distances vary: one that is there has to be nearer by a fifth of the limit.
+ * W4  The next worst is a site above this one. Should it be lost, so is the way to the root, on which another owner has
+ *     to be agreed upon: until it is back this site could tell nothing.
+ * W6  A site that has no room for this site's ward counts as one that is not there, as long as any other would have
+ *     room (source.ts): its refusal would fail the answers here, while others could hold the ward.
+ * W5  The least bad is one that is too near. Distances vary: a stopgap that is an owner already has to be nearer by a
+ *     fifth of the limit.
  */
 import type { Core } from "../core/core.ts";
 import type { SiteOwners } from "../owners/site_owners.ts";
@@ -18,9 +19,9 @@ import { OwnersError } from "../presence/choose.ts";
 import type { SiteId } from "../model/ports.ts";
 
 /**
- * The owners of the ward from now on, this site left out; null: those it has.
+ * Chooses the owners of the ward from now on, this site left out; null: those it has.
  *
- * @param isFull had no room for it lately (W6).
+ * @param isFull reports whether a site had no room for the ward lately (W6).
  */
 export function wantedOwners(
   core: Core,
@@ -53,19 +54,19 @@ export function wantedOwners(
     if (kept.length === f && (best?.weight ?? Infinity) >= weightOf(poor)) return kept;
     return best?.fresh ?? null;
   } catch (error) {
-    // Too few sites at all, so far: the operator is told so (status.ts, ownersMissing).
+    // There are too few sites so far: the operator is told so (status.ts, ownersMissing).
     if (error instanceof OwnersError) return kept.length === f ? kept : null;
     throw error;
   }
 }
 
-/** W5 */
+/** Share of the limit below which a site that is an owner already counts as too near (W5). */
 const NEARER = 0.8;
 
-/** One of a kind weighs more than owners of the next lighter kind there can be (`F_MAX`). */
+/** Weights of stopgaps: one of a kind weighs more than owners of the next lighter kind there can be (`F_MAX`). */
 const WEIGHT = { area: 256, above: 16, near: 1 };
 
-/** Those of W3 to W5, and what they weigh. */
+/** Finds the stopgaps among chosen sites (W3 to W5), and what they weigh. */
 function stopgaps(
   core: Core,
   owners: SiteOwners,

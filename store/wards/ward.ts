@@ -1,13 +1,13 @@
 /**
  * One ward: what an owner holds for an incarnation of another site, in memory and as named records.
  *
- *   ward/<number>            who, under which configuration, up to where
+ *   ward/<number>            its site, under which configuration, up to where
  *   ward/<number>/<base64>   a row, by its key
  *
  * A1  `position` is contiguous: every own row of the source, and of its subtree, that stood in its journal up to there
  *     and was not known to be in the root's is here, or its successor is.
  * A2  A batch is taken in whole, with its positions, in one commit.
- * A3  No more than `WARD_BYTES_MAX` are held, those that wait for the rest of their batch among them.
+ * A3  No more than `WARD_BYTES_MAX` are held, including rows that wait for the rest of their batch.
  */
 import { Reader, Writer } from "../model/codec.ts";
 import type { Key } from "../model/key.ts";
@@ -17,7 +17,7 @@ import { WARD_BYTES_MAX } from "../model/limits.ts";
 import { wireBytes } from "../wire/wire_row.ts";
 import { readWardRows, type WardMessage, writeWardRows } from "../wire/ward_message.ts";
 
-/** Names the records of wards on disk. */
+/** Prefix of the names of wards' records on disk. */
 export const WARD_RECORD = "ward/";
 
 type Record = (name: string, value: Uint8Array | null) => void;
@@ -27,21 +27,21 @@ export class Ward {
   site: SiteId = "";
   /** The newest configuration heard of. */
   config = 0;
-  /** The newest one known to be in effect. */
+  /** The newest configuration known to be in effect. */
   settled = 0;
   position: Position = 0;
-  /** How far it is known to be on this site's disk. */
+  /** Position up to which the ward is known to be on this site's disk. */
   onDisk: Position = 0;
   clock: ClockValue = 0;
   down: readonly Position[] = [];
   reach: readonly Position[] = [];
   bytes = 0;
-  /** In the order of their positions. */
+  /** Rows of the ward, in the order of their positions. */
   readonly #rows = new Map<Key, Row>();
   readonly #record: Record;
   #staged: Row[] = [];
   #stagedParts = 0;
-  /** By which the staged rows would have it grow. */
+  /** Bytes by which the staged rows would have the ward grow. */
   #stagedBytes = 0;
 
   constructor(replica: ReplicaNumber, record: Record) {
@@ -57,13 +57,13 @@ export class Ward {
     return this.#rows.values();
   }
 
-  /** Rows not known to be in the journal of the ancestor at a depth. */
+  /** Lists the rows not known to be in the journal of the ancestor at a depth. */
   pendingTo(depth: number): Row[] {
     const included = this.reach[depth] ?? 0;
     return [...this.rows()].filter((row) => row.position > included && row.known > depth);
   }
 
-  /** Collects a batch; all of it at its last part, null before that or where a part is missing. */
+  /** Collects a batch; returns all of it at its last part, null before that or where a part is missing. */
   stage({ part, rows, more }: WardMessage): readonly Row[] | null {
     if (part === 0) this.unstage();
     if (part !== this.#stagedParts) return null; // A1
@@ -77,7 +77,7 @@ export class Ward {
   }
 
   /**
-   * A3
+   * Reports whether there is room for the rows of a message (A3).
    *
    * @param left how much more all wards of this site may grow.
    */
@@ -96,7 +96,7 @@ export class Ward {
     return bytes;
   }
 
-  /** Bytes that wait for the rest of their batch. */
+  /** Bytes of rows that wait for the rest of their batch. */
   get stagedBytes(): number {
     return this.#stagedBytes;
   }
@@ -110,7 +110,7 @@ export class Ward {
     this.#stagedParts = this.#stagedBytes = 0;
   }
 
-  /** A2. */
+  /** Takes in a whole batch (A2). */
   take(message: WardMessage, rows: readonly Row[]): void {
     for (const row of rows) this.#put(row);
     this.config = Math.max(this.config, message.config);
@@ -125,7 +125,7 @@ export class Ward {
     this.save();
   }
 
-  /** Puts what it says of itself into the next commit. */
+  /** Puts the record of the ward into the next commit. */
   save(): void {
     const w = new Writer(64).text(this.site).uint(this.config).uint(this.settled);
     w.uint(this.position).uint(this.clock);
@@ -149,7 +149,7 @@ export class Ward {
     for (const row of readWardRows(new Reader(value))) this.#keep(row);
   }
 
-  /** Rows were restored in any order. */
+  /** Sorts rows that were restored in any order. */
   sort(): void {
     const rows = [...this.rows()].sort((a, b) => a.position - b.position);
     this.#rows.clear();
@@ -157,12 +157,12 @@ export class Ward {
     for (const row of rows) this.#keep(row);
   }
 
-  /** Forgets its rows. */
+  /** Forgets the ward's rows. */
   clear(): void {
     for (const key of [...this.#rows.keys()]) this.#drop(key);
   }
 
-  /** Forgets all of it. */
+  /** Forgets the ward and its rows. */
   forget(): void {
     this.clear();
     this.#record(`${WARD_RECORD}${this.replica}`, null);
@@ -183,7 +183,7 @@ export class Ward {
     this.bytes += wireBytes(row);
   }
 
-  /** Forgets what the root has. */
+  /** Forgets rows that the root has. */
   dropIncluded(reach: readonly Position[]): void {
     const included = reach[0] ?? 0;
     for (const row of this.rows()) {

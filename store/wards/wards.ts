@@ -1,5 +1,5 @@
 /**
- * Pending rows survive their site: what a replica has to do with wards, its own and others', in one place
+ * All that a replica has to do with wards, its own and others', so that pending rows survive their site
  * (docs/decisions, "Wards"; PROTOCOL O1–O6).
  */
 import type { ReplicaStatus, TokenState } from "../api/api.ts";
@@ -19,7 +19,7 @@ import { type Around, type AskLiving, StandIns } from "./stand_in.ts";
 export interface WardsHost extends SourceHost {
   /** Resolves when what was recorded before the call is on disk. */
   afterCommit(): Promise<void>;
-  /** This site's own stable clock now. */
+  /** Returns this site's own stable clock now. */
   stableOwn(): ClockValue;
 }
 
@@ -64,7 +64,7 @@ export class Wards {
     return least;
   }
 
-  /** The disk was loaded. */
+  /** Notes that the disk was loaded. */
   loaded(): void {
     this.keeper.loaded();
     this.source.loaded();
@@ -82,17 +82,17 @@ export class Wards {
     };
   }
 
-  /** Whether what this site had told before it lost its disk is back; if not, calls back when to ask again. */
+  /** Reports whether what this site had told before it lost its disk is back; if not, calls back when to ask again. */
   isRetaken(again: () => void): boolean {
     return this.#retake.isOver(again);
   }
 
-  /** The site serves: what it had told and could not take back before is asked for beside that. */
+  /** Notes that the site serves: rows that it had told and could not take back before are asked for beside that. */
   ready(): void {
     this.#retake.begin();
   }
 
-  /** Rows that the disk has damaged are asked for. */
+  /** Asks owners for rows that the disk has damaged. */
   regain(): void {
     this.#regain.begin();
   }
@@ -120,7 +120,7 @@ export class Wards {
     this.unreachable(site);
   }
 
-  /** A dial has failed, and with it what was to be sent. */
+  /** Notes that a dial has failed, and with it what was to be sent. */
   unreachable(site: SiteId): void {
     this.#standIns.unreachable(site);
   }
@@ -151,7 +151,7 @@ export class Wards {
     }
   }
 
-  /** What the source of a token would carry, from others; null: nobody has it. */
+  /** Gathers from others what the source of a token would carry; null: nobody has it. */
   carry(token: TokenState, around: Around, askLiving: AskLiving): Promise<Carry | null> {
     return this.#standIns.carry(token, around, askLiving);
   }
