@@ -1,11 +1,12 @@
 /**
- * The output gate: who waits for a position of this site's journal to be safe.
+ * The output gate: what leaves the site waits here until a position of this site's journal is safe.
  *
- * B1  On disk here is not enough where the site has owners: what leaves waits for their disks too (PROTOCOL O2). What
- *     the replica itself must have on disk before it goes on waits for its own only.
- * B2  So does what children are fed, but not for ever: a branch goes on where its core's owners are silent, and what it
- *     was fed meanwhile is lost to its sessions if the core is.
- * B3  Who waits for owners in vain is told so (O6): what it wrote stands in the journal, as after a lost answer.
+ * B1  A position on disk here is not enough where the site has owners: what leaves waits for their disks too (PROTOCOL
+ *     O2). What the replica itself must have on disk before it goes on waits for its own disk only.
+ * B2  What children are fed waits for owners, too, but not for ever: a branch goes on where its core's owners are
+ *     silent, and what it was fed meanwhile is lost to its sessions if the core is.
+ * B3  A caller that waits for owners in vain is told so (O6): what it wrote stands in the journal, as after a lost
+ *     answer.
  */
 import { StoreUnavailable } from "../api/api.ts";
 import type { Core } from "../core/core.ts";
@@ -15,7 +16,7 @@ import type { WardSource } from "../wards/source.ts";
 
 interface Waiter {
   readonly position: Position;
-  /** Its answer leaves the site. */
+  /** True where an answer that waits leaves the site. */
   readonly isOutside: boolean;
   readonly resolve: () => void;
   readonly reject: (error: Error) => void;
@@ -34,13 +35,13 @@ export class Durability {
     this.#source = source;
   }
 
-  /** Whether what depends on a position may leave. */
+  /** Reports whether an answer that depends on a position may leave. */
   isSafe(position: Position): boolean {
     if (this.#failure !== null || position > this.#core.rows.committedHead) return false;
     return this.#source.allows(position);
   }
 
-  /** Resolves when it is. @throws StoreUnavailable `owners_unreachable` */
+  /** Resolves when an answer that depends on a position may leave. @throws StoreUnavailable `owners_unreachable` */
   safe(position: Position): Promise<void> {
     if (this.#failure !== null) return Promise.reject(this.#failure);
     return this.isSafe(position) ? Promise.resolve() : this.#wait(position, true);
@@ -53,7 +54,7 @@ export class Durability {
       this.#core.count("fed_early");
       resolve();
     });
-    // Its own limit is the longer one, and says no more than this one.
+    // The limit of `safe` is the longer one, and an error of it says no more than this limit does.
     this.safe(position).then(resolve, resolve);
     return promise.finally(cancel);
   }
@@ -76,10 +77,10 @@ export class Durability {
     });
   }
 
-  /** B3 */
+  /** Refuses a waiter whose owners are silent for too long (B3). */
   #limit(waiter: Waiter): void {
     waiter.cancel = this.#core.ports.clock.after(OWNERS_WAIT_MS, () => {
-      // A disk that takes its time is another matter.
+      // A slow disk is no fault of the owners.
       if (waiter.position > this.#core.rows.committedHead) return this.#limit(waiter);
       if (this.#source.goesOnAlone(waiter.position)) return this.tell();
       this.#waiting = this.#waiting.filter((other) => other !== waiter);
@@ -99,7 +100,10 @@ export class Durability {
     return new Promise((resolve) => this.#recorded.push(resolve));
   }
 
-  /** At a freeze: what comes is recorded for the next commit. The result is called when this one is on disk. */
+  /**
+   * Takes over, at a freeze, the callers that wait for records: later ones wait for the next commit. The result is
+   * called when this commit is on disk.
+   */
   freeze(): () => void {
     const recorded = this.#recorded;
     this.#recorded = [];
@@ -108,7 +112,7 @@ export class Durability {
     };
   }
 
-  /** More may be safe now. */
+  /** Resolves waiters whose positions are safe by now. */
   tell(): void {
     const head = this.#core.rows.committedHead;
     const told: Waiter[] = [], waiting: Waiter[] = [];
@@ -124,7 +128,7 @@ export class Durability {
     }
   }
 
-  /** Nothing becomes safe any more. */
+  /** Rejects all waiters: nothing becomes safe any more. */
   end(error: Error): void {
     this.#failure ??= error;
     for (const waiter of this.#waiting.splice(0)) {

@@ -1,47 +1,53 @@
 /**
- * Session-aware reconciliation (SessionStore, section V.B; the rules are PROTOCOL's "Handoff"): what happens when
- * a session arrives with a token from another site.
+ * Session-aware reconciliation (SessionStore, section V.B; the rules are PROTOCOL's "Handoff"): what happens when a
+ * session arrives with a token from another site.
  *
  * `a` is the lowest common ancestor of the token's site s and of this site d. In this order:
  * H1  N1: the same incarnation of the same site: go on.
- * H2  I8: the token's incarnation has ended and its clock lies past what was stable: lost, said so.
+ * H2  I8: the token's incarnation has ended and its clock lies past what was stable: the session is told that it is
+ *     lost.
  * H3  N2: the stable clock of a, as of what has arrived from a, has reached the token's: nothing to do.
  * H4  N3: the token's position for a is not pending and has arrived: nothing to do.
  * H5  An `open` token says too little: its session may have written since. s is asked, always; where s is another
- *     incarnation by now, under which the session may have gone on, that one is. What went with a disk above s before
- *     that, the session may have seen: owners say whether they have put all of it into the tree (H11).
- * H6  C1–C4: s answers with all rows pending towards a, each inner site on the way up adds its own, the topmost
- *     sends them here; they are installed, at once and all of them, when all that they may depend on has
- *     arrived from a (`need`), and what the token names of a's journal has, also where something is pending towards a
- *     (`followed`): what the owners of s, or s itself since a crash, have may be older than what the session has seen
- *     there.
+ *     incarnation by now, under which the session may have gone on, that one is asked. The session may have seen what
+ *     went with a disk above s before that: owners say whether they have put all of it into the tree (H11).
+ * H6  C1–C4: s answers with all rows pending towards a, each inner site on the way up adds its own, the topmost sends
+ *     them here. They are installed, at once and all of them, when two things have arrived from a: all that they may
+ *     depend on (`need`), and what the token names of a's journal, also where something is pending towards a
+ *     (`followed`). Rows from the owners of s, or from s itself since a crash, may be older than what the session has
+ *     seen there.
  * H7  W: all the while N2 and N3 may come true; whichever is sooner. An open token can't take that way.
- * H9  What a site announced before a planned stop (members.ts A1) counts like H4, for open tokens too: their
- *     sessions had ended. So it does where the site was taken off the tree since. Where the root had that word as it did
- *     so, all of that has come with its own (removal.ts R1), whatever became of a's disk, also at s itself, which was let
- *     in again: else it is worth no more than a's disk was. Nothing says when a token that lags has left, or what s has
- *     told nobody was written (H14): while s lives, that may be since it is back.
- * H12 An incarnation that ended and goes on (succession.ts) is not lost: its successor's word, with the root's
- *     journal up to the floor that it names, counts like H9. Nothing else of what that site said before does.
+ * H9  The row that a site wrote before a planned stop (members.ts A1) counts like H4, for open tokens too: their
+ *     sessions had ended. So it does where the site was taken off the tree since. Where the root had that row as it
+ *     took the site off, all of that has come with the root's own row (removal.ts R1), whatever became of a's disk,
+ *     also at s itself, which was let in again: else the row is worth no more than a's disk was. Nothing says when a
+ *     token that lags has left, or when s wrote what it has told nobody (H14): while s lives, that may be since it is
+ *     back.
+ * H12 An incarnation that ended and goes on (succession.ts) is not lost: its successor's row, with the root's journal
+ *     up to the floor that the row names, counts like H9. Nothing else of what that site said before does.
  * H8  An answer is taken in whole or not at all, and a source of another incarnation refuses.
  * H13 A token of this very incarnation, or one from below, or an answer for it, names no position of this journal that
- *     this disk has not had: one past its head or in a gap (gaps.ts) saw what is gone. The disk went back; below the root
- *     a site ends over a token of its own, as where a neighbour has had more (lost.ts). Of the root's journal each site
- *     knows the gaps: a session that has seen what went with them is told so wherever it comes.
- * H10 `need` is a position in a's journal under the incarnation that the token's incarnation had above it. Where a
- *     has lost its disk since, this site's `down[a]` counts in another journal, and the answer is void.
+ *     this disk has not had: a session with a position past the journal's head or in a gap (gaps.ts) saw what is gone.
+ *     The disk went back; below the root a site ends over a token of its own, as where a neighbour has had more
+ *     (lost.ts). Each site knows the gaps of the root's journal: a session that has seen what went with them is told so
+ *     wherever it comes.
+ * H10 `need` is a position in a's journal under the incarnation that the token's incarnation had above it. Where a has
+ *     lost its disk since, this site's `down[a]` counts in another journal, and the answer is void.
  * H17 A site that starts over an older copy of its disk may date what it writes before what that disk has pushed since,
  *     since its clock went back with it. Until its parent has met it its tokens are `open`, so that no clock is taken
- *     for proof that what their sessions saw is elsewhere; but for those of sessions that saw nothing of its journal, and
- *     whose clock is no later than its watermark. These rest on nothing of this disk, and nobody need be asked.
- * H14 What a site wrote and told nobody of is on its disk alone: its owners need not have it. Whoever has to know whether it
- *     was written asks that site itself while that disk is in use, under whichever number. What is left of an incarnation that is over, and that none goes on as, is in the journal above it before the word of
- *     its end, with an owner that says so, or was carried away before, also to its site itself (wards/retake.ts B6). Once
- *     the stable clocks of the root and of the site above have passed that word, and the last one of its owners, by
- *     LEFT_MS, in which an answer on its way is taken in or given up and owners have taken what they hold, all of it is
- *     in what has arrived here: a row that is not there never comes.
- * H15 A write that waits there for what it looks at would be made after that answer, beside the same one of who asked:
- *     so whoever wrote under it is stopped there first, and only then the site is asked.
+ *     for proof that what their sessions saw is elsewhere; but for those of sessions that saw nothing of its journal,
+ *     and whose clock is no later than its watermark. These rest on nothing of this disk, and nobody need be asked.
+ * H14 Writes that a site told nobody of are on its disk alone: its owners need not have them. Whoever has to know
+ *     whether such a write was made asks that site itself while that disk is in use, under whichever number. What is
+ *     left of an incarnation that is over, and that none goes on as, is in one of three places. It is in the journal
+ *     above that incarnation before the row of its end; or an owner has it and says so; or it was carried away before,
+ *     also to its site itself (wards/retake.ts B6). An answer on its way is taken in or given up within LEFT_MS, and
+ *     owners have taken what they hold by then. Once the stable clocks of the root and of the site above have passed
+ *     the row of the end, and the last row of its owners, by LEFT_MS, all that is left is in what has arrived here: a
+ *     row that is not there never comes.
+ * H15 A write that waits at that site for what it looks at would be made after the site's answer, beside the same write
+ *     of the caller: so whoever wrote under the token's session is stopped there first, and only then the site is
+ *     asked.
  * H11 A source, or a site above it, that does not answer is stood in for by its owners (wards/stand_in.ts). What an
  *     incarnation that is over had told is not lost where its owners have put it into the tree (wards/recovery.ts).
  */
@@ -65,9 +71,9 @@ export interface ArrivingSession {
   readonly how: "same" | "nothing" | "carry" | "wait";
   readonly rows: number;
   readonly bytes: number;
-  /** What the session has touched, per depth of this site's path, itself last; null: pending. */
+  /** Positions that the session has touched, per depth of this site's path, the site itself last; null: pending. */
   readonly path: readonly (Position | null)[];
-  /** As in a token: what else it has touched of those towards which something is pending. */
+  /** Positions, as in a token, of all else that the session has touched of sites towards which something is pending. */
   readonly followed?: readonly Position[] | undefined;
 }
 
@@ -75,7 +81,7 @@ type Touched = Pick<ArrivingSession, "path" | "followed">;
 
 type Asking = Pick<RowsAsk, "replica" | "depth" | "need" | "rows" | "trace">;
 
-/** Whether a token's incarnation is over, and what that means for it. */
+/** Standing of a token's incarnation: whether it is over, and what that means for the token. */
 type Ended = { readonly kind: "living" | "safe" } | TokenStanding;
 
 interface Source {
@@ -85,10 +91,10 @@ interface Source {
 }
 
 interface Host {
-  /** This site's own stable clock now. */
+  /** Returns this site's own stable clock now. */
   stableOwn(): number;
   eager(): void;
-  /** A session was refused for its clock, which says so (timekeeper.ts K5). */
+  /** Takes the clock of a session that was refused for it (timekeeper.ts K5). */
   ahead(ms: number): void;
   readonly wards: Wards;
 }
@@ -108,14 +114,15 @@ export class Handoff {
   }
 
   /**
-   * Nearly every session comes from here, or needs nothing: that is known at once.
+   * Brings a session to this site. Nearly every session comes from here, or needs nothing: that is known at once.
    *
    * @throws StoreUnavailable `source_lost`, `source_unreachable`.
    */
   arrive(presented: TokenState, trace: string): ArrivingSession | Promise<ArrivingSession> {
     const core = this.#core, token = this.#ofLast(presented);
     const { clock, replica } = token ?? presented;
-    // First of all: who goes on without what it names writes later than that. Of a loss, too, it is told when that is so.
+    // The clock comes first: a session that is told of a loss goes on without what its token names, and has to write
+    // later than that.
     if (replica !== core.replica && !core.clock.admits(clock)) throw this.#ahead(token ?? presented);
     core.clock.merge(clock);
     if (token === null) throw sourceLost(core, presented);
@@ -138,7 +145,9 @@ export class Handoff {
     return this.#waitOrCarry(presented, trace);
   }
 
-  /** H13 @throws StoreUnavailable `source_lost` */
+  /**
+   * Checks that this disk has had the token's position of this journal (H13). @throws StoreUnavailable `source_lost`
+   */
   #assertHere(token: TokenState): void {
     const core = this.#core, position = token.path[core.depth] ?? 0;
     if (core.hasHad(position)) return;
@@ -147,10 +156,10 @@ export class Handoff {
   }
 
   /**
-   * H13, of positions in the root's journal: what the token names, and up to where its site had it as it took another
-   * number.
+   * Checks positions in the root's journal (H13): the one that the token names, and the one up to which its site had
+   * that journal as it took another number.
    *
-   * @param need what the answer of its source depends on.
+   * @param need position that the answer of the token's source depends on.
    */
   #unrooted(token: TokenState, need: Position = 0): StoreUnavailable | null {
     const core = this.#core, { rootGaps, succession } = core.topology;
@@ -165,7 +174,7 @@ export class Handoff {
     return null;
   }
 
-  /** H13, of a position in this journal that a site below knows: `source_lost`, or null. */
+  /** Checks a position in this journal that a site below knows (H13): `source_lost`, or null. */
   #past(token: TokenState, position: Position): StoreUnavailable | null {
     const core = this.#core;
     const isOther = core.topology.above(token.replica, core.depth) !== core.replica;
@@ -179,8 +188,8 @@ export class Handoff {
   }
 
   /**
-   * H5: an open token as one of the incarnation that its session may have gone on under; null: it saw what is lost. As long
-   * as an owner has not said what it has, as it came (H11).
+   * Returns an open token as one of the incarnation that its session may have gone on under (H5); null: its session saw
+   * what is lost. The token stays as it came while an owner has not said what it has (H11).
    */
   #ofLast(token: TokenState): TokenState | null {
     const last = this.#lastOf(token);
@@ -190,7 +199,7 @@ export class Handoff {
     return kind === "lost" ? null : kind === "unknown" ? token : last;
   }
 
-  /** A token as its site might say it under the last number that its disk has. */
+  /** Returns a token as its site might say it under the last number that its disk has. */
   #lastOf(token: TokenState): TokenState {
     const { topology } = this.#core, last = topology.succession.last(token.replica);
     if (last === token.replica) return token;
@@ -202,10 +211,11 @@ export class Handoff {
   }
 
   /**
-   * Resolves when all that a token's incarnation wrote, told or not, has arrived: what is on its disk while that is in
-   * use, under whichever number, of which nobody else can tell, and then what is left (H14); null where nobody can tell.
+   * Resolves when all that a token's incarnation wrote, told or not, has arrived: first what is on its disk while that
+   * is in use, under whichever number, of which nobody else can tell, and then what is left (H14); null where nobody
+   * can tell.
    *
-   * @param stop resolves when whoever wrote under it at that site writes no more (H15).
+   * @param stop resolves when whoever wrote under the token's session at that site writes no more (H15).
    * @throws StoreUnavailable `source_unreachable` where it has not by then.
    */
   async whole(presented: TokenState, stop: StopAt): Promise<ArrivingSession | null> {
@@ -221,12 +231,12 @@ export class Handoff {
     }
   }
 
-  /** Whether nobody has the disk of a token's incarnation any more. */
+  /** Reports whether nobody has the disk of a token's incarnation any more. */
   #isOver({ replica }: TokenState): boolean {
     return this.#core.topology.recordedEnd(replica) !== undefined;
   }
 
-  /** H15 @throws StoreUnavailable */
+  /** Resolves once the writer at a token's site is stopped (H15). @throws StoreUnavailable */
   async #stopped(token: TokenState, stop: StopAt): Promise<void> {
     const { topology, ports } = this.#core;
     const siteOf = () => topology.incarnation(token.replica)?.site;
@@ -239,7 +249,7 @@ export class Handoff {
     if (!isStopped && !this.#isOver(token)) throw this.#silent(token);
   }
 
-  /** H14 */
+  /** Waits for what is left of an incarnation that is over (H14). */
   async #left(token: TokenState, stop: StopAt): Promise<ArrivingSession | null> {
     const core = this.#core, { replica } = core;
     let standing = this.#leftOf(token);
@@ -287,11 +297,11 @@ export class Handoff {
     return { site: path.at(-1) ?? "", depth };
   }
 
-  /** H2, H12 */
+  /** Finds whether a token's incarnation is over, and what that means for the token (H2, H12). */
   #ended(token: TokenState, source: Source): Ended {
     const { topology } = this.#core;
     const stable = topology.ended(token.replica);
-    // One that goes on as it was may stand below one that does not.
+    // An incarnation that goes on as it was may stand below one that does not.
     const mayHaveLost = this.#mayHaveLost(token);
     if (stable === undefined) return mayHaveLost ? recoveryOf(topology, token) : { kind: "living" };
     if (token.clock <= stable && !token.open && !mayHaveLost) return { kind: "safe" };
@@ -301,12 +311,18 @@ export class Handoff {
     return { kind: isTold === null ? "unknown" : "safe" };
   }
 
-  /** H14: what was lost above a disk is not what was written on it. */
+  /**
+   * Finds whether the token's incarnation itself is over (H14): what was lost above a disk is not what was written on
+   * it.
+   */
   #endedItself(token: TokenState): Ended {
     return { kind: this.#isOver(token) ? "lost" : "living" };
   }
 
-  /** H9: whether all that its session saw has come here with its site's word; null: it is not known here yet. */
+  /**
+   * Reports whether all that a token's session saw has come here with the row of its site's planned stop (H9); null:
+   * that is not known here yet.
+   */
   #isTold(token: TokenState, source: Source): boolean | null {
     if (!this.#hasAnnounced(token)) return false;
     const { topology } = this.#core, { replica } = token;
@@ -325,14 +341,14 @@ export class Handoff {
     return mayHaveLost(this.#core.topology, token.replica, token);
   }
 
-  /** H12 */
+  /** Reports whether the token's incarnation goes on, and all that it had has come here (H12). */
   #isKept(token: TokenState): boolean {
     const core = this.#core;
     const kept = core.topology.succession.keptOf(token.replica);
     return kept !== undefined && (core.isRoot ? core.rows.head : core.down[0] ?? 0) >= kept.floor;
   }
 
-  /** H3, H4: what the session has touched if nothing needs doing, else null. */
+  /** Returns what the session has touched if nothing needs doing (H3, H4), else null. */
   #nothing(token: TokenState, source: Source, ended: Ended): Touched | null {
     if (ended.kind === "unknown") return null;
     const core = this.#core, { depth } = source;
@@ -340,7 +356,7 @@ export class Handoff {
     const down = here ? core.rows.head : core.down[depth] ?? 0;
     const least = ended.kind === "recovered" ? ended.clock : token.clock;
     const stable = here ? this.#host.stableOwn() : core.stable[depth] ?? 0;
-    // Of what is under way to another parent, no stable clock of the old path tells.
+    // No stable clock of the old path tells of rows that are under way to another parent.
     const byClock = Math.min(stable, core.topology.movingSince(token.replica, depth)) >= least;
     const position = token.path[depth] ?? null;
     // A position of a's journal means nothing in the journal of another incarnation of a.
@@ -349,7 +365,7 @@ export class Handoff {
       const mine = j === core.depth ? core.replica : topology.above(core.replica, j);
       return mine !== undefined && mine === topology.above(token.replica, j);
     };
-    // What an open token's session has seen since stands behind its position.
+    // Rows that an open token's session has seen since stand behind its position.
     const byPosition = !token.open && position !== null && down >= position && isShared(depth);
     const isKept = this.#isKept(token) && !this.#mayHaveLost(token);
     const byWord = isKept || this.#isTold(token, source) === true; // H9
@@ -376,14 +392,16 @@ export class Handoff {
     return { path, followed };
   }
 
-  /** Whether the common ancestor has the same disk for both sites; null: this site does not know its own yet. */
+  /**
+   * Reports whether the common ancestor has the same disk for both sites; null: this site does not know its own yet.
+   */
   #sharesAncestor(token: TokenState, { depth }: Source): boolean | null {
     const { topology, replica, depth: mine } = this.#core;
     const here = depth === mine ? replica : topology.above(replica, depth);
     return here === undefined ? null : here === topology.above(token.replica, depth);
   }
 
-  /** @param isOwn only its source itself answers, and an incarnation that is over is lost (H14). */
+  /** @param isOwn whether only its source itself answers, and an incarnation that is over is lost (H14). */
   async #waitOrCarry(presented: TokenState, trace: string, isOwn = false): Promise<ArrivingSession> {
     const core = this.#core;
     const outcome = Promise.withResolvers<ArrivingSession>();
@@ -393,7 +411,7 @@ export class Handoff {
     let unreachable: StoreUnavailable | null = null;
     const step = () => {
       if (carrying) return;
-      // Under another parent the common ancestor is another, and so is what was asked for.
+      // Under another parent the common ancestor is another, and the question was for the old one.
       if (core.replica !== replica) {
         carrying = true;
         const again = () => isOwn ? this.#waitOrCarry(presented, trace, true) : this.arrive(presented, trace);
@@ -424,7 +442,7 @@ export class Handoff {
           const isShared = this.#sharesAncestor(token, source);
           return core.replica !== replica || isShared === false || (isShared === true && hasNeed());
         });
-        // H10: then only the end of the token's incarnation, or the clock, can tell.
+        // Only the end of the token's incarnation, or the clock, can tell then (H10).
         if (!isSettled || core.replica !== replica || this.#sharesAncestor(token, source) !== true) return;
         carrying = true;
         const arrival = await this.#install(carry, token, source);
@@ -449,7 +467,7 @@ export class Handoff {
     }
   }
 
-  /** The problem `source_unreachable` of a token: why, and what may be lost if its source never comes back. */
+  /** Makes the problem `source_unreachable` of a token: why, and what may be lost if its source never comes back. */
   #unreachable(token: TokenState, why: (site: string) => string): StoreUnavailable {
     const site = this.#core.topology.incarnation(token.replica)?.site;
     const mayBeLost = {
@@ -494,8 +512,8 @@ export class Handoff {
   }
 
   /**
-   * Whether a condition has come to hold, looking again whenever this site advances; false after a time in which the
-   * arrival that it is for has failed.
+   * Resolves once a condition holds, looking again whenever this site advances; false after a time in which the arrival
+   * that it is for has failed.
    */
   #until(condition: () => boolean, ms = 2 * WAIT_MS_MAX): Promise<boolean> {
     if (condition()) return Promise.resolve(true);
@@ -513,7 +531,7 @@ export class Handoff {
     });
   }
 
-  /** C1, C2: from the source, or from those who stand in for it; null when no answer came in time. */
+  /** Asks the source, or those that stand in for it, for a carry (C1, C2); null when no answer came in time. */
   #carry(token: TokenState, { site, depth }: Source, trace: string, isOwn: boolean): Promise<Carry | null> {
     const { replica } = token;
     const ask = (to: SiteId, what: Asking) => this.#ask(to, what);
@@ -554,8 +572,8 @@ export class Handoff {
   }
 
   /**
-   * C4: installs what was carried as this site's own pending rows, covered or not; H7 goes on where one of them is
-   * too old, and what is returned says so. Null: this site is another incarnation by now (H10).
+   * Installs carried rows as this site's own pending rows, covered or not (C4); H7 goes on where one of them is too
+   * old, and the error that is returned says so. Null: this site is another incarnation by now (H10).
    */
   async #install(
     carry: Carry,
@@ -566,7 +584,7 @@ export class Handoff {
     const rows = carry.rows.filter((row) => !core.isCollectable(row));
     const old = await core.rows.lock.run(async () => {
       const found = await core.rows.lookup(rows.map((row) => row.key));
-      // Their causes came with the journals of those that this site stood below when it asked.
+      // The rows' causes came with the journals of the sites that this site stood below when it asked.
       if (core.replica !== replica) return "void";
       const old = rows.find((row) => core.isTooOldToCarry(row));
       if (old !== undefined) return old;
@@ -593,7 +611,7 @@ export class Handoff {
 
   // ── The source and the inner sites ──
 
-  /** Answers for the rows pending here, or passes on what came from below with them added (bottom-up, C2). */
+  /** Answers an ask with the rows pending here, or passes on the rows from below with these added (bottom-up, C2). */
   async asked(from: SiteId, ask: RowsAsk): Promise<void> {
     const ended = ask.trace === "" ? undefined : this.#core.ports.traced?.(ask.trace, "handoff");
     try {
@@ -605,8 +623,8 @@ export class Handoff {
 
   async #answer(from: SiteId, ask: RowsAsk): Promise<void> {
     const core = this.#core, sinceMs = core.steady.nowMs();
-    // Asked by the destination itself, not by a child that was: so this must be the source, or above a source that
-    // is stood in for. Whose incarnation that is may not be known here yet, on a blank disk.
+    // The ask is from the destination itself, not from a child that was asked: so this site must be the source, or
+    // above a source that is stood in for. Whose incarnation that is may not be known here yet, on a blank disk.
     const first = from === ask.to;
     const refuse = (outcome: Carry["outcome"]) =>
       core.send(ask.to, { kind: "carry", id: ask.id, outcome, need: 0, clock: core.clock.last, rows: [] });
@@ -649,17 +667,21 @@ export class Handoff {
         rows,
       } as const;
       await this.#relays.send(ask.to, carry, ask, sinceMs);
-      // Not to a new parent that has not answered yet: what is pending here is said along the path as it was.
+      // The carry does not go to a new parent that has not answered yet: what is pending here is said along the path as
+      // it was.
     } else await this.#relays.send(core.path.at(-1) ?? "", { ...ask, need, rows }, ask, sinceMs);
   }
 
-  /** Only what is on disk leaves: a position or version that a crash undoes might be given out again. False: too late. */
+  /**
+   * Resolves once a head is on disk: only what is on disk leaves, since a position or version that a crash undoes might
+   * be given out again. False: too late.
+   */
   #committed(head: Position): Promise<boolean> {
     this.#core.wake();
     return this.#until(() => this.#core.rows.committedHead >= head);
   }
 
-  /** All rows pending towards the common ancestor, as of one head, joined with those from below. */
+  /** Reads all rows pending towards the common ancestor, as of one head, joined with those from below. */
   #snapshot(ask: RowsAsk): Promise<{ rows: WireRow[]; need: Position; head: Position }> {
     const core = this.#core;
     return core.rows.lock.run(async () => {
@@ -676,7 +698,7 @@ export class Handoff {
     });
   }
 
-  /** The answer to an ask of this site's. */
+  /** Takes the answer to an ask of this site. */
   answered(from: SiteId, carry: Carry): void {
     const { clock } = this.#core;
     const isAhead = !clock.admits(newestClock(carry));

@@ -1,14 +1,14 @@
-/** Several tokens of one session, as one: it has seen what any of them names. */
+/** The merger of several tokens of one session: the session has seen what any of them names. */
 import type { TokenState } from "../api/api.ts";
 import { followedOf } from "../api/token_path.ts";
 import type { ArrivingSession } from "./handoff.ts";
 import type { Position } from "../model/row.ts";
 import type { SessionIdentity } from "./session.ts";
 
-/** From what needed least to what needed most. */
+/** Ways to arrive, from the one that needed least to the one that needed most. */
 const ORDER: readonly ArrivingSession["how"][] = ["same", "nothing", "wait", "carry"];
 
-/** What a session is that came with these tokens, and how it came; `depth` is that of this site. */
+/** Merges the identity and the arrival of a session that came with these tokens; `depth` is that of this site. */
 export function mergedArrival(
   first: TokenState,
   tokens: readonly TokenState[],

@@ -1,25 +1,25 @@
 /**
- * What becomes of writes as old as the watermark that one writer, and nobody else, may have made before (`writeOld`).
+ * Judgement of writes as old as the watermark that one writer, and nobody else, may have made before (`writeOld`).
  *
- * Rows up to the watermark that were ever applied, and not lost with all disks that had them, are in the root's journal,
- * or what came after them is (PROTOCOL I9); this site has the same of what it covers. A writer applies its writes one
- * after the other, each as a whole. So of each key one of these holds:
+ * Rows up to the watermark that were ever applied, and not lost with all disks that had them, are in the root's
+ * journal, or what came after them is (PROTOCOL I9); this site has the same of what it covers. A writer applies its
+ * writes one after the other, each as a whole. So of each key one of these holds:
  *
  * OL1  Its row is as new as the last write of it, or newer: that was applied, or it makes no difference.
  * OL2  Its row is older: that write was never applied, nor is it anywhere. It is written anew.
- * OL3  There is no row: it was never written, or it was, and has been deleted and collected since. Where a row of a later
- *      write, or of the same one, is as that wrote it, all before it was applied; where one of an earlier write, or of
- *      the same one, is older than that, nothing after it was. Else nobody can tell, and it is not written: what was
- *      deleted would live again, and nobody would know why.
- * OL4  What is written anew has the version right after the watermark, which stands still meanwhile: whatever was written
- *      since, and has not come here, is newer. So it is the same wherever two homes of one session do this, one of which
- *      is no home any more: neither undoes what the other, or anybody after it, has written.
+ * OL3  There is no row: it was never written, or it was, and has been deleted and collected since. Where a row of a
+ *     later write, or of the same one, is as that wrote it, all before it was applied; where one of an earlier write,
+ *     or of the same one, is older than that, nothing after it was. Else nobody can tell, and it is not written: what
+ *     was deleted would live again, and nobody would know why.
+ * OL4  What is written anew has the version right after the watermark, which stands still meanwhile: whatever was
+ *     written since, and has not come here, is newer. So it is the same wherever two homes of one session do this, one
+ *     of which is no home any more: neither undoes what the other, or anybody after it, has written.
  */
 import type { DatedWrite, PlainMutation } from "../api/api.ts";
 import type { Key } from "../model/key.ts";
 import { type ClockValue, compareVersions, type Row } from "../model/row.ts";
 
-/** What stands, and how far what stands is all. */
+/** Rows that stand for the keys of old writes, and the watermark that bounds what may be missing. */
 export interface OldRows {
   readonly watermark: ClockValue;
   readonly nowMs: number;
@@ -27,15 +27,18 @@ export interface OldRows {
 }
 
 /**
- * Of writes in their order, those up to the watermark.
+ * Judges those of a writer's writes, given in their order, that are not above the watermark.
  *
- * @returns `open`: what is to be written anew; `left`: keys of which nobody can tell (OL3).
+ * @returns `open`: mutations to be written anew; `left`: keys of which nobody can tell (OL3).
  */
 export function judgeOld(
   writes: readonly DatedWrite[],
   { watermark, nowMs, stands }: OldRows,
 ): { readonly open: readonly PlainMutation[]; readonly left: readonly Key[] } {
-  /** The last write of which something is as it wrote it; the first of which something is older. */
+  /**
+   * Index of the last write of which a row is as it wrote it (`applied`), and of the first of which a row is older
+   * (`never`).
+   */
   let applied = -1, never = Infinity;
   const last = new Map<
     Key,
@@ -43,7 +46,7 @@ export function judgeOld(
   >();
   writes.forEach(({ mutations, version }, at) => {
     if (version.clock > watermark) {
-      // It is written after these, under its own version.
+      // The key is written after these, under its own version.
       for (const { key } of mutations) last.delete(key);
       return;
     }
@@ -65,7 +68,10 @@ export function judgeOld(
   return { open, left };
 }
 
-/** It would have gone by itself by now, or what it deletes is not there. */
+/**
+ * Reports whether a mutation would make no difference: its row would have expired by now, or what it deletes is not
+ * there.
+ */
 function isMoot(mutation: PlainMutation, isAbsent: boolean, nowMs: number): boolean {
   if (mutation.kind === "delete") return isAbsent;
   const { expiresAtMs = 0 } = mutation;

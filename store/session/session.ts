@@ -1,26 +1,28 @@
 /**
  * A session attached to this site for one request: its reads and writes, and the token that it leaves with.
  *
- * E1  The token's path names, per site from the root down to here, a position that includes all the session has
- *     touched here and before; null where something it touched is not known to have arrived there. Then it names
- *     beside that (`followed`) one that includes all else: what answers for this site later may know less of it.
- * E2  Absence counts too: what a deletion left is seen as its tombstone, and what collected tombstones left by
- *     `core.collected`.
- * E3  `durable` covers what was read as well as what was written: another's write that was read and then lost
- *     would be time travel.
- * E4  The token's clock is at least that at which anything it touched was applied at this site (PROTOCOL I5);
- *     a session that touched nothing leaves with the token it came with. An open one's is that at which it left: what this
- *     site has said of a stop before (handoff.ts H9) says nothing of what its session writes from there on.
+ * E1  The token's path names, per site from the root down to here, a position that includes all the session has touched
+ *     here and before; null where something it touched is not known to have arrived there. For such a site the token
+ *     names beside that (`followed`) a position that includes all else: a site that answers for this one later may know
+ *     less of it.
+ * E2  Absence counts too: the absence that a deletion left is seen as its tombstone, and the absence that collected
+ *     tombstones left by `core.collected`.
+ * E3  `durable` covers what was read as well as what was written: another's write that was read and then lost would be
+ *     time travel.
+ * E4  The token's clock is at least that at which anything it touched was applied at this site (PROTOCOL I5); a session
+ *     that touched nothing leaves with the token it came with. The clock of an open token is that at which it left:
+ *     what this site has said of a stop before (handoff.ts H9) says nothing of what its session writes from there on.
  * E6  Where this site becomes another incarnation meanwhile, because a disk above it was lost or it has another parent,
  *     what the session saw may be gone with that: it is told so, unless all of it had come further or is here.
- * E5  A read answers from coverage only; a miss covers first. A row that is pending here but not covered is no
- *     answer: it might be older than what this session saw elsewhere (but for E8).
- * E7  What it takes in of another token (`see`) is added to what it has touched, also to what it touched while that was
- *     waited for: it stays one session, and whatever is under way in it is part of its next token.
+ * E5  A read answers from coverage only; a miss covers first. A row that is pending here but not covered is no answer:
+ *     it might be older than what this session saw elsewhere (but for E8).
+ * E7  Whatever the session takes in of another token (`see`) is added to what it has touched, also to what it touched
+ *     while that was waited for: it stays one session, and whatever is under way in it is part of its next token.
  * E8  Where nobody above can be asked, a read by key is answered with what was written here or below, if that is newer
- *     than whatever sessions have brought from elsewhere, and than whatever stood here and went (core.seenClock): none of
- *     them has seen a newer one. A sum may lack what was seen of it, however new it is: it is no such answer.
- * E9  A list shows one moment. One that is read in steps shows that of its last: nothing that it passed has changed by then.
+ *     than whatever sessions have brought from elsewhere, and than whatever stood here and went (core.seenClock): none
+ *     of them has seen a newer one. A sum is no such answer, however new it is: it may lack a part of it that was seen.
+ * E9  A list shows one moment. A list that is read in steps shows the moment of its last: nothing that it passed has
+ *     changed by then.
  */
 import {
   type AttachedSession,
@@ -66,20 +68,20 @@ import type { ListResult } from "../rows/rows.ts";
 import type { Uplink } from "../tree/uplink.ts";
 import type { Footprint, Warming } from "./warming.ts";
 
-/** What a session needs of its replica. */
+/** Interface of a session to its replica. */
 export interface SessionReplica {
   readonly core: Core;
   readonly uplink: Uplink | null;
-  /** null for the host's own reads and writes. */
+  /** Warming of sessions; null for the host's own reads and writes. */
   readonly warming: Warming | null;
   /** Resolves when this position is on disk. */
   durable(position: Position): Promise<void>;
   isDurable(position: Position): boolean;
-  /** Another token comes to a session that is here (handoff.ts). @throws StoreUnavailable */
+  /** Brings another token to a session that is here (handoff.ts). @throws StoreUnavailable */
   arrive(token: TokenState, trace: string): ArrivingSession | Promise<ArrivingSession>;
-  /** All that the incarnation of a token wrote comes, told or not (handoff.ts H14). @throws StoreUnavailable */
+  /** Brings all that the incarnation of a token wrote, told or not (handoff.ts H14). @throws StoreUnavailable */
   whole(token: TokenState, stop: StopAt): Promise<ArrivingSession | null>;
-  /** It has come: the clock that it stands for here. */
+  /** Notes that a token has arrived; returns the clock that it stands for here. */
   arrived(token: TokenState, arrival: ArrivingSession): ClockValue;
 }
 
@@ -97,13 +99,13 @@ export class StoreSession implements AttachedSession {
   readonly #core: Core;
   #footprint: Footprint | undefined;
   #sequence: number;
-  /** That of this site when it came, or last saw a token: in another incarnation of the site its positions are void. */
+  /** Incarnation of this site when the session came, or last saw a token: in another one its positions are void. */
   #replica: ReplicaNumber;
   #clock: number;
-  /** The newest clock of the tokens that it came with. */
+  /** The newest clock of the tokens that the session came with. */
   #cameWith: number;
   #path: (Position | null)[];
-  /** Of each site above, a position that includes what it has touched but for what is pending. */
+  /** Position, for each site above, that includes what the session has touched but for what is pending. */
   #followed: readonly Position[];
   /** Highest own position touched, by the depth that its row was known at. */
   #touched: Position[] = [];
@@ -114,7 +116,7 @@ export class StoreSession implements AttachedSession {
   #isClosed = false;
   trace = "";
   lane: Lane | null = null;
-  /** Highest own position read or written: what the answer waits for. */
+  /** Highest own position read or written, which the answer waits for. */
   #highest: Position = 0;
 
   constructor(
@@ -132,7 +134,7 @@ export class StoreSession implements AttachedSession {
     this.#followed = this.#core.path.map((_, depth) => followedOf(arrival, depth));
     this.how = arrival.how;
     this.carried = { rows: arrival.rows, bytes: arrival.bytes };
-    // What stood here on arrival stands for what the session saw elsewhere: the answer depends on it.
+    // All that stood here on arrival stands for what the session saw elsewhere: the answer depends on it.
     if (arrival.how !== "new" && arrival.how !== "same") {
       this.#core.seenClock = Math.max(this.#core.seenClock, identity.clock);
       this.#highest = this.#path.at(-1) ?? 0;
@@ -140,7 +142,7 @@ export class StoreSession implements AttachedSession {
     }
   }
 
-  /** In the positions of this site and those above it. */
+  /** Returns an arrival's path in the positions of this site and those above it. */
   #pathOf({ path }: Pick<ArrivingSession, "path">): (Position | null)[] {
     const { depth } = this.#core;
     const here: (Position | null)[] = [];
@@ -163,7 +165,7 @@ export class StoreSession implements AttachedSession {
     this.#isClosed = true;
   }
 
-  /** E7; false where nothing arrives. */
+  /** Takes in another token (E7); false where nothing arrives. */
   async #takeIn(
     token: TokenState,
     arrive: () => ArrivingSession | Promise<ArrivingSession | null>,
@@ -174,7 +176,7 @@ export class StoreSession implements AttachedSession {
       const arriving = arrive();
       const arrival = arriving instanceof Promise ? await arriving : arriving;
       if (core.replica !== this.#replica) await this.#checkWhole();
-      // Paths of another incarnation mean nothing: it is asked for again.
+      // Paths of another incarnation mean nothing: the token is brought again.
       if (core.replica !== replica) continue;
       if (replica !== this.#replica) this.#follow();
       if (arrival === null) return false;
@@ -194,13 +196,14 @@ export class StoreSession implements AttachedSession {
     this.#sequence = Math.max(this.#sequence, token.sequence);
     this.#cameWith = Math.max(this.#cameWith, clock);
     if (arrival.how !== "same") core.seenClock = Math.max(core.seenClock, clock);
-    // What came from here may not be on disk yet: another session of this site has it from a request that runs.
+    // Rows that came from here may not be on disk yet: another session of this site has seen them in a request that
+    // runs.
     this.#highest = Math.max(this.#highest, this.#path.at(-1) ?? 0);
     this.#clock = Math.max(this.#clock, clock, arrival.how === "same" ? 0 : core.clock.last);
     this.touches++;
   }
 
-  /** This site took a new number, and what was seen here stands under it, as in `#tokenOfNext`. */
+  /** Moves what was seen here to the new number that this site took, as in `#tokenOfNext`. */
   #follow(): void {
     const { replica, path, followed = [], clock } = this.#tokenOfNext(false);
     this.#path = [...path];
@@ -227,7 +230,7 @@ export class StoreSession implements AttachedSession {
     });
   }
 
-  /** E8: where nobody above can be asked; null: some of them this site can't answer for. */
+  /** Reads rows where nobody above can be asked (E8); null: this site can't answer for some of them. */
   async #getWritten(keys: readonly Key[], bytesMax: number): Promise<(Row | undefined)[] | null> {
     const core = this.#core;
     const rows = await core.rows.lock.run(() => lookUpTo(core, keys, bytesMax), this.lane);
@@ -241,7 +244,7 @@ export class StoreSession implements AttachedSession {
     return rows.map((row) => this.#read(row));
   }
 
-  /** null: not all of them are covered. */
+  /** Reads rows that are covered; null: not all of them are. */
   async #getCovered(keys: readonly Key[], bytesMax: number): Promise<(Row | undefined)[] | null> {
     const core = this.#core;
     const removals = core.coverage.removals;
@@ -252,7 +255,7 @@ export class StoreSession implements AttachedSession {
         core.rows.lock.read(async () => await core.rows.lookup(keys), this.lane))
       : await core.rows.lock.run(() => lookUpTo(core, keys, bytesMax), this.lane);
     core.damage.assertKeys(keys);
-    // An eviction that came between, or the end of a damaged row, took rows away that were there.
+    // An eviction that came between, or the end of a damaged row, took away rows that were there.
     if (removals !== core.coverage.removals && !keys.every((key) => core.coverage.has(key))) return null;
     this.#assertNotLost();
     core.count("reads_local");
@@ -277,7 +280,7 @@ export class StoreSession implements AttachedSession {
     });
   }
 
-  /** null: too little of it is covered. */
+  /** Reads a list that is covered; null: too little of it is. */
   async #listCovered(
     range: Range,
     limit: number,
@@ -296,9 +299,10 @@ export class StoreSession implements AttachedSession {
   }
 
   /**
-   * Reads a list under the lock; one that passes many deleted rows in steps, between which others have the lock. What it has
-   * passed is watched, and where that changes it begins anew (E9), the second time before whatever else its own app asks for
-   * (lock.ts TL4). Where neighbours change it all the same it does so with longer steps: it is done whatever changes.
+   * Reads a list under the lock; one that passes many deleted rows is read in steps, between which others have the
+   * lock. The ranges that it has passed are watched, and where they change it begins anew (E9), the second time before
+   * whatever else its own app asks for (lock.ts TL4). Where neighbours change them all the same it begins anew with
+   * longer steps: it is done whatever changes.
    *
    * @returns what was read, and whether that is all of the range that it was asked for; null: nothing of it is covered.
    * @throws StoreUnavailable where it changes again and again.
@@ -331,7 +335,9 @@ export class StoreSession implements AttachedSession {
     );
   }
 
-  /** Nothing in these ranges is evicted until `body` has ended, so that a small site still serves (PROTOCOL I3). */
+  /**
+   * Runs `body`, until whose end nothing in these ranges is evicted, so that a small site still serves (PROTOCOL I3).
+   */
   async #holding<T>(ranges: readonly Range[], body: () => Promise<T>): Promise<T> {
     const { readers } = this.#core, reader = {};
     for (const range of ranges) readers.add(reader, range);
@@ -352,7 +358,7 @@ export class StoreSession implements AttachedSession {
     await this.#checkWhole();
   }
 
-  /** Where this site is another incarnation by now, what became of the one before is known first (E6). */
+  /** Waits, where this site is another incarnation by now, until it is known what became of the one before (E6). */
   async #checkWhole(): Promise<void> {
     const core = this.#core, { topology } = core;
     if (core.replica === this.#replica) return;
@@ -361,7 +367,9 @@ export class StoreSession implements AttachedSession {
     this.#assertNotLost();
   }
 
-  /** What it touches is noted from its first touch on: most requests of some apps touch nothing. */
+  /**
+   * Footprint that notes what the session touches, from its first touch on: most requests of some apps touch nothing.
+   */
   get #notes(): Footprint | undefined {
     return this.#footprint ??= this.#host.warming?.footprint(this.id);
   }
@@ -378,7 +386,7 @@ export class StoreSession implements AttachedSession {
     return this.#core.rows.liveRow(row);
   }
 
-  /** E2 */
+  /** Notes that the session has seen an absence (E2). */
   #touchCollected(): void {
     this.#collected = true;
     this.touches++;
@@ -386,20 +394,21 @@ export class StoreSession implements AttachedSession {
 
   #touch(row: Pick<Row, "position" | "known">): void {
     this.touches++;
-    // The clock at which it was applied here, not its version's: a carried row is newer here than it is old.
+    // The clock is that at which the row was applied here, not its version's: a carried row is newer here than it is
+    // old.
     const { rows, headClock, clock } = this.#core;
     this.#clock = Math.max(this.#clock, row.position <= rows.committedHead ? headClock : clock.last); // E4
     this.#touched[row.known] = Math.max(this.#touched[row.known] ?? 0, row.position); // E1
     this.#highest = Math.max(this.#highest, row.position); // E3
   }
 
-  /** E6 */
+  /** Checks that nothing that the session saw may be lost (E6). */
   #assertNotLost(): void {
     const { replica, topology } = this.#core;
     if (replica === this.#replica || this.#clock === 0) return;
     const end = topology.ended(this.#replica);
     const isHere = topology.succession.keptOf(this.#replica) !== undefined;
-    // What it touched since it came may be pending by now.
+    // Rows that the session touched since it came may be pending by now.
     const path = this.#touched.length > 0 ? [] : this.#path;
     if (
       isHere
@@ -416,7 +425,7 @@ export class StoreSession implements AttachedSession {
     if (core.closed) throw new StoreUnavailable("closed", `site ${core.config.site} is stopping`);
     this.#assertRoom();
     const merges = mutations.filter((m) => m.kind !== "set" && m.kind !== "delete").map((m) => m.key);
-    // What a check or a merge looks at must be here.
+    // Rows that a check or a merge looks at must be here.
     const wanted = [...checks.map((check) => check.key), ...merges];
     const attempt = () => core.rows.lock.run(() => this.#writeLocked(mutations, checks, wanted), this.lane);
     const result = await attempt() ?? await this.#holding(wanted.map(pointRange), async () => {
@@ -430,7 +439,7 @@ export class StoreSession implements AttachedSession {
     return result;
   }
 
-  /** What waits for the way to the root is bounded; what the site itself writes is not much. */
+  /** Refuses writes where too much waits for the way to the root; what the site itself writes is not much. */
   #assertRoom(): void {
     const core = this.#core;
     if (this.#host.warming === null || !core.isPendingFull) return;
@@ -443,7 +452,7 @@ export class StoreSession implements AttachedSession {
     );
   }
 
-  /** null: something it needs is not covered. */
+  /** Writes a batch; null: a row that it looks at is not covered. */
   async #writeLocked(
     mutations: readonly StoreMutation[],
     checks: readonly StoreCheck[],
@@ -454,7 +463,7 @@ export class StoreSession implements AttachedSession {
     const found = wanted.length > 0 ? await core.rows.heads(wanted, LOOKED_AT_BYTES_MAX) : [];
     if (found.length < wanted.length) throw tooMuchToLookAt(found.length, wanted.length);
     core.damage.assertKeys(wanted);
-    // The disk may have lost one of them just now.
+    // The disk may have lost one of these rows just now.
     if (!wanted.every((key) => core.coverage.covers(key))) return null;
     if (this.#isClosed && checks.length > 0) {
       throw new StoreUnavailable("closed", "this session writes nothing on conditions any more");
@@ -467,14 +476,14 @@ export class StoreSession implements AttachedSession {
       else this.#touch(row);
       if (!sameVersion(core.rows.liveRow(row), version)) return { ok: false };
     }
-    // One version for all of it, as in Deno KV: what a caller is told serves as a check on any of its rows.
+    // The batch has one version, as in Deno KV: the version that a caller is told serves as a check on any of its rows.
     const version: Version = { clock: core.clock.tick(), replica: core.replica };
-    // All of them first: what can't be merged refuses the whole batch before anything is applied.
+    // All values come first: one that can't be merged refuses the whole batch before anything is applied.
     const values = valuesOf(mutations, current, core, version);
     mutations.forEach((m, i) => {
       const expiresAtMs = m.kind === "set" ? m.expiresAtMs ?? 0 : 0;
       const value = values[i] ?? null;
-      // A write of this site's is newer than all it has seen, so that it wins without a look at the old row.
+      // A write of this site is newer than all it has seen, so that it wins without a look at the old row.
       core.rows.put({ key: m.key, value, ...version, known: core.depth, expiresAtMs });
     });
     this.#touch({ position: core.rows.head, known: core.depth });
@@ -541,7 +550,10 @@ export class StoreSession implements AttachedSession {
     this.#assertRoom();
   }
 
-  /** Under the lock. @param found the rows of these keys. @returns where the last of them stands. */
+  /**
+   * Applies a dated write; under the lock. @param found the rows of its keys. @returns the position of the last of
+   * them.
+   */
   #applyAs({ mutations, version }: DatedWrite, found: readonly (Row | undefined)[]): Position {
     const core = this.#core;
     let last: Position = 0;
@@ -558,9 +570,10 @@ export class StoreSession implements AttachedSession {
   }
 
   /**
-   * The watermark stands still (owed.ts). What is above it is written as it is; for the rest see old_writes.ts.
+   * Writes old rows while the watermark stands still (owed.ts). Rows above it are written as they are; for the rest see
+   * old_writes.ts.
    *
-   * @param below keys of what is not.
+   * @param below keys of rows that are not above it.
    * @returns null: one of these is not covered.
    */
   async #writeOldLocked(
@@ -597,7 +610,7 @@ export class StoreSession implements AttachedSession {
       const written = [...this.#written], core = this.#core;
       await this.#host.durable(Math.max(...written.map(({ row }) => row.position)));
       if (core.replica !== this.#replica) await this.#checkWhole();
-      // What was written in another incarnation stands under this one with all else that was touched in it.
+      // Rows that were written in another incarnation stand under this one with all else that was touched in it.
       if (core.replica !== this.#replica) this.#follow();
       for (const { row, replica } of written) if (replica === core.replica) this.#touch(row);
       this.#written = this.#written.filter((one) => !written.includes(one));
@@ -609,7 +622,7 @@ export class StoreSession implements AttachedSession {
   }
 
   watch(ranges: readonly Range[], changed: () => void): () => void {
-    // A subscriber of its own, so that two watches with one callback stay two.
+    // The subscriber is a function of its own, so that two watches with one callback stay two.
     const subscriber = () => changed();
     for (const range of ranges) {
       this.#core.watchers.add(subscriber, range);
@@ -640,16 +653,16 @@ export class StoreSession implements AttachedSession {
     return this.#core.replica === this.#replica && this.#host.isDurable(this.#own);
   }
 
-  /** The highest own position that its token names: what an incarnation before had stands anew in this one. */
+  /** The highest own position that the token names: what an earlier incarnation had stands anew in this one. */
   get #own(): Position {
     const { replica, replantedTo } = this.#core;
     return Math.max(this.#path.at(-1) ?? 0, this.#highest, replica === this.#replica ? 0 : replantedTo);
   }
 
   /**
-   * Where what was pending when the session came has arrived by now: only the root's stable clock can tell. This
-   * site's own journal can't, nor an ancestor's below the root: they need not hold what the session saw elsewhere
-   * and what is not covered.
+   * Returns the position by which all that was pending when the session came has arrived; null: not yet. Only the
+   * root's stable clock can tell. This site's own journal can't, nor an ancestor's below the root: they need not hold
+   * what the session saw elsewhere and what is not covered.
    */
   #resolved(depth: number): Position | null {
     const { stable, down } = this.#core;
@@ -687,14 +700,17 @@ export class StoreSession implements AttachedSession {
   }
 
   /**
-   * Where it saw nothing of this journal, and claims nothing by a clock that the root has not passed, an older copy of
-   * this disk would say the same (handoff.ts H17).
+   * True where the session saw something of this journal, or claims something by a clock that the root has not passed.
+   * Of any other session an older copy of this disk would say the same (handoff.ts H17).
    */
   get #restsOnThisDisk(): boolean {
     return this.#own > 0 || this.#clock > this.#core.watermark;
   }
 
-  /** This site took a new number meanwhile: all that was seen here stands under it, at nobody knows which positions. */
+  /**
+   * Makes the token where this site took a new number meanwhile: all that was seen here stands under it, at nobody
+   * knows which positions.
+   */
   #tokenOfNext(open: boolean): TokenState {
     const core = this.#core;
     const path = [...core.path.map(() => null), this.#own];
@@ -734,7 +750,7 @@ const sameVersion = (row: Row | undefined, version: Version | null): boolean =>
     ? row === undefined && version === null
     : compareVersions(row, version) === 0;
 
-/** What a list has read so far, where it reads in steps (E9). */
+/** Part of a list that has been read so far, where the list is read in steps (E9). */
 class Passed {
   readonly #core: Core;
   readonly #reverse: boolean;
@@ -742,14 +758,17 @@ class Passed {
   readonly #removals: number;
   readonly #changed = () => void (this.#hasChanged = true);
   readonly #rows: Row[] = [];
-  /** Of the rows that it looked at, the last in the journal of each depth that they are known at: that is what it touched. */
+  /**
+   * The last row, in journal order, of those looked at for each depth that they are known at: all that the list
+   * touched.
+   */
   readonly #seen: Row[] = [];
   #bytes = 0;
   #hasChanged = false;
-  /** Of what was asked for, what is left. */
+  /** Part of the range that is left to read; null before the first step. */
   #rest: Range | null = null;
 
-  /** @param atATime steps that it takes without others in between. */
+  /** @param atATime number of steps that it takes without others in between. */
   constructor(core: Core, reverse: boolean, atATime: number) {
     this.#core = core;
     this.#reverse = reverse;
@@ -757,7 +776,10 @@ class Passed {
     this.#removals = core.coverage.removals;
   }
 
-  /** Under the lock. "cut": it goes on with the next; "changed": what was passed is no state any more. */
+  /**
+   * Reads the next step, under the lock. "cut": the list goes on with the next; "changed": what was passed is no state
+   * any more.
+   */
   async step(
     asked: Range,
     { limit, bytesMax }: { readonly limit: number; readonly bytesMax: number },
@@ -796,7 +818,7 @@ class Passed {
   }
 }
 
-/** Rows of the first keys, all of them where their values stay below `bytesMax`; under the lock. */
+/** Reads the rows of the first keys, all of them where their values stay below `bytesMax`; under the lock. */
 async function lookUpTo(core: Core, keys: readonly Key[], bytesMax: number): Promise<(Row | undefined)[]> {
   const rows: (Row | undefined)[] = [];
   for (let bytes = 0; rows.length < keys.length && bytes < bytesMax;) {
@@ -809,7 +831,7 @@ async function lookUpTo(core: Core, keys: readonly Key[], bytesMax: number): Pro
 }
 
 /**
- * The values that mutations write, each on top of what those before it in the batch write.
+ * Makes the values that mutations write, each on top of what those before it in the batch write.
  *
  * @throws MergeError where one of them can't be merged.
  */
@@ -832,7 +854,7 @@ function valuesOf(
   });
 }
 
-/** What a merge of this batch goes on from; undefined: nothing. */
+/** Returns the row that a merge of this batch goes on from; undefined: there is none. */
 function mergeBase(
   key: Key,
   written: ReadonlyMap<Key, Uint8Array | null> | undefined,
@@ -843,7 +865,7 @@ function mergeBase(
   const before = written?.get(key);
   if (before !== undefined) return { ...version, value: before, expiresAtMs: 0 };
   const row = current.get(key);
-  // What has expired is over: the merge begins anew, and wins over it at every site.
+  // A row that has expired is over: the merge begins anew, and wins over it at every site.
   const isOver = row !== undefined && row.value !== null && core.rows.liveRow(row) === undefined;
   return isOver ? { ...version, value: null, expiresAtMs: 0 } : row;
 }

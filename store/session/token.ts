@@ -8,8 +8,8 @@
  * T2  openToken never throws, whatever the input, and its work is bounded by TOKEN_CHARS_MAX.
  * T3  A key seals fewer than 2^32 tokens (random 96-bit IVs repeat with a chance below 2^-32 until then): one
  *     incarnation would have to issue 49,000 tokens a second for a whole day.
- * T4  Nothing that a client can read or compare names a session: the session's id is inside, and two seals of
- *     one state differ.
+ * T4  Nothing that a client can read or compare names a session: the session's id is inside, and two seals of one state
+ *     differ.
  *
  * Format and vectors: docs/protocol/tokens.md.
  */
@@ -21,16 +21,22 @@ import { Reader, Writer } from "../model/codec.ts";
 import type { Random } from "../model/ports.ts";
 import { CLOCK_EPOCH_MS } from "../model/row.ts";
 
-/** A tree of 12 levels is far beyond any; at 12 positions of 8 bytes a token still has at most 256 characters. */
+/**
+ * Number of positions that a token may hold: a tree of 12 levels is far beyond any; at 12 positions of 8 bytes a token
+ * still has at most 256 characters.
+ */
 export const TOKEN_PATH_MAX = 12;
-/** A longer text is refused unread. */
+/** Length beyond which a text is refused unread. */
 export const TOKEN_CHARS_MAX = 256;
-/** As the cookie that carries it; every answer renews it. */
+/** Lifetime of a token, the same as that of the cookie that carries it; every answer renews it. */
 export const TOKEN_LIFETIME_MS = 30 * 24 * 3_600_000;
-/** A secret shorter than this can be guessed. */
+/** Length below which a secret can be guessed. */
 export const TOKEN_SECRET_BYTES_MIN = 16;
 
-/** The second form names positions also where something is pending; where there are none to name, the first does. */
+/**
+ * Bytes that begin a token of either form. The second form names positions also where something is pending; a token
+ * without such positions has the first.
+ */
 const FORMAT = 0x01, FOLLOWING = 0x02;
 const SESSION_BYTES = 16;
 const FINGERPRINT_AT = 1;
@@ -41,11 +47,11 @@ const IV_AT = 18;
 const BODY_AT = 30;
 const TAG_BYTES = 16;
 const DAY_MS = 86_400_000;
-/** Least body: session, flag, sequence, clock, second, lifetime, an empty path. */
+/** Length of the shortest body: session, flag, sequence, clock, second, lifetime, an empty path. */
 const BODY_BYTES_MIN = SESSION_BYTES + 6;
 const BASE64URL = /^[A-Za-z0-9_-]+$/;
 
-/** Why a token was refused (docs/http.md). */
+/** Code that says why a token was refused (docs/http.md). */
 export type TokenRefusal =
   | "token_malformed"
   | "token_forged"
@@ -53,7 +59,7 @@ export type TokenRefusal =
   | "token_expired"
   | "token_oversized";
 
-/** An opened token, or why not. */
+/** An opened token, or the reason why it could not be opened. */
 export type OpenedToken =
   | { readonly ok: true; readonly token: TokenState; readonly issuedMs: number; readonly expiresMs: number }
   | { readonly ok: false; readonly code: TokenRefusal; readonly message: string };
@@ -63,7 +69,7 @@ const utf8 = new TextEncoder();
 interface SealingKey {
   readonly id: Buffer;
   readonly secret: Buffer;
-  /** Derived keys by what is derived for: the header's bytes from REPLICA_AT to IV_AT. */
+  /** Derived keys, by the header's bytes from REPLICA_AT to IV_AT, which name the incarnation and the day. */
   readonly derived: Map<string, Buffer>;
 }
 
@@ -73,18 +79,18 @@ export interface KeyRing {
   readonly keys: readonly [SealingKey, ...SealingKey[]];
 }
 
-/** Derived keys that one secret keeps: a month of days at a few sites, or a day at a thousand. */
+/** Number of derived keys that are kept for one secret: a month of days at a few sites, or a day at a thousand. */
 const DERIVED_MAX = 1024;
 
 const derive = (secret: Uint8Array, purpose: string, bytes: number): Buffer =>
   Buffer.from(hkdfSync("sha256", secret, new Uint8Array(), `sojourn ${purpose}`, bytes));
 
 /**
- * The key ring of a cluster from its secrets, newest first. To rotate, put a new secret before the old ones at
+ * Makes the key ring of a cluster from its secrets, newest first. To rotate, put a new secret before the old ones at
  * every site, then remove the oldest when its tokens have expired.
  *
- * @param fingerprint What tells this cluster's tokens from others': by default it follows from the oldest secret,
- * so a cluster that retires that one passes the ring's fingerprint on.
+ * @param fingerprint Bytes that tell this cluster's tokens from others': by default they follow from the oldest secret,
+ *     so a cluster that retires that secret passes the ring's fingerprint on.
  * @throws RangeError for no secret, for one that is too short, or for two that are equal.
  */
 export function deriveKeyRing(secrets: readonly Uint8Array[], fingerprint?: Uint8Array): KeyRing {
@@ -109,7 +115,7 @@ export function deriveKeyRing(secrets: readonly Uint8Array[], fingerprint?: Uint
   return { fingerprint: fingerprint ?? derive(oldest, "cluster", 8), keys: [first, ...others] };
 }
 
-/** The key of one secret for one incarnation and day, as named by a header. */
+/** Derives the key of one secret for the incarnation and day that a header names. */
 function derivedKey(key: SealingKey, header: Buffer): Buffer {
   const name = header.toString("latin1", REPLICA_AT, IV_AT);
   const known = key.derived.get(name);
@@ -122,7 +128,7 @@ function derivedKey(key: SealingKey, header: Buffer): Buffer {
   return createHmac("sha256", key.secret).update(info).digest();
 }
 
-/** Only keys that have proved right are kept, so that forged headers push nothing out. */
+/** Keeps a derived key. Only keys that have proved right are kept, so that forged headers push nothing out. */
 function keep(key: SealingKey, header: Buffer, derived: Buffer): void {
   const name = header.toString("latin1", REPLICA_AT, IV_AT);
   if (key.derived.has(name)) return;
@@ -130,7 +136,7 @@ function keep(key: SealingKey, header: Buffer, derived: Buffer): void {
   key.derived.set(name, derived);
 }
 
-/** What a seal needs beside the state. */
+/** Inputs of a seal beside the state. */
 export interface SealOptions {
   readonly nowMs: number;
   readonly random: Random;
@@ -173,7 +179,7 @@ export function sealToken(token: TokenState, ring: KeyRing, options: SealOptions
   return out.toString("base64url");
 }
 
-/** Opens a token: T1, T2. */
+/** Opens a token (T1, T2). */
 export function openToken(text: string, ring: KeyRing, nowMs: number): OpenedToken {
   if (text.length > TOKEN_CHARS_MAX) {
     return refuse(
@@ -208,7 +214,7 @@ export function openToken(text: string, ring: KeyRing, nowMs: number): OpenedTok
 
 const refuse = (code: TokenRefusal, message: string): OpenedToken => ({ ok: false, code, message });
 
-/** The bytes of a text that is the only one for its bytes (T1) and long enough; null otherwise. */
+/** Decodes a text that is the only one for its bytes (T1) and long enough; null otherwise. */
 function decodeText(text: string): Buffer | null {
   if (!BASE64URL.test(text)) return null;
   const bytes = Buffer.from(text, "base64url");
@@ -246,7 +252,7 @@ function packBody(token: TokenState, second: number, lifetimeSeconds: number): U
   return body.list(named, ({ position }) => body.uint(position)).done();
 }
 
-/** Body and header of a token that verified: only our own mistake could make it malformed here. */
+/** Reads the body and header of a token that verified: only our own mistake could make it malformed here. */
 function unpackBody(body: Buffer, header: Buffer, nowMs: number): OpenedToken {
   try {
     const reader = new Reader(body);
@@ -287,7 +293,7 @@ function readFollowing(reader: Reader): Path {
 }
 
 /**
- * The id by which an app knows a session: another one in each app, so that two apps can't compare their users,
+ * Derives the id by which an app knows a session: another one in each app, so that two apps can't compare their users,
  * and useless as a credential. 22 characters.
  */
 export function sessionIdOf(session: Uint8Array, app: string): string {
@@ -304,6 +310,9 @@ export function sessionIdOf(session: Uint8Array, app: string): string {
   return hash("sha256", outer, "buffer").toString("base64url", 0, 16);
 }
 
-/** HMAC-SHA-256 (RFC 2104) of one-shot hashes: the object that node:crypto makes for an HMAC costs twice as much. */
+/**
+ * Block length of HMAC-SHA-256 (RFC 2104), made of one-shot hashes here: the object that node:crypto makes for an HMAC
+ * costs twice as much.
+ */
 const HMAC_BLOCK_BYTES = 64;
 const SHA256_BYTES = 32;

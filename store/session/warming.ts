@@ -23,13 +23,13 @@ import type { Range } from "../model/range.ts";
 import type { ReplicaNumber } from "../model/row.ts";
 import type { Uplink } from "../tree/uplink.ts";
 
-/** What one session touched here lately. */
+/** Ranges that one session touched here lately. */
 export class Footprint {
-  /** By start, least recently touched first. */
+  /** Ranges by their start, least recently touched first. */
   readonly #ranges = new Map<Key, Range>();
-  /** Noted last. */
+  /** Range that was noted last. */
   #last: Range | undefined;
-  /** When its footprint elsewhere was asked for last. */
+  /** Time at which the session's footprint elsewhere was asked for last. */
   askedAtMs = -Infinity;
 
   note(range: Range): void {
@@ -44,7 +44,7 @@ export class Footprint {
     if (eldest !== undefined) this.#ranges.delete(eldest);
   }
 
-  /** Most recently touched first. */
+  /** Lists the ranges, most recently touched first. */
   ranges(): Range[] {
     return [...this.#ranges.values()].reverse();
   }
@@ -54,8 +54,8 @@ export class Warming {
   readonly #core: Core;
   readonly #uplink: Uplink | null;
   /**
-   * By session id, in two generations: a session that touches rows comes into the recent one, and once that is
-   * full, the older one is forgotten. (Moving each to the end of one Map had it rebuilt all the time.)
+   * Footprints by session id, in two generations: a session that touches rows comes into the recent one, and once that
+   * is full, the older one is forgotten. (Moving each to the end of one Map had it rebuilt all the time.)
    */
   #recent = new Map<string, Footprint>();
   #older = new Map<string, Footprint>();
@@ -66,7 +66,7 @@ export class Warming {
     this.#uplink = uplink;
   }
 
-  /** The footprint of a session, to be added to. */
+  /** Returns the footprint of a session, to be added to. */
   footprint(session: Uint8Array): Footprint {
     const id = byteString(session);
     const recent = this.#recent.get(id);
@@ -80,7 +80,10 @@ export class Warming {
     return footprint;
   }
 
-  /** A session has come from another incarnation: its footprint there is asked for, after its own reads. */
+  /**
+   * Takes the news that a session has come from another incarnation: its footprint there is asked for, after its own
+   * reads.
+   */
   arrived(session: Uint8Array, from: ReplicaNumber): void {
     const core = this.#core, source = core.topology.incarnation(from)?.site;
     if (this.#uplink === null || source === undefined || source === core.config.site) return;
@@ -94,20 +97,20 @@ export class Warming {
     this.#timers.add(cancel);
   }
 
-  /** Asks nothing more. */
+  /** Ends the questions. */
   close(): void {
     for (const cancel of this.#timers) cancel();
     this.#timers.clear();
   }
 
-  /** Another site asks. */
+  /** Answers another site that asks for a session's footprint. */
   asked(from: SiteId, session: Uint8Array): void {
     const id = byteString(session);
     const ranges = (this.#recent.get(id) ?? this.#older.get(id))?.ranges() ?? [];
     if (ranges.length > 0) this.#core.send(from, { kind: "footprint", ranges });
   }
 
-  /** Fetches what is not covered, unless it takes room that is needed (F2). */
+  /** Fetches ranges of a footprint that are not covered, unless that takes room that is needed (F2). */
   async told(ranges: readonly Range[]): Promise<void> {
     const core = this.#core;
     for (const range of ranges.slice(0, FOOTPRINT_RANGES_MAX)) {
