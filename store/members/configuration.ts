@@ -1,5 +1,5 @@
 /**
- * Who holds the wards of which incarnation, as system rows tell everybody:
+ * System rows that tell every site who holds the wards of which incarnation:
  *
  *   ["s", "wards", number]            {number, owners, previous}: a configuration of that incarnation, written by its
  *                                     site; `previous` own its ward until it is in effect
@@ -14,20 +14,20 @@ import type { ClockValue, Position, ReplicaNumber } from "../model/row.ts";
 
 /** The owners of one incarnation's ward. */
 export interface Configuration {
-  /** Rises with each one of the incarnation, from 1. */
+  /** Number that rises with each configuration of the incarnation, from 1. */
   readonly number: number;
   readonly owners: readonly SiteId[];
   readonly previous: readonly SiteId[];
 }
 
-/** What an owner, or its own site again, has put in place of an incarnation that is over. */
+/** Part of an incarnation that is over which an owner, or the incarnation's own site, has put in its place. */
 export interface RecoveredWard {
   readonly position: Position;
   /** The incarnation's `down` when it stood there, root first. */
   readonly down: readonly Position[];
-  /** The newest configuration under which the owner had acknowledged what was told to sessions. */
+  /** The newest configuration under which the owner had acknowledged the rows of which sessions were told. */
   readonly config: number;
-  /** At least that of anything that stood there. */
+  /** Clock that is no earlier than that of anything that stood there. */
   readonly clock: ClockValue;
 }
 
@@ -40,10 +40,10 @@ export class WardRows {
   readonly #configurations = new Map<ReplicaNumber, Configuration>();
   readonly #recovered = new Map<ReplicaNumber, Map<SiteId, RecoveredWard>>();
 
-  /** Something has changed since this was set to false. */
+  /** True where a row has changed anything since this was set to false. */
   changed = false;
 
-  /** Takes a row in; true where it was one of ours. */
+  /** Takes a row in; true where it is one of these. */
   apply(space: unknown, replica: unknown, owner: unknown, value: unknown): boolean {
     if (typeof replica !== "number" || value === undefined) return false;
     this.changed = true;
@@ -58,8 +58,8 @@ export class WardRows {
   }
 
   /**
-   * The same of an incarnation that is over (past.ts): rows of its own, if there are any, are as new. True where it says
-   * of an owner what no row has said.
+   * Takes in the same of an incarnation that is over (past.ts): rows of its own, if there are any, are as new. True
+   * where it names an owner of which no row has said anything.
    */
   recall(
     replica: ReplicaNumber,
@@ -76,28 +76,28 @@ export class WardRows {
     return by.size > size;
   }
 
-  /** The newest configuration of an incarnation. */
+  /** Returns the newest configuration of an incarnation. */
   of(replica: ReplicaNumber): Configuration | undefined {
     return this.#configurations.get(replica);
   }
 
-  /** Whether anybody has, or had, owners. */
+  /** True where any incarnation has, or had, owners. */
   get exist(): boolean {
     return this.#configurations.size > 0;
   }
 
-  /** Incarnations that have, or had, owners. */
+  /** Lists incarnations that have, or had, owners. */
   all(): MapIterator<ReplicaNumber> {
     return this.#configurations.keys();
   }
 
-  /** Everybody who may have its ward. */
+  /** Lists all sites that may have the ward of an incarnation. */
   owners(replica: ReplicaNumber): SiteId[] {
     const known = this.of(replica);
     return known === undefined ? [] : [...new Set([...known.owners, ...known.previous])];
   }
 
-  /** What owners have put in its place. */
+  /** Returns what each owner has put in the place of an incarnation. */
   recovered(replica: ReplicaNumber): ReadonlyMap<SiteId, RecoveredWard> {
     return this.#recovered.get(replica) ?? new Map();
   }

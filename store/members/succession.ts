@@ -1,28 +1,32 @@
 /**
- * Which incarnation goes on with the rows of which: what the system rows say (topology.ts) of sites that took a new
- * number and kept their disk, under another parent or under one that lost its own.
+ * Succession of incarnations: which of them goes on with the rows of which, as the system rows (topology.ts) say of
+ * sites that took a new number and kept their disk, under another parent or under one that lost its own.
  *
- * An incarnation that goes on: ended with a `next` → its successor has said what it kept (`kept`) → settled: all of
- * its subtree's entries are in the journal of the successor's parent, and its end is as late as its last word.
+ * An incarnation that goes on: ended with a `next` → its successor has said what it kept (`kept`) → settled: all of its
+ * subtree's entries are in the journal of the successor's parent, and its end is as late as its last word.
  *
- * U1  Settled is what the successor's parent has written so.
- * U2  Over is one that is settled, or whose last successor has ended without a next: nobody brings more of it.
- * U3  A parent may give a number to a site that has left it meanwhile. Whom the site itself has followed is what it
- *     says: its word is written under the number that it took. The other number is unused, and over. One that goes on
- *     under the number that it had says so in the end of the other.
+ * U1  Settled is an incarnation that the successor's parent has written to be so.
+ * U2  Over is an incarnation that is settled, or whose last successor has ended without a next: nobody brings more of
+ *     it.
+ * U3  A parent may give a number to a site that has left it meanwhile. The site itself says which incarnation it has
+ *     followed: its row is written under the number that it took. The other number is unused, and over. An incarnation
+ *     that goes on under the number that it had says so in the end of the other.
  */
 import type { ClockValue, Position, ReplicaNumber } from "../model/row.ts";
 
-/** The word of a successor: all that the incarnation had stands in the successor's journal before this word, … */
+/**
+ * Row of a successor (`kept`): all that the incarnation had stands in the successor's journal before this row, or in
+ * the root's journal up to `floor`.
+ */
 export interface SuccessorWord {
-  /** … or in the root's up to here. */
+  /** Position of the root's journal up to which it has the rest of what the incarnation had. */
   readonly floor: Position;
-  /** The root was known to have its parent's journal up to here. */
+  /** Position of the former parent's journal up to which the root was known to have it. */
   readonly known: Position;
-  /** It had taken nothing from its parent that the root was not known to have. */
+  /** True where the incarnation had taken nothing from its parent that the root was not known to have. */
   readonly whole: boolean;
   readonly clock: ClockValue;
-  /** Who says so. */
+  /** Incarnation that wrote the row. */
   readonly by: ReplicaNumber;
 }
 
@@ -33,10 +37,10 @@ export class Succession {
   readonly #kept = new Map<ReplicaNumber, SuccessorWord>();
   readonly #given = new Map<ReplicaNumber, ReplicaNumber>();
   readonly #unused = new Set<ReplicaNumber>();
-  /** Ended with a next, and not settled. */
+  /** Incarnations that ended with a next, and are not settled. */
   readonly #open = new Set<ReplicaNumber>();
 
-  /** @param endOf the stable clock that an incarnation ended with. */
+  /** @param endOf returns the stable clock that an incarnation ended with. */
   constructor(endOf: (number: ReplicaNumber) => ClockValue | undefined) {
     this.#endOf = endOf;
   }
@@ -54,7 +58,7 @@ export class Succession {
   }
 
   #follow(number: ReplicaNumber, next: ReplicaNumber): void {
-    // Numbers rise: one that is followed by itself, or by an earlier one, would lead round and round.
+    // Numbers rise: an incarnation that is followed by itself, or by an earlier one, would lead round and round.
     if (next <= number) return;
     this.#before.get(this.#next.get(number) ?? 0)?.delete(number);
     this.#next.set(number, next);
@@ -62,29 +66,32 @@ export class Succession {
     this.#before.set(next, before.add(number));
   }
 
-  /** A number was given to a disk that came as another. */
+  /** Notes that a number was given to a disk that came as another. */
   given(number: ReplicaNumber, to: ReplicaNumber): void {
     this.#given.set(number, to);
   }
 
-  /** Its site says that it never took this number: one that was ended for it goes on as it was. */
+  /** Notes that its site never took a number: an incarnation that was ended for it goes on as it was. */
   unused(number: ReplicaNumber): void {
     this.#unused.add(number);
   }
 
-  /** U3 */
+  /** Reports whether a number was given and never taken (U3). */
   isUnused(number: ReplicaNumber): boolean {
     if (this.#unused.has(number)) return true;
     const kept = this.#kept.get(this.#given.get(number) ?? 0);
     return kept !== undefined && kept.by !== number;
   }
 
-  /** What its successor said that it kept of it. */
+  /** Returns what the successor of an incarnation said that it kept. */
   keptOf(number: ReplicaNumber): SuccessorWord | undefined {
     return this.#kept.get(number);
   }
 
-  /** The incarnation that goes on with its rows by now: itself while it lives, null where nobody does. */
+  /**
+   * Returns the incarnation that goes on with an incarnation's rows by now: itself while it lives, null where none
+   * does.
+   */
   heir(number: ReplicaNumber): ReplicaNumber | null {
     for (let at = number;;) {
       if (this.#endOf(at) === undefined) return at;
@@ -95,10 +102,13 @@ export class Succession {
     }
   }
 
-  /** The last incarnation that goes on with its rows, itself where none does, whether or not it lives. */
+  /**
+   * Returns the last incarnation that goes on with an incarnation's rows, itself where none does, whether or not it
+   * lives.
+   */
   last(number: ReplicaNumber): ReplicaNumber {
     for (let at = number;;) {
-      // Its own site says so first.
+      // The incarnation's own site says so first.
       const isOver = this.#endOf(at) !== undefined || this.#kept.has(at);
       const next = isOver ? this.#next.get(at) : undefined;
       if (next === undefined || this.#unused.has(next)) return at;
@@ -110,13 +120,13 @@ export class Succession {
     return this.#next.get(number);
   }
 
-  /** U2. One that lives is not. */
+  /** Reports whether an incarnation is over (U2); one that lives is not. */
   isOver(number: ReplicaNumber): boolean {
     if (this.isUnused(number)) return true;
     return this.#next.has(number) && (!this.#open.has(number) || this.heir(number) === null);
   }
 
-  /** Those that still have something to bring. */
+  /** Lists incarnations that still have something to bring. */
   unsettled(): ReplicaNumber[] {
     return [...this.#open].filter((number) => !this.isOver(number));
   }
@@ -125,12 +135,15 @@ export class Succession {
     return this.#open.has(number) && !this.isOver(number);
   }
 
-  /** A clock up to which all entries are in the root's journal, where the root's stable clock is this (adoption F3). */
+  /**
+   * Returns a clock up to which all entries are in the root's journal. @param stable the root's stable clock (adoption
+   * F3).
+   */
   bound(stable: ClockValue): ClockValue {
     return Math.min(stable, ...this.unsettled().map((number) => this.#endOf(number) ?? 0));
   }
 
-  /** Those that an incarnation goes on with, at any remove, and that are not settled. */
+  /** Lists incarnations that one goes on with, at any remove, and that are not settled. */
   unsettledBefore(number: ReplicaNumber): ReplicaNumber[] {
     const found: ReplicaNumber[] = [];
     for (const before of this.#before.get(number) ?? []) {

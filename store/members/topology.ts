@@ -1,22 +1,23 @@
 /**
- * Who is who: the sites of the tree and their incarnations, as this site's system rows tell. They are ordinary
- * rows, so they reach every site in the same order as the data that depends on them (PROTOCOL I8: the end of an
- * incarnation arrives with or before any newer stable clock).
+ * The sites of the tree and their incarnations, as this site's system rows tell. They are ordinary rows, so they reach
+ * every site in the same order as the data that depends on them (PROTOCOL I8: the end of an incarnation arrives with or
+ * before any newer stable clock).
  *
  *   ["s", "site", id]        SiteRecord, JSON
  *   ["s", "replica", number] {site, path, parent, from}: whose incarnation this is, the ids from the root down to
  *                            it, its parent's incarnation, and the one that its disk was of before (0: blank).
  *                            Written by the root as it gives the number out
- *   ["s", "ended", number]   {stable, removed?, told?, next?, settled?, gap?, unused?}: the incarnation is over; what it
- *                            wrote after that clock may be lost. `removed`: its site was taken off the tree, and its
- *                            disk is not taken any more; `told`: … after it had said that it stops. `next`: its site goes on with all its rows under that number, …
+ *   ["s", "ended", number]   {stable, removed?, told?, next?, settled?, gap?, unused?}: the incarnation is over; rows
+ *                            that it wrote after that clock may be lost. `removed`: its site was taken off the tree, and
+ *                            its disk is not taken any more; `told`: … after it had said that it stops. `next`: its
+ *                            site goes on with all its rows under that number, …
  *   ["s", "kept", number]    {floor, known, whole}: … which says so itself, after all that it had kept (adoption.ts)
  *   ["s", "away", id]        {untilMs}: the site stopped as planned (members.ts), written by itself
  *   ["s", "removed", id]     {atMs}: the site was taken off the tree (removal.ts) and is not let in
  *   ["s", "area", id]        {area}: what fails together with the site (owners/choose.ts), written by itself
  *   ["s", "gaps"]            Gap[]: what the root's journal has left out, written by the root at each start
  *   ["s", "past", id]        PastGroup[]: incarnations that are over, in the place of their rows (past.ts)
- *   ["s", "wards" and "recovered", number, …]  who holds what an incarnation has pending (wards/configuration.ts)
+ *   ["s", "wards" and "recovered", number, …]  who holds what an incarnation has pending (members/configuration.ts)
  */
 import { SYSTEM } from "../api/api.ts";
 import type { SiteRecord } from "../api/api.ts";
@@ -57,14 +58,20 @@ interface Incarnation {
 export interface Ended {
   readonly stable: ClockValue;
   readonly removed?: true;
-  /** The clock of its row ["s", "away", id], as the root had it then: its site takes that away if it is let in again. */
+  /**
+   * Clock of the site's row ["s", "away", id], as the root had it then: the site takes that row away if it is let in
+   * again.
+   */
   readonly told?: ClockValue;
   readonly next?: ReplicaNumber;
-  /** All that it had has come to its successor's parent; `stable` is past whatever it said. */
+  /** True where all that the incarnation had has come to its successor's parent; `stable` is past whatever it said. */
   readonly settled?: true;
-  /** What only its parent had, after this clock, was lost or given up: a session of its may have seen that. */
+  /**
+   * Clock after which rows that only its parent had were lost or given up: a session of the incarnation may have seen
+   * them.
+   */
   readonly gap?: ClockValue;
-  /** Its site never took it, and says so: whoever ended another for it was mistaken. */
+  /** True where the site never took the number, and says so: a parent that ended another one for it was mistaken. */
   readonly unused?: true;
 }
 
@@ -78,7 +85,7 @@ export interface PastGroup extends Pick<Incarnation, "path" | "parent"> {
   }[];
 }
 
-/** A value of a system row. */
+/** Encodes the value of a system row. */
 export function encodeJson(value: unknown): Uint8Array<ArrayBuffer> {
   const body = new TextEncoder().encode(JSON.stringify(value));
   const out = new Uint8Array(body.length + 1);
@@ -87,7 +94,7 @@ export function encodeJson(value: unknown): Uint8Array<ArrayBuffer> {
   return out;
 }
 
-/** The value of a system row; undefined where it is none. */
+/** Decodes the value of a system row; undefined where it is none. */
 export function decodeJson(value: Uint8Array | null): unknown {
   if (value?.[0] !== VALUE_TAG.json) return undefined;
   try {
@@ -97,51 +104,54 @@ export function decodeJson(value: Uint8Array | null): unknown {
   }
 }
 
-/** Spaces of the rows of one incarnation that are taken together when it is over (past.ts). */
+/** Spaces of those rows of one incarnation that are taken together when it is over (past.ts). */
 const OF_ONE: ReadonlySet<unknown> = new Set(["replica", "ended", "wards", "recovered"]);
 const NONE: ReadonlySet<ReplicaNumber> = new Set();
 
 export class Topology {
   readonly #sites = new Map<SiteId, SiteRecord>();
-  /** Those of them that were not removed: a row of one that was may be newer than its removal. */
+  /** Sites that were not removed: a row in `#sites` may be newer than the removal of its site. */
   readonly #present = new Map<SiteId, SiteRecord>();
-  /** Counts the changes of those. */
+  /** Number that counts the changes of `present`. */
   changes = 0;
-  /** By parent. */
+  /** Ids of the sites below each parent. */
   readonly #below = new Map<SiteId, Set<SiteId>>();
   readonly #incarnations = new Map<ReplicaNumber, Incarnation>();
   readonly #bySite = new Map<SiteId, Set<ReplicaNumber>>();
-  /** By parent: sites that were given a number below it. */
+  /** Sites that were given a number below each parent. */
   readonly #joined = new Map<SiteId, Set<SiteId>>();
-  /** Which incarnation went on with the disk of another. */
+  /** Incarnation that went on with the disk of another, by that other. */
   readonly #continued = new Map<ReplicaNumber, ReplicaNumber>();
   readonly #ended = new Map<ReplicaNumber, ClockValue>();
   readonly #gaps = new Map<ReplicaNumber, ClockValue>();
   readonly succession = new Succession((number) => this.#ended.get(number));
   readonly #away = new Map<SiteId, number>();
   readonly #areas = new Map<SiteId, string>();
-  /** By incarnation: all that it had told its sessions up to this clock has come here. */
+  /** Clock, by incarnation, up to which all that it had told its sessions has come here. */
   readonly #announced = new Map<ReplicaNumber, ClockValue>();
-  /** Sites that are off the tree, and incarnations that ended so. */
+  /** Sites that are off the tree; `#endedByRemoval` has the incarnations that ended so. */
   readonly #removed = new Set<SiteId>();
   readonly #endedByRemoval = new Set<ReplicaNumber>();
-  /** The clocks of the rows that say of ends. */
+  /** Clocks of the rows that tell ends, by incarnation. */
   readonly #toldEnds = new Map<ReplicaNumber, ClockValue>();
-  /** The newest of the rows that say what an owner had of one. */
+  /** Clock of the newest row that tells what an owner had of an incarnation, by incarnation. */
   readonly #toldWards = new Map<ReplicaNumber, ClockValue>();
-  /** Sites that came, moved, were removed, let in again or given a number, or of which one ended, since this was cleared. */
+  /**
+   * Sites that came, moved, were removed, let in again or given a number, or of which an incarnation ended, since this
+   * was cleared.
+   */
   readonly departed = new Set<SiteId>();
-  /** Incarnations of which that is to be said when their site is known. */
+  /** Incarnations that ended, and whose site is to be put into `departed` when it is known. */
   readonly #unnamed = new Set<ReplicaNumber>();
-  /** Incarnations of which there are rows of their own. */
+  /** Incarnations that have rows of their own. */
   readonly #single = new Set<ReplicaNumber>();
-  /** Counts the system rows that were taken in. */
+  /** Number that counts the system rows that were taken in. */
   revision = 0;
   readonly wards = new WardRows();
-  /** Of the root's journal. */
+  /** Gaps of the root's journal. */
   rootGaps = new Gaps();
 
-  /** Takes a row in; true where it was one of ours. System rows are written by sites only, so they are trusted. */
+  /** Takes a row in; true where it is a system row. System rows are written by sites only, so they are trusted. */
   apply(row: Row): boolean {
     if (!holds(SYSTEM_RANGE, row.key)) return false;
     this.revision++;
@@ -194,7 +204,7 @@ export class Topology {
     return true;
   }
 
-  /** What an incarnation's own rows have said, or say since, is as new. */
+  /** Takes in a row of incarnations that are over; rows of such an incarnation's own, before or since, are as new. */
   #recall(groups: readonly PastGroup[], clock: ClockValue): true {
     for (const { path, parent, over } of groups) {
       for (const { number, stable, wards, recovered } of over) {
@@ -213,7 +223,7 @@ export class Topology {
     return true;
   }
 
-  /** Incarnations that have rows of their own, and of which nothing more is to be said (past.ts Z3). */
+  /** Lists incarnations that have rows of their own, and of which nothing more is to be said (past.ts Z3). */
   over(): ReplicaNumber[] {
     return [...this.#single].filter((number) => {
       const isAlone = this.#incarnations.get(number)?.from === 0 && !this.#continued.has(number) &&
@@ -227,14 +237,14 @@ export class Topology {
     });
   }
 
-  /** Something was said of an incarnation's end: of whose, may be said later. */
+  /** Notes that something was said of an incarnation's end; its site may become known later. */
   #depart(number: ReplicaNumber): void {
     const site = this.#incarnations.get(number)?.site;
     if (site === undefined) this.#unnamed.add(number);
     else this.departed.add(site);
   }
 
-  /** Whether there was or is such a site. */
+  /** Takes in, or takes out, the record of a site; true where there was or is one. */
   #stand(id: SiteId, record: SiteRecord | null): boolean {
     const was = this.#sites.get(id);
     if (was?.parent !== record?.parent) {
@@ -259,7 +269,7 @@ export class Topology {
   }
 
   #learn(number: ReplicaNumber, named: Incarnation): void {
-    // Numbers rise: one that follows itself, or a later one, or stands below it, would lead round and round.
+    // Numbers rise: an incarnation that follows itself, or a later one, or stands below it, would lead round and round.
     const earlier = (other: ReplicaNumber) => other < number ? other : 0;
     const incarnation = { ...named, from: earlier(named.from), parent: earlier(named.parent) };
     this.#incarnations.set(number, incarnation);
@@ -276,7 +286,7 @@ export class Topology {
     }
     if (incarnation.from > 0) {
       this.succession.given(number, incarnation.from);
-      // A number that was given twice for one hello: the later one is used, or none.
+      // Two numbers may have been given for one hello: the later one is used, or none.
       const other = this.#continued.get(incarnation.from) ?? 0;
       this.#continued.set(incarnation.from, Math.max(other, number));
     }
@@ -311,49 +321,49 @@ export class Topology {
     this.#announced.set(number, Math.max(clock, this.#announced.get(number) ?? 0));
   }
 
-  /** What fails together with a site, as it says; null: it said nothing. */
+  /** Returns the failure area that a site says it is in; null: it said nothing. */
   area(id: SiteId): string | null {
     return this.#areas.get(id) ?? null;
   }
 
-  /** Until when a site has said to be away. */
+  /** Returns until when a site has said to be away. */
   awayUntilMs(id: SiteId): number | undefined {
     return this.#away.get(id);
   }
 
-  /** Whether all that an incarnation had told its sessions up to a clock has come here, as it said itself. */
+  /** Reports whether all that an incarnation had told its sessions up to a clock has come here, as it said itself. */
   hasAnnounced(number: ReplicaNumber, clock: ClockValue): boolean {
     return clock <= this.announced(number);
   }
 
-  /** Up to which clock; −1: it said nothing. */
+  /** Returns the clock up to which that is so; −1: the incarnation said nothing. */
   announced(number: ReplicaNumber): ClockValue {
     return this.#announced.get(number) ?? -1;
   }
 
-  /** Whether a site is off the tree. */
+  /** Reports whether a site is off the tree. */
   isRemoved(id: SiteId): boolean {
     return this.#removed.has(id);
   }
 
-  /** Whether a site was ever given a number. */
+  /** Reports whether a site was ever given a number. */
   hasJoined(id: SiteId): boolean {
     return this.#bySite.has(id);
   }
 
-  /** Whether an incarnation ended because its site was taken off the tree. */
+  /** Reports whether an incarnation ended because its site was taken off the tree. */
   endedByRemoval(number: ReplicaNumber): boolean {
     return this.#endedByRemoval.has(number);
   }
 
-  /** The incarnations of a site that have not ended, as far as is known here. */
+  /** Lists the incarnations of a site that have not ended, as far as is known here. */
   living(id: SiteId): ReplicaNumber[] {
     return [...this.#bySite.get(id) ?? []].filter((number) =>
       !this.#ended.has(number) && !this.succession.isUnused(number)
     );
   }
 
-  /** Whether a number was given to the disk that comes with another, or was its own before. */
+  /** Reports whether a number was given to the disk that comes with another, or was the disk's own before. */
   isOneDisk(number: ReplicaNumber, disk: ReplicaNumber): boolean {
     const from = this.#incarnations.get(number)?.from ?? 0;
     for (let at = disk; at > 0; at = this.#incarnations.get(at)?.from ?? 0) {
@@ -362,7 +372,10 @@ export class Topology {
     return false;
   }
 
-  /** Whether the parent that gave a number gave the disk that comes with another a later one: it had that one then. */
+  /**
+   * Reports whether the parent that gave a number gave a later one to the disk that comes with another: the disk had
+   * the former number then.
+   */
   isReplaced(number: ReplicaNumber, disk: ReplicaNumber): boolean {
     const parent = this.#incarnations.get(number)?.path.at(-2);
     for (let at = disk; at > number; at = this.#incarnations.get(at)?.from ?? 0) {
@@ -371,13 +384,16 @@ export class Topology {
     return false;
   }
 
-  /** Sites that joined below a site and have neither ended nor left it, whether or not it remembers them. */
+  /**
+   * Lists sites that joined below a site and have neither ended nor left it, whether or not that site remembers them.
+   */
   joinedBelow(parent: SiteId): SiteId[] {
     const joined = [...this.#joined.get(parent) ?? []].filter((id) => {
       if (this.#removed.has(id)) return false;
       return this.living(id).some((number) => this.#incarnations.get(number)?.path.at(-2) === parent);
     });
-    // A number that ended there without a living one, or was never taken, was void: its site lives elsewhere, or has left.
+    // A number that ended there without a living one, or was never taken, was void: its site lives elsewhere, or has
+    // left.
     const children = this.childrenOf(parent).filter(({ number }) =>
       !this.#ended.has(number) && !this.succession.isUnused(number)
     );
@@ -388,7 +404,7 @@ export class Topology {
     return this.#incarnations.get(number);
   }
 
-  /** The incarnation at a depth above an incarnation, or itself; undefined while not all between are known. */
+  /** Returns the incarnation at a depth above an incarnation, or itself; undefined while not all between are known. */
   above(number: ReplicaNumber, depth: number): ReplicaNumber | undefined {
     let at = number;
     let known = this.#incarnations.get(at);
@@ -402,23 +418,23 @@ export class Topology {
   }
 
   /**
-   * The clock of the last row that says that an incarnation is over, or what an owner had of it: newer than all that its
-   * parent had of it, and that its owners had given to anybody.
+   * Returns the clock of the last row that says that an incarnation is over, or what an owner had of it: newer than all
+   * that its parent had of it, and that its owners had given to anybody.
    */
   toldEnd(number: ReplicaNumber): ClockValue | undefined {
     const end = this.#toldEnds.get(number);
     return end === undefined ? undefined : Math.max(end, this.#toldWards.get(number) ?? 0);
   }
 
-  /** The last stable clock of an incarnation that is over, as it was written down. */
+  /** Returns the last stable clock of an incarnation that is over, as it was written down. */
   recordedEnd(number: ReplicaNumber): ClockValue | undefined {
     return this.#ended.get(number);
   }
 
   /**
-   * What an incarnation wrote after this clock may be lost; undefined while it and the disk above it live. What it
-   * had pushed by its end stands in the journal of the incarnation above: where the disk of that is lost, before or
-   * after, only what had gone on from there is left, and so on up to the root.
+   * Returns the clock after which the rows of an incarnation may be lost; undefined while it and the disk above it
+   * live. The rows that it had pushed by its end stand in the journal of the incarnation above: where the disk of that
+   * is lost, before or after, only what had gone on from there is left, and so on up to the root.
    */
   ended(number: ReplicaNumber): ClockValue | undefined {
     const end = this.#ended.get(number), kept = this.#kept(this.#incarnations.get(number)?.parent);
@@ -426,18 +442,19 @@ export class Topology {
   }
 
   /**
-   * Up to which clock all that came to an incarnation, from below too, is still there: on its disk, or above.
+   * Returns the clock up to which all that came to an incarnation, from below too, is still there: on its disk, or
+   * above.
    *
    * @param asked those that wait for this answer: sites that were on their way below each other, and did not stay
-   *   there, have numbers that lead round and round. What is only there because it is there is not.
+   *     there, have numbers that lead round and round. A row that is only there because it is there is not.
    */
   #kept(number: ReplicaNumber | undefined, asked: ReadonlySet<ReplicaNumber> = NONE): ClockValue {
     if (number === undefined) return Infinity;
     const disk: (readonly [ReplicaNumber, ClockValue])[] = [];
     for (let at: ReplicaNumber | undefined = number; at !== undefined; at = this.#continued.get(at)) {
       const end = this.#ended.get(at);
-      // Only the last one of a disk can be living. Most are, and then nothing above it is looked at: each that went on
-      // over many moves would cost as much as all those of the disks above it do, and so at every level.
+      // Only the last incarnation of a disk can be living. Most are, and then nothing above it is looked at: each that
+      // went on over many moves would cost as much as all those of the disks above it do, and so at every level.
       if (end === undefined) return Infinity;
       disk.push([at, end]);
     }
@@ -450,7 +467,7 @@ export class Topology {
     return kept;
   }
 
-  /** Whether a living incarnation has the disk that this one had. */
+  /** Reports whether a living incarnation has the disk that this one had. */
   goesOn(number: ReplicaNumber): boolean {
     const next = this.#continued.get(number);
     return next !== undefined && (!this.#ended.has(next) || this.goesOn(next));
@@ -460,7 +477,7 @@ export class Topology {
     return this.#sites.get(id);
   }
 
-  /** The sites below one, as `sites` has them. */
+  /** Lists the sites below one, as `sites` has them. */
   childrenOf(parent: SiteId): SiteRecord[] {
     return [...this.#below.get(parent) ?? []].flatMap((id) => this.#present.get(id) ?? []);
   }
@@ -471,9 +488,9 @@ export class Topology {
   }
 
   /**
-   * The clock up to which all of an incarnation's entries had reached the root before it, or a site that it stood
-   * below, went to another parent, to which it has not brought everything yet; without bound where none did.
-   * Looked at are the incarnations below a depth.
+   * Returns the clock up to which all of an incarnation's entries had reached the root before it, or a site that it
+   * stood below, went to another parent to which it has not brought everything yet; Infinity where none did. Only
+   * incarnations below a depth are looked at.
    */
   movingSince(number: ReplicaNumber, depth: number): ClockValue {
     let since = Infinity;
@@ -487,10 +504,10 @@ export class Topology {
   }
 
   /**
-   * Whether a session may have seen what was lost with a former parent of its site, or of one above it.
+   * Reports whether a session may have seen what was lost with a former parent of its site, or of one above it.
    *
    * @param path of its token.
-   * @param clock of its token: what the root has all of, nobody has lost.
+   * @param clock of its token: nobody has lost what the root has.
    */
   mayHaveLost(number: ReplicaNumber, path: readonly (Position | null)[], clock: ClockValue): boolean {
     if (this.#gaps.size === 0 || typeof path[0] === "number") return false;
@@ -499,7 +516,7 @@ export class Topology {
       if (clock > (this.#gaps.get(at) ?? Infinity)) {
         const seen = path[(known?.path.length ?? 0) - 2];
         const word = this.succession.keptOf(at);
-        // Without its word it is asked again when that has come.
+        // Without the successor's row the session is asked again when that has come.
         const isIn = word?.whole === true || typeof seen === "number" && seen <= (word?.known ?? 0);
         if (word !== undefined && !isIn) return true;
       }
@@ -508,14 +525,16 @@ export class Topology {
     return false;
   }
 
-  /** Incarnations of a site's children that went on under another parent, to which not all of them has come yet. */
+  /**
+   * Lists incarnations of a site's children that went on under another parent, to which not all of them has come yet.
+   */
   unsettledBelow(parent: SiteId): ReplicaNumber[] {
     return this.succession.unsettled().filter((number) =>
       this.#incarnations.get(number)?.path.at(-2) === parent
     );
   }
 
-  /** Sites that are under another parent now and have not brought there yet all that they had below this one. */
+  /** Lists sites that are under another parent now and have not brought there yet all that they had below this one. */
   movingFrom(parent: SiteId): SiteId[] {
     return this.unsettledBelow(parent).map((number) => this.#incarnations.get(number)?.path.at(-1) ?? "");
   }
