@@ -1,22 +1,21 @@
 /**
- * A site comes from under another parent, with its disk: this site, its new parent, takes it in.
+ * Adoption of a site that comes from under another parent, with its disk: this site, its new parent, takes it in.
  *
- * Life: hello with `moved` → this site has what the root had told the child (F1) → it has what only the old parent,
- * or its other children, have (F2) → the child's old incarnation ends, with its next (enrolment.ts N1) → welcome →
- * the child pushes all that the root is not known to have (uplink.ts) → its subtree has → settled (F3).
+ * Life: hello with `moved` → this site has what the root had told the child (F1) → it has what only the old parent, or
+ * its other children, have (F2) → the child's old incarnation ends, with its next (enrolment.ts N1) → welcome → the
+ * child pushes all that the root is not known to have (uplink.ts) → its subtree has → settled (F3).
  *
- * F1  The child is answered when the root's journal has arrived here as far as it had there: what the child serves
- *     from here on is never older than what it served before.
- *     A number goes down behind the feed (numbers.ts N2), so a child that hears a new one is answered no sooner anyway,
- *     as long as each hello over a new link asks for one (downlinks.ts): no schedule needs the wait here by itself.
- * F2  What the child got from its old parent may have causes that are neither at the child nor at the root. All rows
- *     that are not known at the root are therefore asked of the old parent or, where that one is given up, of the
+ * F1  The child is answered when the root's journal has arrived here as far as it had there: what the child serves from
+ *     here on is never older than what it served before. A number goes down behind the feed (numbers.ts N2), so a child
+ *     that hears a new one is answered no sooner anyway, as long as each hello over a new link asks for one
+ *     (downlinks.ts): no schedule needs the wait here by itself.
+ * F2  Rows that the child got from its old parent may have causes that are neither at the child nor at the root. All
+ *     rows that are not known at the root are therefore asked of the old parent or, where that one is given up, of the
  *     child and of every other child that it had; they are installed here at once, before the child is answered
- *     (PROTOCOL C4). Nobody who is given up, by an operator or by its removal, is waited for.
- *     A site has only what it covers, and what it was fed may have causes at those above it: so after it each inner
- *     site above it is asked, bottom-up, as far as the lowest common ancestor, whose feed may be behind here
- *     (gather_sources.ts, PROTOCOL C2).
- *     What only a parent had that is given up is lost: sessions that may have seen it are told (topology.ts).
+ *     (PROTOCOL C4). A site that is given up, by an operator or by its removal, is not waited for. A site has only what
+ *     it covers, and what it was fed may have causes at those above it: so after it each inner site above it is asked,
+ *     bottom-up, as far as the lowest common ancestor, whose feed may be behind here (gather_sources.ts, PROTOCOL C2).
+ *     Rows that only a parent had that is given up are lost: sessions that may have seen them are told (topology.ts).
  *     The child may come to depend on more while this site's answer is on its way, and says so in another hello
  *     (moving.ts M1).
  * F3  Until the child's whole subtree has pushed here what it had, its old incarnation is unsettled: stable clocks say
@@ -46,42 +45,42 @@ import { decodeJson, encodeJson, type Ended, endedKey } from "../members/topolog
 interface Host {
   /** Resolves when everything applied so far is on disk. */
   durable(): Promise<void>;
-  /** Children whose hello waits may be answered now. */
+  /** Called when children whose hello waits may be answered now. */
   ready(): void;
 }
 
-/** An answer in several messages. */
+/** An answer that comes in several messages. */
 interface Arriving {
   readonly rows: Stager;
-  /** One of them was refused, and so all of them. */
+  /** True where one of the messages was refused, and so all of them. */
   isRefused: boolean;
 }
 
 interface Answer {
   readonly rows: readonly WireRow[];
   readonly need: Position;
-  /** Who stood above whoever answered. */
+  /** Site that stood above the one that answered. */
   readonly above: GatherSource;
 }
 
-/** What has come for one hello. */
+/** Rows and answers that have come for one hello. */
 interface Gathering {
   readonly hello: ChildHello;
-  /** Of the round that is under way. */
+  /** Number of the round that is under way. */
   id: number;
-  /** The old parent was given up when this began. */
+  /** True where the old parent was given up when the gathering began. */
   isGivenUp: boolean;
-  /** Who stood above those of the round before; null in the first one. */
+  /** Sites that stood above those of the round before; null in the first round. */
   above: readonly GatherSource[] | null;
   readonly answers: Map<SiteId, Answer>;
   readonly arriving: Map<SiteId, Arriving>;
-  /** Since when the child waits, over all its hellos. */
+  /** Time since which the child waits, over all its hellos. */
   readonly sinceMs: number;
-  /** Of the rounds that are over. */
+  /** Sites of the rounds that are over. */
   readonly asked: Set<SiteId>;
   readonly rows: WireRow[];
   need: Position;
-  /** There is nobody left to ask. */
+  /** True where there is nobody left to ask. */
   isComplete: boolean;
   waitsFor: readonly SiteId[];
   notedAtMs: number;
@@ -92,10 +91,10 @@ export class Adoptions {
   readonly #core: Core;
   readonly #host: Host;
   readonly #gatherings = new Map<Child, Gathering>();
-  /** Questions that are being answered: one that is asked again meanwhile is not answered twice. */
+  /** Questions that are being answered: one that comes again meanwhile is not answered twice. */
   readonly #answering = new Set<string>();
   #nextId: number;
-  /** A hello waits until this site, which moved itself, is as far as it was. */
+  /** True while a hello waits until this site, which moved itself, is as far as it was. */
   #isHeld = false;
 
   constructor(core: Core, host: Host) {
@@ -111,7 +110,7 @@ export class Adoptions {
     });
   }
 
-  /** Children that are not answered yet, and whom that waits for. */
+  /** Children that are not answered yet, and the sites that each of them waits for. */
   get waiting(): { readonly child: SiteId; readonly waitsFor: readonly SiteId[]; readonly forMs: number }[] {
     const nowMs = this.#core.steady.nowMs();
     return [...this.#gatherings].flatMap(([child, { done, waitsFor, sinceMs }]) =>
@@ -124,7 +123,7 @@ export class Adoptions {
     return !core.isRoot && (core.down[0] ?? 0) < core.rootFloor;
   }
 
-  /** Whether a hello may be answered; where not, the host hears when it may. */
+  /** Reports whether a hello may be answered; where not, the host hears when it may. */
   isReady(child: Child, hello: ChildHello): boolean {
     const { moved } = hello;
     if (this.#isBehind) {
@@ -164,21 +163,24 @@ export class Adoptions {
     this.#gatherings.delete(child);
   }
 
-  /** F1, and nothing to ask for: one that lost its disk asks its children anyway. */
+  /**
+   * Reports whether this site has come as far as F1 asks, and has nothing to ask for: a site that lost its disk asks
+   * its children anyway.
+   */
   #isEnough(gathering: Gathering, moved: MovedSite): boolean {
     const core = this.#core;
     const isThere = core.isRoot || (core.down[0] ?? 0) >= moved.floor;
     return isThere && (gathering.done || moved.from === "" || core.resyncing);
   }
 
-  /** Whether what only its old parent had is given up. */
+  /** Reports whether rows that only the child's old parent had are given up. */
   isGivenUp(hello: ChildHello): boolean {
     return isGivenUp(this.#core, hello);
   }
 
   #ask(child: Child, gathering: Gathering): void {
     const core = this.#core;
-    // One that has left, or lost its link, says another hello when it comes again.
+    // A child that has left, or lost its link, says another hello when it comes again.
     const isOver = this.#gatherings.get(child) !== gathering || gathering.done || !child.connected;
     if (isOver || core.closed) return;
     const isGivenUp = this.isGivenUp(gathering.hello);
@@ -194,19 +196,20 @@ export class Adoptions {
     core.ports.clock.after(GATHER_RETRY_MS, () => this.#ask(child, gathering));
   }
 
-  /** Asks those of the round who have not answered; where all have, those above them. */
+  /** Asks the sites of the round that have not answered; where all have, the sites above them. */
   #round(child: Child, gathering: Gathering): void {
     const core = this.#core, { hello, answers, asked } = gathering;
     if (hello.moved === undefined || hello.moved.from === "" || core.resyncing) return;
     while (!gathering.isComplete) {
       const { above } = gathering;
       const sources = above === null ? firstSources(core, child.id, hello) : sourcesAbove(core, above, hello);
-      // Where this site itself is the one to ask, it has it all. One that is on its way names whom it has left.
+      // Where this site itself is the one to ask, it has all rows. A site that is on its way names the one that it has
+      // left.
       const round = sources.filter(({ site }) => site !== core.config.site && !asked.has(site));
       const lacking = round.filter(({ site }) => !answers.has(site));
       gathering.waitsFor = lacking.map(({ site }) => site);
       for (const { site, replica } of lacking) {
-        // What has come of an answer stays: its rest may be on its way over a slow link.
+        // Parts of an answer that have come stay: the rest may be on its way over a slow link.
         if (!gathering.arriving.has(site)) gathering.arriving.set(site, newAnswer());
         core.send(site, { kind: "gather", id: gathering.id, replica });
       }
@@ -216,7 +219,7 @@ export class Adoptions {
     }
   }
 
-  /** All of a round have answered. */
+  /** Ends a round in which all have answered. */
   #close(gathering: Gathering, round: readonly GatherSource[]): void {
     const above: GatherSource[] = [];
     for (const { site } of round) {
@@ -237,7 +240,7 @@ export class Adoptions {
     gathering.arriving.clear();
   }
 
-  /** Once a minute, so that an operator knows whom to give up. */
+  /** Notes, once a minute, which sites are waited for, so that an operator knows whom to give up. */
   #note(child: Child, gathering: Gathering): void {
     const nowMs = this.#core.steady.nowMs();
     const isFirst = gathering.notedAtMs === -Infinity;
@@ -258,13 +261,13 @@ export class Adoptions {
     }
     if (!gathering.isComplete || !core.isRoot && (core.down[0] ?? 0) < gathering.need) return; // F2
     gathering.done = true;
-    // They may be megabytes, and the child stays for as long as it likes.
+    // The rows may be megabytes, and the child stays for as long as it likes.
     this.#install(gathering.rows.splice(0)).then(() => this.#host.ready()).catch((error) => {
       if (!core.closed) core.ports.fatal(error);
     });
   }
 
-  /** F2: as this site's own pending rows, all in one step (I1). */
+  /** Installs gathered rows as this site's own pending rows, all in one step (F2, I1). */
   #install(gathered: readonly WireRow[]): Promise<void> {
     const core = this.#core;
     core.count("gathered_rows", gathered.length);
@@ -278,7 +281,7 @@ export class Adoptions {
     });
   }
 
-  /** What a site had to say. */
+  /** Takes the answer of a site that was asked. */
   answered(from: SiteId, gathered: Gathered): void {
     const core = this.#core;
     for (const [child, gathering] of this.#gatherings) {
@@ -333,7 +336,7 @@ export class Adoptions {
     }
   }
 
-  /** F3, after a push of a child: under the lock. */
+  /** Settles the old incarnations of a child after a push of it; under the lock (F3). */
   async settle(child: Child): Promise<void> {
     const core = this.#core, { succession } = core.topology;
     const open = succession.unsettledBefore(child.replica);
@@ -346,7 +349,7 @@ export class Adoptions {
       if (next === undefined) continue;
       const key = endedKey(number);
       const [old] = await core.rows.lookup([key]);
-      // What was lost with the old parent stays lost.
+      // Rows that were lost with the old parent stay lost.
       const { gap } = (decodeJson(old?.value ?? null) ?? {}) as Partial<Ended>;
       const ended: Ended = { stable: last, next, settled: true, ...gap === undefined ? {} : { gap } };
       core.rows.apply(old, core.own(key, encodeJson(ended)));
@@ -358,8 +361,9 @@ export class Adoptions {
 const newAnswer = (): Arriving => ({ rows: new Stager(), isRefused: false });
 
 /**
- * Whether every child that a site had has pushed to this incarnation of it, or has brought what it had to another parent,
- * and so above. Its own word says that: what its subtree has beyond it was never here, and may itself wait for this site.
+ * Reports whether every child that a site had has pushed to this incarnation of it, or has brought what it had to
+ * another parent, and so above. The child's own row says that: what its subtree has beyond it was never here, and may
+ * itself wait for this site.
  */
 export function haveAllPushed(core: Core, children: ReadonlyMap<SiteId, Child>): boolean {
   const { topology, config } = core, { succession } = topology;

@@ -1,13 +1,13 @@
 /**
- * How a child's incarnation gets its number, and what the others are told of it.
+ * Enrolment of children: how an incarnation of a child gets its number, and what the others are told of it.
  *
- * N1  The end of an incarnation is a row of this journal before the new one's first push is (PROTOCOL I8), and on
- *     disk before the new one hears its number.
- * N2  The root writes down whom it gave a number before anybody hears it, and a number travels behind the feed:
- *     whoever has got one knows of all that were given before. So a parent whose disk was lost learns which
- *     children it had, and which incarnations are to be ended, although their disks may be lost, too.
- * N3  An incarnation that this site does not remember ends at what is left of the one that enrolled it
- *     (topology.ts `ended`): nothing else is known of how far it came.
+ * N1  The end of an incarnation is a row of this journal before the new one's first push is (PROTOCOL I8), and on disk
+ *     before the new one hears its number.
+ * N2  The root writes down whom it gave a number before anybody hears it, and a number travels behind the feed: a site
+ *     that has got one knows of all that were given before. So a parent whose disk was lost learns which children it
+ *     had, and which incarnations are to be ended, although their disks may be lost, too.
+ * N3  An incarnation that this site does not remember ends at what is left of the one that enrolled it (topology.ts
+ *     `ended`): nothing else is known of how far it came.
  */
 import type { SiteRecord } from "../api/api.ts";
 import { type Child, CHILD_RECORD } from "../core/child.ts";
@@ -18,9 +18,9 @@ import type { ClockValue, ReplicaNumber } from "../model/row.ts";
 import { decodeJson, encodeJson, type Ended, endedKey, siteKey } from "../members/topology.ts";
 
 interface Host {
-  /** Whether what only a child's old parent had is given up. */
+  /** Reports whether rows that only a child's old parent had are given up. */
   isGivenUp(hello: ChildHello): boolean;
-  /** A number from the root. */
+  /** Gets a number from the root. */
   number(claim: Claim): Promise<ReplicaNumber>;
   /** Resolves when everything applied so far is on disk. */
   durable(): Promise<void>;
@@ -49,7 +49,7 @@ export class Enrolment {
     const living = core.topology.living(child.id);
     const number = await this.#host.number(claim);
     await core.rows.lock.run(async () => {
-      // A later hello has its own number coming: it must not be ended by this one's.
+      // A later hello has its own number coming: it must not be ended by the number of this one.
       if (connection !== child.connection || claim.parent !== core.replica) return;
       if (core.topology.incarnation(number) === undefined) {
         throw new Error(`the number ${number} has come before the row that says whose it is (N2)`);
@@ -65,8 +65,8 @@ export class Enrolment {
       child.enrolledFrom = hello.replica;
       child.enrolledAsKnown = hello.moved?.from === "";
       child.pushed = child.acked = 0;
-      // One that kept its rows has older ones still to push. The clock of a blank one starts above this one's, but
-      // one that was here before may have lost rows of its children's, which they push again.
+      // A child that kept its rows has older ones still to push. The clock of a blank one starts above this site's, but
+      // a child that was here before may have lost rows of its own children, which they push again.
       child.stable = hello.replica !== 0 ? 0 : isNew ? core.clock.last : child.stable;
       await this.#write(siteKey(child.id), this.#record(child, hello));
       core.rows.record(CHILD_RECORD + child.id, child.encode());
@@ -76,10 +76,10 @@ export class Enrolment {
     await this.#host.durable();
   }
 
-  /** The incarnations of a child that the one with this number ends; a later number is another hello's. */
+  /** Lists the incarnations of a child that the one with this number ends; a later number is another hello's. */
   #ending(child: Child, hello: ChildHello, number: ReplicaNumber): ReplicaNumber[] {
     const { topology } = this.#core;
-    // One that somebody took for lost, and that comes all the same, goes on.
+    // An incarnation that some site took for lost, and that comes all the same, goes on.
     const isMistaken = (old: ReplicaNumber) =>
       old === hello.replica && topology.succession.nextOf(old) === undefined && !topology.endedByRemoval(old);
     return [...new Set([child.replica, hello.replica, ...topology.living(child.id)])]
@@ -91,7 +91,10 @@ export class Enrolment {
     return this.#core.topology.incarnation(number)?.path.at(-2) === this.#core.config.site;
   }
 
-  /** Whoever kept its disk goes on with all that the numbers had which this disk was given before. */
+  /**
+   * Makes the end of an old incarnation. A child that kept its disk goes on with all that the numbers had which this
+   * disk was given before.
+   */
   #endOf(
     old: ReplicaNumber,
     next: ReplicaNumber,
@@ -99,7 +102,7 @@ export class Enrolment {
   ): Ended {
     const core = this.#core, { topology } = core;
     const isRemembered = old === child.replica || topology.incarnation(old)?.from === child.replica;
-    // Of one that stood elsewhere no more is known here than that it counted in the root's stable clock.
+    // No more is known here of an incarnation that stood elsewhere than that it counted in the root's stable clock.
     const known = this.#known;
     const stable = isRemembered && child.replica !== 0 // N3
       ? child.stable
@@ -109,8 +112,8 @@ export class Enrolment {
   }
 
   /**
-   * A later hello of the disk whose incarnation has ended for this number may say that something is lost, which the one
-   * before did not (moving.ts M1).
+   * Writes that something is lost, where a later hello of the disk whose incarnation has ended for this number says so,
+   * and the one before did not (moving.ts M1).
    */
   async noteLoss(child: Child, hello: ChildHello): Promise<void> {
     const core = this.#core;
@@ -125,18 +128,21 @@ export class Enrolment {
     core.wake();
   }
 
-  /** Whether what only a child's old parent had is gone. */
+  /** Reports whether rows that only a child's old parent had are gone. */
   #isLost(hello: ChildHello): boolean {
     return this.#core.topology.succession.heir(hello.parentReplica) === null || this.#host.isGivenUp(hello);
   }
 
-  /** A clock up to which the root is known to have all entries of everybody's. */
+  /** Clock up to which the root is known to have all entries of all sites. */
   get #known(): ClockValue {
     const { isRoot, watermark, topology, stable } = this.#core;
     return isRoot ? watermark : topology.succession.bound(stable[0] ?? 0);
   }
 
-  /** Under the lock: a parent that this child had asked before may have written later, and of a number never used. */
+  /**
+   * Corrects the record of a child, under the lock: a parent that the child had asked before may have written later,
+   * and of a number that was never used.
+   */
   async correct(child: Child): Promise<void> {
     const known = this.#core.topology.site(child.id);
     if (known === undefined || known.number === child.replica) return;

@@ -1,14 +1,14 @@
 /**
- * Who belongs to the tree and who is away, as the host of a replica changes and asks it.
+ * Members of the tree: which sites belong to it and which are away, as the host of a replica changes and asks it.
  *
- * Life of a planned stop: its host ends all sessions → `leave` has its owners adopt nothing any more, writes
- * ["s", "away", id], and waits until the root has it → stop … start → ready → the row is deleted.
+ * Life of a planned stop: its host ends all sessions → `leave` has its owners adopt nothing any more, writes ["s",
+ * "away", id], and waits until the root has it → stop … start → ready → the row is deleted.
  *
- * A1  Between the row and the stop no session writes. So whoever has got the row over the tree has got, before it,
- *     all that any session saw at the site until then (PROTOCOL I1): for a token from there nothing is to be done,
- *     without a word from the site, and whatever other sites lag behind (handoff.ts H9). What comes behind the row, from
- *     the parent or from below, no session sees here. It is not waited for: there would always be more of it, and whoever
- *     sent it has it on disk and keeps it until the root has it (I7).
+ * A1  Between the row and the stop no session writes. So a site that has got the row over the tree has got, before it,
+ *     all that any session saw at the stopped site until then (PROTOCOL I1): for a token from there nothing is to be
+ *     done, without a word from the site, and whatever other sites lag behind (handoff.ts H9). No session sees here
+ *     what comes behind the row, from the parent or from below. It is not waited for: there would always be more of it,
+ *     and the site that sent it has it on disk and keeps it until the root has it (I7).
  */
 import type { Replica } from "../api/api.ts";
 import type { Core } from "../core/core.ts";
@@ -18,9 +18,9 @@ import { heldBy } from "../members/held_by.ts";
 import { awayKey, encodeJson } from "../members/topology.ts";
 
 /**
- * The part of a replica that knows its fellows.
+ * Makes the part of a replica that knows which sites belong to the tree.
  *
- * @param leaves is called before a planned stop is said to anybody.
+ * @param leaves called before anybody is told of a planned stop.
  */
 export function openMembers(
   core: Core,

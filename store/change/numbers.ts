@@ -1,15 +1,16 @@
 /**
  * Replica numbers: the root counts them, and writes down whom it gave each.
  *
- * N1  What is written of a number is on disk at the root before anybody hears the number: it goes down behind the feed
- *     (N2), and a child of the root's is welcomed when its enrolment is on disk (enrolment.ts N1).
- * N2  A number goes down behind the feed that tells of it (downlinks.ts), from each site on the way only when what
- *     came before it there has been committed: so nobody hears of one before all that were given earlier
- *     (enrolment.ts N2). One that is not known of is never ended, and no other parent takes its site.
- * N3  No number beyond the last that a version can name: who asks then waits, and the root's log says why.
- * N4  None for a site that comes with one which was never given: this disk is an older copy of itself (removal.ts R8),
- *     and would give that number to another. Those who had it may be gone, and their tokens not: so the first number that
- *     a process gives is beyond one that it draws (gaps.ts). Half of all numbers are never jumped over.
+ * N1  The row of a number is on disk at the root before anybody hears the number: it goes down behind the feed (N2),
+ *     and a child of the root's is welcomed when its enrolment is on disk (enrolment.ts N1).
+ * N2  A number goes down behind the feed that tells of it (downlinks.ts), from each site on the way only when what came
+ *     before it there has been committed: so nobody hears of one before all that were given earlier (enrolment.ts N2).
+ *     A number that is not known of is never ended, and no other parent takes its site.
+ * N3  There is no number beyond the last that a version can name: a site that asks for one then waits, and the root's
+ *     log says why.
+ * N4  A site that comes with a number which was never given gets none: this disk is an older copy of itself (removal.ts
+ *     R8), and would give that number to another. The sites that had it may be gone, and their tokens not: so the first
+ *     number that a process gives is beyond one that it draws (gaps.ts). Half of all numbers are never jumped over.
  */
 import type { Core } from "../core/core.ts";
 import { drawn } from "../model/gaps.ts";
@@ -18,18 +19,18 @@ import type { Claim } from "../wire/message.ts";
 import { REPLICA_NUMBER_MAX, type ReplicaNumber } from "../model/row.ts";
 import { encodeJson, replicaKey } from "../members/topology.ts";
 
-/** Names the record of the next number on the root's disk. */
+/** Name of the record of the next number on the root's disk. */
 const RECORD = "numbers";
 
-/** Where one site gets numbers for those below it. */
+/** Source of numbers for the sites below one site. */
 export class Numbers {
   readonly #core: Core;
   readonly #above: ((claim: Claim) => Promise<ReplicaNumber>) | null;
-  /** The root itself is 1. */
+  /** Number that is given next; the root itself is 1. */
   #next: ReplicaNumber = 2;
   #hasJumped = false;
 
-  /** @param above a number from above; null at the root. */
+  /** @param above gets a number from above; null at the root. */
   constructor(core: Core, above: ((claim: Claim) => Promise<ReplicaNumber>) | null) {
     this.#core = core;
     this.#above = above;
@@ -40,7 +41,7 @@ export class Numbers {
     this.#next = Math.max(this.#next, next);
   }
 
-  /** A fresh number. */
+  /** Gives a fresh number. */
   async give(claim: Claim): Promise<ReplicaNumber> {
     if (this.#above !== null) return await this.#above(claim);
     if (this.#next > REPLICA_NUMBER_MAX) { // N3
@@ -61,7 +62,7 @@ export class Numbers {
     });
   }
 
-  /** N4 */
+  /** Jumps to a number that this process draws (N4). */
   #jump(): void {
     const most = Math.max(0, REPLICA_NUMBER_MAX / 2 - this.#next) * NUMBER_JUMP_SHARE;
     this.#next += Math.floor(drawn(this.#core.ports.random) * most);

@@ -2,13 +2,15 @@
  * Incarnations that are over, as one row for each site instead of several for each of them: else those of a site that
  * starts with a blank disk again and again would grow at every site for ever.
  *
- *   ["s", "past", id]   PastGroup[], JSON: those of a site, written by the root
+ *   ["s", "past", id]   PastGroup[], JSON: the incarnations of a site, written by the root
  *
- * Z1  It says all that the rows said which it replaces: who has it knows no less of a token of such an incarnation.
- * Z2  It is written, and the others are deleted, in one commit: whoever gets the one gets the other (PROTOCOL I1).
- * Z3  Taken is only an incarnation of which nothing more is to be said: it has ended, nobody went on with its disk, its
- *     site was not removed, and each of its owners has said what it had of it, or was removed. A row that comes all the
- *     same, as of a configuration that was on its way, is taken in here later.
+ * Z1  The row says all that the rows said which it replaces: a site that has it knows no less of a token of such an
+ *     incarnation.
+ * Z2  The row is written, and the others are deleted, in one commit: a site that gets the one gets the other (PROTOCOL
+ *     I1).
+ * Z3  An incarnation is taken only when nothing more is to be said of it: it has ended, nobody went on with its disk,
+ *     its site was not removed, and each of its owners has said what it had of it, or was removed. A row that comes all
+ *     the same, as of a configuration that was on its way, is taken in here later.
  */
 import type { Core } from "../core/core.ts";
 import type { SiteId } from "../model/ports.ts";
@@ -31,7 +33,7 @@ export class Past {
     this.#core = core;
   }
 
-  /** Takes in what is over by now. */
+  /** Takes in incarnations that are over by now. */
   async sweep(): Promise<void> {
     const core = this.#core;
     if (!core.isRoot || core.closed || core.resyncing || core.topology.over().length === 0) return;
@@ -57,7 +59,7 @@ export class Past {
     const [row, ...found] = await rows.lookup([pastKey(site), ...keys]);
     const groups = (decodeJson(row?.value ?? null) ?? []) as PastGroup[];
     const taken = numbers.reduce((past, number) => withPast(past, number, core), groups);
-    // Z2: nothing is waited for from here on.
+    // From here on nothing is waited for (Z2).
     rows.apply(row, core.own(pastKey(site), encodeJson(taken)));
     for (const old of found) {
       if (old !== undefined && old.value !== null) rows.apply(old, core.own(old.key, null));
@@ -66,7 +68,7 @@ export class Past {
   }
 }
 
-/** Z1 */
+/** Adds an incarnation to the groups of its site, with all that its rows said (Z1). */
 function withPast(groups: readonly PastGroup[], number: ReplicaNumber, { topology }: Core): PastGroup[] {
   const known = topology.incarnation(number), stable = topology.recordedEnd(number);
   if (known === undefined || stable === undefined) throw new Error(`incarnation ${number} is not over`);

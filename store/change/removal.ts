@@ -1,31 +1,32 @@
 /**
- * A site that will never come back is taken off the tree.
+ * Removal of a site that will never come back: it is taken off the tree.
  *
- * The root ends the site's incarnations, deletes its row and writes that it is removed, in one commit; from there
- * it comes to every site as rows do. The former parent hears it → gives the child up → its stable clock and the
- * wait after the loss of its own disk count without it. `admit` lets the site in again, as a new one.
+ * The root ends the site's incarnations, deletes its row and writes that it is removed, in one commit; from there it
+ * comes to every site as rows do. The former parent hears it → gives the child up → its stable clock and the wait after
+ * the loss of its own disk count without it. `admit` lets the site in again, as a new one.
  *
- * R1  The end that the root writes is the stable clock that the site's whole branch had pushed: what the site told
- *     up to there is in the root's journal (PROTOCOL I4), whatever its parent has lost. An incarnation that the
- *     root has not heard of is ended by the parent that enrolled it. Of one that was drained before (members.ts A1) the
- *     root has all that it ever told, whatever else its branch lacks: that is its end, and the end says so (`told`), for
- *     those who never had that word, or not any more.
+ * R1  The end that the root writes is the stable clock that the site's whole branch had pushed: what the site told up
+ *     to there is in the root's journal (PROTOCOL I4), whatever its parent has lost. An incarnation that the root has
+ *     not heard of is ended by the parent that enrolled it. Of an incarnation that was drained before (members.ts A1)
+ *     the root has all that it ever told, whatever else its branch lacks: where the clock of its row is later, that is
+ *     the end. An end that is no earlier than that row says so (`told`), for those who never had the row, or not any
+ *     more.
  * R2  A child counts in its parent's stable clock until the end of its incarnation is a row there (I8).
  * R3  A disk of a removed site is not taken: meanwhile others have collected what its rows may need (I9), and its
  *     sessions were told of a loss. A blank one is.
- * R5  No site is taken below itself, and no other disk of a site that lives under another parent: that one would
- *     end. Where it is gone for good, or its parent is, an operator has to say so. Of two numbers that one parent
- *     gave, only the later one lives: it may have asked twice for a blank disk, or did not hear which one was taken.
- * R6  A disk that was another site's is not taken: that one lives with it, or has lost what its sessions saw, and would
- *     end here.
+ * R5  No site is taken below itself, and no other disk of a site that lives under another parent: that one would end.
+ *     Where it is gone for good, or its parent is, an operator has to say so. Of two numbers that one parent gave, only
+ *     the later one lives: it may have asked twice for a blank disk, or did not hear which one was taken.
+ * R6  A disk that was another site's is not taken: that site lives with it, or has lost what its sessions saw, and
+ *     would end here.
  * R7  The host hears of each hello that is not answered, since it ends the link; the log once per site, reason and
  *     minute (quiet.ts).
- * R8  Nor is a site that has had a position of this one's journal, or of the root's, which that never had (gaps.ts), or a
- *     number that the root never gave: that disk is an older copy of itself (a backup that was put back), and positions
- *     and numbers would mean two things.
- * R4  A site with children is not removed: their ends would follow from no clock that the root has. One that moved
- *     counts until it has brought all that it had (adoption.ts). One that came back before it heard its number is no
- *     child: it says so itself (moving.ts), since whoever gave the number may be what is removed.
+ * R8  A site is not taken that has had a position of this site's journal, or of the root's, which that journal never
+ *     had (gaps.ts), or a number that the root never gave: that disk is an older copy of itself (a backup that was put
+ *     back), and positions and numbers would mean two things.
+ * R4  A site with children is not removed: their ends would follow from no clock that the root has. A child that moved
+ *     counts until it has brought all that it had (adoption.ts). A site that came back before it heard its number is no
+ *     child: it says so itself (moving.ts), since the site that gave the number may be what is removed.
  */
 import type { SiteRemoval } from "../api/api.ts";
 import type { Child } from "../core/child.ts";
@@ -62,7 +63,7 @@ export class Removals {
     const removed = await core.rows.lock.run(async (): Promise<SiteRemoval> => {
       const { topology } = core;
       const record = topology.site(id), living = topology.living(id);
-      // One that was given a number may be gone before its parent's row of it has come here; and one that was let in
+      // A site that was given a number may be gone before its parent's row of it has come here; and one that was let in
       // again, before it has joined: others may still wait for what it owned.
       const isGone = topology.isRemoved(id) || !topology.hasJoined(id);
       if (!core.isRoot || (record === undefined && living.length === 0 && isGone)) return { kind: "unknown" };
@@ -100,7 +101,7 @@ export class Removals {
     return admitted;
   }
 
-  /** Whether a hello is not answered (R3, R5–R8). */
+  /** Reports whether a hello is not answered (R3, R5–R8). */
   refuses(
     id: SiteId,
     { replica, moved, parentReplica, cursor }: Pick<
@@ -135,7 +136,7 @@ export class Removals {
     return true;
   }
 
-  /** Another parent, below which the site lives with another disk than the one that comes (R5). */
+  /** Returns another parent, below which the site lives with another disk than the one that comes (R5). */
   #livesBelow(id: SiteId, disk: ReplicaNumber, lost: readonly SiteId[]): SiteId | undefined {
     const { topology, config } = this.#core;
     return topology.living(id)
@@ -154,7 +155,7 @@ export class Removals {
     await core.rows.lock.run(async () => {
       const departed = [...topology.departed];
       topology.departed.clear();
-      // Its children stand and end with this site.
+      // This site's children stand and end with it.
       const isOwn = departed.includes(core.config.site);
       if (isOwn) {
         for (const number of unused(core)) await this.#write(endedKey(number), { stable: 0, unused: true });
@@ -169,8 +170,9 @@ export class Removals {
         if (child.replica !== 0 && topology.recordedEnd(child.replica) === undefined) {
           await this.#end(child.replica, child.stable);
         }
-        // By the clock of whoever wrote it last: that is this site, which enrolled the child, perhaps lately.
-        // Where it is gone already, a deletion by a clock ahead would outlive the row of a site that is let in again.
+        // The deletion is dated by the clock of the site that wrote the row last: that is this site, which enrolled the
+        // child, perhaps lately. Where the row is gone already, a deletion by a clock ahead would outlive the row of a
+        // site that is let in again.
         if (topology.isRemoved(child.id) && topology.site(child.id) !== undefined) {
           await this.#write(siteKey(child.id), null);
         }
@@ -181,32 +183,35 @@ export class Removals {
     core.wake();
   }
 
-  /** Whether a child is another's by now: what it may still have to bring is no matter of this site's (adoption F3). */
+  /**
+   * Reports whether a child is another's by now: what it may still have to bring is no matter of this site's (adoption
+   * F3).
+   */
   #isElsewhere({ id, replica, connected }: Child): boolean {
     const { topology, config } = this.#core;
     const isUnused = topology.succession.isUnused(replica);
     if (topology.ended(replica) === undefined && !isUnused) return false;
     if (topology.site(id)?.parent === config.site && !isUnused) return false;
     if (topology.isRemoved(id) || topology.endedByRemoval(replica)) return false;
-    // It may be about to say hello to this site: it is looked at again when that has come to an end.
+    // The child may be about to say hello to this site: it is looked at again when that has come to an end.
     if (connected) topology.departed.add(id);
     return !connected;
   }
 
   /**
-   * Whether a number that was given here has not been used, since its site was on its way to another parent. Should
-   * that be wrong, the site takes another number when it says hello (downlinks.ts).
+   * Reports whether a number that was given here has not been used, since its site was on its way to another parent.
+   * Should that be wrong, the site takes another number when it says hello (downlinks.ts).
    */
   #wasNever({ id, replica, connected, pushed }: Child): boolean {
     const { topology, config } = this.#core;
     const known = topology.site(id);
-    // It is looked at again when its link has gone.
+    // The child is looked at again when its link has gone.
     if (connected && known !== undefined && known.parent !== config.site) topology.departed.add(id);
     return !connected && pushed === 0 && replica !== 0 && topology.ended(replica) === undefined &&
       known !== undefined && known.number !== replica && known.parent !== config.site;
   }
 
-  /** What the branch in which an incarnation stands has told the root. */
+  /** Returns the stable clock that the branch of an incarnation has told the root. */
   #branchStable(number: ReplicaNumber): ClockValue {
     const branch = this.#core.topology.incarnation(number)?.path[1];
     for (const child of this.#children.all()) if (child.id === branch) return child.stable;
