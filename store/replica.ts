@@ -54,7 +54,7 @@ import { Warming } from "./session/warming.ts";
 import { wantedOwners } from "./wards/wanted.ts";
 import { Wards } from "./wards/wards.ts";
 
-/** Named record: as long as this site resyncs (Core.resyncing). */
+/** Name of the record that is there as long as this site resyncs (Core.resyncing). */
 const RESYNC = "resync";
 
 const ATTACH_COUNTERS = {
@@ -256,7 +256,10 @@ export class SiteReplica implements Replica {
     return this.#asOne(() => arrival, () => this.#attach(token, trace), (came) => this.#arrived(token, came));
   }
 
-  /** What came is of this incarnation, or it is asked for again: paths of another mean nothing. */
+  /**
+   * Takes what has come if this site is the same incarnation still, or asks for it again: paths of another mean
+   * nothing.
+   */
   async #asOne<T, R>(came: () => Promise<T>, again: () => R | Promise<R>, done: (came: T) => R): Promise<R> {
     const { replica } = this.#core;
     const what = await came();
@@ -275,8 +278,9 @@ export class SiteReplica implements Replica {
   }
 
   /**
-   * What a session wrote after it was given an open token is older than what has come here of it by now; and so is
-   * what it saw at a site that took a new number since, by whose clock others can't tell whether they have it.
+   * Returns the clock that a token stands for here. Rows that a session wrote after it was given an open token are
+   * older than what has come here of them by now; and so are rows that it saw at a site that took a new number since,
+   * by whose clock others can't tell whether they have them.
    */
   #clockOf(token: TokenState): ClockValue {
     const { topology } = this.#core;
@@ -337,7 +341,7 @@ export class SiteReplica implements Replica {
     this.#linkChanged(site);
     this.#inboxes.enqueue(site, () => {
       if (site === this.#core.config.parent) this.#uplink?.disconnect();
-      // It may have been a child until this site was moved below it.
+      // The site may have been a child until this one was moved below it.
       this.#downlinks.disconnect(site);
     });
   }
@@ -351,7 +355,7 @@ export class SiteReplica implements Replica {
     if (config.parent === null || this.#uplink === null) throw new Error("the root has no parent to leave");
     const before = config.parent;
     if (to !== before) {
-      // What the old one still says is not heard, and its goodbye is nobody's.
+      // Nothing that the old parent still says is heard, and its goodbye is nobody's.
       this.#inboxes.next(before);
       this.#uplink.disconnect();
     }
@@ -433,7 +437,7 @@ export class SiteReplica implements Replica {
     }
   }
 
-  /** What the coming commit's messages will say (Q2). */
+  /** Makes the mark that the coming commit's messages say (Q2). */
   #mark(): Mark {
     const core = this.#core;
     const clock = core.clock.tick();
@@ -475,7 +479,7 @@ export class SiteReplica implements Replica {
     });
   }
 
-  /** Q3. */
+  /** Ends the replica (Q3). */
   #fail(error: unknown): void {
     if (this.#failure !== null || this.#core.closed) return;
     this.#failure = error instanceof Error ? error : new Error(String(error));

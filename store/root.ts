@@ -1,9 +1,9 @@
-/** What the root writes of itself at each start: it is enrolled by nobody. */
+/** Rows that the root writes of itself at each start: it is enrolled by nobody. */
 import type { SiteRecord } from "./api/api.ts";
 import type { Core } from "./core/core.ts";
 import { encodeJson, GAPS_KEY, replicaKey, siteKey } from "./members/topology.ts";
 
-/** Writes its system rows. */
+/** Writes the root's system rows. */
 export async function introduceRoot(core: Core): Promise<void> {
   const { id, tier, url, linkAddress } = { ...core.config, id: core.config.site };
   const record: SiteRecord = { id, number: core.replica, parent: null, depth: 0, tier, url, linkAddress };

@@ -1,4 +1,4 @@
-/** What a replica says of itself. */
+/** The status that a replica reports of itself. */
 import type { ReplicaStatus } from "./api/api.ts";
 import type { Child } from "./core/child.ts";
 import type { Core } from "./core/core.ts";
@@ -17,7 +17,7 @@ interface Parts {
   readonly stableNow: ClockValue;
 }
 
-/** The status of a replica. */
+/** Makes the status of a replica. */
 export function replicaStatus(core: Core, parts: Parts): ReplicaStatus {
   const { config } = core, { uplink, children, owners, wards, adopting, stableNow } = parts;
   const pending = core.isRoot ? { rows: 0, bytes: 0 } : core.pending.measure(core.acked, core.depth);

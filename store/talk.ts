@@ -1,6 +1,6 @@
 /**
- * What any site may say to any other, whether or not the two share a tree edge: it concerns none, and may overtake what
- * a neighbour sent.
+ * Messages that any site may send to any other, whether or not the two share a tree edge: they concern none, and may
+ * overtake what a neighbour sent.
  */
 import type { Adoptions } from "./change/adoption.ts";
 import type { Core } from "./core/core.ts";
@@ -21,7 +21,7 @@ interface Listeners {
   fail(error: unknown): void;
 }
 
-/** What another site says; null where it is no message. */
+/** Decodes a message of another site; null where it is none. */
 export function siteMessageOf(core: Core, from: SiteId, bytes: Uint8Array): Message | null {
   try {
     return decodeMessage(bytes);
@@ -31,7 +31,7 @@ export function siteMessageOf(core: Core, from: SiteId, bytes: Uint8Array): Mess
   }
 }
 
-/** Hands a message of that sort to whom it concerns; false for one between neighbours. */
+/** Hands a message of that sort to the part that it concerns; false for one between neighbours. */
 export function isTalk(from: SiteId, message: Message, to: Listeners): boolean {
   const answering = (answer: Promise<void>) => void answer.catch((error) => to.fail(error));
   to.owners.detector.heard(from);
