@@ -14,7 +14,7 @@ import type { Range } from "../model/range.ts";
 import type { ClockValue, Position, ReplicaNumber, Row, Version } from "../model/row.ts";
 import type { Doubt } from "../model/wall.ts";
 
-/** Everything a token says (store/session/token.ts seals it). */
+/** Contents of a token (store/session/token.ts seals them). */
 export interface TokenState {
   /** Id of the session: 16 bytes, drawn when it began. */
   readonly session: Uint8Array;

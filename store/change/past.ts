@@ -25,7 +25,7 @@ import {
 } from "../members/topology.ts";
 import { recoveredKey, wardsKey } from "../members/configuration.ts";
 
-/** See the file's header. */
+/** Writer of the rows of incarnations that are over; it works at the root only. */
 export class Past {
   readonly #core: Core;
 

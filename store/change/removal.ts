@@ -45,7 +45,7 @@ interface Children {
   dismiss(child: Child): void;
 }
 
-/** Removes sites at the root, and acts upon it everywhere else. */
+/** Removals: made at the root, and acted upon at all other sites. */
 export class Removals {
   readonly #core: Core;
   readonly #children: Children;
@@ -57,7 +57,7 @@ export class Removals {
     this.#quiet = new Quiet(() => core.steady.nowMs());
   }
 
-  /** Ends a site (R1, R4). */
+  /** Takes a site off the tree (R1, R4). */
   async remove(id: SiteId): Promise<SiteRemoval> {
     const core = this.#core;
     const removed = await core.rows.lock.run(async (): Promise<SiteRemoval> => {

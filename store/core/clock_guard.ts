@@ -27,7 +27,7 @@ export interface GuardedSite {
   refused(event: string, from: SiteId): void;
 }
 
-/** See the file's header. */
+/** Guard of one site against neighbours whose clocks are too far ahead. */
 export class ClockGuard {
   readonly #core: GuardedSite;
   readonly #refused = new Set<SiteId>();

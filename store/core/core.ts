@@ -101,7 +101,7 @@ export class Core {
   floorSaid: ClockValue = 0;
   /** The parent's clock as of the last feed that was applied. */
   fedClock: ClockValue = 0;
-  /** Per ancestor, a position that includes every tombstone collected here. */
+  /** Position of each ancestor's journal that includes every tombstone collected here. */
   collected: Position[] = [];
   /** The highest own position of a tombstone collected here: a child that was fed less far may have missed it. */
   collectedTo: Position = 0;
@@ -151,7 +151,10 @@ export class Core {
    * this process found the disk.
    */
   seenClock: ClockValue = Infinity;
-  /** Pending rows that stand here outside coverage, in journal order, whoever wrote them: dropped once the root has them (L4). */
+  /**
+   * Pending rows that stand here outside coverage, in journal order, whoever wrote them: dropped once the root has them
+   * (L4).
+   */
   readonly uncovered: { key: Key; position: Position; clock: ClockValue }[] = [];
   readonly #advanced = new Set<() => void>();
   readonly #quiet = new Quiet(() => this.steady.nowMs());

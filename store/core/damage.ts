@@ -12,7 +12,7 @@
  *     O1).
  * G3  `until` is at least the version of the lost row: a row that is newer stands for it, unless it is to be merged
  *     with it.
- * G4  The root drops none of its rows that say who is who: it stops, and says which row is damaged.
+ * G4  The root drops none of its system rows: it stops, and says which one is damaged.
  */
 import { type ReplicaPorts, StoreUnavailable } from "../api/api.ts";
 import { Reader, Writer } from "../model/codec.ts";
@@ -72,7 +72,7 @@ export interface DamageHost {
   lost(): void;
 }
 
-/** See the file's header. */
+/** Damaged rows of one site, and the answers that they forbid. */
 export class Damage implements Healer {
   readonly #core: DamagedSite;
   readonly #lost = new Map<Key, Lost>();
@@ -92,7 +92,7 @@ export class Damage implements Healer {
 
   // ── Disk ──
 
-  /** Restores a record's row; false where the record is of another kind. */
+  /** Restores what a record says of a lost row; false where the record is of another kind. */
   restore(name: string, value: Uint8Array): boolean {
     if (!name.startsWith(RECORD)) return false;
     const reader = new Reader(value);

@@ -36,9 +36,9 @@ export function wentBack(
 }
 
 /**
- * Stops a site that has had more of the root's journal than the root has: the root's disk went back, and this site came
- * below another parent or a blank one since. Sessions here have seen what is not in the tree any more, and their tokens
- * need not say so.
+ * Checks that this site has not had more of the root's journal than the root has. Where it has, the root's disk went
+ * back, and this site came below another parent or a blank one since: sessions here have seen what is not in the tree
+ * any more, and their tokens need not say so.
  *
  * @throws OlderRoot
  */
@@ -47,7 +47,7 @@ export function assertRooted({ config: { site }, topology, rootFloor, path }: Co
   if (gap !== undefined) throw new OlderRoot(site, path[0] ?? "", { position: rootFloor, gap });
 }
 
-/** See {@link assertRooted}. */
+/** Error of a site that has had more of the root's journal than the root has ({@link assertRooted}). */
 export class OlderRoot extends StoreUnavailable {
   override readonly name = "OlderRoot";
 

@@ -51,7 +51,7 @@ export interface OwingSite {
   wake(): void;
 }
 
-/** See the file's header. */
+/** Versions that one site owes, which hold its floor below them. */
 export class Owed {
   readonly #core: OwingSite;
   /** Returns the oldest version that the host owes (ReplicaPorts.owed). */

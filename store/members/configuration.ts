@@ -35,7 +35,7 @@ export const wardsKey = (replica: ReplicaNumber): Key => packKey([SYSTEM, "wards
 export const recoveredKey = (replica: ReplicaNumber, owner: SiteId): Key =>
   packKey([SYSTEM, "recovered", replica, owner]);
 
-/** The rows, as this site has them. They are written by sites only, so they are trusted. */
+/** Rows of wards as this site has them. They are written by sites only, so they are trusted. */
 export class WardRows {
   readonly #configurations = new Map<ReplicaNumber, Configuration>();
   readonly #recovered = new Map<ReplicaNumber, Map<SiteId, RecoveredWard>>();

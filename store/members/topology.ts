@@ -8,8 +8,8 @@
  *                            it, its parent's incarnation, and the one that its disk was of before (0: blank).
  *                            Written by the root as it gives the number out
  *   ["s", "ended", number]   {stable, removed?, told?, next?, settled?, gap?, unused?}: the incarnation is over; rows
- *                            that it wrote after that clock may be lost. `removed`: its site was taken off the tree, and
- *                            its disk is not taken any more; `told`: … after it had said that it stops. `next`: its
+ *                            that it wrote after that clock may be lost. `removed`: its site was taken off the tree,
+ *                            and its disk is not taken any more; `told`: … after it had said that it stops. `next`: its
  *                            site goes on with all its rows under that number, …
  *   ["s", "kept", number]    {floor, known, whole}: … which says so itself, after all that it had kept (adoption.ts)
  *   ["s", "away", id]        {untilMs}: the site stopped as planned (members.ts), written by itself
@@ -48,7 +48,7 @@ interface Incarnation {
   readonly site: SiteId;
   /** Ids from the root to the site itself. */
   readonly path: readonly SiteId[];
-  /** Its parent's incarnation, which gave it its number; 0 for the root. */
+  /** The parent's incarnation, which gave this one its number; 0 for the root. */
   readonly parent: ReplicaNumber;
   /** The incarnation that went on as this one, on the same disk; 0 for a blank one. */
   readonly from: ReplicaNumber;
@@ -336,7 +336,7 @@ export class Topology {
     return clock <= this.announced(number);
   }
 
-  /** Returns the clock up to which that is so; −1: the incarnation said nothing. */
+  /** Returns the clock up to which an incarnation announced that; −1: it announced nothing. */
   announced(number: ReplicaNumber): ClockValue {
     return this.#announced.get(number) ?? -1;
   }
@@ -446,7 +446,7 @@ export class Topology {
    * above.
    *
    * @param asked those that wait for this answer: sites that were on their way below each other, and did not stay
-   *     there, have numbers that lead round and round. A row that is only there because it is there is not.
+   *     there, have numbers that lead round and round. A row that only such a circle keeps is not there.
    */
   #kept(number: ReplicaNumber | undefined, asked: ReadonlySet<ReplicaNumber> = NONE): ClockValue {
     if (number === undefined) return Infinity;

@@ -350,7 +350,8 @@ export class Custody {
       return "taken";
     }
     if (content === null) return "missing";
-    // A tuple told so soon has other owners; one with owners that nobody can have is taken nowhere.
+    // A tuple with owners that this site has not heard of yet is kept by others; a list that nobody can have is taken
+    // nowhere.
     if (isStrange || !this.#ports.hasRoom(content.payload.length)) return "full";
     const former = this.#forgetEnd(entry, from);
     const tuple = this.#keep(entry.id, { ...entry, content, mark, former });
@@ -359,7 +360,9 @@ export class Custody {
     return "taken";
   }
 
-  /** Forgets an id's end that was of another time (tuple.ts T2); returns the sites that may not have heard of that end. */
+  /**
+   * Forgets an id's end that was of another time (tuple.ts T2); returns the sites that may not have heard of that end.
+   */
   #forgetEnd({ id, owners }: Pick<Entry, "id" | "owners">, from?: SiteId): readonly SiteId[] {
     const tuple = this.#ports.table.get(id);
     if (tuple === undefined) return NO_SITES;
@@ -505,7 +508,7 @@ export class Custody {
 
   /** Notes that a site does not have a tuple's payload. */
   lacks(tuple: Tuple, site: SiteId): void {
-    // Only the responsible site's word is of use to a site that does not have the tuple.
+    // A site that does not have the tuple need hear of it from the responsible site only.
     if (tuple.responsible === this.#ports.site) return this.payloads.want(tuple.id, site);
     if (tuple.responsible === site || tuple.doubts?.has(site) === true) {
       (tuple.doubts ??= new Map()).set(site, "lost");

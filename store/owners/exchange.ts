@@ -107,7 +107,7 @@ interface Peer {
   reconciled: boolean;
   /** Time of return that names the stop before which the peer had told all (X6). */
   toldUntilMs: number | null;
-  /** The same, as an earlier process of this site knew it, and this one does not believe yet. */
+  /** Time of return of such a stop, as an earlier process of this site knew it, and this one does not believe yet. */
   rememberedUntilMs: number | null;
   greeting: number;
   greetedMs: number;

@@ -31,7 +31,7 @@ export interface Mended {
   readonly isChanged: boolean;
 }
 
-/** The owners that a tuple should have, this site first. */
+/** Finds the owners that a tuple should have, this site first. */
 export function mended(
   { f, owners: before, former }: Pick<Roster, "f" | "owners" | "former">,
   { site, isUseless, mayStay, lacks, choose }: MendPorts,

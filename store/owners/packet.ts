@@ -179,7 +179,7 @@ function readUntilS(r: Reader): number {
   return untilS;
 }
 
-/** Seconds have 32 bits in memory: until 2106. */
+/** Last second until which an id can be known: seconds have 32 bits in memory, until 2106. */
 export const REMEMBER_UNTIL_S_MAX = 2 ** 32 - 1;
 
 const utf8 = new TextEncoder();

@@ -140,7 +140,7 @@ export class SiteOwners {
   }
 
   /**
-   * Opens the tuples of one use over a disk of their own; closed by whoever opened them.
+   * Opens the tuples of one use over a disk of their own; the caller closes them.
    *
    * @param use the same at all sites.
    * @param f how many other owners tuples may want: where it is 0 nobody is watched for them.
@@ -247,7 +247,7 @@ export class SiteOwners {
     return this.#core.topology.sites().map(({ id }) => id);
   }
 
-  /** Watches those who may be chosen, now that the tree has changed. */
+  /** Watches the sites that may be chosen, now that the tree has changed. */
   #survey(): void {
     const { topology } = this.#core;
     if (!this.#isReady || topology.revision === this.#revision) return;

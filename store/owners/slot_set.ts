@@ -1,4 +1,4 @@
-/** A set of slots (tuple_table.ts): a bit for each, so that one of a million is 125 KB. */
+/** A set of slots (tuple_table.ts): a bit for each, so that a set for a million slots takes 125 KB. */
 import type { TupleSlot } from "./tuple.ts";
 
 const WORD_BITS = 5;

@@ -60,7 +60,7 @@ export type How = "stored" | "adopted" | "loaded";
 /** The list without sites, shared by all tuples: most tuples owe nobody anything most of the time. */
 export const NO_SITES: readonly SiteId[] = [];
 
-/** A tuple in motion; one at rest is kept in columns (tuple_table.ts). */
+/** A tuple in motion; a tuple at rest is kept in columns (tuple_table.ts). */
 export class Tuple implements Roster, TupleState {
   readonly topic: string;
   readonly f: number;
@@ -140,11 +140,11 @@ export class Tuple implements Roster, TupleState {
 /** Number of changes that fit between two times (T2); a version has 53 bits, of which seconds since 1970 take 32. */
 const VERSIONS_A_SECOND = 2 ** 20;
 
-/** The first version of a tuple whose producer gave its id (T2); one with a drawn id is stored once, and begins with 1. */
+/** Makes the first version of a tuple whose producer gave the id (T2); one with a drawn id is stored once, from 1. */
 export const versionAt = (wallMs: number): number =>
   Math.max(0, Math.floor(wallMs / 1_000)) * VERSIONS_A_SECOND + 1;
 
-/** The second with which a version begins (T2). */
+/** Returns the second with which a version begins (T2). */
 const timeOf = (version: number): number => Math.floor(version / VERSIONS_A_SECOND);
 
 /**
@@ -169,7 +169,7 @@ export function isBefore(
   return end.isUnsure && time < rememberUntilS && (isRepeated || time > timeOf(version));
 }
 
-/** The first version of the second that follows (T3). */
+/** Makes the first version of the second that follows (T3). */
 export const versionAfter = (version: number): number => (timeOf(version) + 1) * VERSIONS_A_SECOND + 1;
 
 /** Makes the entry that tells a tuple as it is now; a full one where a payload is given. */
@@ -180,7 +180,7 @@ export function entryOf(id: TupleId, state: TupleState, payload: Uint8Array | nu
   return { id, version, owners, mark: gone ? null : { dueMs, note }, isUnsure, goneUntilS, content };
 }
 
-/** Negative, zero or positive as an entry is older than, the same as or newer than a tuple (T1). */
+/** Compares an entry with a tuple (T1): negative, zero or positive where it is older, the same or newer. */
 export function compareEntry(
   entry: Entry,
   tuple: Omit<TupleState, "bytes" | "topic" | "f" | "former" | "isRepeated">,

@@ -15,7 +15,7 @@ import type { TupleId } from "./packet.ts";
 import { Rosters } from "./rosters.ts";
 import { type How, type Roster, Tuple, type TupleSlot, type TupleState } from "./tuple.ts";
 
-/** Slots that are made at once: 2 MB, so that no column is ever copied to make it longer. */
+/** Number of slots that are made at once: 2 MB, so that no column is ever copied to make it longer. */
 const CHUNK_BITS = 16;
 const CHUNK_SLOTS = 1 << CHUNK_BITS;
 

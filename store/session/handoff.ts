@@ -4,8 +4,8 @@
  *
  * `a` is the lowest common ancestor of the token's site s and of this site d. In this order:
  * H1  N1: the same incarnation of the same site: go on.
- * H2  I8: the token's incarnation has ended and its clock lies past what was stable: the session is told that it is
- *     lost.
+ * H2  I8: the token's incarnation has ended and its clock lies past what was stable: what the session saw is lost, and
+ *     the session is told so.
  * H3  N2: the stable clock of a, as of what has arrived from a, has reached the token's: nothing to do.
  * H4  N3: the token's position for a is not pending and has arrived: nothing to do.
  * H5  An `open` token says too little: its session may have written since. s is asked, always; where s is another

@@ -294,7 +294,7 @@ export class Downlinks {
       await this.#enrolment.noteLoss(child, hello);
       await this.#host.durable();
     }
-    // The child has another parent by now, or says hello anew.
+    // This site may be another incarnation by now; or the child has left, or says hello anew.
     if (connection !== child.connection || !child.connected || anew && child.enrolledBy !== core.replica) {
       return;
     }

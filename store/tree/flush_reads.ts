@@ -29,7 +29,7 @@ interface RangeRead {
   /** The interval that was read. */
   readonly range: Range;
   readonly chunks: readonly Chunk[];
-  /** Live rows in it. */
+  /** Number of live rows in the interval. */
   readonly live: number;
 }
 
@@ -40,7 +40,7 @@ interface Missed {
   bytes: number;
 }
 
-/** See the file's header. */
+/** Reads that one flush makes for the children, each of them once. */
 export class FlushReads {
   readonly mark: Mark;
   readonly #core: Core;

@@ -38,7 +38,7 @@ interface Host {
   nextId(): number;
 }
 
-/** See the file's header. */
+/** Comparison of one site's stale rows with those of its parent. */
 export class Resync {
   readonly #core: Core;
   readonly #fetches: Fetches;

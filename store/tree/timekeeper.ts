@@ -46,7 +46,7 @@ interface Said {
 
 const COUNTS_FOR_MS = 3 * CLOCK_TELL_MS;
 
-/** See the file's header. */
+/** Judge of one site's wall clock, by what its neighbours say. */
 export class Timekeeper {
   readonly #core: Core;
   readonly #neighbours: Neighbours;

@@ -159,7 +159,7 @@ export class OwnerLink {
 
   /** Takes an answer in; true where the owner may have more than was known. */
   heard({ refused, position, config, settled }: Warded): boolean {
-    // The message before this one is missing there: the owner had no room for it.
+    // The refused message followed on one that the owner had no room for.
     if (refused === "gap" && this.#fullMs !== null) return false;
     this.refused = refused;
     if (refused === "gap") {

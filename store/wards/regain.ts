@@ -1,11 +1,11 @@
 /**
  * Rows that are pending here and that this site's own disk has damaged (damage.ts) come back from its owners.
  *
- * Life: `begin` → the owners are asked, in the way in which they are asked to stand in for this site, until nothing is lost
- * any more → a row that one of them has is applied as it was, and is pending here anew.
+ * Life: `begin` → the owners are asked, in the way in which they are asked to stand in for this site, until nothing is
+ * lost any more → a row that one of them has is applied as it was, and is pending here anew.
  *
- * RG1  Only an owner whose ward reaches the place where a row stood here has it as it was: what it holds of that key is the
- *      newest that there was.
+ * RG1  Only an owner whose ward reaches the place where a row stood here has it as it was: the row that it holds of
+ *      that key is the newest that there was.
  */
 import type { Core } from "../core/core.ts";
 import { REGAIN_EVERY_MS } from "../model/limits.ts";
@@ -20,7 +20,7 @@ interface Host {
   fail(error: unknown): void;
 }
 
-/** See the file's header. */
+/** Return of a site's damaged rows from its owners. */
 export class Regain {
   readonly #core: Core;
   readonly #host: Host;

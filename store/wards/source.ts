@@ -25,7 +25,7 @@ import { type Configuration, wardsKey } from "../members/configuration.ts";
 import type { Warded } from "../wire/ward_message.ts";
 import { isTooMuch, OwnerLink } from "./owner_link.ts";
 
-/** Named record: the configurations of this incarnation. */
+/** Name of the record that has the configurations of this incarnation. */
 export const SOURCE_RECORD = "wards";
 
 /** A configuration whose row stands at a position of this site's journal. */
