@@ -101,11 +101,11 @@ export class HomeSide {
    * Takes what the log says of the session's peers. Called again when the session is opened again (its isolate was
    * killed, it rested): what peers sent that is not in the log is delivered again, and lines stay.
    */
-  opened({ epoch, peers, outputs, ahead, leftBehind = [] }: LoggedPeers): void {
+  opened({ epoch, peers, outputs, ahead, onRecord, leftBehind = [] }: LoggedPeers): void {
     if (this.#over !== null) return;
     this.#epoch = epoch;
     this.#isOpen = true;
-    this.#reach.begin(ahead);
+    this.#reach.begin(ahead, onRecord);
     const logged = new Map(peers.map((peer) => [peer.id, peer]));
     const given = Map.groupBy(outputs, ({ to }) => to);
     for (const peer of [...this.#peers.values()]) {

@@ -99,16 +99,20 @@ export type PeerInput = Extract<HandledEvent, { readonly kind: "attach" | "messa
 /** Output to a peer, as a commit gives it out: a message, or what sends the peer away. */
 export type OutputToPeer = Output;
 
+/** Hosts that the arbiter has on record, or may have. */
+export interface HostsOnRecord {
+  /** Reports whether an opening would wait for a host: it is on record, or may be. */
+  isAwaited(host: string): boolean;
+}
+
 /** Log as hosts are sent it (functions/sessions/sealed, HostFeeds). */
-export interface PeerFeeds {
+export interface PeerFeeds extends HostsOnRecord {
   /** Begins to feed a host, on a new channel, whose log ends with this tag; null: it has none. */
   attach(host: string, tag: Uint8Array | null): void;
   /** Notes that a host's channel is broken. */
   detach(host: string): void;
   /** Notes that a host is no peer any more. */
   forget(host: string): void;
-  /** Reports whether an opening would wait for a host: it is on record, or may be. */
-  isAwaited(host: string): boolean;
   /** Returns the last entry that a host may be told; −1: nothing yet. */
   reach(host: string): number;
   /** Returns the records that go before, or with, the next frame to a host. */
@@ -162,6 +166,11 @@ export interface LoggedPeers {
     /** Hosts that were asked for the log: one that is not there by now is not waited for. */
     readonly asked: readonly string[];
   };
+  /**
+   * Hosts on record where there are no feeds, since the class's hosts hold the log no longer (reach.ts, PR5); left out:
+   * the feeds know, and without feeds nobody is.
+   */
+  readonly onRecord?: HostsOnRecord;
   /** Hosts that did not come back, and are no peers any more (docs/protocol/hosts.md, HO8). */
   readonly leftBehind?: readonly string[];
 }

@@ -13,18 +13,20 @@
  *      (tardy_hosts.ts).
  * PR5  A host that leaves is told that it has left when it is off the record: it drops what it holds then, and an
  *      opening would wait for it for ever. The same goes for a program that says to be a peer on record and can't go on
- *      as it; that one hears it also once another program has shown to hold that peer's log.
+ *      as it; that one hears it also once another program has shown to hold that peer's log. Hosts are on record for a
+ *      while after the class has said that they hold the log no longer: until then this goes for them, too.
  */
 import { HOSTS_MAX } from "../log/host_owners.ts";
 import type { HomePeer } from "./home_peer.ts";
 import { RECORDS_MS, TAKEN_LATE_MS } from "./limits.ts";
-import type { LoggedPeers, PeerClock, PeerFeeds } from "./ports.ts";
+import type { HostsOnRecord, LoggedPeers, PeerClock, PeerFeeds } from "./ports.ts";
 import type { TardyHosts } from "./tardy_hosts.ts";
 
 /** Reach of a session's peers (see the file's header). */
 export class Reach {
   readonly #clock: PeerClock;
   #feeds: PeerFeeds | null = null;
+  #onRecord: HostsOnRecord | null = null;
   #released = 0;
   /** Peers that have a feed: hosts. */
   readonly #hosts = new Set<HomePeer>();
@@ -47,9 +49,13 @@ export class Reach {
   }
 
   /**
-   * Takes the feeds of a session that was opened. @param ahead left out: hosts hold none of the log, or do no longer.
+   * Takes the feeds of a session that was opened.
+   *
+   * @param ahead left out: hosts hold none of the log, or do no longer.
+   * @param onRecord left out: the feeds know who is on record, and without feeds nobody is.
    */
-  begin(ahead: LoggedPeers["ahead"]): void {
+  begin(ahead: LoggedPeers["ahead"], onRecord: HostsOnRecord | null = ahead?.feeds ?? null): void {
+    this.#onRecord = onRecord;
     if (ahead === undefined) return this.#end();
     this.#feeds = ahead.feeds;
     this.#released = Math.max(this.#released, ahead.released); // PR3
@@ -149,7 +155,7 @@ export class Reach {
 
   /** Reports whether an opening would wait for a host (PR5). */
   isAwaited(id: string): boolean {
-    return this.#feeds?.isAwaited(id) === true;
+    return this.#onRecord?.isAwaited(id) === true;
   }
 
   /** Runs something as soon as no opening would wait for a host that is gone (PR5). */

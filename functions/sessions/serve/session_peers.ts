@@ -33,6 +33,7 @@ import { HostLogs } from "./host_logs.ts";
 
 /** The serving run's part that peers need. */
 export interface PeersRun {
+  readonly home: Pick<Home, "hosts">;
   /** Home whose log hosts hold; null: they do not. */
   readonly shared: Home | null;
   readonly isOver: boolean;
@@ -179,7 +180,7 @@ export class SessionPeers {
     this.#epoch = epoch;
     this.#isNoted = false;
     this.#run = run;
-    const ahead = run.shared === null ? {} : { ahead: this.#ahead(run.shared) };
+    const ahead = run.shared === null ? this.#noneAhead(run.home) : { ahead: this.#ahead(run.shared) };
     run.acknowledge(this.#acknowledged);
     this.#acknowledged = {};
     const toPeers = outputs.filter(({ to }) => this.#ids.has(to));
@@ -201,6 +202,12 @@ export class SessionPeers {
     }
     const { released, hosts: { asked } } = home;
     return { feeds: this.#logs.feeds, released, asked };
+  }
+
+  /** Returns the hosts that are on record yet of a class whose hosts hold the log no longer. */
+  #noneAhead({ hosts }: Pick<Home, "hosts">) {
+    hosts.onRecorded = () => this.#home.hostsChanged();
+    return { onRecord: hosts };
   }
 
   /** Notes a commit up to that entry that was appended, and tells hosts of it (SP4). */

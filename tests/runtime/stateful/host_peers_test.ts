@@ -1,14 +1,20 @@
 /** Peers over the host of stateful sessions: its runs, real homes and logs; isolates are lost, and channels break. */
 import assert from "node:assert/strict";
 import { HomeError } from "../../../functions/sessions/home/mod.ts";
-import { type Channel, decodeToHost, encodeToHome } from "../../../functions/sessions/attach/mod.ts";
+import {
+  type Channel,
+  decodeToHost,
+  encodeToHome,
+  Remembered,
+} from "../../../functions/sessions/attach/mod.ts";
 import { type From, Session } from "../../../functions/class/session.ts";
 import type { SessionObject } from "../../../functions/sessions/turn/handler.ts";
 import { Draws } from "../../sim/random.ts";
 import { check, Client, name, soon, until } from "../../functions/sessions/attach/host_client.ts";
 import { Disks, memoryHost, seeing } from "./memory_host.ts";
-import { HandClock, hello, keyOf } from "../../functions/sessions/attach/peer_pair.ts";
+import { End, HandClock, hello, keyOf } from "../../functions/sessions/attach/peer_pair.ts";
 import type { Commit, HandledEvent, OpenedProgram } from "../../../functions/sessions/turn/mod.ts";
+import { hostOwner, HostOwners } from "../../../functions/sessions/log/host_owners.ts";
 import { Problem } from "../../../functions/vocabulary/problem.ts";
 import { SYSTEM_CLOCK } from "../../../runtime/stateful/clock.ts";
 import { type FrameWay, localWay } from "../../../functions/sessions/attach/frame_way.ts";
@@ -181,6 +187,7 @@ Deno.test("who was left behind and is not in the log any more is attached no mor
   const detached: string[] = [];
   const run: PeersRun = {
     ...{ shared: null, isOver: false, isSwitching: false, acknowledge: () => {}, deliver: () => {} },
+    home: { hosts: new HostOwners([]) },
     detached: (peer) => void detached.push(peer),
   };
   const peers = new SessionPeers({
@@ -197,6 +204,37 @@ Deno.test("who was left behind and is not in the log any more is attached no mor
   assert.deepEqual(detached, [], "its owners may not have that yet");
   peers.opened(1, opened as unknown as Parameters<SessionPeers["opened"]>[1], run);
   assert.deepEqual(detached, ["gone"]);
+});
+
+Deno.test("who leaves when hosts hold the log no longer hears that it has left when it is off the record (PR5)", () => {
+  const disk = { site: "s", disk: 1 }, hosts = new HostOwners([disk, hostOwner("a")], new Map([["a", 1]]));
+  const events: HandledEvent[] = [];
+  const run: PeersRun = {
+    ...{ shared: null, home: { hosts }, isOver: false, isSwitching: false, acknowledge: () => {} },
+    ...{ deliver: (event) => void events.push(event), detached: () => {} },
+  };
+  const clock = new HandClock();
+  const peers = new SessionPeers({
+    ...{ clock, newId: () => "b", wake: () => {}, outrun: () => {}, log: () => {} },
+    ...{
+      keysOf: (id: string) => [keyOf(id)],
+      secret: new Uint8Array(32),
+      remembered: new Remembered(() => 0),
+    },
+  } as unknown as SessionPeersPorts);
+  const a = { kind: "client" as const, id: "a", sent: 0, received: 0, isClosed: false };
+  peers.noted({ peers: [a], outputs: [] });
+  peers.opened(1, { peers: [a], outputs: [], leftBehind: [] }, run);
+  const end = new End(), reader = peers.accept(end, "client");
+  const heard = () => end.sent.splice(0).map((bytes) => decodeToHost(bytes).kind);
+  reader.frame(encodeToHome(hello({ identity: { id: "a", key: keyOf("a") }, epoch: 1 })));
+  reader.frame(encodeToHome({ kind: "leave", last: 0, code: 1000, reason: "" }));
+  assert.deepEqual([heard(), events], [["welcome"], [{ kind: "detach", peer: "a" }]]);
+  const commit = { outputs: [], rejected: null, through: 1 } as unknown as Commit;
+  peers.released(commit, events.map((event) => [1, event]), 1);
+  assert.deepEqual([heard(), end.closed], [[], null], "an opening would wait for it");
+  hosts.recorded([disk]);
+  assert.deepEqual(heard(), ["bye"]);
 });
 
 Deno.test("channels are told what has become of their home: that the session has ended, or that another site has it (HP2)", async () => {
@@ -367,6 +405,7 @@ Deno.test("a message that was rejected, since an isolate ended in its handler, i
   const clock = new HandClock(), told: string[] = [];
   const run = (isSwitching: boolean): PeersRun => ({
     ...{ shared: null, isOver: false, isSwitching, acknowledge: () => {}, detached: () => {} },
+    home: { hosts: new HostOwners([]) },
     deliver: (event) => void told.push(event.kind === "message" ? `${event.message}` : event.kind),
   });
   const peers = new SessionPeers({

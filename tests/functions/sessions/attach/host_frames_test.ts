@@ -182,6 +182,34 @@ Deno.test("a host that has left, and of which its home knows so by the log of th
   assert.deepEqual(line.heard(), [{ kind: "bye", code: 1000, reason: "" }]);
 });
 
+for (
+  const [when, isLater] of [["when its class says so no longer", false], [
+    "and its class says so no longer",
+    true,
+  ]] as const
+) {
+  Deno.test(`a host that leaves ${when} is told that it has left when it is off the record (PR5)`, () => {
+    const feeds = new HandFeeds();
+    const { home, line } = attached(feeds);
+    feeds.awaited.add("p1");
+    const leave = () => {
+      line.say({ kind: "leave", last: 0, code: 1000, reason: "" });
+      home.done();
+    };
+    if (isLater) leave();
+    const peers = isLater
+      ? []
+      : [{ kind: "client" as const, id: "p1", sent: 0, received: 0, isClosed: false }];
+    home.side.opened({ ...{ epoch: 1, peers, outputs: [] }, onRecord: feeds });
+    if (!isLater) leave();
+    home.side.hostsChanged();
+    assert.deepEqual([line.heard(), line.end.closed], [[], null]);
+    feeds.awaited.delete("p1");
+    home.side.hostsChanged();
+    assert.deepEqual(line.heard(), [{ kind: "bye", code: 1000, reason: "" }]);
+  });
+}
+
 const copyUpTo = (through: number): HostCopy => ({
   log: {
     ...{ seed: new Uint8Array(32), version: "v1", base: null, parts: [] },
