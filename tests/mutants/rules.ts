@@ -1,8 +1,9 @@
 /**
  * The numbered rules of the project: where they are defined, and where they are cited.
  *
- * RU1  A rule is defined in a doc comment, on a line of its own: its id, two spaces (one, where the id is longer than
- *      its fellows' and stands in a column with them), its text. Lines indented further go on with it.
+ * RU1  A rule is defined in a doc comment, on a line of its own: its id, two spaces, its text. One space is enough where
+ *      the id is longer than its fellows' and stands in a column with them, and in a list, after an empty line, whose
+ *      ids have two letters or more and whose texts begin with a capital. Lines indented further go on with it.
  * RU2  A citation names the rule of its own file, of the file that it names (`handoff.ts H9`), of the file whose rules
  *      its header says it keeps, or of the one imported file that has such a rule; in this order. What stands for the
  *      rule of a page (`PROTOCOL I9`) cites none, nor does a file's header.
@@ -50,22 +51,24 @@ export function rulesOf(parsed: Parsed): Rule[] {
   );
 }
 
-interface Definition {
+export interface Definition {
   readonly id: string;
   readonly says: string;
   /** Lines of the comment that it takes. */
   readonly lines: readonly number[];
 }
 
-/** RU1 */
-function definitions(comment: string): Definition[] {
+/** RU1: the rules that one doc comment defines. */
+export function definitions(comment: string): Definition[] {
   const lines = comment.split("\n");
   const isColumn = lines.some((line) => /^\s*\*\s[A-Z]{1,3}\d\s{2}\S/.test(line));
   const found: { id: string; says: string; lines: number[] }[] = [];
   let open: (typeof found)[number] | null = null;
   for (const [at, line] of lines.entries()) {
     const [, id = "", gap = "", text = ""] = DEFINITION.exec(line) ?? [];
-    const begins = id !== "" && (gap.length > 1 || (isColumn && /\d\d/.test(id)));
+    const follows = open !== null || /^\s*\*\s*$/.test(lines[at - 1] ?? "");
+    const isList = follows && /^[A-Z]{2}/.test(id) && /^[A-Z]/.test(text);
+    const begins = id !== "" && (gap.length > 1 || isList || (isColumn && /\d\d/.test(id)));
     if (begins) found.push(open = { id, says: text, lines: [at] });
     else if (open !== null && /^\s*\*\s{3,}\S/.test(line)) {
       open.says += ` ${line.replace(/^\s*\*\s*/, "").replace(/\s*\*\/$/, "")}`;

@@ -43,7 +43,7 @@ Deno.test("a set of queries covers what one of them subsumes, and no more", () =
   ok(!queries.covers({ start: packKey(["b"]), end: packKey(["d"]) }));
 });
 
-/** Whether R1 holds for a row: it, or a newer one, is there. */
+/** Whether reconcile.ts R1 holds for a row: it, or a newer one, is there. */
 const has = (site: TreeSite | null, row: Row): boolean => {
   const there = site?.get(row.key);
   return there !== undefined && compareVersions(there, row) >= 0;

@@ -1,4 +1,4 @@
-/** Handlers that loop, allocate, exit or never answer: what happens to them, and that nobody else notices. */
+/** Handlers that loop, allocate, exit or never answer: what happens to them, and that nobody else notices (watchdog.ts W3). */
 import assert from "node:assert/strict";
 import {
   type IsolateAnswer,

@@ -1,4 +1,7 @@
-/** What waits for somebody who takes nothing: with real isolates, and how much of it the site keeps. */
+/**
+ * What waits for somebody who takes nothing: with real isolates, and how much of it the site keeps (host_socket.ts W2, W3;
+ * of an isolate that its site does not read: watchdog.ts W2).
+ */
 import assert from "node:assert/strict";
 import { bundleApp } from "../../../runtime/bundle/mod.ts";
 import { SocketOfIsolate } from "../../../runtime/gateway/isolate_socket.ts";

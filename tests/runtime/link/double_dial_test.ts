@@ -1,4 +1,4 @@
-/** Two peers that dial each other, where one dial takes its time. */
+/** Two peers that dial each other, where one dial takes its time (hub.ts N1). */
 import assert from "node:assert/strict";
 import { MemoryTransport, type Transport } from "../../../runtime/link/mod.ts";
 import { bytes, until, withSites } from "./sites.ts";

@@ -197,7 +197,7 @@ export const variants: readonly Variant[] = [
   },
   {
     name: "messages received are not in the checkpoint",
-    rule: "turns/peers.ts, PE3",
+    rule: "turn/peers.ts, PE3",
     make: checkpoints((program, parts) => {
       for (const state of program.peers.values()) program.peers.restore({ ...state, received: 0 });
       return parts;
@@ -206,7 +206,7 @@ export const variants: readonly Variant[] = [
   },
   {
     name: "numbers of outputs are not in the checkpoint",
-    rule: "turns/peers.ts, PE1",
+    rule: "turn/peers.ts, PE1",
     make: checkpoints((program, parts) => {
       for (const state of program.peers.values()) program.peers.restore({ ...state, sent: 0 });
       return { ...parts, outputs: [] };
@@ -215,7 +215,7 @@ export const variants: readonly Variant[] = [
   },
   {
     name: "outputs that are not acknowledged are not in the checkpoint",
-    rule: "turns/checkpoint.ts, CP3",
+    rule: "turn/checkpoint.ts, CP3",
     make: checkpoints((_, parts) => ({ ...parts, outputs: [] })),
     bias: { ...crashing, isCheckpointing: true },
   },
@@ -229,7 +229,7 @@ export const variants: readonly Variant[] = [
   },
   {
     name: "a rejected message is not counted",
-    rule: "turns/peers.ts, PE3",
+    rule: "turn/peers.ts, PE3",
     make: () => ({
       program: (program) => {
         const begin = program.begin.bind(program);

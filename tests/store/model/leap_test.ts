@@ -1,4 +1,7 @@
-/** Wall clocks that leap beyond what neighbours accept: nobody believes them, and nobody is cut off (store/model/wall.ts). */
+/**
+ * Wall clocks that leap beyond what neighbours accept: nobody believes them, and nobody is cut off (store/model/wall.ts B1,
+ * B5, B7; store/tree/timekeeper.ts K2 to K5).
+ */
 import { deepStrictEqual, rejects, strictEqual } from "node:assert/strict";
 import { CLOCK_AHEAD_MS_MAX } from "../../../store/model/limits.ts";
 import { Scene } from "../../sim/scene.ts";
