@@ -33,7 +33,7 @@ Deno.test("a cron expression comes due when it says, in UTC", async (t) => {
   }
 });
 
-Deno.test("a text that is no cron expression is refused, with why", () => {
+Deno.test("a text that is no cron expression is refused, with why (C1)", () => {
   const rows: [string, RegExp][] = [
     ["", /five fields/],
     ["daily", /five fields/],

@@ -40,7 +40,7 @@ Deno.test("a stream goes on where another stopped", () => {
   assert.ok(all.every((value) => value >= 0 && value < 1));
 });
 
-Deno.test("two purposes and two epochs have streams of their own", () => {
+Deno.test("two purposes and two epochs have streams of their own (R2)", () => {
   const drawn = [
     new RandomStream(key, STREAM.math),
     new RandomStream(key, STREAM.crypto),

@@ -33,7 +33,7 @@ Deno.test("a full room refuses who comes while all have a channel, and nobody is
   assert.ok(lines.every(({ end }) => end.closed === null));
 });
 
-Deno.test("in a full room those who never said a thing make room first, then who is apart the longest", () => {
+Deno.test("in a full room those who never said a thing make room first, then who is apart the longest (PR1)", () => {
   const { home, lines } = full();
   // p1 has sent a message, p3 has taken an output: both are somebody.
   lines[0]?.say({ kind: "message", sequence: 1, received: 0, payload: "m" });
@@ -67,7 +67,7 @@ Deno.test("a peer that is back has its place, and one that made room begins anew
   assert.equal(back.end.closed, null);
 });
 
-Deno.test("a session that takes its time has no more peers for it", () => {
+Deno.test("a session that takes its time has no more peers for it (PR2)", () => {
   const { home } = full();
   for (let instance = 10; instance < 100; instance++) {
     comes(home, instance).reader.broken();

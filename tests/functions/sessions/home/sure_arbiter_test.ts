@@ -53,7 +53,7 @@ function saying(...answers: ArbiterAnswer[]) {
 
 const settle = () => new Promise((resolve) => setTimeout(resolve));
 
-Deno.test("an asking is answered when the arbiter has found out, by what it says then", async () => {
+Deno.test("an asking is answered when the arbiter has found out, by what it says then (SU1)", async () => {
   const { sure, asked, change, left } = saying(row("unsure"), row("unsure"), row("granted"));
   const reply = sure.handle("edge-2", acquire);
   await settle();

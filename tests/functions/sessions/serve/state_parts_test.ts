@@ -19,7 +19,7 @@ const noise = (length: number) => {
   return bytes;
 };
 
-Deno.test("segments are the same when their parts are unpacked", async () => {
+Deno.test("segments are the same when their parts are unpacked (SC1)", async () => {
   const bytes = fc.oneof(fc.uint8Array({ maxLength: 50 }), fc.nat(9_000).map(text), fc.nat(9_000).map(noise));
   await fc.assert(
     fc.asyncProperty(fc.array(bytes, { maxLength: 4 }), async (segments) => {
@@ -40,7 +40,7 @@ Deno.test("what shrinks is kept small, what does not is left as it is", async ()
   assert.ok((packed?.length ?? Infinity) < 10_000, `${packed?.length}`);
 });
 
-Deno.test("parts that are cut, of another form, or grow beyond their bounds are refused", async () => {
+Deno.test("parts that are cut, of another form, or grow beyond their bounds are refused (SC2)", async () => {
   const bomb = zstdCompressSync(new Uint8Array(64 * MIB));
   assert.ok(bomb.length < 64 * 1024);
   const headed = (head: number, bytes: Uint8Array) => new Uint8Array([head, ...bytes]);
