@@ -18,7 +18,7 @@ const commit = (key: string, position: number): DiskCommit => ({
   records: new Map(),
 });
 
-Deno.test("a storage that is full writes nothing more, and stays failed when there is room again", async () => {
+Deno.test("a storage that is full writes nothing more, and stays failed when there is room again (B1, B2)", async () => {
   const inner = new MemoryStorage();
   const storage = new FaultStorage(inner, "ok");
   await storage.commit(commit("a", 1));
@@ -31,7 +31,7 @@ Deno.test("a storage that is full writes nothing more, and stays failed when the
   await storage.close();
 });
 
-Deno.test("a storage that fails may have written what it refuses, and reads nothing", async () => {
+Deno.test("a storage that fails may have written what it refuses, and reads nothing (B1)", async () => {
   const inner = new MemoryStorage();
   const storage = new FaultStorage(inner, "fail");
   await assert.rejects(storage.get("a" as Key), { code: "disk_failed", message: /EIO/ });

@@ -4,7 +4,7 @@ import { Ledger, NO_FAULTS, siteFaultsSchema } from "./ledger.ts";
 
 const SHAPE = { rttMs: 80, mbps: 10, jitterMs: 1, loss: 0.1 };
 
-Deno.test("a ledger tells both ends of a link the same", () => {
+Deno.test("a ledger tells both ends of a link the same (G1)", () => {
   const ledger = new Ledger();
   ledger.cut(["a", "b"], ["c"]);
   ledger.cut(["c"], ["a"]);

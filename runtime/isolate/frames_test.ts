@@ -128,7 +128,7 @@ Deno.test("a frame whose writing threw half-way is dropped, the next one is whol
   assert.deepEqual(got, [[2, "whole"]]);
 });
 
-Deno.test("garbage is refused, and never read beyond its end", async () => {
+Deno.test("garbage is refused, and never read beyond its end (F3)", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.integer({ min: 0, max: 255 }), { maxLength: 400 }), async (bytes) => {
       const readers = [readGet, readList, readAtomic, readStoredRows, (p: Payload) => p.text()];

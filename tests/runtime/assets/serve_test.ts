@@ -168,6 +168,7 @@ const piece = fc.constantFrom(
   "%u002e",
 );
 
+// S1
 Deno.test("no path reaches anything but a file of the index, and no redirect another host", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(piece, { maxLength: 8 }), async (pieces) => {

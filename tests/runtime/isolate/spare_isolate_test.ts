@@ -86,7 +86,7 @@ Deno.test("a process waits behind each that was taken, and is given next", () =>
     assert.notEqual(pidOf(first), pidOf(second));
   }));
 
-Deno.test("one that waits has its app where that can be told, says what it said when it is taken, and is no other's", () =>
+Deno.test("one that waits has its app where that can be told, says what it said when it is taken, and is no other's (SP2, SP3)", () =>
   withSpare(async (bench) => {
     const { spare, started, taken } = bench;
     const own = appOf('console.log("loads"); export default {};'), other = appOf("export default { a: 1 };");
@@ -128,7 +128,7 @@ const children = async (): Promise<number[]> => {
   return own.map((line) => Number(line.trim().split(/\s+/)[0]));
 };
 
-Deno.test("one that has ended while it waited, or has other sizes, is not given", () =>
+Deno.test("one that has ended while it waited, or has other sizes, is not given (SP2)", () =>
   withSpare(async ({ spare, started, taken }) => {
     const before = await children();
     const first = await spare.take(ANY, quiet);

@@ -61,6 +61,7 @@ Deno.test("emulation: the rate bounds throughput, and a slow link still interlea
     assert.deepEqual(order, ["request", "message"], "what was asked behind it came before its end");
   }));
 
+// E1
 Deno.test("emulation: a lost frame arrives a round trip and 200 ms later, and order is kept", () =>
   withSites(new MemoryTransport(), async (start) => {
     let lossy = false;
@@ -98,6 +99,7 @@ Deno.test("emulation: conditions can change while the link is up", () =>
     assert.equal(child.events.length, 1);
   }));
 
+// E2
 Deno.test("emulation: a short cut holds bytes back and loses nothing", () =>
   withSites(TCP, async (start) => {
     const parent = start({ site: "core" });

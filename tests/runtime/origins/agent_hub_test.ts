@@ -48,7 +48,7 @@ function hub() {
   return new AgentHub(() => `t${++tickets}`);
 }
 
-Deno.test("the newest agent of a class stands for it, and the one before when it has gone", async () => {
+Deno.test("the newest agent of a class stands for it, and the one before when it has gone (AH1)", async () => {
   const agents = hub(), older = new Line(), newer = new Line();
   const serving = [agents.serve(OF, older), agents.serve(OF, newer)];
   const [way] = localWay();
@@ -67,7 +67,7 @@ Deno.test("the newest agent of a class stands for it, and the one before when it
   assert.ok(!agents.offer({ ...WANTED, class: "other" }, way), "no agent stands for another class");
 });
 
-Deno.test("requests of an agent end with its outcome, or fail when it goes", async () => {
+Deno.test("requests of an agent end with its outcome, or fail when it goes (AH3)", async () => {
   const agents = hub(), line = new Line();
   const serving = agents.serve(OF, line);
   const first = agents.fetch(REQUEST), second = agents.fetch({ ...REQUEST, key: null });

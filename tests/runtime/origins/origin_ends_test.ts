@@ -158,7 +158,7 @@ function socketEcho() {
 }
 
 for (const [name, start] of [["TCP", tcpEcho], ["WebSocket", socketEcho]] as const) {
-  Deno.test(`a ${name} origin sees one connection, and each message once, when the session's home changes`, async () => {
+  Deno.test(`a ${name} origin sees one connection, and each message once, when the session's home changes (OS1)`, async () => {
     using time = slowClock();
     const { clock } = time;
     const origin = start();

@@ -96,7 +96,7 @@ Deno.test("a value waits at the root for a declaration, and follows it (W2)", as
   close();
 });
 
-Deno.test("what can't be a secret is refused, and is in no message", async (t) => {
+Deno.test("what can't be a secret is refused, and is in no message (W3)", async (t) => {
   const { set, store, close } = await setUp();
   const cases: [says: string, app: string, name: string, value: string, message: RegExp][] = [
     ["an app's name that is none", "Shop", "KEY", VALUE, /"Shop" is no app's name/],
