@@ -551,7 +551,7 @@ export class SiteReplica implements Replica {
 }
 
 /** Opens the replica of a site over its disk; it is `ready` later, when it has joined. */
-export async function openReplica(config: ReplicaConfig, ports: ReplicaPorts): Promise<Replica> {
+export async function openReplica(config: ReplicaConfig, ports: ReplicaPorts): Promise<SiteReplica> {
   const replica = new SiteReplica(new Core(config, ports));
   await replica.start();
   return replica;

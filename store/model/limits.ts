@@ -280,8 +280,8 @@ export const STAND_IN_MS_MAX = 600;
 export const TUPLE_BYTES_MAX = 1 << 20;
 /** Bytes of a tuple's id in UTF-8: two UUIDs with a word between them. */
 export const TUPLE_ID_BYTES_MAX = 100;
-/** Bytes of a tuple's topic, under which it is put: an app's name and a queue's, of 40 characters each. */
-export const TUPLE_TOPIC_BYTES_MAX = 100;
+/** Bytes of a tuple's topic, under which it is put: an app's name of 40 characters, a mark, and a queue's of 64. */
+export const TUPLE_TOPIC_BYTES_MAX = 128;
 /**
  * Bytes of a tuple's note, in which its user may write attempts, times and a reason; it is in memory, and told with
  * each change.

@@ -180,6 +180,12 @@ export class SiteOwners {
     return tuples;
   }
 
+  /** How many owners the tuples of a use may want is another number than before. */
+  usesChanged(): void {
+    this.#revision = -1;
+    this.#survey();
+  }
+
   /** See Replica.owners in store/api/api.ts. */
   channel(
     use: string,
