@@ -12,9 +12,12 @@
 import { namespaceOf, type SessionCaller } from "./calls/stub.ts";
 import { AppError, notAvailable } from "./vocabulary/errors.ts";
 import type { BaseEnv, TableDefinition } from "./define.ts";
+import type { QueueDefinition } from "./queue.ts";
+import { RequestQueue } from "./request_queue.ts";
 import { RequestKv } from "./kv.ts";
 import type { Kv } from "./kv_interface.ts";
 import { ReadBatch } from "./read_batch.ts";
+import type { QueueSender } from "./vocabulary/queue_sender.ts";
 import type { StoreClient } from "./vocabulary/store_client.ts";
 import { PreparedTable } from "./prepared_table.ts";
 import { RequestTable } from "./table.ts";
@@ -29,6 +32,8 @@ export interface EnvServices {
   readonly recordedBytes?: (bytes: Uint8Array) => void;
   /** Carrier of calls to stateful sessions; absent where there is no site to carry them. */
   readonly sessions?: SessionCaller;
+  /** Carrier of messages to queues; absent inside a stateful session. */
+  readonly queues?: QueueSender;
   /** Values of variables that the operator set; they go before the declared ones. */
   readonly vars: Readonly<Record<string, string>>;
   /** Values of secrets that this site holds, as they are when the request begins. */
@@ -97,7 +102,9 @@ class RequestEnv implements BaseEnv {
     this.tables = app.tables === NOTHING
       ? NOTHING
       : Object.create(app.tables, { [REQUEST]: { value: state } });
-    this.queues = app.queues;
+    this.queues = app.queues === NOTHING
+      ? NOTHING
+      : Object.create(app.queues, { [REQUEST]: { value: state } });
     this.sessions = app.sessions === NOTHING
       ? NOTHING
       : Object.create(app.sessions, { [REQUEST]: { value: state } });
@@ -201,7 +208,7 @@ function prepare(defaultExport: unknown): PreparedApp {
   if (found === undefined) {
     found = {
       tables: tablePrototype(groupOf(app["tables"])),
-      queues: unbuilt(groupOf(app["queues"]), "queue"),
+      queues: queuePrototype(groupOf(app["queues"])),
       sessions: sessionPrototype(groupOf(app["sessions"])),
       secrets: secretPrototype(groupOf(app["secrets"])),
       vars: groupOf(app["vars"]) as Record<string, string>,
@@ -262,21 +269,21 @@ const takesMessages = (declared: unknown): boolean =>
   typeof declared === "function" &&
   typeof (declared.prototype as { onMessage?: unknown } | undefined)?.onMessage === "function";
 
-/** Returns an object with names that are declared and can't be used yet. */
-function unbuilt(group: Readonly<Record<string, unknown>>, what: string): object {
-  const out: object = Object.create(null);
-  for (const name of Object.keys(group)) {
-    const refuse = (): never => {
-      throw notAvailable(`the ${what} ${name}`);
-    };
-    Object.defineProperty(out, name, {
+/** Returns a prototype whose getters make a request's queue on first use. */
+function queuePrototype(queues: Readonly<Record<string, unknown>>): object {
+  if (Object.keys(queues).length === 0) return NOTHING;
+  const prototype: object = Object.create(null);
+  for (const [name, definition] of Object.entries(queues)) {
+    Object.defineProperty(prototype, name, {
       enumerable: true,
-      // Symbols and `then` are asked for by code that prints or awaits the object, which is no use of it.
-      value: new Proxy({}, {
-        get: (_, member) => typeof member === "symbol" || member === "then" ? undefined : refuse,
-        set: refuse,
-      }),
+      get(this: { [REQUEST]: RequestState }) {
+        const { queues: sender } = this[REQUEST].services;
+        if (sender === undefined) throw notAvailable(`sending to the queue ${name} from a stateful session`);
+        const value = new RequestQueue(name, definition as QueueDefinition, sender);
+        Object.defineProperty(this, name, { value, enumerable: true });
+        return value;
+      },
     });
   }
-  return out;
+  return prototype;
 }

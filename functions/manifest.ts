@@ -9,11 +9,13 @@
  */
 import { isPlainRoute, PATTERNS_MAX, RoutePatterns, routeProblem } from "./route_pattern.ts";
 import { z } from "zod";
+import { F_MAX, TUPLES_BYTES_MAX, TUPLES_MAX } from "../store/model/limits.ts";
 import { cronProblem } from "./cron_times.ts";
 import { AppError } from "./vocabulary/errors.ts";
 import { ORIGIN_EXPECTED, originAddress } from "./origin_address.ts";
 import { methodNames } from "./class/session_methods.ts";
 import { SESSION_BASE } from "./class/session_slot.ts";
+import { BATCH_MESSAGES_MAX } from "./queues/limits.ts";
 
 /** Schema of the names of tables, indexes, queues, secrets, variables, session classes and cron jobs. */
 const name = z.string().regex(/^[A-Za-z_][A-Za-z0-9_-]{0,63}$/, {
@@ -29,10 +31,22 @@ const tableSchema = z.strictObject({
   at: z.literal("root").optional(),
 });
 
+const DAY_MS = 24 * 3_600_000;
+/** Schema of a declared queue. Fields that are left out have the defaults of functions/queues/settings.ts. */
 const queueSchema = z.strictObject({
-  f: z.int().min(0).max(16).default(1),
+  f: z.int().min(0).max(F_MAX).default(1),
   maxAttempts: z.int().min(1).max(1000).default(5),
+  batchMax: z.int().min(1).max(BATCH_MESSAGES_MAX).optional(),
+  batchWaitMs: z.int().min(0).max(60_000).optional(),
+  concurrency: z.int().min(1).max(1_000).optional(),
+  retryMinMs: z.int().min(0).max(DAY_MS).optional(),
+  retryMaxMs: z.int().min(0).max(DAY_MS).optional(),
+  dedupeMs: z.int().min(0).max(DAY_MS).optional(),
+  perSecond: z.number().min(0.001).max(1_000_000).optional(),
+  messagesMax: z.int().min(1).max(TUPLES_MAX).optional(),
+  bytesMax: z.int().min(1).max(TUPLES_BYTES_MAX).optional(),
 });
+const QUEUE_FIELDS = Object.keys(queueSchema.shape);
 
 /**
  * Methods of a class that a manifest names, and characters of a name. A class with more, or longer ones, is called
@@ -154,7 +168,7 @@ export function readManifest(defaultExport: unknown): Manifest {
   return parseManifest(defined({
     name: typeof named === "string" ? named : undefined,
     tables: each(group("tables"), readTable),
-    queues: each(group("queues"), (_, q) => pick(q, ["f", "maxAttempts"])),
+    queues: each(group("queues"), readQueue),
     sessions: each(group("sessions"), readSession),
     secrets: group("secrets"),
     vars: group("vars"),
@@ -192,22 +206,31 @@ function readSession(name: string, given: unknown): unknown {
   }]);
 }
 
+/** Returns the declaration of a queue without its schema. */
+function readQueue(name: string, queue: unknown): unknown {
+  assertSchema(`queues.${name}.schema`, queue);
+  return pick(queue, QUEUE_FIELDS);
+}
+
+/** @throws AppError `deploy_invalid` where a declaration has no schema. */
+function assertSchema(path: string, declared: unknown): void {
+  const { schema } = pick(declared, ["schema"]);
+  const isSchema = (typeof schema === "object" || typeof schema === "function") && schema !== null &&
+    "~standard" in schema;
+  if (isSchema) return;
+  throw deployInvalid([{
+    path,
+    value: show(schema),
+    expected: "a Standard Schema, such as z.object({ … })",
+  }]);
+}
+
 /**
  * Returns the declaration of a table without its schema, which stays in the isolate: the site only learns that there is
  * one.
  */
 function readTable(name: string, table: unknown): unknown {
-  const { schema } = pick(table, ["schema"]);
-  if (
-    (typeof schema !== "object" && typeof schema !== "function") || schema === null ||
-    !("~standard" in schema)
-  ) {
-    throw deployInvalid([{
-      path: `tables.${name}.schema`,
-      value: show(schema),
-      expected: "a Standard Schema, such as z.object({ … })",
-    }]);
-  }
+  assertSchema(`tables.${name}.schema`, table);
   const read = pick(table, ["key", "indexes", "consistency", "at"]);
   return {
     ...read,

@@ -51,7 +51,16 @@ export type {
   KvNumber,
 } from "./kv_interface.ts";
 export { KvU64 } from "./values/kv_u64.ts";
-export { type Queue, queue, type QueueBatch, type QueueDefinition, type QueueMessage } from "./queue.ts";
+export {
+  type MessageToSend,
+  type Queue,
+  queue,
+  type QueueBatch,
+  type QueueDefinition,
+  type QueueMessage,
+  type QueueOptions,
+  type SendOptions,
+} from "./queue.ts";
 export type { InputOf, OutputOf, SchemaIssue, SchemaResult, StandardSchema } from "./schema.ts";
 export {
   type CheckpointPolicy,

@@ -9,6 +9,10 @@ export const QUEUE_MESSAGE_BYTES_MAX = TUPLE_BYTES_MAX - ENVELOPE_BYTES_MAX;
 export const PRODUCER_ID_BYTES_MAX = 200;
 /** Bytes of the error that is kept in a message's note: with two numbers it fits a tuple's note. */
 export const ERROR_BYTES_MAX = 40;
+/** Messages that a function sends with one call: as many as a batch brings to an outlet. */
+export const SEND_MESSAGES_MAX = 500;
+/** Bytes of the bodies that a function sends with one call: half of what a frame of an isolate may have. */
+export const SEND_BYTES_MAX = 4 << 20;
 /** Longest lease that a consumer may ask for: what SQS allows. */
 export const LEASE_MS_MAX = 12 * 3_600_000;
 /** Longest delay of a message before it is due, or is tried again. */

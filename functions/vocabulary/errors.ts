@@ -21,6 +21,8 @@ export type AppErrorCode =
   | "limit_body"
   | "limit_calls" // too many calls of stateful sessions: at one time, or of one request with an Idempotency-Key
   | "limit_timers"
+  | "limit_message" // a message to a queue is too long, or too many are sent at once
+  | "message_invalid" // a message does not match its queue's schema, or is sent with what no message has
   | "limit_messages" // too much waits to reach a stateful session
   | "deploy_invalid" // the default export is no app
   | "session_id_invalid" // no id of a stateful session

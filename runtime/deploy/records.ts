@@ -90,6 +90,22 @@ const manifestSchema = z.looseObject({
       retention: z.looseObject({ logMs: z.number().optional() }).optional(),
     }),
   ).default({}),
+  queues: z.record(
+    z.string(),
+    z.looseObject({
+      f: z.number().optional(),
+      maxAttempts: z.number().optional(),
+      batchMax: z.number().optional(),
+      batchWaitMs: z.number().optional(),
+      concurrency: z.number().optional(),
+      retryMinMs: z.number().optional(),
+      retryMaxMs: z.number().optional(),
+      dedupeMs: z.number().optional(),
+      perSecond: z.number().optional(),
+      messagesMax: z.number().optional(),
+      bytesMax: z.number().optional(),
+    }),
+  ).default({}),
   handlers: z.array(z.string()).optional(),
   /** Folder of static files, as the app declared it. */
   assets: z.string().optional(),
