@@ -14,6 +14,7 @@
  * R7  A request that the isolates would refuse as overload is refused before anything is made for it, a session
  *     included: its client's token stays what it was, and a refusal costs less than a request that is served.
  */
+import type { QueueSender, SentMessage } from "../../functions/vocabulary/queue_sender.ts";
 import type { StoreClient } from "../../functions/vocabulary/store_client.ts";
 import type { AttachedSession, Replica } from "../../store/api/api.ts";
 import type { Lane } from "../../store/model/lock.ts";
@@ -54,6 +55,8 @@ export interface RunnerServices {
   readonly limits: StoreLimits;
   /** Calls and attaches to stateful sessions. */
   readonly stateful?: StatefulCaller;
+  /** Stores what is sent to queues. */
+  readonly queues?: AppSends;
   /** Returns an app's lane: its share of turns at the store's one thread. */
   readonly laneOf?: (app: string) => Lane;
   /** Returns an app version with this site's limits. */
@@ -71,6 +74,12 @@ export interface RunnerServices {
   readonly traffic?: Pick<Traffic, "arrived" | "answered">;
   /** True where clients are shown an app's errors. */
   readonly dev: boolean;
+}
+
+/** Stores messages of apps for their queues (runtime/queues). */
+export interface AppSends {
+  /** @param trace the sender's traceparent; "": none. */
+  send(version: LiveVersion, queue: string, messages: readonly SentMessage[], trace: string): Promise<void>;
 }
 
 /** A line that a function printed. */
@@ -104,6 +113,11 @@ const APP_CODES: ReadonlySet<string> = new Set(
     "source_unreachable",
     "source_lost",
     "owners_unreachable",
+    "owners_too_few",
+    "queue_full",
+    "queue_unknown",
+    "message_invalid",
+    "limit_message",
     "session_id_invalid",
     "limit_stateful",
     "stateful_unreachable",
@@ -354,6 +368,10 @@ class Run implements StoreUse, IsolateCall {
     });
   }
 
+  get queues(): QueueSender | undefined {
+    return sendsOf(this.#services, this.#call.version, this.span);
+  }
+
   #once(): OnceCalls | null {
     const { onceKey: key, version: { app }, head, presented, arrival } = this.#call;
     if (key === null) return null;
@@ -458,6 +476,17 @@ class Run implements StoreUse, IsolateCall {
     const handoff = `handoff;desc=${session.how};dur=${ms(this.attachedMs - begunMs)}`;
     return `${handoff}, store;dur=${ms(this.storeMs)}, app;dur=${ms(appMs)}`;
   }
+}
+
+/** What a run of a version sends to queues. */
+export function sendsOf(
+  { queues }: Pick<RunnerServices, "queues">,
+  version: LiveVersion,
+  span: Span | undefined,
+): QueueSender | undefined {
+  if (queues === undefined) return undefined;
+  const trace = span === undefined ? "" : formatTraceparent(span);
+  return { send: (queue, messages) => queues.send(version, queue, messages, trace) };
 }
 
 /** The request as the isolate gets it. */

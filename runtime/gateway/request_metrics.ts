@@ -105,7 +105,12 @@ export class RequestMetrics {
   }
 
   /** Counts a function's call that has answered, or failed with a code. */
-  invoked(version: LiveVersion, ms: number, failure?: string, trigger: "http" | "timer" = "http"): void {
+  invoked(
+    version: LiveVersion,
+    ms: number,
+    failure?: string,
+    trigger: "http" | "timer" | "pubsub" = "http",
+  ): void {
     let series = trigger === "http" ? this.#invokes.get(version) : undefined;
     if (series === undefined) {
       series = this.#invoke.of([...appLabels(version), ["faas.trigger", trigger]]);

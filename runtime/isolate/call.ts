@@ -8,10 +8,12 @@
  *     and sent nothing; and then only once more.
  */
 import type { OutgoingRequest, OutgoingResponse } from "./outgoing_http.ts";
+import type { QueueSender } from "../../functions/vocabulary/queue_sender.ts";
 import type { StoreClient } from "../../functions/vocabulary/store_client.ts";
 import type { Span } from "../telemetry/mod.ts";
 import type { IsolateAnswer } from "./answer.ts";
 import { BODY, INLINE_BYTES_MAX } from "./heads.ts";
+import type { BatchMessage, MessageVerdict } from "./queue_frames.ts";
 import type { SessionCallPort } from "./session_calls.ts";
 import type { IsolateLimits } from "./limits.ts";
 
@@ -64,6 +66,16 @@ export interface ScheduledCall {
   readonly limits: { readonly wallMs: number; readonly cpuMs: number };
 }
 
+/** Messages of a queue that are to be handled, instead of a request. */
+export interface BatchCall {
+  readonly queue: string;
+  readonly messages: readonly BatchMessage[];
+  /**
+   * Takes what the handler says of the message in a place, as soon as it does. The call's gate has yet to be passed.
+   */
+  said(place: number, verdict: MessageVerdict): void;
+}
+
 /** State of an app's answer as its head leaves. */
 export interface Answering {
   /** True where the call goes on after its head. */
@@ -79,9 +91,13 @@ export interface IsolateCall {
    * The cron job whose `scheduled` handler is to run; the request is not used then. The answer is an empty response.
    */
   readonly scheduled?: ScheduledCall;
+  /** Messages with which the `queue` handler runs, in the same way. */
+  readonly batch?: BatchCall;
   readonly store: StoreClient;
   /** Reaches stateful sessions; absent where the app declares none. */
   readonly sessions?: SessionCallPort | undefined;
+  /** Sender of messages to queues; absent where nothing can be sent. */
+  readonly queues?: QueueSender | undefined;
   readonly context: {
     readonly sessionId: string;
     readonly site: string;
@@ -147,6 +163,11 @@ export class PendingCall {
     if (!hadStarted) return this.placements < PLACEMENTS_MAX;
     const { method } = this.call.request;
     return ++this.cutShort < 2 && this.bodyKind === BODY.none && (method === "GET" || method === "HEAD");
+  }
+
+  /** True for a handler that gives no response, but ends. */
+  get isOwn(): boolean {
+    return this.call.scheduled !== undefined || this.call.batch !== undefined;
   }
 
   /** Milliseconds that the call may take until its response head. */

@@ -35,6 +35,7 @@ interface Slots {
   readonly reads: CallSlots;
   readonly commits: CallSlots;
   readonly sessions: CallSlots;
+  readonly sends: CallSlots;
 }
 
 const slotsOf = new WeakMap<Backlog, Slots>();
@@ -69,6 +70,7 @@ export class CallSlots {
         reads: new CallSlots(writer),
         commits: new CallSlots(writer),
         sessions: new CallSlots(writer, SESSION_CALLS_MAX),
+        sends: new CallSlots(writer),
       };
       slotsOf.set(writer, slots);
     }

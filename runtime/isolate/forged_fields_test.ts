@@ -12,6 +12,13 @@ import { FrameWriter } from "./frame_writer.ts";
 import { FETCH_ID_BASE, FrameError, HEADER_BYTES } from "./frames.ts";
 import { BODY, readAppHead, writeRequestHead, writeResponseHead } from "./heads.ts";
 import { HostSocket } from "./host_socket.ts";
+import { readSaid, readSend, writeSaid, writeSend } from "./queue_frames.ts";
+import {
+  DELAY_MS_MAX,
+  QUEUE_MESSAGE_BYTES_MAX,
+  SEND_BYTES_MAX,
+  SEND_MESSAGES_MAX,
+} from "../../functions/queues/limits.ts";
 import { SOCKET_WINDOW_BYTES } from "./socket_window.ts";
 import { StoreCalls } from "./store_calls.ts";
 import { writeWatch } from "./store_frames.ts";
@@ -115,4 +122,39 @@ Deno.test("no body is asked for beyond its window, and no WebSocket sends beyond
   });
   socket.fromApp("x", SOCKET_WINDOW_BYTES);
   assert.throws(() => socket.fromApp("x", 1), FrameError);
+});
+
+Deno.test("what is sent to a queue is what the library lets an app send, and no more (QF1)", async () => {
+  const body = (bytes: number) => new Uint8Array(bytes).fill(1);
+  const sent = (...messages: Parameters<typeof writeSend>[2]) =>
+    payloadOf((to) => writeSend(to, "jobs", messages));
+  const all = [{ body: body(2), id: "a", delayMs: 0, ttlMs: 1 }, { body: body(QUEUE_MESSAGE_BYTES_MAX) }];
+  assert.deepEqual(readSend(await sent(...all)), { queue: "jobs", messages: all });
+  const big = { body: body(QUEUE_MESSAGE_BYTES_MAX) };
+  for (
+    const payload of [
+      await sent(),
+      await sent({ body: body(2), delayMs: -1 }),
+      await sent({ body: body(2), delayMs: DELAY_MS_MAX + 1 }),
+      await sent({ body: body(2), ttlMs: 0 }),
+      await sent({ body: body(2), id: "x".repeat(201) }),
+      await sent({ body: body(QUEUE_MESSAGE_BYTES_MAX + 1) }),
+      await sent(...Array.from({ length: Math.ceil(SEND_BYTES_MAX / big.body.length) + 1 }, () => big)),
+      await sent(...Array.from({ length: SEND_MESSAGES_MAX + 1 }, () => ({ body: body(2) }))),
+    ]
+  ) assert.throws(() => readSend(payload), FrameError);
+});
+
+Deno.test("what is said of a message is a verdict on one that was given out", async () => {
+  const said = (place: number, verdict: Parameters<typeof writeSaid>[2]) =>
+    payloadOf((to) => writeSaid(to, place, verdict));
+  const rows = [{ kind: "ack" }, { kind: "retry" }, { kind: "retry", delayMs: 5 }] as const;
+  for (const verdict of rows) {
+    assert.deepEqual(readSaid(await said(1, verdict), 2), { place: 1, verdict });
+  }
+  const late = await said(2, { kind: "ack" }), early = await said(0, { kind: "retry", delayMs: -1 });
+  assert.throws(() => readSaid(late, 2), FrameError);
+  assert.throws(() => readSaid(early, 2), FrameError);
+  const none = await payloadOf((to) => to.u32(0).u8(2).f64(NaN));
+  assert.throws(() => readSaid(none, 2), FrameError);
 });

@@ -46,6 +46,9 @@ export const ISOLATE_FRAME = {
   rehearse: 15,
   // site → isolate, of a request: the answer of a stateful session
   statefulReply: 14,
+  // site → isolate: messages for the queue handler; the answer to a send (queue_frames.ts)
+  queueBatch: 16,
+  queueReply: 60,
   // isolate → site
   ready: 20,
   loaded: 21,
@@ -75,6 +78,9 @@ export const ISOLATE_FRAME = {
   statefulCall: 43,
   // isolate → site, the answer of a request: its WebSocket goes to a stateful session
   attach: 44,
+  // isolate → site, of a request: messages for queues; of a batch: what became of a message (queue_frames.ts)
+  queueSend: 45,
+  queueSaid: 46,
   // both ways, on any channel
   data: 50,
   end: 51,

@@ -20,6 +20,8 @@ import type { FrameWriter } from "./frame_writer.ts";
 import { FrameError, ISOLATE_FRAME } from "./frames.ts";
 import { BODY, readAppHead, readProtocol, type ResponseHead, writeRequestHead } from "./heads.ts";
 import { HostSocket } from "./host_socket.ts";
+import { readSaid, writeBatch } from "./queue_frames.ts";
+import { SendsOfRequest } from "./queue_sends.ts";
 import { CallsOfRequest } from "./session_calls.ts";
 import { StoreCalls } from "./store_calls.ts";
 import { readAppError } from "./store_frames.ts";
@@ -44,6 +46,7 @@ export class HostExchange {
   readonly #queues: ExchangeQueues;
   #calls: StoreCalls | undefined;
   #sessions: CallsOfRequest | undefined;
+  #sends: SendsOfRequest | undefined;
   #settled: PromiseWithResolvers<void> | undefined;
   #sender: BodySender | undefined;
   #receiver: BodyReceiver | undefined;
@@ -75,7 +78,13 @@ export class HostExchange {
   /** Sends the request. */
   begin(): void {
     const { call, inlineBody, bodyKind } = this.pending;
-    const { request, context, scheduled } = call;
+    const { request, context, scheduled, batch } = call;
+    if (batch !== undefined) {
+      const { sessionId: session, site, version } = context, writer = this.#writer;
+      const head = { queue: batch.queue, context: { session, site, version } };
+      writeBatch(writer.begin(ISOLATE_FRAME.queueBatch, this.id), head, batch.messages);
+      return writer.end();
+    }
     if (scheduled !== undefined) {
       const { name, cron, scheduledTime } = scheduled;
       const { sessionId: session, site, version } = context;
@@ -140,6 +149,13 @@ export class HostExchange {
         return this.#storeCall(payload);
       case ISOLATE_FRAME.statefulCall:
         return this.#sessionCall(payload);
+      case ISOLATE_FRAME.queueSend:
+        return this.#send(payload);
+      case ISOLATE_FRAME.queueSaid: {
+        const { batch } = this.pending.call;
+        const { place, verdict } = readSaid(payload, batch?.messages.length ?? Infinity);
+        return batch?.said(place, verdict);
+      }
       case ISOLATE_FRAME.storeStop:
         return this.#calls?.stop(payload.u32());
       case ISOLATE_FRAME.data:
@@ -174,7 +190,7 @@ export class HostExchange {
     if (nowMs < this.#dueMs || this.#open) return;
     const { waitUntilMs } = this.pending.app.limits;
     if (!this.#headSeen) {
-      const missing = this.pending.call.scheduled === undefined ? "gave no response" : "did not end";
+      const missing = this.pending.isOwn ? "did not end" : "gave no response";
       this.pending.fail("wall_time", `the handler ${missing} in ${this.pending.wallMs} ms`);
     } else {
       this.pending.call.log({ level: "warn", text: `waitUntil work was cut off after ${waitUntilMs} ms` });
@@ -190,6 +206,7 @@ export class HostExchange {
     this.pending.call.signal?.removeEventListener("abort", this.#clientGone);
     this.#calls?.end();
     this.#sessions?.end();
+    this.#sends?.end();
     this.#sender?.stop(why);
     this.#receiver?.fail(new Error(why));
     this.#socket?.closeFromApp(1011, why.slice(0, 100));
@@ -241,6 +258,26 @@ export class HostExchange {
     this.#sessions.start(payload);
   }
 
+  /** What it sends leaves the isolate, hence waits for the gate (H1). */
+  #send(payload: Payload): void {
+    if (this.#quiet) return;
+    const { pending } = this;
+    pending.hasEffects = true;
+    const port = pending.call.queues;
+    this.#sends ??= new SendsOfRequest(
+      this.#writer,
+      this.id,
+      this.#queues.isolate,
+      port && {
+        send: async (queue, messages) => {
+          await pending.call.gate();
+          await port.send(queue, messages);
+        },
+      },
+    );
+    this.#sends.start(payload);
+  }
+
   #response(payload: Payload): void {
     const { head, body, settles, named } = readAppHead(payload);
     if (this.#headSeen) return;
@@ -261,6 +298,7 @@ export class HostExchange {
       this.#quiet = true;
       this.#calls?.end();
       this.#sessions?.end();
+      this.#sends?.end();
     }
     this.#receiver = new BodyReceiver(this.#writer, this.id, {
       granted: true,

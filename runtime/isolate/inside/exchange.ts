@@ -18,6 +18,7 @@ import { type Attachment, attachmentOf, inlineBody, plainBody, webSocketOf } fro
 import { ScheduledController, type ScheduledFrame, WaitUntilWork } from "./scheduled.ts";
 import { stackOf } from "./stack.ts";
 import { IsolateSocket } from "./sockets.ts";
+import { type BatchFrame, DeliveredBatch, RemoteQueues } from "./queues.ts";
 import { RemoteSessions } from "./sessions.ts";
 import { RemoteStore } from "./store.ts";
 
@@ -28,6 +29,7 @@ const HEADERS_AT = 6;
 export interface LoadedApp {
   fetch(request: Request, env: unknown, ctx: unknown): unknown;
   scheduled(event: unknown, env: unknown, ctx: unknown): unknown;
+  queue(batch: unknown, env: unknown, ctx: unknown): unknown;
   env(exchange: IsolateExchange): Record<string, unknown>;
   readonly waitUntilMs: number;
 }
@@ -74,6 +76,7 @@ export class IsolateExchange {
   readonly id: number;
   readonly store: RemoteStore;
   #sessions: RemoteSessions | undefined;
+  #queues: RemoteQueues | undefined;
   readonly #app: LoadedApp;
   #env: Record<string, unknown> | undefined;
   ctx: HandlerContext | undefined;
@@ -116,6 +119,13 @@ export class IsolateExchange {
     this.#sessions ??= new RemoteSessions(this.#writer, this.id, this.ctx?.site ?? "");
     if (this.#ended) this.#sessions.end();
     return this.#sessions;
+  }
+
+  /** Sender of messages to queues. */
+  get queues(): RemoteQueues {
+    this.#queues ??= new RemoteQueues(this.#writer, this.id);
+    if (this.#ended) this.#queues.end();
+    return this.#queues;
   }
 
   /** The request's abort signal, made when it is first asked for. */
@@ -183,14 +193,28 @@ export class IsolateExchange {
     }
   }
 
-  /** Runs the scheduled handler until its promise and all that it gave to `waitUntil` have ended. */
+  /** Runs the scheduled handler. */
   async runScheduled({ event, context, traceparent }: ScheduledFrame): Promise<void> {
     this.#trace = traceparent ?? null;
+    const noRetry = () => this.#writer.signal(ISOLATE_FRAME.noRetry, this.id);
+    await this.#runOwn(context, () => {
+      return this.#app.scheduled(new ScheduledController(event, noRetry), this.env, this.ctx);
+    });
+  }
+
+  /** Runs the queue handler with messages. */
+  async runBatch(frame: BatchFrame): Promise<void> {
+    await this.#runOwn(frame.context, () => {
+      return this.#app.queue(new DeliveredBatch(frame, this.#writer, this.id), this.env, this.ctx);
+    });
+  }
+
+  /** Runs a handler that has no request until its promise and all that it gave to `waitUntil` have ended. */
+  async #runOwn(context: RequestContext, run: () => unknown): Promise<void> {
     const waits = this.#waits = new WaitUntilWork();
     try {
       this.ctx = new HandlerContext(this, context);
-      const noRetry = () => this.#writer.signal(ISOLATE_FRAME.noRetry, this.id);
-      await this.#app.scheduled(new ScheduledController(event, noRetry), this.env, this.ctx);
+      await run();
       await waits.ended();
       if (!this.#responded) this.#whole(new Response(null, { status: 204 }), null);
     } catch (error) {
@@ -230,6 +254,8 @@ export class IsolateExchange {
         return this.store.reply(payload);
       case ISOLATE_FRAME.statefulReply:
         return this.#sessions?.reply(payload);
+      case ISOLATE_FRAME.queueReply:
+        return this.#queues?.reply(payload);
       case ISOLATE_FRAME.data:
         this.#requestBody?.data(payload.rest());
         return;
@@ -346,6 +372,7 @@ export class IsolateExchange {
   #endCalls(): void {
     this.store.end();
     this.#sessions?.end();
+    this.#queues?.end();
   }
 
   #end(): void {

@@ -17,6 +17,7 @@ import { wireError, writeError } from "../store_frames.ts";
 import { AsyncScope } from "./async_scope.ts";
 import { captureConsole } from "./console.ts";
 import { IsolateExchange, type LoadedApp } from "./exchange.ts";
+import { readBatchFrame, type RemoteQueues } from "./queues.ts";
 import type { ScheduledFrame } from "./scheduled.ts";
 import { installFetchedResponse } from "./fetched_response.ts";
 import { OutgoingFetches } from "./outgoing.ts";
@@ -101,7 +102,14 @@ export async function serveIsolate(paths: IsolatePaths, evaluator?: Evaluator): 
   try {
     await readFrames(connection, FRAME_TO_ISOLATE_BYTES_MAX, (type, id, payload) => {
       if (type === ISOLATE_FRAME.request) return start(writer, id, payload, closed);
-      if (type === ISOLATE_FRAME.scheduled) return startScheduled(writer, id, payload, closed);
+      if (type === ISOLATE_FRAME.scheduled) {
+        const call = JSON.parse(payload.text()) as ScheduledFrame;
+        return startOwn(writer, id, closed, (exchange) => exchange.runScheduled(call));
+      }
+      if (type === ISOLATE_FRAME.queueBatch) {
+        const frame = readBatchFrame(payload);
+        return startOwn(writer, id, closed, (exchange) => exchange.runBatch(frame));
+      }
       if (type === ISOLATE_FRAME.ping) return writer.signal(ISOLATE_FRAME.pong, id);
       if (type === ISOLATE_FRAME.secrets) {
         secrets = JSON.parse(payload.text()) as Record<string, string>;
@@ -153,18 +161,18 @@ function start(
   if (request !== null) running.run(exchange, () => void exchange.run(request));
 }
 
-function startScheduled(
+/** Runs a handler that has no request. */
+function startOwn(
   writer: FrameWriter,
   id: number,
-  payload: Payload,
   closed: (exchange: IsolateExchange) => void,
+  run: (exchange: IsolateExchange) => Promise<void>,
 ): void {
-  if (app === undefined) throw new Error("a scheduled run came before its app");
+  if (app === undefined) throw new Error("a run came before its app");
   writeMark(id);
   const exchange = new IsolateExchange(app, writer, id, closed);
   exchanges.add(exchange);
-  const call = JSON.parse(payload.text()) as ScheduledFrame;
-  running.run(exchange, () => void exchange.runScheduled(call));
+  running.run(exchange, () => void run(exchange));
 }
 
 async function load(
@@ -196,8 +204,12 @@ async function load(
 }
 
 function loadedApp(defaultExport: unknown, options: LoadOptions): LoadedApp {
-  const { fetch: handler, scheduled } = Object(defaultExport) as { fetch?: unknown; scheduled?: unknown };
+  const { fetch: handler, scheduled, queue } = Object(defaultExport) as Record<string, unknown>;
   return {
+    queue: (batch, env, ctx) => {
+      if (typeof queue !== "function") throw new TypeError("the app has no queue handler");
+      return Reflect.apply(queue, defaultExport, [batch, env, ctx]);
+    },
     scheduled: (event, env, ctx) => {
       if (typeof scheduled !== "function") throw new TypeError("the app has no scheduled handler");
       return Reflect.apply(scheduled, defaultExport, [event, env, ctx]);
@@ -230,6 +242,10 @@ class RequestServices implements EnvServices {
 
   get sessions(): RemoteSessions {
     return this.#exchange.sessions;
+  }
+
+  get queues(): RemoteQueues {
+    return this.#exchange.queues;
   }
 
   get vars(): Readonly<Record<string, string>> {

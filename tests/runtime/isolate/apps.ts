@@ -97,5 +97,6 @@ export function callOf(
     log: services.log ?? (() => {}),
     strayLog: services.strayLog ?? services.log ?? (() => {}),
     ...(services.signal ? { signal: services.signal } : {}),
+    ...(services.queues ? { queues: services.queues } : {}),
   };
 }

@@ -91,6 +91,15 @@ const LONGEST: readonly (readonly [name: string, fields: readonly Field[]])[] = 
     [["u8", 1], KEY],
     SESSION_COMMIT.slice(MUTATIONS_AT + 10),
   ),
+  list("queue send", [["u32", 1], ["text", "jobs"]], [["text", ""], ["f64", NaN], ["f64", NaN], [
+    "bytes",
+    Uint8Array.from([1, 0x61]),
+  ]]),
+  ["queue send", [
+    ...[["u32", 1], ["text", "jobs"], ["u32", 1], ["text", ""], ["f64", NaN], ["f64", NaN]] as Field[],
+    ["bytes", new Uint8Array(8_000_000).fill(1)],
+  ]],
+  ["queue send", [["u32", 1], text("x", 8_000_000), ["u32", 0]]],
   ["get", [...call(OPERATION.get), ["u8", 1], ["u32", 1], ["bytes", new Uint8Array(8_000_000).fill(2)]]],
   ["list", [
     ...call(OPERATION.list),

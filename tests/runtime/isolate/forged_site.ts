@@ -226,6 +226,7 @@ export class ForgedSite {
       gate: () => {},
       log: () => {},
       sessions: { call: (_target, call) => Promise.resolve(call) },
+      queues: { send: () => Promise.resolve() },
     }, null);
     void pending.answer.then((answer) => {
       if (answer.kind === "upgrade") answer.socket.bridge({ message: () => {}, close: () => {} });

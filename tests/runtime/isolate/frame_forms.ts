@@ -128,6 +128,20 @@ export const FORMS: readonly Form[] = [
     ...{ name: "stateful call", type: ISOLATE_FRAME.statefulCall, of: "request" },
     fields: [["u32", 6], ["text", "cart"], ["text", "a"], ["rest", ROW]],
   },
+  {
+    ...{ name: "queue send", type: ISOLATE_FRAME.queueSend, of: "request" },
+    fields: [
+      ...[["u32", 7], ["text", "jobs"], ["u32", 2], ["text", "a"], ["f64", 10], ["f64", 1_000], [
+        "bytes",
+        ROW,
+      ]] as Field[],
+      ...[["text", ""], ["f64", NaN], ["f64", NaN], ["bytes", ONE]] as Field[],
+    ],
+  },
+  {
+    ...{ name: "queue said", type: ISOLATE_FRAME.queueSaid, of: "request" },
+    fields: [["u32", 1], ["u8", 1], ["f64", 100]],
+  },
   { name: "attach", type: ISOLATE_FRAME.attach, of: "request", fields: [["text", "room"], ["text", "a"]] },
   { name: "data", type: ISOLATE_FRAME.data, of: "request", fields: [["rest", "chunk"]] },
   { name: "data of a fetch", type: ISOLATE_FRAME.data, of: "fetch", fields: [["rest", "chunk"]] },
@@ -158,6 +172,8 @@ export const NOT_OF_ISOLATES: readonly (keyof typeof ISOLATE_FRAME)[] = [
     "statefulReply",
     "started",
     "socketTaken",
+    "queueBatch",
+    "queueReply",
   ] as const,
 ];
 

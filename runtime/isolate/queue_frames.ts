@@ -1,0 +1,128 @@
+/**
+ * Messages of queues between an isolate and its site, as payloads: what functions send, what a `queue` handler is given,
+ * and what it says of that.
+ *
+ *   send     u32 call · text queue · u32 messages, each: text id ("": none) · f64 delay · f64 time to live (NaN: none) ·
+ *            bytes body
+ *   reply    u32 call · u8 done or failed · the error (store_frames.ts)
+ *   batch    text JSON {@link BatchHead} · u32 messages, each: text id · f64 sent · u32 attempt · u8 format · bytes body
+ *   said     u32 place of the message · u8 ack or retry · f64 delay (NaN: none)
+ *
+ * QF1 One call may send what the app's library lets it send (F5): so many messages, each and all no longer than that.
+ */
+import {
+  DELAY_MS_MAX,
+  PRODUCER_ID_BYTES_MAX,
+  QUEUE_MESSAGE_BYTES_MAX,
+  SEND_BYTES_MAX,
+  SEND_MESSAGES_MAX,
+} from "../../functions/queues/limits.ts";
+import type { BodyFormat } from "../../functions/queues/envelope.ts";
+import type { SentMessage } from "../../functions/vocabulary/queue_sender.ts";
+import { readEnd, readRowValue, readWord } from "./frame_fields.ts";
+import type { Payload } from "./frame_reader.ts";
+import type { FrameWriter } from "./frame_writer.ts";
+import { FrameError } from "./frames.ts";
+
+/** What is said of a message by who works on it. */
+export type MessageVerdict =
+  | { readonly kind: "ack" }
+  /** `delayMs`: its queue's pause where it is left out. */
+  | { readonly kind: "retry"; readonly delayMs?: number };
+
+/** A message as a handler gets it. */
+export interface BatchMessage {
+  readonly id: string;
+  readonly sentMs: number;
+  readonly attempt: number;
+  readonly format: BodyFormat;
+  readonly body: Uint8Array;
+}
+
+/** What a handler gets beside the messages. */
+export interface BatchHead {
+  readonly queue: string;
+  readonly context: { readonly session: string; readonly site: string; readonly version: string };
+}
+
+/** Lengths and numbers of a message, at least. */
+const SENT_BYTES_MIN = 24, BATCHED_BYTES_MIN = 21;
+const VERDICTS = ["ack", "retry"] as const;
+const FORMATS: readonly BodyFormat[] = ["bytes", "text", "json", "value"];
+
+export function writeSend(writer: FrameWriter, queue: string, messages: readonly SentMessage[]): void {
+  writer.text(queue).u32(messages.length);
+  for (const { id = "", delayMs = NaN, ttlMs = NaN, body } of messages) {
+    writer.text(id).f64(delayMs).f64(ttlMs).bytes(body);
+  }
+}
+
+/** QF1 @throws FrameError */
+export function readSend(payload: Payload): { readonly queue: string; readonly messages: SentMessage[] } {
+  const queue = readWord(payload);
+  let bytes = 0;
+  const messages = Array.from(
+    { length: payload.count(SEND_MESSAGES_MAX, SENT_BYTES_MIN) },
+    (): SentMessage => {
+      const id = payload.text(PRODUCER_ID_BYTES_MAX);
+      const delayMs = readDelay(payload, 0), ttlMs = readDelay(payload, 1), body = readRowValue(payload);
+      bytes += body.length;
+      if (body.length > QUEUE_MESSAGE_BYTES_MAX || bytes > SEND_BYTES_MAX) {
+        throw new FrameError(`a message of ${body.length} bytes, ${bytes} with those before it`);
+      }
+      return {
+        body,
+        ...id === "" ? {} : { id },
+        ...delayMs === undefined ? {} : { delayMs },
+        ...ttlMs === undefined ? {} : { ttlMs },
+      };
+    },
+  );
+  readEnd(payload);
+  if (messages.length === 0) throw new FrameError("no message is sent");
+  return { queue, messages };
+}
+
+function readDelay(payload: Payload, leastMs: number): number | undefined {
+  const ms = payload.f64();
+  if (Number.isNaN(ms)) return undefined;
+  if (!(ms >= leastMs && ms <= DELAY_MS_MAX)) throw new FrameError(`${ms} ms are no delay of a message`);
+  return ms;
+}
+
+export function writeBatch(writer: FrameWriter, head: BatchHead, messages: readonly BatchMessage[]): void {
+  writer.text(JSON.stringify(head)).u32(messages.length);
+  for (const { id, sentMs, attempt, format, body } of messages) {
+    writer.text(id).f64(sentMs).u32(attempt).u8(FORMATS.indexOf(format)).bytes(body);
+  }
+}
+
+/** Said by the site. */
+export function readBatch(payload: Payload): { readonly head: BatchHead; readonly messages: BatchMessage[] } {
+  const head = JSON.parse(payload.text()) as BatchHead;
+  const messages = Array.from({ length: payload.count(Infinity, BATCHED_BYTES_MIN) }, (): BatchMessage => {
+    const id = payload.text(), sentMs = payload.f64(), attempt = payload.u32();
+    const format = FORMATS[payload.u8()];
+    if (format === undefined) throw new FrameError("a message's body is of an unknown format");
+    return { id, sentMs, attempt, format, body: payload.bytes() };
+  });
+  return { head, messages };
+}
+
+export function writeSaid(writer: FrameWriter, place: number, verdict: MessageVerdict): void {
+  const delayMs = verdict.kind === "retry" ? verdict.delayMs ?? NaN : NaN;
+  writer.u32(place).u8(VERDICTS.indexOf(verdict.kind)).f64(delayMs);
+}
+
+/** @throws FrameError */
+export function readSaid(
+  payload: Payload,
+  messages: number,
+): { readonly place: number; readonly verdict: MessageVerdict } {
+  const place = payload.u32(), kind = VERDICTS[payload.u8()], delayMs = readDelay(payload, 0);
+  readEnd(payload);
+  if (place >= messages) throw new FrameError(`${place} is the place of none of ${messages} messages`);
+  if (kind === undefined) throw new FrameError("what is said of a message is no verdict");
+  if (kind === "ack") return { place, verdict: { kind } };
+  return { place, verdict: { kind, ...delayMs === undefined ? {} : { delayMs } } };
+}
