@@ -24,7 +24,7 @@ const LENGTH_BYTES = 4, MAC_BYTES = 32, FINGERPRINT_BYTES = 8;
 const PART_BYTES_MAX = 2 ** 50;
 
 /** Folders of a site's data that a backup has. Those whose database another thread writes come last. */
-export const FOLDERS = ["homes", "ended", "arbiter", "outcomes", "store"] as const;
+export const FOLDERS = ["homes", "ended", "queues", "arbiter", "outcomes", "store"] as const;
 /** Files of a folder: the mark of its engine, the disk's name, the database. */
 export const FOLDER_FILES = ["SOJOURN", "disk", "rows.db", "root.kv"] as const;
 /** Files beside the folders. */

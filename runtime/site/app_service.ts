@@ -2,7 +2,7 @@
  * Services that a ready site adds to its replica: the table of apps, the isolates, the app gateway, the admin handlers
  * and the serving end of forwarded requests.
  */
-import type { Replica } from "../../store/api/api.ts";
+import type { SiteReplica } from "../../store/replica.ts";
 import { fillIndexes } from "../../functions/index_fill.ts";
 import { parseManifest } from "../../functions/manifest.ts";
 import { adminApp, type AdminServices, placed } from "../admin/mod.ts";
@@ -52,6 +52,7 @@ import type { QueueMetrics } from "./queue_metrics.ts";
 import type { DiskDamage } from "./disk_damage.ts";
 import type { Faults } from "./faults.ts";
 import type { SiteLog } from "./log.ts";
+import { type MessageService, openMessages } from "./message_service.ts";
 import { openStateful, type StatefulService } from "./stateful_service.ts";
 import type { SiteTable } from "./site_table.ts";
 import { openCron } from "./cron_service.ts";
@@ -66,6 +67,7 @@ export interface AppService {
   readonly queues: SiteQueues;
   readonly isolates: IsolatePool;
   readonly stateful: Pick<StatefulService, "status" | "owed" | "storeWentBack" | "close">;
+  readonly messages: Pick<MessageService, "status" | "quiet" | "close">;
   /** Handles an agent that connects. @throws Problem */
   agents(request: Request, path: string, scope: AgentScope | null): Response | Promise<Response>;
   readonly admin: (request: Request, role: Role | null) => Response | Promise<Response>;
@@ -97,7 +99,7 @@ export interface SiteParts {
 
 /** Ports that serving apps needs beside the site itself. */
 export interface AppServicePorts {
-  readonly replica: Replica;
+  readonly replica: SiteReplica;
   readonly hub: LinkHub;
   readonly codec: TokenCodec;
   /** Secrets of the cluster, newest first. */
@@ -181,6 +183,7 @@ export async function startApps(
       call: (request) => stateful.router.call(request),
       attach: (attachment) => stateful.attacher.attach(attachment),
     },
+    queues: { send: (...sent) => messages.sends.send(...sent) },
     site: config.id,
     replica,
     isolates,
@@ -208,6 +211,11 @@ export async function startApps(
     ...{ fatal: ports.fatal, faults: site.faults, damage: site.damage, cgroups, queues },
   });
   secrets.onChange((app) => stateful.refreshSecrets(app));
+  const messages = await openMessages({
+    ...{ config, log, clock, random: site.random, replica, apps: table, running },
+    prepared: (version) => runner.prepared(version),
+    ...{ fatal: ports.fatal, faults: site.faults, damage: site.damage },
+  });
   const cron = await openCron({
     ...{ config, system, apps: table, clock, runner },
     running: { ...running, telemetry: site.requests },
@@ -297,6 +305,7 @@ export async function startApps(
     gateway,
     isolates,
     stateful,
+    messages,
     admin,
     agents: (request, path, scope) => stateful.origins.door.handle(request, path, scope),
     serveLink: (request) =>
@@ -317,6 +326,7 @@ export async function startApps(
       background.close();
       table.close();
       secrets.close();
+      await messages.close();
       await stateful.close();
       await isolates.close();
     },

@@ -38,7 +38,7 @@ export interface DataReport extends DiskReport {
 }
 
 /** Folders whose rows are as old as the store's in a copy of a whole site. */
-const BESIDE = ["homes", "ended"];
+const BESIDE = ["homes", "ended", "queues"];
 
 /** Opens the storage that the site file names. @throws StoreUnavailable `disk_failed` */
 export async function openData(config: SiteConfig, report: DataReport): Promise<OpenedData> {

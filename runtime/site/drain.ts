@@ -1,6 +1,6 @@
 /**
- * A planned stop: requests end → isolates end → the site announces until when it is away → the root has the
- * announcement, and all that came before it.
+ * A planned stop: requests end → handlers of messages end → isolates end → the disk of the queues knows until when the
+ * site is away → the site announces it → the root has the announcement, and all that came before it.
  *
  * D1  When the announcement is written nothing of an app runs here any more (store/change/members.ts A1).
  */
@@ -14,6 +14,7 @@ interface Parts {
   readonly apps: {
     readonly isolates: { close(): Promise<void> };
     readonly stateful: { close(): Promise<void> };
+    readonly messages: { quiet(): Promise<void>; close(awayUntilMs: number): Promise<void> };
   };
   readonly requests: { readonly count: () => number; readonly cut: () => void };
   readonly untilMs: number;
@@ -33,8 +34,11 @@ export async function drain({ replica, apps, requests, untilMs }: Parts): Promis
   const gone = new AbortController();
   while (requests.count() > 0 && performance.now() < cutMs) await pause(LOOK_MS, gone.signal);
   requests.cut();
+  await apps.messages.quiet();
   await apps.stateful.close();
   await apps.isolates.close();
+  // From here on others wait for this site as an owner, until they hear that it is away.
+  await apps.messages.close(untilMs);
   const left = replica.members.leave(untilMs).then(() => true);
   const complete = await Promise.race([left, pause(PUSH_MS_MAX, gone.signal).then(() => false)]);
   gone.abort();

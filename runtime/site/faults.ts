@@ -9,7 +9,7 @@ import { Counter } from "../telemetry/mod.ts";
 import type { LogFields, SiteLog } from "./log.ts";
 
 /** Scope that a fault ends. */
-export type FaultOf = "session" | "site";
+export type FaultOf = "session" | "queues" | "site";
 
 /** Counts and logs the faults of a process. */
 export class Faults {

@@ -14,7 +14,7 @@
  */
 import { OwnersError } from "../../store/presence/choose.ts";
 import { OlderDisk, OlderRoot } from "../../store/core/lost.ts";
-import { openReplica } from "../../store/replica.ts";
+import { openReplica, type SiteReplica } from "../../store/replica.ts";
 import { type Replica, StoreUnavailable } from "../../store/api/api.ts";
 import type { Drained } from "../admin/services.ts";
 import type { Network } from "../../store/model/ports.ts";
@@ -102,7 +102,7 @@ export class Site {
   readonly #dashboard = new Dashboard(() => this.table.list(), () => this.#apps?.table.hosts);
   readonly #client = new ClientFile();
   readonly #hold = new Hold();
-  #replica: Replica | null = null;
+  #replica: SiteReplica | null = null;
   #hub: LinkHub | null = null;
   #apps: AppService | null = null;
   #backups: SiteBackups | null = null;
@@ -468,7 +468,7 @@ export class Site {
     });
   }
 
-  async #becomeReady(replica: Replica, keys: Omit<AppServicePorts, "replica" | "hub">): Promise<void> {
+  async #becomeReady(replica: SiteReplica, keys: Omit<AppServicePorts, "replica" | "hub">): Promise<void> {
     try {
       await replica.ready;
       await this.#join(replica);

@@ -1,5 +1,6 @@
 /**
- * The disks of a site's stateful sessions, beside the store's: they hold logs, and nothing of the tree's rows.
+ * The disks of a site's stateful sessions, and that of its queues, beside the store's: they hold logs and messages, and
+ * nothing of the tree's rows.
  *
  * SD1  A disk of logs that went back to an older state vouches for nothing that it had promised
  *      (docs/protocol/homes.md, H7): it is set aside, and the site is another owner from then on. With f ≥ 1 other
@@ -25,7 +26,7 @@ export interface StatefulDisksParts {
   readonly fatal: (error: Error) => void;
 }
 
-type Name = "homes" | "arbiter" | "ended" | "outcomes";
+type Name = "homes" | "arbiter" | "ended" | "outcomes" | "queues";
 
 interface Opened {
   readonly storage: Storage;
@@ -42,11 +43,13 @@ export class StatefulDisks {
   }
 
   /** Opens all disks, or none. @throws StoreUnavailable `disk_failed` */
-  static async open(parts: StatefulDisksParts): Promise<StatefulDisks> {
-    const disks = new StatefulDisks(parts);
-    const names: readonly Name[] = parts.config.parent === null
+  static async open(
+    parts: StatefulDisksParts,
+    names: readonly Name[] = parts.config.parent === null
       ? ["homes", "arbiter", "ended", "outcomes"]
-      : ["homes", "ended"];
+      : ["homes", "ended"],
+  ): Promise<StatefulDisks> {
+    const disks = new StatefulDisks(parts);
     try {
       for (const name of names) await disks.#open(name);
       return disks;
@@ -58,6 +61,11 @@ export class StatefulDisks {
 
   get homes(): Storage {
     return this.#of("homes");
+  }
+
+  /** Storage of the messages of queues. */
+  get queues(): Storage {
+    return this.#of("queues");
   }
 
   /** Storage of the arbiter, at the root; null elsewhere. */

@@ -54,6 +54,7 @@ export function siteStatus(parts: StatusParts) {
       keptBytes: stateful.homes.keptBytes,
       standbys: stateful.standby.standbys,
     },
+    queues: parts.apps?.messages.status() ?? [],
     alerts: alertsOf({
       fault: parts.fault,
       replica: status,

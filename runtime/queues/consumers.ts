@@ -1,0 +1,92 @@
+/**
+ * The handlers of apps at one site: what its outlet has for a queue is worked off in isolates of the version that serves.
+ *
+ * CN1 Nothing is begun once they stop; what runs is waited for, for a while, so that what is done is known to be.
+ */
+import type { DeliveryOutcome, MessageDelivery } from "../../functions/queues/hand.ts";
+import type { Outlet } from "../../functions/queues/outlet.ts";
+import type { LiveVersion } from "../deploy/mod.ts";
+import type { Prepared } from "../gateway/app_runner.ts";
+import type { OwnRunServices } from "../gateway/own_run.ts";
+import { type MessageOutcome, runQueue } from "../gateway/queue_run.ts";
+import { pause } from "../observe/pause.ts";
+import { type DeclaredQueues, namesOf } from "./declared_queues.ts";
+
+/** What they need of their site. */
+export interface ConsumersParts {
+  readonly outlet: Pick<Outlet, "serve" | "unsettled">;
+  readonly declared: Pick<DeclaredQueues, "get" | "handlerOf">;
+  readonly running: OwnRunServices;
+  readonly prepared: (version: LiveVersion) => Prepared;
+}
+
+const LOOK_MS = 10;
+
+/** See the file's header. */
+export class Consumers {
+  readonly #parts: ConsumersParts;
+  readonly #served = new Set<string>();
+  #running = 0;
+  #isStopping = false;
+
+  constructor(parts: ConsumersParts) {
+    this.#parts = parts;
+  }
+
+  /** A queue is another than before. */
+  configured(topic: string): void {
+    const { outlet, declared } = this.#parts;
+    const isServed = !this.#isStopping && declared.get(topic)?.isHandled === true;
+    if (isServed === this.#served.has(topic)) return;
+    if (isServed) {
+      this.#served.add(topic);
+      outlet.serve(topic, (messages, say) => this.#handle(topic, messages, say));
+    } else {
+      this.#served.delete(topic);
+      outlet.serve(topic, null);
+    }
+  }
+
+  /** CN1 */
+  async stop(waitMs: number): Promise<void> {
+    this.#isStopping = true;
+    for (const topic of [...this.#served]) this.configured(topic);
+    const untilMs = performance.now() + waitMs, never = new AbortController();
+    while (this.#isBusy() && performance.now() < untilMs) await pause(LOOK_MS, never.signal);
+  }
+
+  #isBusy(): boolean {
+    return this.#running > 0 || this.#parts.outlet.unsettled > 0;
+  }
+
+  async #handle(
+    topic: string,
+    messages: readonly MessageDelivery[],
+    say: (place: number, outcome: DeliveryOutcome) => void,
+  ): Promise<readonly DeliveryOutcome[]> {
+    const { declared, running, prepared } = this.#parts, version = declared.handlerOf(topic);
+    if (version === undefined || this.#isStopping) return messages.map(() => RELEASED);
+    this.#running++;
+    try {
+      const outcomes = await runQueue(running, prepared(version), version, {
+        queue: namesOf(topic).queue,
+        messages: messages.map(({ ticket, attempt, envelope }) => ({
+          id: envelope.id || ticket.id,
+          ...{ sentMs: envelope.sentMs, attempt, format: envelope.format, body: envelope.body },
+        })),
+        said: (place, outcome) => say(place, deliveryOf(outcome)),
+      });
+      return outcomes.map(deliveryOf);
+    } finally {
+      this.#running--;
+    }
+  }
+}
+
+const RELEASED: DeliveryOutcome = { kind: "release", ms: null, error: "" };
+
+function deliveryOf(outcome: MessageOutcome): DeliveryOutcome {
+  if (outcome.kind === "failed") return { kind: "retry", ms: null, error: outcome.error };
+  if (outcome.kind === "retry") return { kind: "retry", ms: outcome.delayMs ?? null, error: "" };
+  return { kind: outcome.kind, ms: null, error: "" };
+}

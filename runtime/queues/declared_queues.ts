@@ -1,0 +1,116 @@
+/**
+ * The queues that apps declare, as one site sees them: each under its topic, with the settings of the version that
+ * serves.
+ *
+ * DQ1 A queue that is declared nowhere any more has no settings: its messages stay, and nobody gets them, until a
+ *     version declares it again or its app is gone.
+ */
+import { QUEUE_DEFAULTS, type QueueSettings } from "../../functions/queues/settings.ts";
+import type { AppTable, LiveApp, LiveVersion } from "../deploy/mod.ts";
+
+/** What a queue is called among those of all apps. */
+export const topicOf = (app: string, queue: string): string => `${app}/${queue}`;
+
+/** Neither apps' names nor queues' have a "/". */
+export function namesOf(topic: string): { readonly app: string; readonly queue: string } {
+  const at = topic.indexOf("/");
+  return { app: topic.slice(0, at), queue: topic.slice(at + 1) };
+}
+
+/** A queue of the version that serves. */
+export interface DeclaredQueue {
+  readonly topic: string;
+  readonly settings: QueueSettings;
+  /** The version has a handler for messages. */
+  readonly isHandled: boolean;
+}
+
+/** Beside the time that a handler has, for an isolate to be started, and for a busy site. */
+const LEASE_MARGIN_MS = 30_000;
+
+/** See the file's header. */
+export class DeclaredQueues {
+  readonly #apps: Pick<AppTable, "get" | "list">;
+  readonly #wallMs: number;
+  readonly #known = new Map<string, DeclaredQueue>();
+
+  /** @param wallMs how long a handler may take at this site. */
+  constructor(apps: Pick<AppTable, "get" | "list">, wallMs: number) {
+    this.#apps = apps;
+    this.#wallMs = wallMs;
+    this.refresh();
+  }
+
+  get topics(): string[] {
+    return [...this.#known.keys()];
+  }
+
+  get(topic: string): DeclaredQueue | undefined {
+    return this.#known.get(topic);
+  }
+
+  /** The most other owners that any of them wants. */
+  get f(): number {
+    let most = 0;
+    for (const { settings } of this.#known.values()) most = Math.max(most, settings.f);
+    return most;
+  }
+
+  /** The version that works messages of a queue off. */
+  handlerOf(topic: string): LiveVersion | undefined {
+    return this.get(topic)?.isHandled === true ? this.#apps.get(namesOf(topic).app)?.current : undefined;
+  }
+
+  /** Whether an app serves here. */
+  hasApp(app: string): boolean {
+    return this.#apps.get(app) !== undefined;
+  }
+
+  /** Looks at the apps anew. @returns the topics of the queues that are others than before, or none any more. */
+  refresh(): string[] {
+    const now = new Map(this.#apps.list().flatMap((app) => this.#of(app).map((one) => [one.topic, one])));
+    const changed = [...new Set([...this.#known.keys(), ...now.keys()])].filter((topic) =>
+      JSON.stringify(this.#known.get(topic)) !== JSON.stringify(now.get(topic))
+    );
+    this.#known.clear();
+    for (const [topic, queue] of now) this.#known.set(topic, queue);
+    return changed;
+  }
+
+  /** A version that is only about to serve may send to what it alone declares. */
+  #of({ name, current, rollout, preparing }: LiveApp): DeclaredQueue[] {
+    const queues = {
+      ...preparing?.manifest.queues,
+      ...rollout?.next.manifest.queues,
+      ...current.manifest.queues,
+    };
+    return Object.entries(queues).map(([queue, declared]) => ({
+      topic: topicOf(name, queue),
+      settings: this.#settings(declared),
+      isHandled: Object.hasOwn(current.manifest.queues, queue) &&
+        current.manifest.handlers?.includes("queue") === true,
+    }));
+  }
+
+  #settings(declared: LiveVersion["manifest"]["queues"][string]): QueueSettings {
+    const { retryMinMs, retryMaxMs, ...others } = declared, { retry } = QUEUE_DEFAULTS;
+    const plain = "minMs" in retry ? retry : { minMs: 0, maxMs: 0 };
+    const minMs = retryMinMs ?? plain.minMs;
+    const pick = <Name extends keyof QueueSettings & keyof typeof others>(name: Name): QueueSettings[Name] =>
+      (others[name] ?? QUEUE_DEFAULTS[name]) as QueueSettings[Name];
+    return {
+      ...QUEUE_DEFAULTS,
+      f: pick("f"),
+      maxAttempts: pick("maxAttempts"),
+      batchMax: pick("batchMax"),
+      batchWaitMs: pick("batchWaitMs"),
+      concurrency: pick("concurrency"),
+      dedupeMs: pick("dedupeMs"),
+      perSecond: pick("perSecond"),
+      messagesMax: pick("messagesMax"),
+      bytesMax: pick("bytesMax"),
+      leaseMs: this.#wallMs + LEASE_MARGIN_MS,
+      retry: { minMs, maxMs: Math.max(minMs, retryMaxMs ?? plain.maxMs) },
+    };
+  }
+}

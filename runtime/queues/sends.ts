@@ -1,0 +1,75 @@
+/**
+ * What functions send, on its way to the broker of their site: each refusal becomes a code of the platform's.
+ *
+ * SE1 Of messages that are sent together each is stored or refused by itself; the sender hears the first refusal, and
+ *     the places of all that were refused.
+ */
+import type { Broker } from "../../functions/queues/broker.ts";
+import { QueueRefused } from "../../functions/queues/broker.ts";
+import type { SentMessage } from "../../functions/vocabulary/queue_sender.ts";
+import type { ProblemCode } from "../../functions/vocabulary/problem.ts";
+import { StoreUnavailable } from "../../store/api/api.ts";
+import { TupleRefused } from "../../store/owners/tuples.ts";
+import { OwnersError } from "../../store/presence/choose.ts";
+import type { LiveVersion } from "../deploy/mod.ts";
+import type { AppSends } from "../gateway/app_runner.ts";
+import { topicOf } from "./declared_queues.ts";
+
+/** Why something was not sent. */
+export class SendRefused extends Error {
+  override readonly name = "SendRefused";
+  constructor(
+    readonly code: ProblemCode,
+    message: string,
+    /** `failed`: the places of those that may not be stored. */
+    readonly detail: { readonly queue: string; readonly failed: readonly number[] },
+  ) {
+    super(message);
+  }
+}
+
+/** See the file's header. */
+export class QueueSends implements AppSends {
+  readonly #broker: Pick<Broker, "send">;
+
+  constructor(broker: Pick<Broker, "send">) {
+    this.#broker = broker;
+  }
+
+  async send(
+    { app }: Pick<LiveVersion, "app">,
+    queue: string,
+    messages: readonly SentMessage[],
+    trace: string,
+  ): Promise<void> {
+    const topic = topicOf(app, queue);
+    const sent = await Promise.allSettled(
+      messages.map((message) => this.#broker.send(topic, { ...message, format: "value", trace })),
+    );
+    const failed = sent.flatMap(({ status }, place) => status === "rejected" ? [place] : []);
+    const [first] = failed;
+    if (first === undefined) return;
+    const { reason } = sent[first] as PromiseRejectedResult;
+    const refusal = refusalOf(reason);
+    if (refusal === null) throw reason;
+    const others = messages.length === 1 ? "" : ` (${failed.length} of ${messages.length} messages failed)`;
+    throw new SendRefused(refusal.code, refusal.message + others, { queue, failed });
+  }
+}
+
+/** What the sender is told; null for a fault. */
+function refusalOf(error: unknown): { readonly code: ProblemCode; readonly message: string } | null {
+  const { message } = error as Error;
+  if (error instanceof QueueRefused) return { code: error.code, message };
+  if (error instanceof OwnersError) return { code: "owners_too_few", message };
+  if (error instanceof StoreUnavailable) return { code: "disk_failed", message };
+  if (!(error instanceof TupleRefused)) return null;
+  return { code: TUPLE_CODES[error.code], message };
+}
+
+const TUPLE_CODES = {
+  owners_missing: "owners_unreachable",
+  tuples_full: "queue_full",
+  closed: "overloaded",
+  tuple_invalid: "message_invalid",
+} as const satisfies Record<TupleRefused["code"], ProblemCode>;

@@ -1,0 +1,150 @@
+/**
+ * The queues of a site: their messages on a disk of their own and at other sites, what functions send, and the handlers
+ * that work it off.
+ *
+ * Life: `openMessages` when the replica is ready → serves → `quiet`: handlers end, what waits for them goes back; what
+ * other sites have here is kept on → `close`: the tuples are written.
+ *
+ * MS1 What other sites say is heard once the tuples are open: it is said again, or is over.
+ */
+import { createHash } from "node:crypto";
+import { MessageQueues } from "../../functions/queues/message_queues.ts";
+import type { QueueStatus } from "../../functions/queues/broker.ts";
+import type { SiteId } from "../../store/model/ports.ts";
+import type { SiteReplica } from "../../store/replica.ts";
+import type { AppTable, LiveVersion } from "../deploy/mod.ts";
+import type { AppSends, Prepared } from "../gateway/app_runner.ts";
+import type { OwnRunServices } from "../gateway/own_run.ts";
+import { Consumers } from "../queues/consumers.ts";
+import { DeclaredQueues, namesOf } from "../queues/declared_queues.ts";
+import { QueueSends } from "../queues/sends.ts";
+import type { SiteConfig } from "./config.ts";
+import type { DiskDamage } from "./disk_damage.ts";
+import type { Faults } from "./faults.ts";
+import type { SiteLog } from "./log.ts";
+import { StatefulDisks } from "./stateful_disks.ts";
+import type { SystemClock, SystemRandom } from "./system_ports.ts";
+
+/** What they need of their site. */
+export interface MessageParts {
+  readonly config: SiteConfig;
+  readonly log: SiteLog;
+  readonly clock: SystemClock;
+  readonly random: SystemRandom;
+  readonly replica: SiteReplica;
+  readonly apps: AppTable;
+  readonly running: OwnRunServices;
+  readonly prepared: (version: LiveVersion) => Prepared;
+  readonly fatal: (error: Error) => void;
+  readonly faults: Faults;
+  readonly damage: DiskDamage;
+}
+
+/** A site's queues, served. */
+export interface MessageService {
+  readonly sends: AppSends;
+  status(): readonly QueueStatus[];
+  /** Nothing of apps is begun any more, and none of their messages is given out. */
+  quiet(): Promise<void>;
+  /** @param awayUntilMs when the site is back, where it says so. The second call waits for the first. */
+  close(awayUntilMs?: number): Promise<void>;
+}
+
+/** Uses of the owners' way between sites (store/owners): the messages, and who gets them. */
+const TUPLES_USE = "queues", WORDS_USE = "queue-words";
+/** Handlers that run when a site stops get this long; as long as requests (site.ts). */
+const CLOSE_MS = 3_000;
+/** Of a site that was not measured yet: some hundred kilometres. */
+const RTT_MS = 10;
+const BOOT_BYTES = 6;
+/** Of a digest: two of 10^15 ids are alike once in 10^13. */
+const ID_BYTES = 18;
+
+/** See the file's header. */
+export async function openMessages(parts: MessageParts): Promise<MessageService> {
+  const { config, log, clock, random, replica, apps, running, prepared, faults } = parts;
+  const { owners } = replica, { detector } = owners;
+  const declared = new DeclaredQueues(apps, config.limits.wallMs);
+  const disks = await StatefulDisks.open(parts, ["queues"]);
+  const opened: { queues?: MessageQueues } = {};
+  const outlets = (topic: string): SiteId[] =>
+    declared.get(topic)?.isHandled === true ? [config.id, ...owners.nearest()] : [];
+  const fail = (error: unknown) => faults.contained("queues", error, {});
+  const say = owners.channel(WORDS_USE, (from, packet) => opened.queues?.received(from, packet)); // MS1
+  const queues = new MessageQueues({
+    site: config.id,
+    boot: 1 + random.bytes(BOOT_BYTES).reduce((number, byte) => number * 256 + byte, 0),
+    clock: {
+      nowMs: () => replica.nowMs(),
+      steadyMs: () => clock.steadyMs(),
+      after: (ms, callback) => clock.after(ms, callback),
+      turn: () => clock.turn(),
+    },
+    wallMs: () => replica.nowMs(),
+    random: () => random.bytes(4).reduce((sum, byte) => (sum + byte) / 256, 0),
+    settings: (topic) => declared.get(topic)?.settings,
+    outlets,
+    rttMs: (site) => detector.rttMs(site) ?? RTT_MS,
+    // Who lent a message need not be watched here.
+    isHeard: (site) => site === config.id || (owners.isKnown(site) && !isSilent(detector.standing(site))),
+    tupleIdOf,
+    // Dead ones are kept.
+    undelivered: () => Promise.resolve(),
+    note: (event, detail) => log.line("warn", event, detail),
+    fail,
+    // What is lost with a link is said again, or is over.
+    send: (to, packet) => say(to, packet).catch(() => {}),
+  });
+  const consumers = new Consumers({ outlet: queues.outlet, declared, running, prepared });
+  const tuples = await disks.loaded(() =>
+    owners.open(TUPLES_USE, { storage: disks.queues, user: queues.broker, f: () => declared.f })
+  );
+  queues.begin(tuples);
+  opened.queues = queues;
+  const unheard = detector.onChange((site, standing) => {
+    if (isSilent(standing)) queues.suspects(site);
+    queues.broker.rerouted();
+  });
+  const configured = (topic: string) => {
+    consumers.configured(topic);
+    queues.configured(topic).catch(fail);
+    const { app } = namesOf(topic);
+    // Its app is gone with all that it had.
+    if (!declared.hasApp(app)) queues.broker.remove(topic, ["ready", "delayed", "dead"]).catch(fail);
+  };
+  const unwatched = apps.onChange(() => {
+    const before = declared.f;
+    const changed = declared.refresh();
+    if (declared.f !== before) owners.usesChanged();
+    changed.forEach(configured);
+  });
+  for (const topic of declared.topics) consumers.configured(topic);
+  let quieting: Promise<void> | undefined, closing: Promise<void> | undefined;
+  const quiet = () =>
+    quieting ??= (async () => {
+      unwatched();
+      await consumers.stop(CLOSE_MS);
+      unheard();
+      queues.close();
+      await clock.turn(); // what goes back leaves
+    })();
+  return {
+    sends: new QueueSends(queues.broker),
+    status: () => queues.broker.status(),
+    quiet,
+    close: (awayUntilMs) =>
+      closing ??= (async () => {
+        await quiet();
+        await tuples.close(awayUntilMs);
+        await disks.close();
+      })(),
+  };
+}
+
+const isSilent = (standing: string): boolean => standing === "suspected" || standing === "dead";
+
+/** The tuple of a message whose producer gave it an id: the same at all sites. None that is drawn begins so. */
+function tupleIdOf(topic: string, id: string): string {
+  const digest = createHash("sha256").update(topic).update("\0").update(id).digest();
+  return `=${digest.subarray(0, ID_BYTES).toString("base64url")}`;
+}
