@@ -130,6 +130,18 @@ async function refused(cluster: TestCluster): Promise<void> {
   assert.equal((await status(cluster, "east", "tiny"))?.delayed, 1, "one of the two is stored");
 }
 
+async function comesBack(cluster: TestCluster): Promise<void> {
+  const messages = Array.from({ length: 10 }, (_, i) => ({ body: { name: `stopped ${i}` }, delayMs: 1_500 }));
+  await sent(cluster, "west", ...messages);
+  await cluster.control("stop", "west");
+  await cluster.control("start", "west");
+  await cluster.ready("west");
+  const names = async () => (await deliveries(cluster, /^stopped/)).map(({ name }) => name);
+  await eventually("all are handled", async () => (await names()).length >= 10);
+  assert.equal(new Set(await names()).size, 10);
+  assert.equal((await names()).length, 10, "each once");
+}
+
 async function outlivesItsSite(cluster: TestCluster): Promise<void> {
   const hangsAt = "east", acknowledged: string[] = [];
   for (let i = 0; i < 30; i++) {
@@ -159,6 +171,7 @@ Deno.test("messages are delivered, tried again, given up, stored once, and outli
     await t.step("one is not early, and not delivered when it is worth nothing", () => inTime(cluster));
     await t.step("one id is stored once", () => storedOnce(cluster));
     await t.step("what can't be sent is told so", () => refused(cluster));
+    await t.step("what waits at a site that stops and starts is done once", () => comesBack(cluster));
     await t.step("what a site took before it was killed is done by others", () => outlivesItsSite(cluster));
   } finally {
     await cluster.stop();
