@@ -55,7 +55,7 @@ export interface RunnerServices {
   readonly limits: StoreLimits;
   /** Calls and attaches to stateful sessions. */
   readonly stateful?: StatefulCaller;
-  /** Stores what is sent to queues. */
+  /** Sender of messages to queues. */
   readonly queues?: AppSends;
   /** Returns an app's lane: its share of turns at the store's one thread. */
   readonly laneOf?: (app: string) => Lane;
@@ -76,9 +76,9 @@ export interface RunnerServices {
   readonly dev: boolean;
 }
 
-/** Stores messages of apps for their queues (runtime/queues). */
+/** Sender of apps' messages to their queues (runtime/queues). */
 export interface AppSends {
-  /** @param trace the sender's traceparent; "": none. */
+  /** Resolves when all messages are stored. @param trace the sender's traceparent; "": none. */
   send(version: LiveVersion, queue: string, messages: readonly SentMessage[], trace: string): Promise<void>;
 }
 
@@ -478,7 +478,7 @@ class Run implements StoreUse, IsolateCall {
   }
 }
 
-/** What a run of a version sends to queues. */
+/** Returns the sender of one run of a version. */
 export function sendsOf(
   { queues }: Pick<RunnerServices, "queues">,
   version: LiveVersion,

@@ -15,7 +15,7 @@ import { RequestStore, type StoreUse } from "./session_store.ts";
 import { StatefulCalls } from "./stateful_calls.ts";
 import { storeTraced } from "./store_spans.ts";
 
-/** What of a site a run needs. */
+/** What a run needs of its site. */
 export type OwnRunServices = Pick<
   RunnerServices,
   | "site"
@@ -35,11 +35,11 @@ export type OwnRunServices = Pick<
 export interface RunFailure {
   readonly code: string;
   readonly message: string;
-  /** No isolate was given it. */
+  /** True where no isolate was given the run. */
   readonly neverBegan: boolean;
 }
 
-/** No request is behind it. Not a GET: what has begun is not run a second time in silence. */
+/** Request of a run, which has none. It is no GET: a run that has begun is not run a second time in silence. */
 const NO_REQUEST: CallRequest = {
   method: "POST",
   url: "http://localhost/",
@@ -48,7 +48,7 @@ const NO_REQUEST: CallRequest = {
   bytes: () => Promise.resolve(new Uint8Array()),
 };
 
-/** See the file's header. */
+/** One run without a request. */
 export class OwnRun implements StoreUse {
   readonly #services: OwnRunServices;
   readonly #prepared: Prepared;
@@ -90,7 +90,7 @@ export class OwnRun implements StoreUse {
     this.#prepared.highest = Math.max(this.#prepared.highest, this.#session.highest);
   }
 
-  /** Runs it; null where it has ended well. */
+  /** Calls the handler. @returns why it came to nothing; null where it has ended well. */
   async end(
     what: Pick<IsolateCall, "scheduled" | "batch">,
     trigger: "timer" | "pubsub",
@@ -110,7 +110,7 @@ export class OwnRun implements StoreUse {
     return { code, message: redact(app, message), neverBegan };
   }
 
-  /** OR1 */
+  /** Resolves when all that the run has touched is on disk here (OR1). */
   gate(): Promise<void> {
     this.step();
     return gateTraced(this.#span, safe(this.#session, this.#services.replica, this.#prepared.highest));

@@ -15,15 +15,15 @@ import { OwnRun, type OwnRunServices } from "./own_run.ts";
 /** What becomes of a message. */
 export type MessageOutcome =
   | MessageVerdict
-  /** It was not tried. */
+  /** The message was not tried. */
   | { readonly kind: "release" }
   | { readonly kind: "failed"; readonly error: string };
 
-/** Messages that are to be worked off. */
+/** Messages that are to be handled. */
 export interface QueueRun {
   readonly queue: string;
   readonly messages: readonly BatchMessage[];
-  /** What becomes of the one in a place, before the run is over. */
+  /** Takes what becomes of the message in a place, before the run is over. */
   said(place: number, outcome: MessageOutcome): void;
 }
 

@@ -24,13 +24,13 @@ import type { Payload } from "./frame_reader.ts";
 import type { FrameWriter } from "./frame_writer.ts";
 import { FrameError } from "./frames.ts";
 
-/** What is said of a message by who works on it. */
+/** What a handler says of a message. */
 export type MessageVerdict =
   | { readonly kind: "ack" }
-  /** `delayMs`: its queue's pause where it is left out. */
+  /** The message is to come again after `delayMs`; after its queue's pause where that is left out. */
   | { readonly kind: "retry"; readonly delayMs?: number };
 
-/** A message as a handler gets it. */
+/** Message as a handler gets it. */
 export interface BatchMessage {
   readonly id: string;
   readonly sentMs: number;
@@ -45,7 +45,7 @@ export interface BatchHead {
   readonly context: { readonly session: string; readonly site: string; readonly version: string };
 }
 
-/** Lengths and numbers of a message, at least. */
+/** Least bytes of a message that is sent, and of one that a handler gets: their lengths and numbers. */
 const SENT_BYTES_MIN = 24, BATCHED_BYTES_MIN = 21;
 const VERDICTS = ["ack", "retry"] as const;
 const FORMATS: readonly BodyFormat[] = ["bytes", "text", "json", "value"];
@@ -57,7 +57,7 @@ export function writeSend(writer: FrameWriter, queue: string, messages: readonly
   }
 }
 
-/** QF1 @throws FrameError */
+/** @throws FrameError (QF1) */
 export function readSend(payload: Payload): { readonly queue: string; readonly messages: SentMessage[] } {
   const queue = readWord(payload);
   let bytes = 0;
@@ -97,7 +97,7 @@ export function writeBatch(writer: FrameWriter, head: BatchHead, messages: reado
   }
 }
 
-/** Said by the site. */
+/** Reads a frame of the site, which is trusted. */
 export function readBatch(payload: Payload): { readonly head: BatchHead; readonly messages: BatchMessage[] } {
   const head = JSON.parse(payload.text()) as BatchHead;
   const messages = Array.from({ length: payload.count(Infinity, BATCHED_BYTES_MIN) }, (): BatchMessage => {

@@ -13,7 +13,7 @@ import { ISOLATE_FRAME } from "./frames.ts";
 import { readSend } from "./queue_frames.ts";
 import { REPLY, wireError, writeError } from "./store_frames.ts";
 
-/** The sends of one request. */
+/** Sends of one request to queues. */
 export class SendsOfRequest {
   readonly #writer: FrameWriter;
   readonly #id: number;
@@ -22,7 +22,7 @@ export class SendsOfRequest {
   readonly #hold: QueueHold;
   #ended = false;
 
-  /** @param hold of its isolate: sends that wait for those before them, or to be stored. */
+  /** @param hold of the isolate: counts sends that wait for those before them, or to be stored. */
   constructor(writer: FrameWriter, id: number, hold: QueueHold, port: QueueSender | undefined) {
     this.#writer = writer;
     this.#id = id;
@@ -31,7 +31,7 @@ export class SendsOfRequest {
     this.#slots = CallSlots.of(writer).sends;
   }
 
-  /** A send of the isolate. */
+  /** Begins a send of the isolate. */
   start(payload: Payload): void {
     const bytes = payload.left;
     const call = payload.u32(), { queue, messages } = readSend(payload);
@@ -69,7 +69,7 @@ export class SendsOfRequest {
     throw new AppError("not_available", `nothing can be sent to the queue ${sent[0]} here`);
   }
 
-  /** QS1 */
+  /** Begins the answer to a send; null where the request has ended (QS1). */
   #reply(call: number, status: number): FrameWriter | null {
     if (this.#ended) return null;
     return this.#writer.begin(ISOLATE_FRAME.queueReply, this.#id).u32(call).u8(status);

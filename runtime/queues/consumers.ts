@@ -12,7 +12,7 @@ import { type MessageOutcome, runQueue } from "../gateway/queue_run.ts";
 import { pause } from "../observe/pause.ts";
 import { type DeclaredQueues, namesOf } from "./declared_queues.ts";
 
-/** What they need of their site. */
+/** What the handlers need of their site. */
 export interface ConsumersParts {
   readonly outlet: Pick<Outlet, "serve" | "unsettled">;
   readonly declared: Pick<DeclaredQueues, "get" | "handlerOf">;
@@ -22,7 +22,7 @@ export interface ConsumersParts {
 
 const LOOK_MS = 10;
 
-/** See the file's header. */
+/** Handlers of queues at one site. */
 export class Consumers {
   readonly #parts: ConsumersParts;
   readonly #served = new Set<string>();
@@ -33,7 +33,7 @@ export class Consumers {
     this.#parts = parts;
   }
 
-  /** A queue is another than before. */
+  /** Serves a queue, or serves it no more, as it is declared now. */
   configured(topic: string): void {
     const { outlet, declared } = this.#parts;
     const isServed = !this.#isStopping && declared.get(topic)?.isHandled === true;
@@ -47,7 +47,7 @@ export class Consumers {
     }
   }
 
-  /** CN1 */
+  /** Ends all handlers, and waits up to `waitMs` for those that run (CN1). */
   async stop(waitMs: number): Promise<void> {
     this.#isStopping = true;
     for (const topic of [...this.#served]) this.configured(topic);

@@ -8,27 +8,27 @@
 import { QUEUE_DEFAULTS, type QueueSettings } from "../../functions/queues/settings.ts";
 import type { AppTable, LiveApp, LiveVersion } from "../deploy/mod.ts";
 
-/** What a queue is called among those of all apps. */
+/** Returns the topic of an app's queue. */
 export const topicOf = (app: string, queue: string): string => `${app}/${queue}`;
 
-/** Neither apps' names nor queues' have a "/". */
+/** Returns the names in a topic; neither apps' names nor queues' have a "/". */
 export function namesOf(topic: string): { readonly app: string; readonly queue: string } {
   const at = topic.indexOf("/");
   return { app: topic.slice(0, at), queue: topic.slice(at + 1) };
 }
 
-/** A queue of the version that serves. */
+/** Queue of an app. */
 export interface DeclaredQueue {
   readonly topic: string;
   readonly settings: QueueSettings;
-  /** The version has a handler for messages. */
+  /** True where the version that serves has a handler for the messages. */
   readonly isHandled: boolean;
 }
 
-/** Beside the time that a handler has, for an isolate to be started, and for a busy site. */
+/** Time of a lease beside the time that a handler has: for an isolate to be started, and for a busy site. */
 const LEASE_MARGIN_MS = 30_000;
 
-/** See the file's header. */
+/** Queues that apps declare, by topic. */
 export class DeclaredQueues {
   readonly #apps: Pick<AppTable, "get" | "list">;
   readonly #wallMs: number;
@@ -49,24 +49,24 @@ export class DeclaredQueues {
     return this.#known.get(topic);
   }
 
-  /** The most other owners that any of them wants. */
+  /** Most other owners that any queue wants. */
   get f(): number {
     let most = 0;
     for (const { settings } of this.#known.values()) most = Math.max(most, settings.f);
     return most;
   }
 
-  /** The version that works messages of a queue off. */
+  /** Returns the version that handles the messages of a queue. */
   handlerOf(topic: string): LiveVersion | undefined {
     return this.get(topic)?.isHandled === true ? this.#apps.get(namesOf(topic).app)?.current : undefined;
   }
 
-  /** Whether an app serves here. */
+  /** Returns whether an app serves here. */
   hasApp(app: string): boolean {
     return this.#apps.get(app) !== undefined;
   }
 
-  /** Looks at the apps anew. @returns the topics of the queues that are others than before, or none any more. */
+  /** Looks at the apps anew. @returns the topics of queues that have changed, or are declared no more. */
   refresh(): string[] {
     const now = new Map(this.#apps.list().flatMap((app) => this.#of(app).map((one) => [one.topic, one])));
     const changed = [...new Set([...this.#known.keys(), ...now.keys()])].filter((topic) =>
@@ -77,7 +77,7 @@ export class DeclaredQueues {
     return changed;
   }
 
-  /** A version that is only about to serve may send to what it alone declares. */
+  /** Returns the queues of an app, also those of a version that is only about to serve: it may send to them. */
   #of({ name, current, rollout, preparing }: LiveApp): DeclaredQueue[] {
     const queues = {
       ...preparing?.manifest.queues,

@@ -15,20 +15,20 @@ import type { LiveVersion } from "../deploy/mod.ts";
 import type { AppSends } from "../gateway/app_runner.ts";
 import { topicOf } from "./declared_queues.ts";
 
-/** Why something was not sent. */
+/** Error of messages that were not sent. */
 export class SendRefused extends Error {
   override readonly name = "SendRefused";
   constructor(
     readonly code: ProblemCode,
     message: string,
-    /** `failed`: the places of those that may not be stored. */
+    /** Places of the messages that may not be stored, as `failed`. */
     readonly detail: { readonly queue: string; readonly failed: readonly number[] },
   ) {
     super(message);
   }
 }
 
-/** See the file's header. */
+/** Sender of all apps at one site. */
 export class QueueSends implements AppSends {
   readonly #broker: Pick<Broker, "send">;
 
@@ -57,7 +57,7 @@ export class QueueSends implements AppSends {
   }
 }
 
-/** What the sender is told; null for a fault. */
+/** Returns what the sender is told of an error; null for a fault. */
 function refusalOf(error: unknown): { readonly code: ProblemCode; readonly message: string } | null {
   const { message } = error as Error;
   if (error instanceof QueueRefused) return { code: error.code, message };

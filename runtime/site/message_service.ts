@@ -25,7 +25,7 @@ import type { SiteLog } from "./log.ts";
 import { StatefulDisks } from "./stateful_disks.ts";
 import type { SystemClock, SystemRandom } from "./system_ports.ts";
 
-/** What they need of their site. */
+/** What the queues need of their site. */
 export interface MessageParts {
   readonly config: SiteConfig;
   readonly log: SiteLog;
@@ -40,27 +40,31 @@ export interface MessageParts {
   readonly damage: DiskDamage;
 }
 
-/** A site's queues, served. */
+/** Queues of a site, served. */
 export interface MessageService {
   readonly sends: AppSends;
   status(): readonly QueueStatus[];
-  /** Nothing of apps is begun any more, and none of their messages is given out. */
+  /** Ends handlers, and gives no messages out any more. The second call waits for the first. */
   quiet(): Promise<void>;
-  /** @param awayUntilMs when the site is back, where it says so. The second call waits for the first. */
+  /**
+   * Ends all of it. The second call waits for the first.
+   *
+   * @param awayUntilMs time at which the site is back, where it says so.
+   */
   close(awayUntilMs?: number): Promise<void>;
 }
 
-/** Uses of the owners' way between sites (store/owners): the messages, and who gets them. */
+/** Uses of the owners' way between sites (store/owners): of the messages, and of the words on who gets them. */
 const TUPLES_USE = "queues", WORDS_USE = "queue-words";
-/** Handlers that run when a site stops get this long; as long as requests (site.ts). */
+/** Time that running handlers have when a site stops: as long as requests (site.ts). */
 const CLOSE_MS = 3_000;
-/** Of a site that was not measured yet: some hundred kilometres. */
+/** Round trip to a site that was not measured yet: some hundred kilometres. */
 const RTT_MS = 10;
 const BOOT_BYTES = 6;
-/** Of a digest: two of 10^15 ids are alike once in 10^13. */
+/** Bytes of a digest that stands for an id: two of 10^15 ids are alike once in 10^13. */
 const ID_BYTES = 18;
 
-/** See the file's header. */
+/** Opens the queues of a site. */
 export async function openMessages(parts: MessageParts): Promise<MessageService> {
   const { config, log, clock, random, replica, apps, running, prepared, faults } = parts;
   const { owners } = replica, { detector } = owners;
@@ -112,13 +116,15 @@ export async function openMessages(parts: MessageParts): Promise<MessageService>
     // Its app is gone with all that it had.
     if (!declared.hasApp(app)) queues.broker.remove(topic, ["ready", "delayed", "dead"]).catch(fail);
   };
-  const unwatched = apps.onChange(() => {
+  const deployed = () => {
     const before = declared.f;
     const changed = declared.refresh();
     if (declared.f !== before) owners.usesChanged();
     changed.forEach(configured);
-  });
+  };
   for (const topic of declared.topics) consumers.configured(topic);
+  const unwatched = apps.onChange(deployed);
+  deployed(); // what came while the disk was read
   let quieting: Promise<void> | undefined, closing: Promise<void> | undefined;
   const quiet = () =>
     quieting ??= (async () => {
@@ -143,7 +149,7 @@ export async function openMessages(parts: MessageParts): Promise<MessageService>
 
 const isSilent = (standing: string): boolean => standing === "suspected" || standing === "dead";
 
-/** The tuple of a message whose producer gave it an id: the same at all sites. None that is drawn begins so. */
+/** Returns the tuple's id of a message with an id of its producer's, the same at all sites. No drawn one begins so. */
 function tupleIdOf(topic: string, id: string): string {
   const digest = createHash("sha256").update(topic).update("\0").update(id).digest();
   return `=${digest.subarray(0, ID_BYTES).toString("base64url")}`;

@@ -16,7 +16,7 @@ import { type BatchMessage, type MessageVerdict, readBatch, writeSaid, writeSend
 import { readError, REPLY } from "../store_frames.ts";
 import { SiteError } from "./store.ts";
 
-/** What one request sends. */
+/** Sender of one request. */
 export class RemoteQueues implements QueueSender {
   readonly #writer: FrameWriter;
   readonly #id: number;
@@ -38,7 +38,7 @@ export class RemoteQueues implements QueueSender {
     return open.promise;
   }
 
-  /** An answer from the site. */
+  /** Takes an answer from the site. */
   reply(payload: Payload): void {
     const call = payload.u32(), open = this.#open.get(call);
     this.#open.delete(call);
@@ -47,7 +47,7 @@ export class RemoteQueues implements QueueSender {
     open?.reject(new SiteError(code, message, detail));
   }
 
-  /** S1 */
+  /** Fails all sends, those to come too (S1). */
   end(): void {
     this.#ended = true;
     for (const open of this.#open.values()) open.reject(ended());
@@ -61,7 +61,7 @@ const ended = (): SiteError =>
     "a message was sent after the request had ended; use ctx.waitUntil for such work",
   );
 
-/** Messages as the site sends them. */
+/** Messages for the handler, as the site sends them. */
 export interface BatchFrame {
   readonly queue: string;
   readonly context: { readonly session: string; readonly site: string; readonly version: string };
@@ -73,7 +73,7 @@ export function readBatchFrame(payload: Payload): BatchFrame {
   return { ...head, messages };
 }
 
-/** The first argument of the handler. */
+/** Batch of messages, as the first argument of the handler. */
 export class DeliveredBatch implements QueueBatch {
   readonly queue: string;
   readonly messages: readonly QueueMessage[];
@@ -106,7 +106,7 @@ class DeliveredMessage implements QueueMessage {
     this.#say = say;
   }
 
-  /** S3 */
+  /** Content of the message, read when it is first asked for (S3). */
   get body(): unknown {
     return (this.#body ??= { value: bodyOf(this.#message) }).value;
   }
@@ -122,7 +122,7 @@ class DeliveredMessage implements QueueMessage {
     this.#said({ kind: "retry", ...delayMs === undefined ? {} : { delayMs } });
   }
 
-  /** S2 */
+  /** Tells the site what was said first (S2). */
   #said(verdict: MessageVerdict): void {
     if (this.#isSaid) return;
     this.#isSaid = true;
