@@ -178,7 +178,7 @@ Deno.test("messages are delivered, tried again, given up, stored once, and outli
     await t.step("one that fails comes again, until it is given up", () => triedAgain(cluster));
     await t.step("one is not early, and not delivered when it is worth nothing", () => inTime(cluster));
     await t.step("one id is stored once", () => storedOnce(cluster));
-    await t.step("what can't be sent is told so", () => refused(cluster));
+    await t.step("what can't be sent is told so (runtime/queues/sends.ts SE1)", () => refused(cluster));
     await t.step("what waits at a site that stops and starts is done once", () => comesBack(cluster));
     await t.step("what a site took before it was killed is done by others", () => outlivesItsSite(cluster));
   } finally {

@@ -36,7 +36,7 @@ const APP = appOf(`
           return;
         case "throws":
           second.ack();
-          throw new RangeError("not today");
+          throw new RangeError("not secret");
         case "waits":
           ctx.waitUntil(new Promise((_, reject) => setTimeout(() => reject(new Error("too late")), 5)));
           return;
@@ -54,7 +54,12 @@ const APP = appOf(`
 function servicesOf(pool: IsolatePool, lines: string[], gate = () => Promise.resolve()): OwnRunServices {
   const session = { id: new Uint8Array(16), highest: 0, durable: gate };
   const said = {
-    ...{ site: "edge-1", isolates: pool, nowMs: Date.now, redact: (_: string, text: string) => text },
+    ...{
+      site: "edge-1",
+      isolates: pool,
+      nowMs: Date.now,
+      redact: (_: string, text: string) => text.replaceAll("secret", "***"),
+    },
     limits: { keyBytes: 2048, valueBytes: 1 << 20, atomicMutations: 1000, atomicBytes: 4 << 20 },
     replica: { attach: () => session, durable: () => Promise.resolve() },
     appLog: ({ text }: { text: string }) => void lines.push(text),
@@ -95,18 +100,24 @@ Deno.test("a queue handler is given messages, and what it says of each holds", a
       ]);
       assert.deepEqual(outcomes, [ack, ack]);
     });
-    await t.step("what is said first of a message holds, and is told at once", async () => {
-      const { outcomes, early } = await work(pool, APP, ["says", "x", "y"]);
-      const retry = { kind: "retry", delayMs: 7 } as const;
-      assert.deepEqual(outcomes, [ack, retry, ack]);
-      assert.deepEqual(early, [[0, ack], [1, retry]]);
-    });
-    await t.step("what it throws has all others come again (QR2)", async () => {
-      const { outcomes, lines } = await work(pool, APP, ["throws", "x", "y"]);
-      const failed = { kind: "failed", error: "not today" };
-      assert.deepEqual(outcomes, [failed, ack, failed]);
-      assert.match(lines.at(-1) ?? "", /RangeError: not today/);
-    });
+    await t.step(
+      "what is said first of a message holds, and is told at once (inside/queues.ts S2)",
+      async () => {
+        const { outcomes, early } = await work(pool, APP, ["says", "x", "y"]);
+        const retry = { kind: "retry", delayMs: 7 } as const;
+        assert.deepEqual(outcomes, [ack, retry, ack]);
+        assert.deepEqual(early, [[0, ack], [1, retry]]);
+      },
+    );
+    await t.step(
+      "what it throws has all others come again, without secrets (QR2, own_run.ts OR2)",
+      async () => {
+        const { outcomes, lines } = await work(pool, APP, ["throws", "x", "y"]);
+        const failed = { kind: "failed", error: "not ***" };
+        assert.deepEqual(outcomes, [failed, ack, failed]);
+        assert.match(lines.at(-1) ?? "", /RangeError: not \*\*\*/);
+      },
+    );
     await t.step("waitUntil work is part of it", async () => {
       assert.deepEqual((await work(pool, APP, ["waits"])).outcomes, [{ kind: "failed", error: "too late" }]);
     });
@@ -126,14 +137,17 @@ Deno.test("a queue handler is given messages, and what it says of each holds", a
       const { outcomes } = await work(pool, app, ["hangs"]);
       assert.match(JSON.stringify(outcomes), /the handler did not end in 300 ms/);
     });
-    await t.step("what it says counts when what it wrote is on disk, and not before (QR1)", async () => {
-      let gates = 0;
-      const { outcomes, early } = await work(pool, APP, ["says", "x"], () => {
-        return ++gates === 1 ? Promise.reject(new Error("the disk failed")) : Promise.resolve();
-      });
-      assert.deepEqual(early.map(([place]) => place), [1]);
-      assert.equal(outcomes[0]?.kind, "failed");
-    });
+    await t.step(
+      "what it says counts when what it wrote is on disk, and not before (QR1, own_run.ts OR1)",
+      async () => {
+        let gates = 0;
+        const { outcomes, early } = await work(pool, APP, ["says", "x"], () => {
+          return ++gates === 1 ? Promise.reject(new Error("the disk failed")) : Promise.resolve();
+        });
+        assert.deepEqual(early.map(([place]) => place), [1]);
+        assert.equal(outcomes[0]?.kind, "failed");
+      },
+    );
     await t.step("an app without the handler says so", async () => {
       const { outcomes } = await work(pool, appOf("export default { fetch: () => new Response() };"), ["a"]);
       assert.match(JSON.stringify(outcomes), /the app has no queue handler/);
@@ -148,7 +162,8 @@ Deno.test("a queue handler is given messages, and what it says of each holds", a
   }
 });
 
-Deno.test("what a function sends goes to its site at once, after its gate", async () => {
+// request_queue.ts RQ1, RQ2; queue_sends.ts QS1
+Deno.test("what a function sends goes to its site at once, after its gate, and what is refused does not", async () => {
   const pool = new IsolatePool({ spares: 0 });
   const sent: [string, readonly SentMessage[]][] = [];
   let gates = 0;
