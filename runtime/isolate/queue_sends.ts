@@ -2,6 +2,8 @@
  * What one request sends to queues, on the site's side: read from frames, stored by the request's port.
  *
  * QS1 Every send is answered once, while its request lasts: a failure is an answer too.
+ * QS2 Messages count for what their app may commit over a while (app_turns.ts, AT4): they are written here and at their
+ *     other owners. No frame waits for those that are not stored yet (AT3): owners that are silent take seconds.
  */
 import type { QueueSender } from "../../functions/vocabulary/queue_sender.ts";
 import { AppError } from "../../functions/vocabulary/errors.ts";
@@ -11,6 +13,7 @@ import type { Payload } from "./frame_reader.ts";
 import type { FrameWriter } from "./frame_writer.ts";
 import { ISOLATE_FRAME } from "./frames.ts";
 import { readSend } from "./queue_frames.ts";
+import { ROW_BYTES } from "./store_calls.ts";
 import { REPLY, wireError, writeError } from "./store_frames.ts";
 
 /** Sends of one request to queues. */
@@ -36,6 +39,9 @@ export class SendsOfRequest {
     const bytes = payload.left;
     const call = payload.u32(), { queue, messages } = readSend(payload);
     this.#hold.add(bytes);
+    const { turns } = this.#hold.queues, weight = bytes + messages.length * ROW_BYTES;
+    turns.commitBegins(weight);
+    turns.commitEnds(weight); // QS2
     const leave = () => {
       this.#hold.add(-bytes);
       this.#slots.leave();

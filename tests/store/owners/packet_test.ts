@@ -1,7 +1,7 @@
 import { strict as assert } from "node:assert";
 import fc from "fast-check";
 import { CodecError } from "../../../store/model/codec.ts";
-import { F_MAX, OWNERS_MAX, TUPLE_BYTES_MAX } from "../../../store/model/limits.ts";
+import { F_MAX, OWNERS_MAX, TUPLE_BYTES_MAX, TUPLE_TOPIC_BYTES_MAX } from "../../../store/model/limits.ts";
 import {
   decodeTuplePacket,
   encodeTuplePacket,
@@ -51,7 +51,7 @@ Deno.test("packet: tuples beyond their limits, owners twice and bad ids are refu
     [{ owners: ["a", "a"] }, /2 owners: expected up to 17, each once/],
     [{ owners: Array.from({ length: OWNERS_MAX + 1 }, (_, i) => `s${i}`) }, /18 owners/],
     [{ content: { ...content, topic: "" } }, /bad topic/],
-    [{ content: { ...content, topic: "x".repeat(101) } }, /bad topic/],
+    [{ content: { ...content, topic: "x".repeat(TUPLE_TOPIC_BYTES_MAX + 1) } }, /bad topic/],
     [{ content: { ...content, f: F_MAX + 1 } }, /wants 9 other owners, more than 8/],
     [{ content: { ...content, rememberUntilS: 2 ** 32 } }, /for too long/],
     [{ mark: null, goneUntilS: 2 ** 32 }, /for too long/],
