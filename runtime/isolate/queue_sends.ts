@@ -13,7 +13,7 @@ import type { Payload } from "./frame_reader.ts";
 import type { FrameWriter } from "./frame_writer.ts";
 import { ISOLATE_FRAME } from "./frames.ts";
 import { readSend } from "./queue_frames.ts";
-import { ROW_BYTES } from "./store_calls.ts";
+import { COMMITTED_ROW_BYTES } from "./store_calls.ts";
 import { REPLY, wireError, writeError } from "./store_frames.ts";
 
 /** Sends of one request to queues. */
@@ -39,7 +39,7 @@ export class SendsOfRequest {
     const bytes = payload.left;
     const call = payload.u32(), { queue, messages } = readSend(payload);
     this.#hold.add(bytes);
-    const { turns } = this.#hold.queues, weight = bytes + messages.length * ROW_BYTES;
+    const { turns } = this.#hold.queues, weight = bytes + messages.length * COMMITTED_ROW_BYTES;
     turns.commitBegins(weight);
     turns.commitEnds(weight); // QS2
     const leave = () => {

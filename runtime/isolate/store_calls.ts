@@ -32,7 +32,7 @@ export const WATCHED_RANGES_MAX = 4_096;
  * Bytes that a row counts for beside its own: from its frame to the disk and the neighbours it costs some 40 µs, as
  * much as 640 bytes of a long row.
  */
-export const ROW_BYTES = 640;
+export const COMMITTED_ROW_BYTES = 640;
 /** Bytes that a watch takes beside its ranges, roughly: its place in the store, its promises, its signal. */
 const WATCH_BYTES = 2 * 1024;
 
@@ -106,7 +106,7 @@ export class StoreCalls {
         readEnd(payload);
         this.#writes();
         const { turns } = this.#hold.queues;
-        const weight = bytes + mutations.length * ROW_BYTES;
+        const weight = bytes + mutations.length * COMMITTED_ROW_BYTES;
         turns.commitBegins(weight);
         const commit = () => this.#store.commit(checks, mutations);
         const over = () => turns.commitEnds(weight);
