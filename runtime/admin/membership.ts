@@ -120,7 +120,7 @@ function stillThere(id: string, { pending, pendingBytes }: Connected): Response 
   );
 }
 
-/** Who counts on the disk of a drained site (M2). */
+/** Sites that count on the disk of a drained one (M2). */
 interface Counting {
   /** Lost sites. */
   readonly left: readonly string[];

@@ -36,7 +36,7 @@ export interface Seen {
 
 /** Head of a piece: what it says beside its bytes. */
 export interface PieceHead {
-  /** What the session has seen; null: as the piece before says. */
+  /** Token of what the session has seen; null: as the piece before says. */
   readonly seen: Seen | null;
   /** Work that the piece leaves open (P3). */
   readonly open: number;

@@ -62,7 +62,7 @@ export class Releases {
   /** Token of what the run had seen when it last looked, and how much it had touched then. */
   #seen: TokenState | null = null;
   #touches = -1;
-  /** What of that the log says (`#written`), and what was on disk after the last commit that has left (`#settled`). */
+  /** Part of that which the log tells (`#written`), and what was on disk after the last commit that has left (`#settled`). */
   #written: Seen | null = null;
   #settled: Seen | null = null;
   /** Number of the last effect that is applied, and on disk; the effects after it, in their order. */

@@ -35,7 +35,7 @@ export interface Made {
 interface Regained {
   /** Outputs and effects of the log's checkpoint; null: it has none. */
   readonly parts: Pick<Leaving, "outputs" | "effects"> | null;
-  /** What was made up to the last commit point (`given`), and after it (`pending`). */
+  /** Changes that were made up to the last commit point (`given`), and after it (`pending`). */
   readonly given: Leaving;
   readonly pending: Made;
   /** Ids of peers that have gone. */
