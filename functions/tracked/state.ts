@@ -458,7 +458,7 @@ function encodeFields(fields: readonly Field[]): Uint8Array {
   w.list(fields, ({ name, kind, isFresh, segments }) => {
     w.text(name).byte(kind).flag(isFresh).list(segments, (segment) => w.bytes(segment));
   });
-  // Of a large segment no copy is made: its writer is used by nothing else.
+  // A large segment is not copied: its writer is used by nothing else.
   return size < COPIED_BYTES_MAX ? w.done() : w.view();
 }
 

@@ -15,7 +15,7 @@ import { RequestStore, type StoreUse } from "./session_store.ts";
 import { StatefulCalls } from "./stateful_calls.ts";
 import { storeTraced } from "./store_spans.ts";
 
-/** What a run needs of its site. */
+/** Services of the site that a run needs. */
 export type OwnRunServices = Pick<
   RunnerServices,
   | "site"

@@ -12,7 +12,7 @@ import { StoreUnavailable } from "../../store/api/api.ts";
 import type { Prepared } from "./app_runner.ts";
 import { OwnRun, type OwnRunServices } from "./own_run.ts";
 
-/** What becomes of a message. */
+/** Outcome of one message. */
 export type MessageOutcome =
   | MessageVerdict
   /** The message was not tried. */

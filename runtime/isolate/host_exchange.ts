@@ -258,7 +258,7 @@ export class HostExchange {
     this.#sessions.start(payload);
   }
 
-  /** What it sends leaves the isolate, hence waits for the gate (H1). */
+  /** Sends messages to a queue: they leave the isolate, hence wait for the gate (H1). */
   #send(payload: Payload): void {
     if (this.#quiet) return;
     const { pending } = this;

@@ -61,7 +61,10 @@ export class Reach {
     this.#released = Math.max(this.#released, ahead.released); // PR3
   }
 
-  /** Notes that all channels that waited were greeted: a host that was asked and is not there is none for now. */
+  /**
+   * Notes that all channels that waited were greeted: a host that was asked and is not there is none until it is asked
+   * again.
+   */
   begun(asked: readonly string[]): void {
     const here = new Set([...this.#hosts].map(({ peer }) => peer.id));
     for (const host of asked) if (!here.has(host)) this.#feeds?.detach(host);
@@ -86,7 +89,7 @@ export class Reach {
     feeds.attach(peer.peer.id, null); // where its log ends it said too long ago
   }
 
-  /** Reports whether a peer is to be no host for now; then it is asked again to be one, later (PR4). */
+  /** Reports whether a peer is to be no host until it is asked again to be one (PR4). */
   #isOut(peer: HomePeer): boolean {
     const { id } = peer.peer, outMs = this.#tardy.outMs(id);
     if (outMs <= 0) return false;

@@ -99,7 +99,7 @@ export type HomeCode =
   | "limit_stateful"
   /** Another site was to have the session and can't, or did not take it: it goes on here. */
   | "move_refused"
-  /** Nothing new is run or opened for now: the answers kept here take all the memory that they may. Retry. */
+  /** Refusal to run or open anything new while the answers kept here take all the memory that they may. Retry. */
   | "overloaded";
 
 /** Error of everything that homes do, known by its code. */

@@ -162,7 +162,7 @@ export class Recollection {
     await disk.durable();
     const names = new Map<Key, StatefulName>();
     let more = false;
-    // Of both spaces, names up to the last one that either has come to: a name behind it may be missing in the other.
+    // Names of both spaces count up to the last one that either has come to: one behind it may be missing in the other.
     let last: Key | null = null;
     for (const space of [HEADS, ENDED]) {
       const { start, end } = prefixRange(packKey([space]));

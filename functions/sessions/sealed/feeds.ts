@@ -101,7 +101,8 @@ interface Feed {
   /** True for a host that was late, until it has taken all that it was sent (HF4). */
   isLate: boolean;
   /**
-   * True for a host that was late too often, and is to hold nothing for now (functions/sessions/attach/tardy_hosts.ts).
+   * True for a host that was late too often, and is to hold nothing for a while
+   * (functions/sessions/attach/tardy_hosts.ts).
    */
   isOut: boolean;
   bytes: number;

@@ -560,7 +560,7 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
 
   parked(parked: Parked): void {
     if (this.#checkpoints.isBeginning) return this.#end({ kind: "parked", parked });
-    // What the session did before leaves first.
+    // Effects of what the session did before leave first.
     this.releases.afterwards(() => this.#end({ kind: "parked", parked }));
   }
 

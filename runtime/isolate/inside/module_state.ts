@@ -275,7 +275,7 @@ export class ModuleState {
       } else walk.visit(value, path);
     }
     walk.finish();
-    // What a promise holds is known later.
+    // The value of a promise is known later.
     for (let promise = walk.promises.shift(); promise !== undefined; promise = walk.promises.shift()) {
       const nothing = {};
       const value = await Promise.race([promise.value, nothing]).catch(() => nothing);
