@@ -30,7 +30,7 @@ export function portableMap(text: string, mapFolder: string, moduleFolder: strin
     source === null ? null : portableName(source, mapFolder, moduleFolder)
   );
   const json = JSON.stringify({ version, sources: named, names: names ?? [], mappings });
-  return new Uint8Array(gzipSync(json, { level: 9 }));
+  return new Uint8Array(gzipSync(json));
 }
 
 /** Returns the name of a map's source, the same wherever it was bundled. */

@@ -164,8 +164,7 @@ export class SqliteStorage implements Storage {
          PRAGMA wal_autocheckpoint = 0;`,
       );
       if (claim.engine === FORMER) addSums(this.#db);
-      this.#db.exec(SCHEMA);
-      this.#db.exec(OPENED);
+      this.#db.exec(`BEGIN IMMEDIATE; ${SCHEMA} ${OPENED}; COMMIT`); // one sync, not one for each table
       if (claim.engine === FORMER) claim.upgraded();
       this.#check();
       this.#db.exec("PRAGMA synchronous = NORMAL");

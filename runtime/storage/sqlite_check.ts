@@ -126,12 +126,14 @@ export function soundTotals(db: DatabaseSync): SqliteTotals {
   return counted;
 }
 
-/** Writes the counts, with their checksum. */
-export function writeTotals(db: DatabaseSync, totals: SqliteTotals): void {
+/** Writes the counts, with their checksum, in one transaction. */
+function writeTotals(db: DatabaseSync, totals: SqliteTotals): void {
   const set = db.prepare("INSERT OR REPLACE INTO totals VALUES(?, ?)");
+  db.exec("BEGIN IMMEDIATE");
   for (const name of ["rows", "bytes", "commits", "content"] as const) set.run(name, totals[name]);
   set.run("sum", totalsSum(totals));
   set.run("contentSum", contentSum(totals));
+  db.exec("COMMIT");
 }
 
 /** Returns the checksum of counts. */
