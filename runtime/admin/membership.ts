@@ -6,9 +6,12 @@
  *     what it would lose.
  * M2  So is one that was drained while its disk is one that others count on: nobody reads it again when the site is off
  *     the tree (store/change/removal.ts R3). One that was not drained is taken for lost, with its disk.
+ * M3  So is one that was drained with messages of queues or logs of sessions of which no other disk was known to have a
+ *     copy: it said so itself as it stopped (runtime/site/drain.ts D2). It is asked for nothing more, since its process
+ *     has ended: what others have lost since then they do not say.
  */
 import { z } from "zod";
-import type { Replica, SiteRemoval } from "../../store/api/api.ts";
+import type { Replica, SiteRemoval, SoleCopies } from "../../store/api/api.ts";
 import { unixMs } from "../../store/model/row.ts";
 import { ADMIN_PATH } from "../deploy/admin_api.ts";
 import { problemResponse } from "../gateway/problem.ts";
@@ -120,7 +123,7 @@ function stillThere(id: string, { pending, pendingBytes }: Connected): Response 
   );
 }
 
-/** Sites that count on the disk of a drained one (M2). */
+/** Sites that count on the disk of a drained one (M2), and what is nowhere else (M3). */
 interface Counting {
   /** Lost sites. */
   readonly left: readonly string[];
@@ -128,6 +131,8 @@ interface Counting {
   readonly owned: readonly string[];
   /** Sites that named it once, and do not answer. */
   readonly silent: readonly string[];
+  /** Copies that it had alone (M3). */
+  readonly sole: readonly SoleCopies[];
 }
 
 /** null: nobody does. */
@@ -142,12 +147,13 @@ async function countingOn(
   );
   const naming = asked.filter(({ status }) => status?.wards.owners.includes(id));
   const silent = asked.filter(({ status }) => status === null);
-  if (left.length + naming.length + silent.length === 0) return null;
-  return { left, owned: naming.map(({ site }) => site), silent: silent.map(({ site }) => site) };
+  const sole = members.soleAt(id);
+  if (left.length + naming.length + silent.length + sole.length === 0) return null;
+  return { left, owned: naming.map(({ site }) => site), silent: silent.map(({ site }) => site), sole };
 }
 
 function stillHeld(id: string, counting: Counting): Response {
-  const { left, owned, silent } = counting;
+  const { left, owned, silent, sole } = counting;
   const why = [
     left.length === 0
       ? []
@@ -161,6 +167,12 @@ function stillHeld(id: string, counting: Counting): Response {
       ? []
       : `${silent.join(", ")} may count it among their owners, and do not answer: start ` +
         "or remove them first",
+    sole.length === 0
+      ? []
+      : `${
+        sole.map(({ what, count }) => `${what} (${count})`).join(", ")
+      } were on its disk alone: start ${id}, ` +
+        "and drain it again when they are worked off, or at other sites too",
   ].flat();
   return problemResponse(
     "site_held",

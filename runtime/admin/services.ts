@@ -1,6 +1,6 @@
 /** Services of the site that admin handlers use, and the caller's role, which comes with each request. */
 import type { Context, Hono } from "hono";
-import type { Replica } from "../../store/api/api.ts";
+import type { Replica, SoleCopies } from "../../store/api/api.ts";
 import { problemResponse } from "../gateway/problem.ts";
 import type { AppTable, SystemStore } from "../deploy/app_table.ts";
 import type { Deployments } from "../deploy/deployments.ts";
@@ -19,6 +19,8 @@ export interface Drained {
   readonly pending: number;
   /** True where the root has all rows. */
   readonly complete: boolean;
+  /** Copies that are on this site's disks alone. */
+  readonly sole: readonly SoleCopies[];
 }
 
 /** The parent that a site is to have. */

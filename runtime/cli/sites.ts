@@ -15,7 +15,7 @@ export const sites: Command = {
   summary: [
     "Lists the sites of the cluster, root first, and whether each answers. `remove` takes a site that will never come back off the tree: what",
     "it had not pushed is lost, and sessions that saw such things are told so. A site that is connected is only",
-    "removed with --force; so is one that was drained, as long as others count on what its disk holds for them.",
+    "removed with --force; so is one that was drained, as long as its disk has what is needed.",
     "`add` lets a removed site in again, with an empty data folder. `drain` stops a site as",
     "planned: it takes no requests any more, pushes what is pending and tells the others until when it is away, so",
     "that its sessions go on elsewhere with nothing to carry; then its process ends. Exit 3 where rows stayed there.",
@@ -108,6 +108,10 @@ async function drain(site: string, args: Parsed, shell: Shell): Promise<ExitCode
   if (args.json) shell.out(JSON.stringify(drained));
   else {
     shell.out(`${site} is drained and stops; it is away until ${new Date(drained.untilMs).toISOString()}`);
+    if (drained.sole.length > 0) {
+      const sole = drained.sole.map(({ what, count }) => `${what} (${count})`).join(", ");
+      shell.out(`  on its disk alone: ${sole}; keep it`);
+    }
     if (!drained.complete) {
       shell.err(`${drained.pending} rows stay on its disk: the root could not be reached`);
     }

@@ -84,6 +84,8 @@ export const drainedSchema = z.object({
   untilMs: z.number(),
   pending: z.number(),
   complete: z.boolean(),
+  /** Copies that are on its disks alone; a release before does not say. */
+  sole: z.array(z.object({ what: z.string(), count: z.number() })).default([]),
 });
 /** Answer to `sites move`. */
 export const movedSchema = z.object({ site: z.string(), from: z.string(), to: z.string() });

@@ -66,8 +66,8 @@ export interface AppService {
   /** Queues in which what waits of apps at this site is counted. */
   readonly queues: SiteQueues;
   readonly isolates: IsolatePool;
-  readonly stateful: Pick<StatefulService, "status" | "owed" | "storeWentBack" | "close">;
-  readonly messages: Pick<MessageService, "status" | "quiet" | "close">;
+  readonly stateful: Pick<StatefulService, "status" | "owed" | "storeWentBack" | "leave" | "close">;
+  readonly messages: Pick<MessageService, "status" | "quiet" | "close" | "sole">;
   /** Handles an agent that connects. @throws Problem */
   agents(request: Request, path: string, scope: AgentScope | null): Response | Promise<Response>;
   readonly admin: (request: Request, role: Role | null) => Response | Promise<Response>;

@@ -10,6 +10,7 @@
 import { createHash } from "node:crypto";
 import { MessageQueues } from "../../functions/queues/message_queues.ts";
 import type { QueueStatus } from "../../functions/queues/broker.ts";
+import type { SoleCopies } from "../../store/api/api.ts";
 import type { SiteId } from "../../store/model/ports.ts";
 import type { SiteReplica } from "../../store/replica.ts";
 import type { AppTable, LiveVersion } from "../deploy/mod.ts";
@@ -52,6 +53,8 @@ export interface MessageService {
    * @param awayUntilMs time at which the site is back, where it says so.
    */
   close(awayUntilMs?: number): Promise<void>;
+  /** Counts, by queue, the messages that are on this disk alone; after `close`, too. */
+  sole(): readonly SoleCopies[];
 }
 
 /** Uses of the owners' way between sites (store/owners): of the messages, and of the words on who gets them. */
@@ -144,6 +147,11 @@ export async function openMessages(parts: MessageParts): Promise<MessageService>
         await tuples.close(awayUntilMs);
         await disks.close();
       })(),
+    sole: () =>
+      [...tuples.sole()].map(([topic, count]) => {
+        const { app, queue } = namesOf(topic);
+        return { what: `messages of the queue ${queue} of ${app}`, count };
+      }),
   };
 }
 

@@ -80,6 +80,8 @@ export interface StatefulService {
   refreshSecrets(app: string): void;
   /** Stops serving; the second call waits for the first. */
   close(): Promise<void>;
+  /** Stops serving, as `close` does; resolves with the number of logs that are on this disk alone. */
+  leave(): Promise<number>;
 }
 
 /** Milliseconds for appended entries to be held, at a stop. */
@@ -239,7 +241,24 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
     ...host.counts,
   });
   metrics.watch(status);
-  let closing: Promise<void> | undefined;
+  const end = async (isLeaving: boolean): Promise<number> => {
+    origins.close();
+    standbys.close();
+    readiness.close();
+    await host.close();
+    const sole = isLeaving ? await homes.sole() : 0;
+    parked.close();
+    router.close();
+    ways.close();
+    await homes.close(CLOSE_MS);
+    await pool.close();
+    await standbyPool.close();
+    await endedLogs.settled();
+    await kept.close();
+    await disks.close();
+    return sole;
+  };
+  let closing: Promise<number> | undefined;
   return {
     ...{ router, origins },
     ...{ ways, attacher },
@@ -261,22 +280,10 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
     get owed() {
       return host.owed;
     },
-    close: () =>
-      closing ??= (async () => {
-        origins.close();
-        standbys.close();
-        readiness.close();
-        await host.close();
-        parked.close();
-        router.close();
-        ways.close();
-        await homes.close(CLOSE_MS);
-        await pool.close();
-        await standbyPool.close();
-        await endedLogs.settled();
-        await kept.close();
-        await disks.close();
-      })(),
+    close: async () => {
+      await (closing ??= end(false));
+    },
+    leave: () => closing ??= end(true),
   };
 }
 

@@ -312,6 +312,13 @@ export interface HeldBy {
   readonly owned: readonly SiteId[];
 }
 
+/** Copies that a site had on its disk when it stopped as planned, and no other disk was known to have. */
+export interface SoleCopies {
+  /** Name of what they are, for operators. */
+  readonly what: string;
+  readonly count: number;
+}
+
 /** Outcome of a removal; refusals change nothing. */
 export type SiteRemoval =
   | { readonly kind: "removed"; readonly stable: ClockValue }
@@ -351,12 +358,16 @@ export interface Replica {
     /**
      * Announces that this site stops until a time; all its sessions have ended. Resolves when the root has what they
      * wrote and the announcement, however long that takes.
+     *
+     * @param sole what is on this site's disks alone, of what the store does not know.
      */
-    leave(untilMs: number): Promise<void>;
+    leave(untilMs: number, sole?: readonly SoleCopies[]): Promise<void>;
     /** Takes the announcement back; a replica does so itself when it is ready. */
     back(): Promise<void>;
     /** Returns until when a site has said to be away. */
     awayUntilMs(id: SiteId): number | undefined;
+    /** Returns what a site that said so had on its disks alone. */
+    soleAt(id: SiteId): readonly SoleCopies[];
     /** Finds the sites that may count on what a site holds for others: the root knows it best. */
     heldBy(id: SiteId): HeldBy;
     /** The sites of the tree as their rows here say, at any time. */

@@ -52,15 +52,16 @@ export function openMembers(
       return admitted;
     },
     isRemoved: (id) => core.topology.isRemoved(id),
-    leave: async (untilMs) => {
+    leave: async (untilMs, sole = []) => {
       leaves(); // store/owners/tuples.ts O8
-      const position = await write({ untilMs }); // A1
+      const position = await write(sole.length === 0 ? { untilMs } : { untilMs, sole }); // A1
       if (!core.isRoot) await reached(core, position); // A1
     },
     back: async () => {
       if (core.topology.awayUntilMs(site) !== undefined) await write(null);
     },
     awayUntilMs: (id) => core.topology.awayUntilMs(id),
+    soleAt: (id) => core.topology.soleAt(id),
     heldBy: (id) => heldBy(core.topology, id),
     sites: core.topology.present,
     get children() {

@@ -12,7 +12,8 @@
  *                            and its disk is not taken any more; `told`: … after it had said that it stops. `next`: its
  *                            site goes on with all its rows under that number, …
  *   ["s", "kept", number]    {floor, known, whole}: … which says so itself, after all that it had kept (adoption.ts)
- *   ["s", "away", id]        {untilMs}: the site stopped as planned (members.ts), written by itself
+ *   ["s", "away", id]        {untilMs, sole?}: the site stopped as planned (members.ts), written by itself; `sole`:
+ *                            what its disks alone have
  *   ["s", "removed", id]     {atMs}: the site was taken off the tree (removal.ts) and is not let in
  *   ["s", "area", id]        {area}: what fails together with the site (owners/choose.ts), written by itself
  *   ["s", "gaps"]            Gap[]: what the root's journal has left out, written by the root at each start
@@ -20,7 +21,7 @@
  *   ["s", "wards" and "recovered", number, …]  who holds what an incarnation has pending (members/configuration.ts)
  */
 import { SYSTEM } from "../api/api.ts";
-import type { SiteRecord } from "../api/api.ts";
+import type { SiteRecord, SoleCopies } from "../api/api.ts";
 import { type Gap, Gaps } from "../model/gaps.ts";
 import { type Key, packKey, unpackKey } from "../model/key.ts";
 import type { SiteId } from "../model/ports.ts";
@@ -75,6 +76,12 @@ export interface Ended {
   readonly unused?: true;
 }
 
+/** The value of ["s", "away", id]. */
+interface Away {
+  readonly untilMs: number;
+  readonly sole?: readonly SoleCopies[];
+}
+
 /** Incarnations of a site that are over, and stood at one place (past.ts). */
 export interface PastGroup extends Pick<Incarnation, "path" | "parent"> {
   readonly over: readonly {
@@ -125,7 +132,7 @@ export class Topology {
   readonly #ended = new Map<ReplicaNumber, ClockValue>();
   readonly #gaps = new Map<ReplicaNumber, ClockValue>();
   readonly succession = new Succession((number) => this.#ended.get(number));
-  readonly #away = new Map<SiteId, number>();
+  readonly #away = new Map<SiteId, Away>();
   readonly #areas = new Map<SiteId, string>();
   /** Clock, by incarnation, up to which all that it had told its sessions has come here. */
   readonly #announced = new Map<ReplicaNumber, ClockValue>();
@@ -308,10 +315,10 @@ export class Topology {
   }
 
   #leave(id: SiteId, { value, replica, clock }: Row): true {
-    const away = decodeJson(value) as { untilMs: number } | undefined;
+    const away = decodeJson(value) as Away | undefined;
     if (away === undefined) this.#away.delete(id);
     else {
-      this.#away.set(id, away.untilMs);
+      this.#away.set(id, away);
       this.#announce(replica, clock);
     }
     return true;
@@ -328,7 +335,12 @@ export class Topology {
 
   /** Returns until when a site has said to be away. */
   awayUntilMs(id: SiteId): number | undefined {
-    return this.#away.get(id);
+    return this.#away.get(id)?.untilMs;
+  }
+
+  /** Returns what a site had on its disks alone when it said that it is away. */
+  soleAt(id: SiteId): readonly SoleCopies[] {
+    return this.#away.get(id)?.sole ?? [];
   }
 
   /** Reports whether all that an incarnation had told its sessions up to a clock has come here, as it said itself. */

@@ -445,6 +445,20 @@ export class Tuples {
     };
   }
 
+  /**
+   * Counts, by topic, the tuples that no other owner which lives is known to have: all that is left of them is on this
+   * disk. An owner that has stopped as planned does not count: its disk may be given up, too.
+   */
+  sole(): Map<string, number> {
+    const { site } = this.#ports, sole = new Map<string, number>();
+    for (const { roster: { topic, owners, unacked, gone }, count } of this.#table.counted()) {
+      const others = owners.filter((one) => one !== site && !unacked.includes(one));
+      if (gone || others.some((one) => !this.#custody.isLost(one))) continue;
+      sole.set(topic, (sole.get(topic) ?? 0) + count);
+    }
+    return sole;
+  }
+
   /** For checkers: lists what this site has of its tuples. */
   debugEntries(): Entry[] {
     return [...this.#table.views()].map(([id, view]) => entryOf(id, view));

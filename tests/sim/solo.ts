@@ -106,6 +106,7 @@ export function openSolo(flaws: SoloFlaws = {}): OpenReplica {
         leave: () => Promise.resolve(),
         back: () => Promise.resolve(),
         awayUntilMs: () => undefined,
+        soleAt: () => [],
         heldBy: () => ({ left: [], owned: [] }),
         sites: new Map(),
         children: 0,

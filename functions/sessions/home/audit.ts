@@ -78,7 +78,7 @@ export class Audit {
    */
   async home(name: StatefulName): Promise<SiteId | null> {
     const { keepers, site, count } = this.#ports, disk = this.#ports.disk();
-    const row = await this.#row(name);
+    const row = await this.record(name);
     if (row === null || this.#isAtHome(name)) return null;
     const isOwner = row.owners.some((owner) => owner.site === site && owner.disk === disk); // A1
     if (isOwner && !row.ended) return row.movesTo === "" ? row.site : row.movesTo;
@@ -91,7 +91,7 @@ export class Audit {
    * Returns the owners but the one at the home, the nearest first, as the arbiter says now; null where it does not say.
    */
   async owners(name: StatefulName): Promise<readonly Owner[] | null> {
-    const row = await this.#row(name);
+    const row = await this.record(name);
     return row === null || row.ended ? null : row.owners.filter(({ site }) => site !== row.site);
   }
 
@@ -101,7 +101,7 @@ export class Audit {
   }
 
   /** Returns the arbiter's row of a name; null: none, or no answer. */
-  async #row(name: StatefulName): Promise<RowState | null> {
+  async record(name: StatefulName): Promise<RowState | null> {
     const { ask, arbiter, after } = this.#ports;
     const asking = ask(arbiter(), { kind: "look", name });
     const { promise: late, resolve } = Promise.withResolvers<null>();

@@ -50,6 +50,7 @@ import { Followable, type KeptCopy, keptCopy, ownLogs, unreadable } from "./own_
 import type { HomesPorts, HomesStatus, LogNews } from "../log/ports.ts";
 import { Routes } from "./routes.ts";
 import { Seats } from "./seats.ts";
+import { soleLogs } from "./sole_logs.ts";
 import { Watches } from "./watches.ts";
 
 type Hooks = Pick<KeepersPorts, "fenced" | "changed">;
@@ -682,6 +683,19 @@ export class Homes {
     const { disk, size: kept, bytes: keptBytes } = this.#keepers;
     const arbiter = this.#arbitration?.status ?? null;
     return { arbiter, disk, ...this.#homes.counts, kept, keptBytes, counters: { ...this.#counters } };
+  }
+
+  /** Counts the logs that are on this disk alone, as far as is known (sole_logs.ts); before `close`. */
+  sole(): Promise<number> {
+    const { site, clock } = this.#ports;
+    return soleLogs({
+      ...{ site, disk: this.#keepers.disk },
+      logs: () => this.#keepers.all(),
+      owners: (name) => this.#homes.get(name)?.live.owners ?? null,
+      recorded: (name) => this.#audit.record(name),
+      gone: (one) => this.#watches.gone(one),
+      after: (ms, callback) => clock.after(ms, callback),
+    });
   }
 
   /** Returns a log as this disk has it; null: there is none here. */

@@ -4,18 +4,19 @@ import { Hono } from "hono";
 import { membershipRoutes } from "../../../runtime/admin/membership.ts";
 import type { AdminBindings, AdminServices } from "../../../runtime/admin/services.ts";
 import { encodeSystem } from "../../../runtime/deploy/records.ts";
-import type { HeldBy, Replica } from "../../../store/api/api.ts";
+import type { HeldBy, Replica, SoleCopies } from "../../../store/api/api.ts";
 
 interface Made {
   /** Whether it said that it stops. */
   readonly isDrained?: boolean;
   readonly held?: HeldBy;
+  readonly sole?: readonly SoleCopies[];
   /** By site that answers: the owners in effect there. */
   readonly owners?: Readonly<Record<string, readonly string[]>>;
 }
 
 /** A root, and who is removed there. */
-function rootOf({ isDrained = true, held = { left: [], owned: [] }, owners = {} }: Made) {
+function rootOf({ isDrained = true, held = { left: [], owned: [] }, owners = {}, sole = [] }: Made) {
   const removed: string[] = [];
   const members = {
     remove: (id: string) => {
@@ -24,6 +25,7 @@ function rootOf({ isDrained = true, held = { left: [], owned: [] }, owners = {} 
     },
     awayUntilMs: () => isDrained ? 1 : undefined,
     heldBy: () => held,
+    soleAt: () => sole,
   } as unknown as Replica["members"];
   const rows = ["root", "o"].map((id) => ({
     value: encodeSystem({ id, parent: id === "root" ? null : "root", depth: id === "root" ? 0 : 1 }),
@@ -52,8 +54,12 @@ const statusOf = (owners: readonly string[]) => ({
   ...{ pending: 0, pendingBytes: 0, children: [], wards: { owners } },
 });
 
-Deno.test("a drained site is removed when nobody counts on its disk, and by force (M2)", async () => {
+Deno.test("a drained site is removed when nobody counts on its disk, and by force (M2, M3)", async () => {
   const lost = { left: ["s"], owned: [] }, living = { left: [], owned: ["e1", "e2"] };
+  const sole = [{ what: "logs of stateful sessions", count: 2 }, {
+    what: "messages of the queue q of a",
+    count: 3,
+  }];
   const rows: readonly (readonly [string, Made, RegExp | null])[] = [
     ["nobody does", {}, null],
     [
@@ -64,6 +70,11 @@ Deno.test("a drained site is removed when nobody counts on its disk, and by forc
     ["a site names it", { held: living, owners: { e1: ["o"], e2: ["p"] } }, /needed\. e1 count it among/],
     ["none does any more", { held: living, owners: { e1: ["p"], e2: [] } }, null],
     ["one can't be asked", { held: living, owners: { e1: ["p"] } }, /e2 may count it .* do not answer/],
+    [
+      "what it has is nowhere else",
+      { sole },
+      /needed\. logs of stateful sessions \(2\), messages of the queue q of a \(3\) were on its disk alone: start o/,
+    ],
     ["it was not drained: it is lost", { held: lost, isDrained: false }, null],
   ];
   for (const [says, made, refused] of rows) {

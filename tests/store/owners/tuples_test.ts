@@ -216,6 +216,30 @@ Deno.test("tuples: a producer that comes again with what was acted on already is
   assert.deepEqual(site.acted, ["x"]);
 });
 
+Deno.test("tuples: those are on this disk alone that no other owner which lives is known to have", async () => {
+  const site = new Site(), storage = new MemoryStorage();
+  const tuples = await site.start(storage);
+  const sole = () => Object.fromEntries(tuples.sole());
+  site.answers = true;
+  for (const id of ["x", "y", "z"]) assert.equal(await site.within(1_000, tuples.store(tuple(id))), id);
+  assert.deepEqual(sole(), {}, "b has them");
+  assert.equal(await site.within(100, tuples.store({ payload, topic: "post", f: 0, owners: ["a"] })), "1.1");
+  assert.deepEqual(sole(), { post: 1 });
+  site.standings.set("b", "suspected"); // as one that has stopped as planned
+  await site.within(100, tuples.remove("y"));
+  assert.deepEqual(sole(), { mail: 2, post: 1 });
+  await site.within(100, tuples.close(site.world.nowMs + 60_000));
+  assert.deepEqual(sole(), { mail: 2, post: 1 }, "after the last step");
+  site.standings.set("b", "alive");
+  site.answers = false;
+  const restarted = await site.start(storage);
+  assert.deepEqual(
+    Object.fromEntries(restarted.sole()),
+    { mail: 2, post: 1 },
+    "b has not said that it has them",
+  );
+});
+
 const HEAD = { to: BOOT, greeting: 0, list: 0, part: 0, isListEnd: false };
 const NONE = { receipts: [], missing: [], forget: [], entries: [] };
 

@@ -75,3 +75,18 @@ Deno.test("a site that lives counts on an owner that was drained until another h
   assert.deepEqual(owners(), [other], "and it knows better");
   assert.deepEqual(held("away"), { left: [], owned: [] });
 });
+
+Deno.test("what a site that stops has alone goes with its word, and is known at the root until it is back", async () => {
+  const { scene } = await begun();
+  const sole = [{ what: "messages of the queue q of a", count: 3 }];
+  const { members } = scene.process("root").replica;
+  assert.deepEqual(members.soleAt("o"), []);
+  await scene.done(scene.process("o").replica.members.leave(scene.world.nowMs + 600_000, sole));
+  await scene.pass(200);
+  scene.site("o").crash();
+  assert.deepEqual(members.soleAt("o"), sole);
+  assert.deepEqual(members.soleAt("p"), []);
+  await scene.site("o").start();
+  await scene.pass(1_000);
+  assert.deepEqual(members.soleAt("o"), []);
+});

@@ -25,6 +25,7 @@ const resources = {
   },
   queues: {
     jobs: queue({ schema: job, f: 1, maxAttempts: 3, batchMax: 5, batchWaitMs: 20, retryMinMs: 100 }),
+    near: queue({ schema: job, f: 0 }),
     tiny: queue({ schema: job, messagesMax: 1 }),
     wide: queue({ schema: job, f: 7 }),
   },
