@@ -26,7 +26,6 @@ import {
   PACKET_RETRY_MS,
   PACKET_RETRY_MS_MAX,
   PROBE_MS,
-  SUSPECT_MS,
   TUPLE_PACKET_BYTES_TARGET,
 } from "../model/limits.ts";
 import type { SiteId } from "../model/ports.ts";
@@ -58,6 +57,8 @@ export interface TupleExchangePorts {
   readonly awaitedUntilMs: (site: SiteId) => number | null;
   /** Reports whether a site was heard so lately that it can't have taken this site for dead. */
   readonly isInTouch: (site: SiteId) => boolean;
+  /** Returns how long a site is silent before it is suspected, as it is configured now. */
+  readonly suspectMs: () => number;
   /** Called with the time that an exchange with a site took. */
   readonly measured: (site: SiteId, ms: number) => void;
   readonly count: (name: string, by?: number) => void;
@@ -285,9 +286,9 @@ export class TupleExchange {
    * Sends again what has no receipt, greets again peers that do not answer, and finds out which are another process.
    */
   tick(): void {
-    const nowMs = this.#ports.nowMs();
+    const nowMs = this.#ports.nowMs(), suspectMs = this.#ports.suspectMs();
     for (const peer of this.#peers.values()) {
-      if (peer.rememberedUntilMs !== null && nowMs - this.#begunMs >= SUSPECT_MS) this.#believe(peer);
+      if (peer.rememberedUntilMs !== null && nowMs - this.#begunMs >= suspectMs) this.#believe(peer);
       if (this.#ports.isLost(peer.site)) continue;
       const [oldest] = peer.flights.values();
       if (oldest !== undefined && nowMs - oldest.sentMs >= peer.retryMs) {

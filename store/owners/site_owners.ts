@@ -169,6 +169,7 @@ export class SiteOwners {
         standing: (site) => detector.standing(site),
         awaitedUntilMs: (site) => this.#isLeaving(site) ? this.#awayUntilMs(site) ?? null : null,
         isInTouch: (site) => detector.isInTouch(site),
+        suspectMs: () => this.#settings.suspectMs,
         watch: (site) => detector.watch(site),
         measured: (site, ms) => detector.measured(site, ms),
         onChange: (changed) => detector.onChange(changed),

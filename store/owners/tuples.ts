@@ -73,6 +73,8 @@ export interface Fellows {
   awaitedUntilMs(site: SiteId): number | null;
   /** Reports whether a site was heard so lately that it can't have taken this site for dead. */
   isInTouch(site: SiteId): boolean;
+  /** Returns how long a site is silent before it is suspected, as it is configured now. */
+  suspectMs(): number;
   watch(site: SiteId): () => void;
   measured(site: SiteId, ms: number): void;
   onChange(changed: StandingChanged): () => void;
@@ -222,6 +224,7 @@ export class Tuples {
       measured: (one, ms) => fellows.measured(one, ms),
       isLost: (one) => this.#custody.isLost(one),
       isInTouch: (one) => fellows.isInTouch(one),
+      suspectMs: () => fellows.suspectMs(),
       merge: (entry, from) => this.#custody.merge(entry, from),
       acked: (tuple, one) => this.#custody.acked(tuple, one),
       forget: (id) => this.#custody.forget(id),

@@ -132,6 +132,7 @@ class Pair {
         standing: () => "alive",
         awaitedUntilMs: () => null,
         isInTouch: () => true,
+        suspectMs: () => 2_000,
         watch: () => () => {},
         measured: () => {},
         onChange: () => () => {},

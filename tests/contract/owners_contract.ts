@@ -145,6 +145,7 @@ class Site {
           return untilMs > group.wallMs ? untilMs : null;
         },
         isInTouch: (other) => !this.untouched.has(other),
+        suspectMs: () => 2_000,
         watch: () => () => {},
         measured: () => {},
         onChange: (changed) => {

@@ -79,6 +79,7 @@ class Alone {
         standing: () => "alive",
         awaitedUntilMs: () => null,
         isInTouch: () => true,
+        suspectMs: () => 2_000,
         watch: () => () => {},
         measured: () => {},
         onChange: () => () => {},

@@ -42,6 +42,7 @@ export function fellowsOf(detector: Detector, options: FellowsOptions): Fellows 
       return untilMs > nowMs() ? untilMs : null;
     },
     isInTouch: (site) => detector.isInTouch(site),
+    suspectMs: () => settings.suspectMs,
     watch: (site) => detector.watch(site),
     measured: (site, ms) => detector.measured(site, ms),
     onChange: (changed) => detector.onChange(changed),

@@ -1,12 +1,6 @@
 /** What two owners say to each other, one of them by itself (store/owners/exchange.ts). */
 import assert from "node:assert/strict";
-import {
-  OWNER_FULL_MS,
-  OWNER_WINDOW_BYTES,
-  PACKET_RETRY_MS,
-  PROBE_MS,
-  SUSPECT_MS,
-} from "../../../store/model/limits.ts";
+import { OWNER_FULL_MS, OWNER_WINDOW_BYTES, PACKET_RETRY_MS, PROBE_MS } from "../../../store/model/limits.ts";
 import { type Merged, TupleExchange } from "../../../store/owners/exchange.ts";
 import {
   decodeTuplePacket,
@@ -59,6 +53,7 @@ function site() {
     isLost: false,
     awaitedUntilMs: null as number | null,
     isInTouch: true,
+    suspectMs: 5_000,
     merges: "taken" as Merged,
   };
   const exchange = new TupleExchange({
@@ -72,6 +67,7 @@ function site() {
     isLost: () => state.isLost,
     awaitedUntilMs: () => state.awaitedUntilMs,
     isInTouch: () => state.isInTouch,
+    suspectMs: () => state.suspectMs,
     toldAll: (peer, untilMs) => happened.push(`${peer} had told all by ${untilMs}`),
     measured: () => {},
     count: () => {},
@@ -228,7 +224,7 @@ Deno.test("that a site had told all before it stopped is believed by the next pr
     state.awaitedUntilMs = 50_000;
     exchange.remember("b", 50_000);
     step();
-    state.nowMs = SUSPECT_MS - 1;
+    state.nowMs = state.suspectMs - 1;
     exchange.tick();
     assert.equal(exchange.hadToldAll("b"), false, "it may be back");
     if (comes) hears({});
@@ -245,7 +241,7 @@ Deno.test("that a site had told all before it stopped is believed by the next pr
   state.isLost = true;
   state.awaitedUntilMs = 60_000;
   exchange.remember("b", 50_000);
-  state.nowMs = SUSPECT_MS;
+  state.nowMs = state.suspectMs;
   exchange.tick();
   assert.equal(exchange.hadToldAll("b"), false, "that was another stop");
 });

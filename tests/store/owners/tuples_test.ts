@@ -53,6 +53,7 @@ class Site {
         standing: (site) => this.standings.get(site) ?? "alive",
         awaitedUntilMs: () => null,
         isInTouch: () => true,
+        suspectMs: () => 2_000,
         watch: () => () => {},
         measured: () => {},
         onChange: () => () => {},
