@@ -15,10 +15,9 @@ import {
   encodeRequestHead,
   FORWARD_KIND,
   type ForwardedRequest,
-  hopTowards,
   nextHop,
-  type RequestLinks,
 } from "./forward.ts";
+import { hopTowards, type RequestLinks } from "../../functions/vocabulary/site_links.ts";
 import type { OperatorTelemetry } from "./operator_telemetry.ts";
 import { Problem } from "../../functions/vocabulary/problem.ts";
 

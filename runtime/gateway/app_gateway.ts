@@ -23,8 +23,8 @@ import {
   FORWARD_KIND,
   type ForwardedRequest,
   nextHop,
-  type RequestLinks,
 } from "./forward.ts";
+import type { RequestLinks } from "../../functions/vocabulary/site_links.ts";
 import { LinkSocket } from "./link_socket.ts";
 import { Problem } from "../../functions/vocabulary/problem.ts";
 import { readHead, type RequestHead, SESSION_HEADER, TIMING_HEADER } from "./request_head.ts";

@@ -9,7 +9,8 @@ import { addressOf } from "./address.ts";
 import { AppGateway } from "./app_gateway.ts";
 import type { AppRunner } from "./app_runner.ts";
 import { NO_CONTENT, respond } from "./arrival.ts";
-import { decodeRequestHead, encodeAnswerHead, type ForwardedRequest, type RequestLinks } from "./forward.ts";
+import { decodeRequestHead, encodeAnswerHead, type ForwardedRequest } from "./forward.ts";
+import type { RequestLinks } from "../../functions/vocabulary/site_links.ts";
 import { Problem } from "../../functions/vocabulary/problem.ts";
 import { SessionTokens } from "./session_tokens.ts";
 

@@ -3,19 +3,11 @@
  * They travel over the links, one hop at a time along the tree: each site on the way reads the head, runs the
  * request or passes it on, and streams both bodies.
  *
- * F1  Nothing crosses between sites but through {@link RequestLinks}.
+ * F1  Nothing crosses between sites but through RequestLinks (functions/vocabulary/site_links.ts).
  * F2  A head names how many hops it may still take: a topology that changes under it cannot make it circle.
  */
 import { z } from "zod";
 import { Problem } from "../../functions/vocabulary/problem.ts";
-
-/** The request channel of the links (runtime/link). */
-export interface RequestLinks {
-  request(to: string, kind: string, head: Uint8Array, options?: {
-    readonly body?: ReadableStream<Uint8Array> | null;
-    readonly signal?: AbortSignal | undefined;
-  }): Promise<{ readonly head: Uint8Array; readonly body: ReadableStream<Uint8Array> | null }>;
-}
 
 /** Kinds of requests on the links. */
 export const FORWARD_KIND = { app: "app", admin: "admin" } as const;
@@ -78,21 +70,4 @@ export function answerResponse(
     status: status === 101 ? 200 : status,
     headers,
   });
-}
-
-/** Returns the site that a request for `to` goes to next from `here`: a child on the way down, else the parent. */
-export function hopTowards(
-  sites: ReadonlyMap<string, { readonly parent: string | null }>,
-  here: string,
-  to: string,
-): string | null {
-  const seen = new Set<string>();
-  for (let at = to; !seen.has(at);) {
-    seen.add(at);
-    const parent = sites.get(at)?.parent;
-    if (parent === undefined || parent === null) break;
-    if (parent === here) return at;
-    at = parent;
-  }
-  return sites.get(here)?.parent ?? null;
 }

@@ -1,5 +1,6 @@
 import { strict as assert } from "node:assert";
-import { decodeRequestHead, encodeRequestHead, hopTowards, nextHop } from "./forward.ts";
+import { decodeRequestHead, encodeRequestHead, nextHop } from "./forward.ts";
+import { hopTowards } from "../../functions/vocabulary/site_links.ts";
 
 const TREE = new Map([
   ["cloud", { parent: null }],

@@ -7,26 +7,13 @@ import { addressOf } from "./address.ts";
 import type { AppGateway } from "./app_gateway.ts";
 import { type Arrival, NO_CONTENT, type Outcome, streamContent } from "./arrival.ts";
 import { decodeRequestHead, encodeAnswerHead, FORWARD_KIND, type ForwardedRequest } from "./forward.ts";
+import type { LinkReply, LinkRequest } from "../../functions/vocabulary/site_links.ts";
 import { LinkSocket } from "./link_socket.ts";
 import { bridge } from "./message_socket.ts";
 import { problemResponse } from "./problem.ts";
 import { Problem, problemOf } from "../../functions/vocabulary/problem.ts";
 import { endRequest } from "./request_spans.ts";
 import { problemCode, type RequestTelemetry } from "./request_telemetry.ts";
-
-/** A request as the links hand it over (runtime/link: IncomingRequest). */
-export interface LinkRequest {
-  readonly kind: string;
-  readonly head: Uint8Array;
-  readonly body: ReadableStream<Uint8Array> | null;
-  readonly signal: AbortSignal;
-}
-
-/** Answer to a forwarded request. */
-export interface LinkReply {
-  readonly head: Uint8Array;
-  readonly body?: ReadableStream<Uint8Array> | null;
-}
 
 /** Services of the site that serving a forwarded request uses. */
 export interface LinkRequestServices {

@@ -5,8 +5,8 @@
  *   head   text to · varint: how many links it may still take · bytes: the request's own head
  */
 import { Reader, Writer } from "../../store/model/codec.ts";
-import { hopTowards, type RequestLinks } from "../gateway/forward.ts";
-import type { LinkReply, LinkRequest } from "../gateway/link_requests.ts";
+import { hopTowards, type RequestLinks } from "../../functions/vocabulary/site_links.ts";
+import type { LinkReply, LinkRequest } from "../../functions/vocabulary/site_links.ts";
 import { HOPS_MAX } from "../../functions/sessions/serve/limits.ts";
 
 /** Services of the site that such requests use. */

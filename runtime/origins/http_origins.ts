@@ -13,7 +13,7 @@
 import type { Call, CallOutcome } from "../../functions/sessions/turn/mod.ts";
 import type { OriginAddress } from "../../functions/origin_address.ts";
 import { Reader, Writer } from "../../store/model/codec.ts";
-import type { LinkReply, LinkRequest } from "../gateway/link_requests.ts";
+import type { LinkReply, LinkRequest } from "../../functions/vocabulary/site_links.ts";
 import { bodyOf, framed, readBody, readRest } from "../../functions/sessions/serve/forwarded.ts";
 import { failedCall } from "../stateful/made_calls.ts";
 import type { KeptOutcomes } from "./kept_outcomes.ts";

@@ -13,7 +13,7 @@ import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
 import type { OriginAddress } from "../../functions/origin_address.ts";
 import { HostLog } from "../../functions/sessions/sealed/mod.ts";
 import { Reader, Writer } from "../../store/model/codec.ts";
-import type { LinkReply, LinkRequest } from "../gateway/link_requests.ts";
+import type { LinkReply, LinkRequest } from "../../functions/vocabulary/site_links.ts";
 import {
   channelOf,
   feed,

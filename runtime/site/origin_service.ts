@@ -5,7 +5,7 @@
 import type { StatefulName } from "../../functions/sessions/home/mod.ts";
 import { type OriginAddress, originAddress } from "../../functions/origin_address.ts";
 import type { AppTable, LiveVersion } from "../deploy/mod.ts";
-import type { LinkReply, LinkRequest } from "../gateway/link_requests.ts";
+import type { LinkReply, LinkRequest } from "../../functions/vocabulary/site_links.ts";
 import { Problem } from "../../functions/vocabulary/problem.ts";
 import { EgressRules } from "../isolate/egress_rules.ts";
 import { AgentDoor, type AgentDoorServices } from "../origins/agent_door.ts";

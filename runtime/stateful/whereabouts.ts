@@ -12,8 +12,8 @@
 import type { Homes, StatefulName } from "../../functions/sessions/home/mod.ts";
 import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
 import { Reader, Writer } from "../../store/model/codec.ts";
-import type { RequestLinks } from "../gateway/forward.ts";
-import type { LinkReply, LinkRequest } from "../gateway/link_requests.ts";
+import type { RequestLinks } from "../../functions/vocabulary/site_links.ts";
+import type { LinkReply, LinkRequest } from "../../functions/vocabulary/site_links.ts";
 import { SYSTEM_CLOCK } from "./clock.ts";
 
 /** Site, as asking needs it. */

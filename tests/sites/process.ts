@@ -7,7 +7,7 @@ import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
 import type { OriginAddress } from "../../functions/origin_address.ts";
 import type { LiveVersion } from "../../runtime/deploy/mod.ts";
 import { appSpace } from "../../runtime/gateway/session_store.ts";
-import type { LinkReply, LinkRequest } from "../../runtime/gateway/link_requests.ts";
+import type { LinkReply, LinkRequest } from "../../functions/vocabulary/site_links.ts";
 import { EgressRules } from "../../runtime/isolate/egress_rules.ts";
 import { DEFAULT_ISOLATE_LIMITS } from "../../runtime/isolate/limits.ts";
 import { HttpOrigins, ORIGIN_KIND, type OriginAsker } from "../../runtime/origins/http_origins.ts";

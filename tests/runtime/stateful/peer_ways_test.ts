@@ -6,7 +6,7 @@ import {
   encodeForwarded,
   encodeForwardedReply,
 } from "../../../functions/sessions/serve/forwarded.ts";
-import type { LinkRequest } from "../../../runtime/gateway/link_requests.ts";
+import type { LinkRequest } from "../../../functions/vocabulary/site_links.ts";
 import { PeerWays, WayRefused } from "../../../runtime/stateful/peer_ways.ts";
 
 const NAME = { app: "shop", class: "robot", id: "r" };

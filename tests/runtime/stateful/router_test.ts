@@ -1,7 +1,7 @@
 /** The way of a call to the home of a stateful session, between sites that lose each other. */
 import assert from "node:assert/strict";
 import { HomeError } from "../../../functions/sessions/home/mod.ts";
-import type { LinkReply, LinkRequest } from "../../../runtime/gateway/link_requests.ts";
+import type { LinkReply, LinkRequest } from "../../../functions/vocabulary/site_links.ts";
 import { Problem } from "../../../functions/vocabulary/problem.ts";
 import { LinkError } from "../../../runtime/link/mod.ts";
 import type { HostedRequest } from "../../../functions/sessions/serve/hosted_site.ts";
