@@ -9,6 +9,8 @@
  */
 import { encodeAnswer } from "../../functions/calls/call.ts";
 import { sessionIdProblem, type SessionTarget } from "../../functions/calls/stub.ts";
+import type { StatefulName } from "../../functions/sessions/home/mod.ts";
+import type { Answered, StatefulRequest } from "../../functions/sessions/serve/request.ts";
 import type { AttachedSession, TokenState } from "../../store/api/api.ts";
 import type { LiveVersion } from "../deploy/app_table.ts";
 import type { SessionCallPort } from "../isolate/session_calls.ts";
@@ -16,41 +18,9 @@ import type { MessageSocket } from "./message_socket.ts";
 import { Problem } from "../../functions/vocabulary/problem.ts";
 import type { OnceCalls } from "./once.ts";
 
-/** Address of a stateful session in the cluster. */
-export interface StatefulAddress {
-  readonly app: string;
-  readonly class: string;
-  readonly id: string;
-}
-
-/** A call to a stateful session. */
-export interface StatefulRequest {
-  readonly address: StatefulAddress;
-  /** Bytes of the call (functions/calls). */
-  readonly call: Uint8Array;
-  /** State of the caller's session; null: it has seen nothing. */
-  readonly token: TokenState | null;
-  /** Id of a call that may be made again, at another site too: its answer is kept (once.ts). */
-  readonly once?: string | undefined;
-}
-
-/** Outcome of a call to a stateful session. */
-export interface StatefulReply {
-  /** Bytes of the answer (functions/calls). */
-  readonly answer: Uint8Array;
-  /** State of the stateful session, for the caller to have seen; null where it was not reached. */
-  readonly token: TokenState | null;
-}
-
-/** A reply that its home keeps, for a caller that asks again. */
-export interface KeptReply extends StatefulReply {
-  /** Releases the reply: nobody will ask again. */
-  heard(): void;
-}
-
 /** A client that is to be attached to a stateful session. */
 export interface StatefulAttachment {
-  readonly address: StatefulAddress;
+  readonly address: StatefulName;
   /** State of its request's session. */
   readonly token: TokenState | null;
   /** Subprotocols that the client offers. */
@@ -69,7 +39,7 @@ export interface StatefulCaller {
   /** Attaches a client to a stateful session. @throws Problem where it can't be attached. */
   attach(attachment: StatefulAttachment): Promise<AttachedSocket>;
   /** Has a call run at its session's home. @throws Problem where the call could not be carried. */
-  call(request: StatefulRequest): Promise<StatefulReply>;
+  call(request: StatefulRequest): Promise<Answered>;
 }
 
 /** Parts of the request that its calls use. */

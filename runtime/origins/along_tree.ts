@@ -5,8 +5,12 @@
  *   head   text to · varint: how many links it may still take · bytes: the request's own head
  */
 import { Reader, Writer } from "../../store/model/codec.ts";
-import { hopTowards, type RequestLinks } from "../../functions/vocabulary/site_links.ts";
-import type { LinkReply, LinkRequest } from "../../functions/vocabulary/site_links.ts";
+import {
+  hopTowards,
+  type LinkReply,
+  type LinkRequest,
+  type RequestLinks,
+} from "../../functions/vocabulary/site_links.ts";
 import { HOPS_MAX } from "../../functions/sessions/serve/limits.ts";
 
 /** Services of the site that such requests use. */

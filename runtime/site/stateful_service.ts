@@ -20,6 +20,7 @@ import { StatefulMetrics, type StatefulSources } from "../stateful/metrics.ts";
 import { Attacher } from "../stateful/attacher.ts";
 import { EndedLogs } from "../../functions/sessions/serve/ended_logs.ts";
 import { PeerWays } from "../stateful/peer_ways.ts";
+import { SYSTEM_CLOCK } from "../stateful/clock.ts";
 import { Whereabouts } from "../stateful/whereabouts.ts";
 import { StatefulRouter } from "../stateful/router.ts";
 import { ParkedTable } from "../stateful/parked_table.ts";
@@ -220,10 +221,10 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
   };
   const standbys = opened.standbys = standbysOf(others);
   const readiness = opened.readiness = readinessOf(others);
-  const whereabouts = new Whereabouts({ site: config.id, homes, links: hub, sites });
+  const whereabouts = new Whereabouts({ site: config.id, homes, links: hub, sites, clock: SYSTEM_CLOCK });
   const router: StatefulRouter = new StatefulRouter({
     ...{ site: config.id, homes, host, links: hub, draw, wallMs: config.limits.wallMs },
-    ...{ sites, whereabouts },
+    ...{ sites, whereabouts, clock: SYSTEM_CLOCK },
     count: (what) => metrics.count(what),
   });
   const ways: PeerWays = new PeerWays({

@@ -7,7 +7,7 @@ import type { ClockValue } from "../../store/model/row.ts";
 import type { AppTable, LiveVersion } from "../deploy/app_table.ts";
 import type { Prepared } from "../gateway/app_runner.ts";
 import type { StoreLimits } from "../gateway/session_store.ts";
-import type { KeptReply } from "../gateway/stateful_calls.ts";
+import type { KeptAnswer } from "../../functions/sessions/serve/request.ts";
 import type { EgressRules } from "../isolate/egress_rules.ts";
 import type { IsolateApp, StatefulPool } from "../isolate/mod.ts";
 import type { FrameWay } from "../../functions/sessions/attach/frame_way.ts";
@@ -55,7 +55,7 @@ export interface HostServices {
     request: string,
     token: TokenState,
     signal: AbortSignal,
-  ) => Promise<KeptReply>;
+  ) => Promise<KeptAnswer>;
   /** Returns what a call waits for, at whichever site. Never rejects. */
   readonly waitsOf: (call: WaitedCall) => Promise<CallWait>;
   /** Counts rejected handlers, by what they were for. */

@@ -22,7 +22,7 @@ import {
   encodeRows,
 } from "../../functions/sessions/turn/mod.ts";
 import { CALL_BODY_BYTES_MAX, decodeCall, encodeAnswer } from "../../functions/calls/call.ts";
-import type { KeptReply } from "../gateway/stateful_calls.ts";
+import type { KeptAnswer } from "../../functions/sessions/serve/request.ts";
 import { CodecError, Writer } from "../../store/model/codec.ts";
 import { fetchOutside } from "../isolate/egress.ts";
 import type { EgressRules } from "../isolate/egress_rules.ts";
@@ -44,7 +44,7 @@ export interface CallingSession {
     call: CallToSession,
     request: string,
     signal: AbortSignal,
-  ): Promise<Pick<KeptReply, "answer" | "heard">>;
+  ): Promise<Pick<KeptAnswer, "answer" | "heard">>;
   /** HTTP origin of the class; null: it has none. */
   readonly origin: HttpOrigin | null;
 }

@@ -12,8 +12,12 @@ import type { Homes, StatefulName } from "../../functions/sessions/home/mod.ts";
 import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
 import type { TokenState } from "../../store/api/api.ts";
 import type { Standing } from "../../store/presence/detector.ts";
-import { hopTowards, type RequestLinks } from "../../functions/vocabulary/site_links.ts";
-import type { LinkReply, LinkRequest } from "../../functions/vocabulary/site_links.ts";
+import {
+  hopTowards,
+  type LinkReply,
+  type LinkRequest,
+  type RequestLinks,
+} from "../../functions/vocabulary/site_links.ts";
 import { SYSTEM_CLOCK } from "./clock.ts";
 import {
   decodeForwarded,

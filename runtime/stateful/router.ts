@@ -25,12 +25,16 @@ import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
 import { chainName } from "../../functions/sessions/turn/mod.ts";
 import { StoreUnavailable } from "../../store/api/api.ts";
 import { CodecError } from "../../store/model/codec.ts";
-import { hopTowards, type RequestLinks } from "../../functions/vocabulary/site_links.ts";
-import type { LinkReply, LinkRequest } from "../../functions/vocabulary/site_links.ts";
+import {
+  hopTowards,
+  type LinkReply,
+  type LinkRequest,
+  type RequestLinks,
+  type SiteTree,
+} from "../../functions/vocabulary/site_links.ts";
 import { isProblemCode, Problem } from "../../functions/vocabulary/problem.ts";
-import type { KeptReply, StatefulCaller, StatefulReply, StatefulRequest } from "../gateway/stateful_calls.ts";
+import type { Answered, KeptAnswer, StatefulRequest } from "../../functions/sessions/serve/request.ts";
 import { pauseBy } from "../../functions/sessions/serve/clock.ts";
-import { SYSTEM_CLOCK } from "./clock.ts";
 import {
   bodyOf,
   CHAIN_MAX,
@@ -69,13 +73,12 @@ export interface RouterServices {
   readonly links: RequestLinks;
   /** Way to ask other sites where the arbiter does not answer; left out: none are asked. */
   readonly whereabouts?: Pick<Whereabouts, "meanwhile" | "serve">;
-  readonly sites: () => ReadonlyMap<string, { readonly parent: string | null }>;
+  readonly sites: () => SiteTree;
   /** Draws a new request's id. */
   readonly draw: () => string;
   readonly wallMs: number;
   readonly count: (what: "here" | "there" | "served" | "retried") => void;
-  /** Clock; left out: the system's. */
-  readonly clock?: PeerClock;
+  readonly clock: PeerClock;
 }
 
 /** Kinds of the requests on the links: calls, word of answers that arrived, what calls wait for, which site is a home. */
@@ -111,7 +114,7 @@ const LAST_TIMES = 4;
 const RETRY_MS_MIN = 5, RETRY_MS_MAX = 100;
 
 /** Router of calls (see the file's header). */
-export class StatefulRouter implements Pick<StatefulCaller, "call"> {
+export class StatefulRouter {
   readonly #services: RouterServices;
   readonly #hearing: Hearing;
   readonly #clock: PeerClock;
@@ -120,7 +123,7 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
 
   constructor(services: RouterServices) {
     this.#services = services;
-    this.#clock = services.clock ?? SYSTEM_CLOCK;
+    this.#clock = services.clock;
     this.#hearing = new Hearing(
       (site, head) => services.links.request(site, HEARD_KIND, head),
       this.#clock,
@@ -131,7 +134,7 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
     this.#hearing.close();
   }
 
-  call({ address, call, token, once }: StatefulRequest): Promise<StatefulReply> {
+  call({ address, call, token, once }: StatefulRequest): Promise<Answered> {
     const request = once ?? this.#services.draw(); // T1
     return this.ask({ name: address, request, chain: [], token, call }, once !== undefined);
   }
@@ -148,7 +151,7 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
     asked: Omit<ForwardedCall, "to" | "hops">,
     isKept = false,
     gone?: AbortSignal,
-  ): Promise<KeptReply> {
+  ): Promise<KeptAnswer> {
     if (asked.chain.includes(chainName(asked.name.class, asked.name.id)) || asked.chain.length >= CHAIN_MAX) {
       throw new Problem(
         "cycle",

@@ -9,7 +9,7 @@ import type { StatefulName } from "../../functions/sessions/home/mod.ts";
 import type { CallToSession } from "../../functions/sessions/turn/mod.ts";
 import { StoreUnavailable, type TokenState } from "../../store/api/api.ts";
 import { Problem } from "../../functions/vocabulary/problem.ts";
-import type { KeptReply } from "../gateway/stateful_calls.ts";
+import type { KeptAnswer } from "../../functions/sessions/serve/request.ts";
 import type { EgressRules } from "../isolate/egress_rules.ts";
 import { pauseBy } from "../../functions/sessions/serve/clock.ts";
 import { SYSTEM_CLOCK } from "./clock.ts";
@@ -56,7 +56,7 @@ export class SessionCalls implements CallingSession {
     return createHash("sha256").update(this.#seed).update(`${effect}`).digest("hex");
   }
 
-  async callSession(call: CallToSession, request: string, signal: AbortSignal): Promise<KeptReply> {
+  async callSession(call: CallToSession, request: string, signal: AbortSignal): Promise<KeptAnswer> {
     const seen = await this.store.token();
     const reply = await this.#services.call(this.#name, call, request, seen, signal);
     if (reply.token !== null) await this.#see(reply.token, signal);

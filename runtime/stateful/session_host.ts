@@ -5,8 +5,7 @@
  * S1  At most one run of a session is open here; every opening goes through the homes (functions/sessions/home).
  * S2  A log is replayed by the code that wrote it; other code takes over from a checkpoint, with no event between.
  */
-import type { OpenedSession, StatefulName } from "../../functions/sessions/home/mod.ts";
-import { HomeError } from "../../functions/sessions/home/mod.ts";
+import { HomeError, type OpenedSession, type StatefulName } from "../../functions/sessions/home/mod.ts";
 import type { HostsPort } from "../../functions/sessions/log/hosts_asked.ts";
 import { openHostLog } from "../../functions/sessions/sealed/mod.ts";
 import type { Channel, ChannelReader, PeerClock } from "../../functions/sessions/attach/mod.ts";
@@ -18,12 +17,8 @@ import { Problem } from "../../functions/vocabulary/problem.ts";
 import { guarded, pauseBy } from "../../functions/sessions/serve/clock.ts";
 import { SYSTEM_CLOCK } from "./clock.ts";
 import { Hosted, shownSession } from "../../functions/sessions/serve/hosted.ts";
-import type {
-  Answered,
-  HostedRequest,
-  HostedSite,
-  Reason,
-} from "../../functions/sessions/serve/hosted_site.ts";
+import type { HostedSite, Reason } from "../../functions/sessions/serve/hosted_site.ts";
+import type { Answered, HostedRequest } from "../../functions/sessions/serve/request.ts";
 import type { HostServices } from "./host_services.ts";
 import type { PeersSite } from "../../functions/sessions/serve/hosted_peers.ts";
 import { peerKeys } from "../../functions/sessions/serve/host_logs.ts";

@@ -12,18 +12,20 @@
 import type { Homes, StatefulName } from "../../functions/sessions/home/mod.ts";
 import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
 import { Reader, Writer } from "../../store/model/codec.ts";
-import type { RequestLinks } from "../../functions/vocabulary/site_links.ts";
-import type { LinkReply, LinkRequest } from "../../functions/vocabulary/site_links.ts";
-import { SYSTEM_CLOCK } from "./clock.ts";
+import type {
+  LinkReply,
+  LinkRequest,
+  RequestLinks,
+  SiteTree,
+} from "../../functions/vocabulary/site_links.ts";
 
 /** Site, as asking needs it. */
 export interface WhereaboutsServices {
   readonly site: string;
   readonly homes: Pick<Homes, "where" | "heard">;
   readonly links: RequestLinks;
-  readonly sites: () => ReadonlyMap<string, { readonly parent: string | null }>;
-  /** Clock; left out: the system's. */
-  readonly clock?: PeerClock;
+  readonly sites: () => SiteTree;
+  readonly clock: PeerClock;
 }
 
 /** Kind of these requests on the links. */
@@ -51,7 +53,7 @@ export class Whereabouts {
 
   constructor(services: WhereaboutsServices) {
     this.#services = services;
-    this.#clock = services.clock ?? SYSTEM_CLOCK;
+    this.#clock = services.clock;
   }
 
   /**

@@ -7,8 +7,7 @@
  * LK1  A request ends: with an answer, or because the other site can't be reached, or is gone.
  * LK2  Both bodies end with an error where the way between the sites breaks.
  */
-import type { RequestLinks } from "../../functions/vocabulary/site_links.ts";
-import type { LinkReply, LinkRequest } from "../../functions/vocabulary/site_links.ts";
+import type { LinkReply, LinkRequest, RequestLinks } from "../../functions/vocabulary/site_links.ts";
 
 const ASK = 0, TAKEN = 1, ANSWER = 2, FAILED = 3, CHUNK = 4, END = 5, CANCEL = 6;
 /** A site that says nothing of a request by then can't be reached. */

@@ -29,7 +29,8 @@ import { HostedPeers, type PeersSession, type PeersSite } from "./hosted_peers.t
 import { RunFailed, type RunListener, type RunOver } from "./run_over.ts";
 import type { SessionRun } from "./session_run.ts";
 import { difference } from "./difference.ts";
-import type { Answered, HostedRequest, HostedSite, Reason } from "./hosted_site.ts";
+import type { HostedSite, Reason } from "./hosted_site.ts";
+import type { Answered, HostedRequest } from "./request.ts";
 import { SessionRoom } from "./session_room.ts";
 import { type CallWait, NO_WAITS, victim, WAITED_CALLS_MAX } from "./waits.ts";
 

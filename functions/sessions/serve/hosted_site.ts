@@ -4,30 +4,10 @@
 import type { StatefulName } from "../home/mod.ts";
 import type { PeerClock } from "../attach/mod.ts";
 import type { Parked } from "../turn/mod.ts";
-import type { TokenState } from "../../../store/api/api.ts";
 import type { PeersSite } from "./hosted_peers.ts";
 import type { RunListener } from "./run_over.ts";
 import type { SessionRun } from "./session_run.ts";
 import type { CallWait, WaitedCall } from "./waits.ts";
-
-/** Answer to a request, with a token of what the stateful session had seen. */
-export interface Answered {
-  readonly answer: Uint8Array;
-  readonly token: TokenState | null;
-}
-
-/** A request for a stateful session. */
-export interface HostedRequest {
-  /** Id of the request, drawn by the caller, which asks again with the same one. */
-  readonly request: string;
-  /** Stateful sessions that wait for it, outermost first. */
-  readonly chain: readonly string[];
-  readonly bytes: Uint8Array;
-  /** Token of what the caller had seen. */
-  readonly token: TokenState | null;
-  /** Signal that the caller waits no longer: the request is not to be begun then, where it has not been (waits.ts). */
-  readonly signal?: AbortSignal;
-}
 
 /** Reason for which a stateful session stands still. */
 export type Reason = Pick<Parked, "message" | "detail"> & {

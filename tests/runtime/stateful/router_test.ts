@@ -4,8 +4,9 @@ import { HomeError } from "../../../functions/sessions/home/mod.ts";
 import type { LinkReply, LinkRequest } from "../../../functions/vocabulary/site_links.ts";
 import { Problem } from "../../../functions/vocabulary/problem.ts";
 import { LinkError } from "../../../runtime/link/mod.ts";
-import type { HostedRequest } from "../../../functions/sessions/serve/hosted_site.ts";
+import type { HostedRequest } from "../../../functions/sessions/serve/request.ts";
 import type { OwnStore } from "../../../runtime/stateful/own_store.ts";
+import { SYSTEM_CLOCK } from "../../../runtime/stateful/clock.ts";
 import { SessionCalls } from "../../../runtime/stateful/session_calls.ts";
 import { NO_WAITS } from "../../../functions/sessions/serve/waits.ts";
 import { StoreUnavailable, type TokenState } from "../../../store/api/api.ts";
@@ -69,7 +70,7 @@ class Sites {
     let drawn = 0;
     return {
       site,
-      wallMs,
+      ...{ wallMs, clock: SYSTEM_CLOCK },
       homes: { where: () => state.where, misled: () => void (state.where = null) },
       host: {
         request: (_, asked) => this.#run(site, state, asked),
