@@ -21,7 +21,7 @@ import { Attacher } from "../stateful/attacher.ts";
 import { EndedLogs } from "../../functions/sessions/serve/ended_logs.ts";
 import { PeerWays } from "../stateful/peer_ways.ts";
 import { SYSTEM_CLOCK } from "../stateful/clock.ts";
-import { Whereabouts } from "../stateful/whereabouts.ts";
+import { Whereabouts } from "../../functions/sessions/serve/whereabouts.ts";
 import { StatefulRouter } from "../stateful/router.ts";
 import { ParkedTable } from "../stateful/parked_table.ts";
 import { openOf } from "../../functions/sessions/serve/pieces.ts";

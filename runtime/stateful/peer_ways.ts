@@ -37,7 +37,7 @@ import {
 import { replyOf } from "./router.ts";
 import type { SessionHost } from "./session_host.ts";
 import { shownSession } from "../../functions/sessions/serve/hosted.ts";
-import type { Whereabouts } from "./whereabouts.ts";
+import type { Whereabouts } from "../../functions/sessions/serve/whereabouts.ts";
 
 /** Site, as bringing ways needs it. */
 export interface PeerWaysServices {

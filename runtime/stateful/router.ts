@@ -53,7 +53,7 @@ import { Hearing } from "../../functions/sessions/serve/hearing.ts";
 import { shownSession } from "../../functions/sessions/serve/hosted.ts";
 import { PASSING_CODES, REACH_MS_MAX } from "../../functions/sessions/serve/refusals.ts";
 import type { SessionHost } from "./session_host.ts";
-import { WHERE_KIND, type Whereabouts } from "./whereabouts.ts";
+import { WHERE_KIND, type Whereabouts } from "../../functions/sessions/serve/whereabouts.ts";
 import {
   type CallWait,
   decodeWaits,

@@ -23,7 +23,7 @@ import { type FrameWay, StreamWay } from "../../functions/sessions/attach/frame_
 import { ParkedTable } from "../../runtime/stateful/parked_table.ts";
 import { PEER_KIND, PeerWays } from "../../runtime/stateful/peer_ways.ts";
 import { isForRouter, StatefulRouter } from "../../runtime/stateful/router.ts";
-import { Whereabouts } from "../../runtime/stateful/whereabouts.ts";
+import { Whereabouts } from "../../functions/sessions/serve/whereabouts.ts";
 import type { HostServices } from "../../runtime/stateful/host_services.ts";
 import { SessionHost } from "../../runtime/stateful/session_host.ts";
 import { Standbys } from "../../functions/sessions/serve/standbys.ts";

@@ -9,15 +9,10 @@
  * WA3  SITES_MAX sites are asked for a name, those below the same parent first, and FINDS_MAX names are asked for at
  *      once: beyond those a call waits for the opening alone.
  */
-import type { Homes, StatefulName } from "../../functions/sessions/home/mod.ts";
-import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
-import { Reader, Writer } from "../../store/model/codec.ts";
-import type {
-  LinkReply,
-  LinkRequest,
-  RequestLinks,
-  SiteTree,
-} from "../../functions/vocabulary/site_links.ts";
+import type { Homes, StatefulName } from "../home/mod.ts";
+import type { PeerClock } from "../attach/mod.ts";
+import { Reader, Writer } from "../../../store/model/codec.ts";
+import type { LinkReply, LinkRequest, RequestLinks, SiteTree } from "../../vocabulary/site_links.ts";
 
 /** Site, as asking needs it. */
 export interface WhereaboutsServices {

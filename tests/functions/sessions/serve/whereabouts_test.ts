@@ -1,7 +1,7 @@
 /** Where a session is at home, as sites tell each other while the arbiter does not answer. */
 import assert from "node:assert/strict";
-import { ASK_AFTER_MS, WHERE_KIND, Whereabouts } from "../../../runtime/stateful/whereabouts.ts";
-import { World } from "../../sim/world.ts";
+import { ASK_AFTER_MS, WHERE_KIND, Whereabouts } from "../../../../functions/sessions/serve/whereabouts.ts";
+import { World } from "../../../sim/world.ts";
 
 const NAME = { app: "shop", class: "cart", id: "ann" };
 const PARENTS: Record<string, string | null> = {
