@@ -9,7 +9,8 @@
 import { pointRange } from "../../store/model/range.ts";
 import { ADMIN_PATH } from "../deploy/admin_api.ts";
 import type { Change } from "../deploy/app_rows.ts";
-import { encodeSystem, markKey, VERSION } from "../deploy/records.ts";
+import { markKey, VERSION } from "../deploy/records.ts";
+import { encodeSystem } from "../../store/model/system_value.ts";
 import { problemResponse } from "../gateway/problem.ts";
 import type { Tell } from "./progress.ts";
 import type { AdminContext, AdminHono, AdminServices } from "./services.ts";

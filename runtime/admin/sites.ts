@@ -3,7 +3,8 @@
  */
 import type { SiteRecord } from "../../store/api/api.ts";
 import type { SystemStore } from "../deploy/app_table.ts";
-import { decodeSystem, SITES } from "../deploy/records.ts";
+import { SITES } from "../deploy/records.ts";
+import { decodeSystem } from "../../store/model/system_value.ts";
 import type { AdminHono, AdminServices } from "./services.ts";
 
 /** Adds `GET /sites`. */

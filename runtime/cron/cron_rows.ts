@@ -6,7 +6,7 @@
 import { z } from "zod";
 import { type Key, packKey, unpackKey } from "../../store/model/key.ts";
 import { prefixRange, type Range } from "../../store/model/range.ts";
-import { decodeSystem, encodeSystem } from "../deploy/records.ts";
+import { decodeSystem, encodeSystem } from "../../store/model/system_value.ts";
 import type { JobState } from "./job.ts";
 
 const lastSchema = z.object({

@@ -12,10 +12,10 @@ import {
   type AppRecord,
   decodeApp,
   decodeVersion,
-  encodeSystem,
   type StoredManifest,
   versionKey,
 } from "./records.ts";
+import { encodeSystem } from "../../store/model/system_value.ts";
 import type { SystemStore } from "./system_store.ts";
 import { type Turn, Turns } from "./turns.ts";
 import type { FilesRefusal } from "./version_files.ts";

@@ -18,7 +18,8 @@ import { z } from "zod";
 import type { Replica, StoreMutation } from "../../store/api/api.ts";
 import { type Key, packKey, unpackKey } from "../../store/model/key.ts";
 import { prefixRange, type Range } from "../../store/model/range.ts";
-import { BUNDLE_CHUNK_BYTES, decodeSystem, encodeSystem, taggedBytes } from "./records.ts";
+import { BUNDLE_CHUNK_BYTES, taggedBytes } from "./records.ts";
+import { decodeSystem, encodeSystem } from "../../store/model/system_value.ts";
 
 type SystemStore = Replica["system"];
 

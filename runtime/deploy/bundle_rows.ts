@@ -22,8 +22,6 @@ import {
   BUNDLES,
   chunkKey,
   decodeApp,
-  decodeSystem,
-  encodeSystem,
   RETIRED,
   retiredKey,
   VERSION,
@@ -31,6 +29,7 @@ import {
   type VersionRecord,
   VERSIONS,
 } from "./records.ts";
+import { decodeSystem, encodeSystem } from "../../store/model/system_value.ts";
 
 /** Chunks in one write: about 2 MB, half of what an app may put in an atomic. */
 const CHUNKS_A_WRITE = 32;

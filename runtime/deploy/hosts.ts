@@ -11,7 +11,8 @@ import { z } from "zod";
 import type { StoreMutation } from "../../store/api/api.ts";
 import { type Key, packKey } from "../../store/model/key.ts";
 import { type AppRows, type Change, type ChangeRefusal, refuse, unchanged } from "./app_rows.ts";
-import { APP_NAME, type AppRecord, decodeSystem, encodeSystem, SITES } from "./records.ts";
+import { APP_NAME, type AppRecord, SITES } from "./records.ts";
+import { decodeSystem, encodeSystem } from "../../store/model/system_value.ts";
 
 const claimSchema = z.object({ host: z.string(), app: z.string().regex(APP_NAME), createdMs: z.number() });
 /** Claim of a host: the app that has it. */

@@ -8,7 +8,7 @@
  *   ["b", version, i]         → tag and raw bytes      chunk i of the bundle, i a number from 0
  *   ["b", "blob" | "part" | "map", …]                  static files and source maps (blobs.ts, version_files.ts)
  *
- * System values are the tag byte of JSON (store/model/value.ts) and UTF-8 JSON.
+ * System values are in the bytes of store/model/system_value.ts.
  *
  * D1  A version row is written only after all of its chunks are durable, and in one atomic write with the app
  *     row that names it: a half-finished deploy leaves nothing that any reader looks at.
@@ -18,6 +18,7 @@ import { createHash } from "node:crypto";
 import { z } from "zod";
 import { type Key, packKey } from "../../store/model/key.ts";
 import { prefixRange, type Range } from "../../store/model/range.ts";
+import { decodeSystem } from "../../store/model/system_value.ts";
 import { VALUE_TAG } from "../../store/model/value.ts";
 
 /**
@@ -161,30 +162,6 @@ export const markKey = (site: string, mark: string): Key => packKey(["s", "mark"
 export const MARKS: Range = prefixRange(packKey(["s", "mark"]));
 /** Range of all site rows (store/api/api.ts: SiteRecord). */
 export const SITES: Range = prefixRange(packKey(["s", "site"]));
-
-const utf8 = new TextEncoder();
-const utf8Strict = new TextDecoder("utf-8", { fatal: true });
-
-/** Encodes a system value: tagged JSON. */
-export function encodeSystem(value: unknown): Uint8Array<ArrayBuffer> {
-  const body = utf8.encode(JSON.stringify(value));
-  const out = new Uint8Array(body.length + 1);
-  out[0] = VALUE_TAG.json;
-  out.set(body, 1);
-  return out;
-}
-
-/**
- * Decodes the JSON of a system value.
- *
- * @throws SyntaxError or TypeError where the bytes are not tagged UTF-8 JSON.
- */
-export function decodeSystem(bytes: Uint8Array): unknown {
-  if (bytes[0] !== VALUE_TAG.json) {
-    throw new TypeError(`a system value begins with tag ${VALUE_TAG.json}, not ${bytes[0]}`);
-  }
-  return JSON.parse(utf8Strict.decode(bytes.subarray(1)));
-}
 
 /** Decodes an app's record. @throws where the bytes are no app record. */
 export const decodeApp = (bytes: Uint8Array): AppRecord => appRecordSchema.parse(decodeSystem(bytes));

@@ -12,7 +12,8 @@ import { type Key, packKey, unpackKey } from "../../store/model/key.ts";
 import { prefixRange } from "../../store/model/range.ts";
 import { type Asset, ASSET_INDEX_BYTES_MAX, contentsOf, decodeAssetIndex } from "../assets/asset_index.ts";
 import { ANNOUNCED_MS, type BlobReader, type BlobRef, type Blobs, DIGEST } from "./blobs.ts";
-import { decodeSystem, decodeVersion, encodeSystem, type StoredManifest, VERSION } from "./records.ts";
+import { decodeVersion, type StoredManifest, VERSION } from "./records.ts";
+import { decodeSystem, encodeSystem } from "../../store/model/system_value.ts";
 
 type SystemStore = Replica["system"];
 

@@ -9,7 +9,7 @@
 import { z } from "zod";
 import { type Key, packKey, unpackKey } from "../../store/model/key.ts";
 import { prefixRange, type Range } from "../../store/model/range.ts";
-import { decodeSystem, encodeSystem } from "../deploy/records.ts";
+import { decodeSystem, encodeSystem } from "../../store/model/system_value.ts";
 
 /** Pattern of a secret's name, as in a manifest. */
 export const SECRET_NAME = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/;

@@ -19,7 +19,7 @@ import { prefixRange } from "../../store/model/range.ts";
 import { SYSTEM } from "../../store/api/api.ts";
 import type { Restored } from "../backup/restored.ts";
 import { LiveView } from "../deploy/live_view.ts";
-import { decodeSystem, encodeSystem } from "../deploy/records.ts";
+import { decodeSystem, encodeSystem } from "../../store/model/system_value.ts";
 import type { SystemStore } from "../deploy/system_store.ts";
 
 const SPACE = "restored";

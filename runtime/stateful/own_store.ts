@@ -37,6 +37,7 @@ import type {
   Mutation,
   ReadLevel,
   RowPage,
+  StoreClient,
   StoredRow,
 } from "../../functions/vocabulary/store_client.ts";
 import {
@@ -52,18 +53,23 @@ import { type Key, packKey } from "../../store/model/key.ts";
 import type { Lane } from "../../store/model/lock.ts";
 import { prefixRange } from "../../store/model/range.ts";
 import { unixMs, type Version } from "../../store/model/row.ts";
-import { decodeSystem, encodeSystem } from "../deploy/records.ts";
-import { type AppSpace, RequestStore, type StoreLimits } from "../gateway/session_store.ts";
-import type { VersionWrites } from "../gateway/app_writes.ts";
+import { decodeSystem, encodeSystem } from "../../store/model/system_value.ts";
 import type { RunStore } from "../../functions/sessions/serve/ports.ts";
 import type { PieceHead } from "../../functions/sessions/serve/pieces.ts";
+
+/** Rows of an app as its code names them: the site adds the app's prefix, and enforces its limits. */
+export interface SessionRows extends Pick<StoreClient, "get" | "list" | "commit"> {
+  /** Checks mutations, and returns them as the store has them, for whoever writes them himself. */
+  absolute(mutations: readonly Mutation[]): StoreMutation[];
+}
 
 /** Site, as the store of a session needs it. */
 export interface OwnStoreServices {
   readonly replica: Pick<Replica, "attach">;
-  readonly limits: StoreLimits;
-  readonly space: AppSpace;
-  readonly writes: VersionWrites | undefined;
+  /** Returns the app's rows over a session of the store. */
+  readonly rows: (session: AttachedSession, nowMs: () => number) => SessionRows;
+  /** Registers a write of the app as under way, until it settles; left out: nobody waits for such writes. */
+  readonly track?: (<T>(write: Promise<T>) => Promise<T>) | undefined;
   /** Returns the lane of the app now; null: none. Left out: there is none. */
   readonly lane?: () => Lane | null;
   readonly nowMs: () => number;
@@ -407,7 +413,7 @@ export class OwnStore implements RunStore {
   }
 
   #tracked<T>(written: Promise<T>): Promise<T> {
-    return this.#services.writes?.track(written) ?? written;
+    return this.#services.track?.(written) ?? written;
   }
 
   /** Merges with a mark (O2). */
@@ -447,17 +453,11 @@ export class OwnStore implements RunStore {
   }
 
   #absolute(mutations: readonly EffectMutation[], atMs: number): StoreMutation[] {
-    return new RequestStore(this.#session, { ...this.#options(), nowMs: () => atMs })
-      .absolute(mutations as readonly Mutation[]);
+    return this.#services.rows(this.#session, () => atMs).absolute(mutations as readonly Mutation[]);
   }
 
-  #store(): RequestStore {
-    return new RequestStore(this.#session, this.#options());
-  }
-
-  #options() {
-    const { space, limits, nowMs, writes } = this.#services;
-    return { space, limits, nowMs, writes, use: { storeMs: 0, step: () => {} } };
+  #store(): SessionRows {
+    return this.#services.rows(this.#session, this.#services.nowMs);
   }
 }
 

@@ -15,7 +15,7 @@ import { type Key, packKey, unpackKey } from "../../store/model/key.ts";
 import { prefixRange } from "../../store/model/range.ts";
 import { SYSTEM } from "../../store/api/api.ts";
 import { z } from "zod";
-import { encodeSystem } from "../deploy/records.ts";
+import { encodeSystem } from "../../store/model/system_value.ts";
 import { LiveView } from "../deploy/live_view.ts";
 import type { SystemStore } from "../deploy/system_store.ts";
 

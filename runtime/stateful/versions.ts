@@ -1,6 +1,7 @@
 /** Code that a stateful session runs: that of the version that serves its app, or that wrote its log. */
 import type { EgressRules } from "../isolate/egress_rules.ts";
 import type { HostServices } from "./host_services.ts";
+import { sessionRows } from "./session_rows.ts";
 import type { OwnStoreServices } from "./own_store.ts";
 import type { OpenedSession, StatefulName } from "../../functions/sessions/home/mod.ts";
 import { writerOf } from "../../functions/sessions/turn/mod.ts";
@@ -80,7 +81,7 @@ export class VersionParts {
     const { space, writes, lane } = prepared(version);
     const { app } = version;
     const stores = {
-      ...{ replica, limits, nowMs, space, writes, lane },
+      ...{ replica, nowMs, lane, ...sessionRows({ space, limits, writes }) },
       leftOut: (name: Omit<StatefulName, "app">, text: string) => this.#leftOut({ app, ...name }, text),
     };
     const made = { egress: egressOf(version), stores };

@@ -5,11 +5,11 @@ import {
   bundleDigest,
   chunkKey,
   decodeVersion,
-  encodeSystem,
   storedManifest,
   versionOf,
   type VersionRecord,
 } from "../../runtime/deploy/records.ts";
+import { encodeSystem } from "../../store/model/system_value.ts";
 import { MemorySystem } from "../runtime/deploy/memory_system.ts";
 import { type Dice, mutateBytes, same } from "./dice.ts";
 import { Finding, type Target } from "./target.ts";

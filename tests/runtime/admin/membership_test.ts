@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { Hono } from "hono";
 import { membershipRoutes } from "../../../runtime/admin/membership.ts";
 import type { AdminBindings, AdminServices } from "../../../runtime/admin/services.ts";
-import { encodeSystem } from "../../../runtime/deploy/records.ts";
+import { encodeSystem } from "../../../store/model/system_value.ts";
 import type { HeldBy, Replica, SoleCopies } from "../../../store/api/api.ts";
 
 interface Made {

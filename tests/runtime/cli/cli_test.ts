@@ -7,7 +7,7 @@ import { once } from "../../../runtime/cli/deno_deploy.ts";
 import type { ValueInput } from "../../../runtime/cli/command.ts";
 import { EXIT, runCli } from "../../../runtime/cli/mod.ts";
 import { AppTable, Deployments } from "../../../runtime/deploy/mod.ts";
-import { encodeSystem } from "../../../runtime/deploy/records.ts";
+import { encodeSystem } from "../../../store/model/system_value.ts";
 import { encodeValue } from "../../../functions/values/value.ts";
 import { type Key, packKey } from "../../../store/model/key.ts";
 import { memorySecrets } from "../deploy/memory_secrets.ts";

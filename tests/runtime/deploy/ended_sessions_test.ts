@@ -1,7 +1,7 @@
 /** What is kept of stateful sessions that have ended, wherever each did. */
 import assert from "node:assert/strict";
 import { forgetEnded, lastEndedLog } from "../../../runtime/admin/ended_sessions.ts";
-import { encodeSystem } from "../../../runtime/deploy/records.ts";
+import { encodeSystem } from "../../../store/model/system_value.ts";
 import { problemResponse } from "../../../runtime/gateway/problem.ts";
 import { Problem } from "../../../functions/vocabulary/problem.ts";
 import { MemorySystem } from "./memory_system.ts";

@@ -4,7 +4,7 @@ import { packKey } from "../../../store/model/key.ts";
 import { addressOf } from "../../../runtime/gateway/address.ts";
 import { AppTable, Deployments } from "../../../runtime/deploy/mod.ts";
 import { parseHost } from "../../../runtime/deploy/hosts.ts";
-import { encodeSystem } from "../../../runtime/deploy/records.ts";
+import { encodeSystem } from "../../../store/model/system_value.ts";
 import { MemorySystem } from "./memory_system.ts";
 
 Deno.test("a host is kept as browsers send it, and what is none is refused (H2)", () => {

@@ -11,6 +11,7 @@ import { DEFAULT_ISOLATE_LIMITS } from "../../../runtime/isolate/limits.ts";
 import type { IsolateProcess } from "../../../runtime/isolate/process.ts";
 import { StatefulIsolate } from "../../../runtime/isolate/stateful_isolate.ts";
 import { SystemClock, SystemRandom } from "../../../runtime/site/system_ports.ts";
+import { sessionRows } from "../../../runtime/stateful/session_rows.ts";
 import { OwnStore } from "../../../runtime/stateful/own_store.ts";
 import { toldTexts } from "../../../functions/sessions/serve/told_reason.ts";
 import { ParkedTable } from "../../../runtime/stateful/parked_table.ts";
@@ -262,7 +263,8 @@ export class ForgedSite {
   async #opened(isolate: StatefulIsolate): Promise<{ run: SessionRun; channel: number }> {
     const store = await OwnStore.open(
       {
-        ...{ replica: this.#replica, limits: LIMITS, space: appSpace("evil"), writes: undefined },
+        ...sessionRows({ limits: LIMITS, space: appSpace("evil"), writes: undefined }),
+        replica: this.#replica,
         ...{ nowMs: Date.now, leftOut: () => {} },
       },
       { ...CLASS, birth: "00" },

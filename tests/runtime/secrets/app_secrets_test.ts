@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { packKey } from "../../../store/model/key.ts";
 import { prefixRange } from "../../../store/model/range.ts";
 import type { AppTable, LiveApp } from "../../../runtime/deploy/mod.ts";
-import { encodeSystem } from "../../../runtime/deploy/records.ts";
+import { encodeSystem } from "../../../store/model/system_value.ts";
 import type { DeclaredSecrets } from "../../../runtime/secrets/mod.ts";
 import { openSecretStore } from "../../../runtime/site/app_secrets.ts";
 import { ringOf } from "../deploy/memory_secrets.ts";

@@ -13,6 +13,7 @@ import { decodeRows, encodeGet } from "../../../functions/sessions/turn/call_byt
 import type { Commit, Effect, OpenedProgram } from "../../../functions/sessions/turn/mod.ts";
 import { decodeValue, encodeValue } from "../../../functions/values/value.ts";
 import { appSpace } from "../../../runtime/gateway/session_store.ts";
+import { sessionRows } from "../../../runtime/stateful/session_rows.ts";
 import { OwnStore } from "../../../runtime/stateful/own_store.ts";
 import { NO_HEAD, openPiece, type PieceHead } from "../../../functions/sessions/serve/pieces.ts";
 import type { RunListener } from "../../../functions/sessions/serve/run_over.ts";
@@ -55,7 +56,12 @@ async function ownStore(
   const { replica } = scene.process(site);
   const nowMs = () => scene.world.nowMs;
   const leftOut = (_: unknown, text: string) => void said.push(`error ${text}`);
-  const services = { replica, limits: LIMITS, space: SPACE, writes: undefined, nowMs, leftOut };
+  const services = {
+    replica,
+    nowMs,
+    leftOut,
+    ...sessionRows({ limits: LIMITS, space: SPACE, writes: undefined }),
+  };
   return await scene.done(OwnStore.open(services, NAME, head, () => Promise.resolve()));
 }
 

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import type { Effect } from "../../../functions/sessions/turn/mod.ts";
 import { NO_HEAD } from "../../../functions/sessions/serve/pieces.ts";
+import { sessionRows } from "../../../runtime/stateful/session_rows.ts";
 import { OwnStore } from "../../../runtime/stateful/own_store.ts";
 import { decodeValue, encodeValue } from "../../../functions/values/value.ts";
 import { appSpace } from "../../../runtime/gateway/session_store.ts";
@@ -41,7 +42,13 @@ function ownStore(
   const nowMs = () => scene.world.nowMs;
   const leftOut = (_: unknown, text: string) => void said.push(text);
   const missed = isShared ? () => {} : undefined;
-  const services = { replica, limits: LIMITS, space: SPACE, writes: undefined, nowMs, leftOut, missed };
+  const services = {
+    replica,
+    nowMs,
+    leftOut,
+    missed,
+    ...sessionRows({ limits: LIMITS, space: SPACE, writes: undefined }),
+  };
   const seen = token && { token, applied: 0, isWhole };
   return scene.done(OwnStore.open(services, NAME, { ...NO_HEAD, seen, marks }, stop));
 }
