@@ -28,7 +28,7 @@ import { fetchOutside } from "../isolate/egress.ts";
 import type { EgressRules } from "../isolate/egress_rules.ts";
 import { FetchRefused, type OutgoingResponse } from "../isolate/outgoing_http.ts";
 import type { CallMaker, Making } from "../../functions/sessions/serve/ports.ts";
-import type { OwnStore } from "./own_store.ts";
+import type { OwnStore } from "../../functions/sessions/serve/own_store.ts";
 
 /** Stateful session and its site, as making calls needs them. */
 export interface CallingSession {

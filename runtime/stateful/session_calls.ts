@@ -15,7 +15,7 @@ import { pauseBy } from "../../functions/sessions/serve/clock.ts";
 import { SYSTEM_CLOCK } from "./clock.ts";
 import type { HostServices } from "./host_services.ts";
 import type { CallingSession, HttpOrigin } from "./made_calls.ts";
-import type { OwnStore } from "./own_store.ts";
+import type { OwnStore } from "../../functions/sessions/serve/own_store.ts";
 import { PASSING_CODES, REACH_MS_MAX } from "../../functions/sessions/serve/refusals.ts";
 
 /** Milliseconds between tries. Each has waited for some seconds by itself, but for a clock that is wrong. */

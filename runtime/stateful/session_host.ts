@@ -23,7 +23,7 @@ import type { HostServices } from "./host_services.ts";
 import type { PeersSite } from "../../functions/sessions/serve/hosted_peers.ts";
 import { peerKeys } from "../../functions/sessions/serve/host_logs.ts";
 import { Openings } from "../../functions/sessions/serve/openings.ts";
-import { OwnStore } from "./own_store.ts";
+import { OwnStore } from "../../functions/sessions/serve/own_store.ts";
 import { LastAnswers } from "../../functions/sessions/serve/last_answers.ts";
 import { joinPieces, openPiece } from "../../functions/sessions/serve/pieces.ts";
 import type { RunListener } from "../../functions/sessions/serve/run_over.ts";

@@ -1,7 +1,7 @@
 /** Rows of an app as its stateful sessions have them (functions/sessions/serve), over the store of requests. */
 import { type AppSpace, RequestStore, type StoreLimits } from "../gateway/session_store.ts";
 import type { VersionWrites } from "../gateway/app_writes.ts";
-import type { OwnStoreServices } from "./own_store.ts";
+import type { OwnStoreServices } from "../../functions/sessions/serve/own_store.ts";
 
 /** Returns the rows of an app, by its prefixes, for the stores of its sessions. */
 export const sessionRows = (

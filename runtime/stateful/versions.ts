@@ -2,7 +2,7 @@
 import type { EgressRules } from "../isolate/egress_rules.ts";
 import type { HostServices } from "./host_services.ts";
 import { sessionRows } from "./session_rows.ts";
-import type { OwnStoreServices } from "./own_store.ts";
+import type { OwnStoreServices } from "../../functions/sessions/serve/own_store.ts";
 import type { OpenedSession, StatefulName } from "../../functions/sessions/home/mod.ts";
 import { writerOf } from "../../functions/sessions/turn/mod.ts";
 import { CodecError } from "../../store/model/codec.ts";

@@ -54,7 +54,7 @@ export const INSIDE_VARIANTS: readonly InsideVariant[] = [
   },
   {
     name: "a stateful session's token leaves before what it names is on disk",
-    file: "runtime/stateful/own_store.ts",
+    file: "functions/sessions/serve/own_store.ts",
     says: "    return this.#session.durable();",
     becomes: "    return Promise.resolve();",
     ...{ plan: "unread", first: 0, seeds: 12 },
@@ -104,7 +104,7 @@ export const INSIDE_VARIANTS: readonly InsideVariant[] = [
   },
   {
     name: "a home of before makes a sum after its site was asked whether it had",
-    file: "runtime/stateful/own_store.ts",
+    file: "functions/sessions/serve/own_store.ts",
     says: "this.#session.seeWhole(token, this.#stop)",
     becomes: "this.#session.seeWhole(token, () => Promise.resolve(void this.#stop))",
     also: { says: "    this.#session.close();\n", becomes: "" },

@@ -444,7 +444,7 @@ function hearing(hears: (config: ReplicaConfig) => void): OpenReplica {
   };
 }
 
-/** Of what is written once (runtime/stateful/own_store.ts, O2). */
+/** Of what is written once (functions/sessions/serve/own_store.ts, O2). */
 const MARKS = packKey(["a", APP, "e"]);
 
 /** Deletions are forgotten after a moment, and all clocks jump past it. */

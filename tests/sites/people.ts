@@ -128,7 +128,7 @@ export class People {
     const other = sessions[sessions.findIndex((one) => one.name === name) + 1]?.name;
     const called = other === undefined ? "quiet" : `call:${other.class}/${other.id}`;
     const used = new Set<number>();
-    // A handler's sums are applied after its other writes, and not with them (runtime/stateful/own_store.ts).
+    // A handler's sums are applied after its other writes, and not with them (functions/sessions/serve/own_store.ts).
     if (words.includes("sum")) words.forEach((op, i) => words[i] = op === "set" || op === "del" ? "get" : op);
     return words.map((op) => op === "call" ? called : this.#word(op, draws, used)).join(" ");
   }

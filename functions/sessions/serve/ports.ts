@@ -84,7 +84,7 @@ export interface FollowedChannel {
 
 // ── The store ──
 
-/** The store as one stateful session sees it at its home (runtime/stateful/own_store.ts, O1 to O7). */
+/** The store as one stateful session sees it at its home (functions/sessions/serve/own_store.ts, O1 to O7). */
 export interface RunStore {
   /** Makes the session see what this token names, from now on. @throws StoreUnavailable */
   see(token: TokenState): Promise<void>;

@@ -12,7 +12,7 @@ import type { IsolateProcess } from "../../../runtime/isolate/process.ts";
 import { StatefulIsolate } from "../../../runtime/isolate/stateful_isolate.ts";
 import { SystemClock, SystemRandom } from "../../../runtime/site/system_ports.ts";
 import { sessionRows } from "../../../runtime/stateful/session_rows.ts";
-import { OwnStore } from "../../../runtime/stateful/own_store.ts";
+import { OwnStore } from "../../../functions/sessions/serve/own_store.ts";
 import { toldTexts } from "../../../functions/sessions/serve/told_reason.ts";
 import { ParkedTable } from "../../../runtime/stateful/parked_table.ts";
 import { NO_HEAD } from "../../../functions/sessions/serve/pieces.ts";

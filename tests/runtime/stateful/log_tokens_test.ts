@@ -14,7 +14,7 @@ import type { Commit, Effect, OpenedProgram } from "../../../functions/sessions/
 import { decodeValue, encodeValue } from "../../../functions/values/value.ts";
 import { appSpace } from "../../../runtime/gateway/session_store.ts";
 import { sessionRows } from "../../../runtime/stateful/session_rows.ts";
-import { OwnStore } from "../../../runtime/stateful/own_store.ts";
+import { OwnStore } from "../../../functions/sessions/serve/own_store.ts";
 import { NO_HEAD, openPiece, type PieceHead } from "../../../functions/sessions/serve/pieces.ts";
 import type { RunListener } from "../../../functions/sessions/serve/run_over.ts";
 import { ClockLead, RunVersions } from "../../../functions/sessions/serve/run_versions.ts";

@@ -5,7 +5,7 @@ import type { LinkReply, LinkRequest } from "../../../functions/vocabulary/site_
 import { Problem } from "../../../functions/vocabulary/problem.ts";
 import { LinkError } from "../../../runtime/link/mod.ts";
 import type { HostedRequest } from "../../../functions/sessions/serve/request.ts";
-import type { OwnStore } from "../../../runtime/stateful/own_store.ts";
+import type { OwnStore } from "../../../functions/sessions/serve/own_store.ts";
 import { SYSTEM_CLOCK } from "../../../runtime/stateful/clock.ts";
 import { SessionCalls } from "../../../runtime/stateful/session_calls.ts";
 import { NO_WAITS } from "../../../functions/sessions/serve/waits.ts";

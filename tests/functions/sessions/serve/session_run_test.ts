@@ -6,7 +6,7 @@ import { encodeCallToSession } from "../../../../functions/sessions/turn/call_by
 import { writeTurn } from "../../../../functions/sessions/turn/log_entry.ts";
 import { type Effect, type OpenedProgram, TIMERS_MAX } from "../../../../functions/sessions/turn/mod.ts";
 import { PROGRAM_CALLS_MAX } from "../../../../functions/sessions/turn/program.ts";
-import type { OwnStore } from "../../../../runtime/stateful/own_store.ts";
+import type { OwnStore } from "../../../../functions/sessions/serve/own_store.ts";
 import { RunFailed, type RunListener, type RunOver } from "../../../../functions/sessions/serve/run_over.ts";
 import { ClockLead, RunVersions } from "../../../../functions/sessions/serve/run_versions.ts";
 import { SessionRun } from "../../../../functions/sessions/serve/session_run.ts";

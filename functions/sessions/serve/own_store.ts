@@ -24,12 +24,7 @@
  * O7  A write of O2 is made on condition that its mark is as it was found: where an isolate was lost as a write was
  *     under way, that may be done still, and the next isolate of the same home asks for it again.
  */
-import {
-  type Effect,
-  type EffectMutation,
-  isMergeEffect,
-  type OpenedProgram,
-} from "../../functions/sessions/turn/mod.ts";
+import { type Effect, type EffectMutation, isMergeEffect, type OpenedProgram } from "../turn/mod.ts";
 import type {
   Check,
   CommitResult,
@@ -39,7 +34,7 @@ import type {
   RowPage,
   StoreClient,
   StoredRow,
-} from "../../functions/vocabulary/store_client.ts";
+} from "../../vocabulary/store_client.ts";
 import {
   type AttachedSession,
   type PlainMutation,
@@ -48,14 +43,14 @@ import {
   type StoreMutation,
   StoreUnavailable,
   type TokenState,
-} from "../../store/api/api.ts";
-import { type Key, packKey } from "../../store/model/key.ts";
-import type { Lane } from "../../store/model/lock.ts";
-import { prefixRange } from "../../store/model/range.ts";
-import { unixMs, type Version } from "../../store/model/row.ts";
-import { decodeSystem, encodeSystem } from "../../store/model/system_value.ts";
-import type { RunStore } from "../../functions/sessions/serve/ports.ts";
-import type { PieceHead } from "../../functions/sessions/serve/pieces.ts";
+} from "../../../store/api/api.ts";
+import { type Key, packKey } from "../../../store/model/key.ts";
+import type { Lane } from "../../../store/model/lock.ts";
+import { prefixRange } from "../../../store/model/range.ts";
+import { unixMs, type Version } from "../../../store/model/row.ts";
+import { decodeSystem, encodeSystem } from "../../../store/model/system_value.ts";
+import type { RunStore } from "./ports.ts";
+import type { PieceHead } from "./pieces.ts";
 
 /** Rows of an app as its code names them: the site adds the app's prefix, and enforces its limits. */
 export interface SessionRows extends Pick<StoreClient, "get" | "list" | "commit"> {

@@ -1,16 +1,16 @@
 /** The store of a stateful session over real replicas in virtual time: what its tokens say of what it has touched. */
 import assert from "node:assert/strict";
-import type { Effect } from "../../../functions/sessions/turn/mod.ts";
-import { NO_HEAD } from "../../../functions/sessions/serve/pieces.ts";
-import { sessionRows } from "../../../runtime/stateful/session_rows.ts";
-import { OwnStore } from "../../../runtime/stateful/own_store.ts";
-import { decodeValue, encodeValue } from "../../../functions/values/value.ts";
-import { appSpace } from "../../../runtime/gateway/session_store.ts";
-import type { AttachedSession, TokenState } from "../../../store/api/api.ts";
-import { packKey } from "../../../store/model/key.ts";
-import { CLOCK_TICKS_PER_MS } from "../../../store/model/row.ts";
-import { prefixRange } from "../../../store/model/range.ts";
-import { Scene } from "../../sim/scene.ts";
+import type { Effect } from "../../../../functions/sessions/turn/mod.ts";
+import { NO_HEAD } from "../../../../functions/sessions/serve/pieces.ts";
+import { sessionRows } from "../../../../runtime/stateful/session_rows.ts";
+import { OwnStore } from "../../../../functions/sessions/serve/own_store.ts";
+import { decodeValue, encodeValue } from "../../../../functions/values/value.ts";
+import { appSpace } from "../../../../runtime/gateway/session_store.ts";
+import type { AttachedSession, TokenState } from "../../../../store/api/api.ts";
+import { packKey } from "../../../../store/model/key.ts";
+import { CLOCK_TICKS_PER_MS } from "../../../../store/model/row.ts";
+import { prefixRange } from "../../../../store/model/range.ts";
+import { Scene } from "../../../sim/scene.ts";
 
 const NAME = { class: "duel", id: "one", birth: "00" };
 const LIMITS = { keyBytes: 2048, valueBytes: 1 << 20, atomicMutations: 1000, atomicBytes: 4 << 20 };

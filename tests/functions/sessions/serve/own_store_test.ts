@@ -1,8 +1,8 @@
 /** The store of a stateful session, where what it had seen is at a site that can't be asked. */
 import assert from "node:assert/strict";
-import { type AttachedSession, StoreUnavailable, type TokenState } from "../../../store/api/api.ts";
-import { OwnStore, type OwnStoreServices } from "../../../runtime/stateful/own_store.ts";
-import { NO_HEAD } from "../../../functions/sessions/serve/pieces.ts";
+import { type AttachedSession, StoreUnavailable, type TokenState } from "../../../../store/api/api.ts";
+import { OwnStore, type OwnStoreServices } from "../../../../functions/sessions/serve/own_store.ts";
+import { NO_HEAD } from "../../../../functions/sessions/serve/pieces.ts";
 
 const GONE = 7, HERE = 2;
 const NAME = { class: "duel", id: "one", birth: "00" };
