@@ -15,7 +15,7 @@ import { ClientSocket, type MessageSocket } from "../gateway/message_socket.ts";
 import { messageOf } from "../isolate/bodies.ts";
 import { EgressRules } from "../isolate/egress_rules.ts";
 import { SYSTEM_CLOCK } from "../stateful/clock.ts";
-import { fetchFor } from "../stateful/made_calls.ts";
+import { fetchFor } from "../stateful/outside_requests.ts";
 import { WayRefused } from "../stateful/peer_ways.ts";
 import { PlainPeer } from "../stateful/plain_peer.ts";
 import { ClientAgent } from "./client_agent.ts";
@@ -152,7 +152,7 @@ async function runOrigin({ of, sites, args, shell }: Run, address: string): Prom
     ...{ of, origin, draw, note: noteTo(args, shell) },
     connect: (origin, listener) => connectOrigin(origin, rules, listener),
     make: async (bytes, key) => {
-      const maker = { egress: rules, keyOf: () => key ?? "", signal: AbortSignal.timeout(30_000) };
+      const maker = { egress: rules, key, signal: AbortSignal.timeout(30_000) };
       const call = { call: 0, kind: "fetch" as const, bytes, effect: key === null ? null : 0 };
       return { ok: true, bytes: await fetchFor(maker, call) };
     },

@@ -48,7 +48,7 @@ export interface HttpOriginServices {
   readonly originOf: (asker: OriginAsker) => Promise<OriginAddress | null>;
   /** Has the agent that stands for the origin of that class make the request; null: there is none. */
   readonly byAgent: (request: OriginRequest) => Promise<CallOutcome> | null;
-  /** Makes a request (stateful/made_calls.ts), to that origin and no other. */
+  /** Makes a request (stateful/outside_requests.ts), to that origin and no other. */
   readonly make: (origin: OriginAddress, call: Call, key: string) => Promise<CallOutcome>;
   /** Outcomes of requests, at the root. */
   readonly kept: KeptOutcomes;

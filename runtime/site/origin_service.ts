@@ -17,7 +17,7 @@ import { encodeWanted, ORIGIN_WAY_KIND, OriginEnds } from "../origins/origin_end
 import { SYSTEM_CLOCK } from "../stateful/clock.ts";
 import { currentVersion } from "../stateful/versions.ts";
 import { type FrameWay, StreamWay } from "../../functions/sessions/attach/frame_way.ts";
-import { fetchFor, type HttpOrigin } from "../stateful/made_calls.ts";
+import { fetchFor, type HttpOrigin } from "../stateful/outside_requests.ts";
 import type { SiteConfig } from "./config.ts";
 
 /** Services of the site that origins use. */
@@ -65,7 +65,7 @@ export function openOrigins(parts: OriginParts): OriginService {
     byAgent: (request) => hub?.fetch(request) ?? null,
     make: async ({ host, port }, call, key) => {
       const signal = AbortSignal.timeout(config.limits.wallMs);
-      const maker = { egress: rulesOf([`${host}:${port}`]), keyOf: () => key, signal };
+      const maker = { egress: rulesOf([`${host}:${port}`]), key: call.effect === null ? null : key, signal };
       return { ok: true, bytes: await fetchFor(maker, call) };
     },
   });

@@ -178,6 +178,7 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
   });
   const host = opened.host = new SessionHost({
     ...{ homes, replica, apps, pool: config.checkDeterminism ? checked : pool },
+    clock: SYSTEM_CLOCK,
     storeClock: () => own.tick(),
     standby: async (name, version, last) => await opened.standbys?.take(name, version, last) ?? null,
     prepare: (name, app) => {

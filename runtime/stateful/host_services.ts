@@ -1,24 +1,22 @@
 /** Services of a site that hosting stateful sessions (session_host.ts) needs. */
 import type { Homes, StatefulName } from "../../functions/sessions/home/mod.ts";
-import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
-import type { CallToSession } from "../../functions/sessions/turn/mod.ts";
-import type { Replica, TokenState } from "../../store/api/api.ts";
+import type { Replica } from "../../store/api/api.ts";
 import type { ClockValue } from "../../store/model/row.ts";
 import type { AppTable, LiveVersion } from "../deploy/app_table.ts";
 import type { Prepared } from "../gateway/app_runner.ts";
 import type { StoreLimits } from "../gateway/session_store.ts";
-import type { KeptAnswer } from "../../functions/sessions/serve/request.ts";
 import type { EgressRules } from "../isolate/egress_rules.ts";
 import type { IsolateApp, StatefulPool } from "../isolate/mod.ts";
 import type { FrameWay } from "../../functions/sessions/attach/frame_way.ts";
-import type { HttpOrigin } from "./made_calls.ts";
+import type { HttpOrigin } from "./outside_requests.ts";
 import type { EndedLogs } from "../../functions/sessions/serve/ended_logs.ts";
+import type { CallingSite } from "./session_calls.ts";
 import type { ParkedTable } from "./parked_table.ts";
 import type { Standby } from "../../functions/sessions/serve/standby.ts";
 import type { CallWait, WaitedCall } from "../../functions/sessions/serve/waits.ts";
 
 /** Site, as hosting needs it. */
-export interface HostServices {
+export interface HostServices extends CallingSite {
   readonly homes: Homes;
   readonly pool: Pick<StatefulPool, "open">;
   /** Prepares an isolate: a session whose log is here is being opened, and is likely to need one. */
@@ -46,16 +44,6 @@ export interface HostServices {
   readonly lastAnswersMs?: number;
   /** Logs of sessions that ended; left out: none are kept. */
   readonly endedLogs?: Pick<EndedLogs, "keep" | "drop" | "sweep">;
-  /** Clock; left out: the system's. */
-  readonly clock?: PeerClock;
-  /** Calls another stateful session for one that is at home here. */
-  readonly call: (
-    from: StatefulName,
-    call: CallToSession,
-    request: string,
-    token: TokenState,
-    signal: AbortSignal,
-  ) => Promise<KeptAnswer>;
   /** Returns what a call waits for, at whichever site. Never rejects. */
   readonly waitsOf: (call: WaitedCall) => Promise<CallWait>;
   /** Counts rejected handlers, by what they were for. */

@@ -10,42 +10,51 @@ import type { CallToSession } from "../../functions/sessions/turn/mod.ts";
 import { StoreUnavailable, type TokenState } from "../../store/api/api.ts";
 import { Problem } from "../../functions/vocabulary/problem.ts";
 import type { KeptAnswer } from "../../functions/sessions/serve/request.ts";
-import type { EgressRules } from "../isolate/egress_rules.ts";
+import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
 import { pauseBy } from "../../functions/sessions/serve/clock.ts";
-import { SYSTEM_CLOCK } from "./clock.ts";
-import type { HostServices } from "./host_services.ts";
-import type { CallingSession, HttpOrigin } from "./made_calls.ts";
+import type { CallingSession } from "./made_calls.ts";
 import type { OwnStore } from "../../functions/sessions/serve/own_store.ts";
+import type { OutsideRequests } from "../../functions/sessions/serve/ports.ts";
 import { PASSING_CODES, REACH_MS_MAX } from "../../functions/sessions/serve/refusals.ts";
 
 /** Milliseconds between tries. Each has waited for some seconds by itself, but for a clock that is wrong. */
 const SEE_AGAIN_MS = 100;
+
+/** Site, as calls of its sessions need it. */
+export interface CallingSite {
+  readonly clock: PeerClock;
+  /** Calls another stateful session for one that is at home here. */
+  readonly call: (
+    from: StatefulName,
+    call: CallToSession,
+    request: string,
+    token: TokenState,
+    signal: AbortSignal,
+  ) => Promise<KeptAnswer>;
+}
 
 /** Session whose calls they are. */
 export interface Caller {
   readonly name: StatefulName;
   readonly seed: Uint8Array;
   readonly store: OwnStore;
-  readonly egress: EgressRules;
-  readonly origin: HttpOrigin | null;
+  readonly outside: OutsideRequests;
 }
 
 /** Calls of one session (see the file's header). */
 export class SessionCalls implements CallingSession {
   readonly store: OwnStore;
-  readonly egress: EgressRules;
-  readonly origin: HttpOrigin | null;
+  readonly outside: OutsideRequests;
   readonly #name: StatefulName;
   readonly #seed: Uint8Array;
-  readonly #services: Pick<HostServices, "call" | "clock">;
+  readonly #site: CallingSite;
 
-  constructor(services: Pick<HostServices, "call" | "clock">, { name, seed, store, egress, origin }: Caller) {
-    this.#services = services;
+  constructor(site: CallingSite, { name, seed, store, outside }: Caller) {
+    this.#site = site;
     this.#name = name;
     this.#seed = seed;
     this.store = store;
-    this.egress = egress;
-    this.origin = origin;
+    this.outside = outside;
   }
 
   /**
@@ -58,14 +67,14 @@ export class SessionCalls implements CallingSession {
 
   async callSession(call: CallToSession, request: string, signal: AbortSignal): Promise<KeptAnswer> {
     const seen = await this.store.token();
-    const reply = await this.#services.call(this.#name, call, request, seen, signal);
+    const reply = await this.#site.call(this.#name, call, request, seen, signal);
     if (reply.token !== null) await this.#see(reply.token, signal);
     return reply;
   }
 
   /** Waits until the session has seen what the one that answered had (XS1). */
   async #see(token: TokenState, signal: AbortSignal): Promise<void> {
-    const { clock = SYSTEM_CLOCK } = this.#services, untilMs = clock.nowMs() + REACH_MS_MAX;
+    const { clock } = this.#site, untilMs = clock.nowMs() + REACH_MS_MAX;
     for (;;) {
       try {
         return await this.store.see(token);

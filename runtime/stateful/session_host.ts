@@ -15,7 +15,6 @@ import type { ClockValue } from "../../store/model/row.ts";
 import { CodecError } from "../../store/model/codec.ts";
 import { Problem } from "../../functions/vocabulary/problem.ts";
 import { guarded, pauseBy } from "../../functions/sessions/serve/clock.ts";
-import { SYSTEM_CLOCK } from "./clock.ts";
 import { Hosted, shownSession } from "../../functions/sessions/serve/hosted.ts";
 import type { HostedSite, Reason } from "../../functions/sessions/serve/hosted_site.ts";
 import type { Answered, HostedRequest } from "../../functions/sessions/serve/request.ts";
@@ -29,6 +28,7 @@ import { joinPieces, openPiece } from "../../functions/sessions/serve/pieces.ts"
 import type { RunListener } from "../../functions/sessions/serve/run_over.ts";
 import { salvage, type Salvaged } from "../../functions/sessions/serve/salvage.ts";
 import { callMaker } from "./made_calls.ts";
+import { outsideRequests } from "./outside_requests.ts";
 import { SessionCalls } from "./session_calls.ts";
 import { ClockLead, RunVersions } from "../../functions/sessions/serve/run_versions.ts";
 import { SessionRun } from "../../functions/sessions/serve/session_run.ts";
@@ -92,7 +92,7 @@ export class SessionHost {
   constructor(services: HostServices) {
     this.#services = services;
     this.#lead = new ClockLead(() => services.nowMs());
-    this.#clock = services.clock ?? SYSTEM_CLOCK;
+    this.#clock = services.clock;
     this.#openings = new Openings(services.homes);
     this.#last = new LastAnswers(this.#clock, services.lastAnswersMs ?? LAST_ANSWERS_MS);
     this.#site = this.#siteOf(services);
@@ -513,7 +513,8 @@ export class SessionHost {
       ]);
       // What was applied at a site that the session goes on without is applied again.
       const applied = head.seen?.isWhole === true && !store.isMissing ? head.seen.applied : 0;
-      const { seed } = home, origin = this.#services.originOf(name, version);
+      const { seed } = home;
+      const outside = outsideRequests(egress, this.#services.originOf(name, version));
       const { replica } = this.#services.replica.status();
       const log = home.log.map(({ bytes }) => openPiece(bytes));
       // The bytes of a base are no log: only its head is to be read here.
@@ -530,7 +531,7 @@ export class SessionHost {
         nowMs: this.#services.nowMs,
         clock: this.#clock,
         originWay: this.#services.originWay(name, version),
-        calls: callMaker(new SessionCalls(this.#services, { name, seed, store, egress, origin })),
+        calls: callMaker(new SessionCalls(this.#services, { name, seed, store, outside })),
       });
       const epoch = { epoch: home.epoch, replica };
       const since = { out: {}, effectsApplied: applied };

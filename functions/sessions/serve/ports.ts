@@ -135,10 +135,16 @@ export interface Making {
   readonly kept: (heard: () => void) => void;
 }
 
-/** Makes the calls of one stateful session, in its name (runtime/stateful/made_calls.ts). */
+/** Makes the calls of one stateful session, in its name (made_calls.ts). */
 export interface CallMaker {
   /** Returns the name of a call with an effect: for ever, among all of the cluster's. */
   keyOf(effect: number): string;
   /** Makes a call. It ends with an outcome, whatever happens. */
   make(call: Call, making: Making): Promise<CallOutcome>;
+}
+
+/** Makes the outside requests of one stateful session (runtime/stateful/outside_requests.ts). */
+export interface OutsideRequests {
+  /** Makes a request. @param key its name, for ever; null: the request has no effect. @throws where it is refused */
+  fetch(call: Call, key: string | null, signal: AbortSignal): Promise<CallOutcome>;
 }

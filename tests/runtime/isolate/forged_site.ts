@@ -291,7 +291,7 @@ export class ForgedSite {
       } as unknown as RunListener,
       originWay: null,
       calls: callMaker({
-        ...{ store, egress: null as never, origin: null, keyOf: (effect) => `key ${effect}` },
+        ...{ store, outside: null as never, keyOf: (effect) => `key ${effect}` },
         callSession: () => Promise.resolve({ answer: new Uint8Array([1]), heard: () => {} }),
       }),
     });

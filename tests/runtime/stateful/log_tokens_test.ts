@@ -113,8 +113,7 @@ async function opening(scene: Scene, site: string, opened: OpenedProgram, head: 
     } as unknown as RunListener,
     calls: callMaker({
       store,
-      egress: null as never,
-      origin: null,
+      outside: null as never,
       keyOf: String,
       callSession: () => Promise.reject(),
     }),

@@ -266,9 +266,9 @@ Deno.test("a stateful session that was answered is not told that what the other 
       return failure === null ? Promise.resolve() : Promise.reject(failure);
     },
   } as unknown as OwnStore;
-  const caller = { name: NAME, seed: bytes("seed"), store, egress: null as never, origin: null };
+  const caller = { name: NAME, seed: bytes("seed"), store, outside: null as never };
   const calls = new SessionCalls(
-    { call: () => Promise.resolve({ answer, token, heard: () => {} }) },
+    { call: () => Promise.resolve({ answer, token, heard: () => {} }), clock: SYSTEM_CLOCK },
     caller,
   );
   const call = { class: "cart", id: "bob", call: bytes("hi") } as never;

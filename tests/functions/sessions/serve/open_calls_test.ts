@@ -26,7 +26,6 @@ function calling() {
   };
   const maker = callMaker({
     store: { get: made, commit: made },
-    origin: null,
     keyOf: (effect: number) => `key ${effect}`,
     callSession: (_: unknown, request: string, signal: AbortSignal) => {
       signals.push(signal);

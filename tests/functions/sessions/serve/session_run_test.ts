@@ -82,7 +82,7 @@ function running() {
     } as unknown as RunListener,
     originWay: null,
     calls: callMaker({
-      ...{ store, egress: null as never, origin: null, keyOf: (effect: number) => `key ${effect}` },
+      ...{ store, outside: null as never, keyOf: (effect: number) => `key ${effect}` },
       callSession: (_, request) => {
         left.push(request);
         return answered.promise.then(() => ({
