@@ -15,7 +15,7 @@ import type { OriginAddress } from "../../functions/origin_address.ts";
 import { Reader, Writer } from "../../store/model/codec.ts";
 import type { LinkReply, LinkRequest } from "../../functions/vocabulary/site_links.ts";
 import { bodyOf, framed, readBody, readRest } from "../../functions/sessions/serve/forwarded.ts";
-import { failedCall } from "../stateful/made_calls.ts";
+import { failedCall } from "../../functions/sessions/serve/made_calls.ts";
 import type { KeptOutcomes } from "./kept_outcomes.ts";
 
 /** Class and version that make a request. */

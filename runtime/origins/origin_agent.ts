@@ -13,7 +13,7 @@ import type { OriginAddress } from "../../functions/origin_address.ts";
 import type { CallOutcome } from "../../functions/sessions/turn/mod.ts";
 import { bridge, type MessageSocket } from "../gateway/message_socket.ts";
 import { pause } from "../observe/pause.ts";
-import { failedCall } from "../stateful/made_calls.ts";
+import { failedCall } from "../../functions/sessions/serve/made_calls.ts";
 import { RelayedPeer } from "../stateful/relayed_peer.ts";
 import { type AgentOf, decodeAsked, encodeAnswered } from "./agent_hub.ts";
 import { KeptOutcomes } from "./kept_outcomes.ts";

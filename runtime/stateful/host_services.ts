@@ -10,7 +10,7 @@ import type { IsolateApp, StatefulPool } from "../isolate/mod.ts";
 import type { FrameWay } from "../../functions/sessions/attach/frame_way.ts";
 import type { HttpOrigin } from "./outside_requests.ts";
 import type { EndedLogs } from "../../functions/sessions/serve/ended_logs.ts";
-import type { CallingSite } from "./session_calls.ts";
+import type { CallingSite } from "../../functions/sessions/serve/session_calls.ts";
 import type { ParkedTable } from "./parked_table.ts";
 import type { Standby } from "../../functions/sessions/serve/standby.ts";
 import type { CallWait, WaitedCall } from "../../functions/sessions/serve/waits.ts";

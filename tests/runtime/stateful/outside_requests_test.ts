@@ -4,7 +4,7 @@ import { decodeAnswer, encodeCall } from "../../../functions/calls/call.ts";
 import type { Call } from "../../../functions/sessions/turn/mod.ts";
 import { decodeOutsideAnswer, encodeOutside } from "../../../functions/sessions/turn/call_bytes.ts";
 import { EgressRules } from "../../../runtime/isolate/egress_rules.ts";
-import { type CallingSession, makeCall } from "../../../runtime/stateful/made_calls.ts";
+import { type CallingSession, makeCall } from "../../../functions/sessions/serve/made_calls.ts";
 import { type HttpOrigin, outsideRequests } from "../../../runtime/stateful/outside_requests.ts";
 
 /** An outside request of a session's. */

@@ -1,9 +1,9 @@
 /** Calls that a stateful session makes, without a session. */
 import { strict as assert } from "node:assert";
-import type { Call } from "../../../functions/sessions/turn/mod.ts";
-import { encodeGet } from "../../../functions/sessions/turn/call_bytes.ts";
-import { Problem } from "../../../functions/vocabulary/problem.ts";
-import { type CallingSession, makeCall } from "../../../runtime/stateful/made_calls.ts";
+import type { Call } from "../../../../functions/sessions/turn/mod.ts";
+import { encodeGet } from "../../../../functions/sessions/turn/call_bytes.ts";
+import { Problem } from "../../../../functions/vocabulary/problem.ts";
+import { type CallingSession, makeCall } from "../../../../functions/sessions/serve/made_calls.ts";
 
 const making = { signal: new AbortController().signal, kept: () => {} };
 

@@ -19,11 +19,11 @@ import {
   encodeCommitResult,
   encodePage,
   encodeRows,
-} from "../../functions/sessions/turn/mod.ts";
-import type { KeptAnswer } from "../../functions/sessions/serve/request.ts";
-import { CodecError } from "../../store/model/codec.ts";
-import type { CallMaker, Making, OutsideRequests } from "../../functions/sessions/serve/ports.ts";
-import type { OwnStore } from "../../functions/sessions/serve/own_store.ts";
+} from "../turn/mod.ts";
+import type { KeptAnswer } from "./request.ts";
+import { CodecError } from "../../../store/model/codec.ts";
+import type { CallMaker, Making, OutsideRequests } from "./ports.ts";
+import type { OwnStore } from "./own_store.ts";
 
 /** Stateful session and its site, as making calls needs them. */
 export interface CallingSession {

@@ -5,17 +5,17 @@
  *      in place of the answer (router.ts T7): it is waited for, as a home that is out of reach is.
  */
 import { createHash } from "node:crypto";
-import type { StatefulName } from "../../functions/sessions/home/mod.ts";
-import type { CallToSession } from "../../functions/sessions/turn/mod.ts";
-import { StoreUnavailable, type TokenState } from "../../store/api/api.ts";
-import { Problem } from "../../functions/vocabulary/problem.ts";
-import type { KeptAnswer } from "../../functions/sessions/serve/request.ts";
-import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
-import { pauseBy } from "../../functions/sessions/serve/clock.ts";
+import type { StatefulName } from "../home/mod.ts";
+import type { CallToSession } from "../turn/mod.ts";
+import { StoreUnavailable, type TokenState } from "../../../store/api/api.ts";
+import { Problem } from "../../vocabulary/problem.ts";
+import type { KeptAnswer } from "./request.ts";
+import type { PeerClock } from "../attach/mod.ts";
+import { pauseBy } from "./clock.ts";
 import type { CallingSession } from "./made_calls.ts";
-import type { OwnStore } from "../../functions/sessions/serve/own_store.ts";
-import type { OutsideRequests } from "../../functions/sessions/serve/ports.ts";
-import { PASSING_CODES, REACH_MS_MAX } from "../../functions/sessions/serve/refusals.ts";
+import type { OwnStore } from "./own_store.ts";
+import type { OutsideRequests } from "./ports.ts";
+import { PASSING_CODES, REACH_MS_MAX } from "./refusals.ts";
 
 /** Milliseconds between tries. Each has waited for some seconds by itself, but for a clock that is wrong. */
 const SEE_AGAIN_MS = 100;
