@@ -26,6 +26,7 @@ import { StatefulRouter } from "../stateful/router.ts";
 import { ParkedTable } from "../stateful/parked_table.ts";
 import { openOf } from "../../functions/sessions/serve/pieces.ts";
 import { CheckedPool } from "../stateful/shadow.ts";
+import { hostPorts } from "../stateful/host_services.ts";
 import { SessionHost } from "../stateful/session_host.ts";
 import type { Readiness } from "../stateful/readiness.ts";
 import type { Standbys } from "../../functions/sessions/serve/standbys.ts";
@@ -176,7 +177,7 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
     root: () => rootOf(replica),
     open: (name) => ways.open(name, null),
   });
-  const host = opened.host = new SessionHost({
+  const host = opened.host = new SessionHost(hostPorts({
     ...{ homes, replica, apps, pool: config.checkDeterminism ? checked : pool },
     clock: SYSTEM_CLOCK,
     storeClock: () => own.tick(),
@@ -214,7 +215,7 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
         signal,
       ),
     waitsOf: (call) => router.waitsOf(call),
-  });
+  }));
   const others = {
     ...{ site: config.id, homes, replica, apps, prepared: parts.prepared, appLog },
     ...{ pool: standbyPool, homePool: pool },

@@ -19,7 +19,6 @@ import { isMergeEffect } from "../../functions/sessions/turn/mod.ts";
 import { readEntries, type ReadEntry } from "../../functions/sessions/turn/log_entry.ts";
 import { checkpointHead, withoutLog } from "../../functions/sessions/turn/taken_back.ts";
 import { CodecError } from "../../store/model/codec.ts";
-import type { AppTable } from "../deploy/app_table.ts";
 import { Problem } from "../../functions/vocabulary/problem.ts";
 import type { EndedLogs } from "../../functions/sessions/serve/ended_logs.ts";
 import { type LogView, viewLog } from "../../functions/sessions/serve/log_view.ts";
@@ -27,13 +26,13 @@ import { joinPieces, NO_HEAD, openPiece, wrapPiece } from "../../functions/sessi
 import type { SessionHost } from "./session_host.ts";
 import { packState } from "../../functions/sessions/serve/state_parts.ts";
 import { shownSession } from "../../functions/sessions/serve/hosted.ts";
-import { versionOfLog } from "./versions.ts";
+import { type CodeTable, type DeclaredVersion, versionOfLog } from "./versions.ts";
 
 /** Site, as mending needs it. */
 export interface MendingServices {
   readonly homes: Pick<Homes, "kept" | "open">;
   readonly host: Pick<SessionHost, "look" | "resume" | "reset" | "salvage" | "keepLog">;
-  readonly apps: Pick<AppTable, "get">;
+  readonly apps: Pick<CodeTable<DeclaredVersion>, "get">;
   /** Logs of sessions that ended here. */
   readonly endedLogs?: Pick<EndedLogs, "get" | "drop">;
 }

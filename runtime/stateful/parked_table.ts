@@ -11,6 +11,7 @@
  * PT3  Beyond REPORTS_MAX a report has no detail: one bad deploy may park all sessions of an app.
  */
 import type { StatefulName } from "../../functions/sessions/home/mod.ts";
+import type { ParkedReport, ParkedSessions } from "../../functions/sessions/serve/ports.ts";
 import { type Key, packKey, unpackKey } from "../../store/model/key.ts";
 import { prefixRange } from "../../store/model/range.ts";
 import { SYSTEM } from "../../store/api/api.ts";
@@ -22,16 +23,11 @@ import type { SystemStore } from "../deploy/system_store.ts";
 const schema = z.object({
   code: z.string(),
   message: z.string(),
-  /** Detail to be told: both entries of a divergence, what was done, stacks. */
   detail: z.record(z.string(), z.unknown()),
-  /** Version of the app that served then (PT2). */
-  version: z.string(),
+  version: z.string(), // PT2
   site: z.string(),
   atMs: z.number(),
-});
-
-/** Report of why a stateful session stands still. */
-export type ParkedReport = Readonly<z.infer<typeof schema>>;
+}) satisfies z.ZodType<ParkedReport>;
 
 /** Characters of a report, which is a row at every site. */
 const REPORT_CHARS_MAX = 16 * 1024;
@@ -45,7 +41,7 @@ const RANGE = prefixRange(packKey([SYSTEM, SPACE]));
 const keyOf = ({ app, class: name, id }: StatefulName): Key => packKey([SYSTEM, SPACE, app, name, id]);
 
 /** Table of sessions that stand still (see the file's header). */
-export class ParkedTable {
+export class ParkedTable implements ParkedSessions {
   readonly #system: SystemStore;
   readonly #note: (event: string, detail: Record<string, unknown>) => void;
   readonly #view: LiveView;

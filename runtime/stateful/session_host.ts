@@ -5,12 +5,19 @@
  * S1  At most one run of a session is open here; every opening goes through the homes (functions/sessions/home).
  * S2  A log is replayed by the code that wrote it; other code takes over from a checkpoint, with no event between.
  */
-import { HomeError, type OpenedSession, type StatefulName } from "../../functions/sessions/home/mod.ts";
+import {
+  HomeError,
+  type Homes,
+  type OpenedSession,
+  type StatefulName,
+} from "../../functions/sessions/home/mod.ts";
 import type { HostsPort } from "../../functions/sessions/log/hosts_asked.ts";
 import { openHostLog } from "../../functions/sessions/sealed/mod.ts";
 import type { Channel, ChannelReader, PeerClock } from "../../functions/sessions/attach/mod.ts";
 import { decodeCall } from "../../functions/calls/call.ts";
-import type { TokenState } from "../../store/api/api.ts";
+import type { Replica, TokenState } from "../../store/api/api.ts";
+import type { EndedLogs } from "../../functions/sessions/serve/ended_logs.ts";
+import type { ParkedSessions } from "../../functions/sessions/serve/ports.ts";
 import type { ClockValue } from "../../store/model/row.ts";
 import { CodecError } from "../../store/model/codec.ts";
 import { Problem } from "../../functions/vocabulary/problem.ts";
@@ -18,24 +25,29 @@ import { guarded, pauseBy } from "../../functions/sessions/serve/clock.ts";
 import { Hosted, shownSession } from "../../functions/sessions/serve/hosted.ts";
 import type { HostedSite, Reason } from "../../functions/sessions/serve/hosted_site.ts";
 import type { Answered, HostedRequest } from "../../functions/sessions/serve/request.ts";
-import type { HostServices } from "./host_services.ts";
 import type { PeersSite } from "../../functions/sessions/serve/hosted_peers.ts";
 import { peerKeys } from "../../functions/sessions/serve/host_logs.ts";
 import { Openings } from "../../functions/sessions/serve/openings.ts";
-import { OwnStore } from "../../functions/sessions/serve/own_store.ts";
+import { OwnStore, type OwnStoreServices } from "../../functions/sessions/serve/own_store.ts";
 import { LastAnswers } from "../../functions/sessions/serve/last_answers.ts";
 import { joinPieces, openPiece } from "../../functions/sessions/serve/pieces.ts";
 import type { RunListener } from "../../functions/sessions/serve/run_over.ts";
 import { salvage, type Salvaged } from "../../functions/sessions/serve/salvage.ts";
 import { callMaker } from "../../functions/sessions/serve/made_calls.ts";
-import { outsideRequests } from "./outside_requests.ts";
-import { SessionCalls } from "../../functions/sessions/serve/session_calls.ts";
+import { type CallingSite, SessionCalls } from "../../functions/sessions/serve/session_calls.ts";
 import { ClockLead, RunVersions } from "../../functions/sessions/serve/run_versions.ts";
 import { SessionRun } from "../../functions/sessions/serve/session_run.ts";
 import { sessionOf, Standby, StandbyFailed } from "../../functions/sessions/serve/standby.ts";
 import { toldTexts } from "../../functions/sessions/serve/told_reason.ts";
-import { type CallWait, NO_WAITS } from "../../functions/sessions/serve/waits.ts";
-import { currentVersion, isShared, replayCode, versionOfLog, VersionParts, writtenBy } from "./versions.ts";
+import { type CallWait, NO_WAITS, type WaitedCall } from "../../functions/sessions/serve/waits.ts";
+import {
+  type CodeTable,
+  currentVersion,
+  isShared,
+  type SessionCode,
+  versionOfLog,
+  writtenBy,
+} from "./versions.ts";
 
 const lastOf = ({ log, checkpoint }: OpenedSession): number => {
   const piece = log.at(-1);
@@ -69,15 +81,56 @@ const LAST_ANSWERS_MS = 60_000;
 
 const keyOf = (name: StatefulName): string => JSON.stringify([name.app, name.class, name.id]);
 
+/** Site, as hosting stateful sessions needs it. */
+export interface HostPorts extends CallingSite {
+  readonly homes: Homes;
+  /** Returns a standby that has followed a session up to that entry, with that code (standbys.ts). */
+  readonly standby: (name: StatefulName, version: string, last: number) => Promise<Standby | null>;
+  readonly replica: Pick<Replica, "status">;
+  /** Reads the store's clock: what is drawn of it later is later. */
+  readonly storeClock: () => ClockValue;
+  readonly apps: CodeTable<SessionCode>;
+  readonly idleMs: number;
+  /** Largest number of channels of attached peers. */
+  readonly channelsMax: number;
+  /** Draws a new peer's id. */
+  readonly newPeer: () => string;
+  /** Draws bytes that nobody can guess. */
+  readonly random: (length: number) => Uint8Array<ArrayBuffer>;
+  /** Secrets of the cluster, newest first: peers' keys and sealed logs are made with them. */
+  readonly secrets: readonly [Uint8Array, ...Uint8Array[]];
+  /** Reads the wall clock. */
+  readonly nowMs: () => number;
+  /** Milliseconds for which the last answers of a session that ended are kept for callers that ask again. */
+  readonly lastAnswersMs?: number;
+  /** Logs of sessions that ended; left out: none are kept. */
+  readonly endedLogs?: Pick<EndedLogs, "keep" | "drop" | "sweep">;
+  /** Returns what a call waits for, at whichever site. Never rejects. */
+  readonly waitsOf: (call: WaitedCall) => Promise<CallWait>;
+  /** Counts rejected handlers, by what they were for. */
+  readonly countRejected: (what: string) => void;
+  /** Reports a fault that concerns one session. */
+  readonly failed: (name: StatefulName, error: unknown) => void;
+  /** Sessions that stand still. */
+  readonly parked: ParkedSessions;
+  readonly site: string;
+  /** Returns a text with its places in a version's bundle told as places in its sources. */
+  readonly mapped: (version: string, text: string) => Promise<string>;
+  /** Returns a text without the app's secrets. */
+  readonly redact: (app: string, text: string) => string;
+  readonly log: (line: { app: string; version: string; level: string; text: string }) => void;
+}
+
 /** Host of stateful sessions (see the file's header). */
 export class SessionHost {
-  readonly #services: HostServices;
+  readonly #services: HostPorts;
   readonly #hosted = new Map<string, Hosted>();
   readonly #unlisten: () => void;
   readonly #clock: PeerClock;
   readonly #last: LastAnswers;
   readonly #site: HostedSite;
-  readonly #versions: VersionParts;
+  /** Services of the stores of each code, for all of its sessions: there may be many. */
+  readonly #stores = new WeakMap<SessionCode, OwnStoreServices>();
   #cancelSweep: () => void = () => {};
   /** Reports on their way to their row. */
   readonly #telling = new Set<Promise<void>>();
@@ -89,14 +142,13 @@ export class SessionHost {
   #owed: ClockValue = 0;
   readonly #lead: ClockLead;
 
-  constructor(services: HostServices) {
+  constructor(services: HostPorts) {
     this.#services = services;
     this.#lead = new ClockLead(() => services.nowMs());
     this.#clock = services.clock;
     this.#openings = new Openings(services.homes);
     this.#last = new LastAnswers(this.#clock, services.lastAnswersMs ?? LAST_ANSWERS_MS);
     this.#site = this.#siteOf(services);
-    this.#versions = new VersionParts(services, (name, text) => this.#leftOut(name, text));
     const unlisten = services.apps.onChange(() => this.#followApps());
     const undropped = services.parked.onDrop((name) => this.#hosted.get(keyOf(name))?.unpark());
     this.#unlisten = () => {
@@ -372,7 +424,7 @@ export class SessionHost {
     await endedLogs?.keep(name, declared?.retention?.logMs, () => homes.kept(name));
   }
 
-  #siteOf({ countRejected, failed, parked }: HostServices): HostedSite {
+  #siteOf({ countRejected, failed, parked }: HostPorts): HostedSite {
     return {
       clock: this.#clock,
       open: (name, listener) => this.#open(name, listener),
@@ -401,12 +453,12 @@ export class SessionHost {
     return {
       clock: guarded(this.#clock, failed),
       newId: newPeer,
-      random: (length) => crypto.getRandomValues(new Uint8Array(length)),
+      random: this.#services.random,
       isShared: () => isShared(apps.get(name.app)?.current, name),
       origin: () => {
         const live = apps.get(name.app)?.current;
         if (live === undefined) return null;
-        return { version: live.version, originWay: this.#services.originWay(name, live) };
+        return { version: live.version, originWay: live.originWay(name) };
       },
       keysOf: peerKeys(secrets, name),
       openLog: (receiver, records) => openHostLog(secrets, { name, receiver }, records),
@@ -467,14 +519,14 @@ export class SessionHost {
    * @throws Problem, StatefulLoadError
    */
   async salvage(name: StatefulName, home: OpenedSession): Promise<Salvaged> {
-    const { apps, prepared, pool, replica } = this.#services;
-    const version = await writtenBy(apps, name, versionOfLog(home));
+    const { apps, replica } = this.#services;
+    const code = await writtenBy(apps, name, versionOfLog(home));
     const from = await this.#sessionOf(name, home);
     const { seen } = joinPieces(home.checkpoint && openPiece(home.checkpoint.bytes), home.log);
     const effectsApplied = seen?.isWhole === true ? seen.applied : 0;
-    const as = { epoch: home.epoch, replica: replica.status().replica, code: replayCode(version.version) };
+    const as = { epoch: home.epoch, replica: replica.status().replica, code: code.replay };
     return await salvage((sink) =>
-      pool.open(prepared(version).app, { ...from, ...as, out: {}, effectsApplied, salvages: true }, sink)
+      code.open({ ...from, ...as, out: {}, effectsApplied, salvages: true }, sink)
     );
   }
 
@@ -490,23 +542,21 @@ export class SessionHost {
 
   async #open(name: StatefulName, listener: RunListener): Promise<SessionRun> {
     const current = currentVersion(this.#services.apps, name);
-    const { homes, prepare } = this.#services;
     // The isolate starts meanwhile, where the session is likely to run here.
-    if (homes.followable.log(name) !== undefined) prepare?.(name, this.#services.prepared(current).app);
+    if (this.#services.homes.followable.log(name) !== undefined) current.prepare(name);
     const home = await this.#openings.open(name, current.version);
     let run: SessionRun | undefined, standby: Promise<Standby | null> | undefined;
     try {
       const isAdopted = home.log.length === 0 && home.version !== current.version;
-      const version = isAdopted ? current : await writtenBy(this.#services.apps, name, versionOfLog(home)); // S2
+      const code = isAdopted ? current : await writtenBy(this.#services.apps, name, versionOfLog(home)); // S2
       const base = home.checkpoint && openPiece(home.checkpoint.bytes);
       const head = joinPieces(base, home.log);
-      const prepared = this.#services.prepared(version);
       const birth = home.seed.subarray(0, BIRTH_BYTES).toHex();
-      const { egress, stores } = this.#versions.of(version);
+      const stores = this.#storesOf(code);
       const missed = ({ message }: Error) =>
         this.#log(name, "warn", `${shownSession(name)} goes on, its clients hold its log: ${message}`);
-      const services = isShared(version, name) ? { ...stores, missed } : stores;
-      standby = this.#services.standby(name, version.version, lastOf(home));
+      const services = isShared(code, name) ? { ...stores, missed } : stores;
+      standby = this.#services.standby(name, code.version, lastOf(home));
       const [from, store] = await Promise.all([
         standby.then(async (standby) => standby ?? await this.#sessionOf(name, home)),
         OwnStore.open(services, { ...name, birth }, head, (site) => home.fence(site)),
@@ -514,7 +564,7 @@ export class SessionHost {
       // What was applied at a site that the session goes on without is applied again.
       const applied = head.seen?.isWhole === true && !store.isMissing ? head.seen.applied : 0;
       const { seed } = home;
-      const outside = outsideRequests(egress, this.#services.originOf(name, version));
+      const outside = code.outsideOf(name);
       const { replica } = this.#services.replica.status();
       const log = home.log.map(({ bytes }) => openPiece(bytes));
       // The bytes of a base are no log: only its head is to be read here.
@@ -525,22 +575,20 @@ export class SessionHost {
         pieces,
       );
       run = new SessionRun({
-        ...{ home, version: version.version, store, listener, isAdopted, applied, versions },
+        ...{ home, version: code.version, store, listener, isAdopted, applied, versions },
         open: head.open,
-        isShared: isShared(version, name),
+        isShared: isShared(code, name),
         nowMs: this.#services.nowMs,
         clock: this.#clock,
-        originWay: this.#services.originWay(name, version),
+        originWay: code.originWay(name),
         calls: callMaker(new SessionCalls(this.#services, { name, seed, store, outside })),
       });
       const epoch = { epoch: home.epoch, replica };
       const since = { out: {}, effectsApplied: applied };
       await run.start(
-        from instanceof Standby ? from.promote({ ...epoch, ...since }, run) : this.#services.pool.open(
-          prepared.app,
-          { ...from, ...epoch, ...since, code: replayCode(version.version) },
-          run,
-        ),
+        from instanceof Standby
+          ? from.promote({ ...epoch, ...since }, run)
+          : code.open({ ...from, ...epoch, ...since, code: code.replay }, run),
       );
       return run;
     } catch (error) {
@@ -550,6 +598,18 @@ export class SessionHost {
       if (error instanceof StandbyFailed) return await this.#open(name, listener);
       throw error;
     }
+  }
+
+  #storesOf(code: SessionCode): OwnStoreServices {
+    const known = this.#stores.get(code);
+    if (known !== undefined) return known;
+    const { app } = code;
+    const stores: OwnStoreServices = {
+      ...code.stores,
+      leftOut: (name, text) => this.#leftOut({ app, ...name }, text),
+    };
+    this.#stores.set(code, stores);
+    return stores;
   }
 
   /** Reads a session's log for an isolate. @throws Problem where it can't be read */

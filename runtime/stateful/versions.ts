@@ -1,20 +1,60 @@
 /** Code that a stateful session runs: that of the version that serves its app, or that wrote its log. */
-import type { EgressRules } from "../isolate/egress_rules.ts";
-import type { HostServices } from "./host_services.ts";
-import { sessionRows } from "./session_rows.ts";
-import type { OwnStoreServices } from "../../functions/sessions/serve/own_store.ts";
+import type { FrameWay } from "../../functions/sessions/attach/frame_way.ts";
 import type { OpenedSession, StatefulName } from "../../functions/sessions/home/mod.ts";
-import { writerOf } from "../../functions/sessions/turn/mod.ts";
+import { type OpenSession, writerOf } from "../../functions/sessions/turn/mod.ts";
 import { CodecError } from "../../store/model/codec.ts";
-import type { AppTable, LiveVersion } from "../deploy/mod.ts";
 import { Problem } from "../../functions/vocabulary/problem.ts";
+import type { OwnStoreServices } from "../../functions/sessions/serve/own_store.ts";
 import { openPiece } from "../../functions/sessions/serve/pieces.ts";
+import type { ChannelSink, OpenChannel, OutsideRequests } from "../../functions/sessions/serve/ports.ts";
+
+/** Declaration of a class of sessions, as far as their home needs it: other releases may say more. */
+interface DeclaredClass {
+  readonly methods?: unknown;
+  readonly durability?: unknown;
+  readonly retention?: { readonly logMs?: number | undefined } | undefined;
+}
+
+/** Version of an app, and what it declares. */
+export interface DeclaredVersion {
+  readonly app: string;
+  readonly version: string;
+  readonly manifest: { readonly sessions: Readonly<Record<string, DeclaredClass>> };
+}
+
+/** Version of an app whose code runs sessions at this site. */
+export interface SessionCode extends DeclaredVersion {
+  /** Name of the code for replays: a version of the app, in one build of its platform. */
+  readonly replay: string;
+  /** Opens a session in an isolate that runs the code. @throws StatefulLoadError */
+  open(session: OpenSession, sink: ChannelSink): Promise<OpenChannel>;
+  /** Prepares an isolate: a session whose log is here is being opened, and is likely to need one. */
+  prepare(name: StatefulName): void;
+  /** Services that the stores of its sessions need. */
+  readonly stores: Omit<OwnStoreServices, "leftOut" | "missed">;
+  /** Returns what makes the outside requests of a session. */
+  outsideOf(name: StatefulName): OutsideRequests;
+  /**
+   * Returns what opens a way to the end of the origin that attaches to sessions of the class; null: the class has none.
+   */
+  originWay(name: StatefulName): (() => Promise<FrameWay>) | null;
+}
+
+/** Versions of apps, as a site knows them. */
+export interface CodeTable<Code extends DeclaredVersion> {
+  /** Returns the code that serves an app; undefined: no app is called so here. */
+  get(app: string): { readonly current: Code } | undefined;
+  /** Returns a version of an app, whether it serves or not; undefined: there is none such. */
+  version(app: string, version: string): Promise<Code | undefined>;
+  /** Adds a callback for changes; the result removes it. */
+  onChange(listener: () => void): () => void;
+}
 
 /** Returns the version that serves a session's app. @throws Problem */
-export function currentVersion(
-  apps: Pick<AppTable, "get">,
+export function currentVersion<Code extends DeclaredVersion>(
+  apps: Pick<CodeTable<Code>, "get">,
   name: Pick<StatefulName, "app" | "class">,
-): LiveVersion {
+): Code {
   const live = apps.get(name.app);
   if (live === undefined) throw new Problem("app_unknown", `no app is called ${name.app} here`);
   const classes = Object.keys(live.current.manifest.sessions);
@@ -26,11 +66,11 @@ export function currentVersion(
 }
 
 /** Returns the version that wrote a log (session_host.ts, S2). @throws Problem */
-export async function writtenBy(
-  apps: Pick<AppTable, "version">,
+export async function writtenBy<Code extends DeclaredVersion>(
+  apps: Pick<CodeTable<Code>, "version">,
   name: StatefulName,
   version: string,
-): Promise<LiveVersion> {
+): Promise<Code> {
   const found = await apps.version(name.app, version);
   if (found !== undefined) return found;
   throw new Problem(
@@ -40,10 +80,6 @@ export async function writtenBy(
     } of ${name.app}, which is there no more: deploy it again, or delete the session`,
   );
 }
-
-/** Returns the code that replays a log: a version of the app, in one build of Deno on one architecture. */
-export const replayCode = (version: string): string =>
-  `${version} deno ${Deno.version.deno} ${Deno.build.arch}`;
 
 /**
  * Returns the version that a log goes on with: the one that wrote what is behind its checkpoint, as that says by
@@ -63,35 +99,8 @@ export function versionOfLog({ version, checkpoint, log }: KeptOpening): string 
 
 type KeptOpening = Pick<OpenedSession, "version" | "checkpoint" | "log">;
 
-/** Parts that all sessions of a version share, made once: there may be many. */
-export class VersionParts {
-  readonly #services: HostServices;
-  readonly #leftOut: (name: StatefulName, text: string) => void;
-  readonly #made = new WeakMap<LiveVersion, { egress: EgressRules; stores: OwnStoreServices }>();
-
-  constructor(services: HostServices, leftOut: (name: StatefulName, text: string) => void) {
-    this.#services = services;
-    this.#leftOut = leftOut;
-  }
-
-  of(version: LiveVersion): { readonly egress: EgressRules; readonly stores: OwnStoreServices } {
-    const known = this.#made.get(version);
-    if (known !== undefined) return known;
-    const { replica, limits, nowMs, egressOf, prepared } = this.#services;
-    const { space, writes, lane } = prepared(version);
-    const { app } = version;
-    const stores = {
-      ...{ replica, nowMs, lane, ...sessionRows({ space, limits, writes }) },
-      leftOut: (name: Omit<StatefulName, "app">, text: string) => this.#leftOut({ app, ...name }, text),
-    };
-    const made = { egress: egressOf(version), stores };
-    this.#made.set(version, made);
-    return made;
-  }
-}
-
 /** Reports whether hosts hold the log of a session's class, too. */
-export function isShared(version: LiveVersion | undefined, { class: className }: StatefulName): boolean {
+export function isShared(version: DeclaredVersion | undefined, { class: className }: StatefulName): boolean {
   const sessions = version?.manifest.sessions ?? {};
   return Object.hasOwn(sessions, className) && sessions[className]?.durability === "hosts";
 }

@@ -24,10 +24,11 @@ import { ParkedTable } from "../../runtime/stateful/parked_table.ts";
 import { PEER_KIND, PeerWays } from "../../runtime/stateful/peer_ways.ts";
 import { isForRouter, StatefulRouter } from "../../runtime/stateful/router.ts";
 import { Whereabouts } from "../../functions/sessions/serve/whereabouts.ts";
-import type { HostServices } from "../../runtime/stateful/host_services.ts";
+import { hostPorts, type HostServices } from "../../runtime/stateful/host_services.ts";
 import { SessionHost } from "../../runtime/stateful/session_host.ts";
 import { Standbys } from "../../functions/sessions/serve/standbys.ts";
-import { replayCode, versionOfLog } from "../../runtime/stateful/versions.ts";
+import { versionOfLog } from "../../runtime/stateful/versions.ts";
+import { replayCode } from "../../runtime/stateful/live_code.ts";
 import type { AttachedSession, Replica } from "../../store/api/api.ts";
 import type { SiteId } from "../../store/model/ports.ts";
 import { CLOCK_SHARES, ClockShare } from "../../store/model/clock_share.ts";
@@ -112,7 +113,7 @@ export class SiteProcess {
     this.#http = this.#httpOrigins();
     this.ends = this.#originEnds();
     const services = this.#services(parked, own);
-    this.host = new SessionHost(around.wrongs.services?.(services, site) ?? services);
+    this.host = new SessionHost(hostPorts(around.wrongs.services?.(services, site) ?? services));
     this.standbys = this.#standbys();
     const sites = () => replica.members.sites;
     const way = {

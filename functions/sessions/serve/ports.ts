@@ -15,6 +15,7 @@ import type {
   Promotion,
   SessionEvent,
 } from "../turn/mod.ts";
+import type { StatefulName } from "../home/mod.ts";
 import type { TokenState } from "../../../store/api/api.ts";
 import type { ClockValue } from "../../../store/model/row.ts";
 
@@ -147,4 +148,32 @@ export interface CallMaker {
 export interface OutsideRequests {
   /** Makes a request. @param key its name, for ever; null: the request has no effect. @throws where it is refused */
   fetch(call: Call, key: string | null, signal: AbortSignal): Promise<CallOutcome>;
+}
+
+// ── Sessions that stand still ──
+
+/** Report of why a stateful session stands still. */
+export interface ParkedReport {
+  readonly code: string;
+  readonly message: string;
+  /** Detail to be told: both entries of a divergence, what was done, stacks. */
+  readonly detail: Readonly<Record<string, unknown>>;
+  /** Version of the app that served then. */
+  readonly version: string;
+  readonly site: string;
+  readonly atMs: number;
+}
+
+/** Sessions that stand still, and why, as every site knows (runtime/stateful/parked_table.ts). */
+export interface ParkedSessions {
+  get(name: StatefulName): ParkedReport | null;
+  all(): Iterable<{ readonly name: StatefulName; readonly report: ParkedReport }>;
+  /** Calls back when a session stands still no more; the result ends that. */
+  onDrop(dropped: (name: StatefulName) => void): () => void;
+  /** Reports that a session stands still. */
+  park(name: StatefulName, report: ParkedReport): Promise<void>;
+  /** Drops the report of a session: it may go on, or is no more. */
+  drop(name: StatefulName): Promise<void>;
+  /** Resolves when what was parked and dropped here so far is written, or could not be. */
+  settled(): Promise<void>;
 }

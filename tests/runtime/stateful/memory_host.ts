@@ -2,8 +2,7 @@
  * A session host without processes: real homes and a real replica over memory, and the executor in this process. Its
  * "isolates" can be lost, all at once.
  */
-import type { Homes } from "../../../functions/sessions/home/mod.ts";
-import { BOOT_MIN, Homes as HomesOf } from "../../../functions/sessions/home/mod.ts";
+import { BOOT_MIN, type Homes, Homes as HomesOf } from "../../../functions/sessions/home/mod.ts";
 import type { PeerClock } from "../../../functions/sessions/attach/mod.ts";
 import type { SessionObject } from "../../../functions/sessions/turn/handler.ts";
 import { SESSION_SLOT, type SessionSlot } from "../../../functions/class/session_slot.ts";
@@ -20,6 +19,7 @@ import { SystemClock, SystemRandom } from "../../../runtime/site/system_ports.ts
 import { SYSTEM_CLOCK } from "../../../runtime/stateful/clock.ts";
 import { NO_WAITS } from "../../../functions/sessions/serve/waits.ts";
 import { ParkedTable } from "../../../runtime/stateful/parked_table.ts";
+import { hostPorts, type HostServices } from "../../../runtime/stateful/host_services.ts";
 import { SessionHost } from "../../../runtime/stateful/session_host.ts";
 import { MemoryRows, MemoryStorage } from "../../../runtime/storage/memory.ts";
 import type { Replica, TokenState } from "../../../store/api/api.ts";
@@ -40,7 +40,7 @@ export interface MemoryHost {
   readonly replica: Replica;
   readonly lines: string[];
   readonly parked: ParkedTable;
-  readonly apps: ConstructorParameters<typeof SessionHost>[0]["apps"];
+  readonly apps: HostServices["apps"];
   /** Openings so far, as far as something holds them still. */
   readonly runs: readonly WeakRef<ChannelSink>[];
   /** All isolates are gone; `cause` names the session whose turn it was. */
@@ -122,7 +122,7 @@ export async function memoryHost(
     peerClock?: PeerClock;
     wallMs?: () => number;
     /** What is kept of sessions that end. */
-    ends?: Pick<ConstructorParameters<typeof SessionHost>[0], "lastAnswersMs" | "endedLogs">;
+    ends?: Pick<HostServices, "lastAnswersMs" | "endedLogs">;
     /** What can be called; null: not known. */
     methods?: readonly string[] | null;
   } = {},
@@ -181,7 +181,7 @@ export async function memoryHost(
   const limits = { keyBytes: 2048, valueBytes: 1 << 20, atomicMutations: 1000, atomicBytes: 4 << 20 };
   const parked = new ParkedTable(replica.system, () => {});
   await parked.follow();
-  const apps: ConstructorParameters<typeof SessionHost>[0]["apps"] = {
+  const apps: HostServices["apps"] = {
     get: (name) => name === "shop" ? { name, record: {} as never, current: versionOf(current) } : undefined,
     version: (_, version) => Promise.resolve(makers.has(version) ? versionOf(version) : undefined),
     onChange: (listener) => {
@@ -189,7 +189,7 @@ export async function memoryHost(
       return () => void listeners.delete(listener);
     },
   };
-  const host = held.host = new SessionHost({
+  const host = held.host = new SessionHost(hostPorts({
     ...{ homes, pool, replica, limits, idleMs, channelsMax: 1_000, clock: peerClock },
     storeClock: () => 1,
     newPeer: () => random.bytes(16).toHex(),
@@ -213,7 +213,7 @@ export async function memoryHost(
     ...{ parked, site: "cloud", mapped: (_: string, text: string) => Promise.resolve(text) },
     redact: (_, text) => text,
     ...ends,
-  });
+  }));
   return {
     ...{ host, homes, replica, lines, parked, apps, runs: pool.runs },
     loseIsolates: (cause, received) => pool.lose(cause, received),
@@ -260,7 +260,7 @@ export const sleep = (ms: number): Promise<void> =>
   });
 
 type Makers = ReadonlyMap<string, (name: string) => SessionObject>;
-type Pool = ConstructorParameters<typeof SessionHost>[0]["pool"];
+type Pool = HostServices["pool"];
 
 /** Turn loops of this process in place of isolates: one for each version. */
 class MemoryPool implements Pool {

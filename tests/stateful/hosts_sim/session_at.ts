@@ -16,7 +16,7 @@ import type { LiveVersion } from "../../../runtime/deploy/mod.ts";
 import { appSpace } from "../../../runtime/gateway/session_store.ts";
 import { EgressRules } from "../../../runtime/isolate/egress_rules.ts";
 import { DEFAULT_ISOLATE_LIMITS } from "../../../runtime/isolate/limits.ts";
-import type { HostServices } from "../../../runtime/stateful/host_services.ts";
+import { hostPorts, type HostServices } from "../../../runtime/stateful/host_services.ts";
 import { SessionHost } from "../../../runtime/stateful/session_host.ts";
 import { NO_WAITS } from "../../../functions/sessions/serve/waits.ts";
 import type { Draws } from "../../sim/random.ts";
@@ -110,7 +110,7 @@ export class SiteProcess {
       blamed: (peer, message) => around.ledger.blamed(peer, message),
       complain: (message) => around.ledger.complain("fault", message),
     });
-    this.host = new SessionHost(this.#services());
+    this.host = new SessionHost(hostPorts(this.#services()));
   }
 
   #services(): HostServices {

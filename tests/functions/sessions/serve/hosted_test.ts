@@ -6,10 +6,9 @@ import type { SessionObject } from "../../../../functions/sessions/turn/handler.
 import type { OpenedProgram } from "../../../../functions/sessions/turn/mod.ts";
 import { decodeValue, encodeValue } from "../../../../functions/values/value.ts";
 import { HomeError, type StatefulName } from "../../../../functions/sessions/home/mod.ts";
-import type { HostServices } from "../../../../runtime/stateful/host_services.ts";
 import { Hosted } from "../../../../functions/sessions/serve/hosted.ts";
 import type { HostedSite, Reason } from "../../../../functions/sessions/serve/hosted_site.ts";
-import { SessionHost } from "../../../../runtime/stateful/session_host.ts";
+import { type HostPorts, SessionHost } from "../../../../runtime/stateful/session_host.ts";
 import type { RunOver } from "../../../../functions/sessions/serve/run_over.ts";
 import type { SessionRun } from "../../../../functions/sessions/serve/session_run.ts";
 import { type MemoryHost, memoryHost, seeing, sleep } from "../../../runtime/stateful/memory_host.ts";
@@ -264,7 +263,7 @@ Deno.test("who asks while an operator has a session opened without its clients w
     parked: { get: () => null, onDrop: nothing, drop: () => Promise.resolve() },
     clock: { nowMs: () => 0, after: nothing },
     nowMs: () => 0,
-  } as unknown as HostServices);
+  } as unknown as HostPorts);
   const ask = (request: string) =>
     host.request(name, { request, chain: [], bytes: new Uint8Array(), token: null }).catch(({ code }) =>
       code
