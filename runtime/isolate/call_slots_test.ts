@@ -23,7 +23,7 @@ class Writer implements Backlog {
   }
 }
 
-Deno.test("reads: so many run, the others follow in their order", () => {
+Deno.test("reads: so many run, the others follow in their order (L1, L2)", () => {
   const slots = new CallSlots(new Writer());
   const begun: number[] = [];
   for (let i = 0; i < CALLS_MAX + 3; i++) slots.enter(() => begun.push(i));
@@ -33,7 +33,7 @@ Deno.test("reads: so many run, the others follow in their order", () => {
   assert.deepEqual(begun.slice(CALLS_MAX), [CALLS_MAX, CALLS_MAX + 1]);
 });
 
-Deno.test("reads: none begins while the isolate does not take the answers it has asked for", async () => {
+Deno.test("reads: none begins while the isolate does not take the answers it has asked for (L1)", async () => {
   const writer = new Writer();
   const slots = new CallSlots(writer);
   let begun = 0;
@@ -46,13 +46,13 @@ Deno.test("reads: none begins while the isolate does not take the answers it has
   assert.equal(begun, 2);
 });
 
-Deno.test("reads: what asks without end is no program", () => {
+Deno.test("reads: what asks without end is no program (L2)", () => {
   const slots = new CallSlots(new Writer());
   for (let i = 0; i < CALLS_MAX + WAITING_MAX; i++) slots.enter(() => {});
   assert.throws(() => slots.enter(() => {}), FrameError);
 });
 
-Deno.test("calls: what waits holds so many bytes at most", () => {
+Deno.test("calls: what waits holds so many bytes at most (L2)", () => {
   const slots = new CallSlots(new Writer());
   for (let i = 0; i < CALLS_MAX; i++) slots.enter(() => {}, WAITING_BYTES_MAX);
   slots.enter(() => {}, WAITING_BYTES_MAX);

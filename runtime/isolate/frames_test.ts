@@ -68,7 +68,7 @@ async function payloadOf(write: (writer: FrameWriter) => void): Promise<Payload>
   return found;
 }
 
-Deno.test("frames come out as they went in, however the connection cuts them", async () => {
+Deno.test("frames come out as they went in, however the connection cuts them (F2)", async () => {
   const frame = fc.record({
     type: fc.integer({ min: 0, max: 255 }),
     id: fc.integer({ min: 0, max: 0xffffffff }),

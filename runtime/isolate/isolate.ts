@@ -8,6 +8,7 @@
  * I3  An isolate that does not read what it asks for is killed before the site's memory fills; what it sends after
  *     it was killed is ignored. What waits for it counts among the queues of its app (app_queues.ts).
  */
+import { strict as assert } from "node:assert";
 import type { CoreMember } from "./app_cores.ts";
 import { AppQueues } from "./app_queues.ts";
 import { ReadPace } from "./app_turns.ts";
@@ -120,6 +121,7 @@ export class Isolate {
 
   /** Gives the isolate its app (I1). */
   async load(request: LoadRequest, owner: IsolateOwner, egress: Egress | undefined): Promise<LoadOutcome> {
+    assert(this.#loaded === undefined, "I1: an isolate is given one app version, once");
     this.#owner = owner;
     this.#egress = egress;
     this.#loaded = Promise.withResolvers<LoadOutcome>();

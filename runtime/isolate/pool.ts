@@ -1,9 +1,9 @@
 /**
- * All isolates of a site: spare processes that wait for an app, and a fleet per app version.
+ * All isolates of a site: spare processes that wait for an app, and a fleet per app version. App code runs there only,
+ * never in the site's own process.
  *
  * Life cycle: constructed (nothing runs) → first `start` or `call` (bootstrap bundled, spares started) → `close`.
  *
- * O1  App code runs in isolate processes only, never in the site's own.
  * O2  After `close` no process that this pool started is left.
  */
 import { messageOf } from "./bodies.ts";

@@ -1,10 +1,15 @@
 import { strict as assert } from "node:assert";
+import { IsolateCgroups } from "./cgroups.ts";
 import { bootstrapFiles } from "./bootstrap_file.ts";
 import { makeIsolatesFolder, removeIsolatesFolder } from "./isolates_folder.ts";
 import { DEFAULT_ISOLATE_LIMITS } from "./limits.ts";
 import { type IsolateProcess, startProcess } from "./process.ts";
 
-async function withProcess(run: (process: IsolateProcess) => void, givesWay = false): Promise<void> {
+async function withProcess(
+  run: (process: IsolateProcess, folder: string) => void,
+  givesWay = false,
+  cgroups?: IsolateCgroups,
+): Promise<void> {
   const folder = await makeIsolatesFolder();
   const { heapMib, buffersMib } = DEFAULT_ISOLATE_LIMITS;
   const process = await startProcess({
@@ -13,9 +18,10 @@ async function withProcess(run: (process: IsolateProcess) => void, givesWay = fa
     heapMib,
     buffersMib,
     givesWay,
+    cgroups,
   });
   try {
-    run(process);
+    run(process, folder);
   } finally {
     process.kill();
     await process.exited;
@@ -36,6 +42,63 @@ Deno.test({
   name: "a process of an app is in a session of its own (P5)",
   ignore: Deno.build.os !== "linux",
   fn: () => withProcess(({ pid }) => assert.equal(fieldOf(pid, SESSION), pid)),
+});
+
+const SEPARATOR = "\0";
+
+Deno.test({
+  name: "a process of an app has nothing of its site's environment, and is in UTC, wherever that is (P1, P6)",
+  ignore: Deno.build.os !== "linux",
+  fn: async () => {
+    const before = Deno.env.toObject();
+    for (const name of ["SOJOURN_TEST_SECRET", "TZ"]) Deno.env.set(name, "Asia/Tokyo");
+    try {
+      await withProcess(({ pid }) => {
+        const environment = Deno.readTextFileSync(`/proc/${pid}/environ`).split(SEPARATOR).filter(Boolean);
+        const names = environment.map((entry) => entry.slice(0, entry.indexOf("="))).sort();
+        assert.deepEqual(names, ["DENO_DIR", "DENO_NO_UPDATE_CHECK", "NO_COLOR", "TZ"]);
+        assert.ok(environment.includes("TZ=UTC"));
+        const command = Deno.readTextFileSync(`/proc/${pid}/cmdline`).split(SEPARATOR);
+        for (const flag of ["--no-config", "--no-lock", "--no-remote", "--cached-only", "--no-prompt"]) {
+          assert.ok(command.includes(flag), flag);
+        }
+      });
+    } finally {
+      for (const name of ["SOJOURN_TEST_SECRET", "TZ"]) {
+        const was = before[name];
+        if (was === undefined) Deno.env.delete(name);
+        else Deno.env.set(name, was);
+      }
+    }
+  },
+});
+
+Deno.test("nothing is left in the folder of sockets when a process has connected (P2)", () =>
+  withProcess((_, folder) => assert.deepEqual([...Deno.readDirSync(folder)].map(({ name }) => name), [])));
+
+Deno.test({
+  name: "a process that is given out is in its group (cgroups.ts CG1)",
+  ignore: Deno.build.os !== "linux",
+  fn: async () => {
+    const lent = await Deno.makeTempDir();
+    try {
+      await Deno.writeTextFile(`${lent}/cgroup.subtree_control`, "cpu memory pids");
+      await withProcess(
+        ({ pid }) => {
+          const [group] = [...Deno.readDirSync(lent)].filter(({ isDirectory }) => isDirectory);
+          assert.equal(Deno.readTextFileSync(`${lent}/${group?.name}/cgroup.procs`), `${pid}`);
+          // The kernel's files go with their folder: these have to be removed for it.
+          for (const { name } of Deno.readDirSync(`${lent}/${group?.name}`)) {
+            Deno.removeSync(`${lent}/${group?.name}/${name}`);
+          }
+        },
+        false,
+        await IsolateCgroups.open(lent),
+      );
+    } finally {
+      await Deno.remove(lent, { recursive: true });
+    }
+  },
 });
 
 const NICE = 19;

@@ -1,6 +1,7 @@
 /**
  * Messages about stateful sessions between an isolate and its site, as payloads (frames.ts, `session…`). The frame's id
- * is the session's channel: the site allots it with `sessionOpen`, from 1, and never again in that isolate.
+ * is the session's channel: the site allots it with `sessionOpen`, from 1, and never again in that isolate. An isolate
+ * has either requests or stateful sessions, never both.
  *
  *   site → isolate   sessionState … · sessionOpen · then sessionEvent, sessionAcknowledged, sessionCheckpointNow ·
  *                    sessionClose
@@ -10,7 +11,6 @@
  *                    sessionClosed in answer to sessionClose
  *
  * SF1  After sessionClose the isolate sends nothing of that channel but sessionClosed.
- * SF2  An isolate is given either requests or stateful sessions, never both.
  * SF3  Before each turn the isolate writes the channel, and the number of the newest event that has come to it, into
  *      its mark file (process.ts, P4): when it dies, `lastTurn` is the session that ran. An event beyond that number
  *      was not begun.

@@ -1,6 +1,7 @@
 /**
  * A spare process of stateful sessions: started, its bootstrap run, and, where it can be told which app version will be
- * asked for next, with that one loaded. Where an isolate is lost its sessions are back without the start of a process.
+ * asked for next, with that one loaded. Where an isolate is lost its sessions are back without the start of a process. With
+ * its app loaded it rehearses (inside/stateful_rehearsal.ts): the loss costs an opening, but not the first one.
  *
  * Life: none waits → `take` gives the one that waits, or starts one, and has the next started behind it; `keep` has one
  * wait before any was taken → `release`: none waits, until the next `take` or `keep` → `close`.
@@ -8,8 +9,6 @@
  * SP1  The one that waits has the sizes of the last that was taken: a site's apps mostly have the same.
  * SP2  A spare that has ended while it waited, or has another app, is not given.
  * SP3  Lines that an app's module code prints while it loads here are logged when the isolate is taken, and not before.
- * SP4  With its app loaded it rehearses (inside/stateful_rehearsal.ts): the loss of an isolate costs an opening, but
- *      not the first one.
  */
 import type { IsolateApp } from "./call.ts";
 import type { IsolateProcess } from "./process.ts";

@@ -9,6 +9,7 @@
  * I3  A turn that holds the event loop for more CPU time than one request may use, or memory beyond the bounds, ends
  *     the process; what it sends after it was killed is ignored.
  */
+import { strict as assert } from "node:assert";
 import type {
   Acknowledged,
   OpenSession,
@@ -58,6 +59,7 @@ export class StatefulIsolate {
   #keptBytes = BUFFER_BYTES;
   /** Takes lines that belong to no session: module code. */
   readonly #strayLog: (level: string, text: string) => void;
+  #loads = 0;
   #next = 1;
   #killed: string | undefined;
   #cause: number | undefined;
@@ -116,6 +118,7 @@ export class StatefulIsolate {
 
   /** Gives the isolate its app (I1). */
   async load(bundle: Uint8Array, site: string, clockShare: number): Promise<LoadOutcome> {
+    assert(++this.#loads === 1, "I1: an isolate is given one app version, once");
     const { app } = this;
     const timer = setTimeout(
       () => this.kill(`the bundle did not load in ${app.limits.loadMs} ms`),

@@ -12,6 +12,7 @@
  * P4  Each isolate draws versions from a share of the site's clock that no other of the site has meanwhile; so there
  *     may be as many isolates as there are shares.
  */
+import { strict as assert } from "node:assert";
 import { CLOCK_SHARES, ClockShares } from "../../store/model/clock_share.ts";
 import type { SiteQueues } from "./app_queues.ts";
 import type { OpenSession } from "../../functions/sessions/turn/mod.ts";
@@ -284,6 +285,7 @@ export class StatefulPool {
     const { app } = fleet;
     const log = (level: string, text: string) => this.#options.log(app, level, text);
     const isolate = await this.#startIsolate(app, log, this.#options.hasSpare === true);
+    assert(nameOf(isolate.app) === nameOf(app), "P1: sessions run in the version that was named");
     this.#watch(fleet, isolate);
     return isolate;
   }

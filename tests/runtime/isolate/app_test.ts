@@ -220,7 +220,7 @@ Deno.test("headers beyond what one head may have are that response's error, or t
   });
 });
 
-Deno.test("nothing leaves before the gate opens", async () => {
+Deno.test("nothing leaves before the gate opens (host_exchange.ts H1)", async () => {
   await withPool(async (pool) => {
     const app = appOf(`export default { fetch: () => new Response("out") };`);
     await pool.call(app, callOf("/"));

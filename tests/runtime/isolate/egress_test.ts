@@ -60,6 +60,8 @@ const RULES: readonly Rule[] = [
   { url: "http://127.0.0.1:8080/", declares: ["127.0.0.1"], says: PRIVATE },
   { url: "http://127.0.0.1:8080/", declares: ["127.0.0.1"], private: ["127.0.0.1:8081"], says: PRIVATE },
   { url: "http://127.0.0.1:8080/", declares: ["127.0.0.1"], private: ["127.0.0.1:8080"], says: null },
+  { url: "http://127.0.0.1:8080/", declares: ["127.0.0.1"], private: ["127.0.0.1"], says: PRIVATE },
+  { url: "http://127.0.0.1:8080/", declares: ["127.0.0.1"], private: ["*"], says: PRIVATE },
   {
     url: "http://127.0.0.1:8080/",
     declares: ["127.0.0.1:9090"],
@@ -132,7 +134,7 @@ function lookup(host: string): Promise<readonly string[]> {
   return found === undefined ? Promise.reject(new Error(`${host} is looked up`)) : Promise.resolve(found);
 }
 
-Deno.test("fetch goes only where app and operator both allow it, and the refusal says which did not", async (t) => {
+Deno.test("fetch goes only where app and operator both allow it, and the refusal says which did not (egress.ts E1; egress_rules.ts G1, G2)", async (t) => {
   for (const rule of RULES) {
     await t.step(`${rule.url} ${JSON.stringify(rule)}`, async () => {
       const { declares: fetchHosts, allow = ["*"], private: privateHosts = [] } = rule;
@@ -189,7 +191,7 @@ const request = (url: string): OutgoingRequest => ({
   signal: new AbortController().signal,
 });
 
-Deno.test("the address that was checked is the one connected to, whatever the name says next", async () => {
+Deno.test("the address that was checked is the one connected to, whatever the name says next (egress.ts E2)", async () => {
   await withServer(async (port, _pool, seen) => {
     let asked = 0;
     const rules = new EgressRules({
@@ -267,7 +269,7 @@ async function jsonOf(answer: IsolateAnswer): Promise<unknown> {
   return await answer.response.json();
 }
 
-Deno.test("fetch inside an isolate reaches a declared host through the site", async () => {
+Deno.test("fetch inside an isolate reaches a declared host through the site (egress.ts E1, E3)", async () => {
   await withServer(async (port, pool, seen) => {
     const app = appOf(
       `const base = "http://127.0.0.1:${port}";
@@ -307,15 +309,19 @@ Deno.test("fetch inside an isolate reaches a declared host through the site", as
   });
 });
 
-Deno.test("fetch waits for the output gate", async () => {
+Deno.test("fetch waits for the output gate (egress.ts E4)", async () => {
   await withServer(async (port, pool, seen) => {
     const app = appOf(
       `export default { async fetch() { return Response.json((await fetch("http://127.0.0.1:${port}/")).status); } };`,
       { fetchHosts: ["127.0.0.1"] },
     );
-    const held = Promise.withResolvers<void>();
-    const answer = pool.call(app, callOf("/", { gate: () => held.promise }));
-    await pool.call(appOf(`export default { fetch: () => new Response() };`), callOf("/"));
+    const asked = Promise.withResolvers<void>(), held = Promise.withResolvers<void>();
+    const gate = () => {
+      asked.resolve();
+      return held.promise;
+    };
+    const answer = pool.call(app, callOf("/", { gate }));
+    await asked.promise; // by the fetch, or else by the response behind it
     assert.deepEqual(seen, []);
     held.resolve();
     assert.equal(await jsonOf(await answer), 200);

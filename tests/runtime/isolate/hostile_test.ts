@@ -114,7 +114,7 @@ Deno.test("isolate with timers that never stop is killed once its requests are o
   });
 });
 
-Deno.test("requests that had not started go to another isolate; those that ran get isolate_killed", async () => {
+Deno.test("requests that had not started go to another isolate; those that ran get isolate_killed (call.ts C1, C2; fleet.ts L1, L2; isolate.ts I2)", async () => {
   await withPool(async (pool) => {
     const app = appOf(
       `export default { async fetch(request) {
@@ -152,7 +152,7 @@ Deno.test("requests that had not started go to another isolate; those that ran g
   });
 });
 
-Deno.test("GET that wrote is not run again when its isolate dies", async () => {
+Deno.test("GET that wrote is not run again when its isolate dies (call.ts C2)", async () => {
   await withPool(async (pool) => {
     const app = appOf(
       `export default { async fetch(request, env) {
@@ -168,6 +168,17 @@ Deno.test("GET that wrote is not run again when its isolate dies", async () => {
     assert.equal(codeOf(await pool.call(app, call)), "isolate_killed");
     assert.equal(commits, 1);
   });
+});
+
+Deno.test("GET that ends its isolate is run once more, and no more (call.ts C2)", async () => {
+  const ended: string[] = [];
+  const note = (_: string, { why }: Record<string, unknown>) => void ended.push(String(why));
+  await withPool(async (pool) => {
+    const app = appOf(`export default { fetch() { for (;;); } };`, { limits: LIMITS });
+    assert.equal(codeOf(await pool.call(app, callOf("/"))), "isolate_killed");
+    await new Promise((r) => setTimeout(r, 0)); // the last end is noted
+    assert.equal(ended.length, 2, ended.join());
+  }, { note });
 });
 
 Deno.test("isolate killed from outside in the middle of a response ends that response with an error", async () => {

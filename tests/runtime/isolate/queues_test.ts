@@ -46,7 +46,7 @@ async function askBuffered(socket: HostSocket, lines: string[]): Promise<number>
   return Number(lines.at(-1)?.split(" ")[1]);
 }
 
-Deno.test("a client that takes nothing has the app keep what it sends: the site has a window of it, and the app sees how much (W2, SW1)", async () => {
+Deno.test("a client that takes nothing has the app keep what it sends: the site has a window of it, and the app sees how much (W2, SW1, SW2)", async () => {
   const queues = new SiteQueues();
   const pool = new IsolatePool({ queues });
   try {

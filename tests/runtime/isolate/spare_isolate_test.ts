@@ -128,7 +128,7 @@ const children = async (): Promise<number[]> => {
   return own.map((line) => Number(line.trim().split(/\s+/)[0]));
 };
 
-Deno.test("one that has ended while it waited, or has other sizes, is not given (SP2)", () =>
+Deno.test("one that has ended while it waited, or has other sizes, is not given (SP2, SP1)", () =>
   withSpare(async ({ spare, started, taken }) => {
     const before = await children();
     const first = await spare.take(ANY, quiet);

@@ -45,3 +45,30 @@ Deno.test("pool that cannot start a process says so, and stops", async () => {
     await Deno.remove(folder, { recursive: true });
   }
 });
+
+/** Processes that this one has started, and that have not ended. */
+async function children(): Promise<Set<string>> {
+  const { stdout } = await new Deno.Command("ps", { args: ["--ppid", `${Deno.pid}`, "-o", "pid=,comm="] })
+    .output();
+  const lines = new TextDecoder().decode(stdout).trim().split("\n").filter((line) => line !== "");
+  return new Set(
+    lines.filter((line) => !/\sps\b/.test(line)).map((line) => line.trim().split(/\s+/)[0] ?? ""),
+  );
+}
+
+Deno.test("a pool that is closed leaves no process: spare, serving, evaluating or about to begin (pool.ts O2)", async () => {
+  const before = await children();
+  const bundle = new TextEncoder().encode("for (;;);");
+  for (const waits of [0, 1]) {
+    const pool = new IsolatePool({ spares: 1 });
+    if (waits > 0) await pool.call(appOf(APP, { name: "serves" }), callOf("/"));
+    pool.warm(appOf(APP, { name: "begins" }));
+    const evaluated = pool.evaluate(bundle);
+    const late = pool.call(appOf(APP, { name: "called" }), callOf("/"));
+    await pool.close();
+    const left = (await children()).difference(before);
+    assert.deepEqual([...left], []);
+    assert.equal((await evaluated).kind, "error");
+    assert.equal((await late).kind, "error");
+  }
+});

@@ -128,7 +128,7 @@ Deno.test("stateful session's answer has the same bytes when its code has been c
     assert.equal(await home.value("count", "moved"), 1);
   }));
 
-Deno.test("isolates of one site write under versions that no other of it has (store/model/clock_share.ts, CS1)", async () => {
+Deno.test("isolates of one site write under versions that no other of it has (store/model/clock_share.ts, CS1, stateful_pool.ts P4)", async () => {
   const clockShares = new ClockShares(0);
   const pools = Array.from(
     { length: 2 },
@@ -156,7 +156,7 @@ Deno.test("isolates of one site write under versions that no other of it has (st
   }
 });
 
-Deno.test("stateful session whose handler loops is killed with its isolate, and intact", () =>
+Deno.test("stateful session whose handler loops is killed with its isolate, and intact (stateful_isolate.ts I2, I3)", () =>
   withPool(async (pool) => {
     const home = new TestHome(pool, app, "a");
     const beside = new TestHome(pool, app, "b");
@@ -177,7 +177,7 @@ Deno.test("stateful session whose handler loops is killed with its isolate, and 
     assert.equal(await beside.value("count", "x"), 2);
   }));
 
-Deno.test("stateful session's isolate that is lost tells which of its events had come when its last turn began", () =>
+Deno.test("stateful session's isolate that is lost tells which of its events had come when its last turn began (process.ts P4; session_frames.ts SF3)", () =>
   withPool(async (pool) => {
     const isolate = await pool.openAlone(app);
     const open = (_: unknown, ...args: Parameters<typeof isolate.open>) =>

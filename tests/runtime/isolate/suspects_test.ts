@@ -48,7 +48,7 @@ async function withPool(
   }
 }
 
-Deno.test("a suspect that answers with a stream without an end leaves its isolate's place to the next one", async () => {
+Deno.test("a suspect that answers with a stream without an end leaves its isolate's place to the next one (fleet.ts L2)", async () => {
   await withPool({ isolatesMax: 2, wallMs: 20_000 }, async (ask) => {
     assert.equal(kindOf(await ask(suspect("/stream"))), "response");
     const answer = await ask(suspect("/text"));
