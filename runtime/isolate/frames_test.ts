@@ -68,7 +68,7 @@ async function payloadOf(write: (writer: FrameWriter) => void): Promise<Payload>
   return found;
 }
 
-Deno.test("frames come out as they went in, however the connection cuts them (F2)", async () => {
+Deno.test("frames come out as they went in, however the connection cuts them", async () => {
   const frame = fc.record({
     type: fc.integer({ min: 0, max: 255 }),
     id: fc.integer({ min: 0, max: 0xffffffff }),
@@ -100,6 +100,24 @@ Deno.test("frames come out as they went in, however the connection cuts them (F2
     ),
     { numRuns: 50, seed: 1 },
   );
+});
+
+Deno.test("what is taken of a frame as a copy stays as it is while others come into its buffer (F2)", async () => {
+  const loop = new Loop([10_000]), count = 200;
+  const writer = new FrameWriter(loop, () => {});
+  for (let i = 0; i < count; i++) {
+    const bytes = new Uint8Array(3_000).fill(i);
+    writer.begin(1, i).bytes(bytes).rest(bytes).end();
+  }
+  await writer.drained();
+  const kept: Uint8Array[] = [];
+  await readFrames(loop, FRAME_TO_ISOLATE_BYTES_MAX, (_type, _id, payload) => {
+    kept.push(payload.bytes(), payload.rest());
+  });
+  assert.equal(kept.length, 2 * count);
+  for (const [i, bytes] of kept.entries()) {
+    assert.ok(bytes.every((byte) => byte === Math.floor(i / 2)), `copy ${i}`);
+  }
 });
 
 Deno.test("a frame larger than the buffer, and one after it, come through", async () => {

@@ -39,10 +39,12 @@ function deaf(): {
   };
   const say = (type: number | null) => {
     if (type === null) return deliver(null);
-    const frame = new Uint8Array(11), view = new DataView(frame.buffer);
-    view.setUint32(0, 7, true);
+    const said = new TextEncoder().encode("{}"), frame = new Uint8Array(13 + said.length);
+    const view = new DataView(frame.buffer);
+    view.setUint32(0, frame.length - 4, true);
     frame[4] = type;
-    frame.set(new TextEncoder().encode("{}"), 9);
+    view.setUint32(9, said.length, true);
+    frame.set(said, 13);
     deliver(frame);
   };
   return { process, say, kills: () => kills };

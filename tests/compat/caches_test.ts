@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { runApp, runBundle } from "./apps.ts";
 
-Deno.test("caches.default keeps responses in the isolate, within its rules", async () => {
+Deno.test("caches.default keeps responses in the isolate, within its rules (runtime/isolate/inside/caches.ts C1)", async () => {
   await using app = await runApp(`
     const say = async (response: Response | undefined) => response && [response.status, await response.text(), response.headers.get("x-a")];
     const put = async (url: string, response: Response, init?: RequestInit) => {

@@ -58,7 +58,7 @@ Deno.test("a program that calls Deno.serve declares what it needs by named expor
   assert.equal(await (await app.fetch("/")).text(), "declared");
 });
 
-Deno.test("jobs of Deno.cron are the app's cron, and run as its scheduled handler", async () => {
+Deno.test("jobs of Deno.cron are the app's cron, and run as its scheduled handler (deno_cron.ts D1)", async () => {
   await using app = await runApp(`
     const kv = await Deno.openKv();
     Deno.cron("every night", "0 3 * JAN-MAR mon-fri", async () => { await kv.set(["ran"], 1); });

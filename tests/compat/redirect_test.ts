@@ -17,7 +17,7 @@ const APP = `
     },
   };`;
 
-Deno.test("a body that goes on with a redirect leaves credentials behind at another origin", async () => {
+Deno.test("a body that goes on with a redirect leaves credentials behind at another origin (outgoing.ts O3)", async () => {
   await using first = startEcho();
   await using second = startEcho();
   const mayFetch = [`127.0.0.1:${first.port}`, `127.0.0.1:${second.port}`];
@@ -40,7 +40,7 @@ Deno.test("a body that goes on with a redirect leaves credentials behind at anot
   assert.ok(form.body.includes(`--${boundary}`) && form.body.includes(`name="a"`), form.body);
 });
 
-Deno.test("a body does not go on to where the app may not go, nor round and round", async () => {
+Deno.test("a body does not go on to where the app may not go, nor round and round (outgoing.ts O2)", async () => {
   await using echo = startEcho();
   await using closed = startEcho();
   await using app = await runApp(APP, { mayFetch: [`127.0.0.1:${echo.port}`] });

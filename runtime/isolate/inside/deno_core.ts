@@ -22,7 +22,9 @@ const found = (Deno as unknown as Record<symbol, { readonly core?: Partial<Core>
 const missing = NEEDED.filter((name) => typeof found?.[name] !== "function");
 if (missing.length > 0) {
   throw new Error(
-    `Deno ${Deno.version.deno} has no ${missing.join(", ")} in its core: use the version that is pinned`,
+    `Deno ${Deno.version.deno} has no ${
+      missing.join(", ")
+    } in its core (DC1): use the version that is pinned`,
   );
 }
 

@@ -1,13 +1,12 @@
 /**
  * The globals that an app finds: a list of what may be there, by which all else is taken away before any app code runs.
  *
- * A list of what is dangerous would let in what the next version of Deno brings: WebGPU was there, and loaded the
+ * A global that is named computes: it needs no permission, reaches nothing outside of the process, and loads nothing. A
+ * list of what is dangerous would let in what the next version of Deno brings: WebGPU was there, and loaded the
  * machine's drivers into the process, without any permission.
  *
  * GL1  After the cut a global is named here, or was put there by this runtime. The same goes for the members of
  *      `navigator`.
- * GL2  A global that is named computes: it needs no permission, reaches nothing outside of the process, and loads
- *      nothing.
  */
 
 /** Names of the language's own globals. */

@@ -1,13 +1,12 @@
 /**
  * Guards for objects that have a state of their own behind their methods (a Map, a body, an address), which nobody
- * could freeze: their methods ask first.
+ * could freeze: their methods ask first. Objects that are not guarded hardly notice: a change of a Map takes some 20 ns
+ * more. A WeakMap is asked, which answers at once for an object that was never a key; a private member would take 100.
  *
  * GD1  Methods ask from before the first module runs: a module that takes one from its prototype while it loads has the
  *      one that asks.
  * GD2  Of a class that has such a state all methods and setters ask but those that only read: one that a later Deno
  *      brings asks.
- * GD3  Objects that are not guarded hardly notice: a change of a Map takes some 20 ns more. A WeakMap is asked, which
- *      answers at once for an object that was never a key; a private member would take 100.
  */
 
 /** Called before a method or setter changes an object: takes note, or throws. */

@@ -19,11 +19,15 @@ export async function revokeAll({ socket, mark }: IsolatePaths): Promise<void> {
     await Deno.permissions.revoke(descriptor);
     const { state } = await Deno.permissions.query(descriptor);
     if (state === "granted") {
-      throw new Error(`the permission to ${descriptor.name} ${descriptor.path} is still there`);
+      throw new Error(
+        `the permission to ${descriptor.name} ${descriptor.path} is still there (main.ts B1, stateful_host.ts SH1)`,
+      );
     }
   }
   const net = await Deno.permissions.query({ name: "net" });
-  if (net.state === "granted") throw new Error("the permission to use the network is still there");
+  if (net.state === "granted") {
+    throw new Error("the permission to use the network is still there (main.ts B1)");
+  }
 }
 
 /** Has uncaught errors logged; `caught` is called first. */

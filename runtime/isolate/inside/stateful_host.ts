@@ -3,11 +3,10 @@
  * app.
  *
  * Stages: as in main.ts up to `ready` → `load` (the bundle, whose module code sees a stopped clock) → sessions open,
- * run and close.
+ * run and close. Frames only queue what they ask for; app code runs in macrotasks of the loop
+ * (functions/sessions/turn/turn_loop.ts).
  *
  * SH1  No app code runs before the permissions are gone and the realm is cut and recorded.
- * SH2  Frames only queue what they ask for; app code runs in macrotasks of the loop
- *      (functions/sessions/turn/turn_loop.ts).
  * SH3  Sessions begin when the app's modules have run and what the language brings is frozen (stateful_intrinsics.ts),
  *      as is what those modules hold (module_state.ts).
  */

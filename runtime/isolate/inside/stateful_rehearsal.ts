@@ -1,11 +1,10 @@
 /**
  * A rehearsal for an isolate that waits: a session of the bootstrap's own is asked, and opened again from its
  * checkpoint and log. So the code of an opening is compiled when the first real one comes, which takes a third of the
- * processor's time then.
+ * processor's time then. It is done in one macrotask: a session that is opened meanwhile waits some 10 ms.
  *
  * RE1  Nothing of it leaves. It has a turn loop of its own, and of the app runs nothing but the tracked structures that
  *      its bundle brings.
- * RE2  It is done in one macrotask: a session that is opened meanwhile waits some 10 ms.
  */
 import { encodeCall } from "../../../functions/calls/call.ts";
 import type { SessionObject } from "../../../functions/sessions/turn/handler.ts";

@@ -1,6 +1,7 @@
 /** A form as bytes: those of the platform, but for the boundary. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
+import { withFixedBoundary } from "../../../functions/sessions/turn/form_boundary.ts";
 import { formBlob } from "../../../runtime/isolate/inside/stateful_forms.ts";
 
 const text = fc.oneof(fc.string(), fc.stringMatching(/^[a"\r\n]{0,8}$/), fc.constant("\u00e9\u20ac"));
@@ -29,4 +30,18 @@ Deno.test("a form with a boundary of ours has the bytes that the platform makes,
     }),
     { numRuns: 300, seed: 17 },
   );
+});
+
+Deno.test("a form that leaves a session has the same boundary whichever it had before, and its length (stateful_forms.ts SF1)", async () => {
+  const form = new FormData();
+  form.set("a", "1");
+  form.set("f", new File(["file"], "f.txt"));
+  const leaving = await Promise.all(["1", "2"].map(async (digit) => {
+    const blob = formBlob(form, digit.repeat(28).padStart(32, "-")), bytes = await blob.bytes();
+    const { headers, body } = withFixedBoundary([["content-type", blob.type]], bytes);
+    assert.equal(body?.length, bytes.length);
+    assert.doesNotMatch(new TextDecoder().decode(body ?? undefined), new RegExp(digit.repeat(28)));
+    return [headers, new TextDecoder().decode(body ?? undefined)];
+  }));
+  assert.deepEqual(leaving[0], leaving[1]);
 });

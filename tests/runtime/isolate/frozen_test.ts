@@ -18,7 +18,7 @@ const OVERRIDDEN = [
 ];
 
 for (const [what, bundle] of BUNDLES) {
-  Deno.test(`a session leaves nothing on what the language brings, and does as it likes with its own: ${what}`, async () => {
+  Deno.test(`a session leaves nothing on what the language brings, and does as it likes with its own: ${what} (IN1, stateful_host.ts SH3)`, async () => {
     const bundled = await bundle();
     if (bundled.kind === "failed") throw new Error(bundled.message);
     const app = appOf(new TextDecoder().decode(bundled.code), { limits: { cpuMs: 2_000 } });

@@ -122,7 +122,7 @@ Deno.test("this version of Deno has no global that nobody has looked at", async 
   assert.notEqual(gpu, "undefined", "it is there to be taken away");
 });
 
-Deno.test("of Deno's own functions an app has those that are kept, and refusals", async () => {
+Deno.test("of Deno's own functions an app has those that are kept, and refusals (realm.ts G1)", async () => {
   const pool = new IsolatePool({ spares: 0 });
   try {
     const app = appOf(`export default { async fetch() {

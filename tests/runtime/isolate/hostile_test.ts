@@ -74,7 +74,7 @@ const KIND: readonly (readonly [path: string, method: "GET" | "POST", ...codes: 
   ["/timers", "POST", "response"],
 ];
 
-Deno.test("hostile handler is stopped, and another app answers meanwhile", async () => {
+Deno.test("hostile handler is stopped, and another app answers meanwhile (main.ts B2)", async () => {
   await withPool(async (pool) => {
     const hostile = appOf(HOSTILE, { name: "hostile", limits: LIMITS });
     const good = appOf(`export default { fetch: () => new Response("fine") };`, { name: "good" });

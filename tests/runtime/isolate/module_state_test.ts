@@ -100,7 +100,7 @@ const CHANGES: readonly (readonly [how: string, names: RegExp])[] = [
   ["replaced global", /parseInt/],
 ];
 
-Deno.test("a session that changes what a module or class holds fails with its name, and has changed nothing", () =>
+Deno.test("a session that changes what a module or class holds fails with its name, and has changed nothing (MF5; guarded.ts GD1, GD2; late_globals.ts LG1)", () =>
   withPool(async (pool) => {
     const [a, b] = [new TestHome(pool, app, "a"), new TestHome(pool, app, "b")];
     await a.open();
@@ -189,7 +189,16 @@ Deno.test("sessions that only read what modules hold, and packages that make thi
     assert.deepEqual(notes, []);
   }));
 
-Deno.test("what a module holds is its own in a field too: after checkpoints, at other sites, in versions that hold the same", () =>
+Deno.test("state that is shared and too large to be watched is named in the log when its app loads (MF4)", () =>
+  withPool(async (pool, notes) => {
+    const large = appOf(code.replace("scratch = new Uint8Array(8)", "scratch = new Uint8Array(100_000)"));
+    const home = new TestHome(pool, large, "a");
+    await home.open();
+    assert.equal(notes.length, 1, notes.join());
+    assert.match(notes[0] ?? "", /all stateful sessions share scratch.*100000 bytes, and nobody watches/);
+  }));
+
+Deno.test("what a module holds is its own in a field too: after checkpoints, at other sites, in versions that hold the same (MF7)", () =>
   withPool(async (pool) => {
     const home = new TestHome(pool, app, "a");
     await home.open();

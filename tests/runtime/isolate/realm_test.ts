@@ -80,7 +80,7 @@ async function withSession(work: (home: TestHome) => Promise<void>): Promise<voi
   }
 }
 
-Deno.test("all that the code of a stateful session reaches is on the list, and is what the list says", async () => {
+Deno.test("all that the code of a stateful session reaches is on the list, and is what the list says (stateful_realm.ts SR1)", async () => {
   const deno = await denoRealm();
   assert.ok(deno.paths.length > 2_500, `${deno.paths.length}`);
   const beyond = deno.paths.filter((path) => !kinds.has(path));

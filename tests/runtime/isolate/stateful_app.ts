@@ -20,6 +20,16 @@ const resources = {
 type Env = EnvOf<typeof resources, { probe: Probe; other: Probe }>;
 
 const loadedMs = Date.now();
+const drawn = Math.random();
+let secret = "drawn";
+try {
+  crypto.getRandomValues(new Uint8Array(8));
+} catch (error) {
+  secret = (error as Error).name;
+}
+/** A channel that all sessions share. */
+const shared = new MessageChannel();
+shared.port2.onmessage = ({ data }) => console.log(`heard ${data}`);
 const product = (a: number, b: number): number => a * b;
 
 class Probe extends Session<Env> {
@@ -31,6 +41,47 @@ class Probe extends Session<Env> {
     const count = (this.counts.get(name) ?? 0) + 1;
     this.counts.set(name, count);
     return count;
+  }
+
+  ofModules(): unknown {
+    return [loadedMs, drawn, secret];
+  }
+
+  /** Sends to itself, by a channel of its own and by the one that all share. */
+  async echo(text: string): Promise<string> {
+    const { port1, port2 } = new MessageChannel(), heard = Promise.withResolvers<string>();
+    port2.onmessage = ({ data }) => heard.resolve(data);
+    port1.postMessage(text);
+    shared.port1.postMessage(text);
+    return await heard.promise;
+  }
+
+  /** What comes of ways to change the channel that all share. */
+  useShared(): string[] {
+    const { port1, port2 } = shared;
+    return [
+      () => port2.onmessage = () => {},
+      () => port2.addEventListener("message", () => {}),
+      () => port1.start(),
+      () => port2.close(),
+      () => port2.postMessage("nobody listens there"),
+    ].map((change) => {
+      try {
+        change();
+        return "done";
+      } catch (error) {
+        return (error as Error).name;
+      }
+    });
+  }
+
+  /** Sends a body piece by piece. */
+  async askStream(url: string): Promise<string> {
+    const body = ReadableStream.from(["a", "bc", "d"].map((each) => new TextEncoder().encode(each)));
+    const response = await fetch(url, { method: "POST", body });
+    let text = "";
+    for await (const piece of response.body ?? []) text += new TextDecoder().decode(piece);
+    return text;
   }
 
   kept: JsonWebKey[] = [];

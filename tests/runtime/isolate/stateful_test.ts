@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import {
   decodeCallToSession,
+  decodeOutside,
   encodeOutsideAnswer,
   encodeRows,
 } from "../../../functions/sessions/turn/mod.ts";
-import { encodeAnswer } from "../../../functions/calls/call.ts";
+import { decodeCall, encodeAnswer } from "../../../functions/calls/call.ts";
 import { encodeValue } from "../../../functions/values/value.ts";
 import { fromFileUrl } from "../../../runtime/bundle/file_url.ts";
 import { runDenoBundle } from "../../../runtime/bundle/deno_bundle.ts";
@@ -34,7 +35,7 @@ async function withPool(run: (pool: StatefulPool) => Promise<void>, hasSpare = f
   }
 }
 
-Deno.test("stateful session is what it was in another isolate, whatever its handlers asked", () =>
+Deno.test("stateful session is what it was in another isolate, whatever its handlers asked (stateful_random.ts SR2; stateful_time.ts ST2)", () =>
   withPool(async (pool) => {
     const home = new TestHome(pool, app, "a");
     await home.open();
@@ -95,7 +96,7 @@ Deno.test("stateful session answers HTTP, and its timers are its home's", () =>
     assert.match(again.kind === "response" ? again.text : "", /"counts":\[\["idle",1\]\]/);
   }));
 
-Deno.test("stateful session is as before a handler that throws", () =>
+Deno.test("stateful session is as before a handler that throws (IV1)", () =>
   withPool(async (pool) => {
     const home = new TestHome(pool, app, "a");
     await home.open();
@@ -211,7 +212,7 @@ Deno.test("stateful session that its home blames for the isolate's end is told s
     assert.equal(last.end?.end.why, "it does not fit");
   }));
 
-Deno.test("stateful session's calls leave in order: reads at once, what has an effect with its intent", () =>
+Deno.test("stateful session's calls leave in order: reads at once, what has an effect with its intent (stateful_fetch.ts SF1)", () =>
   withPool(async (pool) => {
     const home = new TestHome(pool, app, "a");
     home.answer = (call) => {
@@ -265,6 +266,54 @@ Deno.test("stateful session's calls leave in order: reads at once, what has an e
     await assert.rejects(asked, /fetch_failed/);
   }));
 
+Deno.test("stateful session's request of a stream is in its log whole, and so is what came (stateful_fetch.ts SF2)", () =>
+  withPool(async (pool) => {
+    const home = new TestHome(pool, app, "a");
+    const sent: string[] = [];
+    home.answer = ({ bytes }) => {
+      const call = decodeCall(decodeOutside(bytes).call);
+      sent.push(call.kind === "fetch" ? new TextDecoder().decode(call.body ?? new Uint8Array()) : call.kind);
+      const head = { kind: "response", status: 200, statusText: "", headers: [] } as const;
+      const answer = encodeAnswer({ ...head, body: new TextEncoder().encode("xyz") });
+      return { ok: true, bytes: encodeOutsideAnswer({ url: "https://outside.example/x", answer }) };
+    };
+    await home.open();
+    assert.equal(await home.value("askStream", "https://outside.example/x"), "xyz");
+    await home.move();
+    assert.deepEqual([home.parked, sent], [null, ["abcd"]]);
+  }));
+
+Deno.test("what modules draw and date is the same in every isolate, and no secret (stateful_random.ts SR1, stateful_time.ts ST1)", async () => {
+  const seen: unknown[] = [];
+  for (let i = 0; i < 2; i++) {
+    await withPool(async (pool) => {
+      const home = new TestHome(pool, app, "a");
+      await home.open();
+      seen.push(await home.value("ofModules"));
+    });
+  }
+  const [[loadedMs, , secret] = []] = seen as unknown[][];
+  assert.deepEqual(seen[1], seen[0]);
+  assert.deepEqual([loadedMs, secret], [Date.UTC(2025, 0, 1), "TypeError"]);
+});
+
+Deno.test("stateful session's messages come to itself alone, and it leaves a module's channel as it is (MC1, MC2)", () =>
+  withPool(async (pool) => {
+    const a = new TestHome(pool, app, "a"), b = new TestHome(pool, app, "b");
+    await a.open();
+    await b.open();
+    assert.deepEqual(await Promise.all([a.value("echo", "of a"), b.value("echo", "of b")]), ["of a", "of b"]);
+    for (const home of [a, b]) await home.value("count", "x"); // behind what it has posted
+    assert.deepEqual([a.logged, b.logged].map((lines) => lines.map((line) => line.trim())), [
+      ["heard of a"],
+      ["heard of b"],
+    ]);
+    assert.deepEqual(await a.value("useShared"), Array(5).fill("TypeError"));
+    assert.equal(await b.value("echo", "again"), "again");
+    for (const home of [a, b]) await home.move();
+    assert.deepEqual([a.parked, b.parked], [null, null]);
+  }));
+
 Deno.test("stateful session that waits for nothing, can't be written down or is not there is parked, and says why", () =>
   withPool(async (pool) => {
     const home = new TestHome(pool, app, "a");
@@ -313,7 +362,7 @@ Deno.test("stateful session's handler that leaves what no checkpoint can hold fa
     assert.deepEqual([home.parked, await home.value("count", "kept")], [null, said.length + 2]);
   }));
 
-Deno.test("stateful session's keys are the same in another isolate, and do the same", () =>
+Deno.test("stateful session's keys are the same in another isolate, and do the same (SK1)", () =>
   withPool(async (pool) => {
     const home = new TestHome(pool, app, "keys");
     await home.open();
