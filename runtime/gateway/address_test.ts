@@ -1,7 +1,7 @@
 import { strict as assert } from "node:assert";
 import { addressOf, pathOf } from "./address.ts";
 
-Deno.test("addressOf names app, prefix and target in both forms", () => {
+Deno.test("addressOf names app, prefix and target in both forms (A1)", () => {
   const rows = [
     ["http://127.0.0.1:8000/book/x?q=1", "book", "/book", "/x?q=1"],
     ["http://127.0.0.1:8000/book", "book", "/book", "/"],

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { type AttachedSession, StoreUnavailable } from "../../store/api/api.ts";
 import { packKey } from "../../store/model/key.ts";
+import { encodeCall } from "../../functions/calls/call.ts";
 import { failure } from "../admin/failure.ts";
 import type { LiveVersion } from "../deploy/app_table.ts";
 import type { IsolateApp, IsolateCall } from "../isolate/call.ts";
@@ -402,4 +403,136 @@ Deno.test("who would be sent away by the isolates is told so before a session is
   assert.deepEqual(failed, [true, true]);
   const errors = metrics.families.find(({ name }) => name === "faas.errors");
   assert.deepEqual([...errors?.series ?? []].map((series) => "value" in series && series.value), [2]);
+});
+
+const BLANK = { tokens: [], tokenFrom: "none", reset: false, navigation: false, isCrossSite: false };
+const VERSION = { app: "app", version: "v", manifest: { sessions: { room: {} } } } as unknown as LiveVersion;
+
+/** A runner whose isolate does what the test says; texts are told without "s3cr3t". */
+function runnerTo(
+  run: (call: IsolateCall) => Promise<unknown>,
+  more: { readonly session?: object; readonly services?: object } = {},
+): { readonly services: RunnerServices; readonly runner: AppRunner; readonly logged: string[] } {
+  const logged: string[] = [];
+  const services = {
+    site: "here",
+    dev: true,
+    replica: {
+      attach: () => Promise.resolve(more.session ?? sessionAt(0)),
+      isDurable: () => true,
+      durable: () => Promise.resolve(),
+    },
+    isolates: { call: (_: IsolateApp, call: IsolateCall) => run(call) },
+    tokens: { seal: (state: { open?: boolean }) => ({ text: `open: ${state.open}` }) },
+    answerHeaders: "always",
+    limits: { keyBytes: 100, valueBytes: 100, atomicMutations: 1, atomicBytes: 100 },
+    isolateApp: () => ({}),
+    nowMs: () => 0,
+    metrics: new RequestMetrics(),
+    redact: (_: string, text: string) => text.replaceAll("s3cr3t", "[secret KEY]"),
+    appLog: ({ text }: { text: string }) => void logged.push(text),
+    ...more.services,
+  } as unknown as RunnerServices;
+  return { services, runner: new AppRunner(services), logged };
+}
+
+const ARRIVAL: Arrival = { method: "GET", url: "http://h/", headers: [], content: NO_CONTENT };
+const headOf = (more: object = {}) => ({ headers: [], ...BLANK, ...more }) as unknown as RequestHead;
+
+Deno.test("a token leaves when the disk has what was touched behind the gate, too (R1)", async () => {
+  const disk = Promise.withResolvers<void>();
+  const session = {
+    ...{ id: new Uint8Array(16), how: "new", highest: 0, isDurable: true, token: () => ({}) },
+    get: () => Promise.resolve([undefined]),
+    durable: () => disk.promise,
+  };
+  const told: [string, string][] = [];
+  let has: "nothing" | "left" = "nothing", waits: Promise<void> | void;
+  const { runner } = runnerTo(async (call) => {
+    await call.gate();
+    Object.assign(session, { highest: 9, isDurable: false });
+    await call.store.get([packKey(["a"])], "session");
+    waits = call.head?.(told, { open: true, named: false });
+    void waits?.then(() => has = "left");
+    await new Promise((resolve) => setTimeout(resolve, 0));
+    assert.equal(has, "nothing");
+    disk.resolve();
+    await waits;
+    return { kind: "response", response: new Response() };
+  }, { session });
+  await runner.run(ARRIVAL, headOf(), VERSION, [], false);
+  assert.equal(has, "left");
+  assert.ok(told.some(([name]) => name === "sojourn-session"));
+});
+
+Deno.test("a call that fails answers with its session's token, and one that goes on with an open one (R2, R3)", async () => {
+  const session = { ...sessionAt(0), token: (open: boolean) => ({ open }) };
+  const tokenOf = async (answer: object) => {
+    const { runner } = runnerTo(() => Promise.resolve(answer), { session });
+    const outcome = await runner.run(ARRIVAL, headOf({ tokens: ["t"] }), VERSION, [], false);
+    const headers = outcome.kind === "response" ? [...outcome.response.headers] : outcome.headers;
+    return headers.find(([name]) => name === "sojourn-session")?.[1];
+  };
+  for (const code of ["app_error", "isolate_killed", "wall_time", "overloaded"]) {
+    assert.equal(await tokenOf({ kind: "error", code, message: "" }), "open: false", code);
+  }
+  assert.equal(await tokenOf({ kind: "upgrade", socket: { protocol: "", bridge: () => {} } }), "open: true");
+  for (const open of [true, false]) {
+    const told: [string, string][] = [];
+    const { runner } = runnerTo(async (call) => {
+      await call.head?.(told, { open, named: false });
+      return { kind: "response", response: new Response() };
+    }, { session });
+    await runner.run(ARRIVAL, headOf({ tokens: ["t"] }), VERSION, [], false);
+    assert.ok(told.some(([name, value]) => name === "sojourn-session" && value === `open: ${open}`));
+  }
+});
+
+Deno.test("lines and errors of an app leave without the values of its secrets (R5)", async () => {
+  const { runner, logged } = runnerTo((call) => {
+    call.log({ level: "log", text: "a line with s3cr3t" });
+    call.strayLog?.({ level: "log", text: "a stray line with s3cr3t" });
+    const failed = { code: "app_error", message: "no s3cr3t", stack: "Error: no s3cr3t\n  at s3cr3t.ts" };
+    return Promise.resolve({ kind: "error", ...failed });
+  });
+  const outcome = await runner.run(ARRIVAL, headOf(), VERSION, [], false);
+  assert.ok(outcome.kind === "response");
+  const answer = await outcome.response.text();
+  assert.equal(logged.length, 3);
+  for (const text of [answer, ...logged]) {
+    assert.match(text, /\[secret KEY\]/);
+    assert.doesNotMatch(text, /s3cr3t/);
+  }
+});
+
+Deno.test("a session that was made for this very request is no part of its calls' ids, and one that was there is (O3)", async () => {
+  const idsOf = async (isNew: boolean, sessions: number[]) => {
+    const asked: (string | undefined)[] = [];
+    const stateful = {
+      call: ({ once }: { once?: string }) => {
+        asked.push(once);
+        return Promise.resolve({ answer: new Uint8Array(), token: null });
+      },
+    };
+    const { runner } = runnerTo(async (call) => {
+      const bytes = encodeCall({ kind: "rpc", method: "step", args: new Uint8Array() });
+      await call.sessions?.call({ class: "room", id: "a" }, bytes);
+      return { kind: "response", response: new Response() };
+    }, { services: { stateful } });
+    const head = headOf({ headers: [["idempotency-key", "k"]], method: "POST", target: "/x" });
+    for (const byte of sessions) {
+      const state = { session: new Uint8Array(16).fill(byte) };
+      await runner.run(
+        { ...ARRIVAL, isNew },
+        head,
+        VERSION,
+        [{ state, names: { of: () => "s" } }] as never,
+        false,
+      );
+    }
+    return new Set(asked);
+  };
+  assert.equal((await idsOf(true, [1, 2])).size, 1);
+  assert.equal((await idsOf(false, [1, 2])).size, 2);
+  assert.equal((await idsOf(false, [1, 1])).size, 1);
 });

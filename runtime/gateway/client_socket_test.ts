@@ -1,7 +1,7 @@
 import { strict as assert } from "node:assert";
 import { AppQueues } from "../isolate/app_queues.ts";
 import { MESSAGE_BYTES } from "../isolate/socket_window.ts";
-import { ClientSocket, cutReason } from "./message_socket.ts";
+import { bridge, ClientSocket, cutReason } from "./message_socket.ts";
 
 const LIMITS = { messageBytesMax: 1_000 };
 
@@ -118,4 +118,23 @@ Deno.test("a client's messages are passed on when it is their app's turn, and co
   isOver = true;
   ends.atClient.close(1000, "");
   await ends.serverClosed;
+});
+
+Deno.test("an end that is cut drops what waits, and has the other end cut, too (W3)", async () => {
+  await using ends = await pair();
+  for (let i = 0; i < 3; i++) await ends.atClient.send(`${i}`);
+  assert.deepEqual(await ends.atServer.next(), { kind: "message", data: "0" });
+  ends.atServer.cut(4013, "too much");
+  assert.deepEqual(await ends.atServer.next(), { kind: "close", code: 4013, reason: "too much" });
+  await ends.clientClosed;
+  await ends.serverClosed;
+  const cuts: unknown[] = [];
+  let cutByItsSide: ((code: number, reason: string) => void) | undefined;
+  const silent = new Promise<never>(() => {}), close = () => {}, send = () => Promise.resolve();
+  void bridge({ next: () => silent, send, close, whenCut: (tell) => cutByItsSide = tell }, {
+    ...{ next: () => silent, send, close },
+    cut: (...told) => cuts.push(told),
+  });
+  cutByItsSide?.(1013, "not taken");
+  assert.deepEqual(cuts, [[1013, "not taken"]]);
 });

@@ -26,6 +26,19 @@ Deno.test("a short request's signal is never asked for", () => {
   assert.equal(asked(), 0);
 });
 
+Deno.test("a departure that is over points at none of those that wait, nor they at it (D1)", () => {
+  const { departures, request } = setUp();
+  const [first, second, third] = [1, 2, 3].map(() => departures.begin(request));
+  assert.ok(first && second && third);
+  departures.done(second);
+  assert.deepEqual([second.before === second, second.after === second], [true, true]);
+  assert.deepEqual([first.after === third, third.before === first, departures.size], [true, true, 2]);
+  departures.done(second);
+  assert.equal(departures.size, 2);
+  for (const departure of [first, third]) departures.done(departure);
+  departures.close();
+});
+
 Deno.test("a client that leaves a long request is told of once; after the answer never", () => {
   const { clock, departures, client, request } = setUp();
   let told = 0;

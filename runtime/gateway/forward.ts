@@ -1,9 +1,9 @@
 /**
  * Requests that run at another site: HTTP and WebSocket requests of routes pinned to a higher tier, and admin calls.
  * They travel over the links, one hop at a time along the tree: each site on the way reads the head, runs the
- * request or passes it on, and streams both bodies.
+ * request or passes it on, and streams both bodies. Nothing crosses between sites but through RequestLinks
+ * (functions/vocabulary/site_links.ts).
  *
- * F1  Nothing crosses between sites but through RequestLinks (functions/vocabulary/site_links.ts).
  * F2  A head names how many hops it may still take: a topology that changes under it cannot make it circle.
  */
 import { z } from "zod";

@@ -52,6 +52,33 @@ Deno.test("a navigation with a bad cookie is sent to the same place, and nowhere
   assert.equal((await locationFor("http://app.localhost//evil.example/x")).host, "app.localhost");
 });
 
+Deno.test("every request is answered, and what fails for a reason of ours is a problem and a fault (W1)", async () => {
+  const faults: unknown[] = [];
+  const fails = (error: unknown) => () => Promise.reject(error);
+  const own = new TypeError("ours"), known = new Problem("overloaded", "no room");
+  for (
+    const [error, status, isFault] of [[own, 500, true], [known, 503, false], [null, 500, true]] as const
+  ) {
+    const gateway = new Gateway({
+      ...{ messageBytesMax: () => 1_000, telemetry: new RequestTelemetry("edge-1", INERT), sites: () => [] },
+      apps: () => ({ head: () => null, handle: fails(error) }) as unknown as AppGateway,
+      platform: fails(error),
+      front: () => new Response(),
+      link: () => Promise.resolve(),
+      fault: (each) => faults.push(each),
+    });
+    for (const path of ["/app/x", "/_sojourn/sites", "/_sojourn/agent/x"]) {
+      faults.length = 0;
+      const headers = path.includes("agent") ? { upgrade: "websocket" } : {};
+      const answer = await gateway.handle(new Request(`http://h${path}`, { headers }), CLIENT);
+      assert.deepEqual([answer.status, faults], [status, isFault ? [error] : []], path);
+      assert.equal(answer.headers.get("content-type"), "application/problem+json");
+      assert.ok(JSON.parse(await answer.text()).code);
+    }
+    gateway.close();
+  }
+});
+
 /** What a client is told whose session can't go on. */
 async function stuck(
   code: "source_lost" | "source_unreachable" | "overloaded",
@@ -72,7 +99,7 @@ async function stuck(
   };
 }
 
-Deno.test("a person whose session can't go on is told so in words, and can begin anew; a program is told as ever", async () => {
+Deno.test("a person whose session can't go on is told so in words, and can begin anew; a program is told as ever (SP1, SP2)", async () => {
   const page = "text/html; charset=utf-8", json = "application/problem+json";
   const cookie = "sojourn_session=x", accept = "text/html,*/*";
   const rows: [Parameters<typeof stuck>[0], Record<string, string>, number, string][] = [

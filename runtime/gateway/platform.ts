@@ -2,7 +2,6 @@
  * The platform's own paths, `/_sojourn/…`: health, readiness, the sites, the client library, status and metrics for
  * operators, admin calls, a session's token, starting a session over.
  *
- * P1  A path whose feature this site lacks answers `not_available`.
  * P2  Outside dev, everything but health, readiness, sites, the client library and what a session does with its own
  *     token needs an operator's token. In dev a call without a token is an admin's, unless a page made it
  *     (page_calls.ts) or the name is not this machine's own.

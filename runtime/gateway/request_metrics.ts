@@ -1,7 +1,7 @@
 /**
- * Metrics of every request, recorded or not: how long it took, how its session came here, how long its function ran.
+ * Metrics of every request, recorded or not: how long it took, how its session came here, how long its function ran. A
+ * request costs two or three observations, each an entry of an array behind a Map of numbers.
  *
- * M1  A request costs two or three observations, each an entry of an array behind a Map of numbers.
  * M2  Labels are names of deployed apps, their versions, known methods and statuses: bounded (telemetry M2).
  */
 import type { AttachedSession } from "../../store/api/api.ts";

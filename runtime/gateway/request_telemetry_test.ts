@@ -12,7 +12,7 @@ class Recorded implements SpanSink {
   ended = (span: Span) => void this.spans.push(span);
 }
 
-Deno.test("what is recorded of a request has its path and its outcome, and no header, query, token or address of it", () => {
+Deno.test("what is recorded of a request has its path and its outcome, and no header, query, token or address of it (request_spans.ts N1)", () => {
   const sink = new Recorded();
   const options = { ratio: 1, followCallers: true, tracesPerSecondMax: 100 };
   const telemetry = new RequestTelemetry("here", new SamplingTracer(sink, options, () => 0));
@@ -46,4 +46,6 @@ Deno.test("what is recorded of a request has its path and its outcome, and no he
   assert.match(told, /\/app\/path/);
   assert.match(told, /disk_failed/);
   assert.doesNotMatch(told, /hidden|10\.9\.8\.7/);
+  const odd = telemetry.arrived(new Request("http://h/app", { method: "METHOD-HIDDEN" }));
+  assert.deepEqual([odd?.name, odd?.attributes.slice(0, 2)], ["HTTP", ["http.request.method", "_OTHER"]]);
 });

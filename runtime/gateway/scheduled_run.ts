@@ -1,7 +1,6 @@
 /**
- * Runs a cron job of an app at this site: a call of its `scheduled` handler, with a session of its own.
- *
- * Y1  A run has ended well only when what it wrote or read is on disk here (own_run.ts OR1).
+ * Runs a cron job of an app at this site: a call of its `scheduled` handler, with a session of its own. When it has ended
+ * well says own_run.ts, OR1.
  */
 import { StoreUnavailable } from "../../store/api/api.ts";
 import type { RunOutcome } from "../cron/job.ts";
