@@ -18,6 +18,8 @@
  * H6  The home changes its owners only through the arbiter; it begins no log at an owner that is on record: one that
  *     does not know it has been told to forget it, by a later home.
  * H8  Once an owner has promised a later epoch nothing is released any more, and nothing is told but `superseded`.
+ * H18 Nobody is sent anything for a home that is over: its followers are closed, one that is begun afterwards too. One
+ *     that went on would try again at once, for ever, and nothing else on its site would.
  */
 import type { SiteId } from "../../../store/model/ports.ts";
 import { HomeError, type Owner, type StatefulName } from "../log/api.ts";
@@ -431,6 +433,7 @@ export class LiveHome implements FollowerHome {
     const follower = new Follower(this, { ...known, site, turn: this.#turn++ });
     if (site !== this.#ports.site) follower.unwatch = this.#ports.watch(site);
     this.#followers = this.#followers.concat(follower); // has room for no more, as `push` would
+    if (this.#over !== null) follower.close();
     return follower;
   }
 

@@ -144,6 +144,23 @@ Deno.test("a home that another has taken over from is over at once, and what wai
   assert.notEqual(all.homes(1).where(name("x")), "s1");
 });
 
+Deno.test("a home that is over moves nowhere, and sends the other site nothing (live_home.ts H18)", async () => {
+  const all = await Cluster.start(4, 1);
+  const home = await all.home(1, "x");
+  await all.of(home.commit(commitOf("r1")));
+  const parts = [encode("a part of the state")];
+  await all.of(home.checkpoint({ at: 1, bytes: encode("state"), version: "v1", parts }));
+  await all.of(home.moveTo("s2"));
+  const next = await all.home(2, "x");
+  await all.of(next.commit(commitOf("r2")));
+  assert.equal((await all.of(home.over)).code, "superseded");
+  const to = [0, 2, 3].find((at) => !all.logs(at).includes("x"));
+  assert.ok(to !== undefined);
+  await assert.rejects(all.of(home.moveTo(`s${to}`)), code("superseded"));
+  await all.pass(500);
+  assert.equal(all.logs(to).includes("x"), false);
+});
+
 Deno.test("an owner that is suspected is replaced, and the next home needs none of the first two", async () => {
   const all = await Cluster.start(4, 1);
   const home = await all.home(1, "x");
