@@ -132,7 +132,7 @@ export class Topology {
   readonly #ended = new Map<ReplicaNumber, ClockValue>();
   readonly #gaps = new Map<ReplicaNumber, ClockValue>();
   readonly succession = new Succession((number) => this.#ended.get(number));
-  readonly #away = new Map<SiteId, Away>();
+  readonly #away = new Map<SiteId, Away & { readonly by: ReplicaNumber }>();
   readonly #areas = new Map<SiteId, string>();
   /** Clock, by incarnation, up to which all that it had told its sessions has come here. */
   readonly #announced = new Map<ReplicaNumber, ClockValue>();
@@ -318,7 +318,7 @@ export class Topology {
     const away = decodeJson(value) as Away | undefined;
     if (away === undefined) this.#away.delete(id);
     else {
-      this.#away.set(id, away);
+      this.#away.set(id, { ...away, by: replica });
       this.#announce(replica, clock);
     }
     return true;
@@ -336,6 +336,12 @@ export class Topology {
   /** Returns until when a site has said to be away. */
   awayUntilMs(id: SiteId): number | undefined {
     return this.#away.get(id)?.untilMs;
+  }
+
+  /** Reports whether an incarnation that said that it is away has not come back since. */
+  isAway(number: ReplicaNumber): boolean {
+    const site = this.incarnation(number)?.site;
+    return site !== undefined && this.#away.get(site)?.by === number;
   }
 
   /** Returns what a site had on its disks alone when it said that it is away. */

@@ -21,8 +21,8 @@
  *     sessions had ended. So it does where the site was taken off the tree since. Where the root had that row as it
  *     took the site off, all of that has come with the root's own row (removal.ts R1), whatever became of a's disk,
  *     also at s itself, which was let in again: else the row is worth no more than a's disk was. Nothing says when a
- *     token that lags has left, or when s wrote what it has told nobody (H14): while s lives, that may be since it is
- *     back.
+ *     token that lags has left, or when s wrote what it has told nobody (H14): that may be since it was back. So for
+ *     such a token the row counts only where s was taken off the tree and the row stands still: it never was.
  * H12 An incarnation that ended and goes on (succession.ts) is not lost: its successor's row, with the root's journal
  *     up to the floor that the row names, counts like H9. Nothing else of what that site said before does.
  * H8  An answer is taken in whole or not at all, and a source of another incarnation refuses.
@@ -332,8 +332,8 @@ export class Handoff {
 
   #hasAnnounced({ replica, clock, lags }: TokenState): boolean {
     const { topology } = this.#core;
-    const isLiving = topology.ended(replica) === undefined;
-    const mayCount = topology.endedByRemoval(replica) || isLiving && lags === undefined;
+    const isRemoved = topology.endedByRemoval(replica), isLiving = topology.ended(replica) === undefined;
+    const mayCount = lags === undefined ? isRemoved || isLiving : isRemoved && topology.isAway(replica);
     return mayCount && topology.hasAnnounced(replica, clock);
   }
 

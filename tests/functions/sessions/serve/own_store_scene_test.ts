@@ -141,6 +141,43 @@ Deno.test("what a site said of a stop says nothing of what a log of the form bef
   assert.equal(row && new TextDecoder().decode(row.value), "since");
 });
 
+for (const isBack of [false, true]) {
+  const what = isBack ? "that came back from its stop, and is lost then," : "that was away";
+  Deno.test(`of a site ${what} and is taken off the tree a log of the form before hides no loss (P4, H9)`, async () => {
+    const scene = new Scene(SLOW_TREE, { peerMs: 100 });
+    await scene.start();
+    const first = await ownStore(scene, "e1");
+    await scene.done(first.commit(1, [], setTo("before")));
+    const logged = await scene.done(first.token());
+    await scene.done(read(await scene.attach("e2"))); // held there from now on
+    await scene.done(scene.process("e1").replica.members.leave(scene.world.nowMs + 1_000));
+    scene.site("e1").crash();
+    if (isBack) {
+      await scene.site("e1").start();
+      await scene.until(() => scene.process("e1").ready);
+      await scene.pass(1_000);
+      // A home of the version before goes on there: its pieces still have that token.
+      const own = await ownStore(scene, "e1", logged, { isWhole: false });
+      const { replica } = scene.process("e1").replica.status();
+      scene.network.stall("e1", "root", Infinity);
+      await scene.done(
+        own.apply({ effect: 1, clock: own.tick(), replica, atMs: 1, mutations: setTo("since") }),
+      );
+      await scene.done(own.settle());
+      await scene.done(own.token()); // it is told
+      scene.site("e1").wipe(true);
+    }
+    await scene.pass(2_000);
+    const { members } = scene.process("root").replica;
+    assert.equal((await scene.done(members.remove("e1"))).kind, "removed");
+    await scene.pass(1_000);
+    const next = ownStore(scene, "e2", logged, { isWhole: false });
+    if (isBack) return await assert.rejects(next, { code: "source_lost" });
+    const [row] = await scene.done((await next).get([key], "session"));
+    assert.equal(row && new TextDecoder().decode(row.value), "before");
+  });
+}
+
 Deno.test("a session that takes in a token after its site got another parent is one that has seen what stands there", async () => {
   const tree = {
     ...TREE,
