@@ -140,6 +140,13 @@ export class StoreUnavailable extends Error {
   }
 }
 
+/** Failure over something that is dated too far ahead: a clock is wrong, and no site is missing. */
+export class ClockAhead extends StoreUnavailable {
+  constructor(message: string, detail: Readonly<Record<string, unknown>> = {}) {
+    super("source_unreachable", message, detail);
+  }
+}
+
 /** Error of a write that looks at more than it may: it is not made. */
 export class WriteTooLarge extends Error {
   override readonly name = "WriteTooLarge";

@@ -51,7 +51,7 @@
  * H11 A source, or a site above it, that does not answer is stood in for by its owners (wards/stand_in.ts). What an
  *     incarnation that is over had told is not lost where its owners have put it into the tree (wards/recovery.ts).
  */
-import { type StopAt, StoreUnavailable, type TokenState } from "../api/api.ts";
+import { ClockAhead, type StopAt, StoreUnavailable, type TokenState } from "../api/api.ts";
 import { followedOf } from "../api/token_path.ts";
 import { newestClock } from "../core/clock_guard.ts";
 import type { Core } from "../core/core.ts";
@@ -479,15 +479,16 @@ export class Handoff {
     return new StoreUnavailable("source_unreachable", why(mayBeLost.site), { mayBeLost });
   }
 
-  #ahead(token: TokenState): StoreUnavailable {
+  #ahead(token: TokenState): ClockAhead {
     this.#core.count("clock_ahead");
     this.#host.ahead(unixMs(token.clock));
-    return this.#unreachable(
+    const { message, detail } = this.#unreachable(
       token,
       (site) =>
         `what this session saw at site ${site} is dated more than ${CLOCK_AHEAD_MS_MAX} ms in the future at ` +
         `${this.#core.config.site}: a clock is wrong`,
     );
+    return new ClockAhead(message, detail);
   }
 
   #tooOld(token: TokenState, row: WireRow): StoreUnavailable {

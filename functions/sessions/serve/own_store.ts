@@ -9,7 +9,9 @@
  * O3  What is told to anyone waits until all of it is on disk here (`token`): the pieces of its log, too.
  * O4  Where hosts hold the log, a session goes on without what it and its attached peers had seen at a site that can't
  *     be asked: what it wrote itself since its last checkpoint it writes again, but for writes of which that site alone
- *     can tell whether they were made (O5). That is logged.
+ *     can tell whether they were made (O5). That is logged. Where its own log is dated ahead of this site's clock nobody
+ *     is missing, and it is not opened: what it writes later is never dated before what it had seen. One of those
+ *     attached whose token is so holds up nobody.
  * O5  What its log names is seen again at each opening, and is all of it (pieces.ts P1): what the home before wrote
  *     since is written again (O1). Only where a mark would tell whether a write was made (O2), and is not here, is the
  *     site before asked for what nobody was told of, when the session's run is over there: a run that waits to make
@@ -37,6 +39,7 @@ import type {
 } from "../../vocabulary/store_client.ts";
 import {
   type AttachedSession,
+  ClockAhead,
   type PlainMutation,
   type Replica,
   type StopAt,
@@ -262,7 +265,7 @@ export class OwnStore implements RunStore {
       try {
         await this.see(token);
       } catch (error) {
-        this.#misses(token, orMissing(this.#services)(error));
+        this.#misses(token, orUnseen(this.#services)(error));
       }
     }
   }
@@ -456,8 +459,17 @@ export class OwnStore implements RunStore {
   }
 }
 
-/** Returns a handler that throws errors again, but for those of a site that can't be asked (O4). */
-const orMissing = ({ missed }: OwnStoreServices) => (error: unknown): StoreUnavailable => {
+/**
+ * Returns a handler that throws errors again, but for those of a site that can't be asked (O4). What is dated ahead is of
+ * none: later writes would be earlier than that.
+ */
+const orMissing = (services: OwnStoreServices) => (error: unknown): StoreUnavailable => {
+  if (error instanceof ClockAhead) throw error;
+  return orUnseen(services)(error);
+};
+
+/** Returns a handler that throws errors again, but for those over what a peer had seen that is not to be had (O4). */
+const orUnseen = ({ missed }: OwnStoreServices) => (error: unknown): StoreUnavailable => {
   if (missed === undefined || !(error instanceof StoreUnavailable) || !MISSING.has(error.code)) throw error;
   return error;
 };

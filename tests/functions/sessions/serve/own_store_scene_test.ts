@@ -141,6 +141,25 @@ Deno.test("what a site said of a stop says nothing of what a log of the form bef
   assert.equal(row && new TextDecoder().decode(row.value), "since");
 });
 
+Deno.test("a log that is dated ahead of a site's clock is of nobody who is missing: its session is not opened there (O4)", async () => {
+  const scene = new Scene(TREE);
+  await scene.start();
+  const home = await ownStore(scene, "e1");
+  await scene.done(home.commit(1, [], setTo("seen")));
+  const token = await scene.done(home.token());
+  await scene.pass(1_000);
+  const dated = (aheadMs: number) => {
+    const ahead = { ...token, clock: token.clock + aheadMs * CLOCK_TICKS_PER_MS };
+    return ownStore(scene, "e2", ahead, { isShared: true });
+  };
+  await assert.rejects(dated(90_000), { code: "source_unreachable", message: /a clock is wrong/ });
+  const own = await dated(30_000);
+  assert.ok(own.tick() > token.clock + 30_000 * CLOCK_TICKS_PER_MS, "it writes after what it had seen");
+  const peers = await ownStore(scene, "e2", null, { isShared: true });
+  await scene.done(peers.seeAll([{ ...token, clock: token.clock + 90_000 * CLOCK_TICKS_PER_MS }]));
+  assert.ok(peers.isMissing, "one of those attached holds up nobody");
+});
+
 for (const isBack of [false, true]) {
   const what = isBack ? "that came back from its stop, and is lost then," : "that was away";
   Deno.test(`of a site ${what} and is taken off the tree a log of the form before hides no loss (P4, H9)`, async () => {
