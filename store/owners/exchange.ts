@@ -14,11 +14,14 @@
  * X5  A peer that this site must hear, since this site was away for longer than it had said, is not settled by being
  *     suspected: only by what it tells, or by leaving the tree.
  * X6  Of a peer that said that it stops this site knows whether the peer had told all up to then: else it may have
- *     adopted tuples of which this process never heard (tuples.ts O8). A peer that was silent before it said so has not
- *     told all, even if it was silent only for so long that it may have taken this site for dead meanwhile: two that
- *     lose each other do not find it out at once. This is known of one stop, which is named by the time of return. The
- *     disk has it for the next process, which believes it once nothing has come from that peer for as long as silence
- *     takes to be noticed: the peer may be back, and this site may not have been there to hear that.
+ *     adopted tuples of which this process never heard (tuples.ts O8). A peer that was silent before it said so has
+ *     not told all, even if it was silent only for so long that it may have taken this site for dead meanwhile: two
+ *     that lose each other do not find it out at once. That a site is heard does not show that it hears: where a link
+ *     loses one way only, until who hears nothing ends it (runtime/link: 5 s), the peer may have adopted, and not
+ *     told, what this site acts on as well: a living site was taken for dead then, and no more follows from it than O3
+ *     has. This is known of one stop, which is named by the time of return. The disk has it for the next process,
+ *     which believes it once nothing has come from that peer for as long as silence takes to be noticed: the peer may
+ *     be back, and this site may not have been there to hear that.
  */
 import {
   OWNER_FULL_MS,

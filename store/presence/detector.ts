@@ -235,7 +235,8 @@ export class Detector {
 
   /**
    * Reports whether a site was heard so lately that it can't have taken this one for dead: of two sites that lose each
-   * other one has heard the other later by as much as passes until that one is asked, and a round trip (F1).
+   * other one has heard the other later by as much as passes until that one is asked, and a round trip (F1). Of a link
+   * that loses one way only it knows nothing (store/owners/exchange.ts X6).
    */
   isInTouch(site: SiteId): boolean {
     const entry = this.#entries.get(site), { suspectMs, beatMs } = this.#times;

@@ -337,6 +337,69 @@ Deno.test("who leaves counts on those that its disk names, and not on what came 
   assert.deepEqual(left?.own, new Map([["x", [other]]]));
 });
 
+for (const f of [1, 2]) {
+  const when = f === 1 ? "when both hear each other" : "as soon as a third has told it";
+  Deno.test(`owners groups: who is heard one way only lets go ${when}, and nothing is lost (O3, f = ${f})`, async () => {
+    const world = new World(), draws = new Draws("one way"), told: SiteEvent[] = [], ids = ["a", "b", "c"];
+    const network = new SimNetwork({
+      world,
+      draws,
+      parentOf: () => null,
+      quality: () => ({ delayMs: [1, 1], lossChance: 0, bytesPerMs: Infinity }),
+      noticeMs: [0, 60],
+      lateChance: 0,
+      window: 64,
+    });
+    const sites = ids.map((id) =>
+      new OwnerSite({
+        id,
+        sites: ids,
+        settings: { ...NO_OWNERS, beatMs: 50, suspectMs: 250, deadMs: 1_200, f, nearMs: 0 },
+        areas: new Map(),
+        world,
+        network,
+        draws: draws.fork(id),
+        commitMs: [1, 1],
+        drift: 0,
+        thinkMs: [60_000, 60_000],
+        tries: 0,
+        tuplesMax: Infinity,
+        away: new Map(),
+        wrongs: {},
+        record: (event) => void told.push(event),
+      })
+    );
+    for (const site of sites) void site.start();
+    await world.run(500);
+    const [first] = sites;
+    void first?.tuples?.store({ id: "x", topic: "mail", payload: new Uint8Array(1), f, note: "0" });
+    await world.run(1_000);
+    const second = first?.tuples?.debugEntries()[0]?.owners[1] ?? "";
+    const acting = () => {
+      const now = new Set<SiteId>();
+      for (const event of told) {
+        if (event.kind === "acts") now.add(event.site);
+        else if (event.kind === "lets go") now.delete(event.site);
+      }
+      return [...now];
+    };
+    assert.deepEqual(acting(), ["a"]);
+    // As long as silence takes to end a link, and no longer: the site that hears nothing ends it then.
+    network.stall("a", second, 1_600);
+    await world.run(1_500);
+    const suspects = told.flatMap((event) =>
+      event.kind === "suspects" ? [`${event.site} ${event.other}`] : []
+    );
+    assert.deepEqual(suspects, [`${second} a`], "who is not heard hears all others");
+    assert.deepEqual(acting(), f === 1 ? ["a", second] : [second]);
+    await world.run(2_200);
+    assert.deepEqual(acting(), [second]);
+    const having = sites.filter(({ heldOnDisk }) => heldOnDisk.has("x"));
+    assert.ok(having.length > f);
+    for (const { id, tuples } of having) assert.equal(tuples?.debugEntries()[0]?.owners[0], second, id);
+  });
+}
+
 Deno.test("a mark has to be found again where the tuple is the one that was marked", () => {
   const found = (how: string): readonly string[] => {
     const event = { site: "a", id: "x", tries: 0, how };
