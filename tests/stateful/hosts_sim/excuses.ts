@@ -7,18 +7,18 @@ const SENT = "it is told that it can't go on, and begins anew";
 export const HOSTS_EXCUSES: readonly Excuse[] = [
   { name: "told ahead, and the host lies", perHundred: 10, says: AHEAD },
   { name: "told ahead, and the host lost its log", perHundred: 10, says: AHEAD },
-  { name: "told ahead, and the host went back", perHundred: 10, says: AHEAD },
+  { name: "told ahead, and the host went back", perHundred: 1, says: AHEAD },
   { name: "told ahead, and the host was left behind", perHundred: 10, says: AHEAD },
   { name: "sent away, and the host lies", perHundred: 40, says: SENT },
   { name: "sent away, and the host lost its log", perHundred: 10, says: SENT },
-  { name: "sent away, and the host went back", perHundred: 10, says: SENT },
+  { name: "sent away, and the host went back", perHundred: 1, says: SENT },
   { name: "sent away, and the host was left behind", perHundred: 25, says: SENT },
   {
     name: "a host alone was believed, and held back the end",
-    perHundred: 10,
+    perHundred: 1,
     says: "a host that is alone with the log can hold back its end, and is believed",
   },
-  { name: "sent away, since a host alone was believed", perHundred: 4, says: SENT },
+  { name: "sent away, since a host alone was believed", perHundred: 1, says: SENT },
   {
     name: "waited for a host that lies, and was sent away",
     perHundred: 10,
@@ -26,7 +26,7 @@ export const HOSTS_EXCUSES: readonly Excuse[] = [
   },
   {
     name: "opened by force, and no disk was asked",
-    perHundred: 20,
+    perHundred: 1,
     says: "where an operator goes on without any disk, what only disks knew may be otherwise",
   },
   {
