@@ -7,7 +7,7 @@ import type { HomeRow, StatefulName } from "../../functions/sessions/home/mod.ts
 import { idOfSegment } from "../deploy/session_path.ts";
 import { problemResponse } from "../gateway/problem.ts";
 import { Problem } from "../../functions/vocabulary/problem.ts";
-import { mendingProblem } from "../stateful/mending.ts";
+import { mendingProblem } from "../../functions/sessions/serve/mending.ts";
 import { asked, lastEndedLog, sessionPath, whyNot } from "./ended_sessions.ts";
 import type { AdminContext, AdminHono, AdminServices } from "./services.ts";
 import type { StatefulAdmin } from "./stateful_admin.ts";

@@ -1,6 +1,6 @@
 /** Stateful sessions of a site, as the admin handlers reach them. */
 import type { HomeRow, StatefulName } from "../../functions/sessions/home/mod.ts";
-import type { Mending } from "../stateful/mending.ts";
+import type { Mending } from "../../functions/sessions/serve/mending.ts";
 import type { ParkedReport } from "../../functions/sessions/serve/ports.ts";
 
 /** State of a stateful session, as its home knows it. */

@@ -15,7 +15,7 @@ import { HttpOrigins, ORIGIN_KIND } from "../origins/http_origins.ts";
 import type { KeptOutcomes } from "../origins/kept_outcomes.ts";
 import { encodeWanted, ORIGIN_WAY_KIND, OriginEnds } from "../origins/origin_ends.ts";
 import { SYSTEM_CLOCK } from "../stateful/clock.ts";
-import { currentVersion } from "../stateful/versions.ts";
+import { currentVersion } from "../../functions/sessions/serve/versions.ts";
 import { type FrameWay, StreamWay } from "../../functions/sessions/attach/frame_way.ts";
 import { fetchFor, type HttpOrigin } from "../stateful/outside_requests.ts";
 import type { SiteConfig } from "./config.ts";

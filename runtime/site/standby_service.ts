@@ -10,7 +10,7 @@ import type { StatefulPool } from "../isolate/mod.ts";
 import { Readiness } from "../stateful/readiness.ts";
 import { SYSTEM_CLOCK } from "../stateful/clock.ts";
 import { Standbys } from "../../functions/sessions/serve/standbys.ts";
-import { versionOfLog } from "../stateful/versions.ts";
+import { versionOfLog } from "../../functions/sessions/serve/versions.ts";
 import { replayCode } from "../stateful/live_code.ts";
 
 /** Services of the site that standbys use. */

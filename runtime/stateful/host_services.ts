@@ -1,7 +1,7 @@
 /** Services of a site that hosting stateful sessions needs, and what of them the host is given. */
 import type { Replica } from "../../store/api/api.ts";
 import { liveCode, type LiveCodeServices } from "./live_code.ts";
-import type { HostPorts } from "./session_host.ts";
+import type { HostPorts } from "../../functions/sessions/serve/session_host.ts";
 
 /** Site, as hosting needs it: with deployed versions, and the isolates that run them. */
 export interface HostServices extends LiveCodeServices, Omit<HostPorts, "apps" | "random" | "replica"> {

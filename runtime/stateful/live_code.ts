@@ -2,7 +2,7 @@
 import type { StatefulName } from "../../functions/sessions/home/mod.ts";
 import type { OpenSession } from "../../functions/sessions/turn/mod.ts";
 import type { ChannelSink, OpenChannel, OutsideRequests } from "../../functions/sessions/serve/ports.ts";
-import type { CodeTable, SessionCode } from "./versions.ts";
+import type { CodeTable, SessionCode } from "../../functions/sessions/serve/versions.ts";
 import type { Replica } from "../../store/api/api.ts";
 import type { FrameWay } from "../../functions/sessions/attach/frame_way.ts";
 import type { AppTable, LiveVersion } from "../deploy/mod.ts";

@@ -34,8 +34,8 @@ import {
   localWay,
   StreamWay,
 } from "../../functions/sessions/attach/frame_way.ts";
-import { replyOf } from "./router.ts";
-import type { SessionHost } from "./session_host.ts";
+import { replyOf } from "../../functions/sessions/serve/router.ts";
+import type { SessionHost } from "../../functions/sessions/serve/session_host.ts";
 import { shownSession } from "../../functions/sessions/serve/hosted.ts";
 import type { Whereabouts } from "../../functions/sessions/serve/whereabouts.ts";
 

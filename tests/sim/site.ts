@@ -613,7 +613,7 @@ const isWithin = (world: World, done: Promise<void>, ms: number): Promise<boolea
 const RESTART_SKEW_MS = 200;
 const DISMISSED_MS = 20;
 const DRAIN_MS_MAX = 1_500;
-/** Sessions move for 3 s and become checkpoints for 2 (runtime/stateful/session_host.ts); the process may stand still meanwhile. */
+/** Sessions move for 3 s and become checkpoints for 2 (functions/sessions/serve/session_host.ts); the process may stand still meanwhile. */
 const ABOVE_CLOSE_MS_MAX = 15_000;
 /** A replica that has not closed by then never will: its disk takes milliseconds. */
 const CLOSE_MS_MAX = 5_000;

@@ -290,7 +290,7 @@ export function requireSameCode(entries: readonly ReadEntry[], code: string): vo
 
 /**
  * Returns the error for a log of other code. A code's text is `version deno version architecture`
- * (runtime/stateful/session_host.ts).
+ * (functions/sessions/serve/session_host.ts).
  */
 function codeDiffers(wrote: string | null, code: string): ParkedError {
   const [version, , deno, arch] = (wrote ?? "").split(" ");

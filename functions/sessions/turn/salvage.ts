@@ -1,7 +1,7 @@
 /**
  * Salvage of a session that can't go on from its log: the last commit point that a replay by the code that wrote the
  * log agrees with becomes a checkpoint, from which any code goes on. An operator is told before what is given up for
- * that (runtime/stateful/mending.ts).
+ * that (functions/sessions/serve/mending.ts).
  *
  * Life: opened with `salvages` → one step: the log is gone through as far as it goes, `parked` (`salvaged`) says how
  * far that is, and `checkpoint` comes behind it → nothing more. Or `parked` says why not even that can be had.

@@ -17,7 +17,7 @@ import { appSpace } from "../../../runtime/gateway/session_store.ts";
 import { EgressRules } from "../../../runtime/isolate/egress_rules.ts";
 import { DEFAULT_ISOLATE_LIMITS } from "../../../runtime/isolate/limits.ts";
 import { hostPorts, type HostServices } from "../../../runtime/stateful/host_services.ts";
-import { SessionHost } from "../../../runtime/stateful/session_host.ts";
+import { SessionHost } from "../../../functions/sessions/serve/session_host.ts";
 import { NO_WAITS } from "../../../functions/sessions/serve/waits.ts";
 import type { Draws } from "../../sim/random.ts";
 import type { Line } from "./channel.ts";

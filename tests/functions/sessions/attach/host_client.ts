@@ -6,7 +6,7 @@ import {
   type HeldLog,
   HostSide,
 } from "../../../../functions/sessions/attach/mod.ts";
-import type { MemoryHost } from "../../../runtime/stateful/memory_host.ts";
+import type { MemoryHost } from "../serve/memory_host.ts";
 
 export const name = { app: "shop", class: "robot", id: "r" };
 export const soon = (ms = 0) => new Promise<void>((resolve) => setTimeout(resolve, ms));

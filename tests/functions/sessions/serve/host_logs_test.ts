@@ -8,12 +8,12 @@ import { encodeSummary, HostLog } from "../../../../functions/sessions/sealed/mo
 import type { StoreClient } from "../../../../functions/vocabulary/store_client.ts";
 import type { SessionObject } from "../../../../functions/sessions/turn/handler.ts";
 import { decodeValue, encodeValue } from "../../../../functions/values/value.ts";
-import { Mending } from "../../../../runtime/stateful/mending.ts";
+import { Mending } from "../../../../functions/sessions/serve/mending.ts";
 import { packKey } from "../../../../store/model/key.ts";
 import { Draws } from "../../../sim/random.ts";
 import { check, Client, name, soon, until } from "../attach/host_client.ts";
 import { HandHome, hello, keyOf } from "../attach/peer_pair.ts";
-import { Disks, type MemoryHost, memoryHost } from "../../../runtime/stateful/memory_host.ts";
+import { Disks, type MemoryHost, memoryHost } from "./memory_host.ts";
 
 class Counter extends Session {
   count = 0;

@@ -8,10 +8,10 @@ import { decodeValue, encodeValue } from "../../../../functions/values/value.ts"
 import { HomeError, type StatefulName } from "../../../../functions/sessions/home/mod.ts";
 import { Hosted } from "../../../../functions/sessions/serve/hosted.ts";
 import type { HostedSite, Reason } from "../../../../functions/sessions/serve/hosted_site.ts";
-import { type HostPorts, SessionHost } from "../../../../runtime/stateful/session_host.ts";
+import { type HostPorts, SessionHost } from "../../../../functions/sessions/serve/session_host.ts";
 import type { RunOver } from "../../../../functions/sessions/serve/run_over.ts";
 import type { SessionRun } from "../../../../functions/sessions/serve/session_run.ts";
-import { type MemoryHost, memoryHost, seeing, sleep } from "../../../runtime/stateful/memory_host.ts";
+import { type MemoryHost, memoryHost, seeing, sleep } from "./memory_host.ts";
 
 const name = { app: "shop", class: "cart", id: "x" };
 

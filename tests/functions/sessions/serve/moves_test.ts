@@ -12,7 +12,7 @@ import { decodeValue, encodeValue } from "../../../../functions/values/value.ts"
 import { moveRun } from "../../../../functions/sessions/serve/moves.ts";
 import type { SessionRun } from "../../../../functions/sessions/serve/session_run.ts";
 import { HandClock } from "../attach/peer_pair.ts";
-import { Disks, type MemoryHost, memoryHost } from "../../../runtime/stateful/memory_host.ts";
+import { Disks, type MemoryHost, memoryHost } from "./memory_host.ts";
 
 const NAME = { app: "shop", class: "robot", id: "r" };
 

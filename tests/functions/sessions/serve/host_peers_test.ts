@@ -1,29 +1,29 @@
 /** Peers over the host of stateful sessions: its runs, real homes and logs; isolates are lost, and channels break. */
 import assert from "node:assert/strict";
-import { HomeError } from "../../../functions/sessions/home/mod.ts";
+import { HomeError } from "../../../../functions/sessions/home/mod.ts";
 import {
   type Channel,
   decodeToHost,
   encodeToHome,
   Remembered,
-} from "../../../functions/sessions/attach/mod.ts";
-import { type From, Session } from "../../../functions/class/session.ts";
-import type { SessionObject } from "../../../functions/sessions/turn/handler.ts";
-import { Draws } from "../../sim/random.ts";
-import { check, Client, name, soon, until } from "../../functions/sessions/attach/host_client.ts";
+} from "../../../../functions/sessions/attach/mod.ts";
+import { type From, Session } from "../../../../functions/class/session.ts";
+import type { SessionObject } from "../../../../functions/sessions/turn/handler.ts";
+import { Draws } from "../../../sim/random.ts";
+import { check, Client, name, soon, until } from "../attach/host_client.ts";
 import { Disks, memoryHost, seeing } from "./memory_host.ts";
-import { End, HandClock, hello, keyOf } from "../../functions/sessions/attach/peer_pair.ts";
-import type { Commit, HandledEvent, OpenedProgram } from "../../../functions/sessions/turn/mod.ts";
-import { hostOwner, HostOwners } from "../../../functions/sessions/log/host_owners.ts";
-import { Problem } from "../../../functions/vocabulary/problem.ts";
-import { SYSTEM_CLOCK } from "../../../runtime/stateful/clock.ts";
-import { type FrameWay, localWay } from "../../../functions/sessions/attach/frame_way.ts";
-import { HostedPeers, type PeersSession } from "../../../functions/sessions/serve/hosted_peers.ts";
+import { End, HandClock, hello, keyOf } from "../attach/peer_pair.ts";
+import type { Commit, HandledEvent, OpenedProgram } from "../../../../functions/sessions/turn/mod.ts";
+import { hostOwner, HostOwners } from "../../../../functions/sessions/log/host_owners.ts";
+import { Problem } from "../../../../functions/vocabulary/problem.ts";
+import { SYSTEM_CLOCK } from "../../../../runtime/stateful/clock.ts";
+import { type FrameWay, localWay } from "../../../../functions/sessions/attach/frame_way.ts";
+import { HostedPeers, type PeersSession } from "../../../../functions/sessions/serve/hosted_peers.ts";
 import {
   type PeersRun,
   SessionPeers,
   type SessionPeersPorts,
-} from "../../../functions/sessions/serve/session_peers.ts";
+} from "../../../../functions/sessions/serve/session_peers.ts";
 
 class Counter extends Session {
   count = 0;

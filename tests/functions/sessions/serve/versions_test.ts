@@ -1,10 +1,10 @@
 /** What becomes of a stateful session when other code is to run it, and when the code before comes back. */
 import assert from "node:assert/strict";
-import { decodeAnswer, encodeCall } from "../../../functions/calls/call.ts";
-import { Session } from "../../../functions/class/session.ts";
-import { list, map } from "../../../functions/tracked/mod.ts";
-import type { SessionObject } from "../../../functions/sessions/turn/handler.ts";
-import { decodeValue, encodeValue } from "../../../functions/values/value.ts";
+import { decodeAnswer, encodeCall } from "../../../../functions/calls/call.ts";
+import { Session } from "../../../../functions/class/session.ts";
+import { list, map } from "../../../../functions/tracked/mod.ts";
+import type { SessionObject } from "../../../../functions/sessions/turn/handler.ts";
+import { decodeValue, encodeValue } from "../../../../functions/values/value.ts";
 import { Disks, type MemoryHost, memoryHost } from "./memory_host.ts";
 
 const NAME = { app: "shop", class: "robot", id: "r" };

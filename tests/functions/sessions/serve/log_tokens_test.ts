@@ -2,27 +2,27 @@
  * What the log of a stateful session says that it has seen (functions/sessions/serve/pieces.ts): a run over a real replica in
  * virtual time, with an isolate by hand and a home that notes what it is given, and when.
  */
-import { callMaker } from "../../../functions/sessions/serve/made_calls.ts";
+import { callMaker } from "../../../../functions/sessions/serve/made_calls.ts";
 import assert from "node:assert/strict";
 import type {
   Home,
   IsolateCommit as HomeCommit,
   OpenedSession as OpenedHome,
-} from "../../../functions/sessions/home/mod.ts";
-import { decodeRows, encodeGet } from "../../../functions/sessions/turn/call_bytes.ts";
-import type { Commit, Effect, OpenedProgram } from "../../../functions/sessions/turn/mod.ts";
-import { decodeValue, encodeValue } from "../../../functions/values/value.ts";
-import { appSpace } from "../../../runtime/gateway/session_store.ts";
-import { sessionRows } from "../../../runtime/stateful/session_rows.ts";
-import { OwnStore } from "../../../functions/sessions/serve/own_store.ts";
-import { NO_HEAD, openPiece, type PieceHead } from "../../../functions/sessions/serve/pieces.ts";
-import type { RunListener } from "../../../functions/sessions/serve/run_over.ts";
-import { ClockLead, RunVersions } from "../../../functions/sessions/serve/run_versions.ts";
-import { SessionRun } from "../../../functions/sessions/serve/session_run.ts";
-import type { AttachedSession } from "../../../store/api/api.ts";
-import { packKey } from "../../../store/model/key.ts";
-import { isMerge } from "../../../store/model/merge.ts";
-import { Scene, type SceneOptions } from "../../sim/scene.ts";
+} from "../../../../functions/sessions/home/mod.ts";
+import { decodeRows, encodeGet } from "../../../../functions/sessions/turn/call_bytes.ts";
+import type { Commit, Effect, OpenedProgram } from "../../../../functions/sessions/turn/mod.ts";
+import { decodeValue, encodeValue } from "../../../../functions/values/value.ts";
+import { appSpace } from "../../../../runtime/gateway/session_store.ts";
+import { sessionRows } from "../../../../runtime/stateful/session_rows.ts";
+import { OwnStore } from "../../../../functions/sessions/serve/own_store.ts";
+import { NO_HEAD, openPiece, type PieceHead } from "../../../../functions/sessions/serve/pieces.ts";
+import type { RunListener } from "../../../../functions/sessions/serve/run_over.ts";
+import { ClockLead, RunVersions } from "../../../../functions/sessions/serve/run_versions.ts";
+import { SessionRun } from "../../../../functions/sessions/serve/session_run.ts";
+import type { AttachedSession } from "../../../../store/api/api.ts";
+import { packKey } from "../../../../store/model/key.ts";
+import { isMerge } from "../../../../store/model/merge.ts";
+import { Scene, type SceneOptions } from "../../../sim/scene.ts";
 
 const NAME = { class: "duel", id: "one", birth: "00" };
 const SPACE = appSpace("shop");

@@ -8,24 +8,18 @@
  * MD3  What of a log can be kept is one checkpoint in place of all of it, at once: the next opening goes on from there,
  *      with whichever version of the app, or finds the log as it was.
  */
-import {
-  type Home,
-  HomeError,
-  type Homes,
-  type OpenedSession,
-  type StatefulName,
-} from "../../functions/sessions/home/mod.ts";
-import { isMergeEffect } from "../../functions/sessions/turn/mod.ts";
-import { readEntries, type ReadEntry } from "../../functions/sessions/turn/log_entry.ts";
-import { checkpointHead, withoutLog } from "../../functions/sessions/turn/taken_back.ts";
-import { CodecError } from "../../store/model/codec.ts";
-import { Problem } from "../../functions/vocabulary/problem.ts";
-import type { EndedLogs } from "../../functions/sessions/serve/ended_logs.ts";
-import { type LogView, viewLog } from "../../functions/sessions/serve/log_view.ts";
-import { joinPieces, NO_HEAD, openPiece, wrapPiece } from "../../functions/sessions/serve/pieces.ts";
+import { type Home, HomeError, type Homes, type OpenedSession, type StatefulName } from "../home/mod.ts";
+import { isMergeEffect } from "../turn/mod.ts";
+import { readEntries, type ReadEntry } from "../turn/log_entry.ts";
+import { checkpointHead, withoutLog } from "../turn/taken_back.ts";
+import { CodecError } from "../../../store/model/codec.ts";
+import { Problem } from "../../vocabulary/problem.ts";
+import type { EndedLogs } from "./ended_logs.ts";
+import { type LogView, viewLog } from "./log_view.ts";
+import { joinPieces, NO_HEAD, openPiece, wrapPiece } from "./pieces.ts";
 import type { SessionHost } from "./session_host.ts";
-import { packState } from "../../functions/sessions/serve/state_parts.ts";
-import { shownSession } from "../../functions/sessions/serve/hosted.ts";
+import { packState } from "./state_parts.ts";
+import { shownSession } from "./hosted.ts";
 import { type CodeTable, type DeclaredVersion, versionOfLog } from "./versions.ts";
 
 /** Site, as mending needs it. */

@@ -1,16 +1,16 @@
 /** The way of a call to the home of a stateful session, between sites that lose each other. */
 import assert from "node:assert/strict";
-import { HomeError } from "../../../functions/sessions/home/mod.ts";
-import type { LinkReply, LinkRequest } from "../../../functions/vocabulary/site_links.ts";
-import { Problem } from "../../../functions/vocabulary/problem.ts";
-import { LinkError } from "../../../runtime/link/mod.ts";
-import type { HostedRequest } from "../../../functions/sessions/serve/request.ts";
-import type { OwnStore } from "../../../functions/sessions/serve/own_store.ts";
-import { SYSTEM_CLOCK } from "../../../runtime/stateful/clock.ts";
-import { SessionCalls } from "../../../functions/sessions/serve/session_calls.ts";
-import { NO_WAITS } from "../../../functions/sessions/serve/waits.ts";
-import { StoreUnavailable, type TokenState } from "../../../store/api/api.ts";
-import { type RouterServices, StatefulRouter } from "../../../runtime/stateful/router.ts";
+import { HomeError } from "../../../../functions/sessions/home/mod.ts";
+import type { LinkReply, LinkRequest } from "../../../../functions/vocabulary/site_links.ts";
+import { Problem } from "../../../../functions/vocabulary/problem.ts";
+import { LinkError } from "../../../../runtime/link/mod.ts";
+import type { HostedRequest } from "../../../../functions/sessions/serve/request.ts";
+import type { OwnStore } from "../../../../functions/sessions/serve/own_store.ts";
+import { SYSTEM_CLOCK } from "../../../../runtime/stateful/clock.ts";
+import { SessionCalls } from "../../../../functions/sessions/serve/session_calls.ts";
+import { NO_WAITS } from "../../../../functions/sessions/serve/waits.ts";
+import { StoreUnavailable, type TokenState } from "../../../../store/api/api.ts";
+import { type RouterServices, StatefulRouter } from "../../../../functions/sessions/serve/router.ts";
 
 const NAME = { app: "shop", class: "cart", id: "ann" };
 const bytes = (text: string) => new TextEncoder().encode(text);

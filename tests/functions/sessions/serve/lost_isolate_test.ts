@@ -1,9 +1,9 @@
 /** Events that were on their way to an isolate, or had come there, when it was lost (hosted.ts, H5). */
 import assert from "node:assert/strict";
-import { decodeAnswer, encodeCall } from "../../../functions/calls/call.ts";
-import { Session } from "../../../functions/class/session.ts";
-import type { SessionObject } from "../../../functions/sessions/turn/handler.ts";
-import { decodeValue, encodeValue } from "../../../functions/values/value.ts";
+import { decodeAnswer, encodeCall } from "../../../../functions/calls/call.ts";
+import { Session } from "../../../../functions/class/session.ts";
+import type { SessionObject } from "../../../../functions/sessions/turn/handler.ts";
+import { decodeValue, encodeValue } from "../../../../functions/values/value.ts";
 import { type MemoryHost, memoryHost, sleep } from "./memory_host.ts";
 
 const NAME = { app: "shop", class: "robot", id: "r" };

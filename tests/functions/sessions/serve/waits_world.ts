@@ -6,8 +6,13 @@
  *      no handler was undone.
  * WW2  At the end nobody waits.
  */
-import { type CallWait, NO_WAITS, victim, type WaitedCall } from "../../../functions/sessions/serve/waits.ts";
-import type { Draws } from "../../sim/random.ts";
+import {
+  type CallWait,
+  NO_WAITS,
+  victim,
+  type WaitedCall,
+} from "../../../../functions/sessions/serve/waits.ts";
+import type { Draws } from "../../../sim/random.ts";
 
 /** What broken variants put their hands on. */
 export interface WaitsBreaks {

@@ -1,15 +1,15 @@
 /** The host of stateful sessions over real homes, logs and replays, without processes. */
 import assert from "node:assert/strict";
-import { decodeAnswer, encodeCall } from "../../../functions/calls/call.ts";
-import { Session } from "../../../functions/class/session.ts";
-import type { SessionObject } from "../../../functions/sessions/turn/handler.ts";
-import type { StoreClient } from "../../../functions/vocabulary/store_client.ts";
-import { map, value } from "../../../functions/tracked/mod.ts";
-import { decodeValue, encodeValue } from "../../../functions/values/value.ts";
-import { Card } from "../../functions/sample_app.ts";
-import { resolve } from "../../../store/model/merge.ts";
-import { packKey } from "../../../store/model/key.ts";
-import { SYSTEM_CLOCK } from "../../../runtime/stateful/clock.ts";
+import { decodeAnswer, encodeCall } from "../../../../functions/calls/call.ts";
+import { Session } from "../../../../functions/class/session.ts";
+import type { SessionObject } from "../../../../functions/sessions/turn/handler.ts";
+import type { StoreClient } from "../../../../functions/vocabulary/store_client.ts";
+import { map, value } from "../../../../functions/tracked/mod.ts";
+import { decodeValue, encodeValue } from "../../../../functions/values/value.ts";
+import { Card } from "../../sample_app.ts";
+import { resolve } from "../../../../store/model/merge.ts";
+import { packKey } from "../../../../store/model/key.ts";
+import { SYSTEM_CLOCK } from "../../../../runtime/stateful/clock.ts";
 import { Disks, type MemoryHost, memoryHost, sleep } from "./memory_host.ts";
 
 /** Resolved by a handler that takes its time, as it begins. */

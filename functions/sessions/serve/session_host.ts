@@ -5,41 +5,36 @@
  * S1  At most one run of a session is open here; every opening goes through the homes (functions/sessions/home).
  * S2  A log is replayed by the code that wrote it; other code takes over from a checkpoint, with no event between.
  */
-import {
-  HomeError,
-  type Homes,
-  type OpenedSession,
-  type StatefulName,
-} from "../../functions/sessions/home/mod.ts";
-import type { HostsPort } from "../../functions/sessions/log/hosts_asked.ts";
-import { openHostLog } from "../../functions/sessions/sealed/mod.ts";
-import type { Channel, ChannelReader, PeerClock } from "../../functions/sessions/attach/mod.ts";
-import { decodeCall } from "../../functions/calls/call.ts";
-import type { Replica, TokenState } from "../../store/api/api.ts";
-import type { EndedLogs } from "../../functions/sessions/serve/ended_logs.ts";
-import type { ParkedSessions } from "../../functions/sessions/serve/ports.ts";
-import type { ClockValue } from "../../store/model/row.ts";
-import { CodecError } from "../../store/model/codec.ts";
-import { Problem } from "../../functions/vocabulary/problem.ts";
-import { guarded, pauseBy } from "../../functions/sessions/serve/clock.ts";
-import { Hosted, shownSession } from "../../functions/sessions/serve/hosted.ts";
-import type { HostedSite, Reason } from "../../functions/sessions/serve/hosted_site.ts";
-import type { Answered, HostedRequest } from "../../functions/sessions/serve/request.ts";
-import type { PeersSite } from "../../functions/sessions/serve/hosted_peers.ts";
-import { peerKeys } from "../../functions/sessions/serve/host_logs.ts";
-import { Openings } from "../../functions/sessions/serve/openings.ts";
-import { OwnStore, type OwnStoreServices } from "../../functions/sessions/serve/own_store.ts";
-import { LastAnswers } from "../../functions/sessions/serve/last_answers.ts";
-import { joinPieces, openPiece } from "../../functions/sessions/serve/pieces.ts";
-import type { RunListener } from "../../functions/sessions/serve/run_over.ts";
-import { salvage, type Salvaged } from "../../functions/sessions/serve/salvage.ts";
-import { callMaker } from "../../functions/sessions/serve/made_calls.ts";
-import { type CallingSite, SessionCalls } from "../../functions/sessions/serve/session_calls.ts";
-import { ClockLead, RunVersions } from "../../functions/sessions/serve/run_versions.ts";
-import { SessionRun } from "../../functions/sessions/serve/session_run.ts";
-import { sessionOf, Standby, StandbyFailed } from "../../functions/sessions/serve/standby.ts";
-import { toldTexts } from "../../functions/sessions/serve/told_reason.ts";
-import { type CallWait, NO_WAITS, type WaitedCall } from "../../functions/sessions/serve/waits.ts";
+import { HomeError, type Homes, type OpenedSession, type StatefulName } from "../home/mod.ts";
+import type { HostsPort } from "../log/hosts_asked.ts";
+import { openHostLog } from "../sealed/mod.ts";
+import type { Channel, ChannelReader, PeerClock } from "../attach/mod.ts";
+import { decodeCall } from "../../calls/call.ts";
+import type { Replica, TokenState } from "../../../store/api/api.ts";
+import type { EndedLogs } from "./ended_logs.ts";
+import type { ParkedSessions } from "./ports.ts";
+import type { ClockValue } from "../../../store/model/row.ts";
+import { CodecError } from "../../../store/model/codec.ts";
+import { Problem } from "../../vocabulary/problem.ts";
+import { guarded, pauseBy } from "./clock.ts";
+import { Hosted, shownSession } from "./hosted.ts";
+import type { HostedSite, Reason } from "./hosted_site.ts";
+import type { Answered, HostedRequest } from "./request.ts";
+import type { PeersSite } from "./hosted_peers.ts";
+import { peerKeys } from "./host_logs.ts";
+import { Openings } from "./openings.ts";
+import { OwnStore, type OwnStoreServices } from "./own_store.ts";
+import { LastAnswers } from "./last_answers.ts";
+import { joinPieces, openPiece } from "./pieces.ts";
+import type { RunListener } from "./run_over.ts";
+import { salvage, type Salvaged } from "./salvage.ts";
+import { callMaker } from "./made_calls.ts";
+import { type CallingSite, SessionCalls } from "./session_calls.ts";
+import { ClockLead, RunVersions } from "./run_versions.ts";
+import { SessionRun } from "./session_run.ts";
+import { sessionOf, Standby, StandbyFailed } from "./standby.ts";
+import { toldTexts } from "./told_reason.ts";
+import { type CallWait, NO_WAITS, type WaitedCall } from "./waits.ts";
 import {
   type CodeTable,
   currentVersion,

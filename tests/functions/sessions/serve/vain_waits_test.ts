@@ -1,15 +1,15 @@
 /** A stateful session whose answer rests on what its site's owners do not have: who asks is told that, wherever it is waited for. */
 import assert from "node:assert/strict";
-import { encodeCall } from "../../../functions/calls/call.ts";
-import { Session } from "../../../functions/class/session.ts";
-import type { SessionObject } from "../../../functions/sessions/turn/handler.ts";
-import { encodeValue } from "../../../functions/values/value.ts";
-import { Problem } from "../../../functions/vocabulary/problem.ts";
-import { refusalResponse } from "../../../runtime/gateway/link_requests.ts";
-import { StatefulCalls, type StatefulCallsUse } from "../../../runtime/gateway/stateful_calls.ts";
-import { replyOf } from "../../../runtime/stateful/router.ts";
-import { StoreUnavailable } from "../../../store/api/api.ts";
-import { Durability } from "../../../store/session/durability.ts";
+import { encodeCall } from "../../../../functions/calls/call.ts";
+import { Session } from "../../../../functions/class/session.ts";
+import type { SessionObject } from "../../../../functions/sessions/turn/handler.ts";
+import { encodeValue } from "../../../../functions/values/value.ts";
+import { Problem } from "../../../../functions/vocabulary/problem.ts";
+import { refusalResponse } from "../../../../runtime/gateway/link_requests.ts";
+import { StatefulCalls, type StatefulCallsUse } from "../../../../runtime/gateway/stateful_calls.ts";
+import { replyOf } from "../../../../functions/sessions/serve/router.ts";
+import { StoreUnavailable } from "../../../../store/api/api.ts";
+import { Durability } from "../../../../store/session/durability.ts";
 import { memoryHost } from "./memory_host.ts";
 
 const NAME = { app: "shop", class: "robot", id: "r" };

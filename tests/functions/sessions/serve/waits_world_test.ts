@@ -3,7 +3,7 @@
  * second look is for (W1) takes four of them and a moment; waits_test.ts has that.
  */
 import assert from "node:assert/strict";
-import { Draws } from "../../sim/random.ts";
+import { Draws } from "../../../sim/random.ts";
 import { type WaitsBreaks, WaitsWorld } from "./waits_world.ts";
 
 async function runs(seeds: number, breaksOf: () => WaitsBreaks = () => ({})) {

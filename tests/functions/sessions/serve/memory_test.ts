@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { decodeAnswer, encodeCall } from "../../../functions/calls/call.ts";
-import { Session } from "../../../functions/class/session.ts";
-import type { SessionObject } from "../../../functions/sessions/turn/handler.ts";
-import { encodeValue } from "../../../functions/values/value.ts";
+import { decodeAnswer, encodeCall } from "../../../../functions/calls/call.ts";
+import { Session } from "../../../../functions/class/session.ts";
+import type { SessionObject } from "../../../../functions/sessions/turn/handler.ts";
+import { encodeValue } from "../../../../functions/values/value.ts";
 import { type MemoryHost, memoryHost } from "./memory_host.ts";
 
 class Count extends Session {

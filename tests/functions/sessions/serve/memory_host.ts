@@ -2,28 +2,28 @@
  * A session host without processes: real homes and a real replica over memory, and the executor in this process. Its
  * "isolates" can be lost, all at once.
  */
-import { BOOT_MIN, type Homes, Homes as HomesOf } from "../../../functions/sessions/home/mod.ts";
-import type { PeerClock } from "../../../functions/sessions/attach/mod.ts";
-import type { SessionObject } from "../../../functions/sessions/turn/handler.ts";
-import { SESSION_SLOT, type SessionSlot } from "../../../functions/class/session_slot.ts";
-import { TurnLoop } from "../../../functions/sessions/turn/turn_loop.ts";
-import { ProgramStore as TurnStore } from "../../../functions/sessions/turn/session_store.ts";
-import type { Commit, SessionSink } from "../../../functions/sessions/turn/mod.ts";
-import type { LiveVersion } from "../../../runtime/deploy/mod.ts";
-import { appSpace } from "../../../runtime/gateway/session_store.ts";
-import { useOneForm } from "../../../functions/values/value.ts";
-import { EgressRules } from "../../../runtime/isolate/egress_rules.ts";
-import { DEFAULT_ISOLATE_LIMITS } from "../../../runtime/isolate/limits.ts";
-import type { ChannelSink } from "../../../functions/sessions/serve/ports.ts";
-import { SystemClock, SystemRandom } from "../../../runtime/site/system_ports.ts";
-import { SYSTEM_CLOCK } from "../../../runtime/stateful/clock.ts";
-import { NO_WAITS } from "../../../functions/sessions/serve/waits.ts";
-import { ParkedTable } from "../../../runtime/stateful/parked_table.ts";
-import { hostPorts, type HostServices } from "../../../runtime/stateful/host_services.ts";
-import { SessionHost } from "../../../runtime/stateful/session_host.ts";
-import { MemoryRows, MemoryStorage } from "../../../runtime/storage/memory.ts";
-import type { Replica, TokenState } from "../../../store/api/api.ts";
-import { openReplica } from "../../../store/replica.ts";
+import { BOOT_MIN, type Homes, Homes as HomesOf } from "../../../../functions/sessions/home/mod.ts";
+import type { PeerClock } from "../../../../functions/sessions/attach/mod.ts";
+import type { SessionObject } from "../../../../functions/sessions/turn/handler.ts";
+import { SESSION_SLOT, type SessionSlot } from "../../../../functions/class/session_slot.ts";
+import { TurnLoop } from "../../../../functions/sessions/turn/turn_loop.ts";
+import { ProgramStore as TurnStore } from "../../../../functions/sessions/turn/session_store.ts";
+import type { Commit, SessionSink } from "../../../../functions/sessions/turn/mod.ts";
+import type { LiveVersion } from "../../../../runtime/deploy/mod.ts";
+import { appSpace } from "../../../../runtime/gateway/session_store.ts";
+import { useOneForm } from "../../../../functions/values/value.ts";
+import { EgressRules } from "../../../../runtime/isolate/egress_rules.ts";
+import { DEFAULT_ISOLATE_LIMITS } from "../../../../runtime/isolate/limits.ts";
+import type { ChannelSink } from "../../../../functions/sessions/serve/ports.ts";
+import { SystemClock, SystemRandom } from "../../../../runtime/site/system_ports.ts";
+import { SYSTEM_CLOCK } from "../../../../runtime/stateful/clock.ts";
+import { NO_WAITS } from "../../../../functions/sessions/serve/waits.ts";
+import { ParkedTable } from "../../../../runtime/stateful/parked_table.ts";
+import { hostPorts, type HostServices } from "../../../../runtime/stateful/host_services.ts";
+import { SessionHost } from "../../../../functions/sessions/serve/session_host.ts";
+import { MemoryRows, MemoryStorage } from "../../../../runtime/storage/memory.ts";
+import type { Replica, TokenState } from "../../../../store/api/api.ts";
+import { openReplica } from "../../../../store/replica.ts";
 
 const { core } =
   (Deno as unknown as Record<symbol, { core: { processTicksAndRejections(): void; runMicrotasks(): void } }>)[

@@ -1,12 +1,12 @@
 /** Code that a stateful session runs: that of the version that serves its app, or that wrote its log. */
-import type { FrameWay } from "../../functions/sessions/attach/frame_way.ts";
-import type { OpenedSession, StatefulName } from "../../functions/sessions/home/mod.ts";
-import { type OpenSession, writerOf } from "../../functions/sessions/turn/mod.ts";
-import { CodecError } from "../../store/model/codec.ts";
-import { Problem } from "../../functions/vocabulary/problem.ts";
-import type { OwnStoreServices } from "../../functions/sessions/serve/own_store.ts";
-import { openPiece } from "../../functions/sessions/serve/pieces.ts";
-import type { ChannelSink, OpenChannel, OutsideRequests } from "../../functions/sessions/serve/ports.ts";
+import type { FrameWay } from "../attach/frame_way.ts";
+import type { OpenedSession, StatefulName } from "../home/mod.ts";
+import { type OpenSession, writerOf } from "../turn/mod.ts";
+import { CodecError } from "../../../store/model/codec.ts";
+import { Problem } from "../../vocabulary/problem.ts";
+import type { OwnStoreServices } from "./own_store.ts";
+import { openPiece } from "./pieces.ts";
+import type { ChannelSink, OpenChannel, OutsideRequests } from "./ports.ts";
 
 /** Declaration of a class of sessions, as far as their home needs it: other releases may say more. */
 interface DeclaredClass {

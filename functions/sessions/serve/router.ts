@@ -20,21 +20,21 @@
  *     a disk, for owners, or for what a session has seen. The session that it called may have run the call before that,
  *     and what the caller is told is in its log for good. It asks anew, at the next home as well.
  */
-import { HomeError, type Homes, type StatefulName } from "../../functions/sessions/home/mod.ts";
-import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
-import { chainName } from "../../functions/sessions/turn/mod.ts";
-import { StoreUnavailable } from "../../store/api/api.ts";
-import { CodecError } from "../../store/model/codec.ts";
+import { HomeError, type Homes, type StatefulName } from "../home/mod.ts";
+import type { PeerClock } from "../attach/mod.ts";
+import { chainName } from "../turn/mod.ts";
+import { StoreUnavailable } from "../../../store/api/api.ts";
+import { CodecError } from "../../../store/model/codec.ts";
 import {
   hopTowards,
   type LinkReply,
   type LinkRequest,
   type RequestLinks,
   type SiteTree,
-} from "../../functions/vocabulary/site_links.ts";
-import { isProblemCode, Problem } from "../../functions/vocabulary/problem.ts";
-import type { Answered, KeptAnswer, StatefulRequest } from "../../functions/sessions/serve/request.ts";
-import { pauseBy } from "../../functions/sessions/serve/clock.ts";
+} from "../../vocabulary/site_links.ts";
+import { isProblemCode, Problem } from "../../vocabulary/problem.ts";
+import type { Answered, KeptAnswer, StatefulRequest } from "./request.ts";
+import { pauseBy } from "./clock.ts";
 import {
   bodyOf,
   CHAIN_MAX,
@@ -47,13 +47,13 @@ import {
   type ForwardedReply,
   type Framed,
   readBody,
-} from "../../functions/sessions/serve/forwarded.ts";
-import { HOPS_MAX } from "../../functions/sessions/serve/limits.ts";
-import { Hearing } from "../../functions/sessions/serve/hearing.ts";
-import { shownSession } from "../../functions/sessions/serve/hosted.ts";
-import { PASSING_CODES, REACH_MS_MAX } from "../../functions/sessions/serve/refusals.ts";
+} from "./forwarded.ts";
+import { HOPS_MAX } from "./limits.ts";
+import { Hearing } from "./hearing.ts";
+import { shownSession } from "./hosted.ts";
+import { PASSING_CODES, REACH_MS_MAX } from "./refusals.ts";
 import type { SessionHost } from "./session_host.ts";
-import { WHERE_KIND, type Whereabouts } from "../../functions/sessions/serve/whereabouts.ts";
+import { WHERE_KIND, type Whereabouts } from "./whereabouts.ts";
 import {
   type CallWait,
   decodeWaits,
@@ -63,7 +63,7 @@ import {
   NO_WAITS,
   type WaitedCall,
   type WaitsAsked,
-} from "../../functions/sessions/serve/waits.ts";
+} from "./waits.ts";
 
 /** Site, as bringing calls needs it. */
 export interface RouterServices {

@@ -1,12 +1,12 @@
 /** Tracked fields in a session that runs: random programs whose isolate is lost, and whose code is replaced, in between. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { decodeAnswer, encodeCall } from "../../../functions/calls/call.ts";
-import { Session } from "../../../functions/class/session.ts";
-import { list, map, value } from "../../../functions/tracked/mod.ts";
-import type { SessionObject } from "../../../functions/sessions/turn/handler.ts";
-import { decodeValue, encodeValue } from "../../../functions/values/value.ts";
-import { anyStep, begin, carryOut, snapshot, type Step } from "../../functions/tracked/programs.ts";
+import { decodeAnswer, encodeCall } from "../../../../functions/calls/call.ts";
+import { Session } from "../../../../functions/class/session.ts";
+import { list, map, value } from "../../../../functions/tracked/mod.ts";
+import type { SessionObject } from "../../../../functions/sessions/turn/handler.ts";
+import { decodeValue, encodeValue } from "../../../../functions/values/value.ts";
+import { anyStep, begin, carryOut, snapshot, type Step } from "../../tracked/programs.ts";
 import { type MemoryHost, memoryHost } from "./memory_host.ts";
 
 class Programs extends Session {

@@ -1,15 +1,15 @@
 /** What operators do about a stateful session that stands still, over real homes and logs, without processes. */
 import assert from "node:assert/strict";
-import { decodeAnswer, encodeCall } from "../../../functions/calls/call.ts";
-import { Session } from "../../../functions/class/session.ts";
-import { SessionState } from "../../../functions/tracked/mod.ts";
-import type { SessionObject } from "../../../functions/sessions/turn/handler.ts";
-import type { StoreClient } from "../../../functions/vocabulary/store_client.ts";
-import { decodeValue, encodeValue } from "../../../functions/values/value.ts";
-import type { Homes } from "../../../functions/sessions/home/mod.ts";
-import { EndedLogs } from "../../../functions/sessions/serve/ended_logs.ts";
-import { Mending } from "../../../runtime/stateful/mending.ts";
-import { MemoryStorage } from "../../../runtime/storage/memory.ts";
+import { decodeAnswer, encodeCall } from "../../../../functions/calls/call.ts";
+import { Session } from "../../../../functions/class/session.ts";
+import { SessionState } from "../../../../functions/tracked/mod.ts";
+import type { SessionObject } from "../../../../functions/sessions/turn/handler.ts";
+import type { StoreClient } from "../../../../functions/vocabulary/store_client.ts";
+import { decodeValue, encodeValue } from "../../../../functions/values/value.ts";
+import type { Homes } from "../../../../functions/sessions/home/mod.ts";
+import { EndedLogs } from "../../../../functions/sessions/serve/ended_logs.ts";
+import { Mending } from "../../../../functions/sessions/serve/mending.ts";
+import { MemoryStorage } from "../../../../runtime/storage/memory.ts";
 import { Disks, type MemoryHost, memoryHost, sleep } from "./memory_host.ts";
 
 const NAME = { app: "shop", class: "robot", id: "r" };
