@@ -68,11 +68,12 @@ const TEST_PARTS: Readonly<Record<string, { readonly seconds: number; readonly p
     disks: { seconds: 80, paths: ["tests/contract", "tests/runtime/link"] },
     stateful: { seconds: 130, paths: ["tests/stateful"] },
     sessions: {
-      seconds: 110,
+      seconds: 130,
       paths: [
         "tests/functions/sessions/attach",
         "tests/functions/sessions/home",
         "tests/functions/sessions/log",
+        "tests/functions/sessions/serve",
         "tests/runtime/stateful",
       ],
     },
@@ -93,7 +94,7 @@ function testParts(): Part[] {
   const ignored = [END_TO_END, ...named.flatMap(([, { paths }]) => paths)];
   return [
     ...named.map(([name, { seconds, paths }]) => ({ name, seconds, args: test(...paths) })),
-    { name: "rest", seconds: 110, args: test(`--ignore=${ignored.join(",")}`) },
+    { name: "rest", seconds: 90, args: test(`--ignore=${ignored.join(",")}`) },
   ];
 }
 
