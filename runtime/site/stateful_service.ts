@@ -230,7 +230,7 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
     count: (what) => metrics.count(what),
   });
   const ways: PeerWays = new PeerWays({
-    ...{ site: config.id, homes, host, links: hub, sites, whereabouts },
+    ...{ site: config.id, homes, host, links: hub, sites, whereabouts, clock: SYSTEM_CLOCK },
     fellows: fellowsOf(replica, hub),
     failed,
   });

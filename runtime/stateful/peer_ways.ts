@@ -17,8 +17,8 @@ import {
   type LinkReply,
   type LinkRequest,
   type RequestLinks,
+  type SiteTree,
 } from "../../functions/vocabulary/site_links.ts";
-import { SYSTEM_CLOCK } from "./clock.ts";
 import {
   decodeForwarded,
   decodeReply,
@@ -47,15 +47,14 @@ export interface PeerWaysServices {
   readonly links: RequestLinks;
   /** Way to ask other sites where the arbiter does not answer; left out: none are asked. */
   readonly whereabouts?: Pick<Whereabouts, "meanwhile">;
-  readonly sites: () => ReadonlyMap<string, { readonly parent: string | null }>;
+  readonly sites: () => SiteTree;
   /** Other sites, and which of them live (store/owners). */
   readonly fellows: {
     standing(site: string): Standing;
     watch(site: string): () => void;
     onChange(changed: (site: string, standing: Standing) => void): () => void;
   };
-  /** Clock; left out: the system's. */
-  readonly clock?: PeerClock;
+  readonly clock: PeerClock;
   /** Reports a fault of a session's side of one way, which has ended by it. */
   readonly failed: (name: StatefulName, error: unknown) => void;
 }
@@ -88,7 +87,7 @@ export class PeerWays {
 
   constructor(services: PeerWaysServices) {
     this.#services = services;
-    this.#clock = services.clock ?? SYSTEM_CLOCK;
+    this.#clock = services.clock;
     this.#unlisten = services.fellows.onChange((site, standing) => {
       if (!isLost(standing)) return;
       for (const end of this.#open.get(site)?.breaks ?? []) end();

@@ -9,6 +9,7 @@ import { SUBPROTOCOL } from "../../../functions/sessions/attach/mod.ts";
 import type { MessageSocket } from "../../../runtime/gateway/message_socket.ts";
 import { Problem } from "../../../functions/vocabulary/problem.ts";
 import { Attacher } from "../../../runtime/stateful/attacher.ts";
+import { SYSTEM_CLOCK } from "../../../runtime/stateful/clock.ts";
 import { PeerWays, WayRefused } from "../../../runtime/stateful/peer_ways.ts";
 import { Disks, type MemoryHost, memoryHost } from "../../functions/sessions/serve/memory_host.ts";
 
@@ -73,7 +74,7 @@ function gateway(of: () => MemoryHost, socketsMax = 100): Gateway {
     const links = { request: () => Promise.reject(new Error("there is one site")) };
     const nobody = () => () => {};
     const ways = new PeerWays({
-      ...{ site: "cloud", homes, host, links, sites: () => new Map() },
+      ...{ site: "cloud", homes, host, links, sites: () => new Map(), clock: SYSTEM_CLOCK },
       fellows: { standing: () => "unknown", watch: nobody, onChange: nobody },
       failed: (_, error) => void Promise.reject(error),
     });

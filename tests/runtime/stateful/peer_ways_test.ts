@@ -7,6 +7,7 @@ import {
   encodeForwardedReply,
 } from "../../../functions/sessions/serve/forwarded.ts";
 import type { LinkRequest } from "../../../functions/vocabulary/site_links.ts";
+import { SYSTEM_CLOCK } from "../../../runtime/stateful/clock.ts";
 import { PeerWays, WayRefused } from "../../../runtime/stateful/peer_ways.ts";
 
 const NAME = { app: "shop", class: "robot", id: "r" };
@@ -33,7 +34,7 @@ class Scene {
     arrived(new ReadableStream());
   #changed: Parameters<Fellows["onChange"]>[0] = () => {};
   readonly ways = new PeerWays({
-    site: "here",
+    ...{ site: "here", clock: SYSTEM_CLOCK },
     failed: (_, error) => void this.faults.push(error),
     homes: { where: () => "there", misled: () => {} },
     host: { connect: () => Promise.reject(new Error("it is not here")) },
