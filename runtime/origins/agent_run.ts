@@ -16,7 +16,7 @@ import { messageOf } from "../isolate/bodies.ts";
 import { EgressRules } from "../isolate/egress_rules.ts";
 import { SYSTEM_CLOCK } from "../stateful/clock.ts";
 import { fetchFor } from "../stateful/outside_requests.ts";
-import { WayRefused } from "../stateful/peer_ways.ts";
+import { WayRefused } from "../../functions/sessions/serve/peer_ways.ts";
 import { PlainPeer } from "../stateful/plain_peer.ts";
 import { ClientAgent } from "./client_agent.ts";
 import { SocketWay } from "./message_ways.ts";

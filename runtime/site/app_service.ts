@@ -38,7 +38,7 @@ import {
 import { jobRange } from "../cron/mod.ts";
 import type { LinkHub } from "../link/mod.ts";
 import type { StatefulMetrics } from "../stateful/metrics.ts";
-import { PEER_KIND } from "../stateful/peer_ways.ts";
+import { PEER_KIND } from "../../functions/sessions/serve/peer_ways.ts";
 import { isForRouter } from "../../functions/sessions/serve/router.ts";
 import { AppLogBudgets } from "../observe/app_log_budget.ts";
 import { ProcessLoad } from "../observe/process_load.ts";

@@ -19,7 +19,7 @@ import { Mending } from "../../functions/sessions/serve/mending.ts";
 import { StatefulMetrics, type StatefulSources } from "../stateful/metrics.ts";
 import { Attacher } from "../stateful/attacher.ts";
 import { EndedLogs } from "../../functions/sessions/serve/ended_logs.ts";
-import { PeerWays } from "../stateful/peer_ways.ts";
+import { PeerWays } from "../../functions/sessions/serve/peer_ways.ts";
 import { SYSTEM_CLOCK } from "../stateful/clock.ts";
 import { Whereabouts } from "../../functions/sessions/serve/whereabouts.ts";
 import { StatefulRouter } from "../../functions/sessions/serve/router.ts";

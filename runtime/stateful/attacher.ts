@@ -10,7 +10,7 @@ import type { MessageSocket } from "../gateway/message_socket.ts";
 import type { AppQueues } from "../isolate/app_queues.ts";
 import { Problem } from "../../functions/vocabulary/problem.ts";
 import type { AttachedSocket, StatefulAttachment, StatefulCaller } from "../gateway/stateful_calls.ts";
-import type { PeerWays } from "./peer_ways.ts";
+import type { PeerWays } from "../../functions/sessions/serve/peer_ways.ts";
 import { PlainPeer } from "./plain_peer.ts";
 import { RefusedPeer, RelayedPeer } from "./relayed_peer.ts";
 

@@ -26,7 +26,7 @@ import { isProblemCode, Problem } from "../../functions/vocabulary/problem.ts";
 import { pauseBy } from "../../functions/sessions/serve/clock.ts";
 import { SYSTEM_CLOCK } from "./clock.ts";
 import { channelOf, feed, type FrameWay } from "../../functions/sessions/attach/frame_way.ts";
-import { WayRefused } from "./peer_ways.ts";
+import { WayRefused } from "../../functions/sessions/serve/peer_ways.ts";
 
 /** Site, as the host side of a plain WebSocket needs it. */
 export interface PlainPeerPorts {

@@ -8,7 +8,7 @@
 import { CLOSE, encodeToHost } from "../../functions/sessions/attach/mod.ts";
 import type { MessageSocket, SocketEvent } from "../gateway/message_socket.ts";
 import { FORWARDED_FRAME_BYTES_MAX, type FrameWay } from "../../functions/sessions/attach/frame_way.ts";
-import { WayRefused } from "./peer_ways.ts";
+import { WayRefused } from "../../functions/sessions/serve/peer_ways.ts";
 import { FOR_GOOD } from "../../functions/sessions/serve/refusals.ts";
 
 const UNSUPPORTED = 1003;

@@ -21,7 +21,7 @@ import {
 import { Attacher } from "../../runtime/stateful/attacher.ts";
 import { type FrameWay, StreamWay } from "../../functions/sessions/attach/frame_way.ts";
 import { ParkedTable } from "../../runtime/stateful/parked_table.ts";
-import { PEER_KIND, PeerWays } from "../../runtime/stateful/peer_ways.ts";
+import { PEER_KIND, PeerWays } from "../../functions/sessions/serve/peer_ways.ts";
 import { isForRouter, StatefulRouter } from "../../functions/sessions/serve/router.ts";
 import { Whereabouts } from "../../functions/sessions/serve/whereabouts.ts";
 import { hostPorts, type HostServices } from "../../runtime/stateful/host_services.ts";

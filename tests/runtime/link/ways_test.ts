@@ -3,7 +3,7 @@ import { strict as assert } from "node:assert";
 import { WAY_KINDS } from "../../../runtime/link/limits.ts";
 import { MemoryTransport, TCP } from "../../../runtime/link/mod.ts";
 import { ORIGIN_WAY_KIND } from "../../../runtime/origins/origin_ends.ts";
-import { PEER_KIND } from "../../../runtime/stateful/peer_ways.ts";
+import { PEER_KIND } from "../../../functions/sessions/serve/peer_ways.ts";
 import { bytes, textOf, withSites } from "./sites.ts";
 
 /** More than the requests that a link takes at once. */

@@ -10,7 +10,7 @@ import type { MessageSocket } from "../../../runtime/gateway/message_socket.ts";
 import { Problem } from "../../../functions/vocabulary/problem.ts";
 import { Attacher } from "../../../runtime/stateful/attacher.ts";
 import { SYSTEM_CLOCK } from "../../../runtime/stateful/clock.ts";
-import { PeerWays, WayRefused } from "../../../runtime/stateful/peer_ways.ts";
+import { PeerWays, WayRefused } from "../../../functions/sessions/serve/peer_ways.ts";
 import { Disks, type MemoryHost, memoryHost } from "../../functions/sessions/serve/memory_host.ts";
 
 const NAME = { app: "shop", class: "robot", id: "r" };

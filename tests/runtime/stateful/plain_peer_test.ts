@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { Problem } from "../../../functions/vocabulary/problem.ts";
 import { channelOf, feed, type FrameWay, localWay } from "../../../functions/sessions/attach/frame_way.ts";
-import { WayRefused } from "../../../runtime/stateful/peer_ways.ts";
+import { WayRefused } from "../../../functions/sessions/serve/peer_ways.ts";
 import { encodeSummary } from "../../../functions/sessions/sealed/mod.ts";
 import { PlainPeer, type PlainPeerPorts } from "../../../runtime/stateful/plain_peer.ts";
 import { HandClock, HandHome } from "../../functions/sessions/attach/peer_pair.ts";

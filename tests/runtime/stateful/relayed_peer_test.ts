@@ -6,7 +6,7 @@ import {
   type FrameWay,
   localWay,
 } from "../../../functions/sessions/attach/frame_way.ts";
-import { WayRefused } from "../../../runtime/stateful/peer_ways.ts";
+import { WayRefused } from "../../../functions/sessions/serve/peer_ways.ts";
 import { RefusedPeer, RelayedPeer } from "../../../runtime/stateful/relayed_peer.ts";
 
 Deno.test("frames are relayed both ways, and a way that breaks closes its WebSocket, for the same reason ever after (RP1)", async () => {

@@ -8,36 +8,30 @@
  * PW3  Ways to a site that is suspected are broken, and none is looked for there but along the tree: sooner than a link
  *      that is silent ends. A mistake costs a hello.
  */
-import type { Homes, StatefulName } from "../../functions/sessions/home/mod.ts";
-import type { PeerClock } from "../../functions/sessions/attach/mod.ts";
-import type { TokenState } from "../../store/api/api.ts";
-import type { Standing } from "../../store/presence/detector.ts";
+import type { Homes, StatefulName } from "../home/mod.ts";
+import type { PeerClock } from "../attach/mod.ts";
+import type { TokenState } from "../../../store/api/api.ts";
+import type { Standing } from "../../../store/presence/detector.ts";
 import {
   hopTowards,
   type LinkReply,
   type LinkRequest,
   type RequestLinks,
   type SiteTree,
-} from "../../functions/vocabulary/site_links.ts";
+} from "../../vocabulary/site_links.ts";
 import {
   decodeForwarded,
   decodeReply,
   encodeForwarded,
   encodeForwardedReply,
   type ForwardedReply,
-} from "../../functions/sessions/serve/forwarded.ts";
-import { HOPS_MAX } from "../../functions/sessions/serve/limits.ts";
-import {
-  channelOf,
-  feed,
-  type FrameWay,
-  localWay,
-  StreamWay,
-} from "../../functions/sessions/attach/frame_way.ts";
-import { replyOf } from "../../functions/sessions/serve/router.ts";
-import type { SessionHost } from "../../functions/sessions/serve/session_host.ts";
-import { shownSession } from "../../functions/sessions/serve/hosted.ts";
-import type { Whereabouts } from "../../functions/sessions/serve/whereabouts.ts";
+} from "./forwarded.ts";
+import { HOPS_MAX } from "./limits.ts";
+import { channelOf, feed, type FrameWay, localWay, StreamWay } from "../attach/frame_way.ts";
+import { replyOf } from "./router.ts";
+import type { SessionHost } from "./session_host.ts";
+import { shownSession } from "./hosted.ts";
+import type { Whereabouts } from "./whereabouts.ts";
 
 /** Site, as bringing ways needs it. */
 export interface PeerWaysServices {

@@ -5,10 +5,10 @@ import {
   decodeReply,
   encodeForwarded,
   encodeForwardedReply,
-} from "../../../functions/sessions/serve/forwarded.ts";
-import type { LinkRequest } from "../../../functions/vocabulary/site_links.ts";
-import { SYSTEM_CLOCK } from "../../../runtime/stateful/clock.ts";
-import { PeerWays, WayRefused } from "../../../runtime/stateful/peer_ways.ts";
+} from "../../../../functions/sessions/serve/forwarded.ts";
+import type { LinkRequest } from "../../../../functions/vocabulary/site_links.ts";
+import { SYSTEM_CLOCK } from "../../../../runtime/stateful/clock.ts";
+import { PeerWays, WayRefused } from "../../../../functions/sessions/serve/peer_ways.ts";
 
 const NAME = { app: "shop", class: "robot", id: "r" };
 const PARENTS: Record<string, string | null> = { cloud: null, here: "cloud", there: "cloud" };
