@@ -31,6 +31,7 @@ import type { SessionRun } from "./session_run.ts";
 import { difference } from "./difference.ts";
 import type { HostedSite, Reason } from "./hosted_site.ts";
 import type { Answered, HostedRequest } from "./request.ts";
+import { shownSession } from "./session_name.ts";
 import { SessionRoom } from "./session_room.ts";
 import { type CallWait, NO_WAITS, victim, WAITED_CALLS_MAX } from "./waits.ts";
 
@@ -622,10 +623,6 @@ function killedOf({ request, chain, bytes, killed }: Waiting): HandledEvent | nu
   const of = { kind: "request", request, chain, bytes } as const;
   return killed === null ? null : { kind: "reject", of, code: "isolate_killed", message: killed };
 }
-
-/** Returns the name of a stateful session for messages. */
-export const shownSession = (name: StatefulName): string =>
-  `${name.class} ${JSON.stringify(name.id)} of ${name.app}`;
 
 const parked = (name: StatefulName, why: string): Problem =>
   new Problem("stateful_parked", `${shownSession(name)} stands still: ${why}`);

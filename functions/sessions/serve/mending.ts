@@ -19,7 +19,7 @@ import { type LogView, viewLog } from "./log_view.ts";
 import { joinPieces, NO_HEAD, openPiece, wrapPiece } from "./pieces.ts";
 import type { SessionHost } from "./session_host.ts";
 import { packState } from "./state_parts.ts";
-import { shownSession } from "./hosted.ts";
+import { shownSession } from "./session_name.ts";
 import { type CodeTable, type DeclaredVersion, versionOfLog } from "./versions.ts";
 
 /** Site, as mending needs it. */

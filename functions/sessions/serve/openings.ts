@@ -4,6 +4,7 @@
  * (functions/sessions/log/host_owners.ts, HO8).
  */
 import { HomeError, type Homes, type OpenedSession, type StatefulName } from "../home/mod.ts";
+import { mapKey } from "./session_name.ts";
 
 /** Number of failed openings that are noted, the latest ones, at some 300 bytes each. */
 const UNOPENED_MAX = 1_000;
@@ -20,7 +21,7 @@ export class Openings {
 
   /** Opens a home. @throws HomeError as `Homes.open` */
   async open(name: StatefulName, version: string): Promise<OpenedSession> {
-    const key = keyOf(name);
+    const key = mapKey(name);
     try {
       const asked = this.#asked.get(key);
       this.#asked.delete(key);
@@ -37,7 +38,7 @@ export class Openings {
 
   /** Returns why a session could not be opened here; null: it could, or nobody has tried. */
   why(name: StatefulName): string | null {
-    return this.#unopened.get(keyOf(name)) ?? null;
+    return this.#unopened.get(mapKey(name)) ?? null;
   }
 
   /** Has `ensure` open the session without waiting for clients. */
@@ -53,7 +54,7 @@ export class Openings {
   }
 
   async #as<T>(how: "forced" | "here", name: StatefulName, ensure: () => Promise<T>): Promise<T> {
-    const key = keyOf(name);
+    const key = mapKey(name);
     this.#asked.set(key, how);
     try {
       return await ensure().catch((error) => {
@@ -72,5 +73,3 @@ export class Openings {
     if (this.#unopened.size > UNOPENED_MAX && oldest !== undefined) this.#unopened.delete(oldest);
   }
 }
-
-const keyOf = ({ app, class: className, id }: StatefulName): string => JSON.stringify([app, className, id]);

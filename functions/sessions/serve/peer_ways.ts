@@ -30,7 +30,7 @@ import { HOPS_MAX } from "./limits.ts";
 import { channelOf, feed, type FrameWay, localWay, StreamWay } from "../attach/frame_way.ts";
 import { replyOf } from "./router.ts";
 import type { SessionHost } from "./session_host.ts";
-import { shownSession } from "./hosted.ts";
+import { shownSession } from "./session_name.ts";
 import type { Whereabouts } from "./whereabouts.ts";
 
 /** Site, as bringing ways needs it. */

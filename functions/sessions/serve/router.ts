@@ -50,7 +50,7 @@ import {
 } from "./forwarded.ts";
 import { HOPS_MAX } from "./limits.ts";
 import { Hearing } from "./hearing.ts";
-import { shownSession } from "./hosted.ts";
+import { mapKey, shownSession } from "./session_name.ts";
 import { PASSING_CODES, REACH_MS_MAX } from "./refusals.ts";
 import type { SessionHost } from "./session_host.ts";
 import { WHERE_KIND, type Whereabouts } from "./whereabouts.ts";
@@ -174,7 +174,7 @@ export class StatefulRouter {
         }
         const { reply, at } = await this.#attempt(asked, late.signal);
         if (reply.kind === "answer") {
-          this.#unreachable.delete(keyOf(asked.name));
+          this.#unreachable.delete(mapKey(asked.name));
           const heard = () => this.#heard(at, asked);
           if (!isKept) heard();
           return { answer: reply.answer, token: reply.token, heard };
@@ -265,13 +265,13 @@ export class StatefulRouter {
 
   /** Returns what is known of a session that is unreachable (T4). */
   #known(name: StatefulName) {
-    const known = this.#unreachable.get(keyOf(name));
+    const known = this.#unreachable.get(mapKey(name));
     return known !== undefined && this.#clock.nowMs() < known.untilMs ? known : null;
   }
 
   /** Notes that a session is unreachable (T4). */
   #learn(name: StatefulName, message: string): void {
-    const key = keyOf(name), nowMs = this.#clock.nowMs();
+    const key = mapKey(name), nowMs = this.#clock.nowMs();
     this.#unreachable.delete(key);
     this.#unreachable.set(key, { message, untilMs: nowMs + KNOWN_MS, triedMs: nowMs });
     for (const oldest of this.#unreachable.keys()) {
@@ -426,8 +426,6 @@ async function timely(reply: Promise<ForwardedReply>, late: AbortSignal): Promis
     late.removeEventListener("abort", stop);
   }
 }
-
-const keyOf = ({ app, class: name, id }: StatefulName): string => JSON.stringify([app, name, id]);
 
 /** Returns what callers are told of a failure. */
 export function replyOf(error: unknown): ForwardedReply {

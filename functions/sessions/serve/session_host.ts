@@ -17,7 +17,8 @@ import type { ClockValue } from "../../../store/model/row.ts";
 import { CodecError } from "../../../store/model/codec.ts";
 import { Problem } from "../../vocabulary/problem.ts";
 import { guarded, pauseBy } from "./clock.ts";
-import { Hosted, shownSession } from "./hosted.ts";
+import { Hosted } from "./hosted.ts";
+import { mapKey, shownSession } from "./session_name.ts";
 import type { HostedSite, Reason } from "./hosted_site.ts";
 import type { Answered, HostedRequest } from "./request.ts";
 import type { PeersSite } from "./hosted_peers.ts";
@@ -73,8 +74,6 @@ const SHOWN_PEERS_MAX = 20;
  * (functions/sessions/log/limits.ts, ANSWER_KEPT_MS).
  */
 const LAST_ANSWERS_MS = 60_000;
-
-const keyOf = (name: StatefulName): string => JSON.stringify([name.app, name.class, name.id]);
 
 /** Site, as hosting stateful sessions needs it. */
 export interface HostPorts extends CallingSite {
@@ -145,7 +144,7 @@ export class SessionHost {
     this.#last = new LastAnswers(this.#clock, services.lastAnswersMs ?? LAST_ANSWERS_MS);
     this.#site = this.#siteOf(services);
     const unlisten = services.apps.onChange(() => this.#followApps());
-    const undropped = services.parked.onDrop((name) => this.#hosted.get(keyOf(name))?.unpark());
+    const undropped = services.parked.onDrop((name) => this.#hosted.get(mapKey(name))?.unpark());
     this.#unlisten = () => {
       unlisten();
       undropped();
@@ -180,7 +179,7 @@ export class SessionHost {
       attached += hosted.attachment?.attached ?? 0;
     }
     for (const { name, report } of this.#services.parked.all()) {
-      if (this.#hosted.get(keyOf(name))?.parked) continue;
+      if (this.#hosted.get(mapKey(name))?.parked) continue;
       const isValid = report.version === this.#services.apps.get(name.app)?.current.version;
       if (report.site === this.#services.site && isValid) parked++;
     }
@@ -193,9 +192,9 @@ export class SessionHost {
    * @throws HomeError, Problem, StoreUnavailable
    */
   async request(name: StatefulName, request: HostedRequest): Promise<Answered> {
-    const last = this.#last.get(keyOf(name), request.request);
+    const last = this.#last.get(mapKey(name), request.request);
     if (last !== null) return { answer: last, token: null };
-    if (!this.#hosted.has(keyOf(name))) this.#checkMethod(name, request.bytes);
+    if (!this.#hosted.has(mapKey(name))) this.#checkMethod(name, request.bytes);
     return await this.#of(name).request(request);
   }
 
@@ -242,12 +241,12 @@ export class SessionHost {
 
   /** Returns what a call of another stateful session waits for, of what is open here (waits.ts). */
   waits(name: StatefulName, request: string): CallWait {
-    return this.#hosted.get(keyOf(name))?.waits(request) ?? NO_WAITS;
+    return this.#hosted.get(mapKey(name))?.waits(request) ?? NO_WAITS;
   }
 
   /** Notes that the caller of a request has its answer. */
   received(name: StatefulName, request: string): void {
-    const run = this.#hosted.get(keyOf(name))?.run;
+    const run = this.#hosted.get(mapKey(name))?.run;
     if (run && !run.isOver) run.received(request);
   }
 
@@ -259,7 +258,7 @@ export class SessionHost {
   /** Ends what is served of an epoch of which this site is not the home any more. */
   homeOver(name: StatefulName, epoch: number, error: HomeError): void {
     try {
-      this.#hosted.get(keyOf(name))?.homeOver(epoch, error);
+      this.#hosted.get(mapKey(name))?.homeOver(epoch, error);
     } catch (fault) {
       this.#services.failed(name, fault);
     }
@@ -267,7 +266,7 @@ export class SessionHost {
 
   /** Returns what is known here of a session; null: it is not in memory. */
   look(name: StatefulName) {
-    const hosted = this.#hosted.get(keyOf(name));
+    const hosted = this.#hosted.get(mapKey(name));
     const parked = hosted?.parked ?? this.#why(name);
     const run = hosted?.run ?? null;
     const { attached = 0, apart = 0 } = hosted?.attachment ?? {};
@@ -300,7 +299,7 @@ export class SessionHost {
   }
 
   async #end(name: StatefulName): Promise<void> {
-    if (this.#hosted.get(keyOf(name))?.parked === null) {
+    if (this.#hosted.get(mapKey(name))?.parked === null) {
       // The log that clients hold goes, too: those that do not come back are not waited for.
       const run = await this.#openings.forced(name, () => this.#of(name).ensure()).catch(() => null);
       await run?.remove();
@@ -398,7 +397,7 @@ export class SessionHost {
   }
 
   #of(name: StatefulName): Hosted {
-    const key = keyOf(name);
+    const key = mapKey(name);
     let hosted = this.#hosted.get(key);
     if (hosted === undefined) {
       if (this.#closed) throw new HomeError("closed", "the site is stopping");
@@ -424,7 +423,7 @@ export class SessionHost {
       clock: this.#clock,
       open: (name, listener) => this.#open(name, listener),
       gone: (one) => { // of two of one name the later one is served
-        if (this.#hosted.get(keyOf(one.name)) === one) this.#hosted.delete(keyOf(one.name));
+        if (this.#hosted.get(mapKey(one.name)) === one) this.#hosted.delete(mapKey(one.name));
       },
       log: (name, level, text) => this.#log(name, level, text),
       rejected: countRejected,
@@ -437,7 +436,7 @@ export class SessionHost {
         this.#follow(name, run);
       },
       ending: (name) => this.keepLog(name),
-      answersOf: (name, unheard) => this.#last.keep(keyOf(name), unheard),
+      answersOf: (name, unheard) => this.#last.keep(mapKey(name), unheard),
       peersOf: (name) => this.#peersOf(name),
     };
   }
@@ -488,7 +487,7 @@ export class SessionHost {
     const telling = toldTexts(reason, told).then((reason) => {
       this.#telling.delete(telling);
       // Unless the session was let go on meanwhile.
-      if (this.#hosted.get(keyOf(name))?.parked === null) return;
+      if (this.#hosted.get(mapKey(name))?.parked === null) return;
       void parked.park(name, { ...reason, version, site, atMs: nowMs() });
     });
     this.#telling.add(telling);

@@ -17,7 +17,7 @@ import type { Followable, FollowedLog, KeptLog, LogNews, StatefulName } from "..
 import type { PeerClock } from "../attach/mod.ts";
 import type { OpenSession } from "../turn/mod.ts";
 import type { ChannelSink, FollowedChannel } from "./ports.ts";
-import { shownSession } from "./hosted.ts";
+import { mapKey, shownSession } from "./session_name.ts";
 import { sessionOf, Standby, type StandbyEnd } from "./standby.ts";
 
 /** The site's part that standbys need. */
@@ -97,8 +97,6 @@ const AHEAD_MAX = 8;
 /** Milliseconds until a session that others are nearer to is looked at again: that changes when one of them is lost. */
 const FAR_MS = 30_000;
 
-const keyOf = (name: StatefulName): string => JSON.stringify([name.app, name.class, name.id]);
-
 /** See the file's header. */
 export class Standbys {
   readonly #services: StandbyServices;
@@ -132,7 +130,7 @@ export class Standbys {
 
   /** Takes news of a log on this disk. */
   onLog(log: KeptLog, news: LogNews): void {
-    const entry = this.#entries.get(keyOf(log.name));
+    const entry = this.#entries.get(mapKey(log.name));
     if (news.kind === "gone") return entry === undefined ? undefined : this.#forget(entry);
     if (entry === undefined) {
       if (news.kind === "begun" && this.#found(log)) this.#lookSoon();
@@ -157,7 +155,7 @@ export class Standbys {
 
   /** Reports whether a session is followed here, or about to be. */
   follows(name: StatefulName): boolean {
-    const entry = this.#entries.get(keyOf(name));
+    const entry = this.#entries.get(mapKey(name));
     return entry !== undefined && (entry.opening !== null || entry.standby !== null);
   }
 
@@ -168,7 +166,7 @@ export class Standbys {
   ahead(name: StatefulName): boolean {
     const { logs, site } = this.#services;
     const by = logs.log(name)?.head.by ?? site;
-    const known = this.#entries.get(keyOf(name));
+    const known = this.#entries.get(mapKey(name));
     if (this.#closed || by === site || known?.isRefused) return false;
     const isFollowed = this.follows(name);
     if (!isFollowed && this.#ahead.size >= AHEAD_MAX) return false;
@@ -181,11 +179,11 @@ export class Standbys {
 
   /** Takes the standby of a session that this site has just become the home of; null: there is none that is as far. */
   async take(name: StatefulName, version: string, last: number): Promise<Standby | null> {
-    const entry = this.#entries.get(keyOf(name));
+    const entry = this.#entries.get(mapKey(name));
     if (entry === undefined) return null;
     // An opening without the standby would begin with the same work.
     if (this.#ahead.has(entry)) await entry.opening;
-    if (this.#entries.get(keyOf(name)) !== entry) return null;
+    if (this.#entries.get(mapKey(name)) !== entry) return null;
     const { standby } = entry;
     entry.standby = null;
     this.#forget(entry);
@@ -241,7 +239,7 @@ export class Standbys {
   #found({ name, head: { by: home } }: Pick<KeptLog, "name" | "head">): boolean {
     const { site, wants } = this.#services;
     if (home === site || !wants(name) || this.#entries.size >= KNOWN_MAX) return false;
-    if (this.#entries.has(keyOf(name))) return false;
+    if (this.#entries.has(mapKey(name))) return false;
     this.#add(name, home);
     return true;
   }
@@ -274,7 +272,7 @@ export class Standbys {
       ...{ early: [], aheadUntilMs: 0 },
       unwatch: this.#services.fellows.watch(home),
     };
-    this.#entries.set(keyOf(name), entry);
+    this.#entries.set(mapKey(name), entry);
     return entry;
   }
 
@@ -299,7 +297,7 @@ export class Standbys {
     entry.isStale = true;
     entry.unwatch();
     this.#ahead.delete(entry);
-    this.#entries.delete(keyOf(entry.name));
+    this.#entries.delete(mapKey(entry.name));
   }
 
   #open(entry: Entry): void {

@@ -13,6 +13,7 @@ import type { Homes, StatefulName } from "../home/mod.ts";
 import type { PeerClock } from "../attach/mod.ts";
 import { Reader, Writer } from "../../../store/model/codec.ts";
 import type { LinkReply, LinkRequest, RequestLinks, SiteTree } from "../../vocabulary/site_links.ts";
+import { mapKey } from "./session_name.ts";
 
 /** Site, as asking needs it. */
 export interface WhereaboutsServices {
@@ -65,7 +66,7 @@ export class Whereabouts {
 
   /** Returns the site that says it is the home; null: none does. Never rejects. */
   find(name: StatefulName): Promise<string | null> {
-    const key = JSON.stringify([name.app, name.class, name.id]);
+    const key = mapKey(name);
     const before = this.#finding.get(key);
     if (before !== undefined) return before;
     const asked = this.#asked();
