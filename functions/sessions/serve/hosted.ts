@@ -28,8 +28,8 @@ import type { Channel, ChannelReader, HomeSideStatus, LogAsk } from "../attach/m
 import { HostedPeers, type PeersSession, type PeersSite } from "./hosted_peers.ts";
 import { RunFailed, type RunListener, type RunOver } from "./run_over.ts";
 import type { SessionRun } from "./session_run.ts";
-import { difference } from "./difference.ts";
-import type { HostedSite, Reason } from "./hosted_site.ts";
+import { difference, type Reason } from "./reason.ts";
+import type { HostedSite } from "./hosted_site.ts";
 import type { Answered, HostedRequest } from "./request.ts";
 import { shownSession } from "./session_name.ts";
 import { SessionRoom } from "./session_room.ts";
@@ -329,9 +329,9 @@ export class Hosted implements RunListener, PeersSession {
   }
 
   async #startOnce(): Promise<SessionRun> {
-    this.#parked ??= this.#site.why(this.name);
+    this.#parked ??= this.#site.parking.why(this.name);
     if (this.#parked !== null) throw parked(this.name, this.#parked);
-    const run = await this.#site.open(this.name, this);
+    const run = await this.#site.openings.open(this.name, this);
     const { over } = run;
     if (run.isOver && over !== null) { // the run did not serve yet: nobody was told of its end
       await run.finished;
@@ -549,7 +549,7 @@ export class Hosted implements RunListener, PeersSession {
   /** Parks the session, and returns why. */
   #park(reason: Reason): string {
     const why = this.#parked = `${reason.code}: ${reason.message}`;
-    this.#site.park(this.name, reason);
+    this.#site.parking.park(this.name, reason);
     this.log("error", `${shownSession(this.name)} stands still: ${why}${difference(reason)}`);
     return why;
   }

@@ -17,6 +17,7 @@ import { Problem } from "../../vocabulary/problem.ts";
 import type { EndedLogs } from "./ended_logs.ts";
 import { type LogView, viewLog } from "./log_view.ts";
 import { joinPieces, NO_HEAD, openPiece, wrapPiece } from "./pieces.ts";
+import type { Openings } from "./openings.ts";
 import type { SessionHost } from "./session_host.ts";
 import { packState } from "./state_parts.ts";
 import { shownSession } from "./session_name.ts";
@@ -25,7 +26,9 @@ import { type CodeTable, type DeclaredVersion, versionOfLog } from "./versions.t
 /** Site, as mending needs it. */
 export interface MendingServices {
   readonly homes: Pick<Homes, "kept" | "open">;
-  readonly host: Pick<SessionHost, "look" | "resume" | "reset" | "salvage" | "keepLog">;
+  readonly host: Pick<SessionHost, "look" | "resume" | "reset" | "keepLog"> & {
+    readonly openings: Pick<Openings, "salvage">;
+  };
   readonly apps: Pick<CodeTable<DeclaredVersion>, "get">;
   /** Logs of sessions that ended here. */
   readonly endedLogs?: Pick<EndedLogs, "get" | "drop">;
@@ -191,7 +194,7 @@ export class Mending {
       return { ...countOf(checkpoint?.at ?? 0, []), why: null, open: [], leftOut: [] };
     }
     const { seen, bytes } = joinPieces(checkpoint && openPiece(checkpoint.bytes), opened.log);
-    const { through, why, open, leftOut, checkpoint: kept } = await this.#services.host.salvage(
+    const { through, why, open, leftOut, checkpoint: kept } = await this.#services.host.openings.salvage(
       opened.name,
       opened,
     );

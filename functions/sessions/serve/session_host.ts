@@ -5,53 +5,29 @@
  * S1  At most one run of a session is open here; every opening goes through the homes (functions/sessions/home).
  * S2  A log is replayed by the code that wrote it; other code takes over from a checkpoint, with no event between.
  */
-import { HomeError, type Homes, type OpenedSession, type StatefulName } from "../home/mod.ts";
+import { HomeError, type StatefulName } from "../home/mod.ts";
 import type { HostsPort } from "../log/hosts_asked.ts";
 import { openHostLog } from "../sealed/mod.ts";
 import type { Channel, ChannelReader, PeerClock } from "../attach/mod.ts";
 import { decodeCall } from "../../calls/call.ts";
-import type { Replica, TokenState } from "../../../store/api/api.ts";
+import type { TokenState } from "../../../store/api/api.ts";
 import type { EndedLogs } from "./ended_logs.ts";
-import type { ParkedSessions } from "./ports.ts";
 import type { ClockValue } from "../../../store/model/row.ts";
-import { CodecError } from "../../../store/model/codec.ts";
 import { Problem } from "../../vocabulary/problem.ts";
 import { guarded, pauseBy } from "./clock.ts";
 import { Hosted } from "./hosted.ts";
 import { mapKey, shownSession } from "./session_name.ts";
-import type { HostedSite, Reason } from "./hosted_site.ts";
+import type { HostedSite } from "./hosted_site.ts";
 import type { Answered, HostedRequest } from "./request.ts";
 import type { PeersSite } from "./hosted_peers.ts";
 import { peerKeys } from "./host_logs.ts";
-import { Openings } from "./openings.ts";
-import { OwnStore, type OwnStoreServices } from "./own_store.ts";
+import { Parking, type ParkingPorts } from "./parking.ts";
+import { type OpeningPorts, Openings } from "./openings.ts";
 import { LastAnswers } from "./last_answers.ts";
-import { joinPieces, openPiece } from "./pieces.ts";
-import type { RunListener } from "./run_over.ts";
-import { salvage, type Salvaged } from "./salvage.ts";
-import { callMaker } from "./made_calls.ts";
-import { type CallingSite, SessionCalls } from "./session_calls.ts";
-import { ClockLead, RunVersions } from "./run_versions.ts";
 import { SessionRun } from "./session_run.ts";
-import { sessionOf, Standby, StandbyFailed } from "./standby.ts";
-import { toldTexts } from "./told_reason.ts";
 import { type CallWait, NO_WAITS, type WaitedCall } from "./waits.ts";
-import {
-  type CodeTable,
-  currentVersion,
-  isShared,
-  type SessionCode,
-  versionOfLog,
-  writtenBy,
-} from "./versions.ts";
+import { isShared } from "./versions.ts";
 
-const lastOf = ({ log, checkpoint }: OpenedSession): number => {
-  const piece = log.at(-1);
-  return piece === undefined ? checkpoint?.at ?? 0 : piece.first + piece.count - 1;
-};
-
-/** Bytes of a session's seed that tell it from others of one name: enough that no two are alike. */
-const BIRTH_BYTES = 8;
 /** Interval at which idle sessions are looked for. */
 const SWEEP_MS = 1_000;
 /** Milliseconds within which a site that is to take a session over opens it: an isolate starts, and replays nothing. */
@@ -76,14 +52,10 @@ const SHOWN_PEERS_MAX = 20;
 const LAST_ANSWERS_MS = 60_000;
 
 /** Site, as hosting stateful sessions needs it. */
-export interface HostPorts extends CallingSite {
-  readonly homes: Homes;
-  /** Returns a standby that has followed a session up to that entry, with that code (standbys.ts). */
-  readonly standby: (name: StatefulName, version: string, last: number) => Promise<Standby | null>;
-  readonly replica: Pick<Replica, "status">;
+export interface HostPorts extends OpeningPorts, ParkingPorts {
+  readonly apps: OpeningPorts["apps"];
   /** Reads the store's clock: what is drawn of it later is later. */
   readonly storeClock: () => ClockValue;
-  readonly apps: CodeTable<SessionCode>;
   readonly idleMs: number;
   /** Largest number of channels of attached peers. */
   readonly channelsMax: number;
@@ -93,8 +65,6 @@ export interface HostPorts extends CallingSite {
   readonly random: (length: number) => Uint8Array<ArrayBuffer>;
   /** Secrets of the cluster, newest first: peers' keys and sealed logs are made with them. */
   readonly secrets: readonly [Uint8Array, ...Uint8Array[]];
-  /** Reads the wall clock. */
-  readonly nowMs: () => number;
   /** Milliseconds for which the last answers of a session that ended are kept for callers that ask again. */
   readonly lastAnswersMs?: number;
   /** Logs of sessions that ended; left out: none are kept. */
@@ -105,13 +75,6 @@ export interface HostPorts extends CallingSite {
   readonly countRejected: (what: string) => void;
   /** Reports a fault that concerns one session. */
   readonly failed: (name: StatefulName, error: unknown) => void;
-  /** Sessions that stand still. */
-  readonly parked: ParkedSessions;
-  readonly site: string;
-  /** Returns a text with its places in a version's bundle told as places in its sources. */
-  readonly mapped: (version: string, text: string) => Promise<string>;
-  /** Returns a text without the app's secrets. */
-  readonly redact: (app: string, text: string) => string;
   readonly log: (line: { app: string; version: string; level: string; text: string }) => void;
 }
 
@@ -123,24 +86,20 @@ export class SessionHost {
   readonly #clock: PeerClock;
   readonly #last: LastAnswers;
   readonly #site: HostedSite;
-  /** Services of the stores of each code, for all of its sessions: there may be many. */
-  readonly #stores = new WeakMap<SessionCode, OwnStoreServices>();
   #cancelSweep: () => void = () => {};
-  /** Reports on their way to their row. */
-  readonly #telling = new Set<Promise<void>>();
   #closed = false;
   #channels = 0;
-  readonly #openings: Openings;
+  readonly openings: Openings;
+  readonly #parking: Parking;
   /** Sessions that leave this site, which is the arbiter's, for good. */
   readonly #seating = new Set<Hosted>();
   #owed: ClockValue = 0;
-  readonly #lead: ClockLead;
 
   constructor(services: HostPorts) {
     this.#services = services;
-    this.#lead = new ClockLead(() => services.nowMs());
     this.#clock = services.clock;
-    this.#openings = new Openings(services.homes);
+    this.#parking = new Parking(services, (name) => this.#hosted.get(mapKey(name))?.parked === null);
+    this.openings = new Openings(services, (name, level, text) => this.#log(name, level, text));
     this.#last = new LastAnswers(this.#clock, services.lastAnswersMs ?? LAST_ANSWERS_MS);
     this.#site = this.#siteOf(services);
     const unlisten = services.apps.onChange(() => this.#followApps());
@@ -178,10 +137,8 @@ export class SessionHost {
       waiting += hosted.waiting;
       attached += hosted.attachment?.attached ?? 0;
     }
-    for (const { name, report } of this.#services.parked.all()) {
-      if (this.#hosted.get(mapKey(name))?.parked) continue;
-      const isValid = report.version === this.#services.apps.get(name.app)?.current.version;
-      if (report.site === this.#services.site && isValid) parked++;
+    for (const name of this.#parking.reported()) {
+      if (!this.#hosted.get(mapKey(name))?.parked) parked++;
     }
     return { open, parked, waiting, attached, channels: this.#channels };
   }
@@ -267,12 +224,12 @@ export class SessionHost {
   /** Returns what is known here of a session; null: it is not in memory. */
   look(name: StatefulName) {
     const hosted = this.#hosted.get(mapKey(name));
-    const parked = hosted?.parked ?? this.#why(name);
+    const parked = hosted?.parked ?? this.#parking.why(name);
     const run = hosted?.run ?? null;
     const { attached = 0, apart = 0 } = hosted?.attachment ?? {};
     const peers = hosted?.peerIds.slice(0, SHOWN_PEERS_MAX) ?? [];
     if (hosted === undefined || run === null) {
-      const unopened = this.#openings.why(name);
+      const unopened = this.openings.why(name);
       const state = parked !== null ? "parked" : unopened === null ? "resting" : "unreachable";
       const problem = parked ?? unopened;
       return problem === null && attached === 0
@@ -301,7 +258,7 @@ export class SessionHost {
   async #end(name: StatefulName): Promise<void> {
     if (this.#hosted.get(mapKey(name))?.parked === null) {
       // The log that clients hold goes, too: those that do not come back are not waited for.
-      const run = await this.#openings.forced(name, () => this.#of(name).ensure()).catch(() => null);
+      const run = await this.openings.forced(name, () => this.#of(name).ensure()).catch(() => null);
       await run?.remove();
       if (run !== null) return await run.finished;
     }
@@ -392,8 +349,7 @@ export class SessionHost {
       for (const { run } of this.#hosted.values()) run?.rest();
       await pauseBy(this.#clock, SWEEP_MS / 100);
     }
-    await Promise.all(this.#telling);
-    await this.#services.parked.settled();
+    await this.#parking.settled();
   }
 
   #of(name: StatefulName): Hosted {
@@ -421,7 +377,7 @@ export class SessionHost {
   #siteOf({ countRejected, failed, parked }: HostPorts): HostedSite {
     return {
       clock: this.#clock,
-      open: (name, listener) => this.#open(name, listener),
+      ...{ openings: this.openings, parking: this.#parking },
       gone: (one) => { // of two of one name the later one is served
         if (this.#hosted.get(mapKey(one.name)) === one) this.#hosted.delete(mapKey(one.name));
       },
@@ -429,8 +385,6 @@ export class SessionHost {
       rejected: countRejected,
       waitsOf: this.#services.waitsOf,
       failed,
-      why: (name) => this.#why(name),
-      park: (name, reason) => this.#park(name, reason),
       serves: (name, run) => {
         void parked.drop(name);
         this.#follow(name, run);
@@ -473,26 +427,6 @@ export class SessionHost {
     },
   };
 
-  #why(name: StatefulName): string | null {
-    const report = this.#services.parked.get(name);
-    // parked_table.ts PT2
-    const isValid = report?.version === this.#services.apps.get(name.app)?.current.version;
-    return report === null || !isValid ? null : `${report.code}: ${report.message}`;
-  }
-
-  #park(name: StatefulName, reason: Reason): void {
-    const { parked, site, nowMs, mapped, redact, apps } = this.#services;
-    const version = apps.get(name.app)?.current.version ?? "";
-    const told = (text: string) => mapped(version, redact(name.app, text));
-    const telling = toldTexts(reason, told).then((reason) => {
-      this.#telling.delete(telling);
-      // Unless the session was let go on meanwhile.
-      if (this.#hosted.get(mapKey(name))?.parked === null) return;
-      void parked.park(name, { ...reason, version, site, atMs: nowMs() });
-    });
-    this.#telling.add(telling);
-  }
-
   /**
    * Lets a session that stands still try again. @throws Problem, HomeError where it can't go on.
    *
@@ -504,117 +438,13 @@ export class SessionHost {
     await this.#services.parked.drop(name);
     this.#of(name).unpark();
     const ensure = () => this.#of(name).ensure(); // by then it may be another one (hosted.ts, H6)
-    const run = await (isForced ? this.#openings.forced(name, ensure) : this.#openings.here(name, ensure));
+    const run = await (isForced ? this.openings.forced(name, ensure) : this.openings.here(name, ensure));
     return run.home.hosts.leftBehind;
-  }
-
-  /**
-   * Returns what can be kept of a session whose home is open, and serves nobody: by the code that wrote its log.
-   * @throws Problem, StatefulLoadError
-   */
-  async salvage(name: StatefulName, home: OpenedSession): Promise<Salvaged> {
-    const { apps, replica } = this.#services;
-    const code = await writtenBy(apps, name, versionOfLog(home));
-    const from = await this.#sessionOf(name, home);
-    const { seen } = joinPieces(home.checkpoint && openPiece(home.checkpoint.bytes), home.log);
-    const effectsApplied = seen?.isWhole === true ? seen.applied : 0;
-    const as = { epoch: home.epoch, replica: replica.status().replica, code: code.replay };
-    return await salvage((sink) =>
-      code.open({ ...from, ...as, out: {}, effectsApplied, salvages: true }, sink)
-    );
-  }
-
-  /** Logs a write that was left out: nothing is left out in silence. */
-  #leftOut(name: StatefulName, text: string): void {
-    this.#log(name, "error", `${shownSession(name)}: ${text}`);
   }
 
   #log({ app }: StatefulName, level: string, text: string): void {
     const version = this.#services.apps.get(app)?.current.version ?? "";
     this.#services.log({ app, version, level, text });
-  }
-
-  async #open(name: StatefulName, listener: RunListener): Promise<SessionRun> {
-    const current = currentVersion(this.#services.apps, name);
-    // The isolate starts meanwhile, where the session is likely to run here.
-    if (this.#services.homes.followable.log(name) !== undefined) current.prepare(name);
-    const home = await this.#openings.open(name, current.version);
-    let run: SessionRun | undefined, standby: Promise<Standby | null> | undefined;
-    try {
-      const isAdopted = home.log.length === 0 && home.version !== current.version;
-      const code = isAdopted ? current : await writtenBy(this.#services.apps, name, versionOfLog(home)); // S2
-      const base = home.checkpoint && openPiece(home.checkpoint.bytes);
-      const head = joinPieces(base, home.log);
-      const birth = home.seed.subarray(0, BIRTH_BYTES).toHex();
-      const stores = this.#storesOf(code);
-      const missed = ({ message }: Error) =>
-        this.#log(name, "warn", `${shownSession(name)} goes on, its clients hold its log: ${message}`);
-      const services = isShared(code, name) ? { ...stores, missed } : stores;
-      standby = this.#services.standby(name, code.version, lastOf(home));
-      const [from, store] = await Promise.all([
-        standby.then(async (standby) => standby ?? await this.#sessionOf(name, home)),
-        OwnStore.open(services, { ...name, birth }, head, (site) => home.fence(site)),
-      ]);
-      // What was applied at a site that the session goes on without is applied again.
-      const applied = head.seen?.isWhole === true && !store.isMissing ? head.seen.applied : 0;
-      const { seed } = home;
-      const outside = code.outsideOf(name);
-      const { replica } = this.#services.replica.status();
-      const log = home.log.map(({ bytes }) => openPiece(bytes));
-      // The bytes of a base are no log: only its head is to be read here.
-      const pieces = base === null ? log : [{ ...base, bytes: new Uint8Array() }, ...log];
-      const { nowMs } = this.#services;
-      const versions = new RunVersions(
-        { replica, nowMs, tick: () => store.tick(), lead: this.#lead },
-        pieces,
-      );
-      run = new SessionRun({
-        ...{ home, version: code.version, store, listener, isAdopted, applied, versions },
-        open: head.open,
-        isShared: isShared(code, name),
-        nowMs: this.#services.nowMs,
-        clock: this.#clock,
-        originWay: code.originWay(name),
-        calls: callMaker(new SessionCalls(this.#services, { name, seed, store, outside })),
-      });
-      const epoch = { epoch: home.epoch, replica };
-      const since = { out: {}, effectsApplied: applied };
-      await run.start(
-        from instanceof Standby
-          ? from.promote({ ...epoch, ...since }, run)
-          : code.open({ ...from, ...epoch, ...since, code: code.replay }, run),
-      );
-      return run;
-    } catch (error) {
-      if (run === undefined) void standby?.then((standby) => standby?.close());
-      if (run === undefined) home.abandon();
-      else await run.finished;
-      if (error instanceof StandbyFailed) return await this.#open(name, listener);
-      throw error;
-    }
-  }
-
-  #storesOf(code: SessionCode): OwnStoreServices {
-    const known = this.#stores.get(code);
-    if (known !== undefined) return known;
-    const { app } = code;
-    const stores: OwnStoreServices = {
-      ...code.stores,
-      leftOut: (name, text) => this.#leftOut({ app, ...name }, text),
-    };
-    this.#stores.set(code, stores);
-    return stores;
-  }
-
-  /** Reads a session's log for an isolate. @throws Problem where it can't be read */
-  #sessionOf(name: StatefulName, home: OpenedSession): ReturnType<typeof sessionOf> {
-    return sessionOf(name, home).catch((error) => {
-      if (!(error instanceof CodecError)) throw error;
-      throw new Problem(
-        "stateful_parked",
-        `${shownSession(name)} stands still: log_corrupt: ${error.message}`,
-      );
-    });
   }
 
   #followApps(): void {

@@ -13,7 +13,7 @@ import { StatefulIsolate } from "../../../runtime/isolate/stateful_isolate.ts";
 import { SystemClock, SystemRandom } from "../../../runtime/site/system_ports.ts";
 import { sessionRows } from "../../../runtime/stateful/session_rows.ts";
 import { OwnStore } from "../../../functions/sessions/serve/own_store.ts";
-import { toldTexts } from "../../../functions/sessions/serve/told_reason.ts";
+import { toldTexts } from "../../../functions/sessions/serve/reason.ts";
 import { ParkedTable } from "../../../runtime/stateful/parked_table.ts";
 import { NO_HEAD } from "../../../functions/sessions/serve/pieces.ts";
 import type { RunListener, RunOver } from "../../../functions/sessions/serve/run_over.ts";

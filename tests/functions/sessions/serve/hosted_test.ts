@@ -7,7 +7,8 @@ import type { OpenedProgram } from "../../../../functions/sessions/turn/mod.ts";
 import { decodeValue, encodeValue } from "../../../../functions/values/value.ts";
 import { HomeError, type StatefulName } from "../../../../functions/sessions/home/mod.ts";
 import { Hosted } from "../../../../functions/sessions/serve/hosted.ts";
-import type { HostedSite, Reason } from "../../../../functions/sessions/serve/hosted_site.ts";
+import type { HostedSite } from "../../../../functions/sessions/serve/hosted_site.ts";
+import type { Reason } from "../../../../functions/sessions/serve/reason.ts";
 import { type HostPorts, SessionHost } from "../../../../functions/sessions/serve/session_host.ts";
 import type { RunOver } from "../../../../functions/sessions/serve/run_over.ts";
 import type { SessionRun } from "../../../../functions/sessions/serve/session_run.ts";
@@ -46,8 +47,7 @@ function served() {
   const reasons: Reason[] = [];
   const site = {
     clock: { nowMs: () => time.nowMs, after: () => () => {} },
-    why: () => null,
-    park: (_name: StatefulName, reason: Reason) => void reasons.push(reason),
+    parking: { why: () => null, park: (_name: StatefulName, reason: Reason) => void reasons.push(reason) },
     log: () => {},
     peersOf: () => ({
       clock: { nowMs: () => 0, after: () => () => {} },
@@ -57,19 +57,21 @@ function served() {
     }),
     serves: () => {},
     gone: () => gone++,
-    open: () => {
-      next.noted();
-      if (next.holds !== null) return next.holds;
-      if (next.fails) return Promise.reject(new HomeError("superseded", "not now"));
-      const run = aRun();
-      if (next.over !== null) {
-        Object.assign(run, { isOver: true, over: next.over });
-        run.finish();
-      }
-      Object.assign(run.home, { epoch: next.epoch });
-      runs.push(run);
-      next.made(run);
-      return Promise.resolve(run);
+    openings: {
+      open: () => {
+        next.noted();
+        if (next.holds !== null) return next.holds;
+        if (next.fails) return Promise.reject(new HomeError("superseded", "not now"));
+        const run = aRun();
+        if (next.over !== null) {
+          Object.assign(run, { isOver: true, over: next.over });
+          run.finish();
+        }
+        Object.assign(run.home, { epoch: next.epoch });
+        runs.push(run);
+        next.made(run);
+        return Promise.resolve(run);
+      },
     },
   } as unknown as HostedSite;
   const hosted = new Hosted(name, site);

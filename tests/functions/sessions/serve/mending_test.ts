@@ -172,7 +172,7 @@ Deno.test("what of a session could be kept is there as well where it ends before
       host: {
         look: (name) => of.look(name),
         reset: (name) => of.reset(name),
-        salvage: (name, home) => of.salvage(name, home),
+        openings: of.openings,
         keepLog: (name) => of.keepLog(name),
         resume,
       },
