@@ -24,16 +24,43 @@ import type { TokenState } from "../../../store/api/api.ts";
 import { Problem } from "../../vocabulary/problem.ts";
 import type { ChannelSink } from "./ports.ts";
 import { moveRun } from "./moves.ts";
-import type { Channel, ChannelReader, HomeSideStatus, LogAsk } from "../attach/mod.ts";
+import type { PeerClock } from "../attach/mod.ts";
 import { HostedPeers, type PeersSession, type PeersSite } from "./hosted_peers.ts";
 import { RunFailed, type RunListener, type RunOver } from "./run_over.ts";
 import type { SessionRun } from "./session_run.ts";
 import { difference, type Reason } from "./reason.ts";
-import type { HostedSite } from "./hosted_site.ts";
+import type { Openings } from "./openings.ts";
+import type { Parking } from "./parking.ts";
 import type { Answered, HostedRequest } from "./request.ts";
 import { shownSession } from "./session_name.ts";
 import { SessionRoom } from "./session_room.ts";
-import { type CallWait, NO_WAITS, victim, WAITED_CALLS_MAX } from "./waits.ts";
+import { type CallWait, NO_WAITS, victim, WAITED_CALLS_MAX, type WaitedCall } from "./waits.ts";
+
+/** The site's part that hosted sessions need: one object for all of them, for there may be many. */
+export interface HostedSite {
+  readonly clock: PeerClock;
+  readonly openings: Pick<Openings, "open">;
+  readonly parking: Pick<Parking, "why" | "park">;
+  /**
+   * Tells that nothing is left of the session here. It may be told again by an object whose name another has by now.
+   */
+  gone(one: { readonly name: StatefulName }): void;
+  log(name: StatefulName, level: string, text: string): void;
+  /** Counts a rejected handler, by the kind of its subject. */
+  rejected(what: string): void;
+  /** Reports a fault in the work around a session, of this session only. */
+  failed(name: StatefulName, error: unknown): void;
+  /** Tells that the session goes on: this run serves from now on. */
+  serves(name: StatefulName, run: SessionRun): void;
+  /** Tells that the session has ended, and its log is about to go; resolves when it may go. Never rejects. */
+  ending(name: StatefulName): Promise<void>;
+  /** Takes the answers of a session that has ended which nobody has heard. */
+  answersOf(name: StatefulName, unheard: ReadonlyMap<string, Uint8Array>): void;
+  /** Returns what a call of this app waits for, wherever it is. Never rejects. */
+  waitsOf(call: WaitedCall): Promise<CallWait>;
+  /** Returns the ports of a session's peers. */
+  peersOf(name: StatefulName): PeersSite;
+}
 
 interface Waiting extends HostedRequest {
   readonly done: PromiseWithResolvers<Answered>;
@@ -554,31 +581,11 @@ export class Hosted implements RunListener, PeersSession {
     return why;
   }
 
-  /** Connects a channel of a peer, or of a client that wants to be one. @throws as request */
-  connect(channel: Channel, token: TokenState | null): Promise<ChannelReader> {
-    return this.peers.connect(channel, token);
-  }
-
   /** Notes that this site is not the home of that epoch any more, whether a run serves or not. */
   homeOver(epoch: number, error: HomeError): void {
     if (this.#rejected?.epoch === epoch) this.#rejected = null;
     this.peers.homeOver(epoch, error);
     this.tidy();
-  }
-
-  /** Status of the attached peers; null: there were none. */
-  get attachment(): HomeSideStatus | null {
-    return this.peers.status;
-  }
-
-  /** Ids of the attached peers. */
-  get peerIds(): readonly string[] {
-    return this.peers.ids;
-  }
-
-  /** Asks the hosts for the log, for an opening (functions/sessions/home, HostsPort). */
-  ask(ask: LogAsk): ReturnType<HostedPeers["ask"]> {
-    return this.peers.ask(ask);
   }
 
   /** Returns the ports of the attached peers. */
@@ -595,11 +602,6 @@ export class Hosted implements RunListener, PeersSession {
     this.#single = 0;
     this.peers.ended();
     this.tidy();
-  }
-
-  /** Tells the peers that this site stops. */
-  leave(): void {
-    this.peers.over(null);
   }
 
   /** Removes the session from its site where nothing of it is left here. */

@@ -22,7 +22,7 @@ import {
 } from "../turn/mod.ts";
 import type { KeptAnswer } from "./request.ts";
 import { CodecError } from "../../../store/model/codec.ts";
-import type { CallMaker, Making, OutsideRequests } from "./ports.ts";
+import type { Making, OutsideRequests } from "./ports.ts";
 import type { OwnStore } from "./own_store.ts";
 
 /** Stateful session and its site, as making calls needs them. */
@@ -41,12 +41,6 @@ export interface CallingSession {
     signal: AbortSignal,
   ): Promise<Pick<KeptAnswer, "answer" | "heard">>;
 }
-
-/** Returns the maker of one session's calls. */
-export const callMaker = (session: CallingSession): CallMaker => ({
-  keyOf: (effect) => session.keyOf(effect),
-  make: (call, making) => makeCall(session, call, making),
-});
 
 /** Makes a call (M1). */
 export async function makeCall(maker: CallingSession, call: Call, making: Making): Promise<CallOutcome> {

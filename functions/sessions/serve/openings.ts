@@ -8,7 +8,6 @@ import { HomeError, type Homes, type OpenedSession, type StatefulName } from "..
 import type { Replica } from "../../../store/api/api.ts";
 import { CodecError } from "../../../store/model/codec.ts";
 import { Problem } from "../../vocabulary/problem.ts";
-import { callMaker } from "./made_calls.ts";
 import { OwnStore, type OwnStoreServices } from "./own_store.ts";
 import { joinPieces, openPiece } from "./pieces.ts";
 import type { RunListener } from "./run_over.ts";
@@ -106,7 +105,7 @@ export class Openings {
         nowMs: this.#ports.nowMs,
         clock: this.#ports.clock,
         originWay: code.originWay(name),
-        calls: callMaker(new SessionCalls(this.#ports, { name, seed, store, outside })),
+        calls: new SessionCalls(this.#ports, { name, seed, store, outside }),
       });
       const epoch = { epoch: home.epoch, replica };
       const since = { out: {}, effectsApplied: applied };

@@ -6,15 +6,15 @@
  */
 import { createHash } from "node:crypto";
 import type { StatefulName } from "../home/mod.ts";
-import type { CallToSession } from "../turn/mod.ts";
+import type { Call, CallOutcome, CallToSession } from "../turn/mod.ts";
 import { StoreUnavailable, type TokenState } from "../../../store/api/api.ts";
 import { Problem } from "../../vocabulary/problem.ts";
 import type { KeptAnswer } from "./request.ts";
 import type { PeerClock } from "../attach/mod.ts";
 import { pauseBy } from "./clock.ts";
-import type { CallingSession } from "./made_calls.ts";
+import { type CallingSession, makeCall } from "./made_calls.ts";
 import type { OwnStore } from "./own_store.ts";
-import type { OutsideRequests } from "./ports.ts";
+import type { CallMaker, Making, OutsideRequests } from "./ports.ts";
 import { PASSING_CODES, REACH_MS_MAX } from "./refusals.ts";
 
 /** Milliseconds between tries. Each has waited for some seconds by itself, but for a clock that is wrong. */
@@ -42,7 +42,7 @@ export interface Caller {
 }
 
 /** Calls of one session (see the file's header). */
-export class SessionCalls implements CallingSession {
+export class SessionCalls implements CallingSession, CallMaker {
   readonly store: OwnStore;
   readonly outside: OutsideRequests;
   readonly #name: StatefulName;
@@ -63,6 +63,10 @@ export class SessionCalls implements CallingSession {
    */
   keyOf(effect: number): string {
     return createHash("sha256").update(this.#seed).update(`${effect}`).digest("hex");
+  }
+
+  make(call: Call, making: Making): Promise<CallOutcome> {
+    return makeCall(this, call, making);
   }
 
   async callSession(call: CallToSession, request: string, signal: AbortSignal): Promise<KeptAnswer> {

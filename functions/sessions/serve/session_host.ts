@@ -15,9 +15,8 @@ import type { EndedLogs } from "./ended_logs.ts";
 import type { ClockValue } from "../../../store/model/row.ts";
 import { Problem } from "../../vocabulary/problem.ts";
 import { guarded, pauseBy } from "./clock.ts";
-import { Hosted } from "./hosted.ts";
+import { Hosted, type HostedSite } from "./hosted.ts";
 import { mapKey, shownSession } from "./session_name.ts";
-import type { HostedSite } from "./hosted_site.ts";
 import type { Answered, HostedRequest } from "./request.ts";
 import type { PeersSite } from "./hosted_peers.ts";
 import { peerKeys } from "./host_logs.ts";
@@ -135,7 +134,7 @@ export class SessionHost {
       if (hosted.run !== null) open++;
       if (hosted.parked !== null) parked++;
       waiting += hosted.waiting;
-      attached += hosted.attachment?.attached ?? 0;
+      attached += hosted.peers.status?.attached ?? 0;
     }
     for (const name of this.#parking.reported()) {
       if (!this.#hosted.get(mapKey(name))?.parked) parked++;
@@ -182,7 +181,7 @@ export class SessionHost {
     }
     this.#channels++;
     try {
-      const reader = await this.#of(name).connect(channel, token);
+      const reader = await this.#of(name).peers.connect(channel, token);
       return {
         frame: (bytes) => reader.frame(bytes),
         broken: () => {
@@ -226,8 +225,8 @@ export class SessionHost {
     const hosted = this.#hosted.get(mapKey(name));
     const parked = hosted?.parked ?? this.#parking.why(name);
     const run = hosted?.run ?? null;
-    const { attached = 0, apart = 0 } = hosted?.attachment ?? {};
-    const peers = hosted?.peerIds.slice(0, SHOWN_PEERS_MAX) ?? [];
+    const { attached = 0, apart = 0 } = hosted?.peers.status ?? {};
+    const peers = hosted?.peers.ids.slice(0, SHOWN_PEERS_MAX) ?? [];
     if (hosted === undefined || run === null) {
       const unopened = this.openings.why(name);
       const state = parked !== null ? "parked" : unopened === null ? "resting" : "unreachable";
@@ -342,7 +341,7 @@ export class SessionHost {
   }
 
   async #rest(): Promise<void> {
-    for (const hosted of this.#hosted.values()) hosted.leave();
+    for (const hosted of this.#hosted.values()) hosted.peers.over(null);
     const untilMs = this.#clock.nowMs() + REST_MS_MAX;
     const isLeft = () => [...this.#hosted.values()].some(({ run }) => run !== null && run.isIdle);
     while (isLeft() && this.#clock.nowMs() < untilMs) {
@@ -423,7 +422,12 @@ export class SessionHost {
   readonly hosts: HostsPort = {
     ask: async (name, epoch, hosts, untilMs, isForced) => {
       if (this.#closed) return new Map();
-      return await this.#of(name).ask({ epoch, hosts, withinMs: untilMs - this.#clock.nowMs(), isForced });
+      return await this.#of(name).peers.ask({
+        epoch,
+        hosts,
+        withinMs: untilMs - this.#clock.nowMs(),
+        isForced,
+      });
     },
   };
 

@@ -1,5 +1,5 @@
 /** A site's ends of isolates whose processes are a forger: real stores, sockets and runs, and whatever he sends. */
-import { callMaker } from "../../../functions/sessions/serve/made_calls.ts";
+import { callMaker } from "../../functions/sessions/serve/call_maker.ts";
 import type { Home, OpenedSession as OpenedHome } from "../../../functions/sessions/home/mod.ts";
 import type { Parked } from "../../../functions/sessions/turn/mod.ts";
 import { appSpace, RequestStore } from "../../../runtime/gateway/session_store.ts";

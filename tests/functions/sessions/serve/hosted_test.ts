@@ -6,8 +6,7 @@ import type { SessionObject } from "../../../../functions/sessions/turn/handler.
 import type { OpenedProgram } from "../../../../functions/sessions/turn/mod.ts";
 import { decodeValue, encodeValue } from "../../../../functions/values/value.ts";
 import { HomeError, type StatefulName } from "../../../../functions/sessions/home/mod.ts";
-import { Hosted } from "../../../../functions/sessions/serve/hosted.ts";
-import type { HostedSite } from "../../../../functions/sessions/serve/hosted_site.ts";
+import { Hosted, type HostedSite } from "../../../../functions/sessions/serve/hosted.ts";
 import type { Reason } from "../../../../functions/sessions/serve/reason.ts";
 import { type HostPorts, SessionHost } from "../../../../functions/sessions/serve/session_host.ts";
 import type { RunOver } from "../../../../functions/sessions/serve/run_over.ts";
@@ -243,7 +242,7 @@ Deno.test("who comes when an opening has failed asks for the next one (HP1)", as
   next.noted = () => hosted.peers.noted({ peers, outputs: [] } as unknown as OpenedProgram);
   await assert.rejects(hosted.ensure());
   next.fails = false;
-  await hosted.connect({ send: () => {}, close: () => {} }, null);
+  await hosted.peers.connect({ send: () => {}, close: () => {} }, null);
   assert.equal(runs.length, 1);
 });
 

@@ -2,7 +2,7 @@
  * What the log of a stateful session says that it has seen (functions/sessions/serve/pieces.ts): a run over a real replica in
  * virtual time, with an isolate by hand and a home that notes what it is given, and when.
  */
-import { callMaker } from "../../../../functions/sessions/serve/made_calls.ts";
+import { callMaker } from "./call_maker.ts";
 import assert from "node:assert/strict";
 import type {
   Home,

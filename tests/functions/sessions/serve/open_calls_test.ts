@@ -7,7 +7,8 @@ import {
 } from "../../../../functions/sessions/turn/call_bytes.ts";
 import { writeTurn } from "../../../../functions/sessions/turn/log_entry.ts";
 import type { Call, CallOutcome, Commit } from "../../../../functions/sessions/turn/mod.ts";
-import { type CallingSession, callMaker } from "../../../../functions/sessions/serve/made_calls.ts";
+import type { CallingSession } from "../../../../functions/sessions/serve/made_calls.ts";
+import { callMaker } from "./call_maker.ts";
 import { OpenCalls } from "../../../../functions/sessions/serve/open_calls.ts";
 import { StoreUnavailable } from "../../../../store/api/api.ts";
 import { Writer } from "../../../../store/model/codec.ts";

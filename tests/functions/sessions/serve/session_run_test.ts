@@ -1,5 +1,5 @@
 /** What leaves of one opening of a stateful session, and when (R1). */
-import { callMaker } from "../../../../functions/sessions/serve/made_calls.ts";
+import { callMaker } from "./call_maker.ts";
 import assert from "node:assert/strict";
 import type { Home, OpenedSession as OpenedHome } from "../../../../functions/sessions/home/mod.ts";
 import { encodeCallToSession } from "../../../../functions/sessions/turn/call_bytes.ts";
