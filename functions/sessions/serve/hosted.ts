@@ -29,37 +29,42 @@ import { HostedPeers, type PeersSession, type PeersSite } from "./hosted_peers.t
 import { RunFailed, type RunListener, type RunOver } from "./run_over.ts";
 import type { SessionRun } from "./session_run.ts";
 import { difference, type Reason } from "./reason.ts";
+import type { LastAnswers } from "./last_answers.ts";
 import type { Openings } from "./openings.ts";
 import type { Parking } from "./parking.ts";
 import type { Answered, HostedRequest } from "./request.ts";
-import { shownSession } from "./session_name.ts";
+import { mapKey, shownSession } from "./session_name.ts";
 import { SessionRoom } from "./session_room.ts";
 import { type CallWait, NO_WAITS, victim, WAITED_CALLS_MAX, type WaitedCall } from "./waits.ts";
 
-/** The site's part that hosted sessions need: one object for all of them, for there may be many. */
+/** Host of a site's sessions (session_host.ts), as each of them needs it: one for all, for there may be many. */
 export interface HostedSite {
-  readonly clock: PeerClock;
+  readonly ports: HostedPorts;
   readonly openings: Pick<Openings, "open">;
   readonly parking: Pick<Parking, "why" | "park">;
+  readonly lastAnswers: Pick<LastAnswers, "keep">;
   /**
    * Tells that nothing is left of the session here. It may be told again by an object whose name another has by now.
    */
   gone(one: { readonly name: StatefulName }): void;
   log(name: StatefulName, level: string, text: string): void;
-  /** Counts a rejected handler, by the kind of its subject. */
-  rejected(what: string): void;
-  /** Reports a fault in the work around a session, of this session only. */
-  failed(name: StatefulName, error: unknown): void;
   /** Tells that the session goes on: this run serves from now on. */
   serves(name: StatefulName, run: SessionRun): void;
-  /** Tells that the session has ended, and its log is about to go; resolves when it may go. Never rejects. */
-  ending(name: StatefulName): Promise<void>;
-  /** Takes the answers of a session that has ended which nobody has heard. */
-  answersOf(name: StatefulName, unheard: ReadonlyMap<string, Uint8Array>): void;
-  /** Returns what a call of this app waits for, wherever it is. Never rejects. */
-  waitsOf(call: WaitedCall): Promise<CallWait>;
+  /** Keeps the log of a session that has ended, and whose log is about to go: it may go when that resolves. Never rejects. */
+  keepLog(name: StatefulName): Promise<void>;
   /** Returns the ports of a session's peers. */
   peersOf(name: StatefulName): PeersSite;
+}
+
+/** Site, as its sessions need it. */
+export interface HostedPorts {
+  readonly clock: PeerClock;
+  /** Returns what a call waits for, at whichever site. Never rejects. */
+  readonly waitsOf: (call: WaitedCall) => Promise<CallWait>;
+  /** Counts rejected handlers, by what they were for. */
+  readonly countRejected: (what: string) => void;
+  /** Reports a fault that concerns one session. */
+  readonly failed: (name: StatefulName, error: unknown) => void;
 }
 
 interface Waiting extends HostedRequest {
@@ -156,7 +161,7 @@ export class Hosted implements RunListener, PeersSession {
   async request(asked: HostedRequest): Promise<Answered> {
     const known = this.#waiting.get(asked.request);
     if (known !== undefined) return await this.#waitFor(known, asked.signal); // H1
-    const nowMs = this.#site.clock.nowMs();
+    const nowMs = this.#site.ports.clock.nowMs();
     if (!this.#room.isFor(this.#waiting.size, nowMs)) {
       throw new Problem(
         "overloaded",
@@ -226,7 +231,7 @@ export class Hosted implements RunListener, PeersSession {
 
   #lookLater(): void {
     if (this.#isLooking || this.#cancelLook !== null) return;
-    this.#cancelLook = this.#site.clock.after(LOOK_MS, () => {
+    this.#cancelLook = this.#site.ports.clock.after(LOOK_MS, () => {
       this.#cancelLook = null;
       this.#isLooking = true;
       void this.#look().catch((error) => this.failed(error)).then(() => {
@@ -244,7 +249,7 @@ export class Hosted implements RunListener, PeersSession {
       const queued = this.#waiting.keys().filter((request) => run.line.has(request));
       return { calls: run.calls.waited(this.name.app), queued: new Set(queued) };
     };
-    const found = await victim(look, (call) => this.#site.waitsOf(call));
+    const found = await victim(look, (call) => this.#site.ports.waitsOf(call));
     const waiting = found === null ? undefined : this.#waiting.get(found.request);
     if (found === null || waiting === undefined) return;
     const path = [this.name, ...found.circle.map(({ name }) => name)].map(({ class: of, id }) =>
@@ -272,7 +277,9 @@ export class Hosted implements RunListener, PeersSession {
       const run = this.#run;
       if (run !== null) {
         const { epoch } = run.home;
-        await moveRun(run, to, drainMs, this.#site.clock).catch((error) => this.#notMoved(run, to, error));
+        await moveRun(run, to, drainMs, this.#site.ports.clock).catch((error) =>
+          this.#notMoved(run, to, error)
+        );
         await run.finished;
         return epoch;
       }
@@ -373,7 +380,7 @@ export class Hosted implements RunListener, PeersSession {
     const stopped = this.#stopped(run);
     if (stopped !== null) run.deliver(stopped);
     run.serve(rejected);
-    this.#room.opened(this.#waiting.size, this.#site.clock.nowMs());
+    this.#room.opened(this.#waiting.size, this.#site.ports.clock.nowMs());
     this.#site.serves(this.name, run);
     return run;
   }
@@ -431,7 +438,7 @@ export class Hosted implements RunListener, PeersSession {
 
   async #switched(run: SessionRun): Promise<void> {
     const late = Promise.withResolvers<void>();
-    const cancel = this.#site.clock.after(SWITCH_MS_MAX, late.resolve);
+    const cancel = this.#site.ports.clock.after(SWITCH_MS_MAX, late.resolve);
     await Promise.race([run.finished, late.promise]);
     cancel();
   }
@@ -447,7 +454,7 @@ export class Hosted implements RunListener, PeersSession {
       this.#cancelLook = null;
     }
     waiting.done.promise.catch(() => {});
-    this.#room.answered(this.#waiting.size, this.#site.clock.nowMs());
+    this.#room.answered(this.#waiting.size, this.#site.ports.clock.nowMs());
     settle(waiting);
   }
 
@@ -470,7 +477,7 @@ export class Hosted implements RunListener, PeersSession {
       }
     }
     const error = this.#failed(over);
-    if (over.kind === "ended") this.#site.answersOf(this.name, run.unheard); // ending.ts EN2
+    if (over.kind === "ended") this.#site.lastAnswers.keep(mapKey(this.name), run.unheard); // ending.ts EN2
     if (over.kind === "ended") this.peers.ended();
     else this.peers.over(over.kind === "moved" ? over.error.site : null);
     for (const { request } of [...this.#waiting.values()]) this.#settle(request, (w) => w.done.reject(error));
@@ -494,7 +501,7 @@ export class Hosted implements RunListener, PeersSession {
   }
 
   ending(): Promise<void> {
-    return this.#site.ending(this.name);
+    return this.#site.keepLog(this.name);
   }
 
   log(level: string, text: string): void {
@@ -502,7 +509,7 @@ export class Hosted implements RunListener, PeersSession {
   }
 
   failed(error: unknown): void {
-    this.#site.failed(this.name, error);
+    this.#site.ports.failed(this.name, error);
   }
 
   /**
@@ -510,7 +517,7 @@ export class Hosted implements RunListener, PeersSession {
    * app's log.
    */
   rejected({ subject, attempt, code, message }: Rejection): void {
-    this.#site.rejected(subject?.kind ?? "local");
+    this.#site.ports.countRejected(subject?.kind ?? "local");
     if (subject?.kind === "request") return;
     const what = subject === null ? "a closure timer" : `${subject.kind} ${JSON.stringify(subject.id)}`;
     // Tried again by itself, or when an operator resumes the session: as its class says.

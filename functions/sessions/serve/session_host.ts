@@ -15,7 +15,7 @@ import type { EndedLogs } from "./ended_logs.ts";
 import type { ClockValue } from "../../../store/model/row.ts";
 import { Problem } from "../../vocabulary/problem.ts";
 import { guarded, pauseBy } from "./clock.ts";
-import { Hosted, type HostedSite } from "./hosted.ts";
+import { Hosted, type HostedPorts, type HostedSite } from "./hosted.ts";
 import { mapKey, shownSession } from "./session_name.ts";
 import type { Answered, HostedRequest } from "./request.ts";
 import type { PeersSite } from "./hosted_peers.ts";
@@ -24,7 +24,7 @@ import { Parking, type ParkingPorts } from "./parking.ts";
 import { type OpeningPorts, Openings } from "./openings.ts";
 import { LastAnswers } from "./last_answers.ts";
 import { SessionRun } from "./session_run.ts";
-import { type CallWait, NO_WAITS, type WaitedCall } from "./waits.ts";
+import { type CallWait, NO_WAITS } from "./waits.ts";
 import { isShared } from "./versions.ts";
 
 /** Interval at which idle sessions are looked for. */
@@ -51,8 +51,9 @@ const SHOWN_PEERS_MAX = 20;
 const LAST_ANSWERS_MS = 60_000;
 
 /** Site, as hosting stateful sessions needs it. */
-export interface HostPorts extends OpeningPorts, ParkingPorts {
+export interface HostPorts extends OpeningPorts, ParkingPorts, HostedPorts {
   readonly apps: OpeningPorts["apps"];
+  readonly clock: PeerClock;
   /** Reads the store's clock: what is drawn of it later is later. */
   readonly storeClock: () => ClockValue;
   readonly idleMs: number;
@@ -68,41 +69,33 @@ export interface HostPorts extends OpeningPorts, ParkingPorts {
   readonly lastAnswersMs?: number;
   /** Logs of sessions that ended; left out: none are kept. */
   readonly endedLogs?: Pick<EndedLogs, "keep" | "drop" | "sweep">;
-  /** Returns what a call waits for, at whichever site. Never rejects. */
-  readonly waitsOf: (call: WaitedCall) => Promise<CallWait>;
-  /** Counts rejected handlers, by what they were for. */
-  readonly countRejected: (what: string) => void;
-  /** Reports a fault that concerns one session. */
-  readonly failed: (name: StatefulName, error: unknown) => void;
   readonly log: (line: { app: string; version: string; level: string; text: string }) => void;
 }
 
 /** Host of stateful sessions (see the file's header). */
-export class SessionHost {
-  readonly #services: HostPorts;
+export class SessionHost implements HostedSite {
+  readonly ports: HostPorts;
   readonly #hosted = new Map<string, Hosted>();
   readonly #unlisten: () => void;
   readonly #clock: PeerClock;
-  readonly #last: LastAnswers;
-  readonly #site: HostedSite;
   #cancelSweep: () => void = () => {};
   #closed = false;
   #channels = 0;
   readonly openings: Openings;
-  readonly #parking: Parking;
+  readonly lastAnswers: LastAnswers;
+  readonly parking: Parking;
   /** Sessions that leave this site, which is the arbiter's, for good. */
   readonly #seating = new Set<Hosted>();
   #owed: ClockValue = 0;
 
-  constructor(services: HostPorts) {
-    this.#services = services;
-    this.#clock = services.clock;
-    this.#parking = new Parking(services, (name) => this.#hosted.get(mapKey(name))?.parked === null);
-    this.openings = new Openings(services, (name, level, text) => this.#log(name, level, text));
-    this.#last = new LastAnswers(this.#clock, services.lastAnswersMs ?? LAST_ANSWERS_MS);
-    this.#site = this.#siteOf(services);
-    const unlisten = services.apps.onChange(() => this.#followApps());
-    const undropped = services.parked.onDrop((name) => this.#hosted.get(mapKey(name))?.unpark());
+  constructor(ports: HostPorts) {
+    this.ports = ports;
+    this.#clock = ports.clock;
+    this.parking = new Parking(ports, (name) => this.#hosted.get(mapKey(name))?.parked === null);
+    this.openings = new Openings(ports, (name, level, text) => this.log(name, level, text));
+    this.lastAnswers = new LastAnswers(this.#clock, ports.lastAnswersMs ?? LAST_ANSWERS_MS);
+    const unlisten = ports.apps.onChange(() => this.#followApps());
+    const undropped = ports.parked.onDrop((name) => this.#hosted.get(mapKey(name))?.unpark());
     this.#unlisten = () => {
       unlisten();
       undropped();
@@ -121,8 +114,8 @@ export class SessionHost {
 
   #lookWhatIsOwed(): void {
     // What is written under versions drawn after this does not matter before the next look, be that hours late.
-    let least = this.#services.storeClock();
-    least = Math.min(least, this.#services.homes.leastOpen);
+    let least = this.ports.storeClock();
+    least = Math.min(least, this.ports.homes.leastOpen);
     for (const { run } of this.#hosted.values()) least = Math.min(least, run?.owed ?? Infinity);
     this.#owed = least;
   }
@@ -136,7 +129,7 @@ export class SessionHost {
       waiting += hosted.waiting;
       attached += hosted.peers.status?.attached ?? 0;
     }
-    for (const name of this.#parking.reported()) {
+    for (const name of this.parking.reported()) {
       if (!this.#hosted.get(mapKey(name))?.parked) parked++;
     }
     return { open, parked, waiting, attached, channels: this.#channels };
@@ -148,7 +141,7 @@ export class SessionHost {
    * @throws HomeError, Problem, StoreUnavailable
    */
   async request(name: StatefulName, request: HostedRequest): Promise<Answered> {
-    const last = this.#last.get(mapKey(name), request.request);
+    const last = this.lastAnswers.get(mapKey(name), request.request);
     if (last !== null) return { answer: last, token: null };
     if (!this.#hosted.has(mapKey(name))) this.#checkMethod(name, request.bytes);
     return await this.#of(name).request(request);
@@ -156,7 +149,7 @@ export class SessionHost {
 
   /** Checks that the class has the method that is called: a session is not made for another. @throws Problem */
   #checkMethod(name: StatefulName, bytes: Uint8Array): void {
-    const sessions = this.#services.apps.get(name.app)?.current.manifest.sessions ?? {};
+    const sessions = this.ports.apps.get(name.app)?.current.manifest.sessions ?? {};
     const methods = Object.hasOwn(sessions, name.class) ? sessions[name.class]?.methods : null;
     if (!Array.isArray(methods)) return;
     const call = decodeCall(bytes);
@@ -172,7 +165,7 @@ export class SessionHost {
    */
   async connect(name: StatefulName, channel: Channel, token: TokenState | null): Promise<ChannelReader> {
     if (this.#closed) throw new HomeError("closed", "the site is stopping");
-    const { channelsMax } = this.#services;
+    const { channelsMax } = this.ports;
     if (this.#channels >= channelsMax) {
       throw new Problem(
         "overloaded",
@@ -216,14 +209,14 @@ export class SessionHost {
     try {
       this.#hosted.get(mapKey(name))?.homeOver(epoch, error);
     } catch (fault) {
-      this.#services.failed(name, fault);
+      this.ports.failed(name, fault);
     }
   }
 
   /** Returns what is known here of a session; null: it is not in memory. */
   look(name: StatefulName) {
     const hosted = this.#hosted.get(mapKey(name));
-    const parked = hosted?.parked ?? this.#parking.why(name);
+    const parked = hosted?.parked ?? this.parking.why(name);
     const run = hosted?.run ?? null;
     const { attached = 0, apart = 0 } = hosted?.peers.status ?? {};
     const peers = hosted?.peers.ids.slice(0, SHOWN_PEERS_MAX) ?? [];
@@ -243,7 +236,7 @@ export class SessionHost {
 
   /** Ends a session for good, without asking it; nothing of it is kept. @throws HomeError */
   async remove(name: StatefulName): Promise<void> {
-    await this.#services.endedLogs?.drop(name);
+    await this.ports.endedLogs?.drop(name);
     await this.#end(name);
   }
 
@@ -261,7 +254,7 @@ export class SessionHost {
       await run?.remove();
       if (run !== null) return await run.finished;
     }
-    const { apps, homes, parked } = this.#services, one = this.#of(name);
+    const { apps, homes, parked } = this.ports, one = this.#of(name);
     const dropped = await one.apart(async () => {
       const home = (await homes.open(name, apps.get(name.app)?.current.version ?? "", "ends")).start([]);
       await home.end();
@@ -278,7 +271,7 @@ export class SessionHost {
    * @throws HomeError `move_refused`: it goes on here.
    */
   async move(name: StatefulName, to: string, drainMs: number): Promise<void> {
-    const { homes } = this.#services;
+    const { homes } = this.ports;
     const epoch = await this.#of(name).move(to, () => this.#moveUnopened(name, to), drainMs);
     if (await homes.whenTaken({ name, epoch, to }, TAKEN_MS_MAX)) return;
     this.wake(name);
@@ -293,8 +286,8 @@ export class SessionHost {
 
   /** Moves a session that is not open: its log is on the disk, and no isolate is needed for that. */
   async #moveUnopened(name: StatefulName, to: string): Promise<number> {
-    const version = this.#services.apps.get(name.app)?.current.version ?? "";
-    const home = (await this.#services.homes.open(name, version, false, true)).start([]);
+    const version = this.ports.apps.get(name.app)?.current.version ?? "";
+    const home = (await this.ports.homes.open(name, version, false, true)).start([]);
     try {
       await home.moveTo(to);
     } catch (error) {
@@ -310,7 +303,7 @@ export class SessionHost {
    */
   async close(): Promise<void> {
     this.#closed = true;
-    this.#services.homes.leave();
+    this.ports.homes.leave();
     this.#unlisten();
     this.#cancelSweep();
     const untilMs = this.#clock.nowMs() + LEAVE_MS_MAX;
@@ -331,12 +324,12 @@ export class SessionHost {
   async #leave(hosted: Hosted, ms: number): Promise<void> {
     const heir = hosted.run?.isOver === false ? hosted.run.home.heirs[0] : undefined;
     if (heir === undefined) return;
-    const { homes } = this.#services;
+    const { homes } = this.ports;
     try {
       const epoch = await hosted.move(heir, () => Promise.reject(new Error("it is not open")), ms);
       await homes.whenTaken({ name: hosted.name, epoch, to: heir, isLeaving: true }, ms);
     } catch (error) {
-      this.#log(hosted.name, "info", `it stays at a site that stops: ${error}`);
+      this.log(hosted.name, "info", `it stays at a site that stops: ${error}`);
     }
   }
 
@@ -348,7 +341,7 @@ export class SessionHost {
       for (const { run } of this.#hosted.values()) run?.rest();
       await pauseBy(this.#clock, SWEEP_MS / 100);
     }
-    await this.#parking.settled();
+    await this.parking.settled();
   }
 
   #of(name: StatefulName): Hosted {
@@ -356,7 +349,7 @@ export class SessionHost {
     let hosted = this.#hosted.get(key);
     if (hosted === undefined) {
       if (this.#closed) throw new HomeError("closed", "the site is stopping");
-      hosted = new Hosted(name, this.#site);
+      hosted = new Hosted(name, this);
       this.#hosted.set(key, hosted);
     }
     return hosted;
@@ -367,40 +360,31 @@ export class SessionHost {
    * (ended_logs.ts).
    */
   async keepLog(name: StatefulName): Promise<void> {
-    const { endedLogs, apps, homes } = this.#services;
+    const { endedLogs, apps, homes } = this.ports;
     const sessions = apps.get(name.app)?.current.manifest.sessions ?? {};
     const declared = Object.hasOwn(sessions, name.class) ? sessions[name.class] : undefined;
     await endedLogs?.keep(name, declared?.retention?.logMs, () => homes.kept(name));
   }
 
-  #siteOf({ countRejected, failed, parked }: HostPorts): HostedSite {
-    return {
-      clock: this.#clock,
-      ...{ openings: this.openings, parking: this.#parking },
-      gone: (one) => { // of two of one name the later one is served
-        if (this.#hosted.get(mapKey(one.name)) === one) this.#hosted.delete(mapKey(one.name));
-      },
-      log: (name, level, text) => this.#log(name, level, text),
-      rejected: countRejected,
-      waitsOf: this.#services.waitsOf,
-      failed,
-      serves: (name, run) => {
-        void parked.drop(name);
-        this.#follow(name, run);
-      },
-      ending: (name) => this.keepLog(name),
-      answersOf: (name, unheard) => this.#last.keep(mapKey(name), unheard),
-      peersOf: (name) => this.#peersOf(name),
-    };
+  // ── For its sessions ──
+
+  gone(one: { readonly name: StatefulName }): void {
+    // Of two of one name the later one is served.
+    if (this.#hosted.get(mapKey(one.name)) === one) this.#hosted.delete(mapKey(one.name));
   }
 
-  #peersOf(name: StatefulName): PeersSite {
-    const { secrets, newPeer, apps } = this.#services;
-    const failed = (error: unknown) => this.#services.failed(name, error);
+  serves(name: StatefulName, run: SessionRun): void {
+    void this.ports.parked.drop(name);
+    this.#follow(name, run);
+  }
+
+  peersOf(name: StatefulName): PeersSite {
+    const { secrets, newPeer, apps } = this.ports;
+    const failed = (error: unknown) => this.ports.failed(name, error);
     return {
       clock: guarded(this.#clock, failed),
       newId: newPeer,
-      random: this.#services.random,
+      random: this.ports.random,
       isShared: () => isShared(apps.get(name.app)?.current, name),
       origin: () => {
         const live = apps.get(name.app)?.current;
@@ -410,7 +394,7 @@ export class SessionHost {
       keysOf: peerKeys(secrets, name),
       openLog: (receiver, records) => openHostLog(secrets, { name, receiver }, records),
       secret: secrets[0],
-      log: (level, text) => this.#log(name, level, text),
+      log: (level, text) => this.log(name, level, text),
       failed,
     };
   }
@@ -439,21 +423,21 @@ export class SessionHost {
    * @returns these clients.
    */
   async resume(name: StatefulName, isForced = false): Promise<readonly string[]> {
-    await this.#services.parked.drop(name);
+    await this.ports.parked.drop(name);
     this.#of(name).unpark();
     const ensure = () => this.#of(name).ensure(); // by then it may be another one (hosted.ts, H6)
     const run = await (isForced ? this.openings.forced(name, ensure) : this.openings.here(name, ensure));
     return run.home.hosts.leftBehind;
   }
 
-  #log({ app }: StatefulName, level: string, text: string): void {
-    const version = this.#services.apps.get(app)?.current.version ?? "";
-    this.#services.log({ app, version, level, text });
+  log({ app }: StatefulName, level: string, text: string): void {
+    const version = this.ports.apps.get(app)?.current.version ?? "";
+    this.ports.log({ app, version, level, text });
   }
 
   #followApps(): void {
     for (const hosted of this.#hosted.values()) {
-      if (this.#services.apps.get(hosted.name.app) === undefined) continue;
+      if (this.ports.apps.get(hosted.name.app) === undefined) continue;
       hosted.unpark();
       if (hosted.run !== null) this.#follow(hosted.name, hosted.run);
     }
@@ -464,7 +448,7 @@ export class SessionHost {
    * (S2).
    */
   #follow({ app }: StatefulName, run: SessionRun): void {
-    const version = this.#services.apps.get(app)?.current.version;
+    const version = this.ports.apps.get(app)?.current.version;
     if (version !== undefined && run.version !== version) run.checkpoint(version);
   }
 
@@ -477,14 +461,14 @@ export class SessionHost {
 
   #sweep(): void {
     this.#lookWhatIsOwed();
-    const beforeMs = this.#clock.nowMs() - this.#services.idleMs;
-    this.#last.sweep();
-    void this.#services.endedLogs?.sweep();
+    const beforeMs = this.#clock.nowMs() - this.ports.idleMs;
+    this.lastAnswers.sweep();
+    void this.ports.endedLogs?.sweep();
     for (const hosted of [...this.#hosted.values()]) {
       const { run, waiting } = hosted;
       hosted.tidy();
       if (run === null || waiting > 0 || run.usedMs > beforeMs) continue;
-      const seat = this.#services.homes.seat(run.home);
+      const seat = this.ports.homes.seat(run.home);
       if (seat === null) run.rest();
       else if (run.isIdle && this.#seating.size < SEATING_AT_ONCE) void this.#seat(hosted, run, seat);
     }
@@ -500,8 +484,8 @@ export class SessionHost {
     try {
       await this.move(hosted.name, to, SEAT_DRAIN_MS);
     } catch (error) {
-      this.#services.homes.seatRefused(run.home, to);
-      this.#log(hosted.name, "info", `${shownSession(hosted.name)} stays at this site for now: ${error}`);
+      this.ports.homes.seatRefused(run.home, to);
+      this.log(hosted.name, "info", `${shownSession(hosted.name)} stays at this site for now: ${error}`);
     } finally {
       this.#seating.delete(hosted);
     }

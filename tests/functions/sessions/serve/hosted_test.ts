@@ -45,7 +45,7 @@ function served() {
   let gone = 0;
   const reasons: Reason[] = [];
   const site = {
-    clock: { nowMs: () => time.nowMs, after: () => () => {} },
+    ports: { clock: { nowMs: () => time.nowMs, after: () => () => {} } },
     parking: { why: () => null, park: (_name: StatefulName, reason: Reason) => void reasons.push(reason) },
     log: () => {},
     peersOf: () => ({
