@@ -49,10 +49,25 @@ Deno.test("the walks of the architecture go through doors that are there", async
   }
 });
 
+/** Number of times that a walk passes from one of these layers to the other. */
+function crossings(walk: readonly Step[]): number {
+  const layers = walk.map(({ path }) => path.slice(0, path.indexOf("/")));
+  return layers.filter((layer, i) => i > 0 && layer !== layers[i - 1]).length;
+}
+
+Deno.test("a message to a session goes into the engine once, and into each isolate once", async () => {
+  const walks = walksOf(await Deno.readTextFile(new URL("docs/architecture.md", root)));
+  const message = walks.at(-1) ?? [];
+  assert.equal(crossings(message), 8);
+  const engine = message.filter(({ path }) => path.startsWith("functions/sessions/"));
+  assert.ok(engine.length > 10, "it is the walk of a message");
+});
+
 Deno.test("a walk through a wall is found", () => {
   const page = "## Three walks\n\n### One\n\n1. `store/a.ts` begins.\n2. ⇢ `runtime/b.ts` ends.\n\n## More\n";
   assert.deepEqual(walksOf(page), [[
     { path: "store/a.ts", isFramed: false },
     { path: "runtime/b.ts", isFramed: true },
   ]]);
+  assert.equal(crossings(walksOf(page)[0] ?? []), 1);
 });
