@@ -115,6 +115,8 @@ export class Dealer {
     customer.wanted = want.number;
     customer.sent = customer.sent.filter(({ number }) => number > want.seen);
     customer.isOffered = true;
+    // A client waits: its outlet asks the others at once.
+    if (want.isPull && this.#ports.ready(queue) === 0) this.#takeOffer(queue, customer);
   }
 
   got(from: SiteId, number: number): void {
@@ -294,10 +296,13 @@ export class Dealer {
   #withdraw(counter: Counter): void {
     counter.emptyAtMs = Infinity;
     for (const customer of counter.customers.values()) {
-      if (!customer.isOffered) continue;
-      this.#close(customer);
-      this.#ports.tell(customer.site, { kind: "offer", queue: counter.queue.name, count: 0 });
+      if (customer.isOffered) this.#takeOffer(counter.queue, customer);
     }
+  }
+
+  #takeOffer({ name: queue }: QueueBacklog, customer: Customer): void {
+    this.#close(customer);
+    this.#ports.tell(customer.site, { kind: "offer", queue, count: 0 });
   }
 
   #close(customer: Customer): void {

@@ -232,7 +232,10 @@ export class Hand {
   /** Ends pulls, extends leases and gives out messages whose time has come. */
   tick(): void {
     const nowMs = this.#ports.nowMs();
-    for (const pull of this.#pulls) if (nowMs >= pull.untilMs) this.#ends(pull, []);
+    for (const pull of this.#pulls) {
+      if (nowMs >= pull.untilMs) this.#ends(pull, []);
+      else this.#ports.wake(pull.untilMs);
+    }
     for (const held of [...this.#held]) this.#keep(held);
     if (this.#held.length + this.#suppliers.size > 0) this.#step();
   }

@@ -69,10 +69,10 @@ class Owner {
     await this.pass(0);
   }
 
-  async want(from: string, messages: number, seen = 0, bytes = 10 ** 6): Promise<void> {
+  async want(from: string, messages: number, seen = 0, bytes = 10 ** 6, isPull = false): Promise<void> {
     this.#wants++;
     this.dealer.wants(this.queue, from, {
-      ...{ kind: "want", queue: "q", number: this.#wants, isPull: false, seen, messages, bytes },
+      ...{ kind: "want", queue: "q", number: this.#wants, isPull, seen, messages, bytes },
     });
     this.dealer.deal(this.queue);
     await this.pass(0);
@@ -177,6 +177,20 @@ Deno.test("those who were offered some hear when there is none any more, and lat
   assert.deepEqual(owner.news(), ["near 0?"]);
   await owner.add(1);
   assert.deepEqual(owner.news(), ["near 1?"]);
+});
+
+Deno.test("an outlet whose client waits hears at once that there is none any more, and counts on nothing", async () => {
+  const owner = new Owner();
+  await owner.add(1);
+  await owner.pass(61);
+  await owner.want("far", 1);
+  owner.news();
+  await owner.want("near", 5);
+  assert.deepEqual(owner.news(), [], "a handler is told when it has been so for a while");
+  await owner.want("near", 5, 0, 10 ** 6, true);
+  assert.deepEqual(owner.news(), ["near 0?"]);
+  await owner.add(1);
+  assert.deepEqual(owner.news(), ["near 1?"], "it is offered what comes, and not sent it");
 });
 
 Deno.test("offers are made again, less and less often, while nobody wants anything", async () => {

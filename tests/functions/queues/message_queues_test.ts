@@ -273,6 +273,18 @@ Deno.test("a client pulls what there is, has it for its time, and may take longe
   assert.deepEqual(site.status("q"), EMPTY, "Q5");
 });
 
+Deno.test("a pull that finds nothing ends in its time, whatever ends before it", async () => {
+  const site = await started({ q: {}, other: {} }), { outlet } = site.queues, ended: string[] = [];
+  for (const [queue, waitMs] of [["q", 4_500], ["q", 1_000], ["other", 3_000]] as const) {
+    void outlet.pull(queue, { messages: 1, waitMs }).then(() => ended.push(`${queue} ${waitMs}`));
+  }
+  for (const [place, passed] of [1_010, 2_000, 1_500].entries()) {
+    await site.pass(passed);
+    assert.equal(ended.length, place + 1);
+  }
+  assert.deepEqual(ended, ["q 1000", "other 3000", "q 4500"]);
+});
+
 Deno.test("an acknowledgement of what was sent before under the same id is not one of what is there (EN1)", async () => {
   const site = await started({ q: { dedupeMs: 0, leaseMs: 1_000 } }), { outlet } = site.queues;
   await site.send("q", "first", { id: "i" });
