@@ -36,6 +36,7 @@ const DAY_MS = 24 * 3_600_000;
 const queueSchema = z.strictObject({
   f: z.int().min(0).max(F_MAX).default(1),
   maxAttempts: z.int().min(1).max(1000).default(5),
+  pull: z.boolean().optional(),
   batchMax: z.int().min(1).max(BATCH_MESSAGES_MAX).optional(),
   batchWaitMs: z.int().min(0).max(60_000).optional(),
   concurrency: z.int().min(1).max(1_000).optional(),

@@ -10,6 +10,8 @@ export interface QueueOptions {
   readonly f?: number;
   /** Number of deliveries before a message is given up; 5 by default. */
   readonly maxAttempts?: number;
+  /** True where programs outside pull the messages over HTTP, and the app's `queue` handler is given none. */
+  readonly pull?: boolean;
   /** Number of messages that the handler is given at once; 10 by default. */
   readonly batchMax?: number;
   /** Time that the first message of a batch waits for others; 0 by default. */

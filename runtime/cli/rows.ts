@@ -1,11 +1,11 @@
 /**
  * Commands that look into an app's data: kv and tables. They decode here, in the operator's own process.
  */
-import { isKvU64 } from "../../functions/values/kv_u64.ts";
 import { decodeValue } from "../../functions/values/value.ts";
 import { type Key, keyFromBytes, type KeyPart, packKey, unpackKey } from "../../store/model/key.ts";
 import { type AdminClient, type StoredRowSummary } from "../deploy/client.ts";
 import { AdminError, ROWS_A_CALL_MAX } from "../deploy/admin_api.ts";
+import { jsonValue } from "../observe/json_value.ts";
 import { CLUSTER_OPTIONS, findCluster } from "./cluster.ts";
 import {
   type Command,
@@ -59,20 +59,6 @@ function keyPart(part: unknown): KeyPart | undefined {
   } catch {
     return undefined; // neither digits nor base64: refused as no key part
   }
-}
-
-/** Returns a value as JSON, with types that JSON lacks told by name. */
-export function jsonValue(value: unknown): unknown {
-  return JSON.parse(
-    JSON.stringify(value, (_name, field: unknown) => {
-      if (isKvU64(field)) return { $u64: `${field.value}` };
-      if (typeof field === "bigint") return { $bigint: `${field}` };
-      if (field instanceof Uint8Array) return { $bytes: field.toBase64() };
-      if (field instanceof Map) return { $map: [...field] };
-      if (field instanceof Set) return { $set: [...field] };
-      return field;
-    }) ?? "null",
-  );
 }
 
 /** Place of rows: the app, the parts that all their keys begin with, and how many of those are not shown. */

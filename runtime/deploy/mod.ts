@@ -9,6 +9,7 @@ export {
   AdminTokens,
   type AgentScope,
   allows,
+  type QueueScope,
   type Role,
   ROLES,
   type TokenHolder,

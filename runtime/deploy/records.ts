@@ -96,6 +96,7 @@ const manifestSchema = z.looseObject({
     z.looseObject({
       f: z.number().optional(),
       maxAttempts: z.number().optional(),
+      pull: z.boolean().optional(),
       batchMax: z.number().optional(),
       batchWaitMs: z.number().optional(),
       concurrency: z.number().optional(),

@@ -4,7 +4,8 @@
  *     deploy 3f1c… ci
  *
  * In place of a role `agent:APP` or `agent:APP/CLASS` has a token for `sojourn agent` of that app, or of one of its
- * classes, and for nothing else. A line with a token alone is an admin token. Empty lines are skipped, and comments: a
+ * classes, and for nothing else. `send:APP` or `send:APP/QUEUE` has one that sends messages to the queues of an app, or
+ * to one of them, and `consume:APP` or `consume:APP/QUEUE` one that takes them from there, and for nothing else. A line with a token alone is an admin token. Empty lines are skipped, and comments: a
  * `#` that begins a word, and what follows it. A `#` inside a word is part of the word.
  *
  * K1  A presented token is compared with all tokens, by digest: neither length nor common prefix shows in the time it
@@ -25,6 +26,8 @@ export const allows = (role: Role, needed: Role): boolean => ROLES.indexOf(role)
 const TOKEN_CHARS_MIN = 16;
 /** Pattern of an agent's role: an app's name, and one of a class in it. */
 const AGENT = /^agent:([a-z][a-z0-9-]{0,39})(?:\/([A-Za-z_$][A-Za-z0-9_$-]{0,99}))?$/;
+/** Pattern of the role of who sends to queues or consumes from them: an app's name, and one of a queue in it. */
+const SCOPED = /^(send|consume):([a-z][a-z0-9-]{0,39})(?:\/([A-Za-z_][A-Za-z0-9_-]{0,63}))?$/;
 /** Pattern of a holder's name: it appears in the site's log. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$/;
 
@@ -35,13 +38,25 @@ export interface AgentScope {
   readonly class: string | null;
 }
 
+/** Queues for which a token is good, and what it may do with them. */
+export interface QueueScope {
+  readonly may: "send" | "consume";
+  readonly app: string;
+  /** Name of the queue; null: all queues of the app. */
+  readonly queue: string | null;
+}
+
+/** What a token is good for. */
+type Given =
+  | { readonly role: Role }
+  | { readonly role: "agent"; readonly scope: AgentScope }
+  | { readonly role: "queue"; readonly scope: QueueScope };
+
 /** Holder of a token. */
-export type TokenHolder =
-  & {
-    /** Name that the file gives the token; null where it gives none. */
-    readonly name: string | null;
-  }
-  & ({ readonly role: Role } | { readonly role: "agent"; readonly scope: AgentScope });
+export type TokenHolder = Given & {
+  /** Name that the file gives the token; null where it gives none. */
+  readonly name: string | null;
+};
 
 /** Finds the holder of a request's token. */
 export interface TokenRoles {
@@ -76,7 +91,7 @@ export class AdminTokens implements TokenRoles {
   }
 
   /** Returns the role of a request's `Authorization: Bearer …`, or null. */
-  roleOf(headers: Headers): Role | "agent" | null {
+  roleOf(headers: Headers): TokenHolder["role"] | null {
     return this.holderOf(headers)?.role ?? null;
   }
 }
@@ -90,7 +105,7 @@ function knownToken(words: readonly string[], line: number): KnownToken {
     throw new TypeError(
       `line ${line} of the admin tokens is not "ROLE TOKEN [NAME]": a role (${
         ROLES.join(", ")
-      }, agent:APP or agent:APP/CLASS), a token of at ` +
+      }, agent:APP or agent:APP/CLASS, send: or consume: with APP or APP/QUEUE), a token of at ` +
         `least ${TOKEN_CHARS_MIN} characters, and a name of letters, digits, ".", "_", "@" and "-"`,
     );
   }
@@ -98,12 +113,13 @@ function knownToken(words: readonly string[], line: number): KnownToken {
 }
 
 /** Returns the role that a line's first word gives; null: the word is none. */
-function roleOf(
-  word: string | undefined,
-): { readonly role: Role } | { readonly role: "agent"; readonly scope: AgentScope } | null {
+function roleOf(word: string = ""): Given | null {
   if (isRole(word)) return { role: word };
-  const [, app, className = null] = AGENT.exec(word ?? "") ?? [];
-  return app === undefined ? null : { role: "agent", scope: { app, class: className } };
+  const [, app, className = null] = AGENT.exec(word) ?? [];
+  if (app !== undefined) return { role: "agent", scope: { app, class: className } };
+  const [, may, ofApp, queue = null] = SCOPED.exec(word) ?? [];
+  if (ofApp === undefined || (may !== "send" && may !== "consume")) return null;
+  return { role: "queue", scope: { may, app: ofApp, queue } };
 }
 
 const digest = (token: string): Uint8Array => createHash("sha256").update(token).digest();

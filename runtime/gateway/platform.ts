@@ -1,13 +1,13 @@
 /**
  * The platform's own paths, `/_sojourn/…`: health, readiness, the sites, the client library, status and metrics for
- * operators, admin calls, a session's token, starting a session over.
+ * operators, admin calls, queues for programs outside, a session's token, starting a session over.
  *
  * P2  Outside dev, everything but health, readiness, sites, the client library and what a session does with its own
  *     token needs an operator's token. In dev a call without a token is an admin's, unless a page made it
  *     (page_calls.ts) or the name is not this machine's own.
  */
 import type { Role, TokenHolder, TokenRoles } from "../deploy/mod.ts";
-import { type AgentScope, allows } from "../deploy/roles.ts";
+import { type AgentScope, allows, type QueueScope } from "../deploy/roles.ts";
 import { PROMETHEUS_TYPE } from "../telemetry/mod.ts";
 import { addressOf, isLoopback } from "./address.ts";
 import { madeByPage, preflight } from "./page_calls.ts";
@@ -56,6 +56,10 @@ export interface PlatformServices {
   readonly agents?: () =>
     | ((request: Request, path: string, scope: AgentScope | null) => Response | Promise<Response>)
     | null;
+  /** Handles programs that send messages to queues or consume them (runtime/queues); null until the site is ready. */
+  readonly queues?: () =>
+    | ((request: Request, path: string, scope: QueueScope | null) => Response | Promise<Response>)
+    | null;
   /** Logs a change that was asked for; the call's path names things, and never has a secret's value. */
   readonly adminCall?: (
     /** Level of the line: `debug` for what the dev process tells each site of one fault that somebody asked for. */
@@ -100,11 +104,11 @@ export function platform(
   }
   if (name === "dashboard" || name.startsWith("dashboard/")) return services.dashboard(request, path);
   if (name.startsWith("agent/")) return agentOf(services, request, name.slice("agent/".length));
+  if (name.startsWith("queues/")) return queuesOf(services, request, name.slice("queues/".length));
   if (!name.startsWith("admin/")) throw new Problem("not_found", `${path} is no path of the platform`);
   const admin = /^admin\/chaos(\/|$)/.test(name) ? chaosOf(services, path) : services.admin();
   if (admin === null) throw new Problem("not_ready", "this site is not ready for admin calls");
-  const holder = holderOf(services, request);
-  if (holder?.role === "agent") throw agentsOnly();
+  const holder = operatorOf(services, request);
   // A blob changes nothing before a deploy names it, and a deploy may send thousands: uploads are not logged as
   // changes.
   const changes = request.method !== "GET" && request.method !== "HEAD" && !name.startsWith("admin/blobs/");
@@ -142,11 +146,45 @@ function agentOf(
   return agents(request, path, holder.role === "agent" ? holder.scope : null);
 }
 
-const agentsOnly = (): Problem =>
-  new Problem(
-    "admin_role",
-    "this is a token of agents: it opens what sojourn agent asks for, and nothing else",
-  );
+/** Returns the handler for who sends to queues or consumes from them; it checks the caller's scope. */
+function queuesOf(
+  services: PlatformServices,
+  request: Request,
+  path: string,
+): Response | Promise<Response> {
+  const holder = holderOf(services, request);
+  if (holder === null) {
+    throw new Problem(
+      "admin_token_invalid",
+      "this needs a token that may send to the queue or consume from it, or one with the role admin: " +
+        "Authorization: Bearer …",
+    );
+  }
+  if (holder.role !== "queue" && holder.role !== "admin") {
+    throw new Problem("admin_role", `this needs a token of queues, or the role admin, not ${holder.role}`);
+  }
+  const queues = services.queues?.() ?? null;
+  if (queues === null) throw new Problem("not_ready", "this site is not ready for messages");
+  return queues(request, path, holder.role === "queue" ? holder.scope : null);
+}
+
+/** Uses of the tokens that are no operator's. */
+const USES = {
+  agent: "this is a token of agents: it opens what sojourn agent asks for, and nothing else",
+  queue: "this is a token of queues: it sends messages to them or consumes them, and nothing else",
+} as const;
+
+/** Returns the operator who makes a call; null: there is no valid token. @throws Problem for a token of others */
+function operatorOf(
+  services: PlatformServices,
+  request: Request,
+): { readonly role: Role; readonly name: string | null } | null {
+  const holder = holderOf(services, request);
+  if (holder?.role === "agent" || holder?.role === "queue") {
+    throw new Problem("admin_role", USES[holder.role]);
+  }
+  return holder;
+}
 
 /** Returns the handler of faults, whether the site is ready or not: a fault may be why it is not. */
 function chaosOf(services: PlatformServices, path: string): ReturnType<PlatformServices["admin"]> {
@@ -188,7 +226,7 @@ function session(services: PlatformServices, request: Request): Promise<Response
   return answer(request);
 }
 
-/** Returns the holder of a call's operator token (P2). */
+/** Returns the holder of a call's token (P2). */
 function holderOf(services: PlatformServices, request: Request): TokenHolder | null {
   const holder = services.adminTokens.holderOf(request.headers);
   if (holder !== null || !services.dev) return holder;
@@ -198,14 +236,13 @@ function holderOf(services: PlatformServices, request: Request): TokenHolder | n
 }
 
 function refuseUnless(services: PlatformServices, request: Request, needed: Role): Response | null {
-  const role = holderOf(services, request)?.role;
+  const role = operatorOf(services, request)?.role;
   if (role === undefined) {
     throw new Problem(
       "admin_token_invalid",
       `this needs a token with the role ${needed}: Authorization: Bearer …`,
     );
   }
-  if (role === "agent") throw agentsOnly();
   if (!allows(role, needed)) throw new Problem("admin_role", `this needs the role ${needed}, not ${role}`);
   return null;
 }

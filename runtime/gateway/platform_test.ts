@@ -215,3 +215,34 @@ Deno.test("a token of agents opens what agents ask for, and nothing else; no les
   }
   assert.deepEqual(scopes, [["origin", { app: "shop", class: "till" }], ["origin", null]]);
 });
+
+Deno.test("a token of queues opens queues, and nothing else; no lesser role does", async () => {
+  const scopes: unknown[] = [];
+  const services = setUp({
+    adminTokens: new AdminTokens(
+      `${ADMIN}\ndeploy ${READER}\nsend:shop/sms sender-of-messages\nagent:shop agents-of-the-shop\n`,
+    ),
+    queues: () => (_request, path, scope) => {
+      scopes.push([path, scope]);
+      return new Response();
+    },
+    agents: () => () => new Response(),
+  });
+  const rows: [string, string, string | number][] = [
+    ["queues/shop/sms", "sender-of-messages", 200],
+    ["queues/shop/sms", ADMIN, 200],
+    ["queues/shop/sms", READER, "admin_role"],
+    ["queues/shop/sms", "agents-of-the-shop", "admin_role"],
+    ["queues/shop/sms", "nobody's-token-at-all", "admin_token_invalid"],
+    ["status", "sender-of-messages", "admin_role"],
+    ["metrics", "sender-of-messages", "admin_role"],
+    ["admin/apps", "sender-of-messages", "admin_role"],
+    ["agent/check", "sender-of-messages", "admin_role"],
+  ];
+  for (const [path, token, expected] of rows) {
+    const init = { method: "POST", headers: { authorization: `Bearer ${token}` } };
+    assert.equal(await outcome(services, `http://h/_sojourn/${path}`, init), expected, `${path} ${token}`);
+  }
+  const scope = { may: "send", app: "shop", queue: "sms" };
+  assert.deepEqual(scopes, [["shop/sms", scope], ["shop/sms", null]]);
+});

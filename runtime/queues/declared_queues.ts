@@ -21,7 +21,7 @@ export function namesOf(topic: string): { readonly app: string; readonly queue: 
 export interface DeclaredQueue {
   readonly topic: string;
   readonly settings: QueueSettings;
-  /** True where the version that serves has a handler for the messages. */
+  /** True where the version that serves has a handler for the messages; else whoever pulls gets them. */
   readonly isHandled: boolean;
 }
 
@@ -49,10 +49,15 @@ export class DeclaredQueues {
     return this.#known.get(topic);
   }
 
-  /** Most other owners that any queue wants. */
-  get f(): number {
+  /**
+   * Number of other sites that any queue has to do with: those that own its messages with this one, and where messages
+   * may be pulled, one at least that could be asked for them.
+   */
+  get others(): number {
     let most = 0;
-    for (const { settings } of this.#known.values()) most = Math.max(most, settings.f);
+    for (const { settings, isHandled } of this.#known.values()) {
+      most = Math.max(most, settings.f, isHandled ? 0 : 1);
+    }
     return most;
   }
 
@@ -87,13 +92,13 @@ export class DeclaredQueues {
     return Object.entries(queues).map(([queue, declared]) => ({
       topic: topicOf(name, queue),
       settings: this.#settings(declared),
-      isHandled: Object.hasOwn(current.manifest.queues, queue) &&
+      isHandled: Object.hasOwn(current.manifest.queues, queue) && declared.pull !== true &&
         current.manifest.handlers?.includes("queue") === true,
     }));
   }
 
   #settings(declared: LiveVersion["manifest"]["queues"][string]): QueueSettings {
-    const { retryMinMs, retryMaxMs, ...others } = declared, { retry } = QUEUE_DEFAULTS;
+    const { retryMinMs, retryMaxMs, pull: _, ...others } = declared, { retry } = QUEUE_DEFAULTS;
     const plain = "minMs" in retry ? retry : { minMs: 0, maxMs: 0 };
     const minMs = retryMinMs ?? plain.minMs;
     const pick = <Name extends keyof QueueSettings & keyof typeof others>(name: Name): QueueSettings[Name] =>

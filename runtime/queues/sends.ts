@@ -1,10 +1,11 @@
 /**
- * What functions send, on its way to the broker of their site: each refusal becomes a code of the platform's.
+ * What functions and programs outside send, on its way to the broker of their site: each refusal becomes a code of the
+ * platform's.
  *
  * SE1 Of messages that are sent together each is stored or refused by itself; the sender hears the first refusal, and
  *     the places of all that were refused.
  */
-import type { Broker } from "../../functions/queues/broker.ts";
+import type { Broker, NewMessage } from "../../functions/queues/broker.ts";
 import { QueueRefused } from "../../functions/queues/broker.ts";
 import type { SentMessage } from "../../functions/vocabulary/queue_sender.ts";
 import type { ProblemCode } from "../../functions/vocabulary/problem.ts";
@@ -42,13 +43,16 @@ export class QueueSends implements AppSends {
     messages: readonly SentMessage[],
     trace: string,
   ): Promise<void> {
+    await this.store(app, queue, messages.map((message) => ({ ...message, format: "value", trace })));
+  }
+
+  /** Stores messages. @returns the id of each. @throws SendRefused (SE1) */
+  async store(app: string, queue: string, messages: readonly NewMessage[]): Promise<string[]> {
     const topic = topicOf(app, queue);
-    const sent = await Promise.allSettled(
-      messages.map((message) => this.#broker.send(topic, { ...message, format: "value", trace })),
-    );
+    const sent = await Promise.allSettled(messages.map((message) => this.#broker.send(topic, message)));
     const failed = sent.flatMap(({ status }, place) => status === "rejected" ? [place] : []);
     const [first] = failed;
-    if (first === undefined) return;
+    if (first === undefined) return sent.flatMap((one) => one.status === "fulfilled" ? one.value : []);
     const { reason } = sent[first] as PromiseRejectedResult;
     const refusal = refusalOf(reason);
     if (refusal === null) throw reason;

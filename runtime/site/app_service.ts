@@ -13,6 +13,7 @@ import {
   Deployments,
   type Evaluation,
   type LiveVersion,
+  type QueueScope,
   type Role,
 } from "../deploy/mod.ts";
 import { AppStacks } from "../deploy/app_stacks.ts";
@@ -71,6 +72,8 @@ export interface AppService {
   readonly messages: Pick<MessageService, "status" | "quiet" | "close" | "sole">;
   /** Handles an agent that connects. @throws Problem */
   agents(request: Request, path: string, scope: AgentScope | null): Response | Promise<Response>;
+  /** Handles a program that sends messages or consumes them. @throws Problem */
+  door(request: Request, path: string, scope: QueueScope | null): Promise<Response>;
   readonly admin: (request: Request, role: Role | null) => Response | Promise<Response>;
   serveLink(request: LinkRequest): Promise<LinkReply>;
   close(): Promise<void>;
@@ -215,6 +218,7 @@ export async function startApps(
   const messages = await openMessages({
     ...{ config, log, clock, random: site.random, replica, apps: table, running },
     prepared: (version) => runner.prepared(version),
+    secrets: ports.secrets,
     ...{ fatal: ports.fatal, faults: site.faults, damage: site.damage },
   });
   const cron = await openCron({
@@ -309,6 +313,7 @@ export async function startApps(
     messages,
     admin,
     agents: (request, path, scope) => stateful.origins.door.handle(request, path, scope),
+    door: (request, path, scope) => messages.door.handle(request, path, scope),
     serveLink: (request) =>
       isForRouter(request.kind)
         ? stateful.router.serve(request)

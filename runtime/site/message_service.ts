@@ -1,6 +1,6 @@
 /**
- * The queues of a site: their messages on a disk of their own and at other sites, what functions send, and the handlers
- * that work it off.
+ * The queues of a site: their messages on a disk of their own and at other sites, what functions and programs outside
+ * send, and the handlers and clients that work it off.
  *
  * Life: `openMessages` when the replica is ready → serves → `quiet`: handlers end, what waits for them goes back; what
  * other sites have here is kept on → `close`: the tuples are written.
@@ -18,6 +18,8 @@ import type { AppSends, Prepared } from "../gateway/app_runner.ts";
 import type { OwnRunServices } from "../gateway/own_run.ts";
 import { Consumers } from "../queues/consumers.ts";
 import { DeclaredQueues, namesOf } from "../queues/declared_queues.ts";
+import { QueueDoor } from "../queues/http_door.ts";
+import { LeaseSeal } from "../queues/lease_seal.ts";
 import { QueueSends } from "../queues/sends.ts";
 import type { SiteConfig } from "./config.ts";
 import type { DiskDamage } from "./disk_damage.ts";
@@ -36,6 +38,8 @@ export interface MessageParts {
   readonly apps: AppTable;
   readonly running: OwnRunServices;
   readonly prepared: (version: LiveVersion) => Prepared;
+  /** Secrets of the cluster, newest first. */
+  readonly secrets: readonly [Uint8Array, ...Uint8Array[]];
   readonly fatal: (error: Error) => void;
   readonly faults: Faults;
   readonly damage: DiskDamage;
@@ -44,6 +48,8 @@ export interface MessageParts {
 /** Queues of a site, served. */
 export interface MessageService {
   readonly sends: AppSends;
+  /** Door for programs outside. */
+  readonly door: Pick<QueueDoor, "handle">;
   status(): readonly QueueStatus[];
   /** Ends handlers, and gives no messages out any more. The second call waits for the first. */
   quiet(): Promise<void>;
@@ -74,8 +80,9 @@ export async function openMessages(parts: MessageParts): Promise<MessageService>
   const declared = new DeclaredQueues(apps, config.limits.wallMs);
   const disks = await StatefulDisks.open(parts, ["queues"]);
   const opened: { queues?: MessageQueues } = {};
+  // Where no handler is, any site may have a client that pulls.
   const outlets = (topic: string): SiteId[] =>
-    declared.get(topic)?.isHandled === true ? [config.id, ...owners.nearest()] : [];
+    declared.get(topic) === undefined ? [] : [config.id, ...owners.nearest()];
   const fail = (error: unknown) => faults.contained("queues", error, {});
   const say = owners.channel(WORDS_USE, (from, packet) => opened.queues?.received(from, packet)); // MS1
   const queues = new MessageQueues({
@@ -103,8 +110,11 @@ export async function openMessages(parts: MessageParts): Promise<MessageService>
     send: (to, packet) => say(to, packet).catch(() => {}),
   });
   const consumers = new Consumers({ outlet: queues.outlet, declared, running, prepared });
+  const sends = new QueueSends(queues.broker);
+  const leases = new LeaseSeal(parts.secrets);
+  const door = new QueueDoor({ outlet: queues.outlet, declared, sends, leases });
   const tuples = await disks.loaded(() =>
-    owners.open(TUPLES_USE, { storage: disks.queues, user: queues.broker, f: () => declared.f })
+    owners.open(TUPLES_USE, { storage: disks.queues, user: queues.broker, f: () => declared.others })
   );
   queues.begin(tuples);
   opened.queues = queues;
@@ -120,9 +130,9 @@ export async function openMessages(parts: MessageParts): Promise<MessageService>
     if (!declared.hasApp(app)) queues.broker.remove(topic, ["ready", "delayed", "dead"]).catch(fail);
   };
   const deployed = () => {
-    const before = declared.f;
+    const before = declared.others;
     const changed = declared.refresh();
-    if (declared.f !== before) owners.usesChanged();
+    if (declared.others !== before) owners.usesChanged();
     changed.forEach(configured);
   };
   for (const topic of declared.topics) consumers.configured(topic);
@@ -132,13 +142,15 @@ export async function openMessages(parts: MessageParts): Promise<MessageService>
   const quiet = () =>
     quieting ??= (async () => {
       unwatched();
+      door.close();
       await consumers.stop(CLOSE_MS);
       unheard();
       queues.close();
       await clock.turn(); // what goes back leaves
     })();
   return {
-    sends: new QueueSends(queues.broker),
+    sends,
+    door,
     status: () => queues.broker.status(),
     quiet,
     close: (awayUntilMs) =>

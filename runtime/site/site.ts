@@ -329,6 +329,7 @@ export class Site {
       metrics: () => this.telemetry.prometheus(),
       admin: () => this.#apps?.admin ?? null,
       agents: () => this.#apps?.agents ?? null,
+      queues: () => this.#apps?.door ?? null,
       adminCall: adminCallLog(this.log.line.bind(this.log), () => performance.now()),
       chaos: this.#chaos,
       dashboard: (request, path) => this.#dashboard.answer(request, path),

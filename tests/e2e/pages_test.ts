@@ -13,7 +13,12 @@ import { walk } from "../structure/walk.ts";
  * some; a page that looks at all that a cluster has (commands.md, operating.md) has one of its own.
  */
 const TOGETHER: readonly (readonly string[])[] = [
-  ["docs/guides/moving-users.md", "docs/guides/first-app.md", "docs/guides/tables-and-kv.md"],
+  [
+    "docs/guides/moving-users.md",
+    "docs/guides/first-app.md",
+    "docs/guides/tables-and-kv.md",
+    "docs/guides/queues.md",
+  ],
   ["docs/chaos.md", "README.md", "examples/chat/README.md", "examples/editor/README.md"],
   ["examples/guestbook/README.md", "examples/board/README.md", "examples/access/README.md"],
   [

@@ -97,6 +97,12 @@ Deno.test("a line of admin tokens is a role, a token and perhaps a name", () => 
     "agent:Shop 0123456789abcdef",
     "agent:shop/ 0123456789abcdef",
     "agent:shop/till/x 0123456789abcdef",
+    "send 0123456789abcdef",
+    "send:Shop 0123456789abcdef",
+    "send:shop/ 0123456789abcdef",
+    "send:shop/2nd 0123456789abcdef",
+    "consume:shop/a/b 0123456789abcdef",
+    "queue:shop 0123456789abcdef",
   ];
   for (const line of bad) {
     assert.throws(
@@ -118,5 +124,18 @@ Deno.test("a token of agents is of one app, or of one of its classes", () => {
   assert.deepEqual(holder("aaaaaaaaaaaaaaaa"), {
     ...{ role: "agent", name: null },
     scope: { app: "shop", class: "till" },
+  });
+});
+
+Deno.test("a token of queues sends or consumes, in an app or in one of its queues", () => {
+  const held = new AdminTokens("send:shop 0123456789abcdef web\nconsume:shop/sms_1 aaaaaaaaaaaaaaaa\n");
+  const holder = (token: string) => held.holderOf(new Headers({ authorization: `Bearer ${token}` }));
+  assert.deepEqual(holder("0123456789abcdef"), {
+    ...{ role: "queue", name: "web" },
+    scope: { may: "send", app: "shop", queue: null },
+  });
+  assert.deepEqual(holder("aaaaaaaaaaaaaaaa"), {
+    ...{ role: "queue", name: null },
+    scope: { may: "consume", app: "shop", queue: "sms_1" },
   });
 });

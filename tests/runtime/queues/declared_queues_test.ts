@@ -31,7 +31,7 @@ Deno.test("a queue has what its app declares of it, and else the defaults", () =
     ...{ f: 2, maxAttempts: 7, batchMax: 3, perSecond: 4, leaseMs: 31_000 },
     retry: { minMs: 5_000, maxMs: 5_000 },
   });
-  assert.equal(declared.f, 2);
+  assert.equal(declared.others, 2);
   assert.equal(declared.get("shop/none"), undefined);
   assert.deepEqual(namesOf(topicOf("shop", "a-b")), { app: "shop", queue: "a-b" });
 });
@@ -45,6 +45,17 @@ Deno.test("a queue of a version that is only about to serve can be sent to, and 
   assert.equal(declared.handlerOf("shop/new"), undefined);
   assert.equal(declared.handlerOf("shop/old")?.app, "shop");
   assert.equal(declared.handlerOf("quiet/q"), undefined, "the app has no handler");
+});
+
+Deno.test("a queue that is pulled from has no handler, and one other site at least to ask for its messages", () => {
+  const pulled = { pull: true, f: 0 } as unknown as Declared[string];
+  const { apps, declared } = tableOf([app("shop", { own: { f: 0 }, calls: pulled })]);
+  assert.deepEqual(["shop/own", "shop/calls"].map((topic) => declared.get(topic)?.isHandled), [true, false]);
+  assert.equal(declared.handlerOf("shop/calls"), undefined);
+  assert.equal(declared.others, 1);
+  apps.splice(0, 1, app("shop", { own: { f: 0 } }));
+  declared.refresh();
+  assert.equal(declared.others, 0);
 });
 
 Deno.test("what has changed is told, and what is declared no more has no settings (DQ1)", () => {
