@@ -22,6 +22,7 @@ import { logRoutes } from "./logs.ts";
 import { membershipRoutes } from "./membership.ts";
 import { movingRoutes } from "./moving.ts";
 import { readyRoutes } from "./placement.ts";
+import { queueRoutes } from "./queues.ts";
 import { secretRoutes } from "./secrets.ts";
 import type { AdminBindings, AdminHono, AdminServices } from "./services.ts";
 import { rolloutRoutes } from "./rollout.ts";
@@ -54,6 +55,7 @@ export function adminApp(services: AdminServices): AdminHono {
     secretRoutes(app, { ...services, ...services.secrets });
   }
   if (services.stateful !== undefined) sessionRoutes(app, services, services.stateful);
+  if (services.queues !== undefined) queueRoutes(app, services, services.queues);
   if (services.observed !== undefined) {
     const { site, forward, nowMs, observed } = services;
     const observing = { ...observed, site, forward, nowMs };

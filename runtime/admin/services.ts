@@ -9,6 +9,7 @@ import type { Role } from "../deploy/roles.ts";
 import type { ClusterServices } from "./cluster.ts";
 import type { LogServices } from "./logs.ts";
 import type { SiteBackups } from "../backup/site_backups.ts";
+import type { QueueAdmin } from "./queue_admin.ts";
 import type { StatefulAdmin } from "./stateful_admin.ts";
 import type { SecretRing, SecretStore, SecretTable } from "../secrets/mod.ts";
 
@@ -69,6 +70,7 @@ export interface AdminServices {
   /** Scheduler of cron jobs, at the root; null below. */
   readonly cron?: CronScheduler | null;
   readonly stateful?: StatefulAdmin;
+  readonly queues?: QueueAdmin;
   /** Backups of this site. */
   readonly backups?: SiteBackups;
   /** Logs and overview that the site keeps for operators. */

@@ -44,6 +44,7 @@ export const COMMANDS: CommandTable = {
   kv: async () => (await import("./rows.ts")).kv,
   tables: async () => (await import("./rows.ts")).tables,
   sessions: async () => (await import("./sessions.ts")).sessions,
+  queues: async () => (await import("./queues.ts")).queues,
   secrets: async () => (await import("./secrets.ts")).secrets,
   cron: async () => (await import("./cron.ts")).cron,
   logs: async () => (await import("./logs.ts")).logs,
@@ -58,7 +59,6 @@ export const loadAll = (table: CommandTable): Promise<Command[]> =>
 
 /** Commands of the surface that are not built yet: they say so, and nothing else. */
 const LATER: Readonly<Record<string, string>> = {
-  queues: "shows queues",
   why: "explains where a key is placed",
 };
 

@@ -35,6 +35,7 @@ export interface ChangeRefusal {
     | "interrupted"
     | "host_taken"
     | "host_unknown"
+    | "queue_unknown"
     | FilesRefusal["code"];
   readonly message: string;
   /** Stack or place in the bundle, where there is one. */

@@ -188,6 +188,18 @@ export class AdminClient {
     return placementSchema.parse(await this.#follow(method, path, { waitMs }, progress ?? {}, null));
   }
 
+  /** Has a queue of an app give out nothing, or again, or lose all that was sent to it so far. */
+  async orderQueue(
+    app: string,
+    queue: string,
+    order: "pause" | "resume" | "purge",
+    waitMs: number,
+    progress?: Progress,
+  ): Promise<Deployed> {
+    const path = `/queues/${encodeURIComponent(app)}/${encodeURIComponent(queue)}/${order}`;
+    return await this.#change(path, { waitMs }, progress);
+  }
+
   /** Deletes an app and its rows. */
   async deleteApp(app: string, waitMs: number, progress?: Progress): Promise<Deployed> {
     const path = `/apps/${encodeURIComponent(app)}`;

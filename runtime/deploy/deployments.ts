@@ -20,6 +20,7 @@ import { type BlobRef, Blobs } from "./blobs.ts";
 import { removeRange, removeUnused, retire, writeBundle } from "./bundle_rows.ts";
 import { Deletion } from "./deletion.ts";
 import { Hosts } from "./hosts.ts";
+import { QueueOrders } from "./queue_orders.ts";
 import {
   APP_NAME,
   appRanges,
@@ -97,6 +98,8 @@ export class Deployments {
   readonly #files: VersionFiles;
   /** Custom hosts. */
   readonly hosts: Hosts;
+  /** Orders of operators for queues. */
+  readonly queues: QueueOrders;
   readonly deletion: Deletion;
 
   constructor(services: DeploymentServices) {
@@ -107,6 +110,7 @@ export class Deployments {
       nowMs: () => services.nowMs(),
     });
     this.hosts = new Hosts(this.rows, () => services.nowMs());
+    this.queues = new QueueOrders(this.rows, () => services.nowMs());
     this.blobs = new Blobs(services.system, () => services.nowMs());
     this.#files = new VersionFiles(services.system, this.blobs, () => services.nowMs());
   }

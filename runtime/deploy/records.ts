@@ -57,6 +57,11 @@ const appRecordSchema = z.object({
    * filled: those are filled again when every site has followed.
    */
   unsettled: z.array(z.string().regex(VERSION)).optional(),
+  /** What operators ordered for its queues (queue_orders.ts). */
+  queues: z.record(
+    z.string(),
+    z.object({ paused: z.boolean().optional(), purgedBeforeMs: z.number().optional() }),
+  ).optional(),
   /** True while the app is being deleted: it serves nowhere, and its name is taken until its rows are removed. */
   deleted: z.boolean().optional(),
 });

@@ -1,6 +1,6 @@
 /**
  * The queues that apps declare, as one site sees them: each under its topic, with the settings of the version that
- * serves.
+ * serves, and what operators ordered.
  *
  * DQ1 A queue that is declared nowhere any more has no settings: its messages stay, and nobody gets them, until a
  *     version declares it again or its app is gone.
@@ -24,6 +24,14 @@ export interface DeclaredQueue {
   /** True where the version that serves has a handler for the messages; else whoever pulls gets them. */
   readonly isHandled: boolean;
 }
+
+/** Returns the settings that operators have ordered. */
+const ordered = (
+  { paused = false, purgedBeforeMs = 0 }: NonNullable<LiveApp["record"]["queues"]>[string] = {},
+) => ({
+  isPaused: paused,
+  purgedBeforeMs,
+});
 
 /** Time of a lease beside the time that a handler has: for an isolate to be started, and for a busy site. */
 const LEASE_MARGIN_MS = 30_000;
@@ -83,7 +91,7 @@ export class DeclaredQueues {
   }
 
   /** Returns the queues of an app, also those of a version that is only about to serve: it may send to them. */
-  #of({ name, current, rollout, preparing }: LiveApp): DeclaredQueue[] {
+  #of({ name, record, current, rollout, preparing }: LiveApp): DeclaredQueue[] {
     const queues = {
       ...preparing?.manifest.queues,
       ...rollout?.next.manifest.queues,
@@ -91,7 +99,7 @@ export class DeclaredQueues {
     };
     return Object.entries(queues).map(([queue, declared]) => ({
       topic: topicOf(name, queue),
-      settings: this.#settings(declared),
+      settings: { ...this.#settings(declared), ...ordered(record.queues?.[queue]) },
       isHandled: Object.hasOwn(current.manifest.queues, queue) && declared.pull !== true &&
         current.manifest.handlers?.includes("queue") === true,
     }));

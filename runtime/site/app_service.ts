@@ -282,6 +282,7 @@ export async function startApps(
     secrets: { ring: secretServices.ring, store: secretStore, table: secrets },
     cron,
     stateful: stateful.admin,
+    queues: messages.admin,
     ...site.backups === null ? {} : { backups: site.backups },
     forwardToRoot: (request, role) => forwarder.send("root", request, role),
     forward: (to, request, role) => forwarder.send(to, request, role),

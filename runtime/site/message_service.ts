@@ -13,6 +13,7 @@ import type { QueueStatus } from "../../functions/queues/broker.ts";
 import type { SoleCopies } from "../../store/api/api.ts";
 import type { SiteId } from "../../store/model/ports.ts";
 import type { SiteReplica } from "../../store/replica.ts";
+import type { QueueAdmin } from "../admin/queue_admin.ts";
 import type { AppTable, LiveVersion } from "../deploy/mod.ts";
 import type { AppSends, Prepared } from "../gateway/app_runner.ts";
 import type { OwnRunServices } from "../gateway/own_run.ts";
@@ -20,6 +21,7 @@ import { Consumers } from "../queues/consumers.ts";
 import { DeclaredQueues, namesOf } from "../queues/declared_queues.ts";
 import { QueueDoor } from "../queues/http_door.ts";
 import { LeaseSeal } from "../queues/lease_seal.ts";
+import { QueueOperations } from "../queues/queue_operations.ts";
 import { QueueSends } from "../queues/sends.ts";
 import type { SiteConfig } from "./config.ts";
 import type { DiskDamage } from "./disk_damage.ts";
@@ -50,6 +52,7 @@ export interface MessageService {
   readonly sends: AppSends;
   /** Door for programs outside. */
   readonly door: Pick<QueueDoor, "handle">;
+  readonly admin: QueueAdmin;
   status(): readonly QueueStatus[];
   /** Ends handlers, and gives no messages out any more. The second call waits for the first. */
   quiet(): Promise<void>;
@@ -151,6 +154,7 @@ export async function openMessages(parts: MessageParts): Promise<MessageService>
   return {
     sends,
     door,
+    admin: new QueueOperations({ broker: queues.broker, declared, tupleIdOf }),
     status: () => queues.broker.status(),
     quiet,
     close: (awayUntilMs) =>

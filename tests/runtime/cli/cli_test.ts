@@ -273,6 +273,7 @@ Deno.test("every command has help, and what is not built says so", async () => {
     "tables",
     "secrets",
     "sessions",
+    "queues",
     "logs",
     "chaos",
   ];
@@ -283,7 +284,6 @@ Deno.test("every command has help, and what is not built says so", async () => {
   }
   for (
     const name of [
-      "queues",
       "why",
     ]
   ) {

@@ -30,6 +30,7 @@ const WORDS: Readonly<Record<string, readonly string[]>> = {
   kv: ["list", "shop"],
   tables: ["shop"],
   sessions: ["list"],
+  queues: ["list"],
   secrets: ["shop", "list"],
   cron: ["shop"],
   logs: [],

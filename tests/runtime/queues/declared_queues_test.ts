@@ -11,6 +11,7 @@ const version = (app: string, queues: Declared, handlers = ["fetch", "queue"]) =
 const app = (name: string, queues: Declared, handlers?: string[], next?: Declared): LiveApp =>
   ({
     name,
+    record: { name, versions: [], current: null },
     current: version(name, queues, handlers),
     ...next === undefined ? {} : { rollout: { next: version(name, next), weight: 0.5 } },
   }) as unknown as LiveApp;
