@@ -99,9 +99,11 @@ Deno.test("the page on HTTP lists every error code with its status", async () =>
   for (const [, status = "", cell = ""] of page.matchAll(/^\| (\d{3}) +\| ([^|]*)\|/gm)) {
     for (const [, code = ""] of cell.matchAll(/`([a-z_]+)`/g)) listed.set(code, status);
   }
-  const source = await read("runtime/gateway/problem.ts");
+  const source = await read("functions/vocabulary/problem.ts");
   const own = new Set(["internal", "admin_failed"]); // faults of ours, which nobody can plan for
-  for (const [, code = "", status = ""] of source.matchAll(/^ {2}([a-z_]+): \[(\d{3}), /gm)) {
+  const codes = [...source.matchAll(/^ {2}([a-z_]+): \[(\d{3}), /gm)];
+  assert.ok(codes.length > 50, "the list of codes was found");
+  for (const [, code = "", status = ""] of codes) {
     if (!own.has(code)) assert.equal(listed.get(code), status, code);
   }
 });
