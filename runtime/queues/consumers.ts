@@ -11,6 +11,7 @@ import type { OwnRunServices } from "../gateway/own_run.ts";
 import { type MessageOutcome, runQueue } from "../gateway/queue_run.ts";
 import { pause } from "../observe/pause.ts";
 import { type DeclaredQueues, namesOf } from "./declared_queues.ts";
+import type { MessageMeter } from "./message_meter.ts";
 
 /** What the handlers need of their site. */
 export interface ConsumersParts {
@@ -18,6 +19,7 @@ export interface ConsumersParts {
   readonly declared: Pick<DeclaredQueues, "get" | "handlerOf">;
   readonly running: OwnRunServices;
   readonly prepared: (version: LiveVersion) => Prepared;
+  readonly meter: Pick<MessageMeter, "handled">;
 }
 
 const LOOK_MS = 10;
@@ -64,9 +66,10 @@ export class Consumers {
     messages: readonly MessageDelivery[],
     say: (place: number, outcome: DeliveryOutcome) => void,
   ): Promise<readonly DeliveryOutcome[]> {
-    const { declared, running, prepared } = this.#parts, version = declared.handlerOf(topic);
+    const { declared, running, prepared, meter } = this.#parts, version = declared.handlerOf(topic);
     if (version === undefined || this.#isStopping) return messages.map(() => RELEASED);
     this.#running++;
+    const sinceMs = performance.now();
     try {
       const outcomes = await runQueue(running, prepared(version), version, {
         queue: namesOf(topic).queue,
@@ -76,6 +79,8 @@ export class Consumers {
         })),
         said: (place, outcome) => say(place, deliveryOf(outcome)),
       });
+      const isFailed = outcomes.length > 0 && outcomes.every(({ kind }) => kind === "failed");
+      meter.handled(topic, sinceMs, isFailed ? "app_error" : null);
       return outcomes.map(deliveryOf);
     } finally {
       this.#running--;

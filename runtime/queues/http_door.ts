@@ -33,6 +33,7 @@ import { pause } from "../observe/pause.ts";
 import { formatTraceparent, traceContextOf } from "../telemetry/mod.ts";
 import { type DeclaredQueues, topicOf } from "./declared_queues.ts";
 import { LEASE_CHARS_MAX, type LeaseSeal } from "./lease_seal.ts";
+import type { MessageMeter, QueueOperation } from "./message_meter.ts";
 import { messageIn, messagesIn, parsed, shownBody, tooLong } from "./outside_message.ts";
 import { type QueueSends, SendRefused } from "./sends.ts";
 
@@ -42,6 +43,7 @@ export interface QueueDoorParts {
   readonly declared: Pick<DeclaredQueues, "get" | "hasApp">;
   readonly sends: Pick<QueueSends, "store">;
   readonly leases: LeaseSeal;
+  readonly meter: Pick<MessageMeter, "operated">;
 }
 
 /** Requests to send that are under way at a site, each of them with up to 4 MiB. */
@@ -79,7 +81,7 @@ const extendedSchema = z.strictObject({
 
 /** What clients say of messages, by the path's last part. */
 const VERDICTS: Readonly<
-  Record<string, (given: unknown) => { readonly leases: readonly string[]; readonly said: VerdictSaid }>
+  Record<Verdict, (given: unknown) => { readonly leases: readonly string[]; readonly said: VerdictSaid }>
 > = {
   ack: (given) => ({ ...parsed(endedSchema, given), said: { kind: "ack", ms: null, error: "" } }),
   release: (given) => ({ ...parsed(endedSchema, given), said: { kind: "release", ms: null, error: "" } }),
@@ -96,6 +98,9 @@ const VERDICTS: Readonly<
     return { leases, said: { kind: "extend", ms: leaseMs, error: "" } };
   },
 };
+
+type Verdict = Exclude<QueueOperation, "send" | "receive">;
+const isVerdict = (verb: string): verb is Verdict => Object.hasOwn(VERDICTS, verb);
 
 /** Queue that a request is about. */
 interface Named {
@@ -119,7 +124,7 @@ export class QueueDoor {
   async handle(request: Request, path: string, scope: QueueScope | null): Promise<Response> {
     const [app = "", queue = "", verb = "send", ...more] = path.split("/");
     const may = verb === "send" || verb === "batch" ? "send" : "consume";
-    const isKnown = may === "send" || verb === "pull" || Object.hasOwn(VERDICTS, verb);
+    const isKnown = may === "send" || verb === "pull" || isVerdict(verb);
     if (!isKnown || more.length > 0 || (verb === "send" && path.split("/").length > 2)) {
       throw new Problem("not_found", `/_sojourn/queues/${path.slice(0, 200)} is no path of a queue`);
     }
@@ -132,7 +137,8 @@ export class QueueDoor {
     this.#declared(named);
     if (may === "send") return await this.#send(request, named, verb === "batch");
     if (verb === "pull") return await this.#pull(request, named);
-    return await this.#say(request, named, verb);
+    if (isVerdict(verb)) return await this.#say(request, named, verb);
+    throw new Error(`${verb} is known, and does nothing`);
   }
 
   /** Lets nobody in any more. */
@@ -185,6 +191,7 @@ export class QueueDoor {
       throw new Problem("overloaded", `${PULLS_WAITING_MAX} pulls wait at this site`);
     }
     this.#pulling++;
+    const sinceMs = performance.now();
     const waitMs = Math.max(options.waitMs, WAIT_MS_MIN);
     const { signal } = request;
     const deliveries = await this.#parts.outlet.pull(topic, { ...options, waitMs }, signal)
@@ -193,6 +200,7 @@ export class QueueDoor {
       for (const { ticket } of deliveries) void this.#parts.outlet.say(ticket, RELEASED);
       throw new Problem("overloaded", "the client is gone");
     }
+    if (deliveries.length > 0) this.#parts.meter.operated(topic, "receive", sinceMs, null);
     const messages = deliveries.flatMap((delivery) => this.#shown(topic, delivery) ?? []);
     return Response.json({ leaseMs: options.leaseMs, messages }, { headers: NO_STORE });
   }
@@ -215,18 +223,17 @@ export class QueueDoor {
     }
   }
 
-  async #say(request: Request, { topic }: Named, verb: string): Promise<Response> {
-    const { leases, said } = VERDICTS[verb]?.(await json(request, REQUEST_BYTES_MAX)) ?? {};
-    if (leases === undefined || said === undefined) {
-      throw new Problem("not_found", "this is no path of a queue");
-    }
+  async #say(request: Request, { topic }: Named, verb: Verdict): Promise<Response> {
+    const { leases, said } = VERDICTS[verb](await json(request, REQUEST_BYTES_MAX));
     const tickets = leases.map((text, place) => this.#opened(topic, text, place));
-    const waits = new AbortController();
+    const waits = new AbortController(), sinceMs = performance.now();
     const late = pause(SAYING_MS, waits.signal).then((): SaidResult => "unreachable");
     const results = await Promise.all(
       tickets.map((ticket) => Promise.race([this.#parts.outlet.say(ticket, said), late])),
     );
     waits.abort();
+    const isHeard = !results.includes("unreachable");
+    this.#parts.meter.operated(topic, verb, sinceMs, isHeard ? null : "unreachable");
     // Whether an owner remembers a message that is done, or none does any more, is nothing to a client.
     const told = results.map((result) => result === "unknown" ? "over" : result);
     return Response.json({ results: told }, { headers: NO_STORE });

@@ -15,6 +15,7 @@ import { OwnersError } from "../../store/presence/choose.ts";
 import type { LiveVersion } from "../deploy/mod.ts";
 import type { AppSends } from "../gateway/app_runner.ts";
 import { topicOf } from "./declared_queues.ts";
+import type { MessageMeter } from "./message_meter.ts";
 
 /** Error of messages that were not sent. */
 export class SendRefused extends Error {
@@ -32,9 +33,11 @@ export class SendRefused extends Error {
 /** Sender of all apps at one site. */
 export class QueueSends implements AppSends {
   readonly #broker: Pick<Broker, "send">;
+  readonly #meter: Pick<MessageMeter, "operated">;
 
-  constructor(broker: Pick<Broker, "send">) {
+  constructor(broker: Pick<Broker, "send">, meter: Pick<MessageMeter, "operated">) {
     this.#broker = broker;
+    this.#meter = meter;
   }
 
   async send(
@@ -48,13 +51,20 @@ export class QueueSends implements AppSends {
 
   /** Stores messages. @returns the id of each. @throws SendRefused (SE1) */
   async store(app: string, queue: string, messages: readonly NewMessage[]): Promise<string[]> {
-    const topic = topicOf(app, queue);
+    const topic = topicOf(app, queue), sinceMs = performance.now();
     const sent = await Promise.allSettled(messages.map((message) => this.#broker.send(topic, message)));
     const failed = sent.flatMap(({ status }, place) => status === "rejected" ? [place] : []);
     const [first] = failed;
-    if (first === undefined) return sent.flatMap((one) => one.status === "fulfilled" ? one.value : []);
+    if (first === undefined) {
+      this.#meter.operated(topic, "send", sinceMs, null);
+      return sent.flatMap((one) => one.status === "fulfilled" ? one.value : []);
+    }
     const { reason } = sent[first] as PromiseRejectedResult;
     const refusal = refusalOf(reason);
+    // Who sends to a queue that there is not may name any: that is no series of its own.
+    if (refusal?.code !== "queue_unknown") {
+      this.#meter.operated(topic, "send", sinceMs, refusal?.code ?? "internal");
+    }
     if (refusal === null) throw reason;
     const others = messages.length === 1 ? "" : ` (${failed.length} of ${messages.length} messages failed)`;
     throw new SendRefused(refusal.code, refusal.message + others, { queue, failed });

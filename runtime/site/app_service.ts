@@ -50,6 +50,7 @@ import type { SiteBackups } from "../backup/site_backups.ts";
 import { ConfigError, type SiteConfig } from "./config.ts";
 import type { RequestMetrics } from "../gateway/request_metrics.ts";
 import type { IsolateMetrics } from "./isolate_metrics.ts";
+import type { MessageMetrics } from "./message_metrics.ts";
 import type { QueueMetrics } from "./queue_metrics.ts";
 import type { DiskDamage } from "./disk_damage.ts";
 import type { Faults } from "./faults.ts";
@@ -95,6 +96,7 @@ export interface SiteParts {
   readonly parent: string | null;
   readonly isolates: IsolateMetrics;
   readonly queues: QueueMetrics;
+  readonly messages: MessageMetrics;
   readonly stateful: StatefulMetrics;
   readonly random: SystemRandom;
   readonly faults: Faults;
@@ -219,8 +221,10 @@ export async function startApps(
     ...{ config, log, clock, random: site.random, replica, apps: table, running },
     prepared: (version) => runner.prepared(version),
     secrets: ports.secrets,
+    meter: site.messages,
     ...{ fatal: ports.fatal, faults: site.faults, damage: site.damage },
   });
+  site.messages.watch(() => messages.status());
   const cron = await openCron({
     ...{ config, system, apps: table, clock, runner },
     running: { ...running, telemetry: site.requests },

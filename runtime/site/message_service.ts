@@ -21,6 +21,7 @@ import { Consumers } from "../queues/consumers.ts";
 import { DeclaredQueues, namesOf } from "../queues/declared_queues.ts";
 import { QueueDoor } from "../queues/http_door.ts";
 import { LeaseSeal } from "../queues/lease_seal.ts";
+import type { MessageMeter } from "../queues/message_meter.ts";
 import { QueueOperations } from "../queues/queue_operations.ts";
 import { QueueSends } from "../queues/sends.ts";
 import type { SiteConfig } from "./config.ts";
@@ -45,6 +46,7 @@ export interface MessageParts {
   readonly fatal: (error: Error) => void;
   readonly faults: Faults;
   readonly damage: DiskDamage;
+  readonly meter: MessageMeter;
 }
 
 /** Queues of a site, served. */
@@ -78,7 +80,7 @@ const ID_BYTES = 18;
 
 /** Opens the queues of a site. */
 export async function openMessages(parts: MessageParts): Promise<MessageService> {
-  const { config, log, clock, random, replica, apps, running, prepared, faults } = parts;
+  const { config, log, clock, random, replica, apps, running, prepared, faults, meter } = parts;
   const { owners } = replica, { detector } = owners;
   const declared = new DeclaredQueues(apps, config.limits.wallMs);
   const disks = await StatefulDisks.open(parts, ["queues"]);
@@ -112,10 +114,10 @@ export async function openMessages(parts: MessageParts): Promise<MessageService>
     // What is lost with a link is said again, or is over.
     send: (to, packet) => say(to, packet).catch(() => {}),
   });
-  const consumers = new Consumers({ outlet: queues.outlet, declared, running, prepared });
-  const sends = new QueueSends(queues.broker);
+  const consumers = new Consumers({ outlet: queues.outlet, declared, running, prepared, meter });
+  const sends = new QueueSends(queues.broker, meter);
   const leases = new LeaseSeal(parts.secrets);
-  const door = new QueueDoor({ outlet: queues.outlet, declared, sends, leases });
+  const door = new QueueDoor({ outlet: queues.outlet, declared, sends, leases, meter });
   const tuples = await disks.loaded(() =>
     owners.open(TUPLES_USE, { storage: disks.queues, user: queues.broker, f: () => declared.others })
   );

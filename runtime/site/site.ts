@@ -55,6 +55,7 @@ import { describe, Faults } from "./faults.ts";
 import { frontPage } from "./front_page.ts";
 import { fixedChanges, ownersSettings } from "./owners_fields.ts";
 import { IsolateMetrics } from "./isolate_metrics.ts";
+import { MessageMetrics } from "./message_metrics.ts";
 import { QueueMetrics } from "./queue_metrics.ts";
 import { siteFamilies } from "./site_metrics.ts";
 import { siteResource } from "./site_resource.ts";
@@ -96,6 +97,7 @@ export class Site {
   readonly damage: DiskDamage;
   readonly isolates = new IsolateMetrics();
   readonly queues = new QueueMetrics();
+  readonly messages = new MessageMetrics();
   readonly stateful = new StatefulMetrics();
   readonly #cut = new AbortController();
   readonly #chaos: SiteChaos | null;
@@ -302,6 +304,7 @@ export class Site {
       ...this.requests.families,
       ...this.isolates.families,
       ...this.queues.families,
+      ...this.messages.families,
       ...this.stateful.families,
       ...disks.families,
       this.faults.counter,

@@ -24,6 +24,7 @@ export {
   Histogram,
   HistogramCounts,
   type Labels,
+  type NumberSeries,
   observed,
   SECONDS,
 } from "./instruments.ts";

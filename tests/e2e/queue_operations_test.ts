@@ -102,6 +102,25 @@ async function shown(operator: Operator): Promise<void> {
   assert.deepEqual(await operator.counts(), { ...NONE, delayed: 1, lent: 3 });
   await operator.settled("reject", lent);
   assert.deepEqual(await operator.counts(), { ...NONE, delayed: 1, dead: 3 });
+  const metrics = await (await fetch(`${operator.cluster.url("east")}/_sojourn/metrics`)).text();
+  const of = 'messaging_destination_name="pulled/calls"';
+  for (
+    const [name, labels, value] of [
+      ["sojourn_messaging_client_sent_messages_total", 'messaging_operation_name="send"', /^[4-9]$/],
+      [
+        "sojourn_messaging_client_operation_duration_seconds_count",
+        'messaging_operation_name="send"',
+        /^[2-9]$/,
+      ],
+      ["sojourn_queue_messages", 'state="dead"', /^3$/],
+      ["sojourn_queue_events_total", 'event="died"', /^3$/],
+    ] as const
+  ) {
+    const line = metrics.split("\n").find((one) => {
+      return one.startsWith(name) && one.includes(of) && one.includes(labels) && !one.includes("error_type");
+    });
+    assert.match(line?.split(" ").at(-1) ?? "", value, `${name} ${labels}: ${line}`);
+  }
   const table = await operator.done();
   assert.match(table, /^queue +consumer +ready +delayed +in flight +dead +oldest +at$/m);
   assert.match(table, /^pulled\/calls +pull +0 +1 +0 +3 +- +east 4$/m);

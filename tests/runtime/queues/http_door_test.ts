@@ -18,6 +18,7 @@ const bytes = (text: string) => new TextEncoder().encode(text);
 class Before {
   readonly stored: NewMessage[] = [];
   readonly said: string[] = [];
+  readonly metered: string[] = [];
   store: (messages: readonly NewMessage[]) => Promise<string[]> = (messages) => {
     this.stored.push(...messages);
     return Promise.resolve(messages.map(({ id }, place) => id ?? `drawn-${place}`));
@@ -38,6 +39,9 @@ class Before {
     },
     sends: { store: (_app, _queue, messages) => this.store(messages) },
     leases: new LeaseSeal([new Uint8Array(32)]),
+    meter: {
+      operated: (topic, operation, _, error) => void this.metered.push(`${operation} ${topic} ${error}`),
+    },
   });
 
   async ask(path: string, body: BodyInit = "", init: RequestInit = {}, scope: QueueScope | null = null) {
@@ -152,9 +156,11 @@ Deno.test("what a client can't be told of goes back, and what nobody can read is
   };
   await before.fails("overloaded", "shop/sms/pull", "", { signal: gone.signal });
   assert.deepEqual(before.said, ["release t"]);
+  assert.deepEqual(before.metered, []);
   before.pulled = () => Promise.resolve([delivery(new Uint8Array([1, 2, 3]), "value")]);
   assert.deepEqual(await (await before.ask("shop/sms/pull")).json(), { leaseMs: 30_000, messages: [] });
   assert.deepEqual(before.said, ["release t", "reject t"]);
+  assert.deepEqual(before.metered, ["receive shop/sms null"]);
 });
 
 Deno.test("so many sends are under way at a site, and so many pulls wait (QD3)", async () => {
