@@ -23,7 +23,7 @@ import type { Clock, SiteId } from "../../store/model/ports.ts";
 import type { TupleId } from "../../store/owners/packet.ts";
 import type { TupleSlot } from "../../store/owners/tuple.ts";
 import type { TupleView } from "../../store/owners/tuple_table.ts";
-import type { OwnTuple, Tuples, TuplesUser } from "../../store/owners/tuples.ts";
+import type { NewTuple, OwnTuple, Tuples, TuplesUser } from "../../store/owners/tuples.ts";
 import { Alarm } from "./alarm.ts";
 import { MessageBacklog, type QueueBacklog, type WaitsFor } from "./backlog.ts";
 import { Dealer, type Room, type Taker } from "./dealer.ts";
@@ -46,7 +46,10 @@ import { SlotColumn } from "./slot_columns.ts";
 import type { HandedMessage, OutletWord, OwnerWord, Verdict, VerdictResult } from "./words.ts";
 
 /** Operations on the tuples of its site that a broker needs. */
-export type MessageTuples = Pick<Tuples, "store" | "amend" | "remove" | "read" | "idAt" | "view">;
+export type MessageTuples = Pick<
+  Tuples,
+  "store" | "amend" | "remove" | "read" | "idAt" | "view" | "isKnown"
+>;
 
 export interface BrokerPorts {
   readonly site: SiteId;
@@ -80,6 +83,15 @@ export interface NewMessage {
   /** Time after which the message expires. */
   readonly ttlMs?: number;
   readonly trace?: string;
+  /** Time at which it was sent, where that is earlier than now: its times count from there. */
+  readonly sentMs?: number;
+  /**
+   * Id of its tuple, of a message without an id that its site may send again: while it is there, and for a while
+   * after, it is not stored again.
+   */
+  readonly tuple?: TupleId;
+  /** True where its producer sends it again until it is stored: it is not given up meanwhile. */
+  readonly isKept?: boolean;
   /** Pauses of this message before each retry; its queue's where they are left out. */
   readonly backoffMs?: readonly number[];
   readonly undelivered?: Uint8Array;
@@ -220,22 +232,27 @@ export class Broker implements TuplesUser {
    */
   async send(name: string, message: NewMessage): Promise<string> {
     const settings = this.#settingsOf(name), { wallMs, tupleIdOf } = this.#ports;
-    const payload = this.#packed(name, message);
-    const { id, delayMs = 0, ttlMs } = message, nowMs = wallMs();
-    const named = id === undefined ? {} : {
-      id: tupleIdOf(name, id),
-      rememberUntilMs: nowMs + settings.dedupeMs,
-    };
+    const { id, tuple: given, delayMs = 0, ttlMs } = message, nowMs = wallMs();
+    const sentMs = Math.max(0, Math.min(nowMs, message.sentMs ?? nowMs));
+    const payload = this.#packed(name, message, sentMs);
+    const named: Pick<NewTuple, "id" | "rememberUntilMs"> = id !== undefined
+      ? { id: tupleIdOf(name, id), rememberUntilMs: nowMs + settings.dedupeMs }
+      : given === undefined
+      ? {}
+      : { id: given, rememberUntilMs: nowMs + Math.max(settings.dedupeMs, QUEUE_DEFAULTS.dedupeMs) };
     const note = encodeNote({
       ...FRESH_NOTE,
-      expiresAtMs: ttlMs === undefined ? 0 : Math.ceil(nowMs + ttlMs),
+      expiresAtMs: ttlMs === undefined ? 0 : Math.ceil(sentMs + ttlMs),
     });
-    return await this.#storing(name, payload.length, settings, async () => {
-      const fresh = { payload, topic: name, f: settings.f, dueMs: nowMs + delayMs, note };
-      const tuple = await this.#store.store({ ...fresh, ...named });
+    const store = async () => {
+      const fresh = { payload, topic: name, f: settings.f, dueMs: sentMs + delayMs, note };
+      const tuple = await this.#store.store({ ...fresh, ...named, isKept: message.isKept === true });
       this.#count(name, "sent");
       return id ?? tuple;
-    });
+    };
+    // What is here already needs no room.
+    if (named.id !== undefined && this.#store.isKnown(named.id)) return await store();
+    return await this.#storing(name, payload.length, settings, store);
   }
 
   /** Counts a message as coming to its queue while `store` runs. @throws QueueRefused `queue_full`. */
@@ -267,7 +284,7 @@ export class Broker implements TuplesUser {
     }
   }
 
-  #packed(name: string, message: NewMessage): Uint8Array {
+  #packed(name: string, message: NewMessage, sentMs: number): Uint8Array {
     const { body, format = "bytes", id = "", delayMs = 0, ttlMs = 0, trace = "" } = message;
     const { backoffMs = null, undelivered = new Uint8Array(0) } = message;
     const invalid = (what: string, expected: string) =>
@@ -287,8 +304,15 @@ export class Broker implements TuplesUser {
     if (backoffMs !== null && !backoffMs.every((ms) => Number.isInteger(ms) && isTime(ms))) {
       throw invalid(`with the pauses ${backoffMs.join()}`, `whole numbers from 0 to ${DELAY_MS_MAX}`);
     }
-    const sentMs = Math.floor(this.#ports.wallMs());
-    const payload = encodeEnvelope({ id, sentMs, trace, backoffMs, undelivered, format, body });
+    const payload = encodeEnvelope({
+      id,
+      sentMs: Math.floor(sentMs),
+      trace,
+      backoffMs,
+      undelivered,
+      format,
+      body,
+    });
     if (body.length > QUEUE_MESSAGE_BYTES_MAX || payload.length - body.length > ENVELOPE_BYTES_MAX) {
       throw new QueueRefused(
         "limit_message",

@@ -120,6 +120,11 @@ export interface NewTuple {
   readonly rememberUntilMs?: number;
   /** Owners that the tuple is to have, this site first; chosen where they are left out. */
   readonly owners?: readonly SiteId[];
+  /**
+   * True where the producer comes again with the id until the tuple is stored: one that not all owners have in time is
+   * not given up then, and gets other owners where some are lost.
+   */
+  readonly isKept?: boolean;
 }
 
 /** A tuple that its user is to act on. */
@@ -174,6 +179,8 @@ export interface TuplesStatus {
 
 interface Waiter {
   readonly untilMs: number;
+  /** True where the tuple is not to be given up when that time is over. */
+  isKept: boolean;
   readonly promise: Promise<TupleId>;
   readonly resolve: (id: TupleId) => void;
   readonly reject: (error: Error) => void;
@@ -310,13 +317,13 @@ export class Tuples {
    * An id that is here already is not stored again, nor one that was acted on and is remembered.
    *
    * @throws TupleRefused; `owners_missing` after a wait means that nobody knows: it may yet be acted on. The same id is
-   *     refused then until all owners have heard that it was given up.
+   *     refused then until all owners have heard that it was given up, unless it was to be kept (`isKept`).
    * @throws OwnersError where there are not so many sites at all.
    */
   store(fresh: NewTuple): Promise<TupleId> {
     const id = fresh.id ?? this.#freshId();
     const known = this.#table.get(id);
-    if (known !== undefined && !this.#isOutdated(known)) return this.#storeAgain(known);
+    if (known !== undefined && !this.#isOutdated(known)) return this.#storeAgain(known, fresh);
     const { payload, topic, f, rememberUntilMs = 0, dueMs = this.#ports.wallMs(), note = "" } = fresh;
     const mark = { dueMs: Math.max(0, Math.ceil(dueMs)), note };
     let owners: readonly SiteId[];
@@ -327,7 +334,7 @@ export class Tuples {
       return Promise.reject(error);
     }
     const rememberUntilS = Math.min(Math.max(0, Math.ceil(rememberUntilMs / 1_000)), REMEMBER_UNTIL_S_MAX);
-    const waiter = this.#waiter(id);
+    const waiter = this.#waiter(id, fresh);
     const version = fresh.id === undefined ? 1 : versionAt(this.#ports.wallMs());
     this.#custody.take(id, owners, { topic, f, rememberUntilS, payload }, mark, version);
     this.#count("stored");
@@ -349,7 +356,7 @@ export class Tuples {
    * Answers a producer that comes again with an id: stored once all owners have the tuple, or at once where it is over
    * (O1).
    */
-  #storeAgain(tuple: Tuple): Promise<TupleId> {
+  #storeAgain(tuple: Tuple, fresh: NewTuple): Promise<TupleId> {
     const { id } = tuple;
     if (this.#failure !== null) return Promise.reject(this.#failure);
     if (tuple.isUnsure) {
@@ -359,14 +366,18 @@ export class Tuples {
     this.#count("stored_again");
     if (tuple.gone) return Promise.resolve(id);
     const waiting = this.#waiters.get(id);
-    if (waiting !== undefined) return waiting.promise;
-    const waiter = this.#waiter(id);
+    if (waiting !== undefined) {
+      waiting.isKept ||= fresh.isKept === true;
+      return waiting.promise;
+    }
+    const waiter = this.#waiter(id, fresh);
     this.#custody.confirm(tuple);
     return waiter.promise;
   }
 
-  #waiter(id: TupleId): Waiter {
-    const waiter = { ...Promise.withResolvers<TupleId>(), untilMs: this.#ports.nowMs() + WAIT_MS_MAX };
+  #waiter(id: TupleId, { isKept = false }: NewTuple): Waiter {
+    const untilMs = this.#ports.nowMs() + WAIT_MS_MAX;
+    const waiter = { ...Promise.withResolvers<TupleId>(), untilMs, isKept };
     waiter.promise.catch(() => {});
     this.#waiters.set(id, waiter);
     return waiter;
@@ -621,12 +632,12 @@ export class Tuples {
 
   #tick(): void {
     const nowMs = this.#ports.nowMs();
-    for (const [id, { untilMs }] of this.#waiters) {
+    for (const [id, { untilMs, isKept }] of this.#waiters) {
       if (untilMs > nowMs) break;
       const why = `not all have it within ${WAIT_MS_MAX} ms; it may yet be acted on`;
       const tuple = this.#table.get(id);
       this.#settle(id, (waiter) => waiter.reject(this.#lacks(id, why)));
-      if (tuple !== undefined && !tuple.held && !tuple.gone) this.#custody.end(tuple, true);
+      if (tuple !== undefined && !tuple.held && !tuple.gone && !isKept) this.#custody.end(tuple, true);
     }
     this.#exchange.tick();
     this.#custody.tick();

@@ -182,6 +182,49 @@ Deno.test("an id is stored once as long as its queue says", async () => {
   assert.deepEqual(had, ["first", "much later"]);
 });
 
+Deno.test("a message with a tuple's id of its own is stored once, for as long as ids are by default at least", async () => {
+  const site = await started({ q: { dedupeMs: 0 } }), had: [string, string][] = [];
+  site.queues.outlet.serve("q", (messages) => {
+    for (const one of messages) had.push([textOf(one), one.ticket.id]);
+    return Promise.resolve(messages.map(() => ACK));
+  });
+  assert.equal(await site.send("q", "first", { tuple: "~t" }), "~t");
+  await site.pass(QUEUE_DEFAULTS.dedupeMs - 10_000);
+  await site.send("q", "again", { tuple: "~t" });
+  await site.pass(20_000);
+  await site.send("q", "much later", { tuple: "~t" });
+  await site.pass(100);
+  assert.deepEqual(had, [["first", "~t"], ["much later", "~t"]], "its consumer knows it by that id");
+});
+
+Deno.test("a message that is here already is stored also where its queue is full", async () => {
+  const site = await started({ q: { messagesMax: 1 } });
+  await site.send("q", "x", { tuple: "~t" });
+  assert.equal(await site.send("q", "x", { tuple: "~t" }), "~t");
+  await assert.rejects(site.queues.broker.send("q", { body: body("y") }), refused("queue_full"));
+  assert.deepEqual(site.status("q"), { ...EMPTY, ready: 1 });
+});
+
+Deno.test("the times of a message that was sent a while ago count from there, and none is sent in the future", async () => {
+  const site = await started({ q: {} }), had: [string, number, number][] = [];
+  await site.pass(10_000);
+  const { nowMs } = site.world;
+  site.queues.outlet.serve("q", (messages) => {
+    for (const one of messages) had.push([textOf(one), one.envelope.sentMs, site.world.nowMs - nowMs]);
+    return Promise.resolve(messages.map(() => ACK));
+  });
+  await site.send("q", "due", { sentMs: nowMs - 5_000, delayMs: 4_000 });
+  await site.send("q", "not due", { sentMs: nowMs - 5_000, delayMs: 6_000 });
+  await site.send("q", "over", { sentMs: nowMs - 5_000, ttlMs: 4_000 });
+  await site.send("q", "ahead", { sentMs: nowMs + 50_000, delayMs: 100 });
+  await site.pass(3_000);
+  const [due, ahead, notDue, ...more] = had;
+  assert.deepEqual([due?.[0], due?.[1], more.length], ["due", Math.floor(nowMs - 5_000), 0]);
+  assert.ok(ahead?.[0] === "ahead" && ahead[1] <= nowMs + 10, JSON.stringify(ahead));
+  assert.ok(notDue?.[0] === "not due" && notDue[2] >= 1_000, JSON.stringify(notDue));
+  assert.deepEqual(site.status("q"), { ...EMPTY, dead: 1 });
+});
+
 Deno.test("a consumer that always fails gets a message with growing pauses, as often as its queue says", async () => {
   const site = await started({ q: { maxAttempts: 4, retry: { minMs: 100, maxMs: 300 } } });
   const had: [number, number][] = [];

@@ -45,6 +45,7 @@ const tuples = (change: (real: MessageTuples) => Partial<MessageTuples>): Wrongs
     read: (id) => real.read(id),
     idAt: (slot) => real.idAt(slot),
     view: (id) => real.view(id),
+    isKnown: (id) => real.isKnown(id),
     ...change(real),
   }),
 });

@@ -119,6 +119,23 @@ Deno.test("tuples: a producer that was refused and comes again with the same id 
   assert.deepEqual(site.acted, ["x"]);
 });
 
+Deno.test("tuples: what is to be kept is not given up where an owner is silent, and is stored when that one answers", async () => {
+  const site = new Site();
+  const tuples = await site.start(new MemoryStorage());
+  const kept = { ...tuple("x"), isKept: true };
+  assert.equal(await site.within(3_000, tuples.store(kept)), "owners_missing");
+  assert.deepEqual([tuples.view("x")?.gone, site.acted], [false, []]);
+  assert.equal(await site.within(3_000, tuples.store(kept)), "owners_missing");
+  site.answers = true;
+  assert.equal(await site.within(10_000, tuples.store(kept)), "x");
+  assert.deepEqual(site.acted, ["x"]);
+  // Who does not come again finds it kept for who does.
+  site.answers = false;
+  const both = [tuples.store(tuple("y")), tuples.store({ ...tuple("y"), isKept: true })];
+  assert.equal(await site.within(3_000, both[0] ?? Promise.reject()), "owners_missing");
+  assert.equal(tuples.view("y")?.gone, false);
+});
+
 Deno.test("tuples: what is stored under an id that was given up outlives late words of that (T2)", async () => {
   const site = new Site(), ends: Entry[] = [];
   site.heard = ({ entries }) => ends.push(...entries.filter(({ isUnsure }) => isUnsure));
