@@ -32,7 +32,7 @@ export interface EnvServices {
   readonly recordedBytes?: (bytes: Uint8Array) => void;
   /** Carrier of calls to stateful sessions; absent where there is no site to carry them. */
   readonly sessions?: SessionCaller;
-  /** Carrier of messages to queues; absent inside a stateful session. */
+  /** Carrier of messages to queues; absent where there is no site to carry them. */
   readonly queues?: QueueSender;
   /** Values of variables that the operator set; they go before the declared ones. */
   readonly vars: Readonly<Record<string, string>>;
@@ -278,7 +278,7 @@ function queuePrototype(queues: Readonly<Record<string, unknown>>): object {
       enumerable: true,
       get(this: { [REQUEST]: RequestState }) {
         const { queues: sender } = this[REQUEST].services;
-        if (sender === undefined) throw notAvailable(`sending to the queue ${name} from a stateful session`);
+        if (sender === undefined) throw notAvailable(`env.queues.${name} here`);
         const value = new RequestQueue(name, definition as QueueDefinition, sender);
         Object.defineProperty(this, name, { value, enumerable: true });
         return value;

@@ -78,7 +78,8 @@ export interface MessageToSend<T = unknown> extends SendOptions {
 /** Queue as an app uses it. */
 export interface Queue<S extends StandardSchema> {
   /**
-   * Stores a message. Resolves when this site and `f` others have it on disk.
+   * Stores a message. Resolves when this site and `f` others have it on disk; in a stateful session when it is part of
+   * the turn: it is stored with the handler's commit, before the handler's answer leaves, or never.
    *
    * @throws AppError `message_invalid` for a message that does not match the schema, `limit_message` for one that is
    *     too long; an error of the site: `queue_full`, `owners_too_few` where there are not so many sites, and
@@ -89,7 +90,7 @@ export interface Queue<S extends StandardSchema> {
    * Stores up to 500 messages together.
    *
    * @throws AppError as `send` does. Where the site refused some, their places are in the error's `detail.failed`, and
-   *     all others are stored.
+   *     all others are stored. In a stateful session no site refuses any: those that it has no room for wait.
    */
   sendBatch(messages: Iterable<MessageToSend<InputOf<S>>>): Promise<void>;
 }

@@ -13,6 +13,8 @@ export interface SessionLook {
   readonly logBytes: number;
   readonly timers: readonly { readonly name: string; readonly dueMs: number }[];
   readonly waiting: number;
+  /** Messages to queues that wait to be stored, and why the first of them does; null: none. */
+  readonly unsent: { readonly messages: number; readonly why: string } | null;
   /** Number of peers that are attached; `apart`: those of them without a channel. */
   readonly attached: number;
   readonly apart: number;

@@ -48,6 +48,7 @@ const shownSchema = listed.extend({
     logBytes: z.number(),
     timers: z.array(z.object({ name: z.string(), dueMs: z.number() })),
     waiting: z.number(),
+    unsent: z.object({ messages: z.number(), why: z.string() }).nullable().default(null),
     attached: z.number().default(0),
     apart: z.number().default(0),
     peers: z.array(z.string()).default([]),
@@ -296,6 +297,7 @@ async function showOne(names: readonly string[], args: Parsed, shell: Shell): Pr
   } else {
     const { state, sequence, checkpoint, logBytes, waiting, attached, apart, peers, timers, problem } =
       one.at;
+    const { unsent } = one.at;
     rows.push(["state", problem === null ? state : `${state}: ${problem}`]);
     // The home has nothing in memory of a session that is not open.
     if (state === "open") {
@@ -305,6 +307,7 @@ async function showOne(names: readonly string[], args: Parsed, shell: Shell): Pr
       ]);
     }
     rows.push(["waiting", `${waiting} requests`]);
+    if (unsent !== null) rows.push(["unsent", `${unsent.messages} messages to queues: ${unsent.why}`]);
     rows.push(["attached", `${attached}${apart === 0 ? "" : `, ${apart} of them out of reach`}`]);
     for (const id of peers) rows.push(["", id]);
     if (attached > peers.length) rows.push(["", "…"]);

@@ -46,15 +46,20 @@ export interface BatchHead {
 }
 
 /** Least bytes of a message that is sent, and of one that a handler gets: their lengths and numbers. */
-const SENT_BYTES_MIN = 24, BATCHED_BYTES_MIN = 21;
+export const SENT_BYTES_MIN = 24;
+const BATCHED_BYTES_MIN = 21;
 const VERDICTS = ["ack", "retry"] as const;
 const FORMATS: readonly BodyFormat[] = ["bytes", "text", "json", "value"];
 
 export function writeSend(writer: FrameWriter, queue: string, messages: readonly SentMessage[]): void {
   writer.text(queue).u32(messages.length);
-  for (const { id = "", delayMs = NaN, ttlMs = NaN, body } of messages) {
-    writer.text(id).f64(delayMs).f64(ttlMs).bytes(body);
-  }
+  for (const message of messages) writeSent(writer, message);
+}
+
+/** Writes one message, as a send and the effects of a stateful session have it. */
+export function writeSent(writer: FrameWriter, message: SentMessage): void {
+  const { id = "", delayMs = NaN, ttlMs = NaN, body } = message;
+  writer.text(id).f64(delayMs).f64(ttlMs).bytes(body);
 }
 
 /** @throws FrameError (QF1) */
@@ -64,23 +69,30 @@ export function readSend(payload: Payload): { readonly queue: string; readonly m
   const messages = Array.from(
     { length: payload.count(SEND_MESSAGES_MAX, SENT_BYTES_MIN) },
     (): SentMessage => {
-      const id = payload.text(PRODUCER_ID_BYTES_MAX);
-      const delayMs = readDelay(payload, 0), ttlMs = readDelay(payload, 1), body = readRowValue(payload);
-      bytes += body.length;
-      if (body.length > QUEUE_MESSAGE_BYTES_MAX || bytes > SEND_BYTES_MAX) {
-        throw new FrameError(`a message of ${body.length} bytes, ${bytes} with those before it`);
-      }
-      return {
-        body,
-        ...id === "" ? {} : { id },
-        ...delayMs === undefined ? {} : { delayMs },
-        ...ttlMs === undefined ? {} : { ttlMs },
-      };
+      const message = readSent(payload);
+      bytes += message.body.length;
+      if (bytes > SEND_BYTES_MAX) throw new FrameError(`${bytes} bytes of messages are sent at once`);
+      return message;
     },
   );
   readEnd(payload);
   if (messages.length === 0) throw new FrameError("no message is sent");
   return { queue, messages };
+}
+
+/** Reads one message. @throws FrameError (QF1) */
+export function readSent(payload: Payload): SentMessage {
+  const id = payload.text(PRODUCER_ID_BYTES_MAX);
+  const delayMs = readDelay(payload, 0), ttlMs = readDelay(payload, 1), body = readRowValue(payload);
+  if (body.length > QUEUE_MESSAGE_BYTES_MAX) {
+    throw new FrameError(`a message of ${body.length} bytes`);
+  }
+  return {
+    body,
+    ...id === "" ? {} : { id },
+    ...delayMs === undefined ? {} : { delayMs },
+    ...ttlMs === undefined ? {} : { ttlMs },
+  };
 }
 
 function readDelay(payload: Payload, leastMs: number): number | undefined {

@@ -24,6 +24,7 @@ import type {
   Commit,
   Effect,
   EffectMutation,
+  EffectSend,
   OpenedProgram,
   OpenSession,
   Output,
@@ -34,10 +35,19 @@ import type {
   TimerChange,
 } from "../../functions/sessions/turn/mod.ts";
 import { TIMER_NAME_CHARS_MAX } from "../../functions/sessions/turn/timers.ts";
-import { isShallow, readAmount, readJson, readMessage, readNumber, readRowValue } from "./frame_fields.ts";
+import {
+  isShallow,
+  readAmount,
+  readJson,
+  readMessage,
+  readNumber,
+  readRowValue,
+  readWord,
+} from "./frame_fields.ts";
 import type { Payload } from "./frame_reader.ts";
 import type { FrameWriter } from "./frame_writer.ts";
 import { FRAME_KEY_BYTES_MAX, FrameError } from "./frames.ts";
+import { readSent, SENT_BYTES_MIN, writeSent } from "./queue_frames.ts";
 
 /** Bytes of UTF-8 that a UTF-16 unit takes at most. */
 const UTF8_BYTES_MAX = 3;
@@ -241,17 +251,27 @@ function writeEffects(writer: FrameWriter, effects: readonly Effect[]): void {
       writer.bytes(mutation.value);
       if (mutation.kind === "set") writer.f64(mutation.expireInMs ?? NaN);
     });
+    writeList(writer, each.sends ?? [], (send) => writeSent(writer.text(send.queue), send));
   });
 }
 
 const readEffects = (payload: Payload): Effect[] =>
-  readList(payload, 32, () => ({
-    effect: readNumber(payload),
-    clock: readNumber(payload),
-    replica: payload.u32(),
-    atMs: readNumber(payload),
-    mutations: readList(payload, 5, () => readMutation(payload)),
-  }));
+  readList(payload, 36, () => {
+    const effect = {
+      effect: readNumber(payload),
+      clock: readNumber(payload),
+      replica: payload.u32(),
+      atMs: readNumber(payload),
+      mutations: readList(payload, 5, () => readMutation(payload)),
+    };
+    const sends = readList(payload, 4 + SENT_BYTES_MIN, () => readEffectSend(payload));
+    return sends.length === 0 ? effect : { ...effect, sends };
+  });
+
+function readEffectSend(payload: Payload): EffectSend {
+  const queue = readWord(payload);
+  return { queue, ...readSent(payload) };
+}
 
 function readMutation(payload: Payload): EffectMutation {
   const kind = pick(MUTATIONS, payload.u8(), "mutation");

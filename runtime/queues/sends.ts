@@ -4,9 +4,12 @@
  *
  * SE1 Of messages that are sent together each is stored or refused by itself; the sender hears the first refusal, and
  *     the places of all that were refused.
+ * SE2 A message of a stateful session has the tuple's id that its session's effect and its place there give, or that its
+ *     own id gives: sent again at this site, it is the same message.
  */
 import type { Broker, NewMessage } from "../../functions/queues/broker.ts";
 import { QueueRefused } from "../../functions/queues/broker.ts";
+import type { SessionMessage } from "../../functions/sessions/serve/ports.ts";
 import type { SentMessage } from "../../functions/vocabulary/queue_sender.ts";
 import type { ProblemCode } from "../../functions/vocabulary/problem.ts";
 import { StoreUnavailable } from "../../store/api/api.ts";
@@ -16,6 +19,7 @@ import type { LiveVersion } from "../deploy/mod.ts";
 import type { AppSends } from "../gateway/app_runner.ts";
 import { topicOf } from "./declared_queues.ts";
 import type { MessageMeter } from "./message_meter.ts";
+import { tupleIdOfSession } from "./tuple_ids.ts";
 
 /** Error of messages that were not sent. */
 export class SendRefused extends Error {
@@ -68,6 +72,15 @@ export class QueueSends implements AppSends {
     if (refusal === null) throw reason;
     const others = messages.length === 1 ? "" : ` (${failed.length} of ${messages.length} messages failed)`;
     throw new SendRefused(refusal.code, refusal.message + others, { queue, failed });
+  }
+
+  /** Stores a message of a stateful session of an app (SE2). @throws SendRefused, or the error of a fault. */
+  async storeOfSession(app: string, { queue, message, key, place, sentMs }: SessionMessage): Promise<void> {
+    await this.store(app, queue, [{
+      ...message,
+      ...{ format: "value", sentMs, isKept: true },
+      ...message.id === undefined ? { tuple: tupleIdOfSession(key, place) } : {},
+    }]);
   }
 }
 

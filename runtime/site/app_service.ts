@@ -207,7 +207,15 @@ export async function startApps(
     dev: config.dev,
   };
   const runner = new AppRunner(running);
+  const opened: { messages?: MessageService } = {};
   const stateful = await openStateful({
+    // Sessions are opened before the queues are: what they send is tried again.
+    sends: {
+      storeOfSession: async (...sent) => {
+        if (opened.messages === undefined) throw new Error("the queues of this site are not open yet");
+        await opened.messages.sends.storeOfSession(...sent);
+      },
+    },
     ...{ config, log, clock, random: site.random, metrics: site.stateful, replica, hub, apps: table },
     secrets: ports.secrets,
     prepared: (version) => runner.prepared(version),
@@ -217,7 +225,7 @@ export async function startApps(
     ...{ fatal: ports.fatal, faults: site.faults, damage: site.damage, cgroups, queues },
   });
   secrets.onChange((app) => stateful.refreshSecrets(app));
-  const messages = await openMessages({
+  const messages = opened.messages = await openMessages({
     ...{ config, log, clock, random: site.random, replica, apps: table, running },
     prepared: (version) => runner.prepared(version),
     secrets: ports.secrets,
@@ -337,8 +345,9 @@ export async function startApps(
       background.close();
       table.close();
       secrets.close();
+      await messages.quiet();
+      await stateful.close(); // what sessions send is stored meanwhile
       await messages.close();
-      await stateful.close();
       await isolates.close();
     },
   };

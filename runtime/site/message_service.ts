@@ -7,7 +7,6 @@
  *
  * MS1 What other sites say is heard once the tuples are open: it is said again, or is over.
  */
-import { createHash } from "node:crypto";
 import { MessageQueues } from "../../functions/queues/message_queues.ts";
 import type { QueueStatus } from "../../functions/queues/broker.ts";
 import type { SoleCopies } from "../../store/api/api.ts";
@@ -15,7 +14,7 @@ import type { SiteId } from "../../store/model/ports.ts";
 import type { SiteReplica } from "../../store/replica.ts";
 import type { QueueAdmin } from "../admin/queue_admin.ts";
 import type { AppTable, LiveVersion } from "../deploy/mod.ts";
-import type { AppSends, Prepared } from "../gateway/app_runner.ts";
+import type { Prepared } from "../gateway/app_runner.ts";
 import type { OwnRunServices } from "../gateway/own_run.ts";
 import { Consumers } from "../queues/consumers.ts";
 import { DeclaredQueues, namesOf } from "../queues/declared_queues.ts";
@@ -24,6 +23,7 @@ import { LeaseSeal } from "../queues/lease_seal.ts";
 import type { MessageMeter } from "../queues/message_meter.ts";
 import { QueueOperations } from "../queues/queue_operations.ts";
 import { QueueSends } from "../queues/sends.ts";
+import { tupleIdOf } from "../queues/tuple_ids.ts";
 import type { SiteConfig } from "./config.ts";
 import type { DiskDamage } from "./disk_damage.ts";
 import type { Faults } from "./faults.ts";
@@ -51,7 +51,7 @@ export interface MessageParts {
 
 /** Queues of a site, served. */
 export interface MessageService {
-  readonly sends: AppSends;
+  readonly sends: QueueSends;
   /** Door for programs outside. */
   readonly door: Pick<QueueDoor, "handle">;
   readonly admin: QueueAdmin;
@@ -75,8 +75,6 @@ const CLOSE_MS = 3_000;
 /** Round trip to a site that was not measured yet: some hundred kilometres. */
 const RTT_MS = 10;
 const BOOT_BYTES = 6;
-/** Bytes of a digest that stands for an id: two of 10^15 ids are alike once in 10^13. */
-const ID_BYTES = 18;
 
 /** Opens the queues of a site. */
 export async function openMessages(parts: MessageParts): Promise<MessageService> {
@@ -174,9 +172,3 @@ export async function openMessages(parts: MessageParts): Promise<MessageService>
 }
 
 const isSilent = (standing: string): boolean => standing === "suspected" || standing === "dead";
-
-/** Returns the tuple's id of a message with an id of its producer's, the same at all sites. No drawn one begins so. */
-function tupleIdOf(topic: string, id: string): string {
-  const digest = createHash("sha256").update(topic).update("\0").update(id).digest();
-  return `=${digest.subarray(0, ID_BYTES).toString("base64url")}`;
-}

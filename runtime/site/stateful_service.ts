@@ -26,7 +26,7 @@ import { StatefulRouter } from "../../functions/sessions/serve/router.ts";
 import { ParkedTable } from "../stateful/parked_table.ts";
 import { openOf } from "../../functions/sessions/serve/pieces.ts";
 import { CheckedPool } from "../stateful/shadow.ts";
-import { hostPorts } from "../stateful/host_services.ts";
+import { hostPorts, type HostServices } from "../stateful/host_services.ts";
 import { SessionHost } from "../../functions/sessions/serve/session_host.ts";
 import type { Readiness } from "../stateful/readiness.ts";
 import type { Standbys } from "../../functions/sessions/serve/standbys.ts";
@@ -62,6 +62,7 @@ export interface StatefulParts {
   /** Cgroups that bound the processes, where the operator has lent one. */
   readonly cgroups: IsolateCgroups | undefined;
   readonly queues: SiteQueues;
+  readonly sends: HostServices["sends"];
 }
 
 /** A site's stateful sessions, served. */
@@ -215,6 +216,7 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
         signal,
       ),
     waitsOf: (call) => router.waitsOf(call),
+    sends: parts.sends,
   }));
   const others = {
     ...{ site: config.id, homes, replica, apps, prepared: parts.prepared, appLog },

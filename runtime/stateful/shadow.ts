@@ -23,6 +23,7 @@ import {
   type Parked,
   shownCall,
   shownOutput,
+  shownSend,
   shownTimer,
   shownWrite,
 } from "../../functions/sessions/turn/mod.ts";
@@ -172,6 +173,7 @@ class Shadow implements ChannelSink {
     this.#did.push(
       ...commit.calls.map(shownCall),
       ...commit.effects.flatMap(({ mutations }) => mutations.map(shownWrite)),
+      ...commit.effects.flatMap(({ sends = [] }) => sends.map(shownSend)),
       ...commit.timers.map(shownTimer),
       ...commit.outputs.map(shownOutput),
     );

@@ -209,9 +209,15 @@ def checkpoint(c, version=4):
             + items(c["peers"], lambda p: peer(p, version))
             + items(c["outputs"], lambda o: text(o["to"]) + varint(o["sequence"]) + sized(bytes.fromhex(o["bytes"])))
             + items(c["effects"], lambda e: varint(e["effect"]) + varint(e["clock"]) + varint(e["replica"])
-                    + varint(e["atMs"]) + items(e["mutations"], mutation))
+                    + varint(e["atMs"]) + items(e["mutations"], mutation)
+                    + (items(e["sends"], send) if version > 5 else b""))
             + (items(c["counts"], count) if version > 4 else b"")
             + (b"" if version > 2 else sized(bytes.fromhex(c["state"]))))
+
+
+def send(s):
+    return (text(s["queue"]) + text(s.get("id", "")) + varint(s.get("delayMs", 0)) + varint(s.get("ttlMs", 0))
+            + sized(bytes.fromhex(s["body"])))
 
 
 def count(c):
@@ -243,7 +249,14 @@ def checkpoints():
               {"name": "n", "type": "number", "value": "NaN"}, {"name": "f", "type": "number", "value": "1.5e+300"},
               {"name": "big", "type": "bigint", "value": "-18446744073709551616"},
               {"name": "text", "type": "string", "value": "é"}]
-    return ([{"checkpoint": {**full, **whole, "counts": counts}, "format": 5,
+    sends = [{"queue": "jobs", "body": "02616263"},
+             {"queue": "mail", "id": "é", "delayMs": 300, "ttlMs": 60000, "body": ""}]
+    sending = {**full, **whole, "counts": [], "effects": [
+        *[{**e, "sends": []} for e in full["effects"]],
+        {"effect": 5, "clock": 2**52 + 16, "replica": 3, "atMs": 1780000000123, "mutations": [], "sends": sends}]}
+    return ([{"checkpoint": case, "format": 6, "bytes": checkpoint(case, 6).hex()}
+             for case in [sending, {**sending, "counts": counts}]]
+            + [{"checkpoint": {**full, **whole, "counts": counts}, "format": 5,
               "bytes": checkpoint({**full, **whole, "counts": counts}, 5).hex()}]
             + [{"checkpoint": case, "format": 4, "bytes": checkpoint(case).hex()}
              for case in [{**blank, **whole}, {**full, **whole}]]

@@ -59,7 +59,10 @@ const Checkpoint = z.strictObject({
   timers: z.array(z.strictObject({ name: z.string(), dueMs: z.number() })),
   peers: z.array(Peer),
   outputs: z.array(z.strictObject({ to: z.string(), sequence: z.number(), bytes: z.string() })),
-  effects: z.array(z.looseObject({ mutations: z.array(z.looseObject({ value: z.string().optional() })) })),
+  effects: z.array(z.looseObject({
+    mutations: z.array(z.looseObject({ value: z.string().optional() })),
+    sends: z.array(z.looseObject({ body: z.string() })).default([]),
+  })),
   state: z.string().nullable(),
   shape: z.number(),
   counts: z.array(z.strictObject({
@@ -204,8 +207,9 @@ Deno.test("golden session log: checkpoints have the bytes that the document give
     ]);
     for (const [name, value] of Object.entries(numbers)) assert.equal(program[name as "epoch"], value, name);
     assert.deepEqual(parts.outputs, outputs.map((each) => ({ ...each, bytes: unhex(each.bytes) })));
-    const wanted = effects.map(({ mutations, ...effect }) => ({
+    const wanted = effects.map(({ mutations, sends, ...effect }) => ({
       ...effect,
+      ...sends.length === 0 ? {} : { sends: sends.map((send) => ({ ...send, body: unhex(send.body) })) },
       mutations: mutations.map(({ value, ...each }) =>
         value === undefined ? each : { ...each, value: unhex(value) }
       ),

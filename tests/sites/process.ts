@@ -274,6 +274,7 @@ export class SiteProcess {
       call: (from, { target, chain, call }, request, token, signal) =>
         this.router.ask({ name: { ...from, ...target }, request, chain, token, call }, true, signal),
       waitsOf: (call) => this.router.waitsOf(call),
+      sends: { storeOfSession: () => Promise.reject(new Error("no queue is here")) },
       log: ({ level, text }) => {
         if (level === "error" && around.logs !== undefined) around.logs(`${site}: ${text}`);
       },

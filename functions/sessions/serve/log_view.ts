@@ -65,7 +65,10 @@ export function viewLog({ epoch, version, checkpoint, log }: ShownCopy, from: nu
       ...{ at, bytes: checkpoint.bytes.length, epoch: head.epoch, code: head.code },
       ...{ clock: timeOf(head.clockMs), timers: head.timers, peers: head.peers },
       outputs: head.outputs.map(({ to, sequence, bytes }) => ({ to, sequence, bytes: bytes.length })),
-      effects: head.effects.map(({ effect, mutations }) => ({ effect, writes: mutations.length })),
+      effects: head.effects.map(({ effect, mutations, sends = [] }) => ({
+        ...{ effect, writes: mutations.length },
+        ...sends.length === 0 ? {} : { sends: sends.length },
+      })),
     },
   };
 }

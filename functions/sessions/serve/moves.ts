@@ -48,7 +48,13 @@ async function drained(run: SessionRun, to: string, untilMs: number, clock: Peer
   for (;;) {
     const isSettled = await isWithin(run.settled, untilMs - clock.nowMs(), clock); // MV2
     if (run.isOver) throw refused("it left memory, or its isolate ended, meanwhile; try again");
-    if (!isSettled) throw refused("what it did is not at all owners yet, or not in the store; try again");
+    if (!isSettled) {
+      const { unsent } = run;
+      const what = unsent === null
+        ? "what it did is not at all owners yet, or not in the store"
+        : `what it sends to queues is not stored: ${unsent.why}`;
+      throw refused(`${what}; try again`);
+    }
     if (run.isIdle && run.isInCheckpoint) return;
     if (run.isIdle) run.checkpoint();
     if (clock.nowMs() >= untilMs) {

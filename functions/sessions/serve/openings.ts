@@ -10,6 +10,7 @@ import { CodecError } from "../../../store/model/codec.ts";
 import { Problem } from "../../vocabulary/problem.ts";
 import { OwnStore, type OwnStoreServices } from "./own_store.ts";
 import { joinPieces, openPiece } from "./pieces.ts";
+import type { SessionSends } from "./ports.ts";
 import type { RunListener } from "./run_over.ts";
 import { ClockLead, RunVersions } from "./run_versions.ts";
 import { salvage, type Salvaged } from "./salvage.ts";
@@ -38,6 +39,7 @@ export interface OpeningPorts extends CallingSite {
   /** Returns a standby that has followed a session up to that entry, with that code (standbys.ts). */
   readonly standby: (name: StatefulName, version: string, last: number) => Promise<Standby | null>;
   readonly replica: Pick<Replica, "status">;
+  readonly sends: SessionSends;
   /** Reads the wall clock. */
   readonly nowMs: () => number;
 }
@@ -93,7 +95,8 @@ export class Openings {
       const log = home.log.map(({ bytes }) => openPiece(bytes));
       // The bytes of a base are no log: only its head is to be read here.
       const pieces = base === null ? log : [{ ...base, bytes: new Uint8Array() }, ...log];
-      const { nowMs } = this.#ports;
+      const { nowMs, sends } = this.#ports;
+      const calls = new SessionCalls(this.#ports, { name, seed, store, outside });
       const versions = new RunVersions(
         { replica, nowMs, tick: () => store.tick(), lead: this.#lead },
         pieces,
@@ -105,7 +108,11 @@ export class Openings {
         nowMs: this.#ports.nowMs,
         clock: this.#ports.clock,
         originWay: code.originWay(name),
-        calls: new SessionCalls(this.#ports, { name, seed, store, outside }),
+        calls,
+        queues: {
+          store: ({ effect, place, atMs, send: { queue, ...message } }) =>
+            sends.storeOfSession(name.app, { queue, message, key: calls.keyOf(effect), place, sentMs: atMs }),
+        },
       });
       const epoch = { epoch: home.epoch, replica };
       const since = { out: {}, effectsApplied: applied };

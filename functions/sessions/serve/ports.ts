@@ -10,12 +10,14 @@ import type {
   Checkpoint,
   Commit,
   Effect,
+  EffectSend,
   OpenedProgram,
   Parked,
   Promotion,
   SessionEvent,
 } from "../turn/mod.ts";
 import type { StatefulName } from "../home/mod.ts";
+import type { SentMessage } from "../../vocabulary/queue_sender.ts";
 import type { TokenState } from "../../../store/api/api.ts";
 import type { ClockValue } from "../../../store/model/row.ts";
 
@@ -125,6 +127,47 @@ export interface RunStore {
    * more.
    */
   close(): void;
+}
+
+// ── Queues ──
+
+/** A message that a session sends, with its name among the session's: effect and place (run_sends.ts WM2). */
+export interface NamedSend {
+  /** Number of the effect that the message is part of. */
+  readonly effect: number;
+  /** Place among the messages of that effect. */
+  readonly place: number;
+  /** Time at which it was sent, in milliseconds since 1970. */
+  readonly atMs: number;
+  readonly send: EffectSend;
+}
+
+/** A message of a stateful session, with its name. */
+export interface SessionMessage {
+  readonly queue: string;
+  readonly message: SentMessage;
+  /** Name of the effect that the message is part of, among all of the cluster's. */
+  readonly key: string;
+  /** Place among the messages of that effect. */
+  readonly place: number;
+  /** Time at which the session sent it, in milliseconds since 1970. */
+  readonly sentMs: number;
+}
+
+/** The queues as the stateful sessions of a site send to them. */
+export interface SessionSends {
+  /** Stores a message of a session of an app; see {@link RunQueues.store}. */
+  storeOfSession(app: string, sent: SessionMessage): Promise<void>;
+}
+
+/** The queues as one stateful session sends to them. */
+export interface RunQueues {
+  /**
+   * Stores a message at as many sites as its queue wants. Done again at the same site, it stores nothing more.
+   *
+   * @throws Error with a code that says why (functions/vocabulary/problem.ts).
+   */
+  store(named: NamedSend): Promise<void>;
 }
 
 // ── Calls ──

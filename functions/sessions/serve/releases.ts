@@ -3,8 +3,8 @@
  * (session_run.ts R1), and what its log says of the store meanwhile (pieces.ts).
  *
  * RL1  Commits leave one after the other, each when the one before has left. After the run is over nothing leaves (R2).
- * RL2  The writes of a commit are applied, and on disk, with all writes of commits before it, before anything else of
- *      it leaves, and before the log says so.
+ * RL2  The writes of a commit are applied, and on disk, with all writes of commits before it, then its messages to
+ *      queues stored (run_sends.ts), before anything else of it leaves, and before the log says so.
  * RL3  What a piece says that the session has seen is on disk before the piece leaves (pieces.ts P1). Effects that are
  *      on their way there are no part of it before a read meets them: the pieces behind them wait for nothing.
  * RL4  Work of which only a mark tells whether it was done (own_store.ts, O2), and which a home before may have done,
@@ -27,14 +27,16 @@ import { StoreUnavailable, type TokenState } from "../../../store/api/api.ts";
 import type { ClockValue } from "../../../store/model/row.ts";
 import { pauseBy } from "./clock.ts";
 import type { OpenCalls } from "./open_calls.ts";
-import type { RunStore } from "./ports.ts";
+import type { RunQueues, RunStore } from "./ports.ts";
 import { OPEN_WORK, type PieceHead, type Seen } from "./pieces.ts";
 import type { RunListener } from "./run_over.ts";
+import { RunSends, type Unsent } from "./run_sends.ts";
 import type { Timers } from "./timers.ts";
 
 /** The run's part that releases need. */
 export interface ReleasingRun {
   readonly store: RunStore;
+  readonly queues: RunQueues;
   readonly clock: PeerClock;
   readonly listener: RunListener;
   readonly timers: Timers;
@@ -58,6 +60,7 @@ const SETTLED = Promise.resolve();
 /** See the file's header. */
 export class Releases {
   readonly #run: ReleasingRun;
+  readonly #sends: RunSends;
   #tail: Promise<void> = SETTLED;
   /** Token of what the run had seen when it last looked, and how much it had touched then. */
   #seen: TokenState | null = null;
@@ -78,7 +81,13 @@ export class Releases {
   /** @param applied the number of the last effect that the log says to be applied. */
   constructor(run: ReleasingRun, applied: number) {
     this.#run = run;
+    this.#sends = new RunSends(run);
     this.#applied = applied;
+  }
+
+  /** Messages to queues that wait to be stored; null: none. */
+  get unsent(): Unsent | null {
+    return this.#sends.unsent;
   }
 
   /** Clock of the oldest effect that is still to be applied; Infinity: none is. */
@@ -243,6 +252,7 @@ export class Releases {
     if (isAgain && effects.length > 0) await this.#untilDone(() => store.applyOld(effects));
     for (const effect of effects) await this.#untilDone(() => store.apply(effect));
     await store.settle();
+    await this.#sends.store(effects);
     if (this.#run.isOver) return store.seen();
     const last = effects.at(-1)?.effect ?? 0;
     this.#applied = Math.max(this.#applied, last);

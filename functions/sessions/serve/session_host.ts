@@ -493,4 +493,4 @@ export class SessionHost implements HostedSite {
 }
 
 /** State of a session that stands still: nothing else is known here. */
-const NOTHING = { sequence: 0, checkpoint: 0, logBytes: 0, timers: [], waiting: 0 };
+const NOTHING = { sequence: 0, checkpoint: 0, logBytes: 0, timers: [], waiting: 0, unsent: null };

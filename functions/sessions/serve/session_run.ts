@@ -6,7 +6,8 @@
  * → over, once, for one reason (RunOver).
  *
  * R1  A commit's entries are at all owners before anything of it leaves: then its writes are applied, and on disk here,
- *     then its answers leave, then its timers are set and its calls made; one commit after the other (commit.ts, CM1).
+ *     then its messages to queues stored, then its answers leave, then its timers are set and its calls made; one commit
+ *     after the other (commit.ts, CM1).
  *     In the same way all of the log that the run was opened with is at all owners before what the log left open
  *     leaves.
  * R2  After the run is over nothing of it leaves, and nothing is heard of its isolate.
@@ -48,11 +49,12 @@ import { Ending } from "./ending.ts";
 import { EventLine } from "./event_line.ts";
 import type { CallMaker } from "./ports.ts";
 import { type CallingRun, OpenCalls } from "./open_calls.ts";
-import type { RunStore } from "./ports.ts";
+import type { RunQueues, RunStore } from "./ports.ts";
 import { OPEN_WORK, type PieceHead, wrapPiece } from "./pieces.ts";
 import { Releases, type ReleasingRun } from "./releases.ts";
 import { type CheckpointingRun, RunCheckpoints } from "./run_checkpoints.ts";
 import { RunFailed, type RunListener, type RunOver } from "./run_over.ts";
+import type { Unsent } from "./run_sends.ts";
 import type { RunVersions } from "./run_versions.ts";
 import { Timers } from "./timers.ts";
 
@@ -62,6 +64,7 @@ export interface RunParts {
   /** Version of the app whose code runs. */
   readonly version: string;
   readonly store: RunStore;
+  readonly queues: RunQueues;
   readonly listener: RunListener;
   readonly calls: CallMaker;
   /** Opens a way to the end of the origin that attaches to sessions of the class; null: it names no origin. */
@@ -88,6 +91,7 @@ export interface RunParts {
 export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, CallingRun {
   readonly version: string;
   readonly store: RunStore;
+  readonly queues: RunQueues;
   readonly originWay: RunParts["originWay"];
   /**
    * Id of the request whose handler the log left running: it goes on, and is not delivered again; null: there is none.
@@ -139,10 +143,11 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
 
   constructor(parts: RunParts) {
     this.#parts = parts;
-    const { version, store, listener, nowMs, clock } = parts;
+    const { version, store, queues, listener, nowMs, clock } = parts;
     this.version = version;
     this.originWay = parts.originWay;
     this.store = store;
+    this.queues = queues;
     this.#usedMs = clock.nowMs();
     this.#leftAt = parts.open > OPEN_WORK ? parts.open : Infinity;
     this.clock = clock;
@@ -249,11 +254,18 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     return this.#home !== null && this.#told === this.#checkpoints.at;
   }
 
+  /** Messages to queues that wait to be stored; null: none. */
+  get unsent(): Unsent | null {
+    return this.releases.unsent;
+  }
+
   /** Text of what keeps the session from rest; null: nothing does. */
   get openWork(): string | null {
     const { first } = this, open = this.calls.kinds;
     if (first !== undefined) return `its handler of ${eventText(first)} is not over`;
     if (open.length > 0) return `it waits for what it asked for: ${open.join(", ")}`;
+    const { unsent } = this;
+    if (unsent !== null) return `what it sends to queues is not stored: ${unsent.why}`;
     return this.#isQuiescent ? null : "a timeout that it has set has not gone off";
   }
 
@@ -265,6 +277,7 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
       logBytes: this.#home?.logBytes ?? 0,
       timers: this.timers.list(),
       waiting: this.undone.size,
+      unsent: this.unsent,
     };
   }
 

@@ -11,18 +11,20 @@
 import { CodecError, Reader, Writer } from "../../../store/model/codec.ts";
 import { AppError } from "../../vocabulary/errors.ts";
 import { readMutation, writeMutation } from "./call_bytes.ts";
-import type { Effect, Output } from "./commit.ts";
+import type { Effect, EffectSend, Output } from "./commit.ts";
 import type { Count, Program } from "./program.ts";
 import { readCheckMark, writeCheckMark } from "./log_entry.ts";
 import { checkBytes } from "./rolling_check.ts";
+import { effectSend } from "./sends.ts";
 
 /**
  * Number of this format. A reader knows all formats that were ever written: the first had no counts of messages; the
  * first two held the state in themselves, and no shape; the first three had a check of 32 bits; the first four had no
- * counts of packages. A checkpoint without such counts is written in the fourth format, so that sites of an earlier
- * version can read it.
+ * counts of packages; the first five had no messages to queues. A checkpoint without such messages is written in the
+ * fifth format, and one without counts either in the fourth, so that sites of an earlier version can read it.
  */
-const VERSION = 5;
+const VERSION = 6;
+const VERSION_WITHOUT_SENDS = 5;
 const VERSION_WITHOUT_COUNTS = 4;
 const VERSION_SHORT_CHECK = 3;
 const VERSION_WITH_STATE = 2;
@@ -69,16 +71,21 @@ export function encodeCheckpoint(program: Program, parts: Kept & Partial<Checkpo
   const writer = new Writer(512);
   const { check } = program;
   const { counts } = program;
+  const hasSends = effects.some(({ sends }) => sends !== undefined);
   const version = state !== null
     ? VERSION_WITH_STATE
     : !check.isWhole
     ? VERSION_SHORT_CHECK
+    : hasSends
+    ? VERSION
     : counts.size === 0
     ? VERSION_WITHOUT_COUNTS
-    : VERSION;
-  // Code that keeps counts goes by a check of all bits.
-  if (version < VERSION && counts.size > 0) {
-    throw new Error("a checkpoint of before can't hold what counts in packages (CP2)");
+    : VERSION_WITHOUT_SENDS;
+  // Code that keeps counts, or sends to queues, goes by a check of all bits.
+  if (version < VERSION_WITHOUT_COUNTS && (counts.size > 0 || hasSends)) {
+    throw new Error(
+      "a checkpoint of before can't hold what counts in packages, nor messages to queues (CP2)",
+    );
   }
   writer.byte(version);
   writer.uint(program.epoch).uint(program.replica).text(program.code);
@@ -98,10 +105,34 @@ export function encodeCheckpoint(program: Program, parts: Kept & Partial<Checkpo
   writer.list(effects, (effect) => { // CP3
     writer.uint(effect.effect).uint(effect.clock).uint(effect.replica).uint(effect.atMs);
     writer.list(effect.mutations, (mutation) => writeMutation(writer, mutation as never));
+    if (version === VERSION) writer.list(effect.sends ?? [], (send) => writeEffectSend(writer, send));
   });
-  if (version === VERSION) writer.list([...counts], ([name, value]) => writeCount(writer.text(name), value));
+  if (version > VERSION_WITHOUT_COUNTS) {
+    writer.list([...counts], ([name, value]) => writeCount(writer.text(name), value));
+  }
   if (state !== null) writer.bytes(state);
   return sized(writer.done());
+}
+
+function writeEffectSend(writer: Writer, { queue, body, id = "", delayMs = 0, ttlMs = 0 }: EffectSend): void {
+  writer.text(queue).text(id).uint(delayMs).uint(ttlMs).bytes(body);
+}
+
+function readEffectSend(reader: Reader): EffectSend {
+  const queue = reader.text(), id = reader.text(), delayMs = reader.uint(), ttlMs = reader.uint();
+  return effectSend({ queue, id, delayMs, ttlMs, body: reader.bytes() });
+}
+
+function readEffect(reader: Reader, version: number): Effect {
+  const effect = {
+    effect: reader.uint(),
+    clock: reader.uint(),
+    replica: reader.uint(),
+    atMs: reader.uint(),
+    mutations: reader.list(() => readMutation(reader) as Effect["mutations"][number]),
+  };
+  const sends = version > VERSION_WITHOUT_SENDS ? reader.list(() => readEffectSend(reader)) : [];
+  return sends.length === 0 ? effect : { ...effect, sends };
 }
 
 const COUNTS = ["number", "bigint", "string"] as const;
@@ -124,10 +155,11 @@ function readCount(reader: Reader): Count {
   return value;
 }
 
-function readCounts(reader: Reader): Map<string, Count> {
+function readCounts(reader: Reader, version: number): Map<string, Count> {
   const read = reader.list(() => [reader.text(), readCount(reader)] as const);
   const counts = new Map(read);
-  if (counts.size === 0 || counts.size !== read.length) {
+  const isLeftOut = counts.size === 0 && version === VERSION_WITHOUT_SENDS;
+  if (isLeftOut || counts.size !== read.length) {
     throw new CodecError("counts of packages are there, each once, or are left out");
   }
   return counts;
@@ -197,14 +229,11 @@ export function decodeCheckpoint(bytes: Uint8Array, program: Program): Checkpoin
     program.peers.restore({ peer: { kind, id }, sent, received, isClosed: !isOld && reader.flag() });
   });
   const outputs = reader.list(() => ({ to: reader.text(), sequence: reader.uint(), bytes: reader.bytes() }));
-  const effects = reader.list((): Effect => ({
-    effect: reader.uint(),
-    clock: reader.uint(),
-    replica: reader.uint(),
-    atMs: reader.uint(),
-    mutations: reader.list(() => readMutation(reader) as Effect["mutations"][number]),
-  }));
-  const counts = version > VERSION_WITHOUT_COUNTS ? readCounts(reader) : new Map<string, Count>();
+  const effects = reader.list(() => readEffect(reader, version));
+  if (version === VERSION && effects.every(({ sends }) => sends === undefined)) {
+    throw new CodecError("a checkpoint without messages to queues is of an earlier format");
+  }
+  const counts = version > VERSION_WITHOUT_COUNTS ? readCounts(reader, version) : new Map<string, Count>();
   const state = version > VERSION_WITH_STATE ? null : reader.bytes();
   reader.end();
   // The object is made before its state is put into it: what the constructor draws or counts does not count for the

@@ -18,6 +18,7 @@
 
 import type { KeptCheckpoint, Peer } from "./event.ts";
 import type { Subject } from "../../class/subject.ts";
+import type { SentMessage } from "../../vocabulary/queue_sender.ts";
 
 /**
  * Bytes for a receiver: the id of a request (bytes that encodeAnswer makes) or of a peer (peers.ts, `peerOutput`: first
@@ -41,9 +42,14 @@ export type EffectMutation =
   | { readonly kind: "delete"; readonly key: string }
   | { readonly kind: "sum" | "min" | "max"; readonly key: string; readonly value: Uint8Array };
 
+/** A message of a turn to a queue. Its times count from the `atMs` of its effect. */
+export interface EffectSend extends SentMessage {
+  readonly queue: string;
+}
+
 /**
  * Writes of one turn to the store: applied together, with this version and no other, by whoever applies them, however
- * often. (session, effect) is their idempotent key.
+ * often. (session, effect) is their idempotent key; with its place in `sends` it is that of a message to a queue.
  */
 export interface Effect {
   /** Number among the effects of the session (CM3). */
@@ -54,6 +60,8 @@ export interface Effect {
   /** Milliseconds since 1970 from which `expireInMs` counts. */
   readonly atMs: number;
   readonly mutations: readonly EffectMutation[];
+  /** Messages to queues, in the order in which they were sent; left out: there are none. */
+  readonly sends?: readonly EffectSend[];
 }
 
 /** Change of a named timer: set, or cleared (null). */

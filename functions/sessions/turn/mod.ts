@@ -26,6 +26,7 @@ export type {
   Commit,
   Effect,
   EffectMutation,
+  EffectSend,
   OpenedPeer,
   OpenedProgram,
   Output,
@@ -52,5 +53,6 @@ export {
   type OutsideRequest,
 } from "./call_bytes.ts";
 export { TIMERS_MAX } from "./timers.ts";
-export { shownCall, shownOutput, shownTimer, shownWrite } from "./shown.ts";
+export { effectSend } from "./sends.ts";
+export { shownCall, shownOutput, shownSend, shownTimer, shownWrite } from "./shown.ts";
 export type { Act } from "./trace.ts";

@@ -12,7 +12,7 @@
  * PG3  A program whose turn failed (threw, or took what the log does not have) is never given another turn.
  */
 import { AppError } from "../../vocabulary/errors.ts";
-import type { Call, CallKind, Effect } from "./commit.ts";
+import type { Call, CallKind, Effect, EffectSend } from "./commit.ts";
 import { begun, errorAnswer, type Handled, type Handler, type SessionObject } from "./handler.ts";
 import { subjectOf } from "../../class/subject.ts";
 import { Peers } from "./peers.ts";
@@ -22,11 +22,13 @@ import { RandomStream, STREAM } from "./random.ts";
 import { RollingCheck } from "./rolling_check.ts";
 import type { SessionPeer, SessionPort } from "../../class/session_slot.ts";
 import { readShared, SharedCache } from "./shared_cache.ts";
-import { shownCall, shownOutput, shownTimer, shownWrite } from "./shown.ts";
+import { effectSend, NOTHING_SENT, sentWith } from "./sends.ts";
+import { shownCall, shownOutput, shownSend, shownTimer, shownWrite } from "./shown.ts";
 import { checkTimer, TIMERS_MAX } from "./timers.ts";
 import type { Trace } from "./trace.ts";
 import { READS_MAX, type Rejected, type TurnEnd, type TurnInput, type TurnSource } from "./turn.ts";
 import type { Failed } from "../../class/when_thrown.ts";
+import type { SentMessage } from "../../vocabulary/queue_sender.ts";
 
 /** The isolate's part that a program needs. */
 export interface ProgramHost {
@@ -70,7 +72,9 @@ interface Turn {
   readonly clocks: number[];
   reads: number;
   storeClock: number | null;
-  effect: { mutations: Effect["mutations"][number][] } & Omit<Effect, "mutations"> | null;
+  effect:
+    | { mutations: Effect["mutations"][number][]; sends?: EffectSend[] } & Omit<Effect, "mutations" | "sends">
+    | null;
 }
 
 /** Value of a variable or property of a package that a session keeps. */
@@ -130,6 +134,8 @@ export class Program implements SessionPort {
   #failure: { readonly error: unknown } | null = null;
   #isMaking = false;
   #made: Products | null = null;
+  /** Messages to queues since the last commit point. */
+  #sent = NOTHING_SENT;
 
   constructor(host: ProgramHost, className: string, id: string) {
     this.#host = host;
@@ -194,6 +200,7 @@ export class Program implements SessionPort {
     if (effect !== null) {
       check.number(effect.mutations.length);
       check.alsoNumber(effect.atMs);
+      if (effect.sends !== undefined) check.number(effect.sends.length);
       this.#products.effects.push(effect);
     }
     check.alsoNumber(reads);
@@ -202,6 +209,7 @@ export class Program implements SessionPort {
     this.#turn = null;
     if (this.handler === null) {
       this.peers.commit();
+      this.#sent = NOTHING_SENT;
       this.atCommit?.();
     }
     return { clocks, storeClock, check: check.mark() };
@@ -374,27 +382,48 @@ export class Program implements SessionPort {
   /** Writes to the store, which leaves with the handler's commit. Returns the version of the write. */
   write(mutations: Effect["mutations"]): { readonly clock: number; readonly replica: number } {
     this.#mayAct("a write to the store");
-    const turn = this.#running();
-    if (turn.effect === null) {
-      turn.storeClock = this.storeClock = turn.source.storeClock(this.storeClock);
-      const atMs = this.now();
-      turn.effect = {
-        effect: this.nextEffect++,
-        clock: turn.storeClock,
-        replica: this.replica,
-        atMs,
-        mutations: [],
-      };
-    }
+    const effect = this.#effect();
     for (const mutation of mutations) {
       this.trace?.add(`writes to the store: ${mutation.kind}`, undefined, () => shownWrite(mutation));
       this.check.text(mutation.kind);
       this.check.text(mutation.key);
       if (mutation.kind !== "delete") this.check.bytes(mutation.value);
       if (mutation.kind === "set") this.check.alsoNumber(mutation.expireInMs ?? 0);
-      turn.effect.mutations.push(mutation);
+      effect.mutations.push(mutation);
     }
-    return turn.effect;
+    return effect;
+  }
+
+  /**
+   * Sends messages to a queue, which leave with the handler's commit.
+   *
+   * @throws AppError `limit_message` where the handler sends too much: nothing of this call is sent then.
+   */
+  send(queue: string, messages: readonly SentMessage[]): void {
+    this.#mayAct("a send to a queue");
+    this.#sent = sentWith(this.#sent, queue, messages);
+    const effect = this.#effect(), sends = effect.sends ??= [];
+    for (const { body, id = "", delayMs = 0, ttlMs = 0 } of messages) {
+      const send = { queue, body, id, delayMs: Math.ceil(delayMs), ttlMs: Math.ceil(ttlMs) };
+      this.trace?.add(`sends to the queue ${queue}`, undefined, () => shownSend(send));
+      this.check.text("send");
+      this.check.text(queue);
+      this.check.text(id);
+      this.check.number(send.delayMs);
+      this.check.number(send.ttlMs);
+      this.check.bytes(body);
+      sends.push(effectSend(send));
+    }
+  }
+
+  /** Returns the effect of the turn that runs, which has one from now on. */
+  #effect(): NonNullable<Turn["effect"]> {
+    const turn = this.#running();
+    if (turn.effect !== null) return turn.effect;
+    turn.storeClock = this.storeClock = turn.source.storeClock(this.storeClock);
+    const atMs = this.now();
+    const numbered = { effect: this.nextEffect++, clock: turn.storeClock, replica: this.replica, atMs };
+    return turn.effect = { ...numbered, mutations: [] };
   }
 
   /** Draws a number from the stream of `Math.random`. */

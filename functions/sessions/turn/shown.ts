@@ -5,7 +5,7 @@
 import { inspect } from "node:util";
 import { decodeAnswer } from "../../calls/call.ts";
 import { decodeValue } from "../../values/value.ts";
-import type { Call, EffectMutation, Output, TimerChange } from "./commit.ts";
+import type { Call, EffectMutation, EffectSend, Output, TimerChange } from "./commit.ts";
 
 const CHARS_MAX = 300;
 const VALUE_BYTES_MAX = 1024 * 1024;
@@ -19,6 +19,15 @@ export const shownWrite = (mutation: EffectMutation): string =>
   mutation.kind === "delete"
     ? `deletes ${JSON.stringify(mutation.key)}`
     : shortened(`writes ${JSON.stringify(mutation.key)} (${mutation.kind}): ${valueText(mutation.value)}`);
+
+/** Returns the text of one message to a queue. */
+export const shownSend = ({ queue, id = "", delayMs = 0, ttlMs = 0, body }: EffectSend): string =>
+  shortened(
+    `sends to the queue ${queue}${id === "" ? "" : `, as ${JSON.stringify(id)}`}` +
+      `${delayMs === 0 ? "" : `, in ${delayMs} ms`}${ttlMs === 0 ? "" : `, for ${ttlMs} ms`}: ${
+        valueText(body)
+      }`,
+  );
 
 /** Returns the text of a call of the store, of a server, or of another session. */
 export const shownCall = ({ call, kind, bytes }: Pick<Call, "call" | "kind" | "bytes">): string =>

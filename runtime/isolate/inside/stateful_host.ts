@@ -19,6 +19,7 @@ import { ChainedCaller } from "../../../functions/sessions/turn/session_calls.ts
 import type { SessionObject } from "../../../functions/sessions/turn/handler.ts";
 import type { Program } from "../../../functions/sessions/turn/program.ts";
 import { ParkedError } from "../../../functions/sessions/turn/replay.ts";
+import { ProgramQueues } from "../../../functions/sessions/turn/session_queues.ts";
 import { ProgramStore } from "../../../functions/sessions/turn/session_store.ts";
 import { TurnLoop } from "../../../functions/sessions/turn/turn_loop.ts";
 import { useOneForm } from "../../../functions/values/value.ts";
@@ -218,7 +219,8 @@ async function load(
  * Freezes an env: no checkpoint has what a session would add. Tables and namespaces are made where they are first read.
  */
 function freezeEnv(env: BaseEnv): void {
-  for (const group of [Reflect.get(env, "tables"), Reflect.get(env, "sessions")] as object[]) {
+  const groups = ["tables", "queues", "sessions"].map((name) => Reflect.get(env, name) as object);
+  for (const group of groups) {
     for (const name in group) Object.freeze(Reflect.get(group, name));
   }
   for (const each of [env, ...Object.values(env)]) Object.freeze(each);
@@ -282,6 +284,7 @@ class StatefulApp {
     if (Object.keys(secrets).length > 0) this.#pinned.set(name, secrets);
     const env = buildEnv(defaultExport, {
       store: new ProgramStore(program),
+      queues: new ProgramQueues(program),
       sessions: new ChainedCaller(program),
       recordedBytes: (bytes) => program.crypto.fill(bytes),
       vars: options.vars,

@@ -281,7 +281,7 @@ export class ForgedSite {
       ),
       home: { checkpoint: null, log: [], start: () => home, abandon: () => {} } as unknown as OpenedHome,
       ...{ version: "v1", store, clock: this.#clock, nowMs: Date.now, isShared: false, isAdopted: false },
-      ...{ applied: 0, open: 0 },
+      ...{ applied: 0, open: 0, queues: { store: () => Promise.resolve() } },
       listener: {
         peers: { ...peers, ready: () => Promise.resolve() },
         ...{ answered() {}, unanswered() {}, done() {}, rejected() {}, ending: () => Promise.resolve() },

@@ -20,6 +20,7 @@ import { FrameWriter } from "../../../runtime/isolate/frame_writer.ts";
 import { StateSender } from "../../../runtime/isolate/state_frames.ts";
 import { FRAME_TO_ISOLATE_BYTES_MAX } from "../../../runtime/isolate/frames.ts";
 import * as frames from "../../../runtime/isolate/session_frames.ts";
+import { DELAY_MS_MAX } from "../../../functions/queues/limits.ts";
 
 /** What comes out of a frame that was written so. */
 async function crossed<T>(write: (writer: FrameWriter) => void, read: (payload: Payload) => T): Promise<T> {
@@ -94,7 +95,18 @@ const rowValue = bytes.filter((each) => each[0] !== VALUE_TAG.merge);
 const amount = fc.uint8Array({ minLength: 8, maxLength: 8 }).map((each) =>
   Uint8Array.of(VALUE_TAG.number, ...each)
 );
-const effect = record({
+const delay = fc.integer({ min: 1, max: DELAY_MS_MAX });
+const send = fc.record(
+  {
+    queue: text,
+    body: rowValue,
+    id: fc.string({ minLength: 1, maxLength: 60 }),
+    delayMs: delay,
+    ttlMs: delay,
+  },
+  { requiredKeys: ["queue", "body"], noNullPrototype: true },
+);
+const written = {
   ...{ effect: number, clock: number, replica: small, atMs: number },
   mutations: list(fc.oneof(
     record({ kind: is("set"), key: byteText, value: rowValue, expireInMs: number }),
@@ -102,7 +114,11 @@ const effect = record({
     record({ kind: is("delete"), key: byteText }),
     record({ kind: fc.constantFrom("sum", "min", "max"), key: byteText, value: amount }),
   )),
-}) as fc.Arbitrary<Effect>;
+};
+const effect = fc.oneof(
+  record(written),
+  record({ ...written, sends: fc.array(send, { minLength: 1, maxLength: 3 }) }),
+) as fc.Arbitrary<Effect>;
 /** As far as dates go. */
 const time = fc.integer({ min: 0, max: 8_640_000_000_000_000 });
 const timer: fc.Arbitrary<TimerChange> = record({ name: text, dueMs: maybe(time) });

@@ -155,6 +155,7 @@ export class SiteProcess {
       egressOf: () => new EgressRules({ fetchHosts: [] }),
       waitsOf: () => Promise.resolve(NO_WAITS),
       call: () => Promise.reject(new Error("no other session is here")),
+      sends: { storeOfSession: () => Promise.reject(new Error("no queue is here")) },
       ...{ mapped: (_, text) => Promise.resolve(text), redact: (_, text) => text },
       failed: (_, error) => void fault(`${(error as Error).stack ?? error}`),
       log: ({ level, text }) =>

@@ -107,6 +107,7 @@ async function opening(scene: Scene, site: string, opened: OpenedProgram, head: 
     home: { checkpoint: null, start: () => home as unknown as Home } as unknown as OpenedHome,
     ...{ version: "v1", store, clock, nowMs: () => scene.world.nowMs, isShared: false, isAdopted: false },
     ...{ applied: 0, open: head.open, originWay: null },
+    queues: { store: () => Promise.reject(new Error("no queue is here")) },
     listener: {
       ...{ peers, done() {}, over() {}, log: (level: string, text: string) => said.push(`${level} ${text}`) },
       answered: (request: string) => void left.push(request),

@@ -110,6 +110,7 @@ export async function memoryHost(
     methods = null,
     durability = "owners",
     ends = {},
+    sends = { storeOfSession: () => Promise.reject(new Error("no queue is here")) },
     peerClock = SYSTEM_CLOCK,
     wallMs = Date.now,
   }: {
@@ -123,6 +124,8 @@ export async function memoryHost(
     wallMs?: () => number;
     /** What is kept of sessions that end. */
     ends?: Pick<HostServices, "lastAnswersMs" | "endedLogs">;
+    /** What takes messages to queues. */
+    sends?: HostServices["sends"];
     /** What can be called; null: not known. */
     methods?: readonly string[] | null;
   } = {},
@@ -212,6 +215,7 @@ export async function memoryHost(
     failed: (_, error) => void lines.push(`fault: ${error}`),
     ...{ parked, site: "cloud", mapped: (_: string, text: string) => Promise.resolve(text) },
     redact: (_, text) => text,
+    sends,
     ...ends,
   }));
   return {

@@ -115,7 +115,7 @@ Deno.test("what was begun is waited for as long as was said, and no longer (MV2)
   const clock = new HandClock(), nothing = () => {};
   clock.turn(10_000);
   const run = {
-    ...{ settled: new Promise(nothing), isOver: false, line: { hold: nothing, goOn: nothing } },
+    ...{ settled: new Promise(nothing), isOver: false, unsent: null, line: { hold: nothing, goOn: nothing } },
     home: { name: NAME, prepareMove: () => Promise.resolve(), stay: nothing },
   };
   let told = "";

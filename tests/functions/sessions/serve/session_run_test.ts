@@ -7,6 +7,7 @@ import { writeTurn } from "../../../../functions/sessions/turn/log_entry.ts";
 import { type Effect, type OpenedProgram, TIMERS_MAX } from "../../../../functions/sessions/turn/mod.ts";
 import { PROGRAM_CALLS_MAX } from "../../../../functions/sessions/turn/program.ts";
 import type { OwnStore } from "../../../../functions/sessions/serve/own_store.ts";
+import type { NamedSend } from "../../../../functions/sessions/serve/ports.ts";
 import { RunFailed, type RunListener, type RunOver } from "../../../../functions/sessions/serve/run_over.ts";
 import { ClockLead, RunVersions } from "../../../../functions/sessions/serve/run_versions.ts";
 import { SessionRun } from "../../../../functions/sessions/serve/session_run.ts";
@@ -27,6 +28,7 @@ const asked = encodeCallToSession({
 /** A run over a home of which nothing is held until it is said; what has left of it. `disk.busy`: it writes till then. */
 function running() {
   const disk: { busy: Promise<void> | null } = { busy: null };
+  const queue: { refuses: Error | null } = { refuses: null };
   const left: string[] = [], said: string[] = [];
   const overs: { readonly over: RunOver; readonly sequence: number; readonly first: unknown }[] = [];
   const held = Promise.withResolvers<void>();
@@ -67,6 +69,13 @@ function running() {
     ...{
       version: "v1",
       store,
+      queues: {
+        store: ({ effect, place, send }: NamedSend) => {
+          if (queue.refuses !== null) return Promise.reject(queue.refuses);
+          left.push(`message ${place} of ${effect} to ${send.queue}`);
+          return Promise.resolve();
+        },
+      },
       clock,
       nowMs: () => clock.nowMs(),
       isShared: false,
@@ -104,7 +113,7 @@ function running() {
   };
   const started = run.start(Promise.resolve({ channel: 1, isolate } as never));
   const now = { held: held.resolve, appended: appended.resolve, answered: answered.resolve };
-  return { run, left, given, kept, now, started, overs, disk, said };
+  return { run, left, given, kept, now, started, overs, disk, said, queue };
 }
 
 const turn = () => new Promise((resolve) => setTimeout(resolve, 5));
@@ -119,6 +128,58 @@ Deno.test("what a log left open leaves when all owners have it, and not before: 
   now.held();
   await started;
   assert.deepEqual(left, ["effect 1", "key 1"]);
+});
+
+const SEND: Effect = { ...EFFECT, sends: [{ queue: "jobs", body: new Uint8Array([1]) }] };
+
+Deno.test("messages that a log left open are stored when all owners have it, and not before (R1)", async () => {
+  const { run, left, now, started } = running();
+  await turn();
+  run.opened({ ...NOTHING, effects: [SEND] });
+  await turn();
+  assert.deepEqual(left, []);
+  now.held();
+  await started;
+  assert.deepEqual(left, ["effect 1", "message 0 of 1 to jobs"]);
+});
+
+Deno.test("a commit's messages are stored when its log is at all owners and its rows are written, and its answer waits for them (releases.ts RL2)", async () => {
+  const { run, left, now, started, queue, said } = running();
+  await turn();
+  run.opened(NOTHING);
+  now.held();
+  await started;
+  run.serve(null);
+  run.deliver({ kind: "request", request: "asks", chain: [], bytes: new Uint8Array() });
+  queue.refuses = Object.assign(new Error("it is full"), { code: "queue_full" });
+  const entries = new Writer();
+  writeTurn(entries, { kind: "local", local: 1 }, { clocks: [], storeClock: null, check: 0 }, 0);
+  run.commit({
+    ...{
+      first: 4,
+      count: 1,
+      entries: entries.done(),
+      through: 1,
+      isPoint: true,
+      effects: [SEND],
+      timers: [],
+    },
+    ...{ calls: [], rejected: null, isQuiescent: true, isEnded: false },
+    outputs: [{ to: "asks", sequence: 1, bytes: new Uint8Array([1]) }],
+  });
+  await turn();
+  assert.deepEqual(left, []);
+  now.appended();
+  await turn();
+  assert.deepEqual(left, ["effect 1"]);
+  assert.deepEqual(run.unsent, { messages: 1, why: "it is full" });
+  assert.deepEqual(run.state.unsent, run.unsent);
+  assert.match(run.openWork ?? "", /queues is not stored: it is full/);
+  assert.match(said.at(-1) ?? "", /^warn .* wait: it is full/);
+  queue.refuses = null;
+  while (run.unsent !== null) await turn();
+  await run.settled;
+  assert.deepEqual(left, ["effect 1", "message 0 of 1 to jobs", "asks"]);
 });
 
 Deno.test("a session of which nothing was left open serves before all owners have its log", async () => {

@@ -1,7 +1,7 @@
 /** Turns and checkpoints of all kinds, for tests and fuzzing. */
 import fc from "fast-check";
 import type { CheckpointParts } from "../../../../functions/sessions/turn/checkpoint.ts";
-import type { Effect } from "../../../../functions/sessions/turn/commit.ts";
+import type { Effect, EffectSend } from "../../../../functions/sessions/turn/commit.ts";
 import type { Count, Program } from "../../../../functions/sessions/turn/program.ts";
 import type { CheckMark } from "../../../../functions/sessions/turn/rolling_check.ts";
 import type { Subject } from "../../../../functions/class/subject.ts";
@@ -64,6 +64,12 @@ const mutation = fc.oneof<fc.Arbitrary<Effect["mutations"][number]>[]>(
   fc.record({ kind: fc.constantFrom("sum", "min", "max"), key, value: bytes }),
 );
 
+const positive = fc.integer({ min: 1, max: 1e9 });
+const send: fc.Arbitrary<EffectSend> = fc.record(
+  { queue: name, body: bytes, id: name.filter((id) => id !== ""), delayMs: positive, ttlMs: positive },
+  { requiredKeys: ["queue", "body"] },
+);
+
 /** What a checkpoint holds. */
 export type AnyParts = Pick<CheckpointParts, "shape" | "outputs" | "effects"> & {
   readonly numbers: Pick<
@@ -120,7 +126,8 @@ export const anyParts: fc.Arbitrary<AnyParts> = fc.record({
       replica: uint,
       atMs: uint,
       mutations: fc.array(mutation, { maxLength: 3 }),
-    }),
+      sends: fc.array(send, { minLength: 1, maxLength: 2 }),
+    }, { requiredKeys: ["effect", "clock", "replica", "atMs", "mutations"] }),
     { maxLength: 2 },
   ),
   shape: fc.nat(1_000),

@@ -81,6 +81,23 @@ Deno.test("a checkpoint that is written is read, and written again as it was", (
   }));
 });
 
+Deno.test("a checkpoint has messages to queues in a format of its own, and is of one that sites of before read without any", () => {
+  const program = new Program(host, "cart", "a");
+  program.check.widen();
+  const effect = { effect: 1, clock: 2, replica: 3, atMs: 4, mutations: [] };
+  const sends = [{ queue: "q", body: new Uint8Array([7]) }];
+  const written = encodeCheckpoint(program, { shape: 0, outputs: [], effects: [{ ...effect, sends }] });
+  assert.equal(written[0], 6);
+  const without = encodeCheckpoint(program, { shape: 0, outputs: [], effects: [effect] });
+  assert.equal(without[0], 4);
+  // No messages, and no counts.
+  const empty = Uint8Array.from([6, ...without.subarray(1), 0, 0]);
+  assert.throws(
+    () => decodeCheckpoint(empty, new Program(host, "cart", "a")),
+    (error) => error instanceof CodecError && /is of an earlier format/.test(error.message),
+  );
+});
+
 Deno.test("what counts in packages is read in its one form, and a checkpoint without any is one that sites of before read", () => {
   const program = new Program(host, "cart", "a");
   program.check.widen();
