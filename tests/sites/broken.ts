@@ -288,6 +288,15 @@ const ownKeys = (services: HostServices, site: string): HostServices => ({
   },
 });
 
+/** Names under which messages to queues are stored, of each home's own. */
+const ownMail = (services: HostServices, site: string): HostServices => ({
+  ...services,
+  sends: {
+    storeOfSession: (app, message) =>
+      services.sends.storeOfSession(app, { ...message, key: `${message.key}${site}` }),
+  },
+});
+
 const isMessage = (event: SessionEvent): boolean => event.kind === "message";
 
 export const VARIANTS: readonly Variant[] = [
@@ -418,6 +427,14 @@ export const VARIANTS: readonly Variant[] = [
     change: (plan) => ({ ...dying(plan), ops: ["post"], commitMs: [1, 4] }),
     passes: every("isolate says", 7),
     caughtBy: ["WC7"],
+    seeds: 8,
+  },
+  {
+    name: "each home has names of its own for messages to queues",
+    make: () => ({ services: ownMail }),
+    change: (plan) => ({ ...dying(plan), ops: ["mail"], commitMs: [1, 4] }),
+    passes: every("isolate says", 7),
+    caughtBy: ["WC10"],
     seeds: 8,
   },
   {

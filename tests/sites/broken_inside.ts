@@ -81,6 +81,27 @@ export const INSIDE_VARIANTS: readonly InsideVariant[] = [
     ...{ plan: "recorded", first: 310, seeds: 6 },
   },
   {
+    name: "what a handler sends to queues is stored before its commit is held",
+    file: "functions/sessions/serve/releases.ts",
+    says: "    this.#comes(effects);\n",
+    becomes: "    this.#comes(effects);\n    void this.#sends.store(effects);\n",
+    ...{ plan: "mailing", first: 0, seeds: 6, caughtBy: "WC10" },
+  },
+  {
+    name: "what a log leaves to be sent to queues is not sent where it is opened",
+    file: "functions/sessions/serve/releases.ts",
+    says: "    await this.#sends.store(effects);\n",
+    becomes: "    if (!isAgain) await this.#sends.store(effects);\n",
+    ...{ plan: "mailing", first: 0, seeds: 6, caughtBy: "WC8" },
+  },
+  {
+    name: "what was sent to queues counts as stored before it is",
+    file: "functions/sessions/serve/releases.ts",
+    says: "    await this.#sends.store(effects);\n",
+    becomes: "    void this.#sends.store(effects);\n",
+    ...{ plan: "mailing", first: 0, seeds: 6, caughtBy: "WC8" },
+  },
+  {
     name: "what a log leaves to be written is not written where it is opened",
     file: "functions/sessions/serve/releases.ts",
     says: "    await this.#applyAll(opened.effects, true);\n",

@@ -12,6 +12,7 @@
  *      A write with a check is done once for each time that a handler asked for it, and finds the one before it. One that
  *      no log tells of, and that is gone with all disks that ever had it, is done again.
  * WC7  The server outside did once what a handler asked for once, whoever asked again.
+ * WC10 A message to a queue is one of the log's, under one id wherever it is stored: none of a handler that was undone.
  * WC9  What a session asked another for was run there once for each time that a handler asked, and it was told what that
  *      one answered, or that it was not run; never that it was, and nothing more. Where who was asked is out of reach
  *      for longer than is waited for, it is told that.
@@ -20,9 +21,10 @@
  * judged by itself. A request whose answer nobody heard may be run by the next one, too.
  *
  * WC8  In the end everybody is attached who wants to be, and has heard all; all that was sent is in the log; every timer
- *      that was set was called, or given up.
+ *      that was set was called, or given up; every message of the log to a queue is stored somewhere.
  */
 import type { Ledger } from "./ledger.ts";
+import type { Mailed } from "./mailbox.ts";
 import type { Done } from "./outside.ts";
 
 /** A row of a session's own, as somebody wrote it: seen on the disk of a site. */
@@ -66,6 +68,8 @@ export interface SessionSeen {
   /** What the root shows in the end of the rows of `put` (three of them), and of `swap`; null: it has not come so far. */
   readonly atRoot: { readonly put: readonly (string | null)[]; readonly swap: string | null } | null;
   readonly done: readonly Done[];
+  /** Messages to queues, as sites have stored them. */
+  readonly mailed: readonly Mailed[];
 }
 
 /** Lets something pass that the documents say. */
@@ -142,6 +146,7 @@ export function check(seen: SessionSeen, excused: Excused): Violation[] {
   checkRequests(seen, say);
   checkRows(seen, say, excused);
   checkOutside(seen, say);
+  checkMail(seen, say);
   return found;
 }
 
@@ -301,6 +306,18 @@ function checkOutside({ lives, done }: SessionSeen, say: Say): void {
   for (const [what, count] of times) {
     if (count > 1 + undone(lives, what)) say("WC7", `${short(what)} was done ${count} times`);
   }
+}
+
+/** WC10, WC8 */
+function checkMail({ lives, mailed }: SessionSeen, say: Say): void {
+  const wanted = new Set(lives.flatMap(({ mailed }) => mailed));
+  const stored = Map.groupBy(mailed, ({ what }) => what);
+  for (const [what, mails] of stored) {
+    if (!wanted.has(what)) say("WC10", `${short(what)} was sent, and the log does not say so`);
+    const ids = new Set(mails.map(({ id }) => id));
+    if (ids.size > 1) say("WC10", `${short(what)} was sent under ${ids.size} ids`);
+  }
+  for (const what of wanted) if (!stored.has(what)) say("WC8", `${short(what)} was never sent`);
 }
 
 /** How often the handler that asked for this was undone. */

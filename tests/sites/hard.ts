@@ -140,6 +140,20 @@ const restless = (plan: SitesPlan): SitesPlan => ({
   store: { ...plan.store, requests: 80, moveChance: 0.7, backChance: 0.3, edgeShare: 1 },
 });
 
+/**
+ * Sessions send to queues that are full at times, and whose sites store what they say they could not; their homes die
+ * before and after that, and they end.
+ */
+const mailing: Change = (plan) => ({
+  ...more(star(plan, { delaysMs: DELAYS_MS, commitMs: [5, 30], f: Math.max(1, plan.f) }), {
+    crash: 6,
+    partition: 2,
+  }),
+  ...{ classes: ["whole", "held", "retrying"], devices: 2, plain: 1, callers: 2, deaths: 0, closes: 0 },
+  ...{ moves: 4, moveAtOnce: 0.1, kills: 4, roams: 2, cuts: 2, hasStandbys: true, messages: 20 },
+  ops: ["mail", "mail", "mail", "put", "slow", "quiet", "all", "throw", "balk"],
+});
+
 /** Rows that are read far from where they were written, by clients and sessions that both move all the time. */
 const tokens: Change = (plan) => {
   const { store, ...changed } = faulty(regions(restless({ ...plan, f: 0 }), [5, 40]));
@@ -554,6 +568,7 @@ export const HARD: Readonly<Record<string, Change>> = {
     roaming,
     deployed,
     calling,
+    mailing,
   },
   ...{
     tokens,
@@ -592,6 +607,7 @@ export const HARD: Readonly<Record<string, Change>> = {
 const DEATHS: Readonly<Record<string, () => Pick<SitesOptions, "passes" | "open">>> = {
   recorded: () => ({ passes: afterRecords() }),
   unapplied: () => ({ passes: every("isolate says", 17)() }),
+  mailing: () => ({ passes: every("isolate says", 29)() }),
   chained: asItSums,
   bereft: withSums,
 };

@@ -94,6 +94,8 @@ export class Ledger {
   /** Writes with checks, and requests outside: each that a handler, which may have been undone, has begun. */
   readonly swapped: Swapped[] = [];
   readonly posted: Asked[] = [];
+  /** What it sent to queues. */
+  readonly mailed: string[] = [];
   /** What it asked other sessions for, that it was told, and in the handler of what. */
   readonly called: { readonly asked: string; readonly told: string; readonly what: string }[] = [];
   /** How often the handler of something was undone when it had begun something: by what it was. */
@@ -275,6 +277,7 @@ export class Ledger {
     else if (op.startsWith("call:")) yield* this.#call(op.slice(5), what);
     else if (op === "swap") yield* this.#swap(what);
     else if (op === "post") yield* this.#post(what);
+    else if (op === "mail") this.mailed.push(this.#link(`mail ${what}`));
     else if (op === "origin") {
       const origins = [...this.attached].filter(([, { kind, isClosed }]) => kind === "origin" && !isClosed);
       const [peer] = origins.at(-1) ?? [];

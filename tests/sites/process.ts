@@ -20,6 +20,7 @@ import {
 } from "../../runtime/origins/origin_ends.ts";
 import { Attacher } from "../../runtime/stateful/attacher.ts";
 import { type FrameWay, StreamWay } from "../../functions/sessions/attach/frame_way.ts";
+import type { SessionMessage } from "../../runtime/queues/sends.ts";
 import { ParkedTable } from "../../runtime/stateful/parked_table.ts";
 import { PEER_KIND, PeerWays } from "../../functions/sessions/serve/peer_ways.ts";
 import { isForRouter, StatefulRouter } from "../../functions/sessions/serve/router.ts";
@@ -88,6 +89,7 @@ export class SiteProcess {
   readonly #ways: PeerWays;
   readonly #http: HttpOrigins;
   readonly #root: SiteId;
+  readonly #mailing: Draws;
 
   static async open(parts: ProcessParts): Promise<SiteProcess> {
     const parked = new ParkedTable(parts.replica.system, () => {});
@@ -99,6 +101,7 @@ export class SiteProcess {
     const { around, site, homes, clock, draws, replica } = this.#parts = parts;
     const { detector } = replica.owners;
     this.#root = around.root;
+    this.#mailing = draws.fork("mail");
     this.isolates = this.#pool("isolates");
     this.followers = this.#pool("followers");
     this.links = new SimLinks({
@@ -190,11 +193,20 @@ export class SiteProcess {
     return Promise.reject(new Error(`nobody serves ${request.kind}`));
   }
 
+  // ── Queues ──
+
+  async #mail(message: SessionMessage): Promise<void> {
+    const { around, site } = this.#parts;
+    await this.#trip(this.#mailing);
+    around.mailbox.store(site, message, this.#mailing);
+    await this.#trip(this.#mailing);
+  }
+
   // ── Origins ──
 
   /** A way outside takes a while; a process that has died meanwhile does nothing more. */
-  async #trip(): Promise<void> {
-    const { clock, draws, isAlive } = this.#parts;
+  async #trip(draws = this.#parts.draws): Promise<void> {
+    const { clock, isAlive } = this.#parts;
     await new Promise<void>((resolve) => void clock.after(tripMs(draws), resolve));
     if (!isAlive()) await new Promise(() => {});
   }
@@ -274,7 +286,7 @@ export class SiteProcess {
       call: (from, { target, chain, call }, request, token, signal) =>
         this.router.ask({ name: { ...from, ...target }, request, chain, token, call }, true, signal),
       waitsOf: (call) => this.router.waitsOf(call),
-      sends: { storeOfSession: () => Promise.reject(new Error("no queue is here")) },
+      sends: { storeOfSession: (_, message) => this.#mail(message) },
       log: ({ level, text }) => {
         if (level === "error" && around.logs !== undefined) around.logs(`${site}: ${text}`);
       },

@@ -25,7 +25,7 @@ import type { Mutation } from "../../functions/vocabulary/store_client.ts";
  * One word of a message. `tick` and `jolt` set a timer (the second throws, as `balk` does, unless the time is right),
  * `soon` one that is due at once and is set again when it is called, a few times,
  * `slow` and `long` wait within their handler, `call` asks another session for something (`call:CLASS/ID`), `put` writes, `swap` writes with a check, `post` asks the server outside for
- * something that it is to do once, `kick` sends its sender away, `end` ends the session: what is asked of its name after
+ * something that it is to do once, `mail` sends a message to a queue, `kick` sends its sender away, `end` ends the session: what is asked of its name after
  * that is asked of another, which says nothing that this one has said (`life`).
  *
  * Rows that all share (tests/sim/keyspace.ts) are named GROUP/NUMBER: `get:ROW` reads one, `set:ROW:WRITE` and `del:ROW:WRITE`
@@ -50,6 +50,7 @@ export type Op =
   | "alarm"
   | "swap"
   | "post"
+  | "mail"
   | "throw"
   | "balk"
   | "kick"
@@ -204,6 +205,8 @@ export class Whole extends Session<ProgramStore> {
       case "post":
         this.#link(`said ${await post(this.#link(`post ${what}`))}`);
         return;
+      case "mail":
+        return here().send("jobs", [{ body: textValue(this.#link(`mail ${what}`)) }]);
       case "throw":
         this.#all("never said");
         throw new Error("as it was asked to");

@@ -3,6 +3,7 @@ import type { StatefulName } from "../../functions/sessions/home/mod.ts";
 import { check, type Excused, type Party, type Violation, type Written } from "./checker.ts";
 import type { Device, PlainClient } from "./device.ts";
 import { Ledger } from "./ledger.ts";
+import type { Mailbox, Mailed } from "./mailbox.ts";
 import type { OriginProgram, Server } from "./outside.ts";
 import type { OwnRows } from "./own_rows.ts";
 import { type Life, SurvivingLog } from "./surviving_log.ts";
@@ -54,7 +55,7 @@ export class SimSession {
   /** @param kept the last entry that any disk has: one that was never opened again has lost what came after it. */
   judge(
     rows: OwnRows,
-    server: Server,
+    { server, mailbox }: { readonly server: Server; readonly mailbox: Mailbox },
     { kept, excused }: {
       readonly kept: number;
       readonly excused: Excused;
@@ -68,13 +69,15 @@ export class SimSession {
     ];
     const wrong = log.wrong.map((message) => ({ checker: "log", message: `${name.id}: ${message}` }));
     const lives: Lived[] = [];
+    const isOf = ({ what }: { readonly what: string }) => what.includes(`${name.id}!`);
+    const mailed = mailbox.all.filter(isOf);
     // Of one that has ended nobody keeps anything.
     const last: Life = log.isEnded ? log : { entries: log.entries.slice(0, kept), orders: log.orders };
     try {
       for (const life of [...log.before, last]) {
         const ledger = new Ledger(name.id, life.entries);
         // What no disk had but in an isolate's words never ended, and the one after it did not begin anew.
-        if (life === last || isKnown(ledger, parties, answered, rows.of(name.id))) {
+        if (life === last || isKnown(ledger, parties, answered, { ...rows.of(name.id), mailed })) {
           lives.push({ ledger, log: life });
         }
       }
@@ -82,12 +85,11 @@ export class SimSession {
       const message = `the log of ${name.id} can't be run: ${error}`;
       return { violations: [...wrong, { checker: "log", message }], lives: null, parties };
     }
-    const isOf = (what: string) => what.includes(`${name.id}!`);
     const violations = check({
       ...{ key: `${name.class}/${name.id}`, lives: lives.map(({ ledger }) => ledger), parties },
       answered,
       ...rows.of(name.id),
-      done: [...server.done.values()].filter(({ what }) => isOf(what)),
+      ...{ done: [...server.done.values()].filter(isOf), mailed },
     }, excused);
     return { violations: [...wrong, ...violations], lives, parties };
   }
@@ -98,12 +100,17 @@ function isKnown(
   ledger: Ledger,
   parties: readonly Party[],
   answered: ReadonlyMap<string, readonly string[]>,
-  { put, swapped }: { readonly put: readonly Written[]; readonly swapped: readonly Written[] },
+  { put, swapped, mailed }: {
+    readonly put: readonly Written[];
+    readonly swapped: readonly Written[];
+    readonly mailed: readonly Mailed[];
+  },
 ): boolean {
   const written = new Set([...ledger.written, ...ledger.swapped].map(({ value }) => value));
   return parties.some(({ peer, heard }) => peer !== null && heard.length > 0 && ledger.outputs.has(peer)) ||
     [...ledger.answers].some(([request, [made = ""]]) => answered.get(request)?.includes(made)) ||
-    [...put, ...swapped].some(({ value }) => written.has(value));
+    [...put, ...swapped].some(({ value }) => written.has(value)) ||
+    mailed.some(({ what }) => ledger.mailed.includes(what));
 }
 
 function deviceParty(device: Device): Party {

@@ -22,6 +22,7 @@ import { checkCalls, type Excused, type Violation } from "./checker.ts";
 import { APP, Deployed } from "./deployed.ts";
 import { Faults } from "./faults.ts";
 import type { Ledger } from "./ledger.ts";
+import { Mailbox } from "./mailbox.ts";
 import { OriginProgram, Server } from "./outside.ts";
 import { OwnRows } from "./own_rows.ts";
 import { People } from "./people.ts";
@@ -89,6 +90,7 @@ class Simulation {
   readonly #people: People;
   readonly #rows: OwnRows;
   readonly #server = new Server();
+  readonly #mailbox = new Mailbox();
   readonly #deployed = new Deployed();
   readonly #found: Violation[] = [];
   readonly #probes: Record<string, number> = {};
@@ -139,7 +141,7 @@ class Simulation {
     const origins = draws.fork("origins");
     return {
       ...{ plan: this.#plan, root, sites: this.#sites, world, network, wrongs },
-      ...{ server: this.#server, deployed: this.#deployed, numbers: { next: 0 } },
+      ...{ server: this.#server, mailbox: this.#mailbox, deployed: this.#deployed, numbers: { next: 0 } },
       ...(logs === undefined ? {} : { logs }),
       tap: {
         opened: (of, epoch, at, pieces, by) => this.#opened(of, epoch, at, pieces, by),
@@ -307,7 +309,8 @@ class Simulation {
 
   #judged(session: SimSession, excused: Excused = () => {}): Judged {
     const kept = [...this.#sites.values()].map(({ homes }) => homes?.debugLog(session.name)?.last ?? 0);
-    return session.judge(this.#rows, this.#server, { kept: Math.max(...kept), excused });
+    const outside = { server: this.#server, mailbox: this.#mailbox };
+    return session.judge(this.#rows, outside, { kept: Math.max(...kept), excused });
   }
 
   #judge(session: SimSession): { readonly lives: readonly Lived[] | null; readonly told: unknown } {
@@ -322,6 +325,7 @@ class Simulation {
       this.#probe("called", ledger.called.length);
       this.#probe("undone", ledger.undone.size);
       this.#probe("posted", ledger.posted.length);
+      if (ledger.mailed.length > 0) this.#probe("mailed", ledger.mailed.length);
       this.#probe("swapped", ledger.swapped.length);
       this.#probe("acts", ledger.acts.length);
     }

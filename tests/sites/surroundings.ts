@@ -7,6 +7,7 @@ import type { World } from "../sim/world.ts";
 import type { Deployed } from "./deployed.ts";
 import type { IsolateWrongs, LogTap } from "./isolates.ts";
 import type { Numbers } from "./links.ts";
+import type { Mailbox } from "./mailbox.ts";
 import type { OriginProgram, Server } from "./outside.ts";
 import type { SitesPlan } from "./plan.ts";
 
@@ -37,6 +38,7 @@ export interface Surroundings {
   readonly world: World;
   readonly network: SimNetwork;
   readonly server: Server;
+  readonly mailbox: Mailbox;
   readonly deployed: Deployed;
   readonly numbers: Numbers;
   readonly tap: LogTap;
