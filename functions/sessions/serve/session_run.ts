@@ -15,7 +15,8 @@
  * R4, R10  run_checkpoints.ts.
  * R5  What the isolate says of its log fits the home's log, entry by entry; where it does not the isolate is ended, and
  *     the log is as it was.
- * R11  More calls (open_calls.ts OC4) or timers than a program may have end the isolate that sends them, too.
+ * R11  More calls (open_calls.ts OC4) or timers than a program may have end the isolate that sends them, too, as do more
+ *      messages to queues than a handler may send.
  * R9  The session's writes have versions that are its own (run_versions.ts); where not, the isolate is ended, and
  *     nothing of such writes has left.
  * R7  A call of the store is made when all that earlier commits wrote is applied: a session reads its own writes.
@@ -38,6 +39,7 @@ import {
   type OpenedProgram,
   type Output,
   type Parked,
+  sendsTooMuch,
   TIMERS_MAX,
 } from "../turn/mod.ts";
 import type { Home, OpenedSession as OpenedHome } from "../home/mod.ts";
@@ -465,7 +467,8 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     if (this.#over !== null || home === null) return;
     if (commit.count > 0 && commit.first !== this.#told + 1) return this.#misfitAt(commit.first);
     const wrong = this.#parts.versions.ofCommit(commit) ?? this.calls.misfit(commit.calls) ??
-      this.#timersMisfit(commit);
+      this.#timersMisfit(commit) ??
+      (sendsTooMuch(commit.effects) ? "sends more to queues than a handler may" : null);
     if (wrong !== null) return this.#misfit(wrong);
     this.#told += commit.count;
     const before = this.#through;

@@ -53,6 +53,6 @@ export {
   type OutsideRequest,
 } from "./call_bytes.ts";
 export { TIMERS_MAX } from "./timers.ts";
-export { effectSend } from "./sends.ts";
+export { sendsTooMuch } from "./sends.ts";
 export { shownCall, shownOutput, shownSend, shownTimer, shownWrite } from "./shown.ts";
 export type { Act } from "./trace.ts";

@@ -8,7 +8,7 @@
 import { SEND_BYTES_MAX, SEND_MESSAGES_MAX } from "../../queues/limits.ts";
 import { AppError } from "../../vocabulary/errors.ts";
 import type { SentMessage } from "../../vocabulary/queue_sender.ts";
-import type { EffectSend } from "./commit.ts";
+import type { Effect, EffectSend } from "./commit.ts";
 
 /** Messages of one handler: four calls of `sendBatch`. */
 export const HANDLER_SENDS_MAX = 4 * SEND_MESSAGES_MAX;
@@ -37,6 +37,13 @@ export function sentWith(before: Sent, queue: string, sent: readonly SentMessage
       `stateful session, which sends up to ${HANDLER_SENDS_MAX}, of ${HANDLER_SEND_BYTES_MAX} bytes`,
     { queue },
   );
+}
+
+/** Reports whether the effects of one handler send more than it may (TS1). */
+export function sendsTooMuch(effects: readonly Effect[]): boolean {
+  const sends = effects.flatMap(({ sends = [] }) => sends);
+  const bytes = sends.reduce((sum, { body }) => sum + body.length, 0);
+  return sends.length > HANDLER_SENDS_MAX || bytes > HANDLER_SEND_BYTES_MAX;
 }
 
 /** A message to a queue with all of its options: "" for no id, 0 for no delay or time to live. */

@@ -5,6 +5,7 @@ import type { Home, OpenedSession as OpenedHome } from "../../../../functions/se
 import { encodeCallToSession } from "../../../../functions/sessions/turn/call_bytes.ts";
 import { writeTurn } from "../../../../functions/sessions/turn/log_entry.ts";
 import { type Effect, type OpenedProgram, TIMERS_MAX } from "../../../../functions/sessions/turn/mod.ts";
+import { HANDLER_SEND_BYTES_MAX, HANDLER_SENDS_MAX } from "../../../../functions/sessions/turn/sends.ts";
 import { PROGRAM_CALLS_MAX } from "../../../../functions/sessions/turn/program.ts";
 import type { OwnStore } from "../../../../functions/sessions/serve/own_store.ts";
 import type { NamedSend } from "../../../../functions/sessions/serve/ports.ts";
@@ -180,6 +181,26 @@ Deno.test("a commit's messages are stored when its log is at all owners and its 
   while (run.unsent !== null) await turn();
   await run.settled;
   assert.deepEqual(left, ["effect 1", "message 0 of 1 to jobs", "asks"]);
+});
+
+Deno.test("an isolate whose session sends more to queues than a handler may is ended, and nothing of it leaves (R11)", async () => {
+  const body = new Uint8Array([1]), send = { queue: "jobs", body };
+  const most = Array.from({ length: HANDLER_SENDS_MAX }, () => send);
+  const long = { queue: "jobs", body: new Uint8Array(HANDLER_SEND_BYTES_MAX) };
+  const rows = [[most, false], [[...most, send], true], [[long], false], [[long, send], true]] as const;
+  for (const [sends, isEnded] of rows) {
+    const { run, left, now, started, said } = running();
+    await turn();
+    run.opened(NOTHING);
+    now.held();
+    now.appended();
+    await started;
+    run.serve(null);
+    run.commit({ ...IN_COMMIT, isPoint: true, effects: [{ ...EFFECT, sends }] });
+    await turn();
+    assert.deepEqual([run.isOver, left.length > 0], [isEnded, !isEnded], `${sends.length}`);
+    if (isEnded) assert.match(said.at(-1) ?? "", /^it sends more to queues than a handler may/);
+  }
 });
 
 Deno.test("a session of which nothing was left open serves before all owners have its log", async () => {
