@@ -307,7 +307,7 @@ async function showOne(names: readonly string[], args: Parsed, shell: Shell): Pr
       ]);
     }
     rows.push(["waiting", `${waiting} requests`]);
-    if (unsent !== null) rows.push(["unsent", `${unsent.messages} messages to queues: ${unsent.why}`]);
+    if (unsent !== null) rows.push(["unsent", `${unsent.messages} of its messages to queues: ${unsent.why}`]);
     rows.push(["attached", `${attached}${apart === 0 ? "" : `, ${apart} of them out of reach`}`]);
     for (const id of peers) rows.push(["", id]);
     if (attached > peers.length) rows.push(["", "…"]);

@@ -1,6 +1,7 @@
 /** Messages that stateful sessions send to queues: with their turn or not at all, and once, whoever has died. */
 import { strict as assert } from "node:assert";
 import { join } from "node:path";
+import { runCli } from "../../runtime/cli/mod.ts";
 import { ask } from "./client.ts";
 import { eventually, startCluster, type TestCluster } from "./cluster.ts";
 
@@ -49,6 +50,17 @@ const namesOf = async (cluster: TestCluster, name: RegExp): Promise<string[]> =>
 const isHandled = (cluster: TestCluster, name: string): Promise<void> =>
   eventually(`${name} is handled`, async () => (await namesOf(cluster, new RegExp(`^${name}$`))).length > 0);
 
+/** What `sojourn sessions show` says of a session. */
+async function show(cluster: TestCluster, session: string): Promise<string> {
+  const lines: string[] = [];
+  const say = (line: string) => void lines.push(line);
+  await runCli(["sessions", "show", "outbox", "sender", session, "--data", cluster.data], {
+    ...{ out: say, err: say },
+    env: () => undefined,
+  });
+  return lines.join("\n");
+}
+
 async function sentWithTurns(cluster: TestCluster): Promise<void> {
   const at = { site: "east", session: "turns" };
   // Sites have just come to know each other.
@@ -67,7 +79,7 @@ async function sentWithTurns(cluster: TestCluster): Promise<void> {
 async function waitsForRoom(cluster: TestCluster): Promise<void> {
   const filling = await send(cluster, { site: "west", session: "filler" }, ["fills"], {
     queue: "tiny",
-    delayMs: 2_500,
+    delayMs: 4_000,
   });
   assert.equal(filling.status, 200, filling.text);
   const waiting = send(cluster, { site: "west", session: "waiter" }, ["waits"], { queue: "tiny" });
@@ -76,11 +88,14 @@ async function waitsForRoom(cluster: TestCluster): Promise<void> {
     () =>
       Promise.resolve(/of a stateful session to queues wait: the queue outbox\/tiny has/.test(cluster.log())),
   );
+  const shown = await show(cluster, "waiter");
+  assert.match(shown, /^unsent +1 of its messages to queues: the queue outbox\/tiny has 1 messages/m, shown);
   assert.deepEqual(await namesOf(cluster, /^waits$/), []);
   const answer = await waiting;
   assert.equal(answer.status, 200, answer.text);
   await isHandled(cluster, "waits");
   assert.deepEqual(await namesOf(cluster, /^(fills|waits)$/), ["fills", "waits"]);
+  assert.doesNotMatch(await show(cluster, "waiter"), /unsent/);
 }
 
 async function outlivesItsHome(cluster: TestCluster): Promise<void> {
