@@ -12,6 +12,14 @@ const LEFT = [
   ...[...ONE_DISK, "e1 steps", "e1 sends h0 1", "e1 reaches h0 with 1", "e1 writes 1 to d0", "e1 drops h0"],
   ...recorded("d0"),
 ];
+/** What the first home has appended is out, and the host that is on record has it. */
+const RELEASED = [
+  "e1 writes 1 to d0",
+  "e1 sends h0 1",
+  "e1 reaches h0 with 1",
+  "e1 hears h0 1",
+  "e1 releases 1",
+];
 const TWO_HOSTS = [...attached("h0", "h1"), ...recorded("d0 @h0 @h1")];
 
 export const WHOLE: readonly { readonly name: string; readonly what: HostExploration }[] = [
@@ -46,7 +54,7 @@ export const BROKEN: Readonly<Record<BrokenHosts, HostExploration>> = {
   "left early": { ...SMALL, changesMax: 2, hosts: 1, disks: 1, begin: ONE_DISK },
   "no arbiter": {
     ...{ ...SMALL, hosts: 1, disks: 1, homesMax: 3 },
-    begin: [...ONE_DISK, "acquire e2", "acquire e2", "e1 steps"],
+    begin: [...ONE_DISK, "acquire e2", "acquire e2", "e1 steps", ...RELEASED],
   },
   "late records": { ...SMALL, hosts: 1, disks: 1, begin: ONE_DISK },
 };
