@@ -109,6 +109,7 @@ export const VARIANTS: readonly Variant[] = [
   },
   {
     name: "a site that returns acts before it has heard the others",
+    first: 21,
     wrongs: {
       sends: (site, _to, bytes, answer) => {
         const packet = decodeTuplePacket(bytes);
@@ -142,6 +143,7 @@ export const VARIANTS: readonly Variant[] = [
   },
   {
     name: "what has not been heard of yet counts as suspected",
+    first: 3,
     wrongs: knows((fellows) => ({
       standing: (site) => fellows.standing(site) === "unknown" ? "suspected" : fellows.standing(site),
     })),
@@ -164,7 +166,7 @@ export const VARIANTS: readonly Variant[] = [
       safetyMs: 20_000,
     }),
     caughtBy: ["duplicates"],
-    first: 45,
+    first: 49,
     seeds: 30,
   },
   {
@@ -207,6 +209,7 @@ export const VARIANTS: readonly Variant[] = [
   },
   {
     name: "a site that was away for longer than it had said acts at once",
+    first: 13,
     wrongs: { storage: forgetful },
     change: (plan) => ({
       ...plan,
@@ -243,6 +246,7 @@ export const VARIANTS: readonly Variant[] = [
   },
   {
     name: "owners are not told of marks",
+    first: 7,
     wrongs: incoming((_, entries) =>
       entries.filter(({ mark, content, version }) => mark === null || content !== null || version === 1)
     ),

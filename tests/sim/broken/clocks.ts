@@ -3,6 +3,7 @@ import { hooked, type Variant, withFaults } from "./hooks.ts";
 
 export const believesLeaps: Variant = {
   name: "a wall clock that is believed whatever it says",
+  from: 3,
   rule: "wall B1: the wall clock is believed where a steady clock says that it should be",
   make: () =>
     hooked(() => ({
@@ -27,6 +28,7 @@ export const tellsNoTime: Variant = {
 
 export const confirmsWrongly: Variant = {
   name: "sites that do not say what their wall clocks say where they are behind what is believed",
+  from: 3,
   rule:
     "timekeeper K3: two whose clocks were ahead, and are right again, do not confirm each other's belief for good",
   make: () => hooked(() => ({ sends: (_, message) => message.kind === "wall" ? [] : [message] })),

@@ -10,6 +10,7 @@ import { besieged } from "./wards.ts";
 
 export const acknowledgesEarly: Variant = {
   name: "acknowledge before sync",
+  from: 4,
   rule: "an answer leaves after what it depends on is on disk",
   make: () => hooked(() => ({ session: () => ({ durable: () => Promise.resolve() }) })),
   change: slowDisks("commit begins"),
@@ -153,7 +154,7 @@ export const missesAreAbsent: Variant = {
 
 export const leavesOutDamaged: Variant = {
   name: "a damaged row is left out",
-  from: 6,
+  from: 30,
   rule: "S4, G1: what is damaged is never answered with none",
   make: () =>
     hooked(() => ({

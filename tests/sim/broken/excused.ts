@@ -114,6 +114,7 @@ const SLOW_MS = 20;
 
 export const hidesAskedDeletions: Variant = {
   name: "a row is gone whose deletion was asked for and never made",
+  from: 4,
   rule: "what a process had not written when it died has not happened",
   make: () => {
     const asked = new Map<SiteId, Set<Key>>(), hidden = new Set<Key>();

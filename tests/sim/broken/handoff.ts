@@ -109,6 +109,7 @@ export const carriesSourceOnly: Variant = {
 
 export const carriesPart: Variant = {
   name: "a carry taken in part",
+  from: 4,
   rule: "H8: an answer is taken in whole or not at all",
   make: () => carries((carry) => ({ ...carry, rows: carry.rows.slice(Math.ceil(carry.rows.length / 2)) })),
   change: restless,
@@ -116,6 +117,7 @@ export const carriesPart: Variant = {
 
 export const trustsPositions: Variant = {
   name: '"nothing" by position alone',
+  from: 4,
   rule: "N2, N3: a position that is pending proves nothing",
   make: () =>
     hooked(() => {
@@ -159,7 +161,7 @@ export const takesForSuccessor: Variant = {
     }));
   },
   change: (plan) => ({ ...withFaults({ wipe: 6 })(plan), moveChance: 0.1 }),
-  from: 60,
+  from: 64,
 };
 
 /**

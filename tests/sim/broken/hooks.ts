@@ -22,7 +22,7 @@ export interface Variant {
   readonly rule: string;
   /** A fresh broken store for one run. */
   readonly make: () => OpenReplica;
-  /** The first seed that is tried: so many before it need longer, and show nothing. */
+  /** The first seed that is tried: those before it show nothing, or take long to. */
   readonly from?: number;
   /** Makes the runs more likely to need the rule. */
   readonly change?: (plan: Plan) => Plan;

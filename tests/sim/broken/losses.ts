@@ -141,7 +141,7 @@ export const hidesFloors: Variant = {
       };
     }),
   change: forgetful,
-  from: 210,
+  from: 238,
 };
 
 /** What a site holds in these runs before it is full. */

@@ -152,12 +152,12 @@ export const adoptsAlone: Variant = {
           : [message],
     })),
   change: orphaned,
-  from: 25,
+  from: 27,
 };
 
 export const speaksFirst: Variant = {
   name: "a site that moved says it has kept everything before that has gone up",
-  from: 10,
+  from: 18,
   rule: "adoption F3: its word stands behind all that it kept, and comes in the same step",
   make: () =>
     hooked(() => {
@@ -314,5 +314,5 @@ export const speaksForItself: Variant = {
       };
     }),
   change: leaving,
-  from: 60,
+  from: 65,
 };

@@ -15,6 +15,7 @@ const streaming = (plan: Plan): Plan => ({
 
 export const closesTokens: Variant = {
   name: "an open token taken for one that says it all",
+  from: 11,
   rule: "H5: what a session is told after its open token left is asked of its source",
   make: () => hooked(() => ({ presents: (token) => ({ ...token, open: false }) })),
   change: streaming,

@@ -74,6 +74,7 @@ const EVICT_AFTER_MS = 50;
 
 export const evictsCovered: Variant = {
   name: "a parent that evicts what a child covers",
+  from: 4,
   rule: "I3: a range that a child covers is never dropped by its parent",
   make: () =>
     hooked(() => ({
@@ -151,7 +152,7 @@ export const acknowledgesPushes: Variant = {
     }),
   // The feed has left, the push that it acknowledges is still to be committed.
   change: slowDisks("feed leaves"),
-  from: 12,
+  from: 16,
 };
 
 export const losesDeletions: Variant = {
@@ -214,7 +215,7 @@ export const skipsPush: Variant = {
 
 export const sharesNumbers: Variant = {
   name: "one number for two incarnations",
-  from: 6,
+  from: 7,
   rule: "the root hands a fresh number to every incarnation of every site",
   make: () => {
     let first: number | null = null;

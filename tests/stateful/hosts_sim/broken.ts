@@ -37,6 +37,7 @@ const { wait } = Lobby.prototype;
 export const VARIANTS: readonly Variant[] = [
   {
     name: "unacknowledged outputs are missing from a checkpoint",
+    first: 58,
     wrongs: { forgetsKept: true },
     change: (plan) => ({
       ...contested(plan),
@@ -73,20 +74,21 @@ export const VARIANTS: readonly Variant[] = [
   },
   {
     name: "hosts are not asked",
+    first: 30,
     wrongs: { asksNobody: true },
     change: contested,
     caughtBy: ["contradicted"],
   },
   {
     name: "one host that answers is enough",
-    first: 10,
+    first: 25,
     wrongs: { asksOne: true },
     change: forcedAndLost,
     caughtBy: ["contradicted"],
   },
   {
     name: "of a host's log the end is left out",
-    first: 0,
+    first: 30,
     wrongs: { givesLess: true },
     change: contested,
     caughtBy: ["contradicted"],
@@ -146,13 +148,14 @@ export const VARIANTS: readonly Variant[] = [
   },
   {
     name: "others do not wait for hosts where hosts are enough",
+    first: 30,
     patch: () => replaced(HostOwners.prototype, "held", () => ({ get: () => Infinity })),
     change: (plan) => ({ ...wiped(plan), commitMs: [0.1, 0.4] }),
     caughtBy: ["contradicted", "lost"],
   },
   {
     name: "a home drops a host from the record by itself",
-    first: 190,
+    first: 207,
     patch: () =>
       replaced(HostOwners.prototype, "drop", () => ({
         value(this: HostOwners, host: string) {
@@ -165,7 +168,7 @@ export const VARIANTS: readonly Variant[] = [
   },
   {
     name: "who has no valid key counts as the host that it says to be",
-    first: 100,
+    first: 157,
     patch: () =>
       replaced(Lobby.prototype, "wait", () => ({
         value(this: Lobby, line: Parameters<typeof wait>[0], hello: Parameters<typeof wait>[1]) {
@@ -204,7 +207,7 @@ export const VARIANTS: readonly Variant[] = [
   },
   {
     name: "who was left behind is a peer all the same",
-    first: 20,
+    first: 68,
     wrongs: { keepsLeftBehind: true },
     change: forced,
     caughtBy: ["contradicted", "fault"],

