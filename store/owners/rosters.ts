@@ -48,7 +48,7 @@ export class Rosters {
   /** Counts one use less of a roster. */
   release(number: number): void {
     const used = this.#used[number];
-    if (used === undefined || --used.count > 0) return;
+    if (used === undefined || --used.count > 0) return; // RO1
     this.#numbers.delete(used.key);
     this.#used[number] = undefined;
     this.#free.push(number);

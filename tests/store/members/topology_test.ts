@@ -2,6 +2,7 @@
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
 import type { Key } from "../../../store/model/key.ts";
 import { recoveredKey, wardsKey } from "../../../store/members/configuration.ts";
+import { heldBy } from "../../../store/members/held_by.ts";
 import {
   encodeJson,
   type Ended,
@@ -127,4 +128,34 @@ Deno.test("the last word of an incarnation that is over is that of its end or of
     ["it is told for one that had none", [e, end, recovered("a"), past(["a", "b"])], 4],
   ];
   for (const [says, all, clock] of rows) strictEqual(told(...all).toldEnd(7), clock, says);
+});
+
+Deno.test("a site holds for another what it may own of it, until the disk of that is in use or an owner has said what it had (HB1, HB2)", () => {
+  const e = given(7, ["root", "e"], 1), end = ended(7, { stable: 5 });
+  const wards = [wardsKey(7), { number: 2, owners: ["a", "b"], previous: ["c"] }] as const;
+  const said = (owner: string, position: number, config: number) =>
+    [recoveredKey(7, owner), { position, down: [], config, clock: 1 }] as const;
+  const next = given(8, ["root", "e"], 1, 7);
+  const owned = { left: [], owned: ["e"] }, left = { left: ["e"], owned: [] }, none = { left: [], owned: [] };
+  const rows:
+    readonly (readonly [string, readonly (readonly [Key, unknown])[], ReturnType<typeof heldBy>])[] = [
+      ["it lives, without owners", [e], none],
+      ["it lives", [e, wards], owned],
+      ["it lives, and the other has said what it had", [e, wards, said("b", 9, 2)], owned],
+      ["it is lost", [e, wards, end], left],
+      ["it is lost, and what it had is said here", [e, wards, end, said("a", 0, 0)], none],
+      ["the other has said what it had", [e, wards, end, said("b", 9, 2)], none],
+      ["the other had nothing", [e, wards, end, said("b", 0, 2)], left],
+      ["the other knew only an owner's part of before", [e, wards, end, said("b", 9, 1)], left],
+      ["it goes on elsewhere", [e, wards, ended(7, { stable: 5, next: 8 }), next], none],
+      ["it goes on with the disk that it had", [e, wards, end, next], none],
+      ["it went on, and is lost", [e, wards, end, next, ended(8, { stable: 6 })], left],
+    ];
+  for (const [says, all, expected] of rows) {
+    const topology = told(...all);
+    deepStrictEqual(heldBy(topology, "a"), expected, says);
+    deepStrictEqual(heldBy(topology, "d"), none, `${says}: who never was an owner`);
+  }
+  deepStrictEqual(heldBy(told(e, wards), "c"), owned, "who was an owner before");
+  deepStrictEqual(heldBy(told(e, wards, end), "c"), left, "who was an owner before");
 });

@@ -30,6 +30,10 @@ function machine(wrongMs = 0) {
         wall.nowMs();
       }
     },
+    /** Time passes, and nobody looks. */
+    sleep(ms: number) {
+      at.ms += ms;
+    },
     leap(ms: number) {
       at.wrongMs = ms;
     },
@@ -84,6 +88,17 @@ Deno.test("a clock that is ahead is believed as far as another site's says so, o
   site.pass(2 * CLOCK_STAYS_MS);
   strictEqual(site.offMs, HOUR_MS / 2, "by itself it goes no further");
   site.wall.believe();
+  strictEqual(site.offMs, HOUR_MS);
+});
+
+Deno.test("a clock that an operator vouches for is believed as it is then, whenever it was looked at last (B4)", () => {
+  const site = machine();
+  site.leap(HOUR_MS);
+  site.sleep(HOUR_MS);
+  site.wall.believe();
+  strictEqual(site.offMs, HOUR_MS);
+  strictEqual(site.wall.doubt, null);
+  site.pass(1_000);
   strictEqual(site.offMs, HOUR_MS);
 });
 

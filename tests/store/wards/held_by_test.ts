@@ -4,6 +4,7 @@ import type { SiteId } from "../../../store/model/ports.ts";
 import { Scene } from "../../sim/scene.ts";
 
 const ONE = { f: 1, sites: ["o", "p"] } as const;
+const BOTH = { f: 2, sites: ["o", "p"] } as const;
 /** Links of s are slow: what it writes is at its owner long before it is at the root. */
 const TREE = {
   root: { parent: null, linkMs: 0 },
@@ -13,11 +14,11 @@ const TREE = {
   away: { parent: "root", linkMs: 1 },
 } as const;
 
-async function begun() {
-  const scene = new Scene(TREE, { peerMs: 1 });
+async function begun(settings: typeof ONE | typeof BOTH = ONE) {
+  const scene = new Scene({ ...TREE, s: { ...TREE.s, owners: settings } }, { peerMs: 1 });
   await scene.start();
   const owners = () => scene.process("s").replica.status().wards.owners;
-  await scene.until(() => owners().length === 1);
+  await scene.until(() => owners().length === settings.f);
   await scene.pass(2_000);
   const [owner = ""] = owners();
   const held = (id: SiteId) => scene.process("root").replica.members.heldBy(id);
@@ -89,4 +90,26 @@ Deno.test("what a site that stops has alone goes with its word, and is known at 
   await scene.site("o").start();
   await scene.pass(1_000);
   assert.deepEqual(members.soleAt("o"), []);
+});
+
+Deno.test("of a lost site the word of one owner that had something is enough, and that of one that had nothing is not (HB1)", async () => {
+  for (const hasDisk of [true, false]) {
+    const { scene, held, drain } = await begun(BOTH);
+    scene.site("away").crash(); // the root's stable clock stands
+    await scene.pass(500);
+    await scene.write(await scene.attach("s"), 0, 1);
+    scene.site("s").wipe(true);
+    assert.equal((await scene.done(scene.process("root").replica.members.remove("s"))).kind, "removed");
+    await scene.pass(1_000);
+    await drain("o");
+    assert.deepEqual([held("o"), held("p")], [{ left: ["s"], owned: [] }, { left: ["s"], owned: [] }]);
+    if (!hasDisk) {
+      scene.site("p").wipe();
+      await scene.site("p").start();
+    }
+    await scene.site("away").start();
+    await scene.pass(5_000);
+    assert.deepEqual(held("p"), { left: [], owned: [] }, "it has said what it had");
+    assert.deepEqual(held("o"), { left: hasDisk ? [] : ["s"], owned: [] });
+  }
 });
