@@ -110,6 +110,35 @@ Deno.test("a tuple rests where it has no payload in memory, all its owners had i
   for (const id of Object.keys(odd)) assert.ok(table.moves(id) !== undefined, id);
 });
 
+Deno.test("who asks for a tuple at rest gets one object until that rests again, and its roster is counted once (TT1)", () => {
+  const table = new TupleTable();
+  const counted = () => [...table.counted()].reduce((sum, { count }) => sum + count, 0);
+  for (let i = 0; i < MANY; i++) table.add(`t${i}`, STATE).held = true;
+  for (let i = 0; i < 5; i++) table.settle(MANY);
+  const ids = Array.from({ length: 100 }, (_, i) => `t${i}`);
+  for (const id of ids) {
+    assert.equal(table.moves(id), undefined);
+    const tuple = table.get(id) ?? assert.fail();
+    assert.ok(table.moving.has(tuple));
+    assert.equal(table.get(id), tuple);
+    assert.equal(table.moves(id), tuple);
+    assert.equal(counted(), MANY);
+  }
+  for (let i = MANY; i < 2 * MANY; i++) table.add(`t${i}`, STATE).held = true;
+  for (let i = 0; i < 5; i++) table.settle(2 * MANY);
+  for (const id of ids) assert.equal(table.moves(id), undefined, "it rests again");
+  assert.equal(counted(), 2 * MANY);
+});
+
+Deno.test("a tuple of the disk that may not rest is in motion from the beginning (TT2)", () => {
+  const table = new TupleTable(), how = { unacked: ["b"], isAmended: true };
+  table.addAtRest("rests", STATE, how);
+  table.addAtRest("moves", { ...STATE, rememberUntilS: 2 ** 32 }, how);
+  assert.deepEqual(["rests", "moves"].map((id) => table.moves(id)?.isAmended), [undefined, true]);
+  assert.deepEqual(["rests", "moves"].map((id) => table.peek(id)?.unacked), [["b"], ["b"]]);
+  assert.equal(table.moving.size, 1);
+});
+
 Deno.test("a walk finds all that it wants, in parts of the size that was asked for (TT3)", () => {
   const table = new TupleTable(), wanted = new Set<string>();
   for (let i = 0; i < MANY; i++) {
