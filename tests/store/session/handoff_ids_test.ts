@@ -4,6 +4,7 @@ import { MemoryStorage } from "../../../runtime/storage/memory.ts";
 import { Core } from "../../../store/core/core.ts";
 import { Handoff } from "../../../store/session/handoff.ts";
 import { packKey } from "../../../store/model/key.ts";
+import { WAIT_MS_MAX } from "../../../store/model/limits.ts";
 import { decodeMessage, type RowsAsk } from "../../../store/wire/message.ts";
 import { encodeJson, GAPS_KEY, replicaKey } from "../../../store/members/topology.ts";
 import { Wards } from "../../../store/wards/wards.ts";
@@ -142,4 +143,20 @@ Deno.test("handoff: a session is told that it saw what went with the root's disk
     await world.run(100);
     assert.equal(told, isLost ? "source_lost" : "carry", `${need}`);
   }
+});
+
+Deno.test("handoff: what is carried is not taken in without what it may depend on, however long that is not there (H6)", async () => {
+  const world = new World(),
+    { core, handoff, asks, arrive } = processOf(world, new Draws("handoff in vain"));
+  core.down = [5];
+  let told = "waits";
+  void arrive(5).then(({ how }) => told = how, ({ code }) => told = code);
+  await world.run(10);
+  const key = packKey(["carried"]), clock = core.clock.tick();
+  const row = { key, clock, replica: 5, known: 1, expiresAtMs: 0, value: new Uint8Array(1) };
+  const carry = { kind: "carry", outcome: "rows", need: 8, clock, rows: [row] } as const;
+  handoff.answered("s", { ...carry, id: asks[0]?.id ?? 0 });
+  await world.run(4 * WAIT_MS_MAX);
+  assert.equal(told, "source_unreachable");
+  assert.deepEqual(await core.rows.lookup([key]), [undefined]);
 });
