@@ -13,10 +13,10 @@ import type { Core, Mark } from "../core/core.ts";
 import type { Key } from "../model/key.ts";
 import { type RangeDigest, RangeDigester } from "../model/digest.ts";
 import {
-  JOURNAL_BYTES,
   LOOK_BACK_BYTES_MAX,
   MESSAGE_BYTES_TARGET,
   SHARED_RANGES_MAX,
+  STEP_BYTES,
   STEP_ROWS,
 } from "../model/limits.ts";
 import { chunks, shareRows, type WireRow } from "../wire/message.ts";
@@ -108,12 +108,12 @@ export class FlushReads {
   async *#journal(after: Position): AsyncGenerator<readonly Row[]> {
     const { storage, clock } = this.#core.ports;
     for (;;) {
-      const page = await storage.journal(after, this.mark.head, STEP_ROWS, JOURNAL_BYTES);
+      const page = await storage.journal(after, this.mark.head, STEP_ROWS, STEP_BYTES);
       yield page;
       const last = page.at(-1);
       if (last === undefined) return;
       after = last.position;
-      if (page.length === STEP_ROWS) await clock.turn(); // R3
+      if (isWholeStep(page)) await clock.turn(); // R3
     }
   }
 
@@ -172,10 +172,10 @@ export class FlushReads {
     if (known !== undefined) return known;
     const digester = new RangeDigester(), { storage, clock } = this.#core.ports;
     for (let start = range.start; start < range.end;) {
-      const page = await storage.scan({ start, end: range.end }, { limit: STEP_ROWS });
+      const page = await storage.scan({ start, end: range.end }, { limit: STEP_ROWS, bytesMax: STEP_BYTES });
       for (const row of page) digester.add(row);
       const last = page.at(-1);
-      start = last === undefined || page.length < STEP_ROWS ? range.end : keyAfter(last.key);
+      start = last === undefined || !isWholeStep(page) ? range.end : keyAfter(last.key);
       if (start < range.end) await clock.turn(); // R3
     }
     const digest = digester.done(range);
@@ -183,6 +183,10 @@ export class FlushReads {
     return digest;
   }
 }
+
+/** Reports whether a read ended because it had as much as one step reads: there may be more (R3). */
+const isWholeStep = (page: readonly Row[]): boolean =>
+  page.length === STEP_ROWS || page.reduce((sum, row) => sum + rowBytes(row), 0) >= STEP_BYTES;
 
 const NOTHING: readonly Chunk[] = [{ rows: [], more: false }];
 

@@ -6,30 +6,35 @@ import { Core } from "../../../store/core/core.ts";
 import { FlushReads } from "../../../store/tree/flush_reads.ts";
 import type { Key } from "../../../store/model/key.ts";
 import { Least } from "../../../store/model/least.ts";
-import { STEP_ROWS } from "../../../store/model/limits.ts";
-import type { Position, Row } from "../../../store/model/row.ts";
+import { STEP_BYTES, STEP_ROWS } from "../../../store/model/limits.ts";
+import { type Position, type Row, rowBytes } from "../../../store/model/row.ts";
 
 const ROWS = 5_000;
 /** Child i covers the keys that i divides. */
 const DIVISORS = [1, 2, 7, 5_001] as const;
 
-async function setUp() {
+async function setUp({ count = ROWS, valueBytes = 10 } = {}) {
   const storage = new MemoryStorage();
-  let walks = 0, since = 0, mostAtOnce = 0;
+  let walks = 0;
+  /** What was read since the last turn, and the most of it. */
+  const since = { rows: 0, bytes: 0 }, most = { rows: 0, bytes: 0 };
   const journal = storage.journal.bind(storage), scan = storage.scan.bind(storage);
   const read = (rows: Row[]): Row[] => {
-    mostAtOnce = Math.max(mostAtOnce, since += rows.length);
+    since.rows += rows.length;
+    since.bytes += rows.reduce((sum, row) => sum + rowBytes(row), 0);
+    most.rows = Math.max(most.rows, since.rows);
+    most.bytes = Math.max(most.bytes, since.bytes);
     return rows;
   };
-  storage.journal = async (after, upTo, limit) => {
+  storage.journal = async (after, upTo, limit, bytesMax) => {
     walks++;
-    return read(await journal(after, upTo, limit));
+    return read(await journal(after, upTo, limit, bytesMax));
   };
   storage.scan = async (range, options) => read(await scan(range, options));
-  const turn = () => Promise.resolve(void (since = 0));
-  const rows = Array.from({ length: ROWS }, (_, i): Row => ({
+  const turn = () => Promise.resolve(void (since.rows = since.bytes = 0));
+  const rows = Array.from({ length: count }, (_, i): Row => ({
     key: `${i + 1}` as Key,
-    value: new Uint8Array(10),
+    value: new Uint8Array(valueBytes),
     clock: i,
     replica: 1,
     known: 0,
@@ -56,7 +61,7 @@ async function setUp() {
   });
   const mark = {
     replica: 1,
-    head: ROWS,
+    head: count,
     clock: 0,
     down: [],
     stable: [],
@@ -82,7 +87,7 @@ async function setUp() {
   const expected = (child: Child): Key[] =>
     rows.filter(({ key, position }) => position > (child.scanFrom as Position) && covers(child, key))
       .map(({ key }) => key);
-  return { reads, children, subscribers, missed, expected, walks: () => walks, mostAtOnce: () => mostAtOnce };
+  return { reads, children, subscribers, missed, expected, walks: () => walks, most };
 }
 
 Deno.test("children that come back together get what each has missed, in one walk", async () => {
@@ -112,12 +117,18 @@ Deno.test("a child that said hello again since gets what it lacks by that", asyn
   assert.deepEqual(await missed(first), expected(first));
 });
 
-Deno.test("what a child has missed, and the digest of a range, are read in steps (R3)", async () => {
-  const { children: [first], missed, mostAtOnce } = await setUp();
-  assert.ok(first !== undefined);
-  assert.equal((await missed(first)).length, ROWS);
-  assert.equal(mostAtOnce(), STEP_ROWS);
-  const digested = await setUp();
-  await digested.reads.digest({ start: "" as Key, end: "~" as Key });
-  assert.equal(digested.mostAtOnce(), STEP_ROWS);
+Deno.test("what a child has missed, and the digest of a range, are read in steps of few rows and few bytes (R3)", async () => {
+  const rowsOf = [{ count: ROWS, valueBytes: 10 }, { count: 60, valueBytes: 100_000 }];
+  for (const [i, rows] of rowsOf.entries()) {
+    const { children: [first], missed, most: walked } = await setUp(rows);
+    assert.ok(first !== undefined);
+    first.scanFrom = 0;
+    assert.equal((await missed(first)).length, rows.count);
+    const { reads, most: digested } = await setUp(rows);
+    assert.equal((await reads.digest({ start: "" as Key, end: "~" as Key })).rows, rows.count);
+    for (const most of [walked, digested]) {
+      if (i === 0) assert.equal(most.rows, STEP_ROWS);
+      else assert.ok(most.bytes >= STEP_BYTES && most.bytes < STEP_BYTES + 101_000, `${most.bytes} bytes`);
+    }
+  }
 });
