@@ -226,6 +226,21 @@ Deno.test("behind what it takes back it writes the word of that, as an owner doe
   }
 });
 
+Deno.test("the word of what was taken back is never of less than before (B5)", async () => {
+  const rows: readonly (readonly [number, number])[] = [[7, 9], [9, 9], [10, 10]];
+  for (const [position, expected] of rows) {
+    const all = blank(), { core } = all;
+    all.write(endedKey(FORMER), { stable: 1 });
+    all.owned(FORMER, ["o", "p"], 2);
+    all.write(recoveredKey(FORMER, "c"), { position: 9, down: [DOWN], config: 1, clock: 1 });
+    all.answer("o", { position, down: [DOWN - 1] });
+    await all.run();
+    await all.world.run(all.world.nowMs + OWNERS_WAIT_MS + 1_500);
+    assert.equal(await all.has(), true);
+    assert.equal(core.topology.wards.recovered(FORMER).get("c")?.position, expected);
+  }
+});
+
 Deno.test("owners are waited for so long and no longer, and the log says what is missed (B3)", async () => {
   for (const isAnswered of [true, false]) {
     const all = blank();
@@ -255,5 +270,22 @@ Deno.test("a ward is left alone where it is too large, is behind, or names what 
     assert.equal(all.again(), 1, says);
     assert.deepEqual([...new Set(all.notes)], [...new Set(notes)], says);
     assert.equal(await all.has(), false, says);
+  }
+});
+
+Deno.test("of a ward with rows that are too old the rest is taken where the root has those, and nothing where it may not (B4)", async () => {
+  const OLD = packKey(["old"]);
+  for (const isAtRoot of [true, false]) {
+    const all = blank(), { core } = all;
+    const old = core.clock.tick(), after = core.clock.tick();
+    all.write(endedKey(FORMER), { stable: isAtRoot ? old : old - 1 });
+    core.watermark = old;
+    all.answer("o", { rows: [{ ...rowAt(old), key: OLD }, rowAt(after)] });
+    all.answer("p", { outcome: "behind", rows: [] });
+    await all.run();
+    await all.world.run(all.world.nowMs + OWNERS_WAIT_MS + 1_500);
+    assert.equal(await all.has(), isAtRoot);
+    assert.deepEqual(await core.rows.lookup([OLD]), [undefined]);
+    assert.deepEqual(all.notes, isAtRoot ? [] : ["ward_not_retaken"]);
   }
 });
