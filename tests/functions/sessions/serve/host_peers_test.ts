@@ -434,6 +434,37 @@ Deno.test("a message that was rejected, since an isolate ended in its handler, i
   reader.broken();
 });
 
+Deno.test("what peers say that they have while no run serves the next run is told, once", () => {
+  const clock = new HandClock(), told: Readonly<Record<string, number>>[] = [];
+  const run: PeersRun = {
+    ...{ shared: null, isOver: false, isSwitching: false, deliver: () => {}, detached: () => {} },
+    home: { hosts: new HostOwners([]) },
+    acknowledge: (outputs) => void (Object.keys(outputs).length > 0 && told.push({ ...outputs })),
+  };
+  const peers = new SessionPeers({
+    ...{ clock, newId: () => "b", wake: () => {}, outrun: () => {}, keysOf: (id: string) => [keyOf(id)] },
+    ...{ log: () => {}, secret: new Uint8Array(32), remembered: new Remembered(() => 0) },
+  } as unknown as SessionPeersPorts);
+  const a = { kind: "client" as const, id: "a", sent: 1, received: 0, isClosed: false };
+  const output = { to: "a", sequence: 1, bytes: Uint8Array.of(1) };
+  const opened = { peers: [a], outputs: [output], leftBehind: [] };
+  peers.noted(opened);
+  peers.opened(1, opened, run);
+  const reader = peers.accept(new End(), "client");
+  reader.frame(encodeToHome(hello({ identity: { id: "a", key: keyOf("a") }, epoch: 1 })));
+  peers.runOver(null);
+  reader.frame(encodeToHome({ kind: "ack", received: 1 }));
+  clock.turn(10_000);
+  assert.deepEqual(told, []);
+  for (let runs = 0; runs < 2; runs++) {
+    peers.noted(opened);
+    peers.opened(1, opened, run);
+    assert.deepEqual(told, [{ a: 1 }], "its log lets go of that");
+    peers.runOver(null);
+  }
+  reader.broken();
+});
+
 Deno.test("who came before a run had told what its log has of him waits for the next, where that one ends (HP1)", async () => {
   let openings = 0;
   const run = { isOver: false, isEnding: false, home: { epoch: 1 } };
