@@ -40,7 +40,7 @@ const relations: Record<string, Case> = {
     );
   },
 
-  async "a peer is dialled on demand and messages wait for it"(start) {
+  async "a peer is dialled on demand and messages wait for it (site_link.ts L1)"(start) {
     const a = start({ site: "a" });
     const b = start({ site: "b" });
     await Promise.all([a.hub.send("b", bytes("one")), a.hub.send("b", bytes("two"))]);
@@ -113,7 +113,7 @@ const relations: Record<string, Case> = {
     await child.connected("core");
   },
 
-  async "a site that is not admitted learns why and is not connected"(start) {
+  async "a site that is not admitted learns why and is not connected (hub.ts N2)"(start) {
     const parent = start({ site: "core", admit: (site, role) => `no ${role} ${site} here` });
     const child = start({ site: "edge", parent });
     await until(
@@ -121,6 +121,20 @@ const relations: Record<string, Case> = {
       () => child.log.some((entry) => String(entry.reason).includes("no child edge here")),
     );
     assert.deepEqual([parent.events, child.events], [[], []]);
+  },
+
+  async "neither its parent nor a child that is connected becomes a peer (hub.ts N2)"(start, book) {
+    const [parent, child] = await family(start);
+    const other = start({ site: "other" });
+    book.set("edge", child.address);
+    await other.hub.request("edge", "echo", bytes("as a peer"));
+    for (const site of ["core", "edge"]) {
+      const twin = start({ site }), from = site === "core" ? child : parent;
+      book.set(from.site, from.address);
+      await rejectsWith("unreachable", twin.hub.request(from.site, "echo", bytes("x")));
+      await twin.hub.close();
+    }
+    assert.deepEqual([parent.link("edge").role, child.link("core").role], ["child", "parent"]);
   },
 
   async "the order of start does not matter"(start) {
@@ -152,7 +166,7 @@ const relations: Record<string, Case> = {
     assert.deepEqual([child.isConnected("core"), twin.isConnected("core")], [true, false]);
   },
 
-  async "a new connection of a site ends the one before it"(start) {
+  async "a new connection of a site ends the one before it (site_link.ts L2)"(start) {
     const [parent] = await family(start);
     const twin = start({ site: "edge", incarnation: "edge-1", parent });
     await twin.connected("core");
@@ -173,7 +187,9 @@ const relations: Record<string, Case> = {
 };
 
 const messages: Record<string, Case> = {
-  async "messages arrive whole, once and in order, of any size, both ways"(start) {
+  async "messages arrive whole, once and in order, of any size, both ways (link/messages.ts M1, record.ts R2)"(
+    start,
+  ) {
     const [parent, child] = await family(start);
     const sizes = [0, 1, 99, 32_767, 32_768, 32_769, 65_536, 1, 5_000_000, 0, 7];
     for (const site of [parent, child]) {
@@ -194,7 +210,7 @@ const messages: Record<string, Case> = {
     }
   },
 
-  async "the next message comes when the one before was taken"(start) {
+  async "the next message comes when the one before was taken (link/messages.ts M1)"(start) {
     let taking = 0;
     const order: number[] = [];
     const parent = start({
@@ -213,7 +229,7 @@ const messages: Record<string, Case> = {
     assert.deepEqual(order.slice(0, 4), [0, 1, 2, 3]);
   },
 
-  async "a message that cannot be taken ends the connection, and the site lives"(start) {
+  async "a message that cannot be taken ends the connection, and the site lives (hub.ts N3)"(start) {
     let failures = 0;
     const parent = start({
       site: "core",
@@ -267,7 +283,7 @@ const requests: Record<string, Case> = {
     await until("nothing is left open", () => child.link("core").requests === 0);
   },
 
-  async "requests without bodies, empty bodies and large ones, many at once, both ways"(start) {
+  async "requests without bodies, empty bodies and large ones, many at once, both ways (body.ts B1)"(start) {
     const [parent, child] = await family(start);
     const sizes = [null, 0, 1, 1000, 100_000, 3_000_000];
     const all = [...Array(60).keys()].map(async (i) => {
@@ -303,7 +319,9 @@ const requests: Record<string, Case> = {
     await rejectsWith("overloaded", child.hub.request("core", "busy", bytes("")));
   },
 
-  async "a request given up reaches its handler, and its body's source is cancelled"(start) {
+  async "a request given up reaches its handler, and its body's source is cancelled (exchanges.ts X2)"(
+    start,
+  ) {
     let aborted: unknown = null;
     const parent = start({
       site: "core",
@@ -325,7 +343,7 @@ const requests: Record<string, Case> = {
     assert.equal(parent.link("edge").requests, 0);
   },
 
-  async "an answer given up cancels what produces it"(start) {
+  async "an answer given up cancels what produces it (exchanges.ts X2)"(start) {
     let cancelled = false;
     const endless = () =>
       new ReadableStream<Uint8Array>({
@@ -345,7 +363,7 @@ const requests: Record<string, Case> = {
     await until("cancelled there", () => cancelled);
   },
 
-  async "a body that fails at its source fails at its reader"(start) {
+  async "a body that fails at its source fails at its reader (body.ts B1)"(start) {
     const broken = () =>
       ReadableStream.from((async function* () {
         yield new Uint8Array(10);
@@ -382,7 +400,7 @@ const requests: Record<string, Case> = {
     await until("the upload ends", () => cancelled && child.link("core").requests === 0);
   },
 
-  async "requests and bodies under way fail when the link is lost"(start) {
+  async "requests and bodies under way fail when the link is lost (body.ts B1, exchanges.ts X1)"(start) {
     const never = () => new ReadableStream<Uint8Array>({ start: (c) => c.enqueue(new Uint8Array(10)) });
     const parent = start({
       site: "core",

@@ -88,7 +88,7 @@ function attackTest(
     }));
 }
 
-attackTest("garbage closes the connection, however it begins", async (core) => {
+attackTest("garbage closes the connection, however it begins (hub.ts N3)", async (core) => {
   for (
     const garbage of [
       bytes("GET / HTTP/1.1\r\nHost: x\r\n\r\n"),
@@ -116,7 +116,7 @@ attackTest("another cluster's secret is refused by both sides", async (core, sta
 });
 
 attackTest(
-  "a stranger that goes on without the acceptor's proof being right for it is refused",
+  "a stranger that goes on without the acceptor's proof being right for it is refused (H1; proof.ts K2)",
   async (core) => {
     const stranger = await Stranger.knock(core);
     await stranger.message(helloOf("evil"));
@@ -129,7 +129,7 @@ attackTest(
   },
 );
 
-attackTest("a recorded handshake proves nothing when it is replayed", async (core) => {
+attackTest("a recorded handshake proves nothing when it is replayed (H2)", async (core) => {
   const hello = helloOf("edge-9");
   const first = await Stranger.knock(core);
   await first.message(hello);
@@ -149,7 +149,7 @@ attackTest("a recorded handshake proves nothing when it is replayed", async (cor
   return "closed during the handshake|reset|wrong proof";
 });
 
-attackTest("a changed hello fails the proof, whichever bit is changed", async (core) => {
+attackTest("a changed hello fails the proof, whichever bit is changed (proof.ts K1)", async (core) => {
   const hello = helloOf("edge-9");
   let refused = 0;
   for (let bit = 8 * 5; bit < 8 * hello.length; bit += 7) {
@@ -228,6 +228,23 @@ attackTest("many silent strangers do not keep a member out", async (core, start)
   for (const stranger of strangers) stranger.close();
   return ".";
 }, { strangersMax: 8 });
+
+Deno.test("link attack: whether a site is admitted is not decided for a stranger, who is told nothing of it (H3)", () =>
+  withSites(TCP, async (start) => {
+    const judged: string[] = [];
+    const core = start({ site: "core", admit: (site) => (judged.push(site), "nobody is wanted here") });
+    const stranger = await Stranger.knock(core);
+    await stranger.message(helloOf("evil"));
+    const answer = decodeAcceptorHello(await stranger.readMessage());
+    assert.ok(answer);
+    await stranger.message(encodeDialerProof(randomBytes(32)));
+    assert.equal(await stranger.closed(), 0);
+    stranger.close();
+    const member = start({ site: "edge", parent: core });
+    const isTold = () => member.log.some(({ reason }) => String(reason).includes("nobody is wanted here"));
+    await until("a member is told", isTold);
+    assert.deepEqual(new Set(judged), new Set(["edge"]));
+  }));
 
 Deno.test("link attack: a false site that answers at the parent's address learns nothing and is given up", () =>
   withSites(TCP, async (start) => {

@@ -155,7 +155,7 @@ Deno.test("emulation: a cut of everything also stops peers that are dialled late
     await b.hub.request("a", "echo", bytes("x"));
   }));
 
-Deno.test("timer: callbacks come in the order of their times, none too early, none after close", async () => {
+Deno.test("timer: callbacks come in the order of their times, none too early, none after close (T1, T2)", async () => {
   const timer = new PreciseTimer();
   const fired: number[] = [];
   const startMs = performance.now();

@@ -14,7 +14,9 @@ const FILES: Readonly<Record<string, SiteOptions["secrets"] & object>> = {
 for (const [above, upper] of Object.entries(FILES)) {
   for (const [below, lower] of Object.entries(FILES)) {
     const common = upper.some((one) => lower.includes(one));
-    const says = `a site with ${below} ${common ? "reaches" : "does not reach"} its parent with ${above}`;
+    const says = `a site with ${below} ${
+      common ? "reaches" : "does not reach"
+    } its parent with ${above} (H4)`;
     Deno.test(says, () =>
       withSites(new MemoryTransport(), async (start) => {
         const core = start({ site: "core", secrets: upper });

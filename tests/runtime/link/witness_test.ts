@@ -82,7 +82,7 @@ Deno.test("links: a site that stops as planned is found gone when it has", () =>
     await until("the root finds it gone", () => root.refused.includes("edge"));
   }));
 
-Deno.test("links: a partition does not look like a process that is gone (W1)", () =>
+Deno.test("links: a partition does not look like a process that is gone (W1, W2)", () =>
   pair(async (root, edge, process) => {
     root.hub.control.cut("edge");
     edge.hub.control.cut("root");
