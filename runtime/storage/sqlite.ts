@@ -3,13 +3,14 @@
  *
  * Life: `openSqlite(folder)` claims the folder and opens the file → `commit` and reads → `close`.
  *
+ * The table is clustered by an inner row id, with one index by key and one by position: an overwrite then rewrites the
+ * row in place and moves only its journal entry. Clustering by key or by position instead made grouped overwrites 2–4
+ * times slower (tests/bench/storage.ts).
+ *
  * Q1  One commit is one transaction, and its promise resolves when the write-ahead log is synced. SQLite appends
  *     only (synchronous = NORMAL); the log is synced through a second handle: at once where the disk is quick, on
  *     a thread of the runtime where it is slow, so that requests are served meanwhile. That is the same order on
  *     disk: a transaction counts once its frames are in the log.
- * Q2  The table is clustered by an inner row id, with one index by key and one by position: an overwrite then
- *     rewrites the row in place and moves only its journal entry. Clustering by key or by position instead
- *     made grouped overwrites 2–4 times slower (tests/bench/storage.ts).
  * Q3  The log's name is in its folder for good before the first commit: an open writes one synced transaction.
  * Q4  After a failed commit nothing is written any more (S3).
  * Q5  Every row and record has its checksum (S4), compared at each read. An open compares all of them and looks

@@ -125,13 +125,16 @@ const relations: Record<string, Case> = {
 
   async "neither its parent nor a child that is connected becomes a peer (hub.ts N2)"(start, book) {
     const [parent, child] = await family(start);
+    const addresses = { core: parent.address, edge: child.address }; // the book has those of their twins then
     const other = start({ site: "other" });
-    book.set("edge", child.address);
+    book.set("edge", addresses.edge);
     await other.hub.request("edge", "echo", bytes("as a peer"));
-    for (const site of ["core", "edge"]) {
-      const twin = start({ site }), from = site === "core" ? child : parent;
-      book.set(from.site, from.address);
-      await rejectsWith("unreachable", twin.hub.request(from.site, "echo", bytes("x")));
+    for (const [site, to] of [["core", "edge"], ["edge", "core"]] as const) {
+      const twin = start({ site });
+      book.set(to, addresses[to]);
+      await rejectsWith("unreachable", twin.hub.request(to, "echo", bytes("x")));
+      const [failed] = twin.log;
+      assert.match(String(failed?.reason), /is this site's parent|is connected as a child/);
       await twin.hub.close();
     }
     assert.deepEqual([parent.link("edge").role, child.link("core").role], ["child", "parent"]);

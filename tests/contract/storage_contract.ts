@@ -130,7 +130,7 @@ function readsAndWrites(test: Declare): void {
     }
   });
 
-  test("drops leave no trace, and come before rows", async ({ storage }) => {
+  test("drops leave no trace, and come before rows (memory.ts M2)", async ({ storage }) => {
     await storage.commit(step([row(key("a"), 1, "a"), row(key("b"), 2, "b")]));
     await storage.commit(step([row(key("b"), 3, "b2")], [key("a"), key("b"), key("never")]));
     assert.equal(await storage.get(key("a")), undefined);
@@ -266,7 +266,7 @@ function sizes(test: Declare, subject: StorageSubject): void {
     assert.equal(await storage.bytes(), 0);
   });
 
-  test("big values, long keys and a big step are kept whole", async ({ storage, reopen }) => {
+  test("big values, long keys and a big step are kept whole (denokv_layout.ts L1)", async ({ storage, reopen }) => {
     const big = new Uint8Array(subject.valueBytesMax).map((_, i) => i * 31 + (i >> 8));
     const long = packKey(["x".repeat(2040)]);
     const longer = packKey(["x".repeat(2040), "y"]);

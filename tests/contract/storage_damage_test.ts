@@ -167,7 +167,7 @@ async function rot(folder: string, value: Uint8Array): Promise<void> {
 }
 
 for (const engine of ["sqlite", "denokv"]) {
-  Deno.test(`storage: ${engine}: a damaged row is named until it is put or dropped, and then gone for good (S4)`, async () => {
+  Deno.test(`storage: ${engine}: a damaged row is named until it is put or dropped, and then gone for good (S4, sqlite.ts Q5, denokv.ts K5, denokv_reader.ts R2, sqlite_check.ts SC1)`, async () => {
     const folder = await Deno.makeTempDir({ prefix: "sojourn-damage-" });
     const draws = new Draws("named");
     const keys = [0, 1, 2, 3].map((i) => packKey(["app", "table", i]));
@@ -220,7 +220,7 @@ async function copy(from: string, to: string): Promise<void> {
   }
 }
 
-Deno.test("storage: sqlite: a part of the file that is older than the rest is never believed (SC3)", async () => {
+Deno.test("storage: sqlite: a part of the file that is older than the rest is never believed (sqlite_check.ts SC3)", async () => {
   const lost: string[] = [];
   for (const count of [20, 100, 400]) {
     const folder = await Deno.makeTempDir({ prefix: "sojourn-stale-" });
@@ -397,7 +397,7 @@ Deno.test("storage: denokv: columns of the file that Deno KV can't read end no p
   }
 });
 
-Deno.test("storage: sqlite: text for bytes, and numbers that are none, hide no row and are no answer (SC4)", async () => {
+Deno.test("storage: sqlite: text for bytes, and numbers that are none, hide no row and are no answer (sqlite_check.ts SC4)", async () => {
   const same = ["key = CAST(key AS TEXT)", "value = CAST(value AS TEXT)", "expires = x'31'"];
   const named = [
     "value = 5",
@@ -435,7 +435,7 @@ Deno.test("storage: sqlite: text for bytes, and numbers that are none, hide no r
   }
 });
 
-Deno.test("storage: sqlite: a record whose name or value has become another type is what it was (SC4)", async () => {
+Deno.test("storage: sqlite: a record whose name or value has become another type is what it was (sqlite_check.ts SC4)", async () => {
   for (const column of ["name = CAST(name AS BLOB)", "value = CAST(value AS TEXT)"]) {
     const folder = await Deno.makeTempDir({ prefix: "sojourn-columns-" });
     const storage = await openEngine("sqlite", folder);

@@ -12,7 +12,7 @@ const CHILD = fileURLToPath(new URL("./storage_full_child.ts", import.meta.url))
 const FILE_BLOCKS_MAX = 16_384;
 
 for (const engine of ["sqlite", "denokv"]) {
-  Deno.test(`storage: ${engine}: a disk that refuses a write fails the storage for good (S3)`, async () => {
+  Deno.test(`storage: ${engine}: a disk that refuses a write fails the storage for good (S3, sqlite.ts Q4, denokv.ts K4)`, async () => {
     const folder = await Deno.makeTempDir({ prefix: "sojourn-full-" });
     try {
       const { stdout } = await new Deno.Command("sh", {

@@ -130,7 +130,7 @@ async function agree(storage: Storage, model: Model): Promise<void> {
 
 /** Declares the property for one subject. */
 export function storageModel(subject: StorageSubject): void {
-  Deno.test(`storage: ${subject.name}: agrees with a map over random histories`, async () => {
+  Deno.test(`storage: ${subject.name}: agrees with a map over random histories (denokv.ts K2)`, async () => {
     const property = fc.asyncProperty(fc.array(action, { minLength: 1, maxLength: 14 }), async (actions) => {
       const opened = await subject.open();
       const model = new Model();

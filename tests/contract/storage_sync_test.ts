@@ -41,7 +41,7 @@ async function syncsAt(engine: string, folder: string): Promise<number[]> {
 }
 
 for (const engine of ["sqlite", "denokv"]) {
-  Deno.test(`storage: ${engine}: a commit resolves after a sync of its own`, async (t) => {
+  Deno.test(`storage: ${engine}: a commit resolves after a sync of its own (sqlite.ts Q1, denokv.ts K3)`, async (t) => {
     const folder = await Deno.makeTempDir({ prefix: "sojourn-sync-" });
     try {
       if (!await traceable()) {
