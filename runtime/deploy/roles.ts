@@ -5,11 +5,11 @@
  *
  * In place of a role `agent:APP` or `agent:APP/CLASS` has a token for `sojourn agent` of that app, or of one of its
  * classes, and for nothing else. `send:APP` or `send:APP/QUEUE` has one that sends messages to the queues of an app, or
- * to one of them, and `consume:APP` or `consume:APP/QUEUE` one that takes them from there, and for nothing else. A line with a token alone is an admin token. Empty lines are skipped, and comments: a
- * `#` that begins a word, and what follows it. A `#` inside a word is part of the word.
+ * to one of them, and `consume:APP` or `consume:APP/QUEUE` one that takes them from there, and for nothing else. A line
+ * with a token alone is an admin token. Empty lines are skipped, and comments: a `#` that begins a word, and what
+ * follows it. A `#` inside a word is part of the word. A presented token is compared with all tokens, by digest: neither
+ * length nor common prefix shows in the time it takes.
  *
- * K1  A presented token is compared with all tokens, by digest: neither length nor common prefix shows in the time it
- *     takes.
  * K2  An error names a line by its number, and never shows what stands in it.
  */
 import { createHash, timingSafeEqual } from "node:crypto";

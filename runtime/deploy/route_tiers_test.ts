@@ -23,7 +23,7 @@ const PATHS = [
   ..."/%61 /login%2fx /a/./b /a//b //a /a/.b /.a /.. /a/b.c /é /a/é /a?b /a#b /login/%2e%2e/a".split(" "),
 ];
 
-Deno.test("tierMatcher says what URLPattern says when a path is plain, odd or hostile", () => {
+Deno.test("tierMatcher says what URLPattern says when a path is plain, odd or hostile (R1)", () => {
   for (const pattern of PATTERNS) {
     const tierOf = tierMatcher({ [pattern]: { at: "root" } });
     const truth = new URLPattern({ pathname: pattern });
@@ -37,6 +37,16 @@ Deno.test("tierMatcher says what URLPattern says when a path is plain, odd or ho
 Deno.test("tierMatcher takes the first route when several match", () => {
   const tierOf = tierMatcher({ "/a/b": { at: "core" }, "/a/:id": { at: "root" }, "/*": { at: "edge" } });
   assert.deepEqual(["/a/b", "/a/c", "/c"].map(tierOf), ["core", "root", "edge"]);
+});
+
+Deno.test("a route that can't be read matches nothing, is noted, and hides no other (R2)", () => {
+  const ignored: string[] = [];
+  const tierOf = tierMatcher(
+    { "/(": { at: "root" }, "/:": { at: "root" }, "/a/:id": { at: "core" } },
+    (pattern) => ignored.push(pattern),
+  );
+  assert.deepEqual(ignored, ["/(", "/:"]);
+  assert.deepEqual(["/(", "/:", "/x", "/a/b"].map(tierOf), ["edge", "edge", "edge", "core"]);
 });
 
 Deno.test("what a path costs is bounded over all patterns of an app: those that there is no time for match nothing, and are told (R3, RP4)", () => {

@@ -53,7 +53,7 @@ const watched = (standing: "unknown" | "alive" | "suspected" | "dead") => ({
 const lostChild = withReplica({ children: [{ ...CHILD, connected: false, stableLagMs: 10_001 }] });
 const lostParent = withReplica({ parent: { ...PARENT, connected: false, feedLagMs: 10_001 } });
 
-Deno.test("alerts name what is to be looked at, and nothing when all is well", () => {
+Deno.test("alerts name what is to be looked at, and nothing when all is well (W1)", () => {
   const rows: [Signs, string[]][] = [
     [calm, []],
     [{ ...calm, fault: new Error("no space") }, ["disk_failed"]],

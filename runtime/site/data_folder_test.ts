@@ -89,7 +89,7 @@ for (const engine of ["sqlite", "denokv"] as const) {
     await Deno.remove(folder, { recursive: true });
   });
 
-  Deno.test(`rows that are older than what was said of them are not opened (D3): ${engine}`, async () => {
+  Deno.test(`rows that are older than what was said of them are not opened (D3): ${engine} (lost_folder.ts LF2)`, async () => {
     for (const how of ["the database", "all of the folder"]) {
       const folder = await Deno.makeTempDir({ prefix: "sojourn-data-" });
       const store = join(folder, "data", "store"), aside = join(folder, "older");

@@ -1,9 +1,9 @@
 /**
  * A site's log: one line an event on standard error, for people by default, as JSON objects on request. Standard
  * output stays free for what a command prints. The last lines stay in memory, where `logs` finds them
- * (runtime/observe).
+ * (runtime/observe). Every line of an app goes through {@link SiteLog.app}, with its secrets taken out by the caller
+ * (gateway/app_runner.ts, R5).
  *
- * L1  Every line of an app goes through {@link SiteLog.app}, with its secrets taken out by the caller.
  * L2  Text of others in a line (apps, clients, other sites) can't steer the terminal that it is read on.
  */
 import type { SiteId } from "../../store/model/ports.ts";

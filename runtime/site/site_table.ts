@@ -1,8 +1,6 @@
 /**
  * Table of the cluster's sites as one site knows them, from when it is ready: its replica derives them from the system
- * rows ["s", "site", id].
- *
- * T1  A change costs nothing here: the list is sorted when somebody asks for it.
+ * rows ["s", "site", id]. A change costs nothing here: the list is sorted when somebody asks for it.
  */
 import type { Replica, SiteRecord } from "../../store/api/api.ts";
 

@@ -328,7 +328,10 @@ Deno.test("chaos breaks a dev cluster as it says, and undoes it", async (t) => {
     await t.step(`a clock that leaps ahead at ${site} parts nobody`, () => skewed(cluster, site, HOUR_MS));
     await t.step(`a clock that leaps back at ${site} parts nobody`, () => skewed(cluster, site, -HOUR_MS));
   }
-  await t.step("a full disk stops the site, which comes back whole", () => disk(cluster, "full"));
+  await t.step(
+    "a full disk stops the site, which comes back whole (runtime/site/site.ts S2)",
+    () => disk(cluster, "full"),
+  );
   await t.step("a failing disk stops the site, which comes back whole", () => disk(cluster, "fail"));
   await t.step("wipe makes a new incarnation", () => wipe(cluster));
 });

@@ -165,7 +165,7 @@ Deno.test("a site for real says who may ask what, and ends in order", async () =
   assert.match(root.log(), /"event":"stopped"/);
 });
 
-Deno.test("a site in which something is thrown where nobody waits stops in order, says so, and starts again (S3)", async () => {
+Deno.test("a site in which something is thrown where nobody waits stops in order, says so, and starts again (runtime/site/site.ts S3; faults.ts F2)", async () => {
   await using pair = await Pair.make();
   const main = join("tests", "e2e", "fault_main.ts");
   for (
@@ -203,7 +203,7 @@ Deno.test("a blank site waits for its parent; one with a valid disk does not", a
   assert.deepEqual(JSON.parse((await readyz(edge)).text), { site: "edge", parent: "unreachable" });
 });
 
-Deno.test("a disk has one owner, and a cluster one secret", async () => {
+Deno.test("a disk has one owner, and a cluster one secret (runtime/site/site.ts S1)", async () => {
   await using pair = await Pair.make();
   const root = await pair.start("root");
   await ready(root);
@@ -262,7 +262,7 @@ Deno.test("of two sites with one id the second is refused while the first is the
   await eventually("the first is connected again", () => connected(again));
 });
 
-Deno.test("a site that runs takes another f from its file, and finds out who lives and who does not", async () => {
+Deno.test("a site that runs takes another f from its file, and finds out who lives and who does not (runtime/site/owners_fields.ts F1)", async () => {
   await using pair = await Pair.make();
   const root = await pair.start("root");
   const edge = await pair.start("edge", { f: 0 });
