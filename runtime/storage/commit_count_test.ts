@@ -100,3 +100,29 @@ for (const [rule, open] of ENGINES) {
       await older.close();
     }));
 }
+
+Deno.test("a commit is counted when it is synced, and not before (CC1)", () =>
+  withFolder(async (place) => {
+    const { prototype } = Deno.FsFile, { syncDataSync, syncData, writeSync } = prototype, done: string[] = [];
+    const storage = openSqlite(`${place}/rows`);
+    prototype.syncDataSync = function () {
+      syncDataSync.call(this);
+      done.push("synced");
+    };
+    prototype.syncData = async function () {
+      await syncData.call(this);
+      done.push("synced");
+    };
+    prototype.writeSync = function (bytes) {
+      done.push(`counted ${new DataView(bytes.buffer).getFloat64(0)}`);
+      return writeSync.call(this, bytes);
+    };
+    try {
+      for (let i = 1; i <= 3; i++) await storage.commit(commitOf(i));
+    } finally {
+      Object.assign(prototype, { syncDataSync, syncData, writeSync });
+    }
+    await storage.close();
+    const [, first = ""] = done, before = Number(first.split(" ")[1]);
+    assert.deepEqual(done, [0, 1, 2].flatMap((i) => ["synced", `counted ${before + i}`]));
+  }));

@@ -66,6 +66,7 @@ export function storageContract(subject: StorageSubject): void {
   scans(test);
   journals(test);
   sizes(test, subject);
+  longKeys(test);
   reopening(test);
 }
 
@@ -266,7 +267,7 @@ function sizes(test: Declare, subject: StorageSubject): void {
     assert.equal(await storage.bytes(), 0);
   });
 
-  test("big values, long keys and a big step are kept whole (denokv_layout.ts L1)", async ({ storage, reopen }) => {
+  test("big values, long keys and a big step are kept whole", async ({ storage, reopen }) => {
     const big = new Uint8Array(subject.valueBytesMax).map((_, i) => i * 31 + (i >> 8));
     const long = packKey(["x".repeat(2040)]);
     const longer = packKey(["x".repeat(2040), "y"]);
@@ -283,6 +284,20 @@ function sizes(test: Declare, subject: StorageSubject): void {
     await after.commit(step([row(key("big"), 5000, big.slice(0, 70_000)), row(long, 5001, null)]));
     same(await after.get(key("big")), row(key("big"), 5000, big.slice(0, 70_000)));
     assert.deepEqual(positions(await after.journal(4000, 1e9, 9)), [5000, 5001]);
+  });
+}
+
+function longKeys(test: Declare): void {
+  test("long keys that begin alike come in their order, both ways, as far as they are asked for (denokv_layout.ts L1)", async ({ storage }) => {
+    const keys = Array.from({ length: 40 }, (_, i) => packKey(["x".repeat(2040), i]));
+    const before = packKey(["x".repeat(2039)]), behind = packKey(["x".repeat(2041)]);
+    const all = [before, ...keys, behind];
+    await storage.commit(step(all.toReversed().map((each, i) => row(each, i + 1, `v${i}`))));
+    assert.deepEqual(names(await storage.scan(WHOLE)), all);
+    assert.deepEqual(names(await storage.scan(WHOLE, { reverse: true })), all.toReversed());
+    assert.deepEqual(names(await storage.scan(WHOLE, { limit: 9 })), all.slice(0, 9));
+    const range = { start: keys[5] ?? before, end: keys[9] ?? behind };
+    assert.deepEqual(names(await storage.scan(range, { reverse: true })), keys.slice(5, 9).toReversed());
   });
 }
 

@@ -70,7 +70,7 @@ async function opened(engine: string, folder: string, calls: readonly Call[], ti
 }
 
 for (const engine of ["sqlite", "denokv"]) {
-  Deno.test(`storage: ${engine}: a power cut that tears what was not synced leaves a whole step, no older than the last told (S2, commit_count.ts CC1, sqlite.ts Q3)`, async (t) => {
+  Deno.test(`storage: ${engine}: a power cut that tears what was not synced leaves a whole step, no older than the last told (S2)`, async (t) => {
     const folder = await Deno.makeTempDir({ prefix: "sojourn-torn-" });
     const rows = `${folder}/rows`;
     try {

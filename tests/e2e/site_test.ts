@@ -165,7 +165,7 @@ Deno.test("a site for real says who may ask what, and ends in order", async () =
   assert.match(root.log(), /"event":"stopped"/);
 });
 
-Deno.test("a site in which something is thrown where nobody waits stops in order, says so, and starts again (runtime/site/site.ts S3; faults.ts F2)", async () => {
+Deno.test("a site in which something is thrown where nobody waits stops in order, says so, and starts again (runtime/site/site.ts S3; runtime/site/faults.ts F2)", async () => {
   await using pair = await Pair.make();
   const main = join("tests", "e2e", "fault_main.ts");
   for (
