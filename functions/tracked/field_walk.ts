@@ -7,10 +7,10 @@
  * FW3  An object whose properties are known is not asked for each of them again: assignment only adds values, and names
  *      that are symbols. Code that defines properties in another way says so (`forget`). Names beside the places of a
  *      large array are looked for when it is first seen, and at each checkpoint; of a large view at each checkpoint.
- * FW4  The first few objects of a walk that contain no others are not remembered: handlers make such objects anew each
- *      time, and remembering them costs more than looking again. They can be part of no circle.
  *
- * A field costs some 10 ns, an object 100.
+ * A field costs some 10 ns, an object 100. The first few objects of a walk that contain no others are not remembered:
+ * handlers make such objects anew each time, and remembering them costs more than looking again. They can be part of no
+ * circle.
  */
 import { isHalfFixed, isProxy } from "./owned.ts";
 import { isPart, type Part } from "./part.ts";
@@ -27,7 +27,7 @@ const VIEW_NAMES_MAX = 256;
 let known = new WeakMap<object, number>();
 const ODD = -1;
 let walk = 0;
-/** Number of objects of this walk that contain no others (FW4). */
+/** Number of objects of this walk that contain no others. */
 let leaves = 0;
 const LEAVES_MAX = 16;
 
@@ -118,7 +118,7 @@ function arrayPasses(value: readonly unknown[], isNew: boolean, depth: number): 
   return true;
 }
 
-/** Remembers an object that contains no others, unless it is one of the first few (FW4). */
+/** Remembers an object that contains no others, unless it is one of the first few. */
 function learnLeaf(value: object): void {
   if (++leaves > LEAVES_MAX) known.set(value, walk);
 }

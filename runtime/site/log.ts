@@ -59,7 +59,7 @@ export class SiteLog {
     this.ring.add({ atMs, site: this.#site, ...app, level, text: event + human(fields) });
   }
 
-  /** Writes a line that an app printed (L1). */
+  /** Writes a line that an app printed (gateway/app_runner.ts, R5). */
   app({ app, version, level: said, text, traceId, spanId }: AppLogLine): void {
     const level: LogLevel = said === "error" || said === "warn" || said === "debug" ? said : "info";
     const atMs = Date.now();

@@ -49,7 +49,7 @@ function everythingIn(bytes: Uint8Array): { readonly state: SessionState; readon
   return { state, all: { ...subject, top: snapshot(subject.top) } };
 }
 
-/** What tracked structures and plain fields are loaded from. */
+/** What tracked structures and plain fields are loaded from (functions/tracked/part.ts T4). */
 export const stateSegments: Target = {
   name: "states",
   says: "refused as value_corrupt or limit_value, or read as something that is written and read as the same",

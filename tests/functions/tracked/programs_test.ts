@@ -93,7 +93,7 @@ class Run {
   }
 }
 
-Deno.test("tracked structures do what plain ones do, through checkpoints and crashes", () => {
+Deno.test("tracked structures do what plain ones do, through checkpoints and crashes (part.ts T1, state.ts S1, S3, map.ts M1, memory.ts Y1)", () => {
   fc.assert(
     fc.property(fc.array(anyAct, { maxLength: 60, size: "max" }), (acts) => {
       const run = new Run();

@@ -91,7 +91,7 @@ Deno.test("every structure refuses what has no bytes, with its place, and is as 
   }
 });
 
-Deno.test("a plain field that has no bytes is named when it is asked for and at the checkpoint, at any depth", () => {
+Deno.test("a plain field that has no bytes is named when it is asked for and at the checkpoint, at any depth (field_walk.ts FW2)", () => {
   for (const [make, what] of BAD) {
     for (const [wrap, path] of INSIDE) {
       if (path === ".read") continue; // a field has no getters

@@ -35,7 +35,7 @@ class Money {
   cents = 1;
 }
 
-Deno.test("a tracked structure refuses what no checkpoint can hold when it is put in, with its path", () => {
+Deno.test("a tracked structure refuses what no checkpoint can hold when it is put in, with its path (owned.ts V3)", () => {
   const rows: [(cart: Cart) => void, RegExp][] = [
     [
       (c) => c.items.push(1, 2, 3, { onClick: () => 1 }),
@@ -87,7 +87,7 @@ Deno.test("a structure that lies nowhere yet can't be put into itself", () => {
   assert.throws(() => outer.set("in", inner), /a tracked structure that this one lies in/);
 });
 
-Deno.test("a plain field that can't be serialised is named at the checkpoint, and nothing counts as written", () => {
+Deno.test("a plain field that can't be serialised is named at the checkpoint, and nothing counts as written (state.ts S2)", () => {
   const cart = new Cart();
   const state = new SessionState(cart);
   const first = state.checkpoint();
@@ -100,7 +100,7 @@ Deno.test("a plain field that can't be serialised is named at the checkpoint, an
   assert.deepEqual([loaded.items.toArray(), loaded.plain], [[1], 2]);
 });
 
-Deno.test("what a structure hands out can't change what is in it", () => {
+Deno.test("what a structure hands out can't change what is in it (owned.ts V1, V2, part.ts T3)", () => {
   const cart = bound();
   const mine = { tags: ["a"], at: new Date(0) };
   cart.items.push({ tags: ["a"] }, mine, Uint8Array.of(1));
@@ -119,7 +119,7 @@ Deno.test("what a structure hands out can't change what is in it", () => {
   ]);
 });
 
-Deno.test("plain fields after a checkpoint are what a load would give: nothing lies in two places", () => {
+Deno.test("plain fields after a checkpoint are what a load would give: nothing lies in two places (state.ts S1)", () => {
   class Team {
     players = map<string, { name: string }>([["a", { name: "ada" }]]);
     captain: unknown = null;
@@ -139,7 +139,7 @@ Deno.test("plain fields after a checkpoint are what a load would give: nothing l
   }
 });
 
-Deno.test("a structure in two fields, and a name that nested has, are refused", () => {
+Deno.test("a structure in two fields, and a name that nested has, are refused (part.ts T2)", () => {
   const shared = map();
   assert.throws(() => new SessionState({ one: shared, other: shared }), /can be in one place only.*at one/);
   assert.throws(
@@ -214,7 +214,7 @@ Deno.test("changes that would outgrow what they change are written as a whole", 
   assert.equal(loaded.counts.get("a"), 5_000);
 });
 
-Deno.test("a value as bytes is a structured clone, and the same bytes when it is written again", () => {
+Deno.test("a value as bytes is a structured clone, and the same bytes when it is written again (content.ts C1)", () => {
   fc.assert(
     fc.property(anyContent, (content) => {
       const written = encodeContent(content);

@@ -323,7 +323,7 @@ Deno.test("stateful session that waits for nothing, can't be written down or is 
     assert.deepEqual([home.parked?.code, home.parked?.detail.handler], ["waits_unrecorded", "never"]);
   }));
 
-Deno.test("stateful session's handler that leaves what no checkpoint can hold fails, with the place, and did nothing", () =>
+Deno.test("stateful session's handler that leaves what no checkpoint can hold fails, with the place, and did nothing (functions/tracked/field_walk.ts FW3)", () =>
   withPool(async (pool) => {
     const home = new TestHome(pool, app, "a");
     await home.open();

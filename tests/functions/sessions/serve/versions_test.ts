@@ -56,7 +56,7 @@ class Counted extends Session {
   }
 }
 
-Deno.test("migrate takes over the fields of an open session, once, before anything else happens", async () => {
+Deno.test("migrate takes over the fields of an open session, once, before anything else happens (MG2)", async () => {
   await using host = await memoryHost(make(Card));
   for (const drink of ["mocha", "latte", "mocha"]) await ask(host, "stamp", drink);
   Counted.migrated = [];
@@ -103,7 +103,7 @@ Deno.test("code that comes back before the next one ran a session goes on with i
   }
 });
 
-Deno.test("code with a lower shape leaves a session as it is, says so, and the newer one goes on", async () => {
+Deno.test("code with a lower shape leaves a session as it is, says so, and the newer one goes on (migration.ts MG3)", async () => {
   await using host = await memoryHost(make(Card));
   await ask(host, "stamp", "mocha");
   host.deploy("v2", make(Counted));
@@ -118,7 +118,7 @@ Deno.test("code with a lower shape leaves a session as it is, says so, and the n
   assert.equal(await ask(host, "stamp", "mocha"), 3);
 });
 
-Deno.test("fields whose kinds do not fit are named, nothing is lost, and the code before goes on", async () => {
+Deno.test("fields whose kinds do not fit are named, nothing is lost, and the code before goes on (functions/tracked/state.ts S4)", async () => {
   class Lists extends Session {
     stamps = list<string>();
     total = 0;
@@ -156,7 +156,7 @@ Deno.test("fields whose kinds do not fit are named, nothing is lost, and the cod
   }
 });
 
-Deno.test("fields that the class has no more, and new ones, need no migrate", async () => {
+Deno.test("fields that the class has no more, and new ones, need no migrate (MG1)", async () => {
   class Later extends Session {
     stamps = map<string, number>();
     since = "today";
