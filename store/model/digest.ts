@@ -4,10 +4,10 @@
  *
  * A digest is the sum, in each of four lanes of 32 bits, of a hash of each row's key and version (MurmurHash3, x86,
  * 128 bits; docs/protocol/digests.md). Sums know no order, and those of neighbouring ranges add up. Rows of one key
- * and version are equal (row.ts R1), but for merge rows, whose values are hashed, too.
+ * and version are equal (row.ts R1), but for merge rows, whose values are hashed, too. A digest tells accidents apart, not
+ * lies: members of a cluster trust each other's rows anyway.
  *
  * G1  Tombstones count like any row: a deletion that only one side has is a difference.
- * G2  A digest tells accidents apart, not lies: members of a cluster trust each other's rows anyway.
  * G3  A range of any size is digested in bounded memory: its parts are joined as they become too many.
  */
 import type { Key } from "./key.ts";

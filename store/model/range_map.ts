@@ -3,6 +3,7 @@
  *
  * M1  No two ranges overlap; none is empty.
  */
+import { strict as assert } from "node:assert";
 import sortedBtree from "sorted-btree";
 import type { Key } from "./key.ts";
 import type { Range } from "./range.ts";
@@ -79,6 +80,10 @@ export class RangeMap<V> {
 
   /** Inserts a segment; it must overlap none. */
   insert(segment: RangeSegment<V>): void {
+    assert(
+      segment.start < segment.end && !this.touches(segment),
+      "M1: ranges are disjoint, and none is empty",
+    );
     this.#byStart.set(segment.start, segment);
   }
 

@@ -2,12 +2,12 @@
  * Session tokens: what a session has seen, sealed for the client to carry.
  *
  * A token is encrypted and authenticated (AES-256-GCM) under a key that is derived for one secret, one issuing
- * incarnation and one day. Its size follows the depth of the tree, never the number of sites or operations.
+ * incarnation and one day. Its size follows the depth of the tree, never the number of sites or operations. A key seals
+ * fewer than 2^32 tokens (random 96-bit IVs repeat with a chance below 2^-32 until then): one incarnation would have to
+ * issue 49,000 tokens a second for a whole day.
  *
  * T1  openToken accepts exactly what sealToken made, byte for byte: one text for each sealed token.
  * T2  openToken never throws, whatever the input, and its work is bounded by TOKEN_CHARS_MAX.
- * T3  A key seals fewer than 2^32 tokens (random 96-bit IVs repeat with a chance below 2^-32 until then): one
- *     incarnation would have to issue 49,000 tokens a second for a whole day.
  * T4  Nothing that a client can read or compare names a session: the session's id is inside, and two seals of one state
  *     differ.
  *

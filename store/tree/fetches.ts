@@ -1,8 +1,7 @@
 /**
- * The fetches of one site that are under way: one serves all who wait for its range.
+ * The fetches of one site that are under way: one serves all who wait for its range. Fetches of single keys, which most
+ * are when thousands of readers miss at once, are found by the key; only wider ones are looked at one by one.
  *
- * F1  Fetches of single keys, which most are when thousands of readers miss at once, are found by the key; only wider
- *     ones are looked at one by one.
  * F2  A fetch that nobody waits for any more does not outlast a link that is down (uplink.ts): a site that is cut off
  *     for long is asked for many keys that it does not hold.
  * F3  Readers have no more than FETCHES_MAX under way: a parent that is cut off itself answers none of them.
@@ -44,7 +43,7 @@ export class Fetches {
   /** Returns a fetch whose answer will serve for another wanted one, too. */
   serving(wanted: Pick<Fetch, "range" | "limit" | "reverse">): Fetching | undefined {
     const { range, limit, reverse } = wanted;
-    const point = isPoint(range) ? this.#points.get(range.start) : undefined; // F1
+    const point = isPoint(range) ? this.#points.get(range.start) : undefined;
     if (point !== undefined) return point;
     for (const f of this.#wide) {
       const inside = f.range.start <= range.start && f.range.end >= range.end;

@@ -94,7 +94,7 @@ const take = (log: HostLog, records: readonly Uint8Array[]) =>
   records.map((record) => log.take(EPOCH, record)).filter((taken) => taken !== "held");
 const settled = () => new Promise<void>((resolve) => queueMicrotask(() => queueMicrotask(resolve)));
 
-Deno.test("a host that comes is told what was released, and nothing before its log is ready", async () => {
+Deno.test("a host that comes is told what was released, and nothing before its log is ready (HF1)", async () => {
   const home = new Home(), log = new HostLog();
   home.commit();
   home.commit();
@@ -111,7 +111,7 @@ Deno.test("a host that comes is told what was released, and nothing before its l
   assert.deepEqual([...home.has], [["c1", 1]]);
 });
 
-Deno.test("a host that is ahead has with each frame all that was appended, each commit once", async () => {
+Deno.test("a host that is ahead has with each frame all that was appended, each commit once (HF1)", async () => {
   const home = new Home(), log = new HostLog();
   home.feeds.attach("c1", null);
   await settled();
@@ -321,7 +321,7 @@ Deno.test("a log that is too long for hosts is not even read for them, and held 
   assert.deepEqual([opened(log).through, home.has.get("c1")], [2, 2]);
 });
 
-Deno.test("a host that does not take what it was sent holds nothing, and the log anew when it has taken all", async () => {
+Deno.test("a host that does not take what it was sent holds nothing, and the log anew when it has taken all (HF4)", async () => {
   const home = new Home(), log = new HostLog();
   home.feeds.attach("c1", null);
   await settled();

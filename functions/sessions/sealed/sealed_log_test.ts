@@ -79,7 +79,7 @@ Deno.test("a sealed log opens under an older secret of the cluster", () => {
   assert.equal(refusal(twoHomes(), OF, [salt(3)]), "log_forged");
 });
 
-Deno.test("a sealed log is refused when it is another session's, receiver's, or of another cluster", () => {
+Deno.test("a sealed log is refused when it is another session's, receiver's, or of another cluster (OL2)", () => {
   const records = twoHomes();
   assert.equal(refusal(records, { ...OF, receiver: "c2" }), "log_forged");
   for (const field of ["app", "class", "id"] as const) {
@@ -88,7 +88,7 @@ Deno.test("a sealed log is refused when it is another session's, receiver's, or 
   assert.equal(refusal([]), "log_forged");
 });
 
-Deno.test("a sealed log is refused when anything but its end is missing, doubled, turned round or another's", () => {
+Deno.test("a sealed log is refused when anything but its end is missing, doubled, turned round or another's (OL2, SE2)", () => {
   const records = twoHomes();
   const [a, b] = [records[4], records[5]];
   assert.ok(a && b);
@@ -114,7 +114,7 @@ Deno.test("a sealed log that was cut is a shorter one", () => {
   assert.deepEqual(throughs, [0, 2, 3, 3, 4, 5]);
 });
 
-Deno.test("a sealed log with any byte changed is refused, and never throws", () => {
+Deno.test("a sealed log with any byte changed is refused, and never throws (OL1)", () => {
   const records = twoHomes();
   const lengths = records.map(({ length }) => length);
   fc.assert(fc.property(
@@ -130,7 +130,7 @@ Deno.test("a sealed log with any byte changed is refused, and never throws", () 
   ));
 });
 
-Deno.test("a sealed log beyond its limits is refused unread", () => {
+Deno.test("a sealed log beyond its limits is refused unread (OL1)", () => {
   assert.equal(refusal([new Uint8Array(HOST_LOG_BYTES_MAX), new Uint8Array(1)]), "limit_log");
 });
 
@@ -141,7 +141,7 @@ Deno.test("records of one series have different nonces and chain, so equal commi
   assert.equal(refusal([series.first, ...sealed]), null);
 });
 
-Deno.test("commits of any bytes open as they were sealed, whoever's messages they may look like", () => {
+Deno.test("commits of any bytes open as they were sealed, whoever's messages they may look like (CF1)", () => {
   const sized = (text: string) => [text.length, ...new TextEncoder().encode(text)];
   const head = fc.constantFrom([0x2e], [0x23], [0x2f, 3], [0x2f, 0x80, 1], [0x2f, 0x80, 0], [0x2f, 0x80], [
     0x3e,
@@ -176,7 +176,7 @@ Deno.test("commits of any bytes open as they were sealed, whoever's messages the
   );
 });
 
-Deno.test("a host's log takes records in order and gives them back with its promise", () => {
+Deno.test("a host's log takes records in order and gives them back with its promise (HG1)", () => {
   const log = new HostLog();
   const records = twoHomes();
   const [whole, second, third, further] = records;
@@ -192,7 +192,7 @@ Deno.test("a host's log takes records in order and gives them back with its prom
   assert.equal(log.length, 4);
 });
 
-Deno.test("a host's log drops what a whole record takes the place of, and nothing else", () => {
+Deno.test("a host's log drops what a whole record takes the place of, and nothing else (HG3)", () => {
   const log = new HostLog();
   for (const record of twoHomes().slice(0, 3)) log.take(1, record);
   const whole = SealedSeries.whole(start(1, 5), { ...BLANK, base: BASE, parts: PARTS });
@@ -201,7 +201,7 @@ Deno.test("a host's log drops what a whole record takes the place of, and nothin
   assert.equal(log.bytes, whole.first.length);
 });
 
-Deno.test("a host's log takes no more than it may hold, and nothing that is no record", () => {
+Deno.test("a host's log takes no more than it may hold, and nothing that is no record (HG4)", () => {
   const log = new HostLog();
   const series = SealedSeries.whole(start(1), BLANK);
   log.take(1, series.first);

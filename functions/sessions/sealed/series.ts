@@ -3,13 +3,12 @@
  *
  * Records are sealed by AES-128-GCM, the tag cut to 12 bytes; the nonce is the record's number in its series (12 bytes,
  * big endian); associated data are the tag of the record before it (12 zero bytes where there is none) and the record's
- * clear bytes.
+ * clear bytes. Records are sealed at the site, never in an isolate.
  *
  * SE1  A key seals one series, by one process: its salt is drawn anew whenever records begin again, after a broken
  *      channel, a rest or a takeover. So no number is used twice under a key.
  * SE2  Records chain: none can be left out, turned round, or put behind another log without it showing. Only the end
  *      can be cut off, and that is what the keepers' own log is for.
- * SE3  Records are sealed at the site, never in an isolate.
  */
 import { createCipheriv } from "node:crypto";
 import type { Buffer } from "node:buffer";

@@ -212,7 +212,7 @@ Deno.test("stateful session that its home blames for the isolate's end is told s
     assert.equal(last.end?.end.why, "it does not fit");
   }));
 
-Deno.test("stateful session's calls leave in order: reads at once, what has an effect with its intent (stateful_fetch.ts SF1)", () =>
+Deno.test("stateful session's calls leave in order: reads at once, what has an effect with its intent (stateful_fetch.ts SF1, commit.ts CM2)", () =>
   withPool(async (pool) => {
     const home = new TestHome(pool, app, "a");
     home.answer = (call) => {

@@ -15,7 +15,7 @@ const row = fc.record({
 const rowsOf = (max: number) => fc.uniqueArray(row, { selector: ({ key }) => key, maxLength: max });
 const inOrder = (a: { key: Key }, b: { key: Key }) => a.key < b.key ? -1 : 1;
 
-Deno.test("digest is the same for the same rows in any order, and another where a version or a row is", () => {
+Deno.test("digest is the same for the same rows in any order, and another where a version or a row is (G1)", () => {
   fc.assert(fc.property(rowsOf(20), fc.nat(), (rows, nth) => {
     assert.ok(sameDigest(digestOf(rows), digestOf(rows.toReversed())));
     const [one] = rows.slice(nth % (rows.length || 1));
@@ -35,7 +35,7 @@ Deno.test("digest tells merge rows of one version apart by their values, and no 
   assert.ok(sameDigest(of(VALUE_TAG.merge + 1, 1), of(VALUE_TAG.merge + 1, 2)));
 });
 
-Deno.test("digest of a range has few parts, which hold its rows in order and add up", () => {
+Deno.test("digest of a range has few parts, which hold its rows in order and add up (G3)", () => {
   fc.assert(
     fc.property(rowsOf(300), (unsorted) => {
       const rows = unsorted.toSorted(inOrder), digester = new RangeDigester();

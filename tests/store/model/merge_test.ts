@@ -43,7 +43,7 @@ Deno.test("merge: a site's own later sum replaces its earlier part, never adds t
   assert.equal(read(joinRows(first, second).value), 10);
 });
 
-Deno.test("merge: a set ends what was summed onto an older base, whatever the order of arrival", () => {
+Deno.test("merge: a set ends what was summed onto an older base, whatever the order of arrival (G2)", () => {
   const base = row(1, 1, number(10));
   const sum = summed(base, 9, 1, 5), set = row(5, 2, number(100));
   assert.equal(read(joinRows(sum, set).value), 100);
@@ -98,7 +98,7 @@ const joinAny = (a: Incoming, b: Incoming): Incoming =>
     ? (a.clock > b.clock || (a.clock === b.clock && a.replica >= b.replica) ? a : b)
     : joinRows(a, b);
 
-Deno.test("merge: joins are commutative, associative and idempotent in what they read as", () => {
+Deno.test("merge: joins are commutative, associative and idempotent in what they read as (G1)", () => {
   fc.assert(
     fc.property(histories, fc.infiniteStream(fc.nat()), (steps, order) => {
       const rows = rowsOf(steps);

@@ -161,7 +161,7 @@ Deno.test("subscriptions: route as a list of ranges a subscriber would", () => {
   );
 });
 
-Deno.test("steps: a bound never falls below the truth, and forgetting only makes it coarser", () => {
+Deno.test("steps: a bound never falls below the truth, and forgetting only makes it coarser (steps.ts T2)", () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(fc.nat(5), fc.nat(5)), { minLength: 1, maxLength: 400 }), (increments) => {
       const steps = new Steps();
@@ -185,7 +185,7 @@ Deno.test("steps: a bound never falls below the truth, and forgetting only makes
   );
 });
 
-Deno.test("least: is the smallest number that anyone holds", () => {
+Deno.test("least: is the smallest number that anyone holds (least.ts L1)", () => {
   const step = fc.record({ who: fc.nat(9), value: fc.option(fc.nat(20), { freq: 4 }) });
   fc.assert(fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
     const least = new Least<number>(), model = new Map<number, number>();

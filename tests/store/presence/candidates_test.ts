@@ -26,7 +26,7 @@ Deno.test("candidates: of few sites all are measured, of many so many, near and 
   assert.ok(near.length >= 10 && near.length <= 20, `${near.length} siblings`);
 });
 
-Deno.test("candidates: no site is measured by all the others but those above them", () => {
+Deno.test("candidates: no site is measured by all the others but those above them (C1)", () => {
   const sites = tree(), watchers = new Map<string, number>();
   for (let i = 0; i < EDGES; i++) {
     for (const id of ofEdge(i, sites)) watchers.set(id, (watchers.get(id) ?? 0) + 1);
@@ -37,7 +37,7 @@ Deno.test("candidates: no site is measured by all the others but those above the
   assert.ok((watchers.get("root") ?? 0) < EDGES / 2);
 });
 
-Deno.test("candidates: one more site changes no more than two of a site's", () => {
+Deno.test("candidates: one more site changes no more than two of a site's (C2)", () => {
   const before = tree(), after = tree();
   after.set("edge-x", { parent: "core-3" });
   for (let i = 0; i < EDGES; i += 7) {

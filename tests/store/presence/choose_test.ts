@@ -10,7 +10,7 @@ const at = (id: string, rttMs: number | null, area: string | null = null, isAliv
 });
 const self = { id: "me", area: null };
 
-Deno.test("owners are the nearest beyond the limit, then the farthest within it, then the unmeasured", () => {
+Deno.test("owners are the nearest beyond the limit, then the farthest within it, then the unmeasured (C3)", () => {
   const sites = [at("a", 3), at("b", 12), at("c", 30), at("d", 8), at("e", null), at("f", 10)];
   const rows: [number, string[]][] = [
     [0, ["me"]],
@@ -27,7 +27,7 @@ Deno.test("owners are the nearest beyond the limit, then the farthest within it,
   assert.deepEqual(chooseOwners(self, { f: 2, nearMs: 100 }, sites).owners, ["me", "c", "b"]);
 });
 
-Deno.test("owners share no failure area where there is a choice", () => {
+Deno.test("owners share no failure area where there is a choice (C2)", () => {
   const here = { id: "me", area: "x" };
   const sites = [at("a", 10, "x"), at("b", 20, "y"), at("c", 21, "y"), at("d", 5, "z"), at("e", 50)];
   assert.deepEqual(chooseOwners(here, { f: 1, nearMs: 10 }, sites).owners, ["me", "b"]);
@@ -49,12 +49,12 @@ Deno.test("one whose loss costs more is taken where another would share an area,
   assert.equal(first(costly), "a");
 });
 
-Deno.test("a site that does not live is no owner, and missing ones are counted", () => {
+Deno.test("a site that does not live is no owner, and missing ones are counted (C1)", () => {
   const sites = [at("a", 10, null, false), at("b", 20)];
   assert.deepEqual(chooseOwners(self, { f: 2, nearMs: 10 }, sites), { owners: ["me", "b"], missing: 1 });
 });
 
-Deno.test("more owners than there are sites, and sites that there are not, are refused by name and number", () => {
+Deno.test("more owners than there are sites, and sites that there are not, are refused by name and number (C4)", () => {
   const known = ["me", "a", "b"];
   const refused = (f: number, sites: string[] | null): string => {
     try {

@@ -250,7 +250,7 @@ Deno.test("detector: nobody is asked for whom nobody watches any more", async ()
   assert.equal(sites.beats.length, before);
 });
 
-Deno.test("a site where nobody listens is suspected at once by presence, and by nothing else", async () => {
+Deno.test("a site where nobody listens is suspected at once by presence, and by nothing else (F6)", async () => {
   const { sites, a, changes } = two();
   await sites.pass(300);
   changes.length = 0;

@@ -36,7 +36,7 @@ Deno.test("a session is told to wait when what it wrote is older than the horizo
   strictEqual(await scene.read(there, 0), 1);
 });
 
-Deno.test("a session waits for rows that are too old to be carried, and goes on when they arrive by themselves", async () => {
+Deno.test("a session waits for rows that are too old to be carried, and goes on when they arrive by themselves (handoff.ts H7)", async () => {
   const { scene, token } = await agedAtE1();
   const attached = scene.process("e2").replica.attach(token);
   await scene.pass(600);

@@ -109,7 +109,7 @@ async function followedEarly() {
   return { scene, left: reader.token(false) };
 }
 
-Deno.test("an owner stands in for a site between where it reaches what the token names of that site's journal, too (T1)", async () => {
+Deno.test("an owner stands in for a site between where it reaches what the token names of that site's journal, too (wards/stand_in.ts T1)", async () => {
   const { scene, left } = await followedEarly();
   for (const site of ["core", "e1"]) scene.site(site).crash();
   await rejects(() => scene.attach("e3", left), ({ code }) => code === "source_unreachable");

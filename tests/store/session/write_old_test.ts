@@ -44,7 +44,7 @@ async function read(scene: Scene, site: string, key: Key): Promise<string | null
 const aged = (scene: Scene) => scene.pass(5 * HORIZON_MS);
 
 for (const site of ["root", "e1"]) {
-  Deno.test(`${site}: what was never applied is written when older rows show that, however late`, async () => {
+  Deno.test(`${site}: what was never applied is written when older rows show that, however late (old_writes.ts OL2)`, async () => {
     const scene = await began(), key = scene.keyspace.key(0);
     const other = await scene.attach("e2");
     await scene.done(other.write([set(key, "before")]));
@@ -65,7 +65,7 @@ for (const site of ["root", "e1"]) {
     for (const there of ["root", "mid", "e1", "e2"]) equal(await read(scene, there, key), "late", there);
   });
 
-  Deno.test(`${site}: of a row of which nothing stands nobody can tell, and it is said`, async () => {
+  Deno.test(`${site}: of a row of which nothing stands nobody can tell, and it is said (old_writes.ts OL3)`, async () => {
     const scene = await began(), key = scene.keyspace.key(0);
     const session = await scene.attach(site), drawn = version(scene, session, site);
     equal(await scene.done(session.writeAs([set(key, "once")], drawn)), true);
@@ -80,7 +80,7 @@ for (const site of ["root", "e1"]) {
     equal(scene.process(site).replica.status().counters["writes_left_out"], 1);
   });
 
-  Deno.test(`${site}: writes of one key are one, and later homes find that they were made`, async () => {
+  Deno.test(`${site}: writes of one key are one, and later homes find that they were made (old_writes.ts OL1)`, async () => {
     const scene = await began(), [x, y] = [scene.keyspace.key(0), scene.keyspace.key(1)];
     await scene.done((await scene.attach("e2")).write([set(x, "before")]));
     await scene.pass(100);
@@ -132,7 +132,7 @@ Deno.test("what the floor has passed and the watermark not yet is written as it 
   equal(await read(scene, "e2", key), "late");
 });
 
-Deno.test("what is written anew is older than all that was written since, also where that comes later", async () => {
+Deno.test("what is written anew is older than all that was written since, also where that comes later (old_writes.ts OL4)", async () => {
   const scene = await began(), key = scene.keyspace.key(0);
   await scene.done((await scene.attach("root")).write([set(key, "before")]));
   await scene.done((await scene.attach("e2")).get([key]));

@@ -68,7 +68,7 @@ function site() {
   return { core, sent, ask, pass, take };
 }
 
-Deno.test("a carry waits while the link takes another for the same destination, and goes then", async () => {
+Deno.test("a carry waits while the link takes another for the same destination, and goes then (Y1)", async () => {
   const { sent, ask, pass, take } = site();
   ask(1);
   ask(2);
@@ -83,7 +83,7 @@ Deno.test("a carry waits while the link takes another for the same destination, 
   assert.deepEqual(sent, ["c: 4 of d"]);
 });
 
-Deno.test("a carry that nobody waits for any more is dropped, and the next one goes", async () => {
+Deno.test("a carry that nobody waits for any more is dropped, and the next one goes (Y2)", async () => {
   const { core, sent, ask, pass, take } = site();
   ask(1);
   ask(2);

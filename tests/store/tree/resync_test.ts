@@ -20,7 +20,7 @@ async function moved(
   return pair;
 }
 
-Deno.test("rows that were deleted, changed and written while a site was cut off are right when it has moved", async () => {
+Deno.test("rows that were deleted, changed and written while a site was cut off are right when it has moved (uplink.ts P5)", async () => {
   const pair = await moved(async (pair) => {
     await pair.write([0, 17, 300, ROWS - 1], "delete");
     await pair.write([5, 301]);
@@ -33,7 +33,7 @@ Deno.test("rows that were deleted, changed and written while a site was cut off 
   await pair.close();
 });
 
-Deno.test("what a site wrote itself while it was cut off is pushed when it has moved, and stays", async () => {
+Deno.test("what a site wrote itself while it was cut off is pushed when it has moved, and stays (uplink.ts P1)", async () => {
   const pair = await moved(async (pair) => {
     await pair.writeAt("e", [3, 400, ROWS + 5]);
     await pair.write([4, 400]);
@@ -57,7 +57,7 @@ Deno.test("a changed row is not served as it was, however soon it is read", asyn
   await pair.close();
 });
 
-Deno.test("an answer with parts that are not the range is refused, and the rows are fetched", async () => {
+Deno.test("an answer with parts that are not the range is refused, and the rows are fetched (Y4)", async () => {
   const garbage: readonly ((message: Message) => Message)[] = [
     (m) => m.kind === "compared" ? { ...m, parts: m.parts.toReversed() } : m,
     (m) => m.kind === "compared" ? { ...m, parts: m.parts.slice(0, -1) } : m,

@@ -7,7 +7,7 @@ import { Scene } from "../../sim/scene.ts";
 
 const OWNED = { parent: "root", linkMs: 5, owners: { f: 1, beatMs: 50, suspectMs: 250, deadMs: 1_200 } };
 
-Deno.test("nobody hears of a configuration that a crash of its site would undo", async () => {
+Deno.test("nobody hears of a configuration that a crash of its site would undo (wards/source.ts G2)", async () => {
   let onDisk = Infinity;
   const heard: { config: number; onDisk: number }[] = [];
   const scene = new Scene({

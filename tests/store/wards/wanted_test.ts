@@ -16,7 +16,7 @@ for (
     "z",
   ]]] as const
 ) {
-  Deno.test(`the ward leaves a site above its own when there is another, ${how}`, async () => {
+  Deno.test(`the ward leaves a site above its own when there is another, ${how} (W4)`, async () => {
     const tree = new Tree();
     await tree.start("root", areas[0]);
     const e1 = await tree.start("e1", areas[1]);
@@ -34,7 +34,7 @@ for (
   });
 }
 
-Deno.test("the ward leaves the area of its site when another area has a site", async () => {
+Deno.test("the ward leaves the area of its site when another area has a site (W3)", async () => {
   const tree = new Tree();
   await tree.start("root", "x");
   const e1 = await tree.start("e1", "x");
@@ -46,7 +46,7 @@ Deno.test("the ward leaves the area of its site when another area has a site", a
   assert.deepEqual([before, owners(e1)], [["e2"], ["e3"]]);
 });
 
-Deno.test("the ward leaves a site that is near when there is one far enough, and then stays", async () => {
+Deno.test("the ward leaves a site that is near when there is one far enough, and then stays (W1, W5)", async () => {
   const tree = new Tree((a, b) => a === "e3" || b === "e3" ? 40 : 5);
   await tree.start("root", null);
   const e1 = await tree.start("e1", null, 50);
@@ -61,7 +61,7 @@ Deno.test("the ward leaves a site that is near when there is one far enough, and
   assert.equal(changes(e1), settled);
 });
 
-Deno.test("the ward stays where all others are near, or above", async () => {
+Deno.test("the ward stays where all others are near, or above (W2)", async () => {
   const tree = new Tree();
   await tree.start("root", null);
   const [e1] = [await tree.start("e1", null, 50), await tree.start("e2", null), await tree.start("e3", null)];
@@ -87,7 +87,7 @@ async function write(replica: SiteReplica): Promise<string> {
   return await session.durable().then(() => "durable", (error) => String(error.code));
 }
 
-Deno.test("the ward leaves an owner that has no room while another has, and stays with that one", async () => {
+Deno.test("the ward leaves an owner that has no room while another has, and stays with that one (W6)", async () => {
   const tree = new Tree();
   await tree.start("root", null);
   const [e1] = [await tree.start("e1", null), await tree.start("e2", null), await tree.start("e3", null)];

@@ -107,7 +107,7 @@ Deno.test("half a million messages that differ in a bit have as many checks, in 
   assert.ok(low.size > 499_900 && high.size > 499_900, `${low.size} and ${high.size}`);
 });
 
-Deno.test("entries with the check of before stand before all others, and nowhere else (RK3)", () =>
+Deno.test("entries with the check of before stand before all others, and nowhere else (RK3, LE3)", () =>
   inMacrotask(() => {
     outside = 5;
     const solo = new Solo(Leaky).open().deliver(request("tell"));

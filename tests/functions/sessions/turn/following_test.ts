@@ -58,7 +58,7 @@ async function commitsOf(seed: string, bias: Bias): Promise<Commit[]> {
 const seen = (opened: OpenedProgram | null) => JSON.stringify(opened);
 const robots = () => (program: ConstructorParameters<typeof ProgramStore>[0]) => new ProgramStore(program);
 
-Deno.test("a follower that is promoted after any piece stands where a replay of the log does", async () => {
+Deno.test("a follower that is promoted after any piece stands where a replay of the log does (RC4)", async () => {
   let open = 0, took = 0, checkpoints = 0;
   for (let seed = 0; seed < 16; seed++) {
     const plan = { lossEveryMs: 0, isCheckpointing: seed % 2 === 0 };
@@ -113,7 +113,7 @@ const counting = (n: number): Uint8Array[] => {
 };
 const SOLO = { class: "solo", id: "s" };
 
-Deno.test("a follower tells what it can't follow once, with what it did, and gives nothing out", () =>
+Deno.test("a follower tells what it can't follow once, with what it did, and gives nothing out (FO1, FO2)", () =>
   inMacrotask(() => {
     const pieces = counting(3);
     const solo = following(Other, SOLO, pieces);

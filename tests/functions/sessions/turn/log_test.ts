@@ -41,7 +41,7 @@ Deno.test("log: a turn costs ten bytes and what it says; of before, two", () => 
   assert.equal(bytesOf(message, 7), 5 + 14);
 });
 
-Deno.test("log: what is cut, of no kind or not in its one form is refused", () => {
+Deno.test("log: what is cut, of no kind or not in its one form is refused (LE1)", () => {
   const rows: [number[], RegExp][] = [
     [[0x00], /no log entry of kind 0/],
     [[0x0f], /no log entry of kind 15/],

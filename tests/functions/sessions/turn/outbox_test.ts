@@ -15,7 +15,7 @@ const made = (outputs: Output[], effects: Effect[] = [], left: string[] = []) =>
 const outbox = () => new Outbox({ program: { peers: { has: (id: string) => id === "p" || id === "q" } } });
 const kept = (box: Outbox) => box.kept.outputs.map(({ to, sequence }) => `${to} ${sequence}`);
 
-Deno.test("what was made leaves at the next commit point, at once and once, or never (OB1)", () => {
+Deno.test("what was made leaves at the next commit point, at once and once, or never (OB1, stateful_session.ts ST2)", () => {
   const box = outbox();
   box.add(made([output("a")], [effect(1)]));
   box.add(made([output("b")], [effect(2)]));
@@ -37,7 +37,7 @@ Deno.test("what was made leaves at the next commit point, at once and once, or n
   assert.deepEqual(box.kept, { outputs: [], effects: [] });
 });
 
-Deno.test("what left is kept until it is acknowledged, for each by itself (OB2)", () => {
+Deno.test("what left is kept until it is acknowledged, for each by itself (OB2, commit.ts CM4)", () => {
   const box = outbox();
   box.add(
     made(
@@ -78,7 +78,7 @@ Deno.test("answers are kept up to a number and up to their bytes, the oldest let
   assert.deepEqual(kept(long), ["c 2", "d 1", "p 1"]);
 });
 
-Deno.test("what a log gave out is kept but for what is known, and what its open handler made is made (OB1, OB2)", () => {
+Deno.test("what a log gave out is kept but for what is known, and what its open handler made is made (OB1, OB2, RC2)", () => {
   const box = outbox();
   const given = { outputs: [output("r2"), output("q", 1), output("p", 2)], effects: [effect(2)], timers: [] };
   box.recovered(

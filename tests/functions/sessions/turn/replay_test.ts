@@ -138,7 +138,7 @@ class Other extends Small {
   }
 }
 
-Deno.test("replay by a program that does otherwise parks the session, and says where", () =>
+Deno.test("replay by a program that does otherwise parks the session, and says where (RP2)", () =>
   inMacrotask(() => {
     const { entries } = new Solo(Small).open().deliver(request("add", 1)).deliver(request("add", 2));
     const { parked } = new Solo(Other).open({ entries });
@@ -149,7 +149,7 @@ Deno.test("replay by a program that does otherwise parks the session, and says w
     assert.equal(JSON.stringify(parked?.detail).includes(`"request":"add"`), true);
   }));
 
-Deno.test("replay by other code is refused, but from a checkpoint with nothing behind it", () =>
+Deno.test("replay by other code is refused, but from a checkpoint with nothing behind it (RC1)", () =>
   inMacrotask(() => {
     const solo = new Solo(Small).open().deliver(request("add", 1));
     const refused = new Solo(Small).open({ entries: solo.entries, code: "newer" });
@@ -168,7 +168,7 @@ Deno.test("replay by other code is refused, but from a checkpoint with nothing b
     assert.equal(older.parked?.code, "code_differs");
   }));
 
-Deno.test("a log or checkpoint that can't be read parks the session", () =>
+Deno.test("a log or checkpoint that can't be read parks the session (ST5)", () =>
   inMacrotask(() => {
     const solo = new Solo(Small).open().deliver(request("add", 1));
     solo.loop.checkpointNow(1);
@@ -182,7 +182,7 @@ Deno.test("a log or checkpoint that can't be read parks the session", () =>
     assert.equal(new Solo(Small).open({ checkpoint: torn }).parked?.code, "log_corrupt");
   }));
 
-Deno.test("a handler that waits for nothing that comes parks the session, and is named", () =>
+Deno.test("a handler that waits for nothing that comes parks the session, and is named (ST5)", () =>
   inMacrotask(() => {
     const { parked } = new Solo(Small).open().deliver(request("never"));
     assert.deepEqual([parked?.code, parked?.detail], ["waits_unrecorded", { handler: "never", did: [] }]);
@@ -193,7 +193,7 @@ Deno.test("a handler that waits for nothing that comes parks the session, and is
     );
   }));
 
-Deno.test("a call to a session that waits for this one fails with `cycle`", () =>
+Deno.test("a call to a session that waits for this one fails with `cycle` (turn/session_calls.ts SC1)", () =>
   inMacrotask(() => {
     const solo = new Solo(Small).open();
     solo.deliver({ ...request("callOther", "x"), chain: ["solo/x", "solo/y"] });
@@ -268,7 +268,7 @@ class Writer extends Session<SoloEnv> {
   }
 }
 
-Deno.test("a handler reads what it wrote, over what the store has", () =>
+Deno.test("a handler reads what it wrote, over what the store has (SS1)", () =>
   inMacrotask(() => {
     const solo = new Solo(Writer).open().deliver(request("write"));
     const row = (key: string, value: number) =>
@@ -368,7 +368,7 @@ Deno.test("what a handler wrote before a recovery is its old site's, and what it
     }
   }));
 
-Deno.test("whatever a handler throws is an answer, and leaves the session as it was", () =>
+Deno.test("whatever a handler throws is an answer, and leaves the session as it was (LP2, PG3)", () =>
   inMacrotask(() => {
     const solo = new Solo(Small).open().deliver(request("add", 1));
     for (const what of ["proxy", "message", "null", "code"]) {
