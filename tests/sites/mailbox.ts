@@ -2,7 +2,7 @@
  * The queues of a run: each site stores what the stateful sessions at home there send, under the ids that they name, as
  * a broker does. A site that starts anew has what it had stored, as its disk would.
  */
-import type { SessionMessage } from "../../runtime/queues/sends.ts";
+import type { SessionMessage } from "../../functions/sessions/serve/ports.ts";
 import { tupleIdOfSession } from "../../runtime/queues/tuple_ids.ts";
 import type { SiteId } from "../../store/model/ports.ts";
 import type { Draws } from "../sim/random.ts";

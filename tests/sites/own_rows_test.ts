@@ -23,7 +23,15 @@ function judged(happens: (rows: OwnRows) => void, told = SECOND): [wrong: number
   happens(rows);
   ledger.swapped.push({ value: VALUE, version: versionstamp(swap(told)), was: "nothing" });
   let excused = 0;
-  const seen = { key: "x0", lives: [ledger], parties: [], answered: new Map(), done: [], ...rows.of("x0") };
+  const seen = {
+    key: "x0",
+    lives: [ledger],
+    parties: [],
+    answered: new Map(),
+    done: [],
+    mailed: [],
+    ...rows.of("x0"),
+  };
   return [check(seen, () => excused++).length, excused];
 }
 

@@ -20,7 +20,7 @@ import {
 } from "../../runtime/origins/origin_ends.ts";
 import { Attacher } from "../../runtime/stateful/attacher.ts";
 import { type FrameWay, StreamWay } from "../../functions/sessions/attach/frame_way.ts";
-import type { SessionMessage } from "../../runtime/queues/sends.ts";
+import type { SessionMessage } from "../../functions/sessions/serve/ports.ts";
 import { ParkedTable } from "../../runtime/stateful/parked_table.ts";
 import { PEER_KIND, PeerWays } from "../../functions/sessions/serve/peer_ways.ts";
 import { isForRouter, StatefulRouter } from "../../functions/sessions/serve/router.ts";

@@ -6,11 +6,11 @@ import {
   appKey,
   type AppRecord,
   bundleDigest,
-  encodeSystem,
   storedManifest,
   versionKey,
   versionOf,
 } from "../../../runtime/deploy/records.ts";
+import { encodeSystem } from "../../../store/model/system_value.ts";
 import type { SystemStore } from "../../../runtime/deploy/system_store.ts";
 import { MemorySystem } from "./memory_system.ts";
 
