@@ -37,12 +37,14 @@ import {
 const LINK_PATH = "/_sojourn/link";
 /** Path at which agents connect. */
 const AGENT_PATH = "/_sojourn/agent/";
+/** Path of programs that send messages and consume them: what they do may follow from what they heard elsewhere. */
+const MESSAGES_PATH = "/_sojourn/queues/";
 
 /** Services of the site that the gateway uses. */
 export interface GatewayServices {
   /** Returns the app gateway; null until the site is ready. */
   readonly apps: () => AppGateway | null;
-  /** Resolves when requests of apps may begin; null: at once (runtime/link/hold.ts). */
+  /** Resolves when requests of apps, and to queues, may begin; null: at once (runtime/link/hold.ts). */
   readonly held?: () => Promise<void> | null;
   /** Apps that have hosts of their own, by host. */
   readonly hosts?: () => ReadonlyMap<string, string> | undefined;
@@ -162,6 +164,8 @@ export class Gateway {
     };
     const slow = setTimeout(watchSurplus, SLOW_MS);
     try {
+      const held = path.startsWith(MESSAGES_PATH) ? this.#services.held?.() ?? null : null;
+      if (held !== null) await held;
       const { telemetry, platform } = this.#services, taken = withContent(request, content);
       const answer = await telemetry.operator.called(taken, path, (request) => platform(request, path));
       if (answer.status === 200) watchSurplus(); // it may stream

@@ -192,3 +192,29 @@ Deno.test("clients whose answer streams are looked at for what they send on, who
   await upgrades;
   gateway.close();
 });
+
+Deno.test("a program that sends to a queue waits while the site is held, as requests of apps do, and an operator does not", async () => {
+  const hold = Promise.withResolvers<void>(), answered: string[] = [];
+  const gateway = new Gateway({
+    messageBytesMax: () => 1_000,
+    telemetry: new RequestTelemetry("edge-1", INERT),
+    apps: () => null,
+    held: () => hold.promise,
+    sites: () => [],
+    platform: (_, path) => {
+      answered.push(path);
+      return new Response();
+    },
+    front: () => new Response(),
+    link: () => Promise.resolve(),
+    fault: () => {},
+  });
+  const ask = (path: string) => gateway.handle(new Request(`http://h${path}`, { method: "POST" }), CLIENT);
+  const sent = ask("/_sojourn/queues/shop/sms");
+  await ask("/_sojourn/admin/backups");
+  assert.deepEqual(answered, ["/_sojourn/admin/backups"]);
+  hold.resolve();
+  await sent;
+  assert.deepEqual(answered, ["/_sojourn/admin/backups", "/_sojourn/queues/shop/sms"]);
+  gateway.close();
+});
