@@ -4,7 +4,6 @@
  * A set value says which write made it. Each `sum` adds a power of four of its own, so that the total tells
  * which writes are in it, and which are in it twice.
  */
-import { Buffer } from "node:buffer";
 import { type Key, packKey, unpackKey } from "../../store/model/key.ts";
 import { resolve } from "../../store/model/merge.ts";
 import { prefixRange, type Range } from "../../store/model/range.ts";
@@ -16,10 +15,9 @@ import type { Plan } from "./topology.ts";
 /** A u64 has 32 digits to the base of four. */
 const SUMS_PER_KEY_MAX = 32;
 const APP = ["a", "sim"] as const;
-const SPACE = 0x20;
-const ZERO = 0x30;
 
 const utf8 = new TextEncoder();
+const text = new TextDecoder();
 
 /** The keys of a run; sum keys are the last ones, in a group of their own. */
 export class Keyspace {
@@ -27,7 +25,7 @@ export class Keyspace {
   readonly groups: readonly { readonly range: Range; readonly keys: readonly number[] }[];
   readonly #numbers = new Map<string, number>();
   readonly #firstSum: number;
-  readonly #padding: Uint8Array;
+  readonly #padding: string;
   /** Per sum key, its writes in the order of their digits. */
   readonly #sums = new Map<number, number[]>();
 
@@ -45,7 +43,7 @@ export class Keyspace {
     this.keys = keys;
     this.groups = groups;
     for (const [number, key] of keys.entries()) this.#numbers.set(key, number);
-    this.#padding = new Uint8Array(plan.valueBytes).fill(SPACE);
+    this.#padding = " ".repeat(plan.valueBytes);
   }
 
   get size(): number {
@@ -78,11 +76,10 @@ export class Keyspace {
   }
 
   value(write: number): Uint8Array {
-    const digits = utf8.encode(`${write}`);
-    const out = new Uint8Array(1 + digits.length + this.#padding.length);
+    const body = utf8.encode(`${write}${this.#padding}`);
+    const out = new Uint8Array(body.length + 1);
     out[0] = VALUE_TAG.text;
-    out.set(digits, 1);
-    out.set(this.#padding, 1 + digits.length);
+    out.set(body, 1);
     return out;
   }
 
@@ -105,25 +102,15 @@ export class Keyspace {
     const stamp = versionstamp(row);
     const value = resolve(row.value);
     if (value === null) return { key, write: null, stamp };
-    if (!this.isSum(key)) return { key, write: this.#writeOf(value), stamp };
+    if (!this.isSum(key)) {
+      const write = Number(text.decode(value.subarray(1)).trim());
+      return { key, write: Number.isSafeInteger(write) ? write : -1, stamp };
+    }
     return { key, write: null, stamp, sums: this.#decodeSums(key, value) };
   }
 
   absent(key: number): Seen {
     return this.isSum(key) ? { key, write: null, stamp: "", sums: [] } : { key, write: null, stamp: "" };
-  }
-
-  /** The write that made a value; -1 where none did. Values of 400 KB are asked for as often as short ones. */
-  #writeOf(value: Uint8Array): number {
-    const end = value.length - this.#padding.length;
-    if (end < 2 || Buffer.compare(value.subarray(end), this.#padding) !== 0) return -1;
-    let write = 0;
-    for (const byte of value.subarray(1, end)) {
-      const digit = byte - ZERO;
-      if (digit < 0 || digit > 9) return -1;
-      write = 10 * write + digit;
-    }
-    return Number.isSafeInteger(write) ? write : -1;
   }
 
   #decodeSums(key: number, value: Uint8Array): number[] {
