@@ -14,7 +14,7 @@ import type { SessionSends } from "./ports.ts";
 import type { RunListener } from "./run_over.ts";
 import { ClockLead, RunVersions } from "./run_versions.ts";
 import { salvage, type Salvaged } from "./salvage.ts";
-import { type CallingSite, SessionCalls } from "./session_calls.ts";
+import { type CallingSite, SessionCalls } from "./made_calls.ts";
 import { mapKey, shownSession } from "./session_name.ts";
 import { SessionRun } from "./session_run.ts";
 import { sessionOf, Standby, StandbyFailed } from "./standby.ts";

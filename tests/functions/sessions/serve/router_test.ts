@@ -7,7 +7,7 @@ import { LinkError } from "../../../../runtime/link/mod.ts";
 import type { HostedRequest } from "../../../../functions/sessions/serve/request.ts";
 import type { OwnStore } from "../../../../functions/sessions/serve/own_store.ts";
 import { SYSTEM_CLOCK } from "../../../../runtime/stateful/clock.ts";
-import { SessionCalls } from "../../../../functions/sessions/serve/session_calls.ts";
+import { SessionCalls } from "../../../../functions/sessions/serve/made_calls.ts";
 import { NO_WAITS } from "../../../../functions/sessions/serve/waits.ts";
 import { StoreUnavailable, type TokenState } from "../../../../store/api/api.ts";
 import { type RouterServices, StatefulRouter } from "../../../../functions/sessions/serve/router.ts";
