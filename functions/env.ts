@@ -17,6 +17,7 @@ import { RequestQueue } from "./request_queue.ts";
 import { RequestKv } from "./kv.ts";
 import type { Kv } from "./kv_interface.ts";
 import { ReadBatch } from "./read_batch.ts";
+import type { QueueOf } from "./kv_atomic.ts";
 import type { QueueSender } from "./vocabulary/queue_sender.ts";
 import type { StoreClient } from "./vocabulary/store_client.ts";
 import { PreparedTable } from "./prepared_table.ts";
@@ -68,6 +69,7 @@ interface RequestState {
   readonly store: StoreClient;
   readonly reads: ReadBatch;
   readonly services: EnvServices;
+  readonly queueOf: QueueOf;
 }
 
 /**
@@ -97,8 +99,13 @@ class RequestEnv implements BaseEnv {
   constructor(app: PreparedApp, services: EnvServices) {
     const { store } = services;
     const reads = new ReadBatch(store);
-    const state: RequestState = { store, reads, services };
-    this.kv = new RequestKv(store, reads);
+    const queueOf: QueueOf = (name) => {
+      const queue = Reflect.get(this.queues, name) as RequestQueue | undefined;
+      if (queue === undefined) throw notAvailable(`the queue ${name}, which the app does not declare,`);
+      return queue;
+    };
+    const state: RequestState = { store, reads, services, queueOf };
+    this.kv = new RequestKv(store, reads, queueOf);
     this.tables = app.tables === NOTHING
       ? NOTHING
       : Object.create(app.tables, { [REQUEST]: { value: state } });
@@ -232,12 +239,12 @@ function tablePrototype(tables: Readonly<Record<string, unknown>>): object {
     Object.defineProperty(prototype, name, {
       enumerable: true,
       get(this: { [REQUEST]: RequestState }) {
-        const { store, reads, services } = this[REQUEST];
+        const { store, reads, services, queueOf } = this[REQUEST];
         const { recordedBytes } = services;
         const own = recordedBytes === undefined
           ? table
           : new PreparedTable(name, definition as TableDefinition, recordedBytes);
-        const value = new RequestTable(own, store, reads);
+        const value = new RequestTable(own, store, reads, queueOf);
         Object.defineProperty(this, name, { value, enumerable: true });
         return value;
       },

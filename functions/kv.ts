@@ -19,7 +19,7 @@ import {
   packBounded,
   packUserKey,
 } from "./key_space.ts";
-import { KvAtomicOperation } from "./kv_atomic.ts";
+import { KvAtomicOperation, noQueue, type QueueOf } from "./kv_atomic.ts";
 import type {
   Kv,
   KvCommitResult,
@@ -52,9 +52,12 @@ export class RequestKv implements Kv {
   readonly #store: StoreClient;
   readonly #reads: ReadBatch;
 
-  constructor(store: StoreClient, reads: ReadBatch = new ReadBatch(store)) {
+  readonly #queueOf: QueueOf;
+
+  constructor(store: StoreClient, reads: ReadBatch = new ReadBatch(store), queueOf: QueueOf = noQueue) {
     this.#store = store;
     this.#reads = reads;
+    this.#queueOf = queueOf;
   }
 
   async get<T = unknown>(key: KvKey, options?: { consistency?: ReadLevel }): Promise<KvEntryMaybe<T>> {
@@ -87,7 +90,7 @@ export class RequestKv implements Kv {
   }
 
   atomic(): KvAtomicOperation {
-    return new KvAtomicOperation(this.#store);
+    return new KvAtomicOperation(this.#store, this.#queueOf);
   }
 
   watch<T extends readonly unknown[]>(

@@ -2,6 +2,7 @@
  * The atomic operation: checks and mutations are collected and checked here, and sent by `commit`.
  *
  * Q3  A call that exceeds a limit throws, before anything is sent.
+ * Q4  Messages to queues go with the mutations: all of them are written, or none. Each counts as a mutation.
  */
 import type { Key } from "../store/model/key.ts";
 import { parseVersionstamp } from "../store/model/row.ts";
@@ -20,11 +21,15 @@ import { isKvU64, KvU64 } from "./values/kv_u64.ts";
 import { ATOMIC_BYTES_MAX, ATOMIC_CHECKS_MAX, ATOMIC_MUTATIONS_MAX } from "./vocabulary/limits.ts";
 import type { Check, Mutation, StoreClient } from "./vocabulary/store_client.ts";
 import { encodeValue } from "./values/value.ts";
+import type { SendOptions } from "./queue.ts";
+import type { RequestQueue } from "./request_queue.ts";
+import type { QueuedMessage } from "./vocabulary/queue_sender.ts";
 
 /** Checks and mutations on their way to the store, within the limits. */
 export class WriteBatch {
   readonly #checks: Check[] = [];
   readonly #mutations: Mutation[] = [];
+  readonly #sends: QueuedMessage[] = [];
   #bytes = 0;
 
   /** Number of mutations. */
@@ -51,19 +56,60 @@ export class WriteBatch {
 
   /** Adds a mutation. @throws KvTypeError `limit_atomic`. */
   add(mutation: Mutation): void {
-    if (this.#mutations.length >= ATOMIC_MUTATIONS_MAX) {
-      throw new KvTypeError("limit_atomic", `Too many mutations (max ${ATOMIC_MUTATIONS_MAX})`);
-    }
-    this.#bytes += mutation.key.length + (mutation.kind === "delete" ? 0 : mutation.value.length);
-    if (this.#bytes > ATOMIC_BYTES_MAX) {
-      throw new KvTypeError("limit_atomic", `Total mutation size too large (max ${ATOMIC_BYTES_MAX} bytes)`);
-    }
+    this.#grows(mutation.key.length + (mutation.kind === "delete" ? 0 : mutation.value.length));
     this.#mutations.push(mutation);
   }
 
-  /** Sends all checks and mutations. */
+  /** Adds a message to a queue. @throws KvTypeError `limit_atomic`. */
+  send(message: QueuedMessage): void {
+    this.#grows(message.body.length);
+    this.#sends.push(message); // Q4
+  }
+
+  #grows(bytes: number): void {
+    if (this.#mutations.length + this.#sends.length >= ATOMIC_MUTATIONS_MAX) {
+      throw new KvTypeError("limit_atomic", `Too many mutations (max ${ATOMIC_MUTATIONS_MAX})`);
+    }
+    this.#bytes += bytes;
+    if (this.#bytes > ATOMIC_BYTES_MAX) {
+      throw new KvTypeError("limit_atomic", `Total mutation size too large (max ${ATOMIC_BYTES_MAX} bytes)`);
+    }
+  }
+
+  /** Sends all checks, mutations and messages. */
   commit(store: StoreClient): Promise<KvCommitResult | KvCommitError> {
-    return store.commit(this.#checks, this.#mutations);
+    const checks = this.#checks, mutations = this.#mutations, sends = this.#sends;
+    return sends.length === 0 ? store.commit(checks, mutations) : store.commit(checks, mutations, sends);
+  }
+}
+
+/** Finds a queue of the app by its name. @throws AppError `not_available` where the app declares none of that name. */
+export type QueueOf = (name: string) => RequestQueue;
+
+export const noQueue: QueueOf = (name) => {
+  throw notAvailable(`the queue ${name} here`);
+};
+
+/** Messages that are to be sent with an atomic operation: each is checked against its queue's schema when it is committed. */
+export class AtomicSends {
+  readonly #queueOf: QueueOf;
+  readonly #sends: { readonly queue: RequestQueue; readonly body: unknown; readonly options: SendOptions }[] =
+    [];
+
+  constructor(queueOf: QueueOf) {
+    this.#queueOf = queueOf;
+  }
+
+  add(name: string, body: unknown, options: SendOptions = {}): void {
+    this.#sends.push({ queue: this.#queueOf(name), body, options });
+  }
+
+  /** Adds all of them to a batch. @throws AppError as `send` of a queue does; KvTypeError `limit_atomic`. */
+  async into(batch: WriteBatch): Promise<void> {
+    for (const { queue, body, options } of this.#sends) {
+      batch.send({ queue: queue.name, ...await queue.prepared(body, options) });
+    }
+    this.#sends.length = 0;
   }
 }
 
@@ -71,9 +117,13 @@ export class WriteBatch {
 export class KvAtomicOperation implements KvAtomic {
   readonly #store: StoreClient;
   readonly #batch = new WriteBatch();
+  readonly #queueOf: QueueOf;
+  /** Null: nothing is sent, as in most. */
+  #sends: AtomicSends | null = null;
 
-  constructor(store: StoreClient) {
+  constructor(store: StoreClient, queueOf: QueueOf = noQueue) {
     this.#store = store;
+    this.#queueOf = queueOf;
   }
 
   check(...checks: KvCheck[]): this {
@@ -136,12 +186,18 @@ export class KvAtomicOperation implements KvAtomic {
     return this;
   }
 
+  send(queue: string, body: unknown, options?: SendOptions): this {
+    (this.#sends ??= new AtomicSends(this.#queueOf)).add(queue, body, options);
+    return this;
+  }
+
   enqueue(): this {
     throw notAvailable("kv.atomic().enqueue");
   }
 
   commit(): Promise<KvCommitResult | KvCommitError> {
-    return this.#batch.commit(this.#store);
+    const commit = () => this.#batch.commit(this.#store);
+    return this.#sends === null ? commit() : this.#sends.into(this.#batch).then(commit);
   }
 
   #merge(kind: "sum" | "min" | "max", key: KvKey, n: KvNumber): this {

@@ -3,6 +3,7 @@
  * beside KvU64 in `sum`, `min` and `max`.
  */
 import type { KeyPart } from "../store/model/key.ts";
+import type { SendOptions } from "./queue.ts";
 import type { KvU64 } from "./values/kv_u64.ts";
 import type { ReadLevel } from "./vocabulary/store_client.ts";
 
@@ -123,6 +124,13 @@ export interface KvAtomic {
   set(key: KvKey, value: unknown, options?: { expireIn?: number }): this;
   /** Deletes a row. @throws KvTypeError as `sum`, but for the value. */
   delete(key: KvKey): this;
+  /**
+   * Sends a message to a queue that the app declares, in one step with the rows: it is stored once they are on disk,
+   * and not at all where a check does not hold. `commit` checks it against the queue's schema.
+   *
+   * @throws AppError `not_available` for a queue that the app does not declare.
+   */
+  send(queue: string, body: unknown, options?: SendOptions): this;
   /** Throws an AppError `not_available`. */
   enqueue(value: unknown, options?: KvEnqueueOptions): this;
   /** Applies all of it, or nothing: `ok: false` when a check did not hold. */

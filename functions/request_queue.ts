@@ -32,7 +32,7 @@ export class RequestQueue implements Queue<QueueDefinition["schema"]> {
   }
 
   async send(body: unknown, options: SendOptions = {}): Promise<void> {
-    await this.#sender.send(this.#name, [await this.#prepared(body, options)]);
+    await this.#sender.send(this.#name, [await this.prepared(body, options)]);
   }
 
   async sendBatch(messages: Iterable<MessageToSend>): Promise<void> {
@@ -43,7 +43,7 @@ export class RequestQueue implements Queue<QueueDefinition["schema"]> {
         `up to ${SEND_MESSAGES_MAX} may be sent together`,
       );
     }
-    const prepared = await Promise.all(all.map(({ body, ...options }) => this.#prepared(body, options)));
+    const prepared = await Promise.all(all.map(({ body, ...options }) => this.prepared(body, options)));
     const bytes = prepared.reduce((sum, { body }) => sum + body.length, 0);
     if (bytes > SEND_BYTES_MAX) {
       throw this.#tooLong(`${bytes} bytes at once`, `up to ${SEND_BYTES_MAX} may be sent together`);
@@ -51,7 +51,12 @@ export class RequestQueue implements Queue<QueueDefinition["schema"]> {
     if (prepared.length > 0) await this.#sender.send(this.#name, prepared);
   }
 
-  async #prepared(given: unknown, options: SendOptions): Promise<SentMessage> {
+  get name(): string {
+    return this.#name;
+  }
+
+  /** Checks a message, and returns it as it is sent. @throws AppError `message_invalid`, `limit_message`. */
+  async prepared(given: unknown, options: SendOptions): Promise<SentMessage> {
     const { id, delayMs, ttlMs } = options;
     if (id !== undefined && !isId(id)) {
       throw this.#invalid(`the id ${shown(id)}`, `1 to ${PRODUCER_ID_BYTES_MAX} bytes of UTF-8`);

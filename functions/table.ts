@@ -10,7 +10,8 @@ import { pointRange } from "../store/model/range.ts";
 import type { TableDefinition } from "./define.ts";
 import { AppError } from "./vocabulary/errors.ts";
 import { readLevel } from "./kv.ts";
-import { WriteBatch } from "./kv_atomic.ts";
+import { AtomicSends, noQueue, type QueueOf, WriteBatch } from "./kv_atomic.ts";
+import type { SendOptions } from "./queue.ts";
 import type { PlainEntry, PreparedPut, PreparedTable } from "./prepared_table.ts";
 import type { ReadBatch } from "./read_batch.ts";
 import type { ReadLevel, StoreClient } from "./vocabulary/store_client.ts";
@@ -31,10 +32,13 @@ export class RequestTable implements PlainTable {
   readonly #store: StoreClient;
   readonly #reads: ReadBatch;
 
-  constructor(table: PreparedTable, store: StoreClient, reads: ReadBatch) {
+  readonly #queueOf: QueueOf;
+
+  constructor(table: PreparedTable, store: StoreClient, reads: ReadBatch, queueOf: QueueOf = noQueue) {
     this.#table = table;
     this.#store = store;
     this.#reads = reads;
+    this.#queueOf = queueOf;
   }
 
   async get(key: readonly KeyPart[], options?: ReadOptions): Promise<PlainEntry | null> {
@@ -78,7 +82,7 @@ export class RequestTable implements PlainTable {
   }
 
   atomic(): RequestTableAtomic {
-    return new RequestTableAtomic(this.#table, this.#store);
+    return new RequestTableAtomic(this.#table, this.#store, this.#queueOf);
   }
 
   async *watch(
@@ -147,9 +151,14 @@ export class RequestTableAtomic implements TableAtomic<Schema, readonly string[]
   /** Rows to put are checked against the schema by `commit`, since a schema may be asynchronous. */
   readonly #writes: ({ readonly row: unknown } | { readonly deleted: Key })[] = [];
 
-  constructor(table: PreparedTable, store: StoreClient) {
+  readonly #queueOf: QueueOf;
+  /** Null: nothing is sent, as in most. */
+  #sends: AtomicSends | null = null;
+
+  constructor(table: PreparedTable, store: StoreClient, queueOf: QueueOf) {
     this.#table = table;
     this.#store = store;
+    this.#queueOf = queueOf;
   }
 
   check(key: readonly KeyPart[], versionstamp: string | null): this {
@@ -167,6 +176,11 @@ export class RequestTableAtomic implements TableAtomic<Schema, readonly string[]
     return this;
   }
 
+  send(queue: string, body: unknown, options?: SendOptions): this {
+    (this.#sends ??= new AtomicSends(this.#queueOf)).add(queue, body, options);
+    return this;
+  }
+
   async commit(): Promise<{ readonly ok: true; readonly versionstamp: string } | { readonly ok: false }> {
     const batch = new WriteBatch();
     for (const { key, versionstamp } of this.#checks) batch.check(key, versionstamp);
@@ -180,6 +194,7 @@ export class RequestTableAtomic implements TableAtomic<Schema, readonly string[]
         puts.push(put);
       }
     }
+    if (this.#sends !== null) await this.#sends.into(batch);
     const result = await batch.commit(this.#store);
     if (result.ok) { for (const put of puts) this.#table.remember(put.key, put.entries); }
     return result;

@@ -1,5 +1,6 @@
 /** The tables as apps see them: typed by the schema's output and by the declared key and indexes. */
 import type { KeyPart } from "../store/model/key.ts";
+import type { SendOptions } from "./queue.ts";
 import type { InputOf, OutputOf, StandardSchema } from "./schema.ts";
 import type { ReadLevel } from "./vocabulary/store_client.ts";
 
@@ -97,6 +98,13 @@ export interface TableAtomic<S extends StandardSchema, K extends readonly string
   put(row: InputOf<S>): this;
   /** Deletes a row. */
   delete(key: FieldValues<OutputOf<S>, K>): this;
+  /**
+   * Sends a message to a queue that the app declares, in one step with the rows: it is stored once they are on disk,
+   * and not at all where a check does not hold. `commit` checks it against the queue's schema.
+   *
+   * @throws AppError `not_available` for a queue that the app does not declare.
+   */
+  send(queue: string, body: unknown, options?: SendOptions): this;
   /**
    * Applies all writes, or nothing: `ok: false` when a check did not hold.
    *

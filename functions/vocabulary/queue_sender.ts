@@ -9,6 +9,11 @@ export interface SentMessage {
   readonly ttlMs?: number;
 }
 
+/** A message with the queue that it is for. */
+export interface QueuedMessage extends SentMessage {
+  readonly queue: string;
+}
+
 /** Takes messages of one request. */
 export interface QueueSender {
   /** Resolves when all of them are stored. */

@@ -7,6 +7,7 @@
  * for tables declared `at: "root"` the same behind a leading "root" part, which no site below the root replicates.
  */
 import type { Key } from "../../store/model/key.ts";
+import type { QueuedMessage } from "./queue_sender.ts";
 
 /** Freshness of a read: what this site has, at least what the session has seen, or the newest. */
 export type ReadLevel = "eventual" | "session" | "strong";
@@ -57,9 +58,13 @@ export interface StoreClient {
   list(request: ListRequest): Promise<RowPage>;
   /**
    * Applies the mutations together, at consecutive positions, if all checks hold at this site; a failed check is `ok:
-   * false`.
+   * false`. Messages are sent to their queues if, and only if, the mutations are applied.
    */
-  commit(checks: readonly Check[], mutations: readonly Mutation[]): Promise<CommitResult>;
+  commit(
+    checks: readonly Check[],
+    mutations: readonly Mutation[],
+    sends?: readonly QueuedMessage[],
+  ): Promise<CommitResult>;
   /** Yields after every change in one of the ranges, coalesced; first at once. Ends when the signal aborts. */
   watch(ranges: readonly { start: Key; end: Key }[], signal: AbortSignal): AsyncIterable<void>;
 }

@@ -14,7 +14,7 @@
  * R7  A request that the isolates would refuse as overload is refused before anything is made for it, a session
  *     included: its client's token stays what it was, and a refusal costs less than a request that is served.
  */
-import type { QueueSender, SentMessage } from "../../functions/vocabulary/queue_sender.ts";
+import type { QueuedMessage, QueueSender, SentMessage } from "../../functions/vocabulary/queue_sender.ts";
 import type { StoreClient } from "../../functions/vocabulary/store_client.ts";
 import type { AttachedSession, Replica } from "../../store/api/api.ts";
 import type { Lane } from "../../store/model/lock.ts";
@@ -36,7 +36,15 @@ import type { RequestMetrics } from "./request_metrics.ts";
 import { attachSocket } from "./attach_socket.ts";
 import { type StatefulCaller, StatefulCalls } from "./stateful_calls.ts";
 import { attachTraced, beginInvoke, endInvoke, gateTraced } from "./request_spans.ts";
-import { type AppSpace, appSpace, RequestStore, type StoreLimits, type StoreUse } from "./session_store.ts";
+import {
+  type AppSpace,
+  appSpace,
+  type OutgoingMessages,
+  RequestStore,
+  type SessionOutbox,
+  type StoreLimits,
+  type StoreUse,
+} from "./session_store.ts";
 import { storeTraced } from "./store_spans.ts";
 import { type RequestToken, SessionNames, type SessionTokens, wantsCookie } from "./session_tokens.ts";
 
@@ -57,6 +65,8 @@ export interface RunnerServices {
   readonly stateful?: StatefulCaller;
   /** Sender of messages to queues. */
   readonly queues?: AppSends;
+  /** Outbox of messages that are sent in one step with rows. */
+  readonly outbox?: AppOutbox;
   /** Returns an app's lane: its share of turns at the store's one thread. */
   readonly laneOf?: (app: string) => Lane;
   /** Returns an app version with this site's limits. */
@@ -80,6 +90,12 @@ export interface RunnerServices {
 export interface AppSends {
   /** Resolves when all messages are stored. @param trace the sender's traceparent; "": none. */
   send(version: LiveVersion, queue: string, messages: readonly SentMessage[], trace: string): Promise<void>;
+}
+
+/** Outbox of apps' messages that are sent in one step with rows (runtime/queues/outbox.ts). */
+export interface AppOutbox {
+  /** Makes rows of messages. @param durable resolves when what the session has written is on disk. */
+  outgoing(app: string, messages: readonly QueuedMessage[], durable: () => Promise<void>): OutgoingMessages;
 }
 
 /** A line that a function printed. */
@@ -344,7 +360,10 @@ class Run implements StoreUse, IsolateCall {
     this.request = new RunRequest(head, arrival, span);
     const { limits, nowMs, site } = services;
     this.store = storeTraced(
-      new RequestStore(session, { space: prepared.space, limits, nowMs, use: this, writes: prepared.writes }),
+      new RequestStore(session, {
+        ...{ space: prepared.space, limits, nowMs, use: this, writes: prepared.writes },
+        outbox: outboxOf(services, version, session),
+      }),
       span,
     );
     this.context = {
@@ -487,6 +506,16 @@ export function sendsOf(
   if (queues === undefined) return undefined;
   const trace = span === undefined ? "" : formatTraceparent(span);
   return { send: (queue, messages) => queues.send(version, queue, messages, trace) };
+}
+
+/** Returns the outbox of one run of a version. */
+export function outboxOf(
+  { outbox }: Pick<RunnerServices, "outbox">,
+  { app }: LiveVersion,
+  session: Pick<AttachedSession, "durable">,
+): SessionOutbox | undefined {
+  if (outbox === undefined) return undefined;
+  return (messages) => outbox.outgoing(app, messages, () => session.durable());
 }
 
 /** The request as the isolate gets it. */

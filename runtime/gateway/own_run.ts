@@ -9,7 +9,7 @@ import { sessionIdOf } from "../../store/session/token.ts";
 import type { LiveVersion } from "../deploy/app_table.ts";
 import type { CallRequest, IsolateCall } from "../isolate/call.ts";
 import { formatTraceparent, newTraceId, type Span, withContext } from "../telemetry/mod.ts";
-import { type Prepared, type RunnerServices, safe, sendsOf } from "./app_runner.ts";
+import { outboxOf, type Prepared, type RunnerServices, safe, sendsOf } from "./app_runner.ts";
 import { endInvoke, gateTraced } from "./request_spans.ts";
 import { RequestStore, type StoreUse } from "./session_store.ts";
 import { StatefulCalls } from "./stateful_calls.ts";
@@ -29,6 +29,7 @@ export type OwnRunServices = Pick<
   | "metrics"
   | "stateful"
   | "queues"
+  | "outbox"
 >;
 
 /** Why a run came to nothing. */
@@ -130,6 +131,7 @@ export class OwnRun implements StoreUse {
           nowMs,
           use: this,
           writes: this.#prepared.writes,
+          outbox: outboxOf(this.#services, this.#version, this.#session),
         }),
         span,
       ),

@@ -23,6 +23,7 @@ import type {
   StoreClient,
   StoredRow,
 } from "../../functions/vocabulary/store_client.ts";
+import type { QueuedMessage } from "../../functions/vocabulary/queue_sender.ts";
 import {
   type AttachedSession,
   type StoreCheck,
@@ -44,6 +45,16 @@ export interface StoreLimits {
   readonly atomicMutations: number;
   readonly atomicBytes: number;
 }
+
+/** Messages on their way to queues, as rows that are written in one step with others. */
+export interface OutgoingMessages {
+  readonly mutations: readonly StoreMutation[];
+  /** Tells that the rows were written: the messages go on from there. */
+  written(): void;
+}
+
+/** Makes rows of messages that a session's app sends (runtime/queues/outbox.ts). */
+export type SessionOutbox = (messages: readonly QueuedMessage[]) => OutgoingMessages;
 
 /** Part of a session that a store needs; the site's own access outside sessions has it too. */
 export type StoreAccess = Pick<AttachedSession, "get" | "list" | "write" | "watch">;
@@ -74,6 +85,7 @@ export class RequestStore implements StoreClient {
   readonly #nowMs: () => number;
   readonly #use: StoreUse;
   readonly #writes: VersionWrites | undefined;
+  readonly #outbox: SessionOutbox | undefined;
 
   constructor(
     session: StoreAccess,
@@ -83,6 +95,7 @@ export class RequestStore implements StoreClient {
       nowMs: () => number;
       use: StoreUse;
       writes?: VersionWrites | undefined;
+      outbox?: SessionOutbox | undefined;
     },
   ) {
     this.#session = session;
@@ -91,6 +104,7 @@ export class RequestStore implements StoreClient {
     this.#nowMs = options.nowMs;
     this.#use = options.use;
     this.#writes = options.writes;
+    this.#outbox = options.outbox;
   }
 
   async get(keys: readonly Key[], level: ReadLevel): Promise<(StoredRow | null)[]> {
@@ -127,8 +141,13 @@ export class RequestStore implements StoreClient {
     return { rows, more: rows.length > 0 && (found.length >= limit || bytes >= REPLY_BYTES_MAX) };
   }
 
-  async commit(checks: readonly Check[], mutations: readonly Mutation[]): Promise<CommitResult> {
-    this.#limit(mutations);
+  async commit(
+    checks: readonly Check[],
+    mutations: readonly Mutation[],
+    sends: readonly QueuedMessage[] = [],
+  ): Promise<CommitResult> {
+    this.#limit(mutations, sends);
+    const outgoing = sends.length === 0 ? null : this.#outgoing(sends);
     const storeChecks: StoreCheck[] = [];
     for (const check of checks) {
       this.#checkKey(check.key);
@@ -137,8 +156,10 @@ export class RequestStore implements StoreClient {
       storeChecks.push({ key: this.#absolute(check.key), version });
     }
     const written = this.#writes?.extended(mutations) ?? mutations;
-    const write = this.#session.write(written.map((mutation) => this.#mutation(mutation)), storeChecks);
+    const all = written.map((mutation) => this.#mutation(mutation));
+    const write = this.#session.write(outgoing === null ? all : [...all, ...outgoing.mutations], storeChecks);
     const result = await this.#timed(this.#writes?.track(write) ?? write);
+    if (result.ok) outgoing?.written();
     return result.ok ? { ok: true, versionstamp: versionstamp(result.version) } : result;
   }
 
@@ -239,16 +260,23 @@ export class RequestStore implements StoreClient {
     return { kind, key, value, expiresAtMs: timeAfter(this.#nowMs(), mutation.expireInMs) };
   }
 
-  /** Checks the sizes and the number of mutations (K2). */
-  #limit(mutations: readonly Mutation[]): void {
+  /** Returns messages that are sent with a write, as rows that go with it. @throws Problem */
+  #outgoing(sends: readonly QueuedMessage[]): OutgoingMessages {
+    if (this.#outbox !== undefined) return this.#outbox(sends);
+    throw new Problem("not_available", `nothing can be sent to the queue ${sends[0]?.queue} here`);
+  }
+
+  /** Checks the sizes and the number of mutations, and of messages that go with them (K2). */
+  #limit(mutations: readonly Mutation[], sends: readonly QueuedMessage[] = []): void {
     const { valueBytes, atomicMutations, atomicBytes } = this.#limits;
-    if (mutations.length > atomicMutations) {
+    const count = mutations.length + sends.length;
+    if (count > atomicMutations) {
       throw new Problem(
         "limit_atomic",
-        `${mutations.length} mutations in one write; at most ${atomicMutations} are accepted`,
+        `${count} mutations in one write; at most ${atomicMutations} are accepted`,
       );
     }
-    let total = 0;
+    let total = sends.reduce((sum, { body }) => sum + body.length, 0);
     for (const mutation of mutations) {
       const { key } = mutation;
       this.#checkKey(key);

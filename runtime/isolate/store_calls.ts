@@ -102,13 +102,16 @@ export class StoreCalls {
         return this.#enter(this.#slots.reads, call, bytes, () => this.#store.list(request), writePage);
       }
       case OPERATION.commit: {
-        const { checks, mutations } = readAtomic(payload);
+        const { checks, mutations, sends } = readAtomic(payload);
         readEnd(payload);
         this.#writes();
         const { turns } = this.#hold.queues;
-        const weight = bytes + mutations.length * COMMITTED_ROW_BYTES;
+        const weight = bytes + (mutations.length + sends.length) * COMMITTED_ROW_BYTES;
         turns.commitBegins(weight);
-        const commit = () => this.#store.commit(checks, mutations);
+        const commit = () =>
+          sends.length === 0
+            ? this.#store.commit(checks, mutations)
+            : this.#store.commit(checks, mutations, sends);
         const over = () => turns.commitEnds(weight);
         return this.#enter(this.#slots.commits, call, bytes, commit, writeCommitResult, over);
       }

@@ -19,11 +19,13 @@ import {
   GET_MANY_MAX,
   WATCH_KEYS_MAX,
 } from "../../functions/vocabulary/limits.ts";
+import type { QueuedMessage } from "../../functions/vocabulary/queue_sender.ts";
 import type { Key } from "../../store/model/key.ts";
 import type { Payload } from "./frame_reader.ts";
 import type { FrameWriter } from "./frame_writer.ts";
 import { readAmount, readEnd, readMessage, readRowValue, readStack, readWord } from "./frame_fields.ts";
 import { FRAME_KEY_BYTES_MAX, FrameError } from "./frames.ts";
+import { readSent, SENT_BYTES_MIN, writeSent } from "./queue_frames.ts";
 
 export const OPERATION = { get: 1, list: 2, commit: 3, watch: 4 } as const;
 export const REPLY = { done: 0, failed: 1, changed: 2 } as const;
@@ -76,6 +78,7 @@ export function writeAtomic(
   writer: FrameWriter,
   checks: readonly Check[],
   mutations: readonly Mutation[],
+  sends: readonly QueuedMessage[] = [],
 ): void {
   writer.u8(OPERATION.commit).u32(checks.length);
   for (const check of checks) writer.byteString(check.key).byteString(check.versionstamp ?? "");
@@ -86,9 +89,13 @@ export function writeAtomic(
     writer.bytes(mutation.value);
     if (mutation.kind === "set") writer.f64(mutation.expireInMs ?? NaN);
   }
+  writer.u32(sends.length);
+  for (const send of sends) writeSent(writer.text(send.queue), send);
 }
 
-export function readAtomic(payload: Payload): { checks: Check[]; mutations: Mutation[] } {
+export function readAtomic(
+  payload: Payload,
+): { checks: Check[]; mutations: Mutation[]; sends: QueuedMessage[] } {
   const checks = Array.from({ length: payload.count(ATOMIC_CHECKS_MAX, 8) }, (): Check => {
     const key = readKey(payload);
     const versionstamp = payload.byteString(FRAME_KEY_BYTES_MAX);
@@ -103,7 +110,11 @@ export function readAtomic(payload: Payload): { checks: Check[]; mutations: Muta
     const expireInMs = payload.f64();
     return Number.isNaN(expireInMs) ? { kind, key, value } : { kind, key, value, expireInMs };
   });
-  return { checks, mutations };
+  const sends = Array.from({ length: payload.count(ATOMIC_MUTATIONS_MAX, 4 + SENT_BYTES_MIN) }, () => {
+    const queue = readWord(payload);
+    return { queue, ...readSent(payload) };
+  });
+  return { checks, mutations, sends };
 }
 
 export function writeWatch(writer: FrameWriter, ranges: readonly KeyRange[]): void {

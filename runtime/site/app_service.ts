@@ -190,6 +190,7 @@ export async function startApps(
       attach: (attachment) => stateful.attacher.attach(attachment),
     },
     queues: { send: (...sent) => messages.sends.send(...sent) },
+    outbox: { outgoing: (...sent) => messages.outbox.outgoing(...sent) },
     site: config.id,
     replica,
     isolates,

@@ -1,6 +1,6 @@
 /**
  * The queues of a site: their messages on a disk of their own and at other sites, what functions and programs outside
- * send, and the handlers and clients that work it off.
+ * send, also in one step with rows, and the handlers and clients that work it off.
  *
  * Life: `openMessages` when the replica is ready → serves → `quiet`: handlers end, what waits for them goes back; what
  * other sites have here is kept on → `close`: the tuples are written.
@@ -21,6 +21,7 @@ import { DeclaredQueues, namesOf } from "../queues/declared_queues.ts";
 import { QueueDoor } from "../queues/http_door.ts";
 import { LeaseSeal } from "../queues/lease_seal.ts";
 import type { MessageMeter } from "../queues/message_meter.ts";
+import { Outbox } from "../queues/outbox.ts";
 import { QueueOperations } from "../queues/queue_operations.ts";
 import { QueueSends } from "../queues/sends.ts";
 import { tupleIdOf } from "../queues/tuple_ids.ts";
@@ -55,6 +56,7 @@ export interface MessageService {
   /** Door for programs outside. */
   readonly door: Pick<QueueDoor, "handle">;
   readonly admin: QueueAdmin;
+  readonly outbox: Outbox;
   status(): readonly QueueStatus[];
   /** Ends handlers, and gives no messages out any more. The second call waits for the first. */
   quiet(): Promise<void>;
@@ -121,6 +123,16 @@ export async function openMessages(parts: MessageParts): Promise<MessageService>
   );
   queues.begin(tuples);
   opened.queues = queues;
+  const sends = new QueueSends(queues.broker);
+  const outbox = new Outbox({
+    ...{ site: config.id, boot: random.bytes(BOOT_BYTES).toHex(), isRoot: config.parent === null, sends },
+    store: await replica.attach(null),
+    isLost: (site) => !owners.isKnown(site) || detector.standing(site) === "dead",
+    nowMs: () => replica.nowMs(),
+    after: (ms, run) => clock.after(ms, run),
+    note: (event, detail) => log.line("warn", event, detail),
+  });
+  outbox.begin();
   const unheard = detector.onChange((site, standing) => {
     if (isSilent(standing)) queues.suspects(site);
     queues.broker.rerouted();
@@ -152,7 +164,7 @@ export async function openMessages(parts: MessageParts): Promise<MessageService>
       await clock.turn(); // what goes back leaves
     })();
   return {
-    sends,
+    ...{ sends, outbox },
     door,
     admin: new QueueOperations({ broker: queues.broker, declared, tupleIdOf }),
     status: () => queues.broker.status(),
@@ -160,6 +172,7 @@ export async function openMessages(parts: MessageParts): Promise<MessageService>
     close: (awayUntilMs) =>
       closing ??= (async () => {
         await quiet();
+        outbox.close();
         await tuples.close(awayUntilMs);
         await disks.close();
       })(),

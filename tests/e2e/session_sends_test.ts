@@ -98,6 +98,43 @@ async function waitsForRoom(cluster: TestCluster): Promise<void> {
   assert.doesNotMatch(await show(cluster, "waiter"), /unsent/);
 }
 
+const atomic = async (cluster: TestCluster, site: string, asked: unknown, method = "PUT"): Promise<string> =>
+  (await ask(`${cluster.url(site)}/outbox/`, { method, body: JSON.stringify(asked) })).text;
+
+async function withRows(cluster: TestCluster): Promise<void> {
+  assert.equal(await atomic(cluster, "west", { queue: "jobs", name: "with row" }), "true");
+  assert.equal(await atomic(cluster, "west", { queue: "jobs", name: "refused", checks: true }), "false");
+  assert.equal(await atomic(cluster, "west", { name: "with table" }, "DELETE"), "true");
+  assert.match(
+    await atomic(cluster, "west", { queue: "nowhere", name: "x" }),
+    /which the app does not declare/,
+  );
+  for (const name of ["with row", "with table"]) await isHandled(cluster, name);
+  assert.deepEqual(await namesOf(cluster, /^(with|refused|row)/), [
+    "row of with table",
+    "with row",
+    "with table",
+  ]);
+}
+
+async function outlivesItsProcess(cluster: TestCluster): Promise<void> {
+  const filling = await send(cluster, { site: "west", session: "filler 3" }, ["fills again"], {
+    queue: "tiny",
+    delayMs: 6_000,
+  });
+  assert.equal(filling.status, 200, filling.text);
+  assert.equal(await atomic(cluster, "west", { queue: "tiny", name: "left" }), "true");
+  await eventually(
+    "it waits for room",
+    () => Promise.resolve(/outbox_waits why="the queue outbox\/tiny has/.test(cluster.log())),
+  );
+  await cluster.control("kill", "west");
+  await cluster.control("start", "west");
+  await cluster.ready("west");
+  await isHandled(cluster, "left");
+  assert.equal(new Set((await handled(cluster, /^left$/)).map(({ id }) => id)).size, 1);
+}
+
 async function outlivesItsHome(cluster: TestCluster): Promise<void> {
   const at = { site: "east", session: "heir" };
   const filling = await send(cluster, { site: "east", session: "filler 2" }, ["fills east"], {
@@ -133,6 +170,8 @@ Deno.test("messages of stateful sessions are sent with their turns, wait for roo
       () => sentWithTurns(cluster),
     );
     await t.step("a full queue holds the answer up, and nothing is lost", () => waitsForRoom(cluster));
+    await t.step("what is sent in one step with rows is sent if they are written", () => withRows(cluster));
+    await t.step("and by the next process, where one dies with it", () => outlivesItsProcess(cluster));
     await t.step("who takes a session over sends what was not stored", () => outlivesItsHome(cluster));
   } finally {
     await cluster.stop();

@@ -18,7 +18,7 @@
 
 import type { KeptCheckpoint, Peer } from "./event.ts";
 import type { Subject } from "../../class/subject.ts";
-import type { SentMessage } from "../../vocabulary/queue_sender.ts";
+import type { QueuedMessage } from "../../vocabulary/queue_sender.ts";
 
 /**
  * Bytes for a receiver: the id of a request (bytes that encodeAnswer makes) or of a peer (peers.ts, `peerOutput`: first
@@ -43,9 +43,7 @@ export type EffectMutation =
   | { readonly kind: "sum" | "min" | "max"; readonly key: string; readonly value: Uint8Array };
 
 /** A message of a turn to a queue. Its times count from the `atMs` of its effect. */
-export interface EffectSend extends SentMessage {
-  readonly queue: string;
-}
+export type EffectSend = QueuedMessage;
 
 /**
  * Writes of one turn to the store: applied together, with this version and no other, by whoever applies them, however

@@ -11,6 +11,7 @@ import type { Key } from "../../../store/model/key.ts";
 import { contribute, resolve } from "../../../store/model/merge.ts";
 import { type Version, versionstamp } from "../../../store/model/row.ts";
 import { AppError, notAvailable } from "../../vocabulary/errors.ts";
+import type { QueuedMessage } from "../../vocabulary/queue_sender.ts";
 import type {
   Check,
   CommitResult,
@@ -95,7 +96,14 @@ export class ProgramStore implements StoreClient {
     return overlaid(page, new Map(rows), request);
   }
 
-  async commit(checks: readonly Check[], mutations: readonly Mutation[]): Promise<CommitResult> {
+  async commit(
+    checks: readonly Check[],
+    mutations: readonly Mutation[],
+    sends: readonly QueuedMessage[] = [],
+  ): Promise<CommitResult> {
+    if (checks.length > 0 && sends.length > 0) {
+      throw notAvailable("a message in one step with checks inside a stateful session");
+    }
     if (checks.length > 0) { // SS2
       return await this.#call("commit", encodeStoreCommit(checks, mutations), decodeCommitResult, true);
     }
@@ -108,6 +116,8 @@ export class ProgramStore implements StoreClient {
       else if (mutation.kind === "delete") written.set(mutation.key, { base: null, merges: [], version });
       else written.set(mutation.key, { base, merges: [...merges, mutation], version });
     }
+    // What they are a part of is the turn, as the rows are.
+    for (const { queue, ...message } of sends) this.#program.send(queue, [message]);
     return { ok: true, versionstamp: versionstamp({ clock, replica }) };
   }
 

@@ -14,6 +14,7 @@ import type {
   StoreClient,
   StoredRow,
 } from "../../../functions/vocabulary/store_client.ts";
+import type { QueuedMessage } from "../../../functions/vocabulary/queue_sender.ts";
 import type { Key } from "../../../store/model/key.ts";
 import type { Payload } from "../frame_reader.ts";
 import type { FrameWriter } from "../frame_writer.ts";
@@ -80,8 +81,12 @@ export class RemoteStore implements StoreClient {
     return await this.#call((writer) => writeList(writer, request), readRowPage);
   }
 
-  async commit(checks: readonly Check[], mutations: readonly Mutation[]): Promise<CommitResult> {
-    return await this.#call((writer) => writeAtomic(writer, checks, mutations), readCommitResult);
+  async commit(
+    checks: readonly Check[],
+    mutations: readonly Mutation[],
+    sends: readonly QueuedMessage[] = [],
+  ): Promise<CommitResult> {
+    return await this.#call((writer) => writeAtomic(writer, checks, mutations, sends), readCommitResult);
   }
 
   async *watch(ranges: readonly KeyRange[], signal: AbortSignal): AsyncGenerator<void, void> {

@@ -47,6 +47,22 @@ export default defineApp({
   sessions: { sender: Sender },
   fetch: async (request, env: Env) => {
     const session = new URL(request.url).searchParams.get("session");
+    if (request.method === "PUT") {
+      const { queue, name, checks } = await request.json() as {
+        queue: QueueName;
+        name: string;
+        checks: boolean;
+      };
+      const atomic = env.kv.atomic().set(["written", name], name).send(queue, { name });
+      // A check that does not hold: nothing is written, and nothing sent.
+      if (checks) atomic.check({ key: ["never"], versionstamp: "0".repeat(20) });
+      return Response.json((await atomic.commit()).ok);
+    }
+    if (request.method === "DELETE") {
+      const { name } = await request.json() as { name: string };
+      const atomic = env.tables.handled.atomic().put({ name: `row of ${name}`, at: "", id: "" });
+      return Response.json((await atomic.send("jobs", { name }).commit()).ok);
+    }
     if (request.method === "POST") {
       return Response.json(
         await env.sessions.sender.get(session ?? "").send(await request.json() as Sending),
