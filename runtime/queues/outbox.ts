@@ -10,6 +10,8 @@
  * OX3 A message has a name made of its row's key: stored again, it is the same message.
  * OX4 The rows of a site are the site's own to deal with. Those of a site that is dead, or no more in the tree, are the
  *     root's.
+ * OX5 Of each app so many messages are on their way at once; others wait in their rows until half of these are stored.
+ *     An app whose queue is full holds up no other app.
  */
 import type { QueuedMessage, SentMessage } from "../../functions/vocabulary/queue_sender.ts";
 import { codeOf } from "../../functions/vocabulary/errors.ts";
@@ -53,6 +55,8 @@ const LOOK_MS = 10_000;
 const AGAIN_MS = 500, AGAIN_MS_MAX = 10_000;
 /** Rows that one look reads at a time. */
 const ROWS_AT_ONCE = 100;
+/** Messages of an app that are on their way at once (OX5): each is held in memory. */
+const UNDER_WAY_MAX = 256;
 /** Codes after which no later attempt is better. */
 const FOR_GOOD: ReadonlySet<string> = new Set(["queue_unknown", "message_invalid", "limit_message"]);
 
@@ -60,10 +64,13 @@ const FOR_GOOD: ReadonlySet<string> = new Set(["queue_unknown", "message_invalid
 export class Outbox implements AppOutbox {
   readonly #ports: OutboxPorts;
   #next = 1;
-  /** Rows whose messages are on their way, by key. */
-  readonly #under = new Set<Key>();
+  /** Keys of the rows whose messages are on their way, by the first part of their keys: site and app. */
+  readonly #under = new Map<Key, Set<Key>>();
+  /** First parts of the keys of rows that wait for others to be stored (OX5). */
+  readonly #behind = new Set<Key>();
   #cancelLook: () => void = () => {};
   #isLooking = false;
+  #isWanted = false;
   #isClosed = false;
   readonly #waits = new Set<() => void>();
 
@@ -96,13 +103,15 @@ export class Outbox implements AppOutbox {
 
   /** Takes rows that were written. @param durable resolves when they are where they are to be (OX1). */
   written(rows: readonly OutboxRow[], durable: Promise<void>): void {
-    durable.then(() => rows.forEach((row) => this.#send(row)), () => this.#lookSoon());
+    durable.then(() => rows.forEach((row) => void this.#send(row)), () => this.#lookSoon());
   }
 
   /** Deals with the rows that are there, and looks again after a while. */
   async look(): Promise<void> {
+    this.#isWanted = true;
     if (this.#isLooking || this.#isClosed) return;
     this.#isLooking = true;
+    this.#isWanted = false;
     try {
       const { site, isRoot } = this.#ports;
       await this.#lookAt(isRoot ? [OUTBOX] : [OUTBOX, site]);
@@ -110,7 +119,8 @@ export class Outbox implements AppOutbox {
       // What can't be read now is read the next time.
     } finally {
       this.#isLooking = false;
-      this.#lookSoon();
+      if (this.#isWanted) void this.look();
+      else this.#lookSoon();
     }
   }
 
@@ -124,10 +134,14 @@ export class Outbox implements AppOutbox {
     for (let range = prefixRange(packKey(prefix)), isMore = true; isMore && !this.#isClosed;) {
       const rows = await store.list(range, { limit: ROWS_AT_ONCE });
       await store.durable(); // OX1
-      for (const { key, value } of rows) if (value !== null && this.#isOurs(key)) this.#send({ key, value });
-      const last = rows.at(-1);
       isMore = rows.length === ROWS_AT_ONCE;
-      if (last !== undefined) range = { ...range, start: `${last.key}\0` as Key };
+      for (const { key, value } of rows) {
+        range = { ...range, start: `${key}\0` as Key };
+        if (value === null || !this.#isOurs(key) || this.#send({ key, value })) continue;
+        range = { ...range, start: prefixRange(appOf(key)).end }; // the next app
+        isMore = true;
+        break;
+      }
     }
   }
 
@@ -137,10 +151,21 @@ export class Outbox implements AppOutbox {
     return owner === site || (owner !== null && isLost(owner));
   }
 
-  #send(row: OutboxRow): void {
-    if (this.#under.has(row.key) || this.#isClosed) return;
-    this.#under.add(row.key);
-    void this.#stored(row).finally(() => this.#under.delete(row.key));
+  /** Begins with a message. Returns false where it is to wait in its row (OX5). */
+  #send(row: OutboxRow): boolean {
+    const app = appOf(row.key), under = this.#under.get(app) ?? new Set();
+    if (under.has(row.key) || this.#isClosed) return true;
+    if (under.size >= UNDER_WAY_MAX) {
+      this.#behind.add(app);
+      return false;
+    }
+    this.#under.set(app, under.add(row.key));
+    void this.#stored(row).finally(() => {
+      under.delete(row.key);
+      if (under.size === 0) this.#under.delete(app);
+      if (under.size <= UNDER_WAY_MAX / 2 && this.#behind.delete(app)) void this.look();
+    });
+    return true;
   }
 
   async #stored({ key, value }: OutboxRow): Promise<void> {
@@ -186,6 +211,9 @@ export class Outbox implements AppOutbox {
     for (const over of [...this.#waits]) over();
   }
 }
+
+/** Returns the first part of a row's key: of all rows of an app at a site. */
+const appOf = (key: Key): Key => packKey(unpackKey(key).slice(0, 3));
 
 /** Returns the site whose a row is; null for a key of no such row. */
 function ownerOf(key: Key): string | null {

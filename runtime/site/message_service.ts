@@ -123,7 +123,6 @@ export async function openMessages(parts: MessageParts): Promise<MessageService>
   );
   queues.begin(tuples);
   opened.queues = queues;
-  const sends = new QueueSends(queues.broker);
   const outbox = new Outbox({
     ...{ site: config.id, boot: random.bytes(BOOT_BYTES).toHex(), isRoot: config.parent === null, sends },
     store: await replica.attach(null),

@@ -8,7 +8,7 @@ import { SystemClock, SystemRandom } from "../../../runtime/site/system_ports.ts
 import { encodeValue } from "../../../functions/values/value.ts";
 import { packKey } from "../../../store/model/key.ts";
 import { openReplica } from "../../../store/replica.ts";
-import { Disks } from "../stateful/memory_host.ts";
+import { Disks } from "../../functions/sessions/serve/memory_host.ts";
 
 const LIMITS = { keyBytes: 2048, valueBytes: 1 << 20, atomicMutations: 3, atomicBytes: 1_000 };
 const key = packKey(["kv", "row"]);

@@ -2,7 +2,7 @@
 import { strict as assert } from "node:assert";
 import type { QueuedMessage } from "../../../functions/vocabulary/queue_sender.ts";
 import { Outbox } from "../../../runtime/queues/outbox.ts";
-import type { SessionMessage } from "../../../runtime/queues/sends.ts";
+import type { SessionMessage } from "../../../functions/sessions/serve/ports.ts";
 import type { StoreMutation } from "../../../store/api/api.ts";
 import { type Key, packKey } from "../../../store/model/key.ts";
 import type { Range } from "../../../store/model/range.ts";
@@ -23,8 +23,21 @@ class Scene {
   readonly lost = new Set<string>();
   /** What queues refuse with. */
   refuses: { readonly code: string } | null = null;
+  /** An app whose queues refuse nothing. */
+  spared = "";
   /** Resolves when what was written is on disk; null: it is. */
   disk: Promise<void> | null = null;
+
+  /** The queues. */
+  readonly sends = {
+    storeOfSession: (app: string, message: SessionMessage): Promise<void> => {
+      if (this.refuses !== null && app !== this.spared) {
+        return Promise.reject(Object.assign(new Error("refused"), this.refuses));
+      }
+      this.stored.push({ ...message, app });
+      return Promise.resolve();
+    },
+  };
 
   outbox(site: string, boot = "b", isRoot = false): Outbox {
     const { world } = this;
@@ -43,13 +56,7 @@ class Scene {
         },
         durable: () => this.disk ?? Promise.resolve(),
       },
-      sends: {
-        storeOfSession: (app, message) => {
-          if (this.refuses !== null) return Promise.reject(Object.assign(new Error("refused"), this.refuses));
-          this.stored.push({ ...message, app });
-          return Promise.resolve();
-        },
-      },
+      sends: { storeOfSession: (...sent) => this.sends.storeOfSession(...sent) },
       isLost: (site) => this.lost.has(site),
       nowMs: () => world.nowMs,
       after: (ms, run) => world.after(ms, run),
@@ -58,8 +65,13 @@ class Scene {
   }
 
   /** An app's write with messages; null: the process dies before it goes on. */
-  commits(outbox: Outbox, messages: readonly QueuedMessage[], durable: Promise<void> | null): void {
-    const { mutations, written } = outbox.outgoing("app", messages, () => durable ?? new Promise(() => {}));
+  commits(
+    outbox: Outbox,
+    messages: readonly QueuedMessage[],
+    durable: Promise<void> | null,
+    app = "app",
+  ): void {
+    const { mutations, written } = outbox.outgoing(app, messages, () => durable ?? new Promise(() => {}));
     for (const mutation of mutations) {
       if (mutation.kind === "set") this.rows.set(mutation.key, mutation.value);
     }
@@ -156,4 +168,25 @@ Deno.test("a site deals with its own rows, the root with those of sites that are
   assert.deepEqual(scene.texts, ["of b"]);
   for (const one of [edge, root]) one.close();
   assert.equal(scene.rows.size, 2);
+});
+
+Deno.test("an app whose queue is full has so many messages on their way, and holds up no other one (OX5)", async () => {
+  const scene = new Scene(), outbox = scene.outbox("a");
+  scene.refuses = { code: "queue_full" };
+  scene.spared = "b";
+  const many = (of: string) => Array.from({ length: 600 }, (_, i) => message(`${of} ${i}`));
+  for (const app of ["a", "b"]) scene.commits(outbox, many(app), null, app);
+  let tried = 0;
+  const { storeOfSession } = scene.sends;
+  scene.sends.storeOfSession = (app, sent) => {
+    if (app === "a") tried++;
+    return storeOfSession(app, sent);
+  };
+  outbox.begin();
+  await scene.pass(400); // before anything is tried again
+  assert.equal(tried, 256);
+  assert.deepEqual([scene.stored.length, scene.rows.size], [600, 600], "all of b");
+  scene.refuses = null;
+  await scene.pass(20_000);
+  assert.deepEqual([scene.stored.length, new Set(scene.texts).size, scene.rows.size], [1_200, 1_200, 0]);
 });
