@@ -17,7 +17,7 @@ import { RequestQueue } from "./request_queue.ts";
 import { RequestKv } from "./kv.ts";
 import type { Kv } from "./kv_interface.ts";
 import { ReadBatch } from "./read_batch.ts";
-import type { QueueOf } from "./kv_atomic.ts";
+import type { SendingQueue } from "./kv_atomic.ts";
 import type { QueueSender } from "./vocabulary/queue_sender.ts";
 import type { StoreClient } from "./vocabulary/store_client.ts";
 import { PreparedTable } from "./prepared_table.ts";
@@ -69,7 +69,7 @@ interface RequestState {
   readonly store: StoreClient;
   readonly reads: ReadBatch;
   readonly services: EnvServices;
-  readonly queueOf: QueueOf;
+  readonly queueOf: SendingQueue;
 }
 
 /**
@@ -99,7 +99,7 @@ class RequestEnv implements BaseEnv {
   constructor(app: PreparedApp, services: EnvServices) {
     const { store } = services;
     const reads = new ReadBatch(store);
-    const queueOf: QueueOf = (name) => {
+    const queueOf: SendingQueue = (name) => {
       const queue = Reflect.get(this.queues, name) as RequestQueue | undefined;
       if (queue === undefined) throw notAvailable(`the queue ${name}, which the app does not declare,`);
       return queue;

@@ -19,7 +19,7 @@ import {
   packBounded,
   packUserKey,
 } from "./key_space.ts";
-import { KvAtomicOperation, noQueue, type QueueOf } from "./kv_atomic.ts";
+import { KvAtomicOperation, noQueue, type SendingQueue } from "./kv_atomic.ts";
 import type {
   Kv,
   KvCommitResult,
@@ -52,9 +52,9 @@ export class RequestKv implements Kv {
   readonly #store: StoreClient;
   readonly #reads: ReadBatch;
 
-  readonly #queueOf: QueueOf;
+  readonly #queueOf: SendingQueue;
 
-  constructor(store: StoreClient, reads: ReadBatch = new ReadBatch(store), queueOf: QueueOf = noQueue) {
+  constructor(store: StoreClient, reads: ReadBatch = new ReadBatch(store), queueOf: SendingQueue = noQueue) {
     this.#store = store;
     this.#reads = reads;
     this.#queueOf = queueOf;

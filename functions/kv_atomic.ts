@@ -84,19 +84,19 @@ export class WriteBatch {
 }
 
 /** Finds a queue of the app by its name. @throws AppError `not_available` where the app declares none of that name. */
-export type QueueOf = (name: string) => RequestQueue;
+export type SendingQueue = (name: string) => RequestQueue;
 
-export const noQueue: QueueOf = (name) => {
+export const noQueue: SendingQueue = (name) => {
   throw notAvailable(`the queue ${name} here`);
 };
 
 /** Messages that are to be sent with an atomic operation: each is checked against its queue's schema when it is committed. */
 export class AtomicSends {
-  readonly #queueOf: QueueOf;
+  readonly #queueOf: SendingQueue;
   readonly #sends: { readonly queue: RequestQueue; readonly body: unknown; readonly options: SendOptions }[] =
     [];
 
-  constructor(queueOf: QueueOf) {
+  constructor(queueOf: SendingQueue) {
     this.#queueOf = queueOf;
   }
 
@@ -117,11 +117,11 @@ export class AtomicSends {
 export class KvAtomicOperation implements KvAtomic {
   readonly #store: StoreClient;
   readonly #batch = new WriteBatch();
-  readonly #queueOf: QueueOf;
+  readonly #queueOf: SendingQueue;
   /** Null: nothing is sent, as in most. */
   #sends: AtomicSends | null = null;
 
-  constructor(store: StoreClient, queueOf: QueueOf = noQueue) {
+  constructor(store: StoreClient, queueOf: SendingQueue = noQueue) {
     this.#store = store;
     this.#queueOf = queueOf;
   }

@@ -10,7 +10,7 @@ import { pointRange } from "../store/model/range.ts";
 import type { TableDefinition } from "./define.ts";
 import { AppError } from "./vocabulary/errors.ts";
 import { readLevel } from "./kv.ts";
-import { AtomicSends, noQueue, type QueueOf, WriteBatch } from "./kv_atomic.ts";
+import { AtomicSends, noQueue, type SendingQueue, WriteBatch } from "./kv_atomic.ts";
 import type { SendOptions } from "./queue.ts";
 import type { PlainEntry, PreparedPut, PreparedTable } from "./prepared_table.ts";
 import type { ReadBatch } from "./read_batch.ts";
@@ -32,9 +32,9 @@ export class RequestTable implements PlainTable {
   readonly #store: StoreClient;
   readonly #reads: ReadBatch;
 
-  readonly #queueOf: QueueOf;
+  readonly #queueOf: SendingQueue;
 
-  constructor(table: PreparedTable, store: StoreClient, reads: ReadBatch, queueOf: QueueOf = noQueue) {
+  constructor(table: PreparedTable, store: StoreClient, reads: ReadBatch, queueOf: SendingQueue = noQueue) {
     this.#table = table;
     this.#store = store;
     this.#reads = reads;
@@ -151,11 +151,11 @@ export class RequestTableAtomic implements TableAtomic<Schema, readonly string[]
   /** Rows to put are checked against the schema by `commit`, since a schema may be asynchronous. */
   readonly #writes: ({ readonly row: unknown } | { readonly deleted: Key })[] = [];
 
-  readonly #queueOf: QueueOf;
+  readonly #queueOf: SendingQueue;
   /** Null: nothing is sent, as in most. */
   #sends: AtomicSends | null = null;
 
-  constructor(table: PreparedTable, store: StoreClient, queueOf: QueueOf) {
+  constructor(table: PreparedTable, store: StoreClient, queueOf: SendingQueue) {
     this.#table = table;
     this.#store = store;
     this.#queueOf = queueOf;

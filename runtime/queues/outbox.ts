@@ -60,8 +60,8 @@ const UNDER_WAY_MAX = 256;
 /** Codes after which no later attempt is better. */
 const FOR_GOOD: ReadonlySet<string> = new Set(["queue_unknown", "message_invalid", "limit_message"]);
 
-/** Outbox of a site; see the file's header. */
-export class Outbox implements AppOutbox {
+/** MessageOutbox of a site; see the file's header. */
+export class MessageOutbox implements AppOutbox {
   readonly #ports: OutboxPorts;
   #next = 1;
   /** Keys of the rows whose messages are on their way, by the first part of their keys: site and app. */

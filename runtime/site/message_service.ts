@@ -21,7 +21,7 @@ import { DeclaredQueues, namesOf } from "../queues/declared_queues.ts";
 import { QueueDoor } from "../queues/http_door.ts";
 import { LeaseSeal } from "../queues/lease_seal.ts";
 import type { MessageMeter } from "../queues/message_meter.ts";
-import { Outbox } from "../queues/outbox.ts";
+import { MessageOutbox } from "../queues/outbox.ts";
 import { QueueOperations } from "../queues/queue_operations.ts";
 import { QueueSends } from "../queues/sends.ts";
 import { tupleIdOf } from "../queues/tuple_ids.ts";
@@ -56,7 +56,7 @@ export interface MessageService {
   /** Door for programs outside. */
   readonly door: Pick<QueueDoor, "handle">;
   readonly admin: QueueAdmin;
-  readonly outbox: Outbox;
+  readonly outbox: MessageOutbox;
   status(): readonly QueueStatus[];
   /** Ends handlers, and gives no messages out any more. The second call waits for the first. */
   quiet(): Promise<void>;
@@ -123,7 +123,7 @@ export async function openMessages(parts: MessageParts): Promise<MessageService>
   );
   queues.begin(tuples);
   opened.queues = queues;
-  const outbox = new Outbox({
+  const outbox = new MessageOutbox({
     ...{ site: config.id, boot: random.bytes(BOOT_BYTES).toHex(), isRoot: config.parent === null, sends },
     store: await replica.attach(null),
     isLost: (site) => !owners.isKnown(site) || detector.standing(site) === "dead",

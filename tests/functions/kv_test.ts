@@ -1,8 +1,11 @@
 /** `env.kv` against the Deno KV interface, over the in-memory store. */
 import assert from "node:assert/strict";
+import { z } from "zod";
 import { codeOf } from "../../functions/vocabulary/errors.ts";
 import { RequestKv } from "../../functions/kv.ts";
 import type { KvKey } from "../../functions/kv_interface.ts";
+import { KvAtomicOperation } from "../../functions/kv_atomic.ts";
+import { RequestQueue } from "../../functions/request_queue.ts";
 import { KvU64 } from "../../functions/values/kv_u64.ts";
 import { MemoryStore } from "./memory_store.ts";
 
@@ -202,4 +205,26 @@ Deno.test("kv.list goes on where a reply ended early for its bytes", async () =>
   assert.deepEqual(await keysOf(kv.list({ prefix: ["big"] })), all);
   assert.deepEqual(await keysOf(kv.list({ prefix: ["big"] }, { reverse: true })), all.toReversed());
   assert.deepEqual(await keysOf(kv.list({ prefix: ["big"] }, { limit: 7 })), all.slice(0, 7));
+});
+
+Deno.test("messages go with the mutations of an atomic, in one call, and each counts as a mutation (kv_atomic.ts Q4)", async () => {
+  const committed: unknown[][] = [];
+  const store = {
+    commit: (checks: unknown[], mutations: { kind: string }[], sends: { queue: string; id?: string }[]) => {
+      committed.push([
+        checks.length,
+        mutations.map(({ kind }) => kind),
+        sends.map(({ queue, id }) => [queue, id]),
+      ]);
+      return Promise.resolve({ ok: true, versionstamp: "0".repeat(20) });
+    },
+  } as never;
+  const queueOf = (name: string) => new RequestQueue(name, { schema: z.unknown() }, {} as never);
+  const atomic = () => new KvAtomicOperation(store, queueOf);
+  assert.ok((await atomic().set(["a"], 1).send("jobs", "x", { id: "one" }).send("mails", 2).commit()).ok);
+  assert.deepEqual(committed, [[0, ["set"], [["jobs", "one"], ["mails", undefined]]]]);
+  const many = atomic().set(["a"], 1);
+  for (let i = 0; i < 1_000; i++) many.send("jobs", i);
+  await assert.rejects(async () => await many.commit(), { code: "limit_atomic" });
+  assert.equal(committed.length, 1);
 });

@@ -3,7 +3,7 @@ import { strict as assert } from "node:assert";
 import type { QueuedMessage } from "../../../functions/vocabulary/queue_sender.ts";
 import { appSpace, RequestStore } from "../../../runtime/gateway/session_store.ts";
 import { outboxOf } from "../../../runtime/gateway/app_runner.ts";
-import { Outbox } from "../../../runtime/queues/outbox.ts";
+import { MessageOutbox } from "../../../runtime/queues/outbox.ts";
 import { SystemClock, SystemRandom } from "../../../runtime/site/system_ports.ts";
 import { encodeValue } from "../../../functions/values/value.ts";
 import { packKey } from "../../../store/model/key.ts";
@@ -26,7 +26,7 @@ async function started(disks: Disks, boot: string, refuses: { readonly isFull: b
     note: () => {},
   });
   await replica.ready;
-  const outbox = new Outbox({
+  const outbox = new MessageOutbox({
     ...{ site: "cloud", boot, isRoot: true, store: await replica.attach(null), isLost: () => false },
     sends: {
       storeOfSession: (_, { key, message: { body } }) => {

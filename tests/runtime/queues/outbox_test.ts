@@ -1,7 +1,7 @@
 /** Messages that functions send in one step with rows, on their way from their rows to the queues (runtime/queues/outbox.ts). */
 import { strict as assert } from "node:assert";
 import type { QueuedMessage } from "../../../functions/vocabulary/queue_sender.ts";
-import { Outbox } from "../../../runtime/queues/outbox.ts";
+import { MessageOutbox } from "../../../runtime/queues/outbox.ts";
 import type { SessionMessage } from "../../../functions/sessions/serve/ports.ts";
 import type { StoreMutation } from "../../../store/api/api.ts";
 import { type Key, packKey } from "../../../store/model/key.ts";
@@ -39,9 +39,9 @@ class Scene {
     },
   };
 
-  outbox(site: string, boot = "b", isRoot = false): Outbox {
+  outbox(site: string, boot = "b", isRoot = false): MessageOutbox {
     const { world } = this;
-    return new Outbox({
+    return new MessageOutbox({
       ...{ site, boot, isRoot },
       store: {
         list: ({ start, end }: Range, { limit = Infinity } = {}) => {
@@ -66,7 +66,7 @@ class Scene {
 
   /** An app's write with messages; null: the process dies before it goes on. */
   commits(
-    outbox: Outbox,
+    outbox: MessageOutbox,
     messages: readonly QueuedMessage[],
     durable: Promise<void> | null,
     app = "app",
