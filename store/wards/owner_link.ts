@@ -40,6 +40,8 @@ export class OwnerLink {
   /** The newest configuration that the owner knows to be in effect. */
   settled = 0;
   refused: WardRefusal = "none";
+  /** Least configuration under which the owner takes anything (source.ts G6). */
+  least = 0;
   isStreaming = false;
   sentUpTo: Position = 0;
   /**
@@ -173,6 +175,7 @@ export class OwnerLink {
       if (this.#fullMs === null) this.#fullForMs = Math.min(2 * this.#fullForMs, WARD_FULL_MS_MAX);
       this.#fullMs = this.#core.steady.nowMs();
     }
+    if (refused === "older") this.least = Math.max(this.least, config + 1);
     if (refused !== "none") {
       this.broken();
       return false;

@@ -11,6 +11,9 @@
  * G3  A ward closes at a head (I1): it is sent after a commit, as of its mark.
  * G5  An owner that has no room is not chosen again for a while, unless what is pending here is more than any owner
  *     takes: then another one would be as full.
+ * G6  An owner that knows of a later configuration than the one in effect here is spoken to under the next, where it is
+ *     an owner too: this site had put that into effect, and has only the disk of before. Of rows that such a disk
+ *     lacks the owners name positions, which end the incarnation (core/lost.ts).
  * G4  A new incarnation begins without a configuration, and tells nothing before its first is in effect.
  */
 import type { Core, Mark } from "../core/core.ts";
@@ -334,9 +337,8 @@ export class WardSource {
   #under(link: OwnerLink, durable: Position): { config: number; settled: boolean } | null {
     const { site } = link;
     const effective = this.#effective, next = this.#next;
-    if (effective?.owners.includes(site)) {
-      return { config: effective.number, settled: true };
-    }
+    const isKnown = effective?.owners.includes(site) === true;
+    if (isKnown && effective.number >= link.least) return { config: effective.number, settled: true };
     if (next === null || next.position > durable || !next.owners.includes(site)) return null;
     return { config: next.number, settled: false };
   }

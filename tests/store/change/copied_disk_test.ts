@@ -30,10 +30,12 @@ function tree() {
     noticeMs: [0, 10],
     lateChance: 0,
   });
-  const start = async (site: SiteId, storage: MemoryStorage, owner: SiteId | null = null) => {
+  const start = async (site: SiteId, storage: MemoryStorage, ...among: readonly SiteId[]) => {
     const holder: { endpoint: Endpoint | null } = { endpoint: null };
     const parent = site === "root" ? null : "root";
-    const owners = owner === null ? NO_OWNERS : { ...NO_OWNERS, f: 1, sites: [owner], nearMs: 0 };
+    const owners = among.length === 0
+      ? NO_OWNERS
+      : { ...NO_OWNERS, f: among.length, sites: among, nearMs: 0 };
     const config = { site, parent, tier: "edge", url: "", linkAddress: "", capacityBytes: 1e9, owners };
     const core = new Core(config, {
       clock: new ProcessClock(world, { skewMs: 0, drift: 0 }),
@@ -293,4 +295,33 @@ Deno.test("a session that saw nothing of an older copy loses nothing with it, th
   assert.equal(elsewhere.how, "nothing");
   const asOpen = async () => await owner.replica.attach({ ...token, open: true });
   await assert.rejects(asOpen, { code: "source_lost" }, "nobody knows what more it was told");
+});
+
+Deno.test("a disk from before a change of owners was in effect, of which no row is missing, has it in effect again (wards/source.ts G6)", async () => {
+  const { world, network, faults, start } = tree();
+  const disk = new MemoryStorage();
+  await start("root", new MemoryStorage());
+  for (const owner of ["e2", "e3"]) await start(owner, new MemoryStorage());
+  const before = await start("e1", disk, "e2");
+  const owners = ({ replica }: typeof before) => replica.status().wards;
+  assert.ok(await world.run(20_000, () => owners(before).owners.length === 1));
+  await world.run(world.nowMs + 1_000);
+  network.down("e1");
+  await before.replica.close();
+  const one = await start("e1", disk, "e2", "e3");
+  let old: MemoryStorage | null = null;
+  for (const untilMs = world.nowMs + 20_000; world.nowMs < untilMs && owners(one).owners.length < 2;) {
+    await world.run(world.nowMs + 1);
+    if (owners(one).next !== null) old = await copyOf(disk);
+  }
+  assert.ok(old !== null);
+  await world.run(world.nowMs + 1_000);
+  assert.deepEqual([owners(one).owners, owners(one).next], [["e2", "e3"], null]);
+  network.down("e1");
+  await one.replica.close();
+  const again = await start("e1", old, "e2", "e3");
+  assert.equal(owners(again).owners.length, 1);
+  assert.ok(await world.run(world.nowMs + 20_000, () => owners(again).owners.length === 2));
+  await world.run(world.nowMs + 1_000);
+  assert.deepEqual([owners(again).next, owners(again).silent, faults], [null, [], []]);
 });
