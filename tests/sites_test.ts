@@ -13,7 +13,8 @@ import { simulateSites } from "./sites/simulation.ts";
 const SEEDS = 60;
 /**
  * Beside them: a home's clock leaps by years, and is right again, while its session rests with a timer; a session that
- * stands still throws at the same part of a period each time that it is let go on, where these times have one.
+ * stands still throws at the same part of a period each time that it is let go on, where these times have one; a site's
+ * disk is a copy from before its owners changed.
  */
 const MORE_SEEDS = [89000239, 99400471, 99979760];
 /** Of each plan that wants more of one thing. */
