@@ -339,10 +339,11 @@ export class SiteReplica implements Replica {
     this.#wards.disconnected(site);
     if (!this.#inboxes.has(site)) return;
     this.#linkChanged(site);
+    // At once, since what is queued is void with the next link (inboxes.ts B4). The site may have been a child until this
+    // one was moved below it, and be the parent over that link.
+    this.#downlinks.disconnect(site);
     this.#inboxes.enqueue(site, () => {
       if (site === this.#core.config.parent) this.#uplink?.disconnect();
-      // The site may have been a child until this one was moved below it.
-      this.#downlinks.disconnect(site);
     });
   }
 

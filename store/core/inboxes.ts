@@ -1,6 +1,6 @@
 /**
- * Inboxes of messages, one for each neighbour: its messages are handled in their order, one after the other, as are the
- * beginning and the end of its links.
+ * Inboxes of messages, one for each neighbour: its messages are handled in their order, one after the other, as is the
+ * beginning of its links.
  *
  * B1  A message that was queued on a connection that has ended meanwhile is not handled at all. Work that has begun by
  *     then goes on: after each wait it looks whether its connection is still the one (downlinks.ts linkEnded).
@@ -8,6 +8,9 @@
  *     a parent may answer hundreds of questions in one piece.
  * B3  Inboxes have no order among each other: one may wait, for a turn or the disk, while another goes on. So what is
  *     put into a site's inbox concerns that site alone.
+ * B4  What has to be done about the end of a link, whatever comes next, is done at once: it would be void (B1) where the
+ *     next link begins, or the site gets another parent, before its turn comes. A child that became the parent over that
+ *     link would count as a connected child for good, and its last stable clock would hold back all others.
  */
 import { SLICE_MS } from "../model/lock.ts";
 import type { Clock, SiteId } from "../model/ports.ts";

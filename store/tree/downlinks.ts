@@ -178,8 +178,7 @@ export class Downlinks {
 
   /**
    * Stops what was begun on the link to a site: at once, since it may wait for long (for a number from above), and
-   * connect and disconnect wait for it. The process at the other end next may be blank, and would take the answer for
-   * its own.
+   * connect waits for it. The process at the other end next may be blank, and would take the answer for its own.
    */
   linkEnded(id: SiteId): void {
     const child = this.#children.get(id);

@@ -36,6 +36,8 @@ export interface SceneOptions {
   readonly pendingBytesMax?: number;
   /** One way between sites of which neither is the other's parent. */
   readonly peerMs?: number;
+  /** Time after which each end of a link that is cut notices it; else at once. */
+  readonly noticeMs?: number;
   /** Keys of one group. */
   readonly keys?: number;
   /** Hears every message as it leaves. */
@@ -58,7 +60,7 @@ export class Scene {
 
   constructor(sites: Readonly<Record<SiteId, SceneSite>>, options: SceneOptions = {}) {
     const { world } = this;
-    const plan = planOf(sites, options);
+    const plan = planOf(sites, options), { noticeMs = 0 } = options;
     this.keyspace = new Keyspace(plan);
     const linkMs = (lower: SiteId) => sites[lower]?.linkMs ?? 1;
     const parentOf = (site: SiteId) => this.#sites.get(site)?.parent ?? null;
@@ -71,7 +73,7 @@ export class Scene {
         return { delayMs: [ms, ms], lossChance: 0, bytesPerMs: Infinity };
       },
       window: 1_024,
-      noticeMs: [0, 0],
+      noticeMs: [noticeMs, noticeMs],
       lateChance: 0,
       tap: (from, to, bytes) => options.tap?.(from, to, decodeMessage(bytes)),
     });

@@ -81,6 +81,10 @@ const RARE: readonly (readonly [seed: number, what: string])[] = [
     99915246,
     "a root that was down for long, and whose clock is wrong, refuses the last looks until a child says the time",
   ],
+  [
+    99975769,
+    "a site moves below its child, which has left it, before it notices that their old link is gone",
+  ],
 ];
 
 Deno.test("store keeps its guarantees on a fixed set of seeds", async () => {

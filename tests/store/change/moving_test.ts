@@ -197,3 +197,30 @@ Deno.test("of two moves, one right after the other, the later one counts (store/
   strictEqual(replica.status().parent?.id, "a");
   strictEqual(await scene.read(await scene.attach("root"), 1), 2);
 });
+
+Deno.test("a site that moves below its child, whose link it took for up, has no child in it any more (store/core/inboxes.ts B4)", async () => {
+  const scene = new Scene({
+    root: { parent: null, linkMs: 5 },
+    upper: { parent: "root", linkMs: 5 },
+    lower: { parent: "upper", linkMs: 1 },
+    edge: { parent: "upper", linkMs: 1 },
+  }, { noticeMs: 3_000 });
+  await scene.start();
+  await scene.move("lower", "root");
+  const writer = await scene.attach("edge");
+  await scene.write(writer, 0, 1);
+  const token = writer.token(false);
+  await scene.pass(1_000);
+  // What its session saw is at the root, and no disk is asked for it any more.
+  scene.site("edge").wipe();
+  await scene.site("edge").start();
+  await scene.until(() => scene.process("edge").ready);
+  const childrenOfUpper = () =>
+    scene.process("upper").replica.status().children.map(({ id, connected }) => [id, connected]);
+  deepStrictEqual(childrenOfUpper(), [["edge", true], ["lower", true]]);
+  await scene.move("upper", "lower");
+  await scene.pass(5_000);
+  deepStrictEqual(childrenOfUpper(), [["edge", true]]);
+  const there = await scene.attach("lower", token);
+  strictEqual(await scene.read(there, 0), 1);
+});

@@ -1,9 +1,9 @@
-/** What a parent still does for a child whose link has ended meanwhile (store/core/inboxes.ts B1, store/tree/downlinks.ts). */
+/** What becomes of a child whose link has ended, and of what was done for it (store/core/inboxes.ts B1, B4, store/tree/downlinks.ts). */
 import { strict as assert } from "node:assert";
 import { MemoryStorage } from "../../../runtime/storage/memory.ts";
 import { Core } from "../../../store/core/core.ts";
 import { type ChildHello, decodeMessage, encodeMessage, type Message } from "../../../store/wire/message.ts";
-import type { DiskCommit } from "../../../store/model/ports.ts";
+import type { DiskCommit, SiteId } from "../../../store/model/ports.ts";
 import { SiteReplica } from "../../../store/replica.ts";
 import { Draws } from "../../sim/random.ts";
 import { ProcessClock, World } from "../../sim/world.ts";
@@ -18,13 +18,13 @@ class HeldStorage extends MemoryStorage {
   }
 }
 
-/** A root, and what it says to its child `e`. */
-async function root() {
+/** A site, and what it says to its child `e`. */
+async function siteBelow(parent: SiteId | null) {
   const world = new World(), storage = new HeldStorage(), said: Message[] = [];
   const core = new Core({
-    site: "root",
-    parent: null,
-    tier: "root",
+    site: parent === null ? "root" : "a",
+    parent,
+    tier: parent === null ? "root" : "core",
     url: "",
     linkAddress: "",
     capacityBytes: 1e9,
@@ -64,7 +64,7 @@ async function root() {
 }
 
 Deno.test("a blank site is not told the number of the one before it, whose link ended before the number had come", async () => {
-  const { world, storage, core, replica, says, welcomes } = await root();
+  const { world, storage, core, replica, says, welcomes } = await siteBelow(null);
   storage.held = Promise.withResolvers();
   replica.connected("e", "child");
   says();
@@ -84,7 +84,7 @@ Deno.test("a blank site is not told the number of the one before it, whose link 
 });
 
 Deno.test("a site whose link holds is told its number as soon as that is on disk", async () => {
-  const { world, storage, core, replica, says, welcomes } = await root();
+  const { world, storage, core, replica, says, welcomes } = await siteBelow(null);
   storage.held = Promise.withResolvers();
   replica.connected("e", "child");
   says();
@@ -96,3 +96,26 @@ Deno.test("a site whose link holds is told its number as soon as that is on disk
   assert.equal(welcomes().length, 1);
   assert.deepEqual(core.topology.living("e"), welcomes());
 });
+
+/** What may come next, at once, to a site that was moved below its child `e`, when their old link has ended. */
+const NEXT: readonly (readonly [what: string, happens: (replica: SiteReplica) => void])[] = [
+  ["nothing", () => {}],
+  ["its link to the parent", (replica) => replica.connected("e", "parent")],
+  ["a move to another parent", (replica) => replica.move("root")],
+];
+
+for (const [what, happens] of NEXT) {
+  Deno.test(`a child that became the parent is no connected child when their old link has ended; next comes ${what} (store/core/inboxes.ts B4)`, async () => {
+    const { world, replica } = await siteBelow("root");
+    const isConnected = () => replica.status().children.some(({ id, connected }) => id === "e" && connected);
+    replica.connected("e", "child");
+    await world.run(200);
+    replica.move("e");
+    await world.run(300);
+    assert.ok(isConnected(), "nobody has noticed yet that the old link is gone");
+    replica.disconnected("e");
+    happens(replica);
+    await world.run(400);
+    assert.ok(!isConnected());
+  });
+}
