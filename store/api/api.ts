@@ -159,6 +159,23 @@ export interface DatedWrite {
   readonly version: Version;
 }
 
+/** Merges that are made together with old writes ({@link AttachedSession.writeOld}), where every check holds. */
+export interface OldMerges {
+  readonly checks: readonly StoreCheck[];
+  /** Batches that are applied in this order, behind the writes; one that can't be merged is left out as a whole. */
+  readonly batches: readonly (readonly StoreMutation[])[];
+}
+
+/**
+ * Result of {@link AttachedSession.writeOld}; not ok: a check did not hold, and nothing is written.
+ *
+ * `left`: keys of rows of which nobody can tell: never written, or deleted since. They are not written. `refused`: why
+ * batches of merges are left out.
+ */
+export type OldResult =
+  | { readonly ok: true; readonly left: readonly Key[]; readonly refused: readonly Error[] }
+  | { readonly ok: false };
+
 /** Stops the writer of the same session at a site, and resolves when it writes no more there. */
 export type StopAt = (site: SiteId) => Promise<void>;
 
@@ -188,12 +205,12 @@ export interface AttachedSession {
    * Writes what one writer, and nobody else, may have written before, in this order, of which some may be as old as the
    * watermark. Newer rows are written under their versions. Of the rest, the rows that stand tell whether they were
    * ever applied: if not, the last of each key is written anew, as what it would have been, the oldest row that there
-   * is. All of it is at the root when this resolves.
+   * is. All of it shows at once, here and elsewhere, with the merges of the same writer. It is at the root when this
+   * resolves.
    *
-   * @returns keys of rows of which nobody can tell: never written, or deleted since. They are not written.
    * @throws StoreUnavailable as `writeAs`; `store_unreachable` where the root can't be heard.
    */
-  writeOld(writes: readonly DatedWrite[]): Promise<readonly Key[]>;
+  writeOld(writes: readonly DatedWrite[], merges?: OldMerges): Promise<OldResult>;
   /** Resolves when what `writeAs` has applied so far is on disk: from then on the session has seen it. */
   settle(): Promise<void>;
   /**

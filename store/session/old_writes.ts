@@ -14,6 +14,10 @@
  * OL4  What is written anew has the version right after the watermark, which stands still meanwhile: whatever was
  *     written since, and has not come here, is newer. So it is the same wherever two homes of one session do this, one
  *     of which is no home any more: neither undoes what the other, or anybody after it, has written.
+ * OL5  What is written, and what its writer has merged before, in between or after it, stand in the journal next to each
+ *     other, with nothing awaited in between (store/rows/rows.ts W2): no site shows a part of that. One row that is
+ *     written anew may stand for writes on both sides of a merge, so in no order would each show all that its writer
+ *     had done before it.
  */
 import type { DatedWrite, PlainMutation } from "../api/api.ts";
 import type { Key } from "../model/key.ts";

@@ -29,6 +29,8 @@ import {
   type DatedWrite,
   type GetOptions,
   type ListOptions,
+  type OldMerges,
+  type OldResult,
   type PlainMutation,
   type StopAt,
   type StoreCheck,
@@ -51,7 +53,7 @@ import {
   LOOKED_AT_BYTES_MAX,
   WAIT_MS_MAX,
 } from "../model/limits.ts";
-import { contribute, isMerge } from "../model/merge.ts";
+import { contribute, isMerge, MergeError } from "../model/merge.ts";
 import { judgeOld } from "./old_writes.ts";
 import type { WrittenAt } from "../core/owed.ts";
 import { pointRange, type Range } from "../model/range.ts";
@@ -424,9 +426,8 @@ export class StoreSession implements AttachedSession {
     const core = this.#core;
     if (core.closed) throw new StoreUnavailable("closed", `site ${core.config.site} is stopping`);
     this.#assertRoom();
-    const merges = mutations.filter((m) => m.kind !== "set" && m.kind !== "delete").map((m) => m.key);
     // Rows that a check or a merge looks at must be here.
-    const wanted = [...checks.map((check) => check.key), ...merges];
+    const wanted = keysLookedAt({ checks, batches: [mutations] });
     const attempt = () => core.rows.lock.run(() => this.#writeLocked(mutations, checks, wanted), this.lane);
     const result = await attempt() ?? await this.#holding(wanted.map(pointRange), async () => {
       for (;;) {
@@ -465,21 +466,31 @@ export class StoreSession implements AttachedSession {
     core.damage.assertKeys(wanted);
     // The disk may have lost one of these rows just now.
     if (!wanted.every((key) => core.coverage.covers(key))) return null;
-    if (this.#isClosed && checks.length > 0) {
-      throw new StoreUnavailable("closed", "this session writes nothing on conditions any more");
-    }
+    if (this.#isClosed && checks.length > 0) throw closedToConditions();
     this.#assertNotLost();
     const current = new Map(found.flatMap((row) => row === undefined ? [] : [[row.key, row] as const]));
-    for (const { key, version } of checks) {
-      const row = current.get(key);
-      if (row === undefined) this.#touchCollected();
-      else this.#touch(row);
-      if (!sameVersion(core.rows.liveRow(row), version)) return { ok: false };
-    }
+    if (!this.#holds(checks, (key) => current.get(key))) return { ok: false };
     // The batch has one version, as in Deno KV: the version that a caller is told serves as a check on any of its rows.
     const version: Version = { clock: core.clock.tick(), replica: core.replica };
     // All values come first: one that can't be merged refuses the whole batch before anything is applied.
-    const values = valuesOf(mutations, current, core, version);
+    this.#put(mutations, valuesOf(mutations, current, core, version), version);
+    return { ok: true, version };
+  }
+
+  /** Reports whether each check holds; all that it looks at is seen. @param found returns the row of a key. */
+  #holds(checks: readonly StoreCheck[], found: (key: Key) => Row | undefined): boolean {
+    for (const { key, version } of checks) {
+      const row = found(key);
+      if (row === undefined) this.#touchCollected();
+      else this.#touch(row);
+      if (!sameVersion(this.#core.rows.liveRow(row), version)) return false;
+    }
+    return true;
+  }
+
+  /** Puts a batch of a version that was drawn just now; under the lock. @param values as {@link valuesOf} makes them. */
+  #put(mutations: readonly StoreMutation[], values: readonly (Uint8Array | null)[], version: Version): void {
+    const core = this.#core;
     mutations.forEach((m, i) => {
       const expiresAtMs = m.kind === "set" ? m.expiresAtMs ?? 0 : 0;
       const value = values[i] ?? null;
@@ -489,7 +500,6 @@ export class StoreSession implements AttachedSession {
     this.#touch({ position: core.rows.head, known: core.depth });
     const notes = this.#notes;
     if (notes !== undefined) { for (const { key } of mutations) notes.note(pointRange(key)); }
-    return { ok: true, version };
   }
 
   async writeAs(mutations: readonly PlainMutation[], version: Version): Promise<boolean> {
@@ -511,7 +521,7 @@ export class StoreSession implements AttachedSession {
     return core.isCollectable({ clock }) || (!core.isRoot && clock <= core.floorSaid);
   }
 
-  async writeOld(writes: readonly DatedWrite[]): Promise<readonly Key[]> {
+  async writeOld(writes: readonly DatedWrite[], merges: OldMerges = NO_MERGES): Promise<OldResult> {
     const core = this.#core;
     this.#assertTakes(writes);
     core.count("written_old");
@@ -519,19 +529,21 @@ export class StoreSession implements AttachedSession {
     try {
       await core.owed.pinned();
       const below = writes.filter(({ version }) => core.isCollectable(version));
-      const keys = [...new Set(below.flatMap(({ mutations }) => mutations.map(({ key }) => key)))];
-      const attempt = () => core.rows.lock.run(() => this.#writeOldLocked(writes, keys), this.lane);
-      const { left, written } = await attempt() ?? await this.#holding(keys.map(pointRange), async () => {
+      const judged = keysOf(below), wanted = [...new Set([...judged, ...keysLookedAt(merges)])];
+      const attempt = () =>
+        core.rows.lock.run(() => this.#writeOldLocked(writes, { merges, judged, wanted }), this.lane);
+      const done = await attempt() ?? await this.#holding(wanted.map(pointRange), async () => {
         for (;;) {
-          await this.#coverKeys(keys);
+          await this.#coverKeys(wanted);
           const again = await attempt();
           if (again !== null) return again;
         }
       });
+      if (!done.ok) return done;
       core.wake();
-      await core.owed.atRoot(written); // OW3
-      if (left.length > 0) core.count("writes_left_out", left.length);
-      return left;
+      await core.owed.atRoot(done.written); // OW3
+      if (done.left.length > 0) core.count("writes_left_out", done.left.length);
+      return { ok: true, left: done.left, refused: done.refused };
     } finally {
       letGo();
     }
@@ -573,36 +585,58 @@ export class StoreSession implements AttachedSession {
    * Writes old rows while the watermark stands still (owed.ts). Rows above it are written as they are; for the rest see
    * old_writes.ts.
    *
-   * @param below keys of rows that are not above it.
+   * @param o `judged`: keys of rows that are not above it; `wanted`: these, and those of rows that the merges look at.
    * @returns null: one of these is not covered.
    */
   async #writeOldLocked(
     writes: readonly DatedWrite[],
-    below: readonly Key[],
-  ): Promise<{ readonly left: readonly Key[]; readonly written: WrittenAt } | null> {
+    { merges, judged, wanted }: {
+      readonly merges: OldMerges;
+      readonly judged: readonly Key[];
+      readonly wanted: readonly Key[];
+    },
+  ): Promise<OldResult & { readonly ok: true; readonly written: WrittenAt } | { readonly ok: false } | null> {
     const core = this.#core;
-    if (!below.every((key) => core.coverage.covers(key))) return null;
-    const stands = await core.rows.lookup(below);
-    core.damage.assertKeys(below);
-    if (!below.every((key) => core.coverage.covers(key))) return null;
+    if (!wanted.every((key) => core.coverage.covers(key))) return null;
+    const above = writes.filter(({ version }) => !core.isCollectable(version));
+    const keys = [...new Set([...wanted, ...keysOf(above)])];
+    const rows = await core.rows.heads(keys);
+    const found = new Map(keys.map((key, i) => [key, rows[i]]));
+    core.damage.assertKeys(wanted);
+    if (!wanted.every((key) => core.coverage.covers(key))) return null;
+    if (this.#isClosed && merges.checks.length > 0) throw closedToConditions();
     this.#assertNotLost();
+    if (!this.#holds(merges.checks, (key) => found.get(key))) return { ok: false };
     const { open, left } = judgeOld(writes, {
       ...{ watermark: core.watermark, nowMs: core.wall.nowMs() },
-      stands: new Map(below.map((key, i) => [key, stands[i]])),
+      stands: new Map(judged.map((key) => [key, found.get(key)])),
     });
+    if (open.length > 0) core.count("written_anew", open.length);
+    // old_writes.ts OL4, OL5
+    const anew = { mutations: open, version: { clock: core.watermark + 1, replica: core.replica } };
     let position: Position = 0;
-    if (open.length > 0) {
-      core.count("written_anew", open.length);
-      // old_writes.ts OL4
-      const anew = { mutations: open, version: { clock: core.watermark + 1, replica: core.replica } };
-      position = this.#applyAs(anew, await core.rows.heads(open.map(({ key }) => key)));
+    for (const write of [anew, ...above]) {
+      position = Math.max(position, this.#applyAs(write, write.mutations.map(({ key }) => found.get(key))));
     }
-    for (const write of writes) {
-      if (core.isCollectable(write.version)) continue;
-      const found = await core.rows.heads(write.mutations.map(({ key }) => key));
-      position = Math.max(position, this.#applyAs(write, found));
+    const refused = merges.batches.flatMap((batch) => this.#mergeOn(batch, found) ?? []);
+    if (merges.batches.length > refused.length) position = core.rows.head;
+    return { ok: true, left, refused, written: { position, replica: core.replica } };
+  }
+
+  /** Applies a batch on top of what was applied in this hold of the lock; returns why it is refused, if it is. */
+  #mergeOn(batch: readonly StoreMutation[], found: ReadonlyMap<Key, Row | undefined>): MergeError | null {
+    const core = this.#core, version: Version = { clock: core.clock.tick(), replica: core.replica };
+    const current = new Map(batch.flatMap(({ key }) => {
+      const row = core.rows.newest(key, found.get(key));
+      return row === undefined ? [] : [[key, row] as const];
+    }));
+    try {
+      this.#put(batch, valuesOf(batch, current, core, version), version);
+      return null;
+    } catch (error) {
+      if (error instanceof MergeError) return error;
+      throw error;
     }
-    return { left, written: { position, replica: core.replica } };
   }
 
   async settle(): Promise<void> {
@@ -738,6 +772,23 @@ function waitFor(core: Core, condition: () => boolean): Promise<void> {
     });
   });
 }
+
+/** Merges of old writes that have none. */
+const NO_MERGES: OldMerges = { checks: [], batches: [] };
+
+/** Returns the keys that writes are to, each once. */
+const keysOf = (writes: readonly DatedWrite[]): Key[] => [
+  ...new Set(writes.flatMap(({ mutations }) => mutations.map(({ key }) => key))),
+];
+
+/** Returns the keys of the rows that checks and merges look at. */
+const keysLookedAt = ({ checks, batches }: OldMerges): Key[] => [
+  ...checks.map(({ key }) => key),
+  ...batches.flat().filter(({ kind }) => kind !== "set" && kind !== "delete").map(({ key }) => key),
+];
+
+const closedToConditions = (): StoreUnavailable =>
+  new StoreUnavailable("closed", "this session writes nothing on conditions any more");
 
 const tooMuchToLookAt = (found: number, wanted: number): WriteTooLarge =>
   new WriteTooLarge(

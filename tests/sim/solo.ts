@@ -69,7 +69,7 @@ export function openSolo(flaws: SoloFlaws = {}): OpenReplica {
       write: (mutations) => Promise.resolve(write(mutations)),
       writeAs: (mutations) => Promise.resolve(write(mutations).ok),
       isOld: () => false,
-      writeOld: () => Promise.resolve([]),
+      writeOld: () => Promise.resolve({ ok: true, left: [], refused: [] }),
       settle: () => Promise.resolve(),
       touches: 0,
       tick: () => ++shared.clock,

@@ -22,7 +22,8 @@
  *     is done before anything else leaves (`knowMarks`, releases.ts RL4).
  * O6  Effects so old that the store has forgotten deletions since are applied all at once, in their order: the rows
  *     that stand tell whether they were applied before, and are then what the whole of them would have left
- *     (store/session/old_writes.ts). Where nothing can tell, they are left out, and that is said.
+ *     (store/session/old_writes.ts). Where nothing can tell, they are left out, and that is said. Their merges are made
+ *     in the same step, unless a mark says that they were (O2): nobody sees what was written after a merge, and not it.
  * O7  A write of O2 is made on condition that its mark is as it was found: where an isolate was lost as a write was
  *     under way, that may be done still, and the next isolate of the same home asks for it again.
  */
@@ -40,6 +41,8 @@ import type {
 import {
   type AttachedSession,
   ClockAhead,
+  type DatedWrite,
+  type OldMerges,
   type PlainMutation,
   type Replica,
   type StopAt,
@@ -50,7 +53,7 @@ import {
 import { type Key, packKey } from "../../../store/model/key.ts";
 import type { Lane } from "../../../store/model/lock.ts";
 import { prefixRange } from "../../../store/model/range.ts";
-import { unixMs, type Version } from "../../../store/model/row.ts";
+import { parseVersionstamp, unixMs, type Version } from "../../../store/model/row.ts";
 import { decodeSystem, encodeSystem } from "../../../store/model/system_value.ts";
 import type { RunStore } from "./ports.ts";
 import type { PieceHead } from "./pieces.ts";
@@ -369,8 +372,12 @@ export class OwnStore implements RunStore {
 
   /** Writes what has a mark, with the mark (O2). */
   async #marked(checks: readonly Check[], mutations: readonly Mutation[]): Promise<CommitResult> {
-    if (this.#marksOf !== null) throw new Error("it is not known whether it was made before (O5)");
+    this.#assertKnowsMarks();
     return await this.#store().commit(checks, mutations);
+  }
+
+  #assertKnowsMarks(): void {
+    if (this.#marksOf !== null) throw new Error("it is not known whether it was made before (O5)");
   }
 
   /** Applies what a turn wrote (O1). */
@@ -384,14 +391,46 @@ export class OwnStore implements RunStore {
     if (merges.length > 0) await this.#merge(effect.effect, merges);
   }
 
-  /** Applies the first of these effects, those that are too old to be applied one by one, but for merges (O6). */
+  /** Applies the first of these effects, those that are too old to be applied one by one (O6). */
   async applyOld(effects: readonly Effect[]): Promise<void> {
     const dated = effects.map((effect) => this.#datedOf(effect));
     const fresh = dated.findIndex(({ version }) => !this.#session.isOld(version));
     const old = fresh < 0 ? dated : dated.slice(0, fresh), last = effects[old.length - 1];
     if (last === undefined) return;
-    const left = await this.#tracked(this.#session.writeOld(old));
-    this.#oldThrough = last.effect;
+    for (;;) {
+      const merges = await this.#oldMerges(effects.slice(0, old.length));
+      const written = await this.#tracked(this.#session.writeOld(old, merges));
+      if (!written.ok) continue; // O7
+      this.#oldThrough = last.effect;
+      for (const error of written.refused) {
+        this.#leaveOut(`a write of a stateful session is refused: ${error}`);
+      }
+      return this.#leftOut(written.left, old);
+    }
+  }
+
+  /** Returns the merges of effects that no mark says to be made, with their mark (O2). */
+  async #oldMerges(effects: readonly Effect[]): Promise<OldMerges> {
+    const none = { checks: [], batches: [] };
+    if (!effects.some(({ mutations }) => mutations.some(isMergeEffect))) return none;
+    this.#assertKnowsMarks();
+    const key = this.#mergesKey, { number, check } = await this.#mark(key);
+    const batches: StoreMutation[][] = [];
+    let last = 0;
+    for (const { effect, mutations, atMs } of effects) {
+      const merges = mutations.filter(isMergeEffect);
+      if (merges.length === 0 || effect <= number) continue;
+      batches.push(this.#absolute(merges, atMs));
+      last = effect;
+    }
+    if (last === 0) return none;
+    const mark = this.#absolute([{ kind: "set", key, value: encodeSystem(last) }], this.#services.nowMs());
+    const version = check.versionstamp === null ? null : parseVersionstamp(check.versionstamp);
+    return { checks: mark.map(({ key }) => ({ key, version })), batches: [...batches, mark] };
+  }
+
+  /** Says which rows are not written, since nobody can tell whether they were (O6). */
+  #leftOut(left: readonly Key[], old: readonly DatedWrite[]): void {
     if (left.length === 0) return;
     const sinceMs = unixMs(old[0]?.version.clock ?? 0);
     this.#leaveOut(

@@ -107,7 +107,7 @@ export interface RunStore {
   tick(): ClockValue;
   /** Applies what a turn wrote. To apply it again changes nothing. */
   apply(effect: Effect): Promise<void>;
-  /** Applies, of what turns wrote, the first effects that are too old to be applied one by one, but for merges. */
+  /** Applies, of what turns wrote, the first effects that are too old to be applied one by one. */
   applyOld(effects: readonly Effect[]): Promise<void>;
   /** Resolves when what was applied is on disk: from then on the session has seen that. @throws StoreUnavailable */
   settle(): Promise<void>;

@@ -133,7 +133,7 @@ function overlaid(
     write: (mutations, checks) => inner.write(mutations, checks),
     writeAs: (mutations, version) => inner.writeAs(mutations, version),
     isOld: (version) => inner.isOld(version),
-    writeOld: (writes) => inner.writeOld(writes),
+    writeOld: (writes, merges) => inner.writeOld(writes, merges),
     settle: () => inner.settle(),
     get touches() {
       return inner.touches;

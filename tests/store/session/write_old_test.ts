@@ -5,8 +5,10 @@
 import { deepEqual, equal, ok, rejects } from "node:assert/strict";
 import type { AttachedSession, DatedWrite } from "../../../store/api/api.ts";
 import type { Key } from "../../../store/model/key.ts";
+import { resolve } from "../../../store/model/merge.ts";
 import type { Version } from "../../../store/model/row.ts";
 import { openReplica } from "../../../store/replica.ts";
+import { decodeValue, encodeValue } from "../../../functions/values/value.ts";
 import { Scene, type SceneOptions } from "../../sim/scene.ts";
 
 const HORIZON_MS = 300;
@@ -25,8 +27,11 @@ async function began(options: SceneOptions = {}): Promise<Scene> {
 }
 
 /** As writers do: some old ones at once, or one that is not. */
-const writing = (session: AttachedSession, ...writes: readonly DatedWrite[]): Promise<readonly Key[]> =>
-  session.writeOld(writes);
+async function writing(session: AttachedSession, ...writes: readonly DatedWrite[]): Promise<readonly Key[]> {
+  const written = await session.writeOld(writes);
+  ok(written.ok);
+  return written.left;
+}
 
 const version = (scene: Scene, session: AttachedSession, site: string): Version => ({
   clock: session.tick(),
@@ -144,6 +149,68 @@ Deno.test("what is written anew is older than all that was written since, also w
   deepEqual(await scene.done(writing(session, { mutations: [set(key, "late")], version: drawn })), []);
   await scene.pass(1_000);
   for (const there of ["root", "e1", "e2"]) equal(await read(scene, there, key), "since", there);
+});
+
+const sum = (key: Key, amount: number) => ({ kind: "sum", key, value: encodeValue(amount) }) as const;
+const numeral = (key: Key, amount: number) => ({ kind: "set", key, value: encodeValue(amount) }) as const;
+
+for (const isPassed of [true, false]) {
+  const what = isPassed ? "that the watermark has passed" : "that the floor alone has passed";
+  Deno.test(`old writes ${what}, and the merges among them, show at once at every site (old_writes.ts OL5)`, async () => {
+    const scene = await began(), [x, y, z] = [0, 1, 2].map((i) => scene.keyspace.key(i)) as [Key, Key, Key];
+    const sites = ["root", "mid", "e1", "e2"] as const;
+    await scene.done((await scene.attach("root")).write([numeral(x, 0), numeral(y, 0), numeral(z, 0)]));
+    for (const site of sites) await scene.done((await scene.attach(site)).get([x, y, z])); // held from now on
+    await scene.pass(100);
+    const session = await scene.attach("e1");
+    // e2 has no way up: its floor of before holds the watermark.
+    if (!isPassed) scene.network.partition("e2", "root", Infinity);
+    const writes = [[numeral(x, 1), numeral(z, 1)], [numeral(x, 2)]].map((mutations) => ({
+      mutations,
+      version: version(scene, session, "e1"),
+    }));
+    await aged(scene);
+    ok(writes.every(({ version }) => session.isOld(version)));
+    let isOver = false;
+    const written = session.writeOld(writes, { checks: [], batches: [[sum(y, 3)], [sum(y, 4)]] });
+    void written.finally(() => isOver = true);
+    const seen = new Set<string>();
+    const look = async () => {
+      for (const site of sites) {
+        const rows = await scene.done((await scene.attach(site)).get([x, y, z]));
+        seen.add(rows.map((row) => decodeValue(resolve(row?.value ?? null) ?? new Uint8Array())).join());
+      }
+    };
+    while (!isOver) {
+      await scene.pass(1);
+      await look();
+    }
+    deepEqual(await written, { ok: true, left: [], refused: [] });
+    if (!isPassed) scene.network.block("e2", "root", 0);
+    await scene.pass(500);
+    await look();
+    deepEqual([...seen].sort(), ["0,0,0", "2,7,1"]);
+  });
+}
+
+Deno.test("where a check of old writes' merges does not hold nothing is written; one that can't be merged is left out alone", async () => {
+  const scene = await began(), [x, y, z] = [0, 1, 2].map((i) => scene.keyspace.key(i)) as [Key, Key, Key];
+  await scene.done((await scene.attach("root")).write([set(x, "before"), set(z, "no number")]));
+  await scene.pass(100);
+  const session = await scene.attach("e1");
+  const writes = [{ mutations: [set(x, "late")], version: version(scene, session, "e1") }];
+  await aged(scene);
+  const batches = [[sum(z, 1)], [sum(y, 2)]];
+  const refused = session.writeOld(writes, { checks: [{ key: z, version: null }], batches });
+  deepEqual(await scene.done(refused), { ok: false });
+  equal(await read(scene, "root", x), "before");
+  const done = await scene.done(session.writeOld(writes, { checks: [{ key: y, version: null }], batches }));
+  ok(done.ok);
+  deepEqual([done.left, done.refused.map(({ name }) => name)], [[], ["MergeError"]]);
+  equal(await read(scene, "root", x), "late");
+  equal(await read(scene, "root", z), "no number");
+  const [row] = await scene.done((await scene.attach("root")).get([y]));
+  equal(decodeValue(resolve(row?.value ?? null) ?? new Uint8Array()), 2);
 });
 
 /** As `began`; what the host at e1 owes is as the result says. */

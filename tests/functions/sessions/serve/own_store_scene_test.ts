@@ -378,6 +378,71 @@ for (
   }
 }
 
+Deno.test("what was written after a sum, and is as old as what the store forgets, is seen nowhere without it (O6)", async () => {
+  const scene = new Scene(TREE, { horizonMs: 300 }), said: string[] = [];
+  await scene.start();
+  const sites = ["root", "e1", "e2", "e3"] as const;
+  const own = await ownStore(scene, "e1");
+  await scene.done((await ownStore(scene, "root")).commit(99, [], setTo("before")));
+  for (const site of sites) await scene.done((await ownStore(scene, site)).get([key, sumKey], "session"));
+  await scene.pass(100);
+  const { replica } = scene.process("e1").replica.status();
+  const effectOf = (effect: number, mutations: Effect["mutations"]) => ({
+    ...{ effect, clock: own.tick(), replica, atMs: 1, mutations },
+  });
+  const effects = [
+    effectOf(1, [{ kind: "sum", key: sumKey, value: encodeValue(2) }]),
+    effectOf(2, setTo("after")),
+    effectOf(3, [{ kind: "sum", key: sumKey, value: encodeValue(4) }]),
+  ];
+  await scene.pass(1_500); // the watermark passes them
+  // Opened twice: a home that was lost as it made them, and the next one.
+  for (const home of ["e2", "e3"]) {
+    const next = await ownStore(scene, home, null, { said });
+    let isOver = false;
+    const making = (async () => {
+      await next.applyOld(effects);
+      for (const effect of effects) await next.apply(effect);
+      await next.settle();
+    })();
+    void making.finally(() => isOver = true);
+    while (!isOver) {
+      await scene.pass(1);
+      for (const site of sites) {
+        const rows = await scene.done(
+          (await scene.attach(site)).get([`${SPACE.app}${key}`, `${SPACE.app}${sumKey}`] as (typeof key)[]),
+        );
+        const [text, sum] = rows.map((row) => row?.value ?? null);
+        const isAfter = text != null && new TextDecoder().decode(text) === "after";
+        assert.equal(isAfter, sum != null, `${site} has one of them alone`);
+      }
+    }
+    await making;
+    await scene.pass(1_000);
+    assert.equal(await sumAt(scene, await ownStore(scene, "root")), 6, "each once");
+  }
+  assert.deepEqual(said, []);
+});
+
+Deno.test("of old writes a sum that can't be made is left out alone, and said to be (O6)", async () => {
+  const scene = new Scene(TREE, { horizonMs: 300 }), said: string[] = [];
+  await scene.start();
+  const own = await ownStore(scene, "e1", null, { said });
+  await scene.done(own.commit(1, [], setTo("no number")));
+  const { replica } = scene.process("e1").replica.status();
+  const effects = [key, sumKey].map((key, i): Effect => ({
+    ...{ effect: i + 1, clock: own.tick(), replica, atMs: 1 },
+    mutations: [{ kind: "sum", key, value: encodeValue(2) }],
+  }));
+  await scene.pass(1_500); // the watermark passes them
+  await scene.done(own.applyOld(effects));
+  assert.equal(said.length, 1);
+  assert.match(said.join(), /refused: MergeError/);
+  for (const effect of effects) await scene.done(own.apply(effect));
+  assert.equal(said.length, 1, "once");
+  assert.equal(await sumAt(scene, await ownStore(scene, "root")), 2);
+});
+
 for (const isLost of [false, true]) {
   const what = isLost ? "has lost its disk" : "can't be asked";
   Deno.test(`of a session that goes on without a site that ${what} no sum is made twice (O4, O5)`, async () => {
