@@ -64,13 +64,17 @@ export interface Doubt {
   readonly forMs: number;
 }
 
-/** Age of what another site's clock said beyond which it says nothing. */
+/**
+ * Age of what another site's clock said beyond which it says nothing: neither of now, nor, together with what the site
+ * says next, of the time between the two.
+ */
 const HEARD_MS_MAX = 5_000;
 /** Difference within which another site's clock has said the same (HEARD_FOR_MS). */
 const HEARD_WITHIN_MS = 10_000;
 /**
- * Time for which another site's clock has to have said the same before it counts: a message that was held up, as where
- * a process stood still, is followed by one that is not.
+ * Time for which another site's clock has to have said the same, at least every HEARD_MS_MAX, before it counts: a
+ * message that was held up, as where a process stood still, is followed by one that is not. Where the process stands
+ * still again first, the next message may be held up for as long, and nothing was heard in between.
  */
 const HEARD_FOR_MS = 2_000;
 /**
@@ -210,7 +214,8 @@ export class Wall {
     this.#look();
     const steadyMs = this.#steadyMs, offsetMs = ms - steadyMs, before = this.#heard.get(from);
     if (!isWord && before?.isWord === true && steadyMs - before.steadyMs <= WORD_COUNTS_MS) return;
-    const isSame = before !== undefined && Math.abs(before.offsetMs - offsetMs) <= HEARD_WITHIN_MS;
+    const isInTime = before !== undefined && steadyMs - before.steadyMs <= HEARD_MS_MAX; // B5
+    const isSame = isInTime && Math.abs(before.offsetMs - offsetMs) <= HEARD_WITHIN_MS;
     const sinceMs = isSame ? before.sinceMs : steadyMs;
     this.#heard.set(from, { offsetMs, steadyMs, sinceMs, isWord });
   }

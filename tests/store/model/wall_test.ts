@@ -181,6 +181,23 @@ Deno.test("a message that was held up confirms no clock that is behind, nor a da
   strictEqual(site.offMs, -70_000, "its wall clock says so, whatever it dates");
 });
 
+Deno.test("two messages that were held up, each while a site stood still, confirm no clock that is behind (B5)", () => {
+  const site = machine();
+  site.leap(-70_000);
+  site.wall.hears("parent", site.rightMs, false);
+  for (let stop = 0; stop < 2; stop++) {
+    site.sleep(40_000);
+    site.wall.hears("parent", site.rightMs - 40_000, false);
+    site.pass(100);
+  }
+  strictEqual(site.offMs, 0, "nobody has said the same all the time between the two");
+  for (let said = 0; said < 4; said++) {
+    site.pass(1_000);
+    site.wall.hears("parent", site.rightMs - 40_000, false);
+  }
+  strictEqual(site.offMs, -70_000, "its clock was right, and goes on saying so");
+});
+
 Deno.test("a neighbour's clock confirms none that is further from it than what is believed (B5)", () => {
   const rows: [leapMs: number, saysMs: number, isWord: boolean, offMs: number][] = [
     [-57_000, 0, true, 0],
