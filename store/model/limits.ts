@@ -39,8 +39,9 @@ export const CLOCK_AHEAD_MS_MAX = 60_000;
  */
 export const CLOCK_LEAP_MS_MAX = CLOCK_AHEAD_MS_MAX / 2;
 /**
- * Time by which a wall clock may be behind what its site had dated and still be believed at a start (wall.ts): time has
- * passed since then. Neighbours are ahead by seconds, and so is what a disk has of the clock (CLOCK_RESERVE_MS).
+ * Time by which a wall clock may be behind what its site had dated, or what its parent's welcome says, and still be
+ * believed at a start (wall.ts): time has passed since then. Neighbours are ahead by seconds, and so is what a disk has
+ * of the clock (CLOCK_RESERVE_MS).
  */
 export const CLOCK_BEHIND_MS_MAX = 5_000;
 /**

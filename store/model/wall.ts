@@ -26,7 +26,9 @@
  * B6  A site that starts with a wall clock that is behind what it had dated before takes the time from its parent: how
  *     long it was down is not known here. So does a site without any time of its own, whatever its wall clock says
  *     since, and one that would refuse its parent, and has not believed its own wall clock for CLOCK_DOUBT_MS: it knows
- *     no better. A root takes it from most of its children (timekeeper.ts K4).
+ *     no better. The welcome may have been held up, so that the time is past what it says: a wall clock that is behind
+ *     that by more than CLOCK_BEHIND_MS_MAX is not confirmed by it. A root takes it from most of its children
+ *     (timekeeper.ts K4).
  * B7  A root without children has no site to ask. It goes by a wall clock that has stayed where it is for
  *     CLOCK_STAYS_MS, further ahead or back: rows expire by it. Rows are not dated by it, but by the time that was
  *     believed before: the first site that joins may know better, and would refuse rows that are dated ahead of it for
@@ -100,8 +102,8 @@ export class Wall {
   /** True while the site goes on from a disk, and has not heard its parent since (B6). */
   #isResumed = false;
   /**
-   * True while the place is where the clock value on disk ended, and the time is later than that by an unknown amount
-   * (B1).
+   * True while the place is where the clock value on disk ended (B1), or what the parent's welcome said (B6), and the
+   * time is later than that by an unknown amount.
    */
   #isAtLeast = false;
   /** Time of the wall clock of a site without any time of its own, as it was at its start and would be now (B6). */
@@ -195,12 +197,12 @@ export class Wall {
   meets(ms: number): void {
     this.#look();
     const isBehind = this.saysMs < this.#placeMs - this.#behindMsMax;
-    if (this.#isResumed && isBehind && ms > this.#believedMs) this.#placeMs = this.#believedMs = ms;
-    if (this.#hasStayedFor(CLOCK_DOUBT_MS) && this.isTooFar(ms)) this.#placeMs = this.#believedMs = ms;
-    if (ms <= this.#firstMs + CLOCK_AHEAD_MS_MAX && ms > this.#believedMs) {
-      this.#placeMs = this.#believedMs = ms;
-    }
-    this.#isResumed = this.#isAtLeast = false;
+    const isLate = this.#isResumed && isBehind || ms <= this.#firstMs + CLOCK_AHEAD_MS_MAX;
+    const isTaken = isLate && ms > this.#believedMs ||
+      this.#hasStayedFor(CLOCK_DOUBT_MS) && this.isTooFar(ms);
+    if (isTaken) this.#placeMs = this.#believedMs = ms;
+    this.#isResumed = false;
+    this.#isAtLeast = isTaken; // B6
     this.#firstMs = -Infinity;
   }
 

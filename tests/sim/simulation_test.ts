@@ -85,6 +85,7 @@ const RARE: readonly (readonly [seed: number, what: string])[] = [
     99975769,
     "a site moves below its child, which has left it, before it notices that their old link is gone",
   ],
+  [99991053, "a blank site's clock leaps back for good before it is welcomed, by a message that was held up"],
 ];
 
 Deno.test("store keeps its guarantees on a fixed set of seeds", async () => {

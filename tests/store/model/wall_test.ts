@@ -195,7 +195,7 @@ Deno.test("two messages that were held up, each while a site stood still, confir
     site.pass(1_000);
     site.wall.hears("parent", site.rightMs - 40_000, false);
   }
-  strictEqual(site.offMs, -70_000, "its clock was right, and goes on saying so");
+  strictEqual(site.offMs, -70_000, "who goes on saying so, every second, is believed");
 });
 
 Deno.test("a neighbour's clock confirms none that is further from it than what is believed (B5)", () => {
@@ -272,6 +272,34 @@ Deno.test("a start believes no clock that is behind what the disk has, until som
   const same = onDisk(behindMs);
   same.wall.meets(same.rightMs);
   strictEqual(same.offMs, -behindMs, "no time had passed");
+});
+
+Deno.test("a welcome that was held up confirms no clock that is behind (B6)", () => {
+  const blank = machine();
+  blank.wall.resume(0);
+  blank.leap(-70_000);
+  const resumed = machine(-70_000);
+  resumed.wall.resume(resumed.rightMs - 50_000);
+  for (const site of [blank, resumed]) {
+    site.wall.meets(site.rightMs - 41_000);
+    strictEqual(site.offMs, -41_000);
+    strictEqual(site.wall.agrees(site.rightMs), true, "its parent is heard");
+    for (let said = 0; said < 10; said++) {
+      site.pass(1_000);
+      site.wall.hears("parent", site.rightMs, false);
+    }
+    strictEqual(site.offMs, -41_000, "nobody says the same as its clock");
+    site.leap(-20_000);
+    strictEqual(site.offMs, -20_000, "it was set, and is past what the welcome said");
+  }
+  const behind = machine(-20_000);
+  behind.wall.resume(0);
+  behind.wall.meets(behind.rightMs);
+  for (let said = 0; said < 4; said++) {
+    behind.wall.hears("parent", behind.rightMs, false);
+    behind.pass(1_000);
+  }
+  strictEqual(behind.offMs, -20_000, "its parent says so again and again (B5)");
 });
 
 Deno.test("who does not believe its own clock takes the time from a parent that it would refuse; who does, does not (B6)", () => {
