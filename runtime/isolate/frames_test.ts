@@ -191,6 +191,12 @@ Deno.test("store calls and rows come out as they went in", async () => {
     level,
   }, plain);
   const row = fc.option(fc.record({ key, value, versionstamp }, plain));
+  const send = fc.record({
+    queue: fc.stringMatching(/^[a-z]{1,8}$/),
+    body: value,
+    id: fc.stringMatching(/^[a-z]{1,8}$/),
+    delayMs: fc.nat(1_000),
+  }, { ...plain, requiredKeys: ["queue", "body"] });
   await fc.assert(
     fc.asyncProperty(
       fc.array(key),
@@ -199,16 +205,17 @@ Deno.test("store calls and rows come out as they went in", async () => {
       fc.array(check),
       fc.array(mutation),
       fc.array(row),
-      async (keys, level, request, checks, mutations, rows) => {
+      fc.array(send),
+      async (keys, level, request, checks, mutations, rows, sends) => {
         const get = await payloadOf((writer) => writeGet(writer, keys, level));
         assert.equal(get.u8(), 1);
         assert.deepEqual(readGet(get), { keys, level });
         const list = await payloadOf((writer) => writeList(writer, request));
         assert.equal(list.u8(), 2);
         assert.deepEqual(readList(list), request);
-        const commit = await payloadOf((writer) => writeAtomic(writer, checks, mutations as never));
+        const commit = await payloadOf((writer) => writeAtomic(writer, checks, mutations as never, sends));
         assert.equal(commit.u8(), 3);
-        assert.deepEqual(readAtomic(commit), { checks, mutations });
+        assert.deepEqual(readAtomic(commit), { checks, mutations, sends });
         assert.deepEqual(readStoredRows(await payloadOf((writer) => writeStoredRows(writer, rows))), rows);
       },
     ),

@@ -210,11 +210,11 @@ export class Isolate {
 
   #twisted(commit: Commit): Commit {
     if (this.#ports.wrongs.hidesWrites !== true || commit.effects.length === 0) return commit;
-    // Asked whether they may be written (functions/sessions/serve/run_versions.ts) first, then for the piece (releases.ts), then
-    // whether hosts may be told (session_run.ts, R6).
+    // Asked whether they may be written (functions/sessions/serve/run_versions.ts) first, then how much they send
+    // (session_run.ts R11), then for the piece (releases.ts), then whether hosts may be told (session_run.ts R6).
     let times = 0;
     const { effects } = commit;
-    return Object.defineProperty({ ...commit }, "effects", { get: () => times++ === 2 ? [] : effects });
+    return Object.defineProperty({ ...commit }, "effects", { get: () => times++ === 3 ? [] : effects });
   }
 }
 
