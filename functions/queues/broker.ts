@@ -250,7 +250,7 @@ export class Broker implements TuplesUser {
       this.#count(name, "sent");
       return id ?? tuple;
     };
-    // What is here already needs no room.
+    // A message that is here already needs no room.
     if (named.id !== undefined && this.#store.isKnown(named.id)) return await store();
     return await this.#storing(name, payload.length, settings, store);
   }

@@ -9,7 +9,7 @@ export interface DeadMessage {
   readonly tuple: string;
   readonly attempts: number;
   readonly cause: string;
-  /** What was said when it was given up, shortened. */
+  /** Error with which the message was given up, shortened. */
   readonly error: string;
   readonly sentMs: number;
   readonly owners: readonly string[];

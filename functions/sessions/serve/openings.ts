@@ -87,7 +87,7 @@ export class Openings {
         standby.then(async (standby) => standby ?? await this.#sessionOf(name, home)),
         OwnStore.open(services, { ...name, birth }, head, (site) => home.fence(site)),
       ]);
-      // What was applied at a site that the session goes on without is applied again.
+      // Effects that were applied at a site without which the session goes on are applied again.
       const applied = head.seen?.isWhole === true && !store.isMissing ? head.seen.applied : 0;
       const { seed } = home;
       const outside = code.outsideOf(name);

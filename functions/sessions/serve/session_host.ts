@@ -113,7 +113,7 @@ export class SessionHost implements HostedSite {
   }
 
   #lookWhatIsOwed(): void {
-    // What is written under versions drawn after this does not matter before the next look, be that hours late.
+    // Rows written under versions drawn after this do not matter before the next look, be that hours late.
     let least = this.ports.storeClock();
     least = Math.min(least, this.ports.homes.leastOpen);
     for (const { run } of this.#hosted.values()) least = Math.min(least, run?.owed ?? Infinity);
@@ -369,7 +369,7 @@ export class SessionHost implements HostedSite {
   // ── For its sessions ──
 
   gone(one: { readonly name: StatefulName }): void {
-    // Of two of one name the later one is served.
+    // The later of two sessions of one name is served.
     if (this.#hosted.get(mapKey(one.name)) === one) this.#hosted.delete(mapKey(one.name));
   }
 

@@ -18,7 +18,7 @@ export const HANDLER_SENDS_MAX = 4 * SEND_MESSAGES_MAX;
  */
 export const HANDLER_SEND_BYTES_MAX = 2 * SEND_BYTES_MAX;
 
-/** What a handler has sent so far. */
+/** Messages that a handler has sent so far. */
 export interface Sent {
   readonly messages: number;
   readonly bytes: number;

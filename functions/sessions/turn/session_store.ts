@@ -116,7 +116,7 @@ export class ProgramStore implements StoreClient {
       else if (mutation.kind === "delete") written.set(mutation.key, { base: null, merges: [], version });
       else written.set(mutation.key, { base, merges: [...merges, mutation], version });
     }
-    // What they are a part of is the turn, as the rows are.
+    // Messages are part of the turn, as the rows are.
     for (const { queue, ...message } of sends) this.#program.send(queue, [message]);
     return { ok: true, versionstamp: versionstamp({ clock, replica }) };
   }
