@@ -293,9 +293,12 @@ export class Cluster {
     await this.peace("owners have what is theirs", () => this.isWarded());
     // The choice of owners is a row, too.
     await this.#evenOut();
+    const evenMs = this.world.nowMs;
     // What is watched is covered again in a trip or two after a parent was lost, and as of then.
     await this.peace(null, () => this.isWatching() && this.isConverged());
     if (!this.#hasWrongClocks) await this.peace(null, () => this.isInTime(), IN_TIME_MS_MAX);
+    // Meanwhile a site may have chosen nearer owners.
+    if (this.world.nowMs > evenMs) await this.#evenOut();
   }
 
   /** Whether all came to be even is for the checker to say. What was seen before, rows written since are not in. */

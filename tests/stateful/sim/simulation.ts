@@ -183,6 +183,9 @@ class Simulation {
         wrongs: options.wrongs ?? {},
         echoChance: plan.echoChance,
         mistakes: plan.mistakes,
+        // Each time a home is taken over, its answers take their room for a minute more: where that is small, and a home
+        // is taken over again within the minute, for ever, nobody would be answered.
+        isUnmistaken: () => this.#isHealed && plan.answersBytesMax < SITE_ANSWERS_BYTES_MAX,
         heard: (heard) => this.#heard.push({ ...heard, key: keyOf(heard.name) }),
         hasAnswer: (name, request) => this.#answered.get(keyOf(name))?.has(request) === true,
         complain: (text) => this.#atRest.push({ checker: "fault", message: text }),

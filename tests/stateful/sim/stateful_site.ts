@@ -45,6 +45,8 @@ export interface StatefulSiteOptions {
   readonly wrongs: Wrongs;
   /** Chance that a site is found gone that is there. */
   readonly mistakes?: number;
+  /** Whether that can't be any more. */
+  readonly isUnmistaken?: () => boolean;
   /** Chance that a packet comes again, seconds later, whoever lives then. */
   readonly echoChance: number;
   readonly heard: (heard: Heard) => void;
@@ -363,8 +365,8 @@ export class StatefulSite {
 
   /** What a link finds at another's address: nobody, where its process is gone; sometimes it is wrong. */
   #look(detector: Detector, site: SiteId): void {
-    const { world, draws, mistakes = 0 } = this.options;
-    const isMistaken = draws.chance(mistakes);
+    const { world, draws, mistakes = 0, isUnmistaken } = this.options;
+    const isMistaken = draws.chance(mistakes) && isUnmistaken?.() !== true;
     world.after(draws.between(0, LOOK_MS_MAX), () => {
       if (isMistaken || this.peers.get(site)?.isUp === false) detector.refused(site);
     });
