@@ -44,8 +44,11 @@ const REFUSALS = [
  * neighbour's, and with skew.
  */
 const AHEAD_MS_MAX = 130_000;
-/** What a site believes of its wall clock without asking (store/model/limits.ts CLOCK_LEAP_MS_MAX), with skew and drift. */
-const OFF_MS_MAX = 35_000;
+/**
+ * What drift comes to in a run, and what disks have of clocks beyond the time, at each of some starts
+ * (store/model/limits.ts CLOCK_RESERVE_MS).
+ */
+const OFF_MS_MAX = 10_000;
 
 /** See the file's header. */
 export class SitesCheck {
@@ -257,9 +260,9 @@ export class SitesCheck {
     this.#report("clock", atMs, `${site} takes a time for the right one that is ${aheadMs} ms ahead`);
   }
 
-  /** Where all clocks are right, nobody goes by another one for good. */
+  /** Where all clocks are right, nobody goes by another one for good that is further off than theirs are apart. */
   #inTime({ site, atMs, aheadMs = 0 }: HistoryEvent & { kind: "final" }): void {
-    if (Math.abs(aheadMs) <= OFF_MS_MAX) return;
+    if (Math.abs(aheadMs) <= (this.#trail.history.clocksApartMs ?? 0) + OFF_MS_MAX) return;
     this.#report("clock", atMs, `${site} goes by a time that is ${aheadMs} ms off, and all clocks are right`);
   }
 

@@ -17,6 +17,7 @@ class Script {
   clockMs = 0;
   aheadMs = 0;
   hasWrongClocks = false;
+  clocksApartMs = 0;
 
   get #atMs(): number {
     return this.#events.length + this.#passedMs;
@@ -175,10 +176,19 @@ class Script {
   }
 
   history(): History {
-    const { parents, owners, watch, hasWrongClocks } = this;
+    const { parents, owners, watch, hasWrongClocks, clocksApartMs } = this;
     const watching = watch === undefined ? {} : { watch };
     return {
-      ...{ keys: 3, root: "root", parents, owners, horizonMs: 100, hasWrongClocks, ...watching },
+      ...{
+        keys: 3,
+        root: "root",
+        parents,
+        owners,
+        horizonMs: 100,
+        hasWrongClocks,
+        clocksApartMs,
+        ...watching,
+      },
       events: this.#events,
     };
   }
@@ -958,17 +968,20 @@ Deno.test("site checker reports a watcher that was told nothing, and what expire
 });
 
 Deno.test("site checker reports a site that goes by a time that is not the right one", () => {
-  const times: [shownMs: number, endsMs: number, hasWrongClocks: boolean, wrong: string[]][] = [
-    [120_000, 30_000, false, []],
-    [140_000, 0, true, ["clock"]],
-    [-3_600_000, 36_000, true, []],
-    [0, 36_000, false, ["clock"]],
-    [0, -36_000, false, ["clock"]],
+  const times: [shownMs: number, endsMs: number, apartMs: number | null, wrong: string[]][] = [
+    [120_000, 35_000, 30_000, []],
+    [120_000, 9_000, 0, []],
+    [140_000, 0, null, ["clock"]],
+    [-3_600_000, 36_000, null, []],
+    [0, 41_000, 30_000, ["clock"]],
+    [0, 11_000, 0, ["clock"]],
+    [0, -11_000, 0, ["clock"]],
   ];
-  for (const [shownMs, endsMs, hasWrongClocks, wrong] of times) {
+  for (const [shownMs, endsMs, apartMs, wrong] of times) {
     const s = new Script();
     s.start("root", true);
-    s.hasWrongClocks = hasWrongClocks;
+    s.hasWrongClocks = apartMs === null;
+    s.clocksApartMs = apartMs ?? 0;
     const alone = () => {
       s.aheadMs = 3_600_000;
       const request = s.request(0, "root");
@@ -986,7 +999,7 @@ Deno.test("site checker reports a site that goes by a time that is not the right
     s.answer(a);
     s.aheadMs = endsMs;
     s.final("root", []);
-    deepStrictEqual(s.sites(), wrong, `${shownMs} ${endsMs}`);
+    deepStrictEqual(s.sites(), wrong, `${shownMs} ${endsMs} ${apartMs}`);
   }
 });
 

@@ -324,9 +324,11 @@ export class Cluster {
     const parents = new Map(sites.map((site) => [site.id, site.parent]));
     const owners = new Map(sites.map((site) => [site.id, site.owners.f]));
     const watched = this.keyspace.groups[watch?.group ?? -1];
+    const skewsMs = sites.map(({ skewMs }) => skewMs);
     return {
       ...{ keys: this.keyspace.size, root: this.root, parents, owners, horizonMs, events },
       hasWrongClocks: this.#hasWrongClocks,
+      clocksApartMs: Math.max(...skewsMs) - Math.min(...skewsMs),
       ...(watch === null || watched === undefined ? {} : { watch: { site: watch.site, keys: watched.keys } }),
     };
   }

@@ -214,6 +214,8 @@ export interface History {
   readonly horizonMs?: number;
   /** Some clock is wrong for as long as it likes. */
   readonly hasWrongClocks?: boolean;
+  /** Milliseconds between the machines' clocks that are furthest apart, at the start. */
+  readonly clocksApartMs?: number;
   /** A site whose watcher reads these keys again with each change. */
   readonly watch?: { readonly site: SiteId; readonly keys: readonly number[] };
   readonly events: readonly HistoryEvent[];
