@@ -214,6 +214,8 @@ class Simulation {
     if (this.#open > 0) this.#complain("liveness", `${this.#open} requests are not answered`);
     if (plan.seats === true) await this.#withoutTheRoot();
     await this.#comeBack();
+    // Where all were answered before the faults ended, a site may be about to start.
+    await this.#until(() => this.#sites.every(({ isUp }) => isUp));
     for (const { host } of this.#sites) if (host !== null) host.isCalm = true;
     await world.run(world.nowMs + 3_000);
     for (const name of this.#names) await this.#final(name);
