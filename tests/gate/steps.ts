@@ -59,41 +59,54 @@ const SIM_SEEDS = PROBE_SEEDS;
 const test = (...args: string[]) => ["test", "-A", "--no-check", "--quiet", ...args];
 const sim = (...args: string[]) => ["run", "-A", "--no-check", "tests/sim/main.ts", "--json", ...args];
 
+/** All tests of some paths in one isolate (together.ts): each file in its own would load the same modules again. */
+const together = (paths: readonly string[]) => [...test("tests/gate/together.ts"), "--", ...paths];
+
+interface TestPart {
+  readonly seconds: number;
+  readonly paths: readonly string[];
+  /** True where files change what is everyone's, or look at it: each has an isolate of its own. */
+  readonly isApart?: true;
+}
+
 /** The parts of `tests` that are named, and what they take; all that none of them names is one more. */
-const TEST_PARTS: Readonly<Record<string, { readonly seconds: number; readonly paths: readonly string[] }>> =
-  {
-    simulator: { seconds: 140, paths: ["tests/sim"] },
-    sites: { seconds: 100, paths: ["tests/sites_test.ts"] },
-    isolate: { seconds: 120, paths: ["tests/runtime/isolate", "runtime/isolate"] },
-    disks: { seconds: 80, paths: ["tests/contract", "tests/runtime/link"] },
-    stateful: { seconds: 130, paths: ["tests/stateful"] },
-    sessions: {
-      seconds: 130,
-      paths: [
-        "tests/functions/sessions/attach",
-        "tests/functions/sessions/home",
-        "tests/functions/sessions/log",
-        "tests/functions/sessions/serve",
-        "tests/runtime/stateful",
-      ],
-    },
-    protocols: {
-      seconds: 110,
-      paths: [
-        "tests/owners",
-        "tests/queues",
-        "tests/store",
-        "tests/functions/sessions/turn",
-        "tests/functions/tracked",
-      ],
-    },
-  };
+const TEST_PARTS: Readonly<Record<string, TestPart>> = {
+  simulator: { seconds: 140, paths: ["tests/sim"] },
+  sites: { seconds: 100, paths: ["tests/sites_test.ts"] },
+  isolate: { seconds: 120, paths: ["tests/runtime/isolate", "runtime/isolate"], isApart: true },
+  disks: { seconds: 80, paths: ["tests/contract", "tests/runtime/link"] },
+  stateful: { seconds: 130, paths: ["tests/stateful"] },
+  sessions: {
+    seconds: 130,
+    paths: [
+      "tests/functions/sessions/attach",
+      "tests/functions/sessions/home",
+      "tests/functions/sessions/log",
+      "tests/functions/sessions/serve",
+      "tests/runtime/stateful",
+    ],
+  },
+  protocols: {
+    seconds: 110,
+    paths: [
+      "tests/owners",
+      "tests/queues",
+      "tests/store",
+      "tests/functions/sessions/turn",
+      "tests/functions/tracked",
+    ],
+  },
+};
 
 function testParts(): Part[] {
   const named = Object.entries(TEST_PARTS);
   const ignored = [END_TO_END, ...named.flatMap(([, { paths }]) => paths)];
   return [
-    ...named.map(([name, { seconds, paths }]) => ({ name, seconds, args: test(...paths) })),
+    ...named.map(([name, { seconds, paths, isApart }]) => ({
+      name,
+      seconds,
+      args: isApart === true ? test(...paths) : together(paths),
+    })),
     { name: "rest", seconds: 90, args: test(`--ignore=${ignored.join(",")}`) },
   ];
 }
