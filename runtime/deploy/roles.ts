@@ -75,10 +75,9 @@ export class AdminTokens implements TokenRoles {
 
   /** Parses a token file. */
   constructor(text: string) {
-    this.#tokens = text.split("\n").flatMap((line, index) => {
-      const words = line.replace(/(^|\s)#.*/, "").trim().split(/\s+/).filter((word) => word !== "");
-      return words.length === 0 ? [] : [knownToken(words, index + 1)];
-    });
+    this.#tokens = linesOf(text).flatMap((words, index) =>
+      words.length === 0 ? [] : [knownToken(words, index + 1)]
+    );
   }
 
   holderOf(headers: Headers): TokenHolder | null {
@@ -95,6 +94,21 @@ export class AdminTokens implements TokenRoles {
     return this.holderOf(headers)?.role ?? null;
   }
 }
+
+/** Returns the first token of a file that is an admin's; null: there is none. */
+export function firstAdminToken(text: string): string | null {
+  for (const words of linesOf(text)) {
+    const [word, token] = words.length === 1 ? ["admin", words[0]] : words;
+    if (word === "admin" && token !== undefined) return token;
+  }
+  return null;
+}
+
+/** Returns the words of each line, without comments; none for an empty line. */
+const linesOf = (text: string): string[][] =>
+  text.split("\n").map((line) =>
+    line.replace(/(^|\s)#.*/, "").trim().split(/\s+/).filter((word) => word !== "")
+  );
 
 function knownToken(words: readonly string[], line: number): KnownToken {
   const [word, token, name = null] = words.length === 1 ? ["admin", words[0]] : words;

@@ -10,6 +10,7 @@
  */
 import { join, resolve } from "node:path";
 import { replaceFile } from "../../functions/client/replace_file.ts";
+import { firstAdminToken } from "../deploy/roles.ts";
 import { bootstrapFiles } from "../isolate/bootstrap_file.ts";
 import type { ClusterFile } from "../cli/mod.ts";
 import { ConfigError, type SiteFile } from "../site/config.ts";
@@ -101,7 +102,12 @@ export class Cluster {
     const data = resolve(options.data);
     await Deno.mkdir(join(data, "sites"), { recursive: true, mode: 0o700 });
     await keepSecret(join(data, "secret"), 32);
-    const adminToken = await keepSecret(join(data, "admin-token"), 24);
+    const tokens = join(data, "admin-token");
+    // Lines for others may stand in it: tokens of queues, of agents.
+    const adminToken = firstAdminToken(await keepSecret(tokens, 24));
+    if (adminToken === null) {
+      throw new ConfigError(`${tokens} has no admin's token: add a line, or remove it`);
+    }
     const free = new FreePorts();
     const ports = new Map<string, SitePorts>();
     for (const [i, site] of topology.sites.entries()) {

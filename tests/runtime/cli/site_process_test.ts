@@ -119,3 +119,28 @@ Deno.test("the cluster file has the process of a site that was started again by 
     await Deno.remove(data, { recursive: true });
   }
 });
+
+Deno.test("a cluster whose token file has lines for others keeps its own token", async () => {
+  const data = await Deno.makeTempDir(), file = join(data, "admin-token");
+  const made = async () => {
+    const topology = { sites: [{ id: "cloud" }], peers: [] };
+    const cluster = await Cluster.create({ ...{ topology, data, port: 0, main: "" }, onExit: () => {} });
+    await cluster.stop();
+    return cluster.adminToken;
+  };
+  try {
+    const own = await made();
+    assert.equal((await Deno.readTextFile(file)).trim(), own);
+    await Deno.writeTextFile(
+      file,
+      `# of programs\nsend:shop/sms may-only-send-texts till\n\nadmin ${own} dev\n`,
+    );
+    assert.equal(await made(), own);
+    await Deno.writeTextFile(file, `${own}\nsend:shop/sms may-only-send-texts\n`);
+    assert.equal(await made(), own);
+    await Deno.writeTextFile(file, "send:shop/sms may-only-send-texts\n");
+    await assert.rejects(made(), /has no admin's token/);
+  } finally {
+    await Deno.remove(data, { recursive: true });
+  }
+});
