@@ -27,7 +27,12 @@ const TOGETHER: readonly (readonly string[])[] = [
     "examples/pong/README.md",
     "examples/scrabble/README.md",
   ],
-  ["examples/cart/README.md", "examples/motion/README.md", "docs/guides/losing-sites.md"],
+  [
+    "examples/cart/README.md",
+    "examples/motion/README.md",
+    "docs/guides/losing-sites.md",
+    "examples/sms/README.md",
+  ],
 ];
 
 const root = new URL("../../", import.meta.url);

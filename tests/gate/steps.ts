@@ -113,7 +113,7 @@ function testParts(): Part[] {
 
 /** Of the files in {@link END_TO_END} those that take long. */
 const CLUSTER_SECONDS: Readonly<Record<string, number>> = {
-  pages_test: 110,
+  pages_test: 120,
   control_test: 70,
   soak_test: 60,
   chaos_test: 55,
@@ -124,6 +124,7 @@ const CLUSTER_SECONDS: Readonly<Record<string, number>> = {
   telemetry_test: 40,
   dev_test: 35,
   sessions_test: 40,
+  sms_test: 20,
   links_test: 30,
   site_test: 30,
   damage_test: 25,
