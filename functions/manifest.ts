@@ -15,7 +15,9 @@ import { AppError } from "./vocabulary/errors.ts";
 import { ORIGIN_EXPECTED, originAddress } from "./origin_address.ts";
 import { methodNames } from "./class/session_methods.ts";
 import { SESSION_BASE } from "./class/session_slot.ts";
-import { BATCH_MESSAGES_MAX } from "./queues/limits.ts";
+import { BATCH_MESSAGES_MAX, WEBHOOKS_OPEN_MAX } from "./queues/limits.ts";
+import { QUEUE_DEFAULTS } from "./queues/settings.ts";
+import { webhookSchema } from "./webhook.ts";
 
 /** Schema of the names of tables, indexes, queues, secrets, variables, session classes and cron jobs. */
 const name = z.string().regex(/^[A-Za-z_][A-Za-z0-9_-]{0,63}$/, {
@@ -37,6 +39,7 @@ const queueSchema = z.strictObject({
   f: z.int().min(0).max(F_MAX).default(1),
   maxAttempts: z.int().min(1).max(1000).default(5),
   pull: z.boolean().optional(),
+  webhook: webhookSchema.optional(),
   batchMax: z.int().min(1).max(BATCH_MESSAGES_MAX).optional(),
   batchWaitMs: z.int().min(0).max(60_000).optional(),
   concurrency: z.int().min(1).max(1_000).optional(),
@@ -210,7 +213,11 @@ function readSession(name: string, given: unknown): unknown {
 /** Returns the declaration of a queue without its schema. */
 function readQueue(name: string, queue: unknown): unknown {
   assertSchema(`queues.${name}.schema`, queue);
-  return pick(queue, QUEUE_FIELDS);
+  const read = pick(queue, QUEUE_FIELDS), { webhook } = read;
+  if (typeof webhook === "object" && webhook !== null && "headers" in webhook) {
+    ownNames(`queues.${name}.webhook.headers`, webhook.headers);
+  }
+  return read;
 }
 
 /** @throws AppError `deploy_invalid` where a declaration has no schema. */
@@ -302,6 +309,7 @@ function* crossIssues(manifest: Manifest): Iterable<DeployIssue> {
     };
   }
   yield* routeIssues(Object.keys(manifest.routes));
+  yield* webhookIssues(manifest);
   for (const [table, { key, indexes }] of Object.entries(manifest.tables)) {
     if (new Set(key).size < key.length) {
       yield { path: `tables.${table}.key`, value: show(key), expected: "each field once" };
@@ -310,6 +318,47 @@ function* crossIssues(manifest: Manifest): Iterable<DeployIssue> {
       if (new Set(fields).size === fields.length) continue;
       yield { path: `tables.${table}.indexes.${index}`, value: show(fields), expected: "each field once" };
     }
+  }
+}
+
+/** Yields issues of queues that have an endpoint: each queue is worked off in one way. */
+function* webhookIssues({ queues, secrets, handlers }: Manifest): Iterable<DeployIssue> {
+  const posted = Object.entries(queues).filter(([, { webhook }]) => webhook !== undefined);
+  for (const [queue, { webhook, pull, batchMax, batchWaitMs }] of posted) {
+    const path = `queues.${queue}`, name = webhook?.secret ?? "";
+    if (pull === true) {
+      yield { path: `${path}.pull`, value: "true", expected: "either pull: true or a webhook, not both" };
+    }
+    if (batchMax !== undefined || batchWaitMs !== undefined) {
+      const expected = "neither batchMax nor batchWaitMs: a webhook is posted one message at a time";
+      yield { path, value: show({ batchMax, batchWaitMs }), expected };
+    }
+    const secret = Object.hasOwn(secrets, name) ? secrets[name] : undefined;
+    if (secret === undefined || secret.at === "root") {
+      const expected = secret === undefined
+        ? "the name of a secret that the app declares in secrets"
+        : 'a secret without at: "root": messages are posted from wherever they are';
+      yield { path: `${path}.webhook.secret`, value: show(name), expected };
+    }
+  }
+  if (posted.length === 0) return;
+  const isLeft = Object.values(queues).some(({ webhook, pull }) => webhook === undefined && pull !== true);
+  if (handlers.includes("queue") && !isLeft) {
+    yield {
+      path: "queue",
+      value: "a function",
+      expected:
+        `no queue handler, or a queue without webhook or pull: ${posted[0]?.[0]} has a webhook, which is ` +
+        "given the messages instead, and the handler would be given none",
+    };
+  }
+  const open = posted.reduce((sum, [, { concurrency = QUEUE_DEFAULTS.concurrency }]) => sum + concurrency, 0);
+  if (open > WEBHOOKS_OPEN_MAX) {
+    yield {
+      path: "queues",
+      value: `concurrency ${open} over all webhooks`,
+      expected: `at most ${WEBHOOKS_OPEN_MAX}: each is a connection of every site`,
+    };
   }
 }
 

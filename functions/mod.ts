@@ -60,6 +60,7 @@ export {
   type QueueMessage,
   type QueueOptions,
   type SendOptions,
+  type WebhookOptions,
 } from "./queue.ts";
 export type { InputOf, OutputOf, SchemaIssue, SchemaResult, StandardSchema } from "./schema.ts";
 export {

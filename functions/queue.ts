@@ -4,6 +4,18 @@
  */
 import type { InputOf, OutputOf, StandardSchema } from "./schema.ts";
 
+/** Endpoint outside that a queue's messages are posted to, as Standard Webhooks has it. */
+export interface WebhookOptions {
+  /** Address, `https:` or `http:`. It need not be in `fetchHosts`; the operator has to permit it as those. */
+  readonly url: string;
+  /** Name of the declared secret with the key that signs: `whsec_` and 24 to 64 bytes in base64. */
+  readonly secret: string;
+  /** Time in which the endpoint answers; 15 s by default. */
+  readonly timeoutMs?: number;
+  /** Headers beside the post's own. They can be read in the manifest: no place for a secret. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
 /** How a queue is worked off. */
 export interface QueueOptions {
   /** Number of sites beside the receiving one that hold a message before `send` resolves; 1 by default. */
@@ -12,11 +24,13 @@ export interface QueueOptions {
   readonly maxAttempts?: number;
   /** True where programs outside pull the messages over HTTP, and the app's `queue` handler is given none. */
   readonly pull?: boolean;
+  /** Endpoint that is posted the messages, one at a time; the app's `queue` handler is given none. */
+  readonly webhook?: WebhookOptions;
   /** Number of messages that the handler is given at once; 10 by default. */
   readonly batchMax?: number;
   /** Time that the first message of a batch waits for others; 0 by default. */
   readonly batchWaitMs?: number;
-  /** Number of calls of the handler that run at one site at one time; 10 by default. */
+  /** Number of calls of the handler, or posts to the endpoint, at one site at one time; 10 by default. */
   readonly concurrency?: number;
   /** Pause before a message comes again for the first time, twice as long each time; 1 s by default. */
   readonly retryMinMs?: number;
@@ -24,7 +38,7 @@ export interface QueueOptions {
   readonly retryMaxMs?: number;
   /** Time for which an `id` is stored once; 5 minutes by default. */
   readonly dedupeMs?: number;
-  /** Number of messages that the handlers of one site are given a second; unbounded by default. */
+  /** Number of messages that the consumers of one site are given a second; unbounded by default. */
   readonly perSecond?: number;
   /** Number of messages that one site is responsible for before it refuses more; 1,000,000 by default. */
   readonly messagesMax?: number;

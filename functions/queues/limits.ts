@@ -18,6 +18,12 @@ export const LEASE_MS_MAX = 12 * 3_600_000;
 /** Longest delay of a message before it is due, or is tried again. */
 export const DELAY_MS_MAX = 30 * 24 * 3_600_000;
 
+/**
+ * Posts to endpoints that an app may have open at one site, over all of its queues: each is a socket of the site, as
+ * with the fetches of an isolate.
+ */
+export const WEBHOOKS_OPEN_MAX = 256;
+
 /** Messages in one batch to an outlet. */
 export const BATCH_MESSAGES_MAX = 500;
 /** Bytes of messages in one batch, not counting the last message: what else is on a link waits a few milliseconds. */

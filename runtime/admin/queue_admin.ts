@@ -22,8 +22,10 @@ export interface DeadMessage {
 export interface DeclaredSummary {
   readonly app: string;
   readonly queue: string;
-  /** True where the app's handler gets the messages. */
-  readonly isHandled: boolean;
+  /** What is given the messages. */
+  readonly consumer: "handler" | "webhook" | "pull";
+  /** Why messages wait for their webhook, as this site sees it; null: they don't. */
+  readonly lacks: string | null;
   readonly isPaused: boolean;
 }
 

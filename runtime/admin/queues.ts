@@ -189,7 +189,7 @@ function summed(
         sites.reduce((sum, one) => sum + one[field], 0);
       const ages = sites.flatMap(({ oldestMs }) => oldestMs ?? []);
       return {
-        ...{ app, queue, consumer: found === undefined ? null : found.isHandled ? "handler" : "pull" },
+        ...{ app, queue, consumer: found?.consumer ?? null, lacks: found?.lacks ?? null },
         paused: found?.isPaused === true,
         ...{ ready: sum("ready"), delayed: sum("delayed"), lent: sum("lent"), dead: sum("dead") },
         ...{ bytes: sum("bytes"), oldestMs: ages.length === 0 ? null : Math.max(...ages) },

@@ -24,6 +24,7 @@ const missingSchema = z.array(z.object({ site: z.string(), why: z.string() }));
 const listSchema = z.object({
   queues: z.array(z.object({
     ...{ app: z.string(), queue: z.string(), consumer: z.string().nullable(), paused: z.boolean() },
+    lacks: z.string().nullable().default(null),
     ...counts,
     sites: z.array(z.object({ site: z.string(), ...counts })),
   })),
@@ -121,7 +122,9 @@ async function list(app: string | undefined, args: Parsed, shell: Shell): Promis
   const { queues, missing } = listSchema.parse(await client.call("GET", `/queues${of}`));
   const cells = queues.map((one) => [
     `${one.app}/${one.queue}`,
-    (one.consumer ?? "none") + (one.paused ? ", paused" : ""),
+    [one.consumer ?? "none", ...one.lacks === null ? [] : [one.lacks], ...one.paused ? ["paused"] : []].join(
+      ", ",
+    ),
     ...[one.ready, one.delayed, one.lent, one.dead].map(String),
     one.oldestMs === null ? "-" : age(one.oldestMs),
     one.sites.map((part) => `${part.site} ${part.ready + part.delayed + part.lent + part.dead}`).join(", "),

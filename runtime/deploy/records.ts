@@ -102,6 +102,12 @@ const manifestSchema = z.looseObject({
       f: z.number().optional(),
       maxAttempts: z.number().optional(),
       pull: z.boolean().optional(),
+      webhook: z.looseObject({
+        url: z.string(),
+        secret: z.string(),
+        timeoutMs: z.number().optional(),
+        headers: z.record(z.string(), z.string()).optional(),
+      }).optional(),
       batchMax: z.number().optional(),
       batchWaitMs: z.number().optional(),
       concurrency: z.number().optional(),

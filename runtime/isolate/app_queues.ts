@@ -20,6 +20,7 @@ export type QueueName =
   | "isolate"
   | "response body"
   | "outgoing body"
+  | "webhook body"
   | "socket to client"
   | "socket from client"
   | "socket of a session";

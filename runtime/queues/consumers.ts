@@ -1,5 +1,6 @@
 /**
- * The handlers of apps at one site: what its outlet has for a queue is worked off in isolates of the version that serves.
+ * The consumers at one site that are the platform's own: what its outlet has for a queue is worked off in isolates of
+ * the version that serves, or posted to the queue's endpoint (webhooks.ts).
  *
  * CN1 Nothing is begun once they stop; what runs is waited for, for a while, so that what is done is known to be.
  */
@@ -12,22 +13,25 @@ import { type MessageOutcome, runQueue } from "../gateway/queue_run.ts";
 import { pause } from "../observe/pause.ts";
 import { type DeclaredQueues, namesOf } from "./declared_queues.ts";
 import type { MessageMeter } from "./message_meter.ts";
+import type { Webhooks } from "./webhooks.ts";
 
-/** What the handlers need of their site. */
+/** What the consumers need of their site. */
 export interface ConsumersParts {
   readonly outlet: Pick<Outlet, "serve" | "unsettled">;
   readonly declared: Pick<DeclaredQueues, "get" | "handlerOf">;
   readonly running: OwnRunServices;
   readonly prepared: (version: LiveVersion) => Prepared;
   readonly meter: Pick<MessageMeter, "handled">;
+  readonly webhooks: Pick<Webhooks, "serves" | "handle" | "close">;
 }
 
 const LOOK_MS = 10;
 
-/** Handlers of queues at one site. */
+/** Consumers of queues at one site. */
 export class Consumers {
   readonly #parts: ConsumersParts;
-  readonly #served = new Set<string>();
+  /** By topic, what works its messages off here. */
+  readonly #served = new Map<string, "handler" | "webhook">();
   #running = 0;
   #isStopping = false;
 
@@ -35,30 +39,53 @@ export class Consumers {
     this.#parts = parts;
   }
 
-  /** Serves a queue, or serves it no more, as it is declared now. */
+  /** Serves a queue, or serves it no more, as it is declared now and can be worked off here. */
   configured(topic: string): void {
-    const { outlet, declared } = this.#parts;
-    const isServed = !this.#isStopping && declared.get(topic)?.isHandled === true;
-    if (isServed === this.#served.has(topic)) return;
-    if (isServed) {
-      this.#served.add(topic);
-      outlet.serve(topic, (messages, say) => this.#handle(topic, messages, say));
-    } else {
+    const { outlet } = this.#parts, by = this.#isStopping ? undefined : this.#consumerOf(topic);
+    if (by === this.#served.get(topic)) return;
+    if (by === undefined) {
       this.#served.delete(topic);
-      outlet.serve(topic, null);
+      return outlet.serve(topic, null);
     }
+    this.#served.set(topic, by);
+    outlet.serve(
+      topic,
+      by === "handler"
+        ? (messages, say) => this.#handle(topic, messages, say)
+        : (messages) => this.#posted(topic, messages),
+    );
   }
 
-  /** Ends all handlers, and waits up to `waitMs` for those that run (CN1). */
+  /** Ends all consumers, and waits up to `waitMs` for those that run (CN1). */
   async stop(waitMs: number): Promise<void> {
     this.#isStopping = true;
-    for (const topic of [...this.#served]) this.configured(topic);
+    for (const topic of [...this.#served.keys()]) this.configured(topic);
     const untilMs = performance.now() + waitMs, never = new AbortController();
     while (this.#isBusy() && performance.now() < untilMs) await pause(LOOK_MS, never.signal);
+    this.#parts.webhooks.close();
+    if (this.#running > 0) await pause(LOOK_MS, never.signal); // what is given up goes back
+  }
+
+  #consumerOf(topic: string): "handler" | "webhook" | undefined {
+    const consumer = this.#parts.declared.get(topic)?.consumer;
+    if (consumer === "webhook") return this.#parts.webhooks.serves(topic) ? "webhook" : undefined;
+    return consumer === "handler" ? "handler" : undefined;
   }
 
   #isBusy(): boolean {
     return this.#running > 0 || this.#parts.outlet.unsettled > 0;
+  }
+
+  async #posted(
+    topic: string,
+    messages: readonly MessageDelivery[],
+  ): Promise<readonly DeliveryOutcome[]> {
+    this.#running++;
+    try {
+      return await this.#parts.webhooks.handle(topic, messages);
+    } finally {
+      this.#running--;
+    }
   }
 
   async #handle(

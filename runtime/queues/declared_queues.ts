@@ -7,6 +7,7 @@
  */
 import { QUEUE_DEFAULTS, type QueueSettings } from "../../functions/queues/settings.ts";
 import type { AppTable, LiveApp, LiveVersion } from "../deploy/mod.ts";
+import { TIMEOUT_MS } from "./webhook_post.ts";
 
 /** Returns the topic of an app's queue. */
 export const topicOf = (app: string, queue: string): string => `${app}/${queue}`;
@@ -17,13 +18,23 @@ export function namesOf(topic: string): { readonly app: string; readonly queue: 
   return { app: topic.slice(0, at), queue: topic.slice(at + 1) };
 }
 
+/** What is given the messages of a queue: the handler of the app, its endpoint outside, or whoever pulls. */
+export type QueueConsumer = "handler" | "webhook" | "pull";
+
+type StoredQueue = LiveVersion["manifest"]["queues"][string];
+
 /** Queue of an app. */
 export interface DeclaredQueue {
   readonly topic: string;
   readonly settings: QueueSettings;
-  /** True where the version that serves has a handler for the messages; else whoever pulls gets them. */
-  readonly isHandled: boolean;
+  /** The consumer of the version that serves; "pull" where that one does not declare the queue. */
+  readonly consumer: QueueConsumer;
+  /** Endpoint that is posted the messages; undefined: no version that serves has one for them. */
+  readonly webhook: StoredQueue["webhook"];
 }
+
+/** Endpoint of a queue, with the version that declares it. */
+export type DeclaredWebhook = NonNullable<StoredQueue["webhook"]> & { readonly version: LiveVersion };
 
 /** Returns the settings that operators have ordered. */
 const ordered = (
@@ -33,7 +44,7 @@ const ordered = (
   purgedBeforeMs,
 });
 
-/** Time of a lease beside the time that a handler has: for an isolate to be started, and for a busy site. */
+/** Time of a lease beside the time that a handler or an endpoint has: for an isolate to be started, and for a busy site. */
 const LEASE_MARGIN_MS = 30_000;
 
 /** Queues that apps declare, by topic. */
@@ -63,15 +74,21 @@ export class DeclaredQueues {
    */
   get others(): number {
     let most = 0;
-    for (const { settings, isHandled } of this.#known.values()) {
-      most = Math.max(most, settings.f, isHandled ? 0 : 1);
+    for (const { settings, consumer } of this.#known.values()) {
+      most = Math.max(most, settings.f, consumer === "pull" ? 1 : 0);
     }
     return most;
   }
 
   /** Returns the version that handles the messages of a queue. */
   handlerOf(topic: string): LiveVersion | undefined {
-    return this.get(topic)?.isHandled === true ? this.#apps.get(namesOf(topic).app)?.current : undefined;
+    return this.get(topic)?.consumer === "handler" ? this.#apps.get(namesOf(topic).app)?.current : undefined;
+  }
+
+  /** Returns the endpoint that is posted the messages of a queue. */
+  webhookOf(topic: string): DeclaredWebhook | undefined {
+    const webhook = this.get(topic)?.webhook, version = this.#apps.get(namesOf(topic).app)?.current;
+    return webhook === undefined || version === undefined ? undefined : { ...webhook, version };
   }
 
   /** Returns whether an app serves here. */
@@ -97,16 +114,21 @@ export class DeclaredQueues {
       ...rollout?.next.manifest.queues,
       ...current.manifest.queues,
     };
-    return Object.entries(queues).map(([queue, declared]) => ({
-      topic: topicOf(name, queue),
-      settings: { ...this.#settings(declared), ...ordered(record.queues?.[queue]) },
-      isHandled: Object.hasOwn(current.manifest.queues, queue) && declared.pull !== true &&
-        current.manifest.handlers?.includes("queue") === true,
-    }));
+    return Object.entries(queues).map(([queue, declared]) => {
+      const consumer = Object.hasOwn(current.manifest.queues, queue)
+        ? consumerOf(declared, current.manifest.handlers)
+        : "pull";
+      return {
+        topic: topicOf(name, queue),
+        settings: { ...this.#settings(declared), ...ordered(record.queues?.[queue]) },
+        consumer,
+        webhook: consumer === "webhook" ? declared.webhook : undefined,
+      };
+    });
   }
 
-  #settings(declared: LiveVersion["manifest"]["queues"][string]): QueueSettings {
-    const { retryMinMs, retryMaxMs, pull: _, ...others } = declared, { retry } = QUEUE_DEFAULTS;
+  #settings(declared: StoredQueue): QueueSettings {
+    const { retryMinMs, retryMaxMs, pull: _, webhook, ...others } = declared, { retry } = QUEUE_DEFAULTS;
     const plain = "minMs" in retry ? retry : { minMs: 0, maxMs: 0 };
     const minMs = retryMinMs ?? plain.minMs;
     const pick = <Name extends keyof QueueSettings & keyof typeof others>(name: Name): QueueSettings[Name] =>
@@ -122,8 +144,17 @@ export class DeclaredQueues {
       perSecond: pick("perSecond"),
       messagesMax: pick("messagesMax"),
       bytesMax: pick("bytesMax"),
-      leaseMs: this.#wallMs + LEASE_MARGIN_MS,
+      leaseMs: LEASE_MARGIN_MS + (webhook === undefined ? this.#wallMs : webhook.timeoutMs ?? TIMEOUT_MS),
       retry: { minMs, maxMs: Math.max(minMs, retryMaxMs ?? plain.maxMs) },
+      ...webhook === undefined ? {} : ONE_BY_ONE,
     };
   }
+}
+
+/** Settings of a queue that is posted to an endpoint: a post is one message. */
+const ONE_BY_ONE = { batchMax: 1, batchWaitMs: 0 } as const satisfies Partial<QueueSettings>;
+
+function consumerOf({ pull, webhook }: StoredQueue, handlers: readonly string[] = []): QueueConsumer {
+  if (webhook !== undefined) return "webhook";
+  return pull !== true && handlers.includes("queue") ? "handler" : "pull";
 }

@@ -181,10 +181,11 @@ export class QueueDoor {
 
   async #pull(request: Request, { app, queue, topic }: Named): Promise<Response> {
     const options = parsed(pullSchema, await json(request, REQUEST_BYTES_MAX));
-    if (this.#parts.declared.get(topic)?.isHandled === true) {
+    const consumer = this.#parts.declared.get(topic)?.consumer;
+    if (consumer === "handler" || consumer === "webhook") {
       throw new Problem(
         "queue_handled",
-        `the handler of ${app} gets the messages of ${queue}: a queue that is declared with pull: true can be pulled from`,
+        `the ${consumer} of ${app} gets the messages of ${queue}: a queue that is declared with pull: true can be pulled from`,
       );
     }
     if (this.#pulling >= PULLS_WAITING_MAX) {

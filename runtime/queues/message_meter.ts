@@ -11,6 +11,6 @@ export interface MessageMeter {
    * @param error code of the problem that it ended with; null: none.
    */
   operated(topic: string, operation: QueueOperation, sinceMs: number, error: string | null): void;
-  /** Takes how long an app's handler had a batch; `error`: all of its messages failed with one. */
+  /** Takes how long an app's handler had a batch, or an endpoint a message; `error`: all of it failed with one. */
   handled(topic: string, sinceMs: number, error: string | null): void;
 }

@@ -3,11 +3,13 @@ import type { Broker, QueueStatus, StoredMessage } from "../../functions/queues/
 import type { DeadMessage, DeclaredSummary, QueueAdmin } from "../admin/queue_admin.ts";
 import { type DeclaredQueues, namesOf, topicOf } from "./declared_queues.ts";
 import { shownBody } from "./outside_message.ts";
+import type { Webhooks } from "./webhooks.ts";
 
 /** What the operations need of their site. */
 export interface OperationsParts {
   readonly broker: Pick<Broker, "list" | "redrive" | "remove" | "status">;
   readonly declared: Pick<DeclaredQueues, "topics" | "get">;
+  readonly webhooks: Pick<Webhooks, "lacks">;
   /** Returns the id of the tuple of a message whose producer gave it an id. */
   readonly tupleIdOf: (topic: string, id: string) => string;
 }
@@ -21,12 +23,13 @@ export class QueueOperations implements QueueAdmin {
   }
 
   declared(): readonly DeclaredSummary[] {
-    const { declared } = this.#parts;
+    const { declared, webhooks } = this.#parts;
     return declared.topics.map((topic) => {
       const found = declared.get(topic);
       return {
         ...namesOf(topic),
-        isHandled: found?.isHandled === true,
+        consumer: found?.consumer ?? "pull",
+        lacks: webhooks.lacks(topic),
         isPaused: found?.settings.isPaused === true,
       };
     });

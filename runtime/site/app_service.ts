@@ -230,6 +230,7 @@ export async function startApps(
     ...{ config, log, clock, random: site.random, replica, apps: table, running },
     prepared: (version) => runner.prepared(version),
     secrets: ports.secrets,
+    ...{ appSecrets: secrets, appQueues: queues },
     meter: site.messages,
     ...{ fatal: ports.fatal, faults: site.faults, damage: site.damage },
   });

@@ -32,7 +32,7 @@ export class MessageMetrics implements MessageMeter {
   readonly #processing = new Histogram({
     name: "messaging.process.duration",
     unit: "s",
-    description: "Calls of apps' handlers with a batch of messages.",
+    description: "Calls of apps' handlers with a batch of messages, and posts of messages to webhooks.",
   }, SECONDS);
   #status: () => readonly QueueStatus[] = () => [];
 

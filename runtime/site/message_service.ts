@@ -1,6 +1,6 @@
 /**
  * The queues of a site: their messages on a disk of their own and at other sites, what functions and programs outside
- * send, also in one step with rows, and the handlers and clients that work it off.
+ * send, also in one step with rows, and the handlers, endpoints and clients that work it off.
  *
  * Life: `openMessages` when the replica is ready → serves → `quiet`: handlers end, what waits for them goes back; what
  * other sites have here is kept on → `close`: the tuples are written.
@@ -25,6 +25,10 @@ import { MessageOutbox } from "../queues/outbox.ts";
 import { QueueOperations } from "../queues/queue_operations.ts";
 import { QueueSends } from "../queues/sends.ts";
 import { tupleIdOf } from "../queues/tuple_ids.ts";
+import { Webhooks } from "../queues/webhooks.ts";
+import { EgressRules } from "../isolate/egress_rules.ts";
+import type { SiteQueues } from "../isolate/mod.ts";
+import type { SecretTable } from "../secrets/mod.ts";
 import type { SiteConfig } from "./config.ts";
 import type { DiskDamage } from "./disk_damage.ts";
 import type { Faults } from "./faults.ts";
@@ -48,6 +52,10 @@ export interface MessageParts {
   readonly faults: Faults;
   readonly damage: DiskDamage;
   readonly meter: MessageMeter;
+  /** Secrets of apps, as this site sees them. */
+  readonly appSecrets: Pick<SecretTable, "values" | "onChange">;
+  /** What waits of each app in memory. */
+  readonly appQueues: SiteQueues;
 }
 
 /** Queues of a site, served. */
@@ -114,7 +122,16 @@ export async function openMessages(parts: MessageParts): Promise<MessageService>
     // What is lost with a link is said again, or is over.
     send: (to, packet) => say(to, packet).catch(() => {}),
   });
-  const consumers = new Consumers({ outlet: queues.outlet, declared, running, prepared, meter });
+  const { allow, private: privateHosts } = config.egress;
+  const webhooks = new Webhooks({
+    ...{ declared, secrets: parts.appSecrets, running, queues: parts.appQueues, meter },
+    rulesOf: (fetchHosts) => new EgressRules({ allow, privateHosts, fetchHosts }),
+    after: (ms, run) => clock.after(ms, run),
+    rested: (topic) => consumers.configured(topic),
+  });
+  const consumers: Consumers = new Consumers({
+    ...{ outlet: queues.outlet, declared, running, prepared, meter, webhooks },
+  });
   const sends = new QueueSends(queues.broker, meter);
   const leases = new LeaseSeal(parts.secrets);
   const door = new QueueDoor({ outlet: queues.outlet, declared, sends, leases, meter });
@@ -151,11 +168,15 @@ export async function openMessages(parts: MessageParts): Promise<MessageService>
   };
   for (const topic of declared.topics) consumers.configured(topic);
   const unwatched = apps.onChange(deployed);
+  const unkeyed = parts.appSecrets.onChange((app) => {
+    for (const topic of declared.topics) if (namesOf(topic).app === app) consumers.configured(topic);
+  });
   deployed(); // what came while the disk was read
   let quieting: Promise<void> | undefined, closing: Promise<void> | undefined;
   const quiet = () =>
     quieting ??= (async () => {
       unwatched();
+      unkeyed();
       door.close();
       await consumers.stop(CLOSE_MS);
       unheard();
@@ -165,7 +186,7 @@ export async function openMessages(parts: MessageParts): Promise<MessageService>
   return {
     ...{ sends, outbox },
     door,
-    admin: new QueueOperations({ broker: queues.broker, declared, tupleIdOf }),
+    admin: new QueueOperations({ broker: queues.broker, declared, webhooks, tupleIdOf }),
     status: () => queues.broker.status(),
     quiet,
     close: (awayUntilMs) =>

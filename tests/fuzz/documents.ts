@@ -23,6 +23,17 @@ const MANIFESTS: readonly unknown[] = [
     fetchHosts: ["api.sms.example", "*.example:8443", "[2001:db8::1]:443"],
     handlers: ["fetch", "scheduled", "queue"],
   },
+  {
+    queues: {
+      orders: {
+        webhook: { url: "https://a.example/in", secret: "KEY", timeoutMs: 900, headers: { "x-shop": "one" } },
+        concurrency: 4,
+      },
+      calls: { pull: true },
+    },
+    secrets: { KEY: {} },
+    handlers: ["fetch"],
+  },
   { assets: "./public", handlers: [] },
   { tables: { notes: { key: ["id"], consistency: "causal" } }, handlers: ["fetch"] },
 ];

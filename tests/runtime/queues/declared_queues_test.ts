@@ -51,7 +51,10 @@ Deno.test("a queue of a version that is only about to serve can be sent to, and 
 Deno.test("a queue that is pulled from has no handler, and one other site at least to ask for its messages", () => {
   const pulled = { pull: true, f: 0 } as unknown as Declared[string];
   const { apps, declared } = tableOf([app("shop", { own: { f: 0 }, calls: pulled })]);
-  assert.deepEqual(["shop/own", "shop/calls"].map((topic) => declared.get(topic)?.isHandled), [true, false]);
+  assert.deepEqual(["shop/own", "shop/calls"].map((topic) => declared.get(topic)?.consumer), [
+    "handler",
+    "pull",
+  ]);
   assert.equal(declared.handlerOf("shop/calls"), undefined);
   assert.equal(declared.others, 1);
   apps.splice(0, 1, app("shop", { own: { f: 0 } }));

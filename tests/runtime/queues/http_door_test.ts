@@ -27,7 +27,7 @@ class Before {
     Promise.resolve([]);
   readonly door = new QueueDoor({
     declared: {
-      get: (topic) => topic === "shop/sms" ? { isHandled: false } as DeclaredQueue : undefined,
+      get: (topic) => topic === "shop/sms" ? { consumer: "pull" } as DeclaredQueue : undefined,
       hasApp: (app) => app === "shop",
     },
     outlet: {
