@@ -314,3 +314,30 @@ Deno.test("what is told of an answer is one line without control characters (web
     assert.equal(outcome.error, "500: [31m<h1> no way </h1> \ud83d\ude00");
   });
 });
+
+Deno.test("the receiver of the guide takes what is posted, once, and nothing else", async () => {
+  const folder = await Deno.makeTempDir({ prefix: "sojourn-receiver-" }), printed: unknown[][] = [];
+  const page = new URL("../../../docs/guides/queues.md", import.meta.url), { log } = console;
+  try {
+    const [, code = ""] = /```ts receiver\.ts\n([^`]+)```/.exec(await Deno.readTextFile(page)) ?? [];
+    await Deno.writeTextFile(`${folder}/receiver.ts`, code);
+    Deno.env.set("ORDERS_KEY", KEY);
+    const receiver = await import(`file://${folder}/receiver.ts`) as {
+      readonly default: { fetch(request: Request): Promise<Response> };
+    };
+    console.log = (...words) => void printed.push(words);
+    const answer = ({ headers, text }: Seen) =>
+      receiver.default.fetch(new Request("http://localhost/orders", { method: "POST", headers, body: text }));
+    await endpoint(answer, async (url) => {
+      for (const _ of [1, 2]) assert.deepEqual(await posted(url), { kind: "done" });
+      const forged = await posted(url, { sign: () => `v1,${btoa("x".repeat(32))}` });
+      const error = "401: not signed by the shop";
+      assert.deepEqual(forged, { kind: "failed", code: "status_4xx", error });
+    });
+    assert.deepEqual(printed.map(([id]) => id), ["order-1"]);
+  } finally {
+    console.log = log;
+    Deno.env.delete("ORDERS_KEY");
+    await Deno.remove(folder, { recursive: true });
+  }
+});
