@@ -73,7 +73,11 @@ async function sent(
 ): Promise<void> {
   const body = JSON.stringify({ messages: ids.map((id) => ({ id, body: { order: id } })) });
   const url = `${cluster.url(site)}/_sojourn/queues/posted/${queue}/batch`;
-  await eventually(`${site} stores`, async () => (await ask(url, { method: "POST", body })).status === 202);
+  await eventually(`${site} stores`, async () => {
+    const { status, text } = await ask(url, { method: "POST", body });
+    assert.equal(status, 202, text);
+    return true;
+  });
 }
 
 async function sojourn(cluster: TestCluster, ...args: string[]): Promise<string> {

@@ -265,7 +265,7 @@ Deno.test("an app has so many posts open at a site, and their bodies count for i
 const waitingBytes = ({ queues }: Site): number =>
   [...queues.waiting()].reduce((sum, { queue, bytes }) => queue === "webhook body" ? sum + bytes : sum, 0);
 
-Deno.test("what an endpoint does not answer goes back when the site stops, and nothing more is posted", async () => {
+Deno.test("what an endpoint does not answer goes back when the site stops, and nothing more is posted (consumers.ts CN1)", async () => {
   await using site = new Site();
   const held = Promise.withResolvers<Response>(), handler = site.served.get(TOPIC) ?? assert.fail();
   site.answer = () => held.promise;
