@@ -659,6 +659,12 @@ export class Broker implements TuplesUser {
     const message = await this.#stored(slot);
     const isThere = () => this.#backlog.stateOf(slot) === "dead" && this.#store.idAt(slot) === id;
     if (message === null || !isThere()) return;
+    if (message.envelope.undelivered.length === 0) { // it stays (Q4)
+      this.#handing.delete(slot);
+      const settings = this.#ports.settings(queue.name);
+      if (settings !== undefined && settings.purgedBeforeMs > 0) await this.#purgeOne(queue, slot, settings);
+      return;
+    }
     try {
       await this.#ports.undelivered(queue.name, message);
       if (isThere()) await this.#end(slot, id);

@@ -417,3 +417,23 @@ Deno.test("a queue that hands over what is dead tells its app, and keeps nothing
   assert.deepEqual(site.undelivered.map(({ death }) => death?.cause), ["attempts"]);
   assert.deepEqual(site.status("q"), EMPTY);
 });
+
+Deno.test("a queue that hands over what is dead keeps a message with nothing for that, until it is purged (Q4)", async () => {
+  const site = await started({ q: { maxAttempts: 1, whenDead: "hand over" } });
+  site.queues.outlet.serve("q", () => Promise.reject(new Error("no")));
+  await site.send("q", "x");
+  await site.pass(500);
+  assert.deepEqual(site.undelivered, []);
+  assert.deepEqual(site.status("q"), { ...EMPTY, dead: 1 });
+  await site.stop();
+  await site.start(2);
+  await site.pass(500);
+  assert.deepEqual(site.status("q"), { ...EMPTY, dead: 1 });
+  const listed = site.queues.broker.list("q", "dead", { limit: 10 });
+  await site.pass(50);
+  assert.deepEqual((await listed).map(({ death }) => death?.cause), ["attempts"]);
+  const removed = site.queues.broker.remove("q", ["dead"]);
+  await site.pass(50);
+  assert.equal(await removed, 1);
+  assert.deepEqual(site.status("q"), EMPTY);
+});
