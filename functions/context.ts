@@ -21,6 +21,7 @@ import type {
   KvListOptions,
   KvListSelector,
 } from "./kv_interface.ts";
+import type { KvListener, KvListeners } from "./kv_listeners.ts";
 import type { ReadLevel } from "./vocabulary/store_client.ts";
 
 /** Symbol of the slot, where both copies look. */
@@ -65,8 +66,8 @@ const handler: ProxyHandler<object> = {
  */
 export const env = new Proxy({}, handler) as EnvOf;
 
-/** The running request's `env.kv`, as `Deno.openKv()` gives it: code can hold it before any request runs. */
-class AmbientKv implements Kv {
+/** The running request's `env.kv`: code can hold it before any request runs. */
+export class AmbientKv implements Kv {
   get<T = unknown>(key: KvKey, options?: { consistency?: ReadLevel }): Promise<KvEntryMaybe<T>> {
     return kv().get<T>(key, options);
   }
@@ -97,7 +98,7 @@ class AmbientKv implements Kv {
   enqueue(value: unknown, options?: KvEnqueueOptions): Promise<KvCommitResult> {
     return kv().enqueue(value, options);
   }
-  listenQueue(handler: (value: unknown) => Promise<void> | void): Promise<void> {
+  listenQueue(handler: KvListener): Promise<void> {
     return kv().listenQueue(handler);
   }
   commitVersionstamp(): symbol {
@@ -109,5 +110,36 @@ class AmbientKv implements Kv {
 
 const kv = (): Kv => running("kv").kv;
 
-/** Answer of `Deno.openKv()` inside an app. */
+/** The running request's KV, wherever it is asked for. */
 export const ambientKv: Kv = new AmbientKv();
+
+/** Answer of `Deno.openKv()` inside an app: a handle of its own, which listens to the KV's queue until it is closed. */
+export class OpenedKv extends AmbientKv {
+  readonly #listeners: KvListeners;
+  #isClosed = false;
+  /** What ends each of its listeners; null: it is at its end, as `using` has it too. */
+  #closing: (() => void)[] | null = [];
+
+  constructor(listeners: KvListeners) {
+    super();
+    this.#listeners = listeners;
+  }
+
+  override async listenQueue(handler: KvListener): Promise<void> {
+    if (this.#isClosed) throw new Error("Queue already closed");
+    if (this.#closing === null) return; // as in Deno
+    const { ended, close } = this.#listeners.listen(handler);
+    this.#closing.push(close);
+    await ended;
+  }
+
+  override close(): void {
+    this.#isClosed = true;
+    this[Symbol.dispose]();
+  }
+
+  override [Symbol.dispose](): void {
+    for (const close of this.#closing ?? []) close();
+    this.#closing = null;
+  }
+}

@@ -8,7 +8,7 @@
  */
 import { type Key, unpackKey } from "../store/model/key.ts";
 import { keyAfter, pointRange } from "../store/model/range.ts";
-import { KvTypeError, notAvailable } from "./vocabulary/errors.ts";
+import { AppError, KvTypeError, notAvailable } from "./vocabulary/errors.ts";
 import {
   decodeCursor,
   encodeCursor,
@@ -23,6 +23,7 @@ import { KvAtomicOperation, noQueue, type SendingQueue } from "./kv_atomic.ts";
 import type {
   Kv,
   KvCommitResult,
+  KvEnqueueOptions,
   KvEntry,
   KvEntryMaybe,
   KvKey,
@@ -104,12 +105,17 @@ export class RequestKv implements Kv {
     >;
   }
 
-  enqueue(): Promise<KvCommitResult> {
-    return Promise.reject(notAvailable("kv.enqueue"));
+  async enqueue(value: unknown, options?: KvEnqueueOptions): Promise<KvCommitResult> {
+    return committed(await new KvAtomicOperation(this.#store).enqueue(value, options).commit());
   }
 
   listenQueue(): Promise<void> {
-    return Promise.reject(notAvailable("kv.listenQueue"));
+    return Promise.reject(
+      new AppError(
+        "not_available",
+        "env.kv.listenQueue is not available: the KV that openKv gives listens, while the module loads",
+      ),
+    );
   }
 
   commitVersionstamp(): symbol {

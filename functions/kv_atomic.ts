@@ -8,11 +8,13 @@ import type { Key } from "../store/model/key.ts";
 import { parseVersionstamp } from "../store/model/row.ts";
 import { KvTypeError, notAvailable } from "./vocabulary/errors.ts";
 import { packUserKey } from "./key_space.ts";
+import { enqueued } from "./kv_enqueue.ts";
 import type {
   KvAtomic,
   KvCheck,
   KvCommitError,
   KvCommitResult,
+  KvEnqueueOptions,
   KvKey,
   KvMutation,
   KvNumber,
@@ -191,8 +193,9 @@ export class KvAtomicOperation implements KvAtomic {
     return this;
   }
 
-  enqueue(): this {
-    throw notAvailable("kv.atomic().enqueue");
+  enqueue(value: unknown, options?: KvEnqueueOptions): this {
+    this.#batch.send(enqueued(value, options));
+    return this;
   }
 
   commit(): Promise<KvCommitResult | KvCommitError> {

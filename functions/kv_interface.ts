@@ -90,11 +90,14 @@ export type KvMutation =
 
 /** Options of an enqueue, as in Deno KV. */
 export interface KvEnqueueOptions {
-  /** Milliseconds before the value is delivered. */
+  /** Milliseconds before the value is delivered: up to 30 days. */
   delay?: number;
-  /** Keys at which the value is stored when it could never be delivered. */
+  /**
+   * Keys at which the value is stored once its last attempt has failed: 12 KiB of them. Without any it is kept for an
+   * operator.
+   */
   keysIfUndelivered?: KvKey[];
-  /** Milliseconds between attempts. */
+  /** Milliseconds between attempts: up to 5, of an hour each; 100, 1,000, 5,000, 30,000 and 60,000 by default. */
   backoffSchedule?: number[];
 }
 
@@ -131,7 +134,13 @@ export interface KvAtomic {
    * @throws AppError `not_available` for a queue that the app does not declare.
    */
   send(queue: string, body: unknown, options?: SendOptions): this;
-  /** Throws an AppError `not_available`. */
+  /**
+   * Sends a value to the listeners of the app's KV, in one step with the rows: it is stored once they are on disk, and
+   * not at all where a check does not hold. It counts as a mutation.
+   *
+   * @throws KvTypeError `message_invalid` for an option, `limit_message` above 1,015,808 bytes; `value_invalid`,
+   *     `key_invalid`, `limit_key`, `limit_atomic`.
+   */
   enqueue(value: unknown, options?: KvEnqueueOptions): this;
   /** Applies all of it, or nothing: `ok: false` when a check did not hold. */
   commit(): Promise<KvCommitResult | KvCommitError>;
@@ -185,13 +194,23 @@ export interface Kv extends Disposable {
     keys: readonly [...{ [K in keyof T]: KvKey }],
     options?: { raw?: boolean },
   ): ReadableStream<{ [K in keyof T]: KvEntryMaybe<T[K]> }>;
-  /** Rejects with an AppError `not_available`. */
+  /**
+   * Sends a value to the listeners of the app's KV. Resolves when it is written here; it is delivered at least once,
+   * at any site.
+   *
+   * @throws KvTypeError as `enqueue` of an atomic operation.
+   */
   enqueue(value: unknown, options?: KvEnqueueOptions): Promise<KvCommitResult>;
-  /** Rejects with an AppError `not_available`. */
+  /**
+   * Adds a handler for the values that `enqueue` sends, while the module loads; of several, each value is given to one.
+   * A value whose handler fails comes again. The promise resolves when this handle is closed.
+   *
+   * @throws AppError `not_available` while a request runs, and of `env.kv`.
+   */
   // deno-lint-ignore no-explicit-any -- Deno.Kv's own signature, which handlers are written against
   listenQueue(handler: (value: any) => Promise<void> | void): Promise<void>;
   /** Throws an AppError `not_available`. */
   commitVersionstamp(): symbol;
-  /** Does nothing: the key space belongs to the request. */
+  /** Ends what this handle listens to. It does nothing else: the key space belongs to the request. */
   close(): void;
 }

@@ -111,10 +111,10 @@ const manifestSchema = z.strictObject({
   cron: z.record(name, cronExpression).default({}),
   fetchHosts: z.array(host).max(256).default([]),
   assets: z.string().min(1).max(1024).optional(),
-  handlers: z.array(z.enum(["fetch", "scheduled", "queue"])),
+  handlers: z.array(z.enum(["fetch", "scheduled", "queue", "listenQueue"])),
 }).refine((app) => app.handlers.length > 0 || app.assets !== undefined, {
   path: ["handlers"],
-  error: "at least one handler (fetch, scheduled or queue), or assets",
+  error: "at least one handler (fetch, scheduled, queue or kv.listenQueue), or assets",
 });
 
 /** Manifest: what a site needs to know of an app. */
@@ -156,9 +156,10 @@ export function parseManifest(value: unknown): Manifest {
 /**
  * Returns the manifest of a module's default export.
  *
+ * @param listens true where the module listens to its KV's queue, which its default export does not say.
  * @throws AppError as {@link parseManifest}.
  */
-export function readManifest(defaultExport: unknown): Manifest {
+export function readManifest(defaultExport: unknown, listens = false): Manifest {
   if ((typeof defaultExport !== "object" && typeof defaultExport !== "function") || defaultExport === null) {
     throw deployInvalid([{
       path: "default",
@@ -181,7 +182,10 @@ export function readManifest(defaultExport: unknown): Manifest {
     cron: group("cron"),
     fetchHosts: app["fetchHosts"],
     assets: app["assets"],
-    handlers: ["fetch", "scheduled", "queue"].filter((h) => typeof app[h] === "function"),
+    handlers: [
+      ...["fetch", "scheduled", "queue"].filter((h) => typeof app[h] === "function"),
+      ...listens ? ["listenQueue"] : [],
+    ],
   }));
 }
 

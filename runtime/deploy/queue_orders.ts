@@ -2,6 +2,7 @@
  * What operators ordered for queues, over what apps declare: it is in the app's row, which every site follows, and
  * stays when another version is deployed.
  */
+import { KV_QUEUE } from "../../functions/queues/kv_queue.ts";
 import { type AppRows, type Change, type ChangeRefusal, refuse, unchanged } from "./app_rows.ts";
 import type { AppRecord } from "./records.ts";
 
@@ -35,7 +36,7 @@ export class QueueOrders {
   ): Promise<Change | ChangeRefusal> {
     return this.#rows.changing(app, async (found, record) => {
       const current = record.current ?? "", manifests = await this.#rows.manifests(versionsOf(record));
-      if (!manifests.some((each) => Object.hasOwn(each.queues, queue))) {
+      if (queue !== KV_QUEUE && !manifests.some((each) => Object.hasOwn(each.queues, queue))) {
         return refuse("queue_unknown", `${app} has no queue called ${JSON.stringify(queue.slice(0, 100))}`);
       }
       const before = record.queues ?? {};

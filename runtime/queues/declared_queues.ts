@@ -4,7 +4,10 @@
  *
  * DQ1 A queue that is declared nowhere any more has no settings: its messages stay, and nobody gets them, until a
  *     version declares it again or its app is gone.
+ * DQ2 Each app has a queue for its KV, which is listed where its version that serves listens to it. Where none does, a
+ *     message of it waits at one site alone: no other is watched for it.
  */
+import { KV_QUEUE, KV_QUEUE_SETTINGS } from "../../functions/queues/kv_queue.ts";
 import { QUEUE_DEFAULTS, type QueueSettings } from "../../functions/queues/settings.ts";
 import type { AppTable, LiveApp, LiveVersion } from "../deploy/mod.ts";
 import { TIMEOUT_MS } from "./webhook_post.ts";
@@ -31,6 +34,8 @@ export interface DeclaredQueue {
   readonly consumer: QueueConsumer;
   /** Endpoint that is posted the messages; undefined: no version that serves has one for them. */
   readonly webhook: StoredQueue["webhook"];
+  /** True for the queue of the app's KV: no program outside has to do with it. */
+  readonly isOfKv: boolean;
 }
 
 /** Endpoint of a queue, with the version that declares it. */
@@ -60,8 +65,10 @@ export class DeclaredQueues {
     this.refresh();
   }
 
+  /** Topics of the queues that are declared, and of those of KVs that are listened to (DQ2). */
   get topics(): string[] {
-    return [...this.#known.keys()];
+    return [...this.#known.values()].filter(({ isOfKv, consumer }) => !isOfKv || consumer === "handler")
+      .map(({ topic }) => topic);
   }
 
   get(topic: string): DeclaredQueue | undefined {
@@ -74,8 +81,8 @@ export class DeclaredQueues {
    */
   get others(): number {
     let most = 0;
-    for (const { settings, consumer } of this.#known.values()) {
-      most = Math.max(most, settings.f, consumer === "pull" ? 1 : 0);
+    for (const { settings, consumer, isOfKv } of this.#known.values()) {
+      most = Math.max(most, settings.f, consumer === "pull" && !isOfKv ? 1 : 0);
     }
     return most;
   }
@@ -114,7 +121,20 @@ export class DeclaredQueues {
       ...rollout?.next.manifest.queues,
       ...current.manifest.queues,
     };
-    return Object.entries(queues).map(([queue, declared]) => {
+    const listens = current.manifest.handlers?.includes("listenQueue") === true;
+    const ofKv: DeclaredQueue = {
+      topic: topicOf(name, KV_QUEUE),
+      settings: {
+        ...KV_QUEUE_SETTINGS,
+        f: listens ? KV_QUEUE_SETTINGS.f : 0,
+        leaseMs: this.#wallMs + LEASE_MARGIN_MS,
+        ...ordered(record.queues?.[KV_QUEUE]),
+      },
+      consumer: listens ? "handler" : "pull",
+      webhook: undefined,
+      isOfKv: true,
+    };
+    const declared = Object.entries(queues).map(([queue, declared]) => {
       const consumer = Object.hasOwn(current.manifest.queues, queue)
         ? consumerOf(declared, current.manifest.handlers)
         : "pull";
@@ -123,8 +143,10 @@ export class DeclaredQueues {
         settings: { ...this.#settings(declared), ...ordered(record.queues?.[queue]) },
         consumer,
         webhook: consumer === "webhook" ? declared.webhook : undefined,
+        isOfKv: false,
       };
     });
+    return [...declared, ofKv];
   }
 
   #settings(declared: StoredQueue): QueueSettings {

@@ -148,7 +148,8 @@ export class QueueDoor {
 
   #declared({ app, queue, topic }: Named): void {
     const { declared } = this.#parts;
-    if (declared.get(topic) !== undefined) return;
+    const found = declared.get(topic);
+    if (found !== undefined && !found.isOfKv) return;
     if (!declared.hasApp(app)) {
       throw new Problem("app_unknown", `no app is called ${JSON.stringify(app.slice(0, 100))}`);
     }

@@ -6,12 +6,16 @@
  *     the places of all that were refused.
  * SE2 A message of a stateful session has the tuple's id that its session's effect and its place there give, or that its
  *     own id gives: sent again at this site, it is the same message.
+ * SE3 What an app's `enqueue` sends is read here, and goes on as a message with pauses and keys of its own: bytes that
+ *     `enqueue` does not make are refused.
  */
+import { decodeKvMessage, KV_QUEUE } from "../../functions/queues/kv_queue.ts";
 import type { Broker, NewMessage } from "../../functions/queues/broker.ts";
 import { QueueRefused } from "../../functions/queues/broker.ts";
 import type { SessionMessage } from "../../functions/sessions/serve/ports.ts";
 import type { SentMessage } from "../../functions/vocabulary/queue_sender.ts";
 import type { ProblemCode } from "../../functions/vocabulary/problem.ts";
+import { CodecError } from "../../store/model/codec.ts";
 import { StoreUnavailable } from "../../store/api/api.ts";
 import { TupleRefused } from "../../store/owners/tuples.ts";
 import { OwnersError } from "../../store/presence/choose.ts";
@@ -50,7 +54,7 @@ export class QueueSends implements AppSends {
     messages: readonly SentMessage[],
     trace: string,
   ): Promise<void> {
-    await this.store(app, queue, messages.map((message) => ({ ...message, format: "value", trace })));
+    await this.store(app, queue, messages.map((message) => ({ ...sentBy(queue, message), trace })));
   }
 
   /** Stores messages. @returns the id of each. @throws SendRefused (SE1) */
@@ -77,10 +81,28 @@ export class QueueSends implements AppSends {
   /** Stores a message of a stateful session of an app (SE2). @throws SendRefused, or the error of a fault. */
   async storeOfSession(app: string, { queue, message, key, place, sentMs }: SessionMessage): Promise<void> {
     await this.store(app, queue, [{
-      ...message,
-      ...{ format: "value", sentMs, isKept: true },
+      ...sentBy(queue, message),
+      ...{ sentMs, isKept: true },
       ...message.id === undefined ? { tuple: tupleIdOfSession(key, place) } : {},
     }]);
+  }
+}
+
+/** Returns a message of an app, as its queue has it. @throws SendRefused (SE3) */
+function sentBy(queue: string, message: SentMessage): NewMessage {
+  if (queue !== KV_QUEUE) return { ...message, format: "value" };
+  try {
+    const { value, backoffMs, undelivered } = decodeKvMessage(message.body);
+    return {
+      ...message,
+      body: value,
+      format: "value",
+      undelivered,
+      ...backoffMs === null ? {} : { backoffMs },
+    };
+  } catch (error) {
+    if (!(error instanceof CodecError)) throw error;
+    throw new SendRefused("message_invalid", error.message, { queue, failed: [0] });
   }
 }
 

@@ -6,9 +6,12 @@
  * other sites have here is kept on → `close`: the tuples are written.
  *
  * MS1 What other sites say is heard once the tuples are open: it is said again, or is over.
+ * MS2 A message of a KV's queue is at as many other sites as rows of this one are, and at one where any is heard: what
+ *     one site alone enqueues is delivered, as what it writes is written.
  */
 import { MessageQueues } from "../../functions/queues/message_queues.ts";
 import type { QueueStatus } from "../../functions/queues/broker.ts";
+import type { QueueSettings } from "../../functions/queues/settings.ts";
 import type { SoleCopies } from "../../store/api/api.ts";
 import type { SiteId } from "../../store/model/ports.ts";
 import type { SiteReplica } from "../../store/replica.ts";
@@ -25,6 +28,7 @@ import { MessageOutbox } from "../queues/outbox.ts";
 import { QueueOperations } from "../queues/queue_operations.ts";
 import { QueueSends } from "../queues/sends.ts";
 import { tupleIdOf } from "../queues/tuple_ids.ts";
+import { UndeliveredValues } from "../queues/undelivered.ts";
 import { Webhooks } from "../queues/webhooks.ts";
 import { EgressRules } from "../isolate/egress_rules.ts";
 import type { SiteQueues } from "../isolate/mod.ts";
@@ -96,6 +100,20 @@ export async function openMessages(parts: MessageParts): Promise<MessageService>
   // Where no handler is, any site may have a client that pulls.
   const outlets = (topic: string): SiteId[] =>
     declared.get(topic) === undefined ? [] : [config.id, ...owners.nearest()];
+  const othersOf = (f: number): number => Math.max(Math.min(f, owners.nearest().length), owners.settings.f);
+  // These are asked for with each message, and `f` only where one is stored.
+  const ofKv = new WeakMap<QueueSettings, QueueSettings>();
+  const settings = (topic: string): QueueSettings | undefined => {
+    const found = declared.get(topic);
+    if (found?.isOfKv !== true || found.settings.f === 0) return found?.settings;
+    let own = ofKv.get(found.settings);
+    if (own === undefined) {
+      const f = { enumerable: true, get: () => othersOf(found.settings.f) }; // MS2
+      ofKv.set(found.settings, own = Object.defineProperty({ ...found.settings }, "f", f));
+    }
+    return own;
+  };
+  const undelivered = new UndeliveredValues(await replica.attach(null));
   const fail = (error: unknown) => faults.contained("queues", error, {});
   const say = owners.channel(WORDS_USE, (from, packet) => opened.queues?.received(from, packet)); // MS1
   const queues = new MessageQueues({
@@ -109,14 +127,13 @@ export async function openMessages(parts: MessageParts): Promise<MessageService>
     },
     wallMs: () => replica.nowMs(),
     random: () => random.bytes(4).reduce((sum, byte) => (sum + byte) / 256, 0),
-    settings: (topic) => declared.get(topic)?.settings,
+    settings,
     outlets,
     rttMs: (site) => detector.rttMs(site) ?? RTT_MS,
     // Who lent a message need not be watched here.
     isHeard: (site) => site === config.id || (owners.isKnown(site) && !isSilent(detector.standing(site))),
     tupleIdOf,
-    // Dead ones are kept.
-    undelivered: () => Promise.resolve(),
+    undelivered: (topic, message) => undelivered.write(topic, message),
     note: (event, detail) => log.line("warn", event, detail),
     fail,
     // What is lost with a link is said again, or is over.

@@ -18,6 +18,9 @@ type Answers = Readonly<Record<string, string>>;
 const COMPAT = join(import.meta.dirname ?? ".", "..", "compat");
 const FOLDER = join(COMPAT, "kv");
 
+/** Paths of the probes' program, in the order in which they are asked for. */
+const PATHS = ["/run", "/queues", "/retries"];
+
 /** Probes that answer something else here, and why. */
 const DIFFERENT: Readonly<Record<string, string>> = {
   "value refused: a shared buffer": "a copy of it is stored",
@@ -43,9 +46,17 @@ const DIFFERENT: Readonly<Record<string, string>> = {
   "sum after a set of another type, with all of its operation": "the same",
   "what has expired is gone": "at once; Deno's rows stay a while",
   "commitVersionstamp": "not available",
-  "enqueue": "not available",
-  "atomic enqueue": "not available",
-  "enqueue of a function": "not available",
+  "listenQueue while a request runs": "listeners are added while the module loads",
+  "enqueue of a shared buffer": "a copy of it is sent",
+  "enqueue of 65537 bytes": "a message may have more",
+  "enqueue of 2 MiB": "the same, in the message",
+  "5 MB of messages in one operation": "the same, in the message",
+  "enqueue with an empty key": "refused, as in a write",
+  "enqueue with a key that is too large": "the same",
+  "enqueue with a key of a wrong part": "the message says what stands there",
+  "enqueue with a key that is no array": "the same",
+  "enqueue with delay of a text": "the message says what is expected",
+  "enqueue with pauses of null": "the same",
 };
 
 async function answersOfDeno(): Promise<Answers> {
@@ -65,21 +76,26 @@ async function answersOfDeno(): Promise<Answers> {
         "--unstable-kv",
         join(FOLDER, "plain.ts"),
         `file://${path}`,
+        ...PATHS,
       ],
       env: { NO_COLOR: "1" },
     }).output();
     assert.ok(success, new TextDecoder().decode(stderr));
-    return JSON.parse(new TextDecoder().decode(stdout));
+    return JSON.parse(new TextDecoder().decode(stdout).trimEnd().split("\n").at(-1) ?? "");
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
 }
 
 async function answersOf(cluster: TestCluster): Promise<Answers> {
-  const response = await fetch(`${cluster.url("edge-1")}/kv/run`);
-  const text = await response.text();
-  assert.equal(response.status, 200, text);
-  return JSON.parse(text);
+  const answers: Record<string, string> = {};
+  for (const path of PATHS) {
+    const response = await fetch(`${cluster.url("edge-1")}/kv${path}`);
+    const text = await response.text();
+    assert.equal(response.status, 200, text);
+    Object.assign(answers, JSON.parse(text));
+  }
+  return answers;
 }
 
 /** Versionstamps by their age, since they name a clock. */

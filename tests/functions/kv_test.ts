@@ -182,9 +182,10 @@ Deno.test("kv refuses what exceeds a limit or is no key, before anything is sent
     ["value_invalid", () => kv.set(["a"], () => 1), /can't be stored/],
     ["value_invalid", () => kv.set(["a"], 1, { expireIn: NaN }), /expireIn/],
     ["value_invalid", () => kv.atomic().sum(["a"], "1" as never), /Value must be a bigint/],
-    ["not_available", () => kv.enqueue(), /kv.enqueue is not available/],
     ["not_available", () => kv.listenQueue(), /not available/],
-    ["not_available", () => kv.atomic().enqueue(), /not available/],
+    ["not_available", () => kv.commitVersionstamp(), /not available/],
+    ["message_invalid", () => kv.enqueue(1, { delay: -1 }), /Delay must be >= 0: received -1/],
+    ["message_invalid", () => kv.atomic().enqueue(1, { backoffSchedule: [-1] }), /Invalid backoffSchedule/],
   ];
   for (const [code, act, message] of table) {
     await assert.rejects(async () => await act(), (error: Error) => {

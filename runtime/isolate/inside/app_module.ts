@@ -4,8 +4,10 @@
  * - `export default { fetch, … }` (Workers, `deno serve`, Hono, `defineApp`): as it is;
  * - `export default class extends WorkerEntrypoint { fetch() … }`: an object per call;
  * - `Deno.serve(handler)` while the module loads, with no default export: its handler, with what the module
- *   exports by the names of declarations.
+ *   exports by the names of declarations;
+ * - `listenQueue` of `Deno.openKv()` while the module loads, beside any of these or alone.
  */
+import { KvListeners } from "../../../functions/kv_listeners.ts";
 import { WORKER_ENTRYPOINT } from "../../../functions/worker_entrypoint.ts";
 import { CronJobs } from "./deno_cron.ts";
 
@@ -40,6 +42,8 @@ export class ServedHandler {
   #isLoading = true;
   /** The module's `Deno.cron`, which such programs use beside `Deno.serve`. */
   readonly jobs = new CronJobs();
+  /** Listeners that the module adds by `listenQueue`. */
+  readonly listeners = new KvListeners();
 
   /** Takes the handler, as `Deno.serve`. */
   readonly serve = (...args: unknown[]): object => {
@@ -61,12 +65,15 @@ export class ServedHandler {
   /** Returns the app of a module that has loaded. @throws TypeError for a module that declares a thing in two ways. */
   appOf(module: Readonly<Record<string, unknown>>): unknown {
     this.#isLoading = false;
+    const listens = this.listeners.loaded();
     const { default: defaultExport } = module;
     const jobs = this.jobs.declarations();
     if (jobs !== undefined && defaultExport !== undefined) {
       throw new TypeError("an app with a default export declares cron and scheduled there, not by Deno.cron");
     }
-    if (jobs !== undefined && this.#handler === undefined) return { ...declarationsOf(module), ...jobs };
+    if ((jobs !== undefined || (listens && defaultExport === undefined)) && this.#handler === undefined) {
+      return { ...declarationsOf(module), ...jobs };
+    }
     if (isEntrypoint(defaultExport)) return entrypointApp(defaultExport);
     if (this.#handler === undefined) return defaultExport;
     if (defaultExport === undefined) return { ...declarationsOf(module), ...jobs, fetch: this.#handler };

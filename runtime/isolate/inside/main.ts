@@ -8,6 +8,9 @@
  * B2  An error of the app never ends the process: it is a failed request or a log line.
  */
 import { CONTEXT_SLOT } from "../../../functions/context.ts";
+import type { QueueBatch } from "../../../functions/queue.ts";
+import type { KvListeners } from "../../../functions/kv_listeners.ts";
+import { KV_QUEUE } from "../../../functions/queues/kv_queue.ts";
 import { buildEnv, type EnvServices } from "../../../functions/env.ts";
 import { ExchangeTable } from "../exchange_table.ts";
 import { type Payload, readFrames } from "../frame_reader.ts";
@@ -46,7 +49,7 @@ export interface Evaluator {
   /** Checks a bundle's imports. @throws Error for a bundle that imports what it may not. */
   check(code: Uint8Array): void;
   /** Returns the manifest of an app. @throws Error for a default export that is no app. */
-  manifestOf(defaultExport: unknown): unknown;
+  manifestOf(defaultExport: unknown, listens: boolean): unknown;
 }
 
 const running = new AsyncScope<IsolateExchange>();
@@ -193,8 +196,9 @@ async function load(
     const module = await import(url) as Record<string, unknown>;
     URL.revokeObjectURL(url);
     const exported = realm.served.appOf(module);
-    const manifest = evaluator?.manifestOf(exported) ?? {};
-    app = loadedApp(exported, options);
+    const { listeners } = realm.served;
+    const manifest = evaluator?.manifestOf(exported, listeners.loaded()) ?? {};
+    app = loadedApp(exported, options, listeners);
     writer.begin(ISOLATE_FRAME.loaded, 0).text(JSON.stringify(manifest)).end();
   } catch (error) {
     writer.begin(ISOLATE_FRAME.loadFailed, 0);
@@ -203,10 +207,12 @@ async function load(
   }
 }
 
-function loadedApp(defaultExport: unknown, options: LoadOptions): LoadedApp {
+function loadedApp(defaultExport: unknown, options: LoadOptions, listeners: KvListeners): LoadedApp {
   const { fetch: handler, scheduled, queue } = Object(defaultExport) as Record<string, unknown>;
   return {
     queue: (batch, env, ctx) => {
+      const { queue: name, messages } = batch as QueueBatch;
+      if (name === KV_QUEUE) return Promise.all(messages.map(({ body }) => listeners.handle(body)));
       if (typeof queue !== "function") throw new TypeError("the app has no queue handler");
       return Reflect.apply(queue, defaultExport, [batch, env, ctx]);
     },

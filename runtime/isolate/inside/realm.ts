@@ -7,7 +7,7 @@
  * G1  `Deno` keeps its identity (Deno's node built-ins hold on to it); only the members in KEPT stay. The same goes for
  *     `globalThis` (globals.ts).
  */
-import { ambientKv } from "../../../functions/context.ts";
+import { AmbientKv, OpenedKv } from "../../../functions/context.ts";
 import { RequestKv } from "../../../functions/kv.ts";
 import { KvAtomicOperation } from "../../../functions/kv_atomic.ts";
 import { KvU64 } from "../../../functions/values/kv_u64.ts";
@@ -49,12 +49,12 @@ export function cutRealm(siteFetch: typeof fetch): Realm {
   };
   cutDeno({
     env: Object.freeze(env),
-    openKv: () => Promise.resolve(ambientKv),
+    openKv: () => Promise.resolve(new OpenedKv(served.listeners)),
     KvU64,
     Kv: namedClass(
       "Deno.Kv",
       "use Deno.openKv",
-      (value) => value === ambientKv || value instanceof RequestKv,
+      (value) => value instanceof AmbientKv || value instanceof RequestKv,
     ),
     AtomicOperation: namedClass(
       "Deno.AtomicOperation",

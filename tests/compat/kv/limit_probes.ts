@@ -91,9 +91,6 @@ const limits: KvProbes = {
 /** Last: they close what they are given, or wait for what never comes. */
 const beside: KvProbes = {
   "commitVersionstamp": ({ kv }) => thrown(() => typeof kv.commitVersionstamp()),
-  "enqueue": ({ kv }) => rejection(() => kv.enqueue("message").then(({ ok }) => ok)),
-  "atomic enqueue": ({ kv }) => rejection(() => kv.atomic().enqueue("message").commit().then(({ ok }) => ok)),
-  "enqueue of a function": ({ kv }) => rejection(() => kv.enqueue(() => {})),
   "names": ({ kv }) => [
     Object.prototype.toString.call(kv),
     Object.prototype.toString.call(kv.atomic()),

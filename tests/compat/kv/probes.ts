@@ -38,7 +38,7 @@ async function fill({ kv, at }: KvScene, ...names: Deno.KvKeyPart[][]): Promise<
   for (const [i, name] of names.entries()) await kv.set(at(...name), i);
 }
 
-const VALUES: Readonly<Record<string, () => unknown>> = {
+export const VALUES: Readonly<Record<string, () => unknown>> = {
   undefined: () => undefined,
   null: () => null,
   booleans: () => [true, false],

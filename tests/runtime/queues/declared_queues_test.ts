@@ -66,8 +66,27 @@ Deno.test("what has changed is told, and what is declared no more has no setting
   const { apps, declared } = tableOf([app("shop", { a: {}, b: {} }), app("gone", { c: {} })]);
   assert.deepEqual(declared.refresh(), []);
   apps.splice(0, 2, app("shop", { a: { f: 0 }, d: {} }));
-  assert.deepEqual(declared.refresh().sort(), ["gone/c", "shop/a", "shop/b", "shop/d"]);
+  assert.deepEqual(declared.refresh().sort(), ["gone/c", "gone/kv.queue", "shop/a", "shop/b", "shop/d"]);
   assert.equal(declared.get("shop/b"), undefined);
   assert.equal(declared.hasApp("gone"), false);
   assert.deepEqual(declared.topics.sort(), ["shop/a", "shop/d"]);
+});
+
+Deno.test("each app has a queue for its KV, which is listed where it is listened to (DQ2)", () => {
+  const { apps, declared } = tableOf([
+    app("quiet", {}),
+    app("hears", { own: { f: 0 } }, ["fetch", "listenQueue"]),
+  ]);
+  assert.deepEqual(declared.topics.sort(), ["hears/kv.queue", "hears/own"]);
+  assert.equal(declared.handlerOf("hears/kv.queue")?.app, "hears");
+  assert.equal(declared.handlerOf("hears/own"), undefined);
+  assert.equal(declared.handlerOf("quiet/kv.queue"), undefined);
+  assert.deepEqual(["hears", "quiet"].map((name) => declared.get(`${name}/kv.queue`)?.settings.f), [1, 0]);
+  const { retry, maxAttempts, batchMax, whenDead, leaseMs } = declared.get("hears/kv.queue")?.settings ?? {};
+  assert.deepEqual(retry, { eachMs: [100, 1_000, 5_000, 30_000, 60_000] });
+  assert.deepEqual([maxAttempts, batchMax, whenDead, leaseMs], [6, 1, "hand over", 31_000]);
+  assert.equal(declared.others, 1);
+  apps.splice(1, 1, app("hears", {}, ["fetch"]));
+  assert.deepEqual(declared.refresh().sort(), ["hears/kv.queue", "hears/own"]);
+  assert.equal(declared.others, 0, "nobody is watched for a queue that nobody listens to");
 });

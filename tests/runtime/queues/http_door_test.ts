@@ -27,7 +27,10 @@ class Before {
     Promise.resolve([]);
   readonly door = new QueueDoor({
     declared: {
-      get: (topic) => topic === "shop/sms" ? { consumer: "pull" } as DeclaredQueue : undefined,
+      get: (topic) =>
+        topic === "shop/sms" || topic === "shop/kv.queue"
+          ? { consumer: "pull", isOfKv: topic === "shop/kv.queue" } as DeclaredQueue
+          : undefined,
       hasApp: (app) => app === "shop",
     },
     outlet: {
@@ -179,4 +182,12 @@ Deno.test("so many sends are under way at a site, and so many pulls wait (QD3)",
   assert.ok((await Promise.all(pulls)).every(({ status }) => status === 200));
   before.door.close();
   await before.fails("draining", "shop/sms/pull");
+});
+
+Deno.test("no program outside has to do with the queue of an app's KV", async () => {
+  const before = new Before();
+  for (const path of ["shop/kv.queue", "shop/kv.queue/batch", "shop/kv.queue/pull", "shop/kv.queue/ack"]) {
+    await before.fails("queue_unknown", path, "{}");
+  }
+  assert.deepEqual([before.stored, before.metered], [[], []]);
 });
