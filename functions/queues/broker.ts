@@ -66,8 +66,11 @@ export interface BrokerPorts {
   readonly tell: (to: SiteId, word: OwnerWord) => void;
   /** Returns the id of the tuple of a message whose producer gave it an id: the same at all sites. */
   readonly tupleIdOf: (queue: string, id: string) => TupleId;
-  /** Deals with a message that is given up, where its queue says so; the message is removed once this resolves. */
-  readonly undelivered: (queue: string, message: StoredMessage) => Promise<void>;
+  /**
+   * Deals with a message that is given up, where its queue says so; the message is removed once this resolves. False:
+   * there is nothing to be done with it, and it stays.
+   */
+  readonly undelivered: (queue: string, message: StoredMessage) => Promise<boolean>;
   /** Reports a rare event, worth a line in the log. */
   readonly note: (event: string, detail: Record<string, unknown>) => void;
   readonly fail: (error: unknown) => void;
@@ -659,15 +662,13 @@ export class Broker implements TuplesUser {
     const message = await this.#stored(slot);
     const isThere = () => this.#backlog.stateOf(slot) === "dead" && this.#store.idAt(slot) === id;
     if (message === null || !isThere()) return;
-    if (message.envelope.undelivered.length === 0) { // it stays (Q4)
-      this.#handing.delete(slot);
+    try {
+      const isDone = await this.#ports.undelivered(queue.name, message);
+      if (!isThere()) return;
+      if (isDone) return await this.#end(slot, id);
+      this.#handing.delete(slot); // it stays (Q4)
       const settings = this.#ports.settings(queue.name);
       if (settings !== undefined && settings.purgedBeforeMs > 0) await this.#purgeOne(queue, slot, settings);
-      return;
-    }
-    try {
-      await this.#ports.undelivered(queue.name, message);
-      if (isThere()) await this.#end(slot, id);
     } catch (error) {
       if (!isThere()) return;
       this.#ports.note("queue_undelivered", { queue: queue.name, id: message.id, error: String(error) });

@@ -21,10 +21,7 @@ export interface MessageEnvelope {
    * Pauses in milliseconds before each retry of the message; null: its queue's. It is given up after the last of them.
    */
   readonly backoffMs: readonly number[] | null;
-  /**
-   * Bytes for the handler of undelivered messages, which gets them once the message is given up; nothing else reads
-   * them.
-   */
+  /** Bytes for who handles the message, or deals with it once it is given up; the queues themselves do not read them. */
   readonly undelivered: Uint8Array;
   readonly format: BodyFormat;
   readonly body: Uint8Array;

@@ -76,15 +76,39 @@ export function decodeKvMessage(body: Uint8Array): KvMessage & { readonly undeli
   return { value, backoffMs, keys: undelivered.length === 0 ? [] : decodeKeys(undelivered), undelivered };
 }
 
-/** Returns keys as an envelope has them; nothing for none. */
+/** What goes with a value to who handles it, or deals with it once it is given up: an envelope's bytes for these. */
+export interface KvDelivery {
+  /** Token of what its sender had seen; "": there is none. */
+  readonly seen: string;
+  /** Keys as `enqueue` wrote them. */
+  readonly undelivered: Uint8Array;
+}
+
+/** Returns what goes with a value; nothing for nothing. */
+export const encodeKvDelivery = ({ seen, undelivered }: KvDelivery): Uint8Array<ArrayBuffer> =>
+  seen === "" && undelivered.length === 0
+    ? new Uint8Array(0)
+    : new Writer(undelivered.length + seen.length + 8).text(seen).bytes(undelivered).done();
+
+/** Reads what goes with a value. @throws CodecError */
+export function decodeKvDelivery(
+  bytes: Uint8Array,
+): { readonly seen: string; readonly keys: readonly Key[] } {
+  if (bytes.length === 0) return { seen: "", keys: [] };
+  const reader = new Reader(bytes), seen = reader.text(), undelivered = reader.bytes();
+  reader.end();
+  return { seen, keys: undelivered.length === 0 ? [] : decodeKeys(undelivered) };
+}
+
+/** Returns keys as a message has them; nothing for none. */
 export function encodeKeys(keys: readonly Key[]): Uint8Array<ArrayBuffer> {
   if (keys.length === 0) return new Uint8Array(0);
   const writer = new Writer();
   return writer.list(keys, (key) => writer.key(key)).done();
 }
 
-/** Reads the keys of an envelope. @throws CodecError (KQ2) */
-export function decodeKeys(bytes: Uint8Array): Key[] {
+/** Reads the keys of a message. @throws CodecError (KQ2) */
+function decodeKeys(bytes: Uint8Array): Key[] {
   const reader = new Reader(bytes), keys = reader.list(() => reader.key());
   reader.end();
   for (const key of keys) {

@@ -32,8 +32,8 @@ export interface QueueSettings {
   /** Time before which all messages sent are removed; 0: none are. */
   readonly purgedBeforeMs: number;
   /**
-   * Treatment of messages that are given up: they stay, for an operator, or those with something for that (their
-   * envelope's `undelivered`) are handed over to the app and then removed.
+   * Treatment of messages that are given up: they stay, for an operator, or are handed over to the app and then
+   * removed, where there is anything that it wants with them.
    */
   readonly whenDead: "keep" | "hand over";
 }

@@ -3,8 +3,9 @@
  *
  * OR1 It has ended well only when what it wrote or read is on disk here (the output gate).
  * OR2 What it prints or throws leaves without the values of the app's secrets.
+ * OR3 Its session has seen what it is told, where a site can still tell; else it has seen nothing, and it runs.
  */
-import type { AttachedSession } from "../../store/api/api.ts";
+import { type AttachedSession, StoreUnavailable, type TokenState } from "../../store/api/api.ts";
 import { sessionIdOf } from "../../store/session/token.ts";
 import type { LiveVersion } from "../deploy/app_table.ts";
 import type { CallRequest, IsolateCall } from "../isolate/call.ts";
@@ -78,11 +79,14 @@ export class OwnRun implements StoreUse {
     services: OwnRunServices,
     prepared: Prepared,
     version: LiveVersion,
-    spanOf: () => Span | undefined,
+    { seen = null, spanOf }: {
+      readonly seen?: TokenState | null;
+      readonly spanOf?: () => Span | undefined;
+    } = {},
   ): Promise<OwnRun> {
-    const session = await services.replica.attach(null);
+    const session = await attached(services, seen);
     session.lane = prepared.lane();
-    const span = spanOf();
+    const span = spanOf?.();
     if (span !== undefined) session.trace = formatTraceparent(span);
     return new OwnRun(services, prepared, { version, session, span });
   }
@@ -165,5 +169,19 @@ export class OwnRun implements StoreUse {
       traceId: this.#traceId,
       ...(this.#span === undefined ? {} : { spanId: this.#span.spanId }),
     });
+  }
+}
+
+/** Attaches a session that has seen so much, or else one that has seen nothing (OR3). */
+async function attached(
+  { replica }: Pick<OwnRunServices, "replica">,
+  seen: TokenState | null,
+): Promise<AttachedSession> {
+  if (seen === null) return await replica.attach(null);
+  try {
+    return await replica.attach(seen);
+  } catch (error) {
+    if (!(error instanceof StoreUnavailable)) throw error;
+    return await replica.attach(null);
   }
 }

@@ -8,7 +8,7 @@
  */
 import type { LiveVersion } from "../deploy/app_table.ts";
 import type { BatchMessage, MessageVerdict } from "../isolate/queue_frames.ts";
-import { StoreUnavailable } from "../../store/api/api.ts";
+import { StoreUnavailable, type TokenState } from "../../store/api/api.ts";
 import type { Prepared } from "./app_runner.ts";
 import { OwnRun, type OwnRunServices } from "./own_run.ts";
 
@@ -25,6 +25,8 @@ export interface QueueRun {
   readonly messages: readonly BatchMessage[];
   /** Takes what becomes of the message in a place, before the run is over. */
   said(place: number, outcome: MessageOutcome): void;
+  /** What the run's session has seen as it begins; null: nothing. */
+  readonly seen?: TokenState | null;
 }
 
 /** Runs the handler once. @returns what becomes of each message. */
@@ -32,11 +34,11 @@ export async function runQueue(
   services: OwnRunServices,
   prepared: Prepared,
   version: LiveVersion,
-  { queue, messages, said }: QueueRun,
+  { queue, messages, said, seen = null }: QueueRun,
 ): Promise<readonly MessageOutcome[]> {
   let run: OwnRun;
   try {
-    run = await OwnRun.begin(services, prepared, version, () => undefined);
+    run = await OwnRun.begin(services, prepared, version, { seen });
   } catch (error) {
     if (!(error instanceof StoreUnavailable)) throw error;
     return messages.map(() => ({ kind: "release" }));

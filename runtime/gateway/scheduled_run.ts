@@ -27,7 +27,9 @@ export async function runScheduled(
 ): Promise<RunOutcome> {
   let run: OwnRun;
   try {
-    run = await OwnRun.begin(services, prepared, version, () => services.telemetry.timed(version, event));
+    run = await OwnRun.begin(services, prepared, version, {
+      spanOf: () => services.telemetry.timed(version, event),
+    });
   } catch (error) {
     if (!(error instanceof StoreUnavailable)) throw error;
     return { ok: false, code: error.code, message: error.message, retry: true };

@@ -3,9 +3,12 @@
  * the version that serves, or posted to the queue's endpoint (webhooks.ts).
  *
  * CN1 Nothing is begun once they stop; what runs is waited for, for a while, so that what is done is known to be.
+ * CN2 Who handles a value of an app's KV has seen what its sender had (OX6), where a site can still tell.
  */
 import type { DeliveryOutcome, MessageDelivery } from "../../functions/queues/hand.ts";
 import type { Outlet } from "../../functions/queues/outlet.ts";
+import { decodeKvDelivery } from "../../functions/queues/kv_queue.ts";
+import type { TokenState } from "../../store/api/api.ts";
 import type { LiveVersion } from "../deploy/mod.ts";
 import type { Prepared } from "../gateway/app_runner.ts";
 import type { OwnRunServices } from "../gateway/own_run.ts";
@@ -23,6 +26,8 @@ export interface ConsumersParts {
   readonly prepared: (version: LiveVersion) => Prepared;
   readonly meter: Pick<MessageMeter, "handled">;
   readonly webhooks: Pick<Webhooks, "serves" | "handle" | "close">;
+  /** Opens a token of a session; null for one that says nothing any more. */
+  readonly opened: (token: string) => TokenState | null;
 }
 
 const LOOK_MS = 10;
@@ -105,6 +110,7 @@ export class Consumers {
           ...{ sentMs: envelope.sentMs, attempt, format: envelope.format, body: envelope.body },
         })),
         said: (place, outcome) => say(place, deliveryOf(outcome)),
+        seen: this.#seenBy(topic, messages),
       });
       const isFailed = outcomes.length > 0 && outcomes.every(({ kind }) => kind === "failed");
       meter.handled(topic, sinceMs, isFailed ? "app_error" : null);
@@ -112,6 +118,14 @@ export class Consumers {
     } finally {
       this.#running--;
     }
+  }
+
+  /** Returns what the sender of a KV's value had seen (CN2); null for any other queue, and where nothing is known. */
+  #seenBy(topic: string, [first]: readonly MessageDelivery[]): TokenState | null {
+    const { declared, opened } = this.#parts;
+    if (first === undefined || declared.get(topic)?.isOfKv !== true) return null;
+    const { seen } = decodeKvDelivery(first.envelope.undelivered);
+    return seen === "" ? null : opened(seen);
   }
 }
 

@@ -12,8 +12,11 @@
  *     root's.
  * OX5 Of each app so many messages are on their way at once; others wait in their rows until half of these are stored.
  *     An app whose queue is full holds up no other app.
+ * OX6 With a value of an app's KV goes a token of a session that has seen the row, and so all that its sender had
+ *     written before, and in one step with it: who handles the value at another site has seen that, too.
  */
 import type { QueuedMessage, SentMessage } from "../../functions/vocabulary/queue_sender.ts";
+import { KV_QUEUE } from "../../functions/queues/kv_queue.ts";
 import { codeOf } from "../../functions/vocabulary/errors.ts";
 import type { AttachedSession } from "../../store/api/api.ts";
 import { CodecError, Reader, Writer } from "../../store/model/codec.ts";
@@ -38,6 +41,8 @@ export interface OutboxPorts {
   /** The site's own session at the store. */
   readonly store: Pick<AttachedSession, "list" | "write" | "durable">;
   readonly sends: Pick<QueueSends, "storeOfSession">;
+  /** Returns a token of a session that has seen a row here. */
+  readonly tokenOf: (key: Key) => Promise<string>;
   /** Reports whether nobody deals with a site's rows: it is dead, or not in the tree. */
   readonly isLost: (site: string) => boolean;
   readonly nowMs: () => number;
@@ -169,11 +174,12 @@ export class MessageOutbox implements AppOutbox {
   }
 
   async #stored({ key, value }: OutboxRow): Promise<void> {
-    const { sends, store, note } = this.#ports;
+    const { sends, store, note, tokenOf } = this.#ports;
     for (let pauseMs = AGAIN_MS; !this.#isClosed; pauseMs = Math.min(2 * pauseMs, AGAIN_MS_MAX)) {
       try {
         const { app, sentMs, queue, message } = decodeOutbox(key, value);
-        await sends.storeOfSession(app, { queue, message, key, place: 0, sentMs }); // OX3
+        const seen = queue === KV_QUEUE ? await tokenOf(key) : ""; // OX6
+        await sends.storeOfSession(app, { queue, message, key, place: 0, sentMs }, seen); // OX3
         break;
       } catch (error) {
         const why = error instanceof Error ? error.message : String(error);

@@ -9,7 +9,7 @@
  * SE3 What an app's `enqueue` sends is read here, and goes on as a message with pauses and keys of its own: bytes that
  *     `enqueue` does not make are refused.
  */
-import { decodeKvMessage, KV_QUEUE } from "../../functions/queues/kv_queue.ts";
+import { decodeKvMessage, encodeKvDelivery, KV_QUEUE } from "../../functions/queues/kv_queue.ts";
 import type { Broker, NewMessage } from "../../functions/queues/broker.ts";
 import { QueueRefused } from "../../functions/queues/broker.ts";
 import type { SessionMessage } from "../../functions/sessions/serve/ports.ts";
@@ -78,10 +78,19 @@ export class QueueSends implements AppSends {
     throw new SendRefused(refusal.code, refusal.message + others, { queue, failed });
   }
 
-  /** Stores a message of a stateful session of an app (SE2). @throws SendRefused, or the error of a fault. */
-  async storeOfSession(app: string, { queue, message, key, place, sentMs }: SessionMessage): Promise<void> {
+  /**
+   * Stores a message of a stateful session of an app (SE2).
+   *
+   * @param seen token of what its sender had seen, for a value of the app's KV; "": none.
+   * @throws SendRefused, or the error of a fault.
+   */
+  async storeOfSession(
+    app: string,
+    { queue, message, key, place, sentMs }: SessionMessage,
+    seen = "",
+  ): Promise<void> {
     await this.store(app, queue, [{
-      ...sentBy(queue, message),
+      ...sentBy(queue, message, seen),
       ...{ sentMs, isKept: true },
       ...message.id === undefined ? { tuple: tupleIdOfSession(key, place) } : {},
     }]);
@@ -89,17 +98,12 @@ export class QueueSends implements AppSends {
 }
 
 /** Returns a message of an app, as its queue has it. @throws SendRefused (SE3) */
-function sentBy(queue: string, message: SentMessage): NewMessage {
+function sentBy(queue: string, message: SentMessage, seen = ""): NewMessage {
   if (queue !== KV_QUEUE) return { ...message, format: "value" };
   try {
     const { value, backoffMs, undelivered } = decodeKvMessage(message.body);
-    return {
-      ...message,
-      body: value,
-      format: "value",
-      undelivered,
-      ...backoffMs === null ? {} : { backoffMs },
-    };
+    const goes = { format: "value", undelivered: encodeKvDelivery({ seen, undelivered }) } as const;
+    return { ...message, ...goes, body: value, ...backoffMs === null ? {} : { backoffMs } };
   } catch (error) {
     if (!(error instanceof CodecError)) throw error;
     throw new SendRefused("message_invalid", error.message, { queue, failed: [0] });

@@ -6,7 +6,7 @@
  */
 import { KV_SPACE } from "../../functions/key_space.ts";
 import type { StoredMessage } from "../../functions/queues/broker.ts";
-import { decodeKeys } from "../../functions/queues/kv_queue.ts";
+import { decodeKvDelivery } from "../../functions/queues/kv_queue.ts";
 import type { AttachedSession, StoreMutation } from "../../store/api/api.ts";
 import type { Key } from "../../store/model/key.ts";
 import { appSpace } from "../gateway/session_store.ts";
@@ -23,11 +23,12 @@ export class UndeliveredValues {
     this.#store = store;
   }
 
-  /** Writes a message's value to its keys. @throws where it can't be written now (UV1). */
-  async write(topic: string, { envelope }: Pick<StoredMessage, "envelope">): Promise<void> {
+  /** Writes a message's value to its keys. @returns false: it has none. @throws where it can't be written now (UV1). */
+  async write(topic: string, { envelope }: Pick<StoredMessage, "envelope">): Promise<boolean> {
     const { undelivered, body: value } = envelope;
     const space = appSpace(namesOf(topic).app).app + KV_SPACE;
-    const keys = decodeKeys(undelivered);
+    const { keys } = decodeKvDelivery(undelivered);
+    if (keys.length === 0) return false;
     const atOnce = Math.max(1, Math.floor(WRITE_BYTES_MAX / (value.length + 1)));
     for (let at = 0; at < keys.length; at += atOnce) {
       await this.#store.write(
@@ -37,5 +38,6 @@ export class UndeliveredValues {
       );
     }
     await this.#store.durable();
+    return true;
   }
 }

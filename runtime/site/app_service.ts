@@ -231,7 +231,7 @@ export async function startApps(
     prepared: (version) => runner.prepared(version),
     secrets: ports.secrets,
     ...{ appSecrets: secrets, appQueues: queues },
-    meter: site.messages,
+    ...{ meter: site.messages, codec: ports.codec },
     ...{ fatal: ports.fatal, faults: site.faults, damage: site.damage },
   });
   site.messages.watch(() => messages.status());

@@ -18,6 +18,7 @@ import type { SiteReplica } from "../../store/replica.ts";
 import type { QueueAdmin } from "../admin/queue_admin.ts";
 import type { AppTable, LiveVersion } from "../deploy/mod.ts";
 import type { Prepared } from "../gateway/app_runner.ts";
+import type { TokenCodec } from "../gateway/session_tokens.ts";
 import type { OwnRunServices } from "../gateway/own_run.ts";
 import { Consumers } from "../queues/consumers.ts";
 import { DeclaredQueues, namesOf } from "../queues/declared_queues.ts";
@@ -60,6 +61,7 @@ export interface MessageParts {
   readonly appSecrets: Pick<SecretTable, "values" | "onChange">;
   /** What waits of each app in memory. */
   readonly appQueues: SiteQueues;
+  readonly codec: TokenCodec;
 }
 
 /** Queues of a site, served. */
@@ -92,7 +94,7 @@ const BOOT_BYTES = 6;
 
 /** Opens the queues of a site. */
 export async function openMessages(parts: MessageParts): Promise<MessageService> {
-  const { config, log, clock, random, replica, apps, running, prepared, faults, meter } = parts;
+  const { config, log, clock, random, replica, apps, running, prepared, faults, meter, codec } = parts;
   const { owners } = replica, { detector } = owners;
   const declared = new DeclaredQueues(apps, config.limits.wallMs);
   const disks = await StatefulDisks.open(parts, ["queues"]);
@@ -148,6 +150,10 @@ export async function openMessages(parts: MessageParts): Promise<MessageService>
   });
   const consumers: Consumers = new Consumers({
     ...{ outlet: queues.outlet, declared, running, prepared, meter, webhooks },
+    opened: (text) => {
+      const found = codec.open(text);
+      return found.ok ? found.token : null;
+    },
   });
   const sends = new QueueSends(queues.broker, meter);
   const leases = new LeaseSeal(parts.secrets);
@@ -160,6 +166,11 @@ export async function openMessages(parts: MessageParts): Promise<MessageService>
   const outbox = new MessageOutbox({
     ...{ site: config.id, boot: random.bytes(BOOT_BYTES).toHex(), isRoot: config.parent === null, sends },
     store: await replica.attach(null),
+    tokenOf: async (key) => {
+      const session = await replica.attach(null);
+      await session.get([key]);
+      return codec.seal(session.token(false));
+    },
     isLost: (site) => !owners.isKnown(site) || detector.standing(site) === "dead",
     nowMs: () => replica.nowMs(),
     after: (ms, run) => clock.after(ms, run),

@@ -20,6 +20,7 @@ const TOPOLOGY = {
 interface Order {
   readonly name: string;
   readonly fails?: number;
+  readonly waits?: boolean;
   readonly options?: Readonly<Record<string, unknown>>;
   readonly ends?: string;
 }
@@ -61,6 +62,7 @@ async function delivered(cluster: TestCluster): Promise<void> {
   assert.deepEqual((await rows(cluster, "seen", "plain")).map(([, value]) => value), [{
     name: "plain",
     fails: 0,
+    waits: false,
   }]);
 }
 
@@ -70,7 +72,7 @@ async function givenUp(cluster: TestCluster): Promise<void> {
   await sent(cluster, "cloud", { name: "lost", fails: 9, options: { backoffSchedule, keysIfUndelivered } });
   await sent(cluster, "cloud", { name: "kept", fails: 3, options: { backoffSchedule } });
   await eventually("one is written to its keys", async () => (await rows(cluster, "lost")).length === 2);
-  const value = { name: "lost", fails: 9 };
+  const value = { name: "lost", fails: 9, waits: false };
   assert.deepEqual(await rows(cluster, "lost"), [[["lost", "a"], value], [["lost", "b"], value]]);
   await eventually("the other one is given up", async () => await times(cluster, "kept") === 3);
   await eventually("an operator sees it", async () => {
@@ -116,6 +118,31 @@ Deno.test("a site that is alone delivers what it enqueues, and gives up what its
   });
 });
 
+/** Values beyond what one site handles at a time, or has ready for that. */
+const SLOW = 130;
+
+/** More values than one site handles at a time, and a few that others take meanwhile. */
+async function handledElsewhere(cluster: TestCluster): Promise<void> {
+  await Promise.all(Array.from({ length: SLOW }, () => sent(cluster, "east", { name: "slow", waits: true })));
+  await eventually("east has no place left", async () => {
+    return /kv\.queue +handler .* east \d/.test(await operated(cluster, "list", "listens"));
+  });
+  const quick = Array.from({ length: 5 }, (_, i) => `quick ${i}`);
+  for (const name of quick) await sent(cluster, "east", { name });
+  for (const name of quick) {
+    await eventually(`${name} is handled`, async () => await times(cluster, name) > 0);
+  }
+  assert.equal(await times(cluster, "slow"), 0, "others wait for these");
+  assert.deepEqual(
+    (await rows(cluster, "found")).filter(([[, name]]) => name?.startsWith("quick")).map(([, value]) =>
+      value
+    ),
+    quick.map(() => "what its sender wrote"),
+  );
+  await sent(cluster, "cloud", { name: "let go" });
+  await eventually("the slow ones end", async () => await times(cluster, "slow") >= SLOW);
+}
+
 Deno.test("a value outlives its site, and is handled where no request came (message_service.ts MS2)", async () => {
   const folder = await Deno.makeTempDir();
   const topology = join(folder, "topology.json");
@@ -127,6 +154,7 @@ Deno.test("a value outlives its site, and is handled where no request came (mess
       "east has another owner",
       async () => (await post(cluster, "east", { name: "" }, "others")).status === 202,
     );
+    await handledElsewhere(cluster);
     const options = { delay: 8_000, backoffSchedule: [10], keysIfUndelivered: [["lost", "east"]] };
     await sent(cluster, "east", { name: "outlives", options });
     await sent(cluster, "east", { name: "fails", fails: 9, options });

@@ -273,7 +273,7 @@ export class QueueSite {
       rttMs,
       isHeard,
       tupleIdOf: (queue, name) => `${queue}/${name}`,
-      undelivered: () => Promise.resolve(),
+      undelivered: () => Promise.resolve(true),
       note: () => {},
       fail,
       send: (to, bytes) => {

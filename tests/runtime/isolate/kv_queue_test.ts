@@ -4,8 +4,12 @@ import type { LiveVersion } from "../../../runtime/deploy/mod.ts";
 import type { Prepared } from "../../../runtime/gateway/app_runner.ts";
 import type { OwnRunServices } from "../../../runtime/gateway/own_run.ts";
 import { runQueue } from "../../../runtime/gateway/queue_run.ts";
+import { StoreUnavailable, type TokenState } from "../../../store/api/api.ts";
 import { IsolatePool } from "../../../runtime/isolate/mod.ts";
-import { decodeKvMessage, KV_QUEUE } from "../../../functions/queues/kv_queue.ts";
+import type { MessageDelivery, QueueHandler } from "../../../functions/queues/hand.ts";
+import { Consumers } from "../../../runtime/queues/consumers.ts";
+import type { DeclaredQueue } from "../../../runtime/queues/declared_queues.ts";
+import { decodeKvMessage, encodeKvDelivery, KV_QUEUE } from "../../../functions/queues/kv_queue.ts";
 import { decodeValue, encodeValue } from "../../../functions/values/value.ts";
 import type { QueuedMessage } from "../../../functions/vocabulary/queue_sender.ts";
 import type { Check, CommitResult, Mutation } from "../../../functions/vocabulary/store_client.ts";
@@ -45,17 +49,30 @@ class SendingStore extends MemoryStore {
   }
 }
 
-async function handled(pool: IsolatePool, value: unknown) {
-  const lines: string[] = [], written: unknown[] = [];
+/** A token, which the stand-in for a site does not look into. */
+const SEEN = { session: new Uint8Array(16) } as unknown as TokenState;
+const VERSION = { app: "a", version: "v", manifest: { sessions: {} } } as unknown as LiveVersion;
+const PREPARED = {
+  ...{ app: APP, space: { app: "", root: "" }, lane: () => null, highest: 0, strayLog: () => {} },
+} as unknown as Prepared;
+
+/** A stand-in for a site, which says what was done. @param isLost true: no site can tell what a token names. */
+function site(pool: IsolatePool, isLost = false) {
+  const lines: string[] = [], written: unknown[] = [], attached: unknown[] = [];
   const write = (mutations: readonly unknown[]) => {
     written.push(...mutations);
     return Promise.resolve({ ok: true, version: { clock: 1, replica: 1 } });
   };
   const session = { id: new Uint8Array(16), highest: 0, durable: () => Promise.resolve(), write };
+  const attach = (token: unknown) => {
+    attached.push(token);
+    if (token !== null && isLost) throw new StoreUnavailable("source_unreachable", "away");
+    return session;
+  };
   const services = {
     ...{ site: "edge-1", isolates: pool, nowMs: Date.now, redact: (_: string, text: string) => text },
     limits: { keyBytes: 2048, valueBytes: 1 << 20, atomicMutations: 1000, atomicBytes: 4 << 20 },
-    replica: { attach: () => session, durable: () => Promise.resolve() },
+    replica: { attach, durable: () => Promise.resolve() },
     outbox: {
       outgoing: (_: string, messages: readonly QueuedMessage[]) => ({
         mutations: messages.map(({ queue, delayMs }) => ({ queue, delayMs })),
@@ -65,20 +82,48 @@ async function handled(pool: IsolatePool, value: unknown) {
     appLog: ({ text }: { text: string }) => void lines.push(text),
     metrics: { invoked: () => {} },
   } as unknown as OwnRunServices;
-  const prepared = {
-    app: APP,
-    space: { app: "", root: "" },
-    lane: () => null,
-    highest: 0,
-    strayLog: () => {},
-  };
-  const version = { app: "a", version: "v", manifest: { sessions: {} } } as unknown as LiveVersion;
-  const [outcome] = await runQueue(services, prepared as unknown as Prepared, version, {
+  return { services, lines, written, attached };
+}
+
+async function handled(
+  pool: IsolatePool,
+  value: unknown,
+  { seen = null, isLost = false }: { readonly seen?: TokenState | null; readonly isLost?: boolean } = {},
+) {
+  const { services, ...said } = site(pool, isLost);
+  const [outcome] = await runQueue(services, PREPARED, VERSION, {
     queue: KV_QUEUE,
     messages: [{ id: "m", sentMs: 0, attempt: 1, format: "value", body: encodeValue(value) }],
     said: () => {},
+    seen,
   });
-  return { outcome, lines, written };
+  return { outcome, ...said };
+}
+
+/** What a site's consumer of a KV's queue attached for a value with a token. */
+async function consumed(pool: IsolatePool, seen: string): Promise<unknown[]> {
+  const { services, attached } = site(pool);
+  let handler: QueueHandler | null = null;
+  const consumers = new Consumers({
+    outlet: { serve: (_, given) => handler = given, unsettled: 0 },
+    declared: {
+      get: () => ({ consumer: "handler", isOfKv: true }) as DeclaredQueue,
+      handlerOf: () => VERSION,
+    },
+    webhooks: { serves: () => false, handle: () => assert.fail("nothing is posted"), close: () => {} },
+    running: services,
+    prepared: () => PREPARED,
+    meter: { handled: () => {} },
+    opened: (text) => text === "token" ? SEEN : null,
+  });
+  consumers.configured("a/kv.queue");
+  const envelope = {
+    ...{ id: "", sentMs: 1, trace: "", backoffMs: null, format: "value", body: encodeValue("x") },
+    undelivered: encodeKvDelivery({ seen, undelivered: new Uint8Array(0) }),
+  };
+  const delivery = { ticket: { id: "m" }, attempt: 1, envelope } as unknown as MessageDelivery;
+  await (handler as QueueHandler | null)?.([delivery], () => {});
+  return attached;
 }
 
 Deno.test("a program that listens to its KV's queue says so in its manifest, and is given what was enqueued (KR1, KR2)", async (t) => {
@@ -118,6 +163,18 @@ Deno.test("a program that listens to its KV's queue says so in its manifest, and
         assert.deepEqual([second.outcome, second.lines], [{ kind: "ack" }, [`second "two"`]]);
       },
     );
+    await t.step("its session has seen what it is told, where a site can tell (own_run.ts OR3)", async () => {
+      const told = await handled(pool, "a", { seen: SEEN });
+      const lost = await handled(pool, "b", { seen: SEEN, isLost: true });
+      const untold = await handled(pool, "c");
+      assert.deepEqual([told, lost, untold].map(({ attached }) => attached), [[SEEN], [SEEN, null], [null]]);
+      assert.deepEqual([told, lost, untold].map(({ outcome }) => outcome?.kind), ["ack", "ack", "ack"]);
+    });
+    await t.step("a site begins it with the token that came with the value (CN2)", async () => {
+      assert.deepEqual(await consumed(pool, "token"), [SEEN]);
+      assert.deepEqual(await consumed(pool, "expired"), [null]);
+      assert.deepEqual(await consumed(pool, ""), [null]);
+    });
     await t.step("a listener that throws has failed", async () => {
       const { outcome } = await handled(pool, "throws");
       assert.equal(outcome?.kind, "failed");

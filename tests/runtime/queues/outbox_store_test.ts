@@ -27,7 +27,14 @@ async function started(disks: Disks, boot: string, refuses: { readonly isFull: b
   });
   await replica.ready;
   const outbox = new MessageOutbox({
-    ...{ site: "cloud", boot, isRoot: true, store: await replica.attach(null), isLost: () => false },
+    ...{
+      site: "cloud",
+      boot,
+      isRoot: true,
+      store: await replica.attach(null),
+      isLost: () => false,
+      tokenOf: () => Promise.resolve(""),
+    },
     sends: {
       storeOfSession: (_, { key, message: { body } }) => {
         if (refuses.isFull) return Promise.reject(Object.assign(new Error("full"), { code: "queue_full" }));

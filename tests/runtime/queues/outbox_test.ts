@@ -1,10 +1,11 @@
 /** Messages that functions send in one step with rows, on their way from their rows to the queues (runtime/queues/outbox.ts). */
 import { strict as assert } from "node:assert";
+import { KV_QUEUE } from "../../../functions/queues/kv_queue.ts";
 import type { QueuedMessage } from "../../../functions/vocabulary/queue_sender.ts";
 import { MessageOutbox } from "../../../runtime/queues/outbox.ts";
 import type { SessionMessage } from "../../../functions/sessions/serve/ports.ts";
 import type { StoreMutation } from "../../../store/api/api.ts";
-import { type Key, packKey } from "../../../store/model/key.ts";
+import { type Key, packKey, unpackKey } from "../../../store/model/key.ts";
 import type { Range } from "../../../store/model/range.ts";
 import type { Row } from "../../../store/model/row.ts";
 import { World } from "../../sim/world.ts";
@@ -19,6 +20,8 @@ class Scene {
   readonly world = new World();
   readonly rows = new Map<Key, Uint8Array>();
   readonly stored: (SessionMessage & { readonly app: string })[] = [];
+  /** Tokens that went with what is stored, in its order. */
+  readonly seen: string[] = [];
   readonly notes: string[] = [];
   readonly lost = new Set<string>();
   /** What queues refuse with. */
@@ -30,11 +33,12 @@ class Scene {
 
   /** The queues. */
   readonly sends = {
-    storeOfSession: (app: string, message: SessionMessage): Promise<void> => {
+    storeOfSession: (app: string, message: SessionMessage, seen = ""): Promise<void> => {
       if (this.refuses !== null && app !== this.spared) {
         return Promise.reject(Object.assign(new Error("refused"), this.refuses));
       }
       this.stored.push({ ...message, app });
+      this.seen.push(seen);
       return Promise.resolve();
     },
   };
@@ -57,6 +61,7 @@ class Scene {
         durable: () => this.disk ?? Promise.resolve(),
       },
       sends: { storeOfSession: (...sent) => this.sends.storeOfSession(...sent) },
+      tokenOf: (key) => Promise.resolve(`has seen ${unpackKey(key)[2]}`),
       isLost: (site) => this.lost.has(site),
       nowMs: () => world.nowMs,
       after: (ms, run) => world.after(ms, run),
@@ -189,4 +194,12 @@ Deno.test("an app whose queue is full has so many messages on their way, and hol
   scene.refuses = null;
   await scene.pass(20_000);
   assert.deepEqual([scene.stored.length, new Set(scene.texts).size, scene.rows.size], [1_200, 1_200, 0]);
+});
+
+Deno.test("with a value of an app's KV goes a token that has seen its row, and with no other message (OX6)", async () => {
+  const scene = new Scene(), outbox = scene.outbox("a");
+  scene.commits(outbox, [message("value", KV_QUEUE), message("other")], Promise.resolve());
+  await scene.pass(100);
+  const seen = Object.fromEntries(scene.stored.map(({ queue }, i) => [queue, scene.seen[i]]));
+  assert.deepEqual(seen, { [KV_QUEUE]: "has seen app", jobs: "" });
 });

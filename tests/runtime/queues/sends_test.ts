@@ -1,6 +1,11 @@
 /** What is sent to queues, on its way to the broker of its site (runtime/queues/sends.ts). */
 import { strict as assert } from "node:assert";
-import { encodeKeys, encodeKvMessage, KV_QUEUE } from "../../../functions/queues/kv_queue.ts";
+import {
+  encodeKeys,
+  encodeKvDelivery,
+  encodeKvMessage,
+  KV_QUEUE,
+} from "../../../functions/queues/kv_queue.ts";
 import { type NewMessage, QueueRefused } from "../../../functions/queues/broker.ts";
 import type { SessionMessage } from "../../../functions/sessions/serve/ports.ts";
 import { encodeValue } from "../../../functions/values/value.ts";
@@ -73,13 +78,17 @@ Deno.test("what the broker refuses a stateful session has a code of the platform
 Deno.test("what a KV enqueues is a message with pauses and keys of its own, and other bytes are refused (SE3)", async () => {
   const { sent, sends } = sending();
   const value = encodeValue("x"), keys = [packKey(["lost", 1])];
-  const enqueued = (bytes: Uint8Array) =>
-    sends.storeOfSession("app", { ...SENT, queue: KV_QUEUE, message: { body: bytes, delayMs: 5 } });
-  await enqueued(encodeKvMessage({ value, backoffMs: [1, 2], keys }));
+  const enqueued = (bytes: Uint8Array, seen?: string) =>
+    sends.storeOfSession("app", { ...SENT, queue: KV_QUEUE, message: { body: bytes, delayMs: 5 } }, seen);
+  await enqueued(encodeKvMessage({ value, backoffMs: [1, 2], keys }), "token");
   await enqueued(encodeKvMessage({ value, backoffMs: null, keys: [] }));
   const [own, plain] = sent.map(([topic, { tuple: _, ...message }]) => ({ topic, ...message }));
   const common = { topic: "app/kv.queue", body: value, delayMs: 5, format: "value", sentMs: 5, isKept: true };
-  assert.deepEqual(own, { ...common, backoffMs: [1, 2], undelivered: encodeKeys(keys) });
+  assert.deepEqual(own, {
+    ...common,
+    backoffMs: [1, 2],
+    undelivered: encodeKvDelivery({ seen: "token", undelivered: encodeKeys(keys) }),
+  });
   assert.deepEqual(plain, { ...common, undelivered: new Uint8Array(0) });
   for (const forged of [body, encodeValue("x"), new Uint8Array([3, 1, 0, 0, 1, 0x10])]) {
     await assert.rejects(enqueued(forged), { code: "message_invalid" });

@@ -1,7 +1,7 @@
 /** Values that could not be delivered, on their way to their keys (runtime/queues/undelivered.ts). */
 import assert from "node:assert/strict";
 import type { MessageEnvelope } from "../../../functions/queues/envelope.ts";
-import { encodeKeys } from "../../../functions/queues/kv_queue.ts";
+import { encodeKeys, encodeKvDelivery } from "../../../functions/queues/kv_queue.ts";
 import { encodeValue } from "../../../functions/values/value.ts";
 import { UndeliveredValues } from "../../../runtime/queues/undelivered.ts";
 import type { StoreMutation } from "../../../store/api/api.ts";
@@ -10,7 +10,10 @@ import { packKey } from "../../../store/model/key.ts";
 const dead = (value: Uint8Array, keys: readonly string[]): { readonly envelope: MessageEnvelope } => ({
   envelope: {
     ...{ id: "", sentMs: 1, trace: "", backoffMs: null, format: "value", body: value },
-    undelivered: encodeKeys(keys.map((key) => packKey([key]))),
+    undelivered: encodeKvDelivery({
+      seen: "token",
+      undelivered: encodeKeys(keys.map((key) => packKey([key]))),
+    }),
   },
 });
 
@@ -32,7 +35,9 @@ function storing(fails: "write" | "durable" | null = null) {
 
 Deno.test("a value is written to its keys in its app's KV, and is there when that is on disk (UV1)", async () => {
   const { said, values } = storing(), value = encodeValue({ a: 1 });
-  await values.write("shop/kv.queue", dead(value, ["x", "y"]));
+  assert.equal(await values.write("shop/kv.queue", dead(value, [])), false);
+  assert.deepEqual(said, []);
+  assert.equal(await values.write("shop/kv.queue", dead(value, ["x", "y"])), true);
   const written = ["x", "y"].map((key) => ({ kind: "set", key: packKey(["a", "shop", "kv", key]), value }));
   assert.deepEqual(said, [written, "durable"]);
   for (const fails of ["write", "durable"] as const) {

@@ -82,6 +82,7 @@ class Site implements AsyncDisposable {
       },
       running: {} as ConsumersParts["running"],
       prepared: () => assert.fail("no handler is there"),
+      opened: () => assert.fail("no KV is there"),
     });
     this.configured();
   }

@@ -6,6 +6,8 @@ const sentSchema = z.object({
   name: z.string(),
   /** Deliveries that fail. */
   fails: z.number().default(0),
+  /** True: a delivery takes until all such are let go. */
+  waits: z.boolean().default(false),
 });
 const orderSchema = sentSchema.extend({
   options: z.object({
@@ -19,8 +21,19 @@ const orderSchema = sentSchema.extend({
 type Order = z.infer<typeof orderSchema>;
 
 const kv = await Deno.openKv();
+
+/** Resolves once those that wait may end; of each isolate one looks for all. */
+let letGo: Promise<void> | undefined;
+async function isLetGo(): Promise<void> {
+  while ((await kv.get(["before", "let go"])).value === null) {
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
+
 kv.listenQueue(async (value: unknown) => {
-  const { name, fails } = sentSchema.parse(value);
+  const { name, fails, waits } = sentSchema.parse(value);
+  await kv.set(["found", name], (await kv.get(["before", name])).value ?? "nothing");
+  if (waits) await (letGo ??= isLetGo());
   await kv.set(["seen", name, crypto.randomUUID()], value);
   const times = await Array.fromAsync(kv.list({ prefix: ["seen", name] }));
   if (times.length <= fails) throw new Error("on purpose");
@@ -60,11 +73,12 @@ export default defineApp({
       return Response.json(await Array.fromAsync(env.kv.list({ prefix }), ({ key, value }) => [key, value]));
     }
     if (pathname === "/others") {
-      await env.queues.others.send({ name: "x", fails: 0 }, { delayMs: 3_600_000 });
+      await env.queues.others.send({ name: "x" }, { delayMs: 3_600_000 });
       return new Response("sent", { status: 202 });
     }
     const order = orderSchema.parse(await request.json());
     if (pathname === "/session") return Response.json(await env.sessions.sender.get("one").send(order));
+    await env.kv.set(["before", order.name], "what its sender wrote");
     return Response.json(await enqueue(env.kv, order));
   },
 });
