@@ -47,12 +47,6 @@ export interface AppGatewayServices {
   readonly assets: AssetServices;
 }
 
-/** An outcome, with the request's head, which the client's side needs to finish the answer. */
-export interface HandledRequest {
-  readonly outcome: Outcome;
-  readonly head: RequestHead;
-}
-
 const RANK: Readonly<Record<Tier, number>> = { edge: 0, core: 1, root: 2 };
 
 /** Routes requests of apps. */

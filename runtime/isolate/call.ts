@@ -140,8 +140,6 @@ export class PendingCall {
   /** Number of isolates that the call was sent to, and of those that ended after it had begun there (`cutShort`). */
   placements = 0;
   cutShort = 0;
-  /** True where the call may be what ended its isolate: it runs again in one of its own. */
-  isSuspect = false;
   /** True once something of the call is in the store, or has left the site. */
   hasEffects = false;
   answered = false;

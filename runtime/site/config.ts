@@ -206,8 +206,6 @@ const schema = z.strictObject({
 });
 
 export { schema as siteFileSchema };
-/** A site's limits (docs/http.md). */
-export type SiteLimits = z.infer<typeof limits>;
 /** A checked site file; paths absolute, defaults filled in. */
 export type SiteConfig = Readonly<
   & Omit<z.infer<typeof schema>, "tier" | "engine" | "cache" | "otel">

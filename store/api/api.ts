@@ -89,8 +89,6 @@ export interface ReplicaPorts {
   readonly traced?: (trace: string, what: "handoff" | "fetch") => (() => void) | undefined;
 }
 
-export type Level = "eventual" | "session";
-
 export interface ListOptions {
   readonly limit?: number;
   readonly reverse?: boolean;
