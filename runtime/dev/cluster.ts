@@ -11,7 +11,7 @@
 import { join, resolve } from "node:path";
 import { replaceFile } from "../../functions/client/replace_file.ts";
 import { firstAdminToken } from "../deploy/roles.ts";
-import { bootstrapFiles } from "../isolate/bootstrap_file.ts";
+import { bootstrapFile } from "../isolate/bootstrap_file.ts";
 import type { ClusterFile } from "../cli/mod.ts";
 import { ConfigError, type SiteFile } from "../site/config.ts";
 import { ClusterFilePlaces } from "./cluster_file.ts";
@@ -98,7 +98,8 @@ export class Cluster {
   /** Prepares the folder; starts nothing. */
   static async create(options: ClusterOptions): Promise<Cluster> {
     const { topology } = options;
-    await bootstrapFiles(CACHE); // six sites that find none would each make it
+    // Six sites that find none would each make it.
+    await Promise.all([bootstrapFile("serve", CACHE), bootstrapFile("evaluate", CACHE)]);
     const data = resolve(options.data);
     await Deno.mkdir(join(data, "sites"), { recursive: true, mode: 0o700 });
     await keepSecret(join(data, "secret"), 32);

@@ -21,65 +21,33 @@ const DEFAULT_FOLDER = fromFileUrl(new URL(".cache/isolates", REPOSITORY));
  */
 const KEPT_MS = 24 * 3_600_000;
 
-/** Paths of two bootstraps: for serving, and for reading a manifest at a deploy. */
-export interface BootstrapFiles {
-  readonly serve: string;
-  readonly evaluate: string;
-}
+/** Kind of a bootstrap: for serving, for reading a manifest at a deploy, and for stateful sessions. */
+export type Bootstrap = "serve" | "evaluate" | "stateful";
 
-const made = new Map<string, Promise<BootstrapFiles>>();
+const made = new Map<string, Promise<string>>();
 
-/** Returns the paths of the bootstrap files in a folder, made if they are not there yet. */
-export function bootstrapFiles(folder = DEFAULT_FOLDER): Promise<BootstrapFiles> {
-  let files = made.get(folder);
-  if (files === undefined) {
-    files = make(folder);
-    files.catch(() => made.delete(folder));
-    made.set(folder, files);
-  }
-  return files;
-}
-
-const madeStateful = new Map<string, Promise<string>>();
-
-/**
- * Returns the path of the bootstrap for isolates of stateful sessions, made when the first of them is opened: few apps
- * have any.
- */
-export function statefulBootstrap(folder = DEFAULT_FOLDER): Promise<string> {
-  let file = madeStateful.get(folder);
+/** Returns the path of a bootstrap's file in a folder; it is made when it is first asked for. */
+export function bootstrapFile(bootstrap: Bootstrap, folder = DEFAULT_FOLDER): Promise<string> {
+  const name = `${folder}/${bootstrap}`;
+  let file = made.get(name);
   if (file === undefined) {
-    file = makeStateful(folder);
-    file.catch(() => madeStateful.delete(folder));
-    madeStateful.set(folder, file);
+    file = make(folder, bootstrap);
+    file.catch(() => made.delete(name));
+    made.set(name, file);
   }
   return file;
 }
 
-async function makeStateful(folder: string): Promise<string> {
+async function make(folder: string, bootstrap: Bootstrap): Promise<string> {
   await Deno.mkdir(folder, { recursive: true });
-  return await one(folder, "stateful", sourceStamp());
-}
-
-async function make(folder: string): Promise<BootstrapFiles> {
-  const stamp = sourceStamp();
-  await Deno.mkdir(folder, { recursive: true });
-  const [serve, evaluate] = await Promise.all([
-    one(folder, "serve", stamp),
-    one(folder, "evaluate", stamp),
-  ]);
-  return { serve, evaluate };
-}
-
-async function one(folder: string, entry: string, stamp: string): Promise<string> {
-  const path = `${folder}/${entry}-${stamp}.js`;
+  const path = `${folder}/${bootstrap}-${sourceStamp()}.js`;
   try {
     await Deno.stat(path);
     return path;
   } catch (error) {
     if (!(error instanceof Deno.errors.NotFound)) throw error;
   }
-  const source = fromFileUrl(new URL(`runtime/isolate/inside/${entry}.ts`, REPOSITORY));
+  const source = fromFileUrl(new URL(`runtime/isolate/inside/${bootstrap}.ts`, REPOSITORY));
   const result = await runDenoBundle({
     entry: source,
     config: fromFileUrl(new URL("deno.json", REPOSITORY)),

@@ -13,7 +13,8 @@
 import { messageOf } from "./bodies.ts";
 import type { IsolateApp, PendingCall } from "./call.ts";
 import { CallQueue } from "./call_queue.ts";
-import type { Isolate, IsolateEnd, IsolateOwner, LeftOver } from "./isolate.ts";
+import type { IsolateEnd } from "./app_process.ts";
+import type { Isolate, IsolateOwner, LeftOver } from "./isolate.ts";
 
 /** Opens a loaded isolate, or says why there is none. */
 export type OpenIsolate = (app: IsolateApp, owner: IsolateOwner) => Promise<OpenOutcome>;

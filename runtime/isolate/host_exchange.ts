@@ -9,7 +9,7 @@
  */
 import type { SessionTarget } from "../../functions/calls/stub.ts";
 import { formatTraceparent } from "../telemetry/mod.ts";
-import type { AppQueues, QueueHold } from "./app_queues.ts";
+import type { QueueHold } from "./app_queues.ts";
 import { APP_SPAN_BYTES_MAX, takeAppSpan } from "./app_span.ts";
 import { BodyReceiver, BodySender, BodyTooLarge, messageOf } from "./bodies.ts";
 import { type AnswerBody, ResponseAnswer, wholeBody } from "./answer.ts";
@@ -29,12 +29,6 @@ import { readAppError } from "./store_frames.ts";
 /** Bytes of the length before the characters of a text. */
 const TEXT_LENGTH_BYTES = 4;
 
-/** Queues in which bytes that wait for an exchange are counted: its app's, and its isolate's. */
-export interface ExchangeQueues {
-  readonly app: AppQueues;
-  readonly isolate: QueueHold;
-}
-
 /** An attempt of a call. */
 export class HostExchange {
   readonly id: number;
@@ -43,7 +37,8 @@ export class HostExchange {
   #dueMs: number;
   readonly #writer: FrameWriter;
   readonly #closed: (exchange: HostExchange) => void;
-  readonly #queues: ExchangeQueues;
+  /** Hold of its isolate, among the queues of its app. */
+  readonly #hold: QueueHold;
   #calls: StoreCalls | undefined;
   #sessions: CallsOfRequest | undefined;
   #sends: SendsOfRequest | undefined;
@@ -65,14 +60,14 @@ export class HostExchange {
     writer: FrameWriter,
     id: number,
     pending: PendingCall,
-    options: { dueMs: number; closed: (exchange: HostExchange) => void; queues: ExchangeQueues },
+    options: { dueMs: number; closed: (exchange: HostExchange) => void; hold: QueueHold },
   ) {
     this.#writer = writer;
     this.id = id;
     this.pending = pending;
     this.#dueMs = options.dueMs;
     this.#closed = options.closed;
-    this.#queues = options.queues;
+    this.#hold = options.hold;
   }
 
   /** Sends the request. */
@@ -110,7 +105,7 @@ export class HostExchange {
   };
 
   async #sendBody(body: ReadableStream<Uint8Array>): Promise<void> {
-    this.#sender = new BodySender(this.#writer, this.id, { credit: 0, turns: this.#queues.app.turns });
+    this.#sender = new BodySender(this.#writer, this.id, { credit: 0, turns: this.#hold.queues.turns });
     try {
       await this.#sender.send(body, this.pending.app.limits.bodyBytesMax);
     } catch (error) {
@@ -233,7 +228,7 @@ export class HostExchange {
       this.id,
       pending.call.store,
       () => pending.hasEffects = true,
-      this.#queues.isolate,
+      this.#hold,
     );
     this.#calls.start(payload);
   }
@@ -247,7 +242,7 @@ export class HostExchange {
     this.#sessions ??= new CallsOfRequest(
       this.#writer,
       this.id,
-      this.#queues.isolate,
+      this.#hold,
       port && {
         call: async (target, call) => {
           await pending.call.gate();
@@ -267,7 +262,7 @@ export class HostExchange {
     this.#sends ??= new SendsOfRequest(
       this.#writer,
       this.id,
-      this.#queues.isolate,
+      this.#hold,
       port && {
         send: async (queue, messages) => {
           await pending.call.gate();
@@ -302,7 +297,7 @@ export class HostExchange {
     }
     this.#receiver = new BodyReceiver(this.#writer, this.id, {
       granted: true,
-      waits: { queues: this.#queues.app, queue: "response body" },
+      waits: { queues: this.#hold.queues, queue: "response body" },
       before: async () => await this.pending.call.gate(),
       closed: () => {
         this.#open = false;
@@ -345,7 +340,7 @@ export class HostExchange {
     const socket = this.#socket = new HostSocket(this.#writer, this.id, {
       protocol,
       gate,
-      queues: this.#queues.app,
+      queues: this.#hold.queues,
       closed: () => {
         this.#open = false;
         this.#finish();

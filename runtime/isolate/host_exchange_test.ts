@@ -42,7 +42,7 @@ function begun(): { exchange: HostExchange; pending: PendingCall; commits: () =>
     log: () => {},
     store,
   };
-  const queues = new AppQueues(), pending = new PendingCall(app, call, null);
+  const pending = new PendingCall(app, call, null);
   const nowhere = new FrameWriter({
     read: () => Promise.resolve(null),
     write: (batch) => Promise.resolve(batch.length),
@@ -50,7 +50,7 @@ function begun(): { exchange: HostExchange; pending: PendingCall; commits: () =>
   const exchange = new HostExchange(nowhere, 1, pending, {
     dueMs: Infinity,
     closed: () => {},
-    queues: { app: queues, isolate: queues.hold("isolate", () => {}) },
+    hold: new AppQueues().hold("isolate", () => {}),
   });
   exchange.begin();
   return { exchange, pending, commits: () => commits };

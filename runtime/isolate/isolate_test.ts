@@ -31,6 +31,7 @@ function deaf(): {
     giveWay: () => true,
     startedGivingWay: false,
     exited: exited.promise,
+    hasEnded: false,
     release: () => {},
     kill: () => {
       kills++;
@@ -50,9 +51,8 @@ function deaf(): {
   return { process, say, kills: () => kills };
 }
 
-Deno.test("an isolate that reads nothing of what waits for it is killed, and what it says then is ignored (I3)", async () => {
+Deno.test("an isolate that reads nothing of what waits for it is killed, and what it says then is ignored (AP2)", async () => {
   const { process, say, kills } = deaf();
-  const isolate = new Isolate(process);
   const secrets = { large: "x".repeat(4 * MIB) };
   const app: IsolateApp = {
     ...{ app: "deaf", version: "1", limits: DEFAULT_ISOLATE_LIMITS, vars: {}, fetchHosts: [] },
@@ -60,9 +60,10 @@ Deno.test("an isolate that reads nothing of what waits for it is killed, and wha
     secrets: () => secrets,
   };
   const owner = { freed: () => {}, ended: () => {} };
-  const loaded = isolate.load({ app, bundle: new Uint8Array(), evaluate: true }, owner, undefined);
+  const isolate = new Isolate(process, { app, owner });
+  const loaded = isolate.load(new Uint8Array());
   let sent = 0;
-  for (; sent < 200 && kills() === 0; sent++) isolate.refreshSecrets("deaf");
+  for (; sent < 200 && kills() === 0; sent++) isolate.refreshSecrets();
   assert.ok(sent < 200, `${sent * 4} MiB wait for it`);
   assert.ok(isolate.isOver);
   say(ISOLATE_FRAME.loaded);

@@ -6,7 +6,7 @@ export type { HostSocket, SocketSink } from "./host_socket.ts";
 export { StatefulLoadError, StatefulPool, type StatefulPoolOptions } from "./stateful_pool.ts";
 export { IsolateCgroups } from "./cgroups.ts";
 export { DEFAULT_ISOLATE_LIMITS, type IsolateLimits } from "./limits.ts";
-export type { IsolateEnd } from "./isolate.ts";
+export type { IsolateEnd } from "./app_process.ts";
 export {
   type BundleEvaluation,
   IsolatePool,

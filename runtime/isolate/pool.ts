@@ -10,24 +10,22 @@ import { messageOf } from "./bodies.ts";
 import type { IsolateAnswer } from "./answer.ts";
 import { type IsolateApp, type IsolateCall, type PendingCall, prepareCall } from "./call.ts";
 import { SiteQueues } from "./app_queues.ts";
-import type { IsolateCgroups } from "./cgroups.ts";
 import { HostEgress } from "./egress.ts";
 import { type EgressOptions, EgressRules } from "./egress_rules.ts";
 import { Fleet, type OpenOutcome } from "./fleet.ts";
-import type { Isolate, IsolateEnd, IsolateOwner, LoadOutcome } from "./isolate.ts";
-import { makeIsolatesFolder, removeIsolatesFolder } from "./isolates_folder.ts";
+import type { IsolateEnd, LoadOutcome } from "./app_process.ts";
+import { bootstrapFile } from "./bootstrap_file.ts";
+import { Isolate, type IsolateOwner } from "./isolate.ts";
 import { DEFAULT_ISOLATE_LIMITS } from "./limits.ts";
+import type { IsolateProcess } from "./process.ts";
+import { ProcessStarter, type ProcessStarterOptions } from "./process_starter.ts";
 import { Spares } from "./spares.ts";
 import { Watchdog } from "./watchdog.ts";
 
 /** Options of a site's isolates. */
-export interface PoolOptions {
-  /** Folder in which the bootstrap is kept between starts; `.cache/isolates` of the installation by default. */
-  readonly cacheFolder?: string;
+export interface PoolOptions extends ProcessStarterOptions {
   /** Number of processes that wait with no app. */
   readonly spares?: number;
-  /** Groups that bound each process, where the operator has lent a cgroup. */
-  readonly cgroups?: IsolateCgroups | undefined;
   /** Milliseconds without requests after which an app version gives its isolates back. */
   readonly idleMs?: number;
   /** Queues of all apps at this site; shared with whatever else runs the site's apps. */
@@ -78,34 +76,30 @@ const IDLE_MS = 60_000;
 export class IsolatePool {
   readonly #options: PoolOptions;
   readonly #fleets = new Map<string, Fleet>();
+  readonly #processes: ProcessStarter;
   readonly #spares: Spares;
   readonly #watchdog: Watchdog;
   readonly #queues: SiteQueues;
   /** Isolates that have or get a bundle. */
   readonly #loaded = new Set<Isolate>();
   readonly #openings = new Set<Promise<unknown>>();
-  #folder: Promise<string> | undefined;
   #idleTimer: ReturnType<typeof setInterval> | undefined;
   #closed = false;
 
   constructor(options: PoolOptions = {}) {
     this.#options = options;
     this.#queues = options.queues ?? new SiteQueues();
-    this.#spares = new Spares({
-      wanted: options.spares ?? SPARES,
-      folder: () => this.#folder ??= makeIsolatesFolder(),
-      cacheFolder: options.cacheFolder,
-      cgroups: options.cgroups,
-    });
+    this.#processes = new ProcessStarter(options);
+    this.#spares = new Spares(options.spares ?? SPARES, this.#processes);
     this.#watchdog = new Watchdog({
       revived: (isolate) => this.#fleetOf(isolate)?.freed(isolate),
       busy: (isolate) => this.#fleetOf(isolate)?.grow(),
     });
   }
 
-  /** Bundles the bootstrap and starts the spares, before there is a call. */
+  /** Bundles the bootstraps and starts the spares, before there is a call. */
   async start(): Promise<void> {
-    await this.#spares.ready();
+    await Promise.all([this.#spares.ready(), bootstrapFile("evaluate", this.#options.cacheFolder)]);
   }
 
   /** Opens an isolate of a version before its first request. */
@@ -138,9 +132,16 @@ export class IsolatePool {
   }
 
   /** Runs a bundle's module code in an isolate, for its manifest (unchecked: see functions/manifest.ts). */
-  async evaluate(
+  evaluate(
     bundle: Uint8Array,
     options: { loadMs?: number; vars?: Record<string, string> } = {},
+  ): Promise<BundleEvaluation> {
+    return this.#tracked(this.#evaluate(bundle, options));
+  }
+
+  async #evaluate(
+    bundle: Uint8Array,
+    options: { readonly loadMs?: number; readonly vars?: Record<string, string> },
   ): Promise<BundleEvaluation> {
     const app: IsolateApp = {
       app: "evaluated",
@@ -152,9 +153,9 @@ export class IsolatePool {
     };
     let isolate: Isolate | undefined;
     try {
-      isolate = await this.#spares.evaluator();
-      const owner: IsolateOwner = { freed: () => {}, ended: () => {} };
-      const outcome = await this.#load(isolate, app, bundle, owner, true);
+      const process = await this.#processes.start("evaluate", DEFAULT_ISOLATE_LIMITS);
+      isolate = this.#isolate(process, app, { freed: () => {}, ended: () => {} });
+      const outcome = await this.#load(isolate, bundle, true);
       return outcome.kind === "loaded"
         ? { kind: "manifest", manifest: outcome.manifest }
         : { ...outcome, kind: "error" };
@@ -167,7 +168,7 @@ export class IsolatePool {
 
   /** Tells an app's isolates that its secrets have changed: what begins there from now on sees the new values. */
   refreshSecrets(app: string): void {
-    for (const isolate of this.#loaded) isolate.refreshSecrets(app);
+    for (const isolate of this.#loaded) if (isolate.app.app === app) isolate.refreshSecrets();
   }
 
   /** Gives a version's isolates back at once, for example when it has been replaced and is idle. */
@@ -196,7 +197,7 @@ export class IsolatePool {
     await Promise.all([...this.#loaded].map((isolate) => isolate.close()));
     await this.#spares.close();
     await Promise.allSettled(this.#openings);
-    if (this.#folder) await removeIsolatesFolder(await this.#folder);
+    await this.#processes.close();
   }
 
   #fleet(app: IsolateApp): Fleet {
@@ -242,10 +243,8 @@ export class IsolatePool {
       fetched.catch(() => {});
       const { cores, turns } = this.#queues.of(app.app);
       turns.spend(START_MS);
-      isolate = await this.#spares.take(app.limits, cores.givesWay);
-      const bundle = await fetched;
-      if (this.#closed) throw new Error("the site is stopping");
-      const outcome = await this.#load(isolate, app, bundle, owner, false);
+      isolate = this.#isolate(await this.#spares.take(app.limits, cores.givesWay), app, owner);
+      const outcome = await this.#load(isolate, await fetched, false);
       if (outcome.kind === "loaded") {
         this.#options.observer?.opened(app, performance.now() - begunMs);
         return { kind: "isolate", isolate };
@@ -260,44 +259,26 @@ export class IsolatePool {
     }
   }
 
-  /** Loads a bundle, watched: an isolate that loops, or never ends loading, is killed. */
-  async #load(
-    isolate: Isolate,
-    app: IsolateApp,
-    bundle: Uint8Array,
-    owner: IsolateOwner,
-    evaluate: boolean,
-  ): Promise<LoadOutcome> {
-    const { limits } = app;
+  #isolate(process: IsolateProcess, app: IsolateApp, owner: IsolateOwner): Isolate {
+    const rules = new EgressRules({ ...this.#options.egress, fetchHosts: app.fetchHosts });
+    const egress = new HostEgress(rules, app.assets);
+    return new Isolate(process, { app, owner, egress, queues: this.#queues.of(app.app) });
+  }
+
+  /** Loads a bundle; an isolate that serves then is watched. @throws Error when the pool is closed (O2). */
+  async #load(isolate: Isolate, bundle: Uint8Array, evaluate: boolean): Promise<LoadOutcome> {
+    if (this.#closed) throw new Error("the site is stopping");
+    const { app, pid } = isolate;
     this.#loaded.add(isolate);
     isolate.ended.then((end) => {
       this.#loaded.delete(isolate);
       if (!evaluate) this.#options.observer?.ended(app, end);
-      if (end.kind !== "closed") {
-        this.#options.note?.("isolate ended", {
-          app: app.app,
-          version: app.version,
-          pid: isolate.pid,
-          why: end.why,
-        });
-      }
+      if (end.kind === "closed") return;
+      this.#options.note?.("isolate ended", { app: app.app, version: app.version, pid, why: end.why });
     });
-    const timer = setTimeout(
-      () => isolate.kill(`the bundle did not load in ${limits.loadMs} ms`, "load"),
-      limits.loadMs,
-    );
-    const egress = new HostEgress(
-      new EgressRules({ ...this.#options.egress, fetchHosts: app.fetchHosts }),
-      app.assets,
-    );
-    try {
-      const queues = this.#queues.of(app.app);
-      const outcome = await isolate.load({ app, bundle, evaluate, queues }, owner, egress);
-      if (outcome.kind === "loaded" && !evaluate) this.#watchdog.watch(isolate, limits);
-      return outcome;
-    } finally {
-      clearTimeout(timer);
-    }
+    const outcome = await isolate.load(bundle);
+    if (outcome.kind === "loaded" && !evaluate) this.#watchdog.watch(isolate, app.limits);
+    return outcome;
   }
 }
 

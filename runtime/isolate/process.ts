@@ -57,10 +57,19 @@ export interface IsolateProcess {
   readonly startedGivingWay: boolean;
   /** Resolves when the process has ended: to how it did, and the last that it wrote to stderr. */
   readonly exited: Promise<{ readonly signal: string | null; readonly code: number; readonly said: string }>;
+  /** True once the process has ended. */
+  readonly hasEnded: boolean;
   /** Ends the process at once. */
   kill(): void;
   /** Gives back what this side holds, once the process has ended. */
   release(): void;
+}
+
+/** Ends a process that has no isolate. */
+export async function endProcess(process: IsolateProcess): Promise<void> {
+  process.kill();
+  await process.exited;
+  process.release();
 }
 
 /** MiB of address space that Deno and V8 take before an app has one byte; found by trying. */
@@ -105,11 +114,11 @@ export async function startProcess(options: ProcessOptions): Promise<IsolateProc
     const child = spawn(options, path, markPath);
     begun.defer(() => killQuietly(child));
     const said = lastOf(child.stderr);
-    const exited = child.status.then(async (status) => ({
-      signal: status.signal,
-      code: status.code,
-      said: await said,
-    }));
+    let hasEnded = false;
+    const exited = child.status.then(async ({ signal, code }) => {
+      hasEnded = true;
+      return { signal, code, said: await said };
+    });
     const connection = await Promise.race([
       listener.accept(),
       exited.then(({ code, said }) => {
@@ -133,6 +142,9 @@ export async function startProcess(options: ProcessOptions): Promise<IsolateProc
       startedGivingWay: options.givesWay === true,
       giveWay: (does) => giveWay(child.pid, does ? NICE : 0),
       exited,
+      get hasEnded() {
+        return hasEnded;
+      },
       release: () => {
         mark.close();
         usage.close();
@@ -236,9 +248,6 @@ function firstFile(paths: readonly string[]): string | undefined {
     }
   });
 }
-
-/** True where array buffers are bounded on this machine. */
-export const buffersAreBounded: boolean = prlimitPath !== undefined;
 
 /**
  * Returns the largest of the ids that were appended one after the other, in a file that begins anew when it is full.

@@ -1,6 +1,6 @@
 import { strict as assert } from "node:assert";
 import { IsolateCgroups } from "./cgroups.ts";
-import { bootstrapFiles } from "./bootstrap_file.ts";
+import { bootstrapFile } from "./bootstrap_file.ts";
 import { makeIsolatesFolder, removeIsolatesFolder } from "./isolates_folder.ts";
 import { DEFAULT_ISOLATE_LIMITS } from "./limits.ts";
 import { type IsolateProcess, startProcess } from "./process.ts";
@@ -13,7 +13,7 @@ async function withProcess(
   const folder = await makeIsolatesFolder();
   const { heapMib, buffersMib } = DEFAULT_ISOLATE_LIMITS;
   const process = await startProcess({
-    bootstrap: (await bootstrapFiles()).serve,
+    bootstrap: await bootstrapFile("serve"),
     folder,
     heapMib,
     buffersMib,
@@ -149,7 +149,7 @@ Deno.test("what was begun of a process that can't start is given back: its socke
   const folder = await makeIsolatesFolder();
   // Its mark can't be made, whichever number it has.
   for (let i = 0; i < 256; i++) await Deno.writeTextFile(`${folder}/${Deno.pid}-${i}.mark`, "");
-  const { heapMib, buffersMib } = DEFAULT_ISOLATE_LIMITS, { serve } = await bootstrapFiles();
+  const { heapMib, buffersMib } = DEFAULT_ISOLATE_LIMITS, serve = await bootstrapFile("serve");
   await assert.rejects(
     startProcess({ bootstrap: serve, folder, heapMib, buffersMib }),
     Deno.errors.AlreadyExists,

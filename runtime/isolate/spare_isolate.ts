@@ -11,9 +11,9 @@
  * SP3  Lines that an app's module code prints while it loads here are logged when the isolate is taken, and not before.
  */
 import type { IsolateApp } from "./call.ts";
-import type { IsolateProcess } from "./process.ts";
+import { endProcess, type IsolateProcess } from "./process.ts";
 import type { ProcessSizes } from "./limits.ts";
-import type { StatefulIsolate } from "./stateful_isolate.ts";
+import type { StatefulIsolate, StrayLog } from "./stateful_isolate.ts";
 
 /** The services that a spare needs. */
 export interface SpareOptions {
@@ -25,9 +25,6 @@ export interface SpareOptions {
   /** Milliseconds until a spare is started: it is behind what is needed now. */
   readonly afterMs: number;
 }
-
-/** Takes lines that belong to no session. */
-export type StrayLog = (level: string, text: string) => void;
 
 /** A spare that was taken: a process, or an isolate that has its app already. */
 export type Spare =
@@ -187,10 +184,5 @@ class Lines {
 const isSame = (one: IsolateApp, other: IsolateApp): boolean =>
   one.app === other.app && one.version === other.version;
 
-async function end(spare: Spare): Promise<void> {
-  if (spare.kind === "loaded") return await spare.isolate.close();
-  const { process } = spare;
-  process.kill();
-  await process.exited;
-  process.release();
-}
+const end = (spare: Spare): Promise<void> =>
+  spare.kind === "loaded" ? spare.isolate.close() : endProcess(spare.process);

@@ -17,23 +17,17 @@ import { CLOCK_SHARES, ClockShares } from "../../store/model/clock_share.ts";
 import type { SiteQueues } from "./app_queues.ts";
 import type { OpenSession } from "../../functions/sessions/turn/mod.ts";
 import { messageOf } from "./bodies.ts";
-import { statefulBootstrap } from "./bootstrap_file.ts";
 import type { IsolateApp } from "./call.ts";
 import type { ChannelSink, FollowedChannel, OpenChannel } from "../../functions/sessions/serve/ports.ts";
-import { DEFAULT_ISOLATE_LIMITS, type ProcessSizes, STATEFUL_BUFFERS_MIB } from "./limits.ts";
-import { makeIsolatesFolder, removeIsolatesFolder } from "./isolates_folder.ts";
-import type { IsolateCgroups } from "./cgroups.ts";
-import { type IsolateProcess, startProcess } from "./process.ts";
-import { SpareIsolate, type StrayLog } from "./spare_isolate.ts";
-import { StatefulIsolate } from "./stateful_isolate.ts";
+import { DEFAULT_ISOLATE_LIMITS, STATEFUL_BUFFERS_MIB } from "./limits.ts";
+import type { IsolateProcess } from "./process.ts";
+import { ProcessStarter, type ProcessStarterOptions } from "./process_starter.ts";
+import { SpareIsolate } from "./spare_isolate.ts";
+import { StatefulIsolate, type StrayLog } from "./stateful_isolate.ts";
 
 /** Options of a site's isolates of stateful sessions. */
-export interface StatefulPoolOptions {
+export interface StatefulPoolOptions extends ProcessStarterOptions {
   readonly site: string;
-  /** Folder in which the bootstrap is kept between starts. */
-  readonly cacheFolder?: string;
-  /** Groups that bound each process, where the operator has lent a cgroup. */
-  readonly cgroups?: IsolateCgroups | undefined;
   /** Queues of all apps at this site. */
   readonly queues?: SiteQueues;
   /** Milliseconds without sessions after which an isolate is given back. */
@@ -83,19 +77,20 @@ export class StatefulPool {
   readonly #fleets = new Map<string, Fleet>();
   readonly #starting = new Set<Promise<unknown>>();
   readonly #alone = new Set<StatefulIsolate>();
+  readonly #processes: ProcessStarter;
   readonly #spare: SpareIsolate;
   readonly #clockShares: ClockShares;
   /** Apps that `expect` named, by the names of fleets. */
   #expected: ReadonlyMap<string, IsolateApp> = new Map();
-  #folder: Promise<string> | undefined;
   #timer: ReturnType<typeof setInterval> | undefined;
   #closed = false;
 
   constructor(options: StatefulPoolOptions) {
     this.#options = options;
     this.#clockShares = options.clockShares ?? new ClockShares(0);
+    this.#processes = new ProcessStarter(options);
     this.#spare = new SpareIsolate({
-      start: async (sizes, givesWay) => await this.#startProcess(sizes, givesWay),
+      start: (sizes, givesWay) => this.#processes.start("stateful", sizes, givesWay),
       load: (process, app, log) => this.#load(process, app, log),
       likely: () => this.#likely(),
       afterMs: SPARE_AFTER_MS,
@@ -205,7 +200,7 @@ export class StatefulPool {
     const all = [...this.#fleets.values()].flatMap((fleet) => [...fleet.isolates]);
     all.push(...this.#alone);
     await Promise.all(all.map((isolate) => isolate.close()));
-    if (this.#folder !== undefined) await removeIsolatesFolder(await this.#folder);
+    await this.#processes.close();
   }
 
   /** Checks that the pool is open: after `close` nothing is begun, no timer either (P2). @throws StatefulLoadError */
@@ -290,27 +285,19 @@ export class StatefulPool {
     return isolate;
   }
 
-  async #files(): Promise<{ readonly bootstrap: string; readonly folder: string }> {
-    const folder = await (this.#folder ??= makeIsolatesFolder());
-    return { folder, bootstrap: await statefulBootstrap(this.#options.cacheFolder) };
-  }
-
   async #startIsolate(app: IsolateApp, log: StrayLog, maySpare = false): Promise<StatefulIsolate> {
     this.#checkOpen();
     try {
       const givesWay = this.#options.queues?.of(app.app).cores.givesWay ?? false;
-      if (!maySpare) return await this.#load(await this.#startProcess(app.limits, givesWay), app, log);
+      if (!maySpare) {
+        return await this.#load(await this.#processes.start("stateful", app.limits, givesWay), app, log);
+      }
       const spare = await this.#spare.take(app, log, givesWay);
       return spare.kind === "loaded" ? spare.isolate : await this.#load(spare.process, app, log);
     } catch (error) {
       if (error instanceof StatefulLoadError) throw error;
       throw new StatefulLoadError("load_failed", messageOf(error));
     }
-  }
-
-  async #startProcess({ heapMib, buffersMib }: ProcessSizes, givesWay: boolean): Promise<IsolateProcess> {
-    const { cgroups } = this.#options;
-    return await startProcess({ ...await this.#files(), heapMib, buffersMib, cgroups, givesWay });
   }
 
   /**
@@ -328,7 +315,7 @@ export class StatefulPool {
           `${CLOCK_SHARES} isolates of stateful sessions run here already`,
         );
       }
-      const outcome = await isolate.load(await app.bundle(), this.#options.site, share);
+      const outcome = await isolate.load(await app.bundle(), { site: this.#options.site, clockShare: share });
       if (outcome.kind === "loaded") return isolate;
       throw new StatefulLoadError(outcome.code, outcome.message, outcome.stack);
     } catch (error) {

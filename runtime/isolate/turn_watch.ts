@@ -12,18 +12,14 @@
  *     while the loop turns.
  * T4  While nothing is asked of it an isolate is looked at IDLE_TICKS times less often.
  */
+import type { AppProcess } from "./app_process.ts";
 import type { IsolateLimits } from "./limits.ts";
 import { ProcessBounds } from "./process_bounds.ts";
-import type { ProcessUsage } from "./process_usage.ts";
 
 /** The isolate that is watched. */
-export interface WatchedTurns {
-  readonly limits: Pick<IsolateLimits, "cpuMs" | "heapMib" | "buffersMib">;
-  usage(): ProcessUsage | undefined;
-  /** Reports whether its frames are not read now. */
-  isHeld(): boolean;
-  ping(): void;
-  kill(why: string): void;
+export interface WatchedTurns
+  extends Pick<AppProcess<unknown>, "framesSeen" | "isHeld" | "usage" | "ping" | "kill"> {
+  readonly app: { readonly limits: Pick<IsolateLimits, "cpuMs" | "heapMib" | "buffersMib"> };
 }
 
 /** Milliseconds between looks, as the watchdog of requests has it: a tenth of the default CPU limit. */
@@ -39,25 +35,20 @@ export class TurnWatch {
   readonly #timer: ReturnType<typeof setInterval>;
   #tick = 0;
   #isBusy = false;
-  #hasSpoken = true;
+  #frames = -1;
   #pinged = false;
   #aliveMs = performance.now();
   #aliveCpuMs = 0;
 
   constructor(watched: WatchedTurns) {
     this.#watched = watched;
-    this.#bounds = new ProcessBounds(watched.limits, watched.usage()?.cpuMs ?? 0, performance.now());
+    this.#bounds = new ProcessBounds(watched.app.limits, watched.usage()?.cpuMs ?? 0, performance.now());
     this.#timer = setInterval(this.#look, TICK_MS);
   }
 
   /** Notes that something was asked of the isolate. */
   begin(): void {
     this.#isBusy = true;
-  }
-
-  /** Notes a frame of the isolate. */
-  seen(): void {
-    this.#hasSpoken = true;
   }
 
   close(): void {
@@ -67,14 +58,15 @@ export class TurnWatch {
   #look = (): void => {
     const isDue = this.#tick++ % IDLE_TICKS === 0;
     if (!isDue && !this.#isBusy && !this.#pinged) return;
-    const { limits, kill } = this.#watched;
+    const { app: { limits }, framesSeen, isHeld } = this.#watched;
     const nowMs = performance.now();
     const usage = this.#watched.usage();
     const excess = usage === undefined ? null : this.#bounds.excess(usage, nowMs);
-    if (excess !== null) return kill(excess.why);
+    if (excess !== null) return this.#watched.kill(excess.why, excess.cause);
     const cpuMs = usage?.cpuMs ?? this.#aliveCpuMs + (nowMs - this.#aliveMs);
-    if (this.#hasSpoken || this.#watched.isHeld()) {
-      this.#hasSpoken = this.#pinged = false;
+    if (framesSeen !== this.#frames || isHeld) {
+      this.#frames = framesSeen;
+      this.#pinged = false;
       this.#aliveMs = nowMs;
       this.#aliveCpuMs = cpuMs;
       // Code that runs without being asked for (a closure timer) is found by the ping of an idle look.
@@ -82,10 +74,16 @@ export class TurnWatch {
       this.#isBusy = false;
     } else if (this.#pinged) {
       if (cpuMs - this.#aliveCpuMs >= limits.cpuMs) {
-        return kill(`a turn held the event loop for more than ${limits.cpuMs} ms of CPU time`);
+        return this.#watched.kill(
+          `a turn held the event loop for more than ${limits.cpuMs} ms of CPU time`,
+          "cpu",
+        );
       }
       if (nowMs - this.#aliveMs >= limits.cpuMs * STILL_FACTOR) {
-        return kill(`its event loop stood still for more than ${limits.cpuMs * STILL_FACTOR} ms`);
+        return this.#watched.kill(
+          `its event loop stood still for more than ${limits.cpuMs * STILL_FACTOR} ms`,
+          "stalled",
+        );
       }
       return;
     }

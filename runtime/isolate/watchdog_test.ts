@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import type { Isolate, KillCause } from "./isolate.ts";
+import type { KillCause } from "./app_process.ts";
+import type { Isolate } from "./isolate.ts";
 import { DEFAULT_ISOLATE_LIMITS } from "./limits.ts";
 import { Watchdog } from "./watchdog.ts";
 

@@ -142,7 +142,7 @@ export class Isolates {
       acknowledge: (_, what) => this.#in(() => loop()?.acknowledge(channel, what)),
       checkpointNow: () => this.#in(() => loop()?.checkpointNow(channel)),
       holds: () => {},
-      kill: () => this.lose(false),
+      killFor: () => this.lose(false),
       closeChannel: () => {
         this.#sessions.delete(channel);
         this.#in(() => loop()?.close(channel));

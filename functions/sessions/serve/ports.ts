@@ -61,11 +61,8 @@ export interface ChannelIsolate {
   closeChannel(channel: number): void;
   /** Counts bytes that the isolate has sent, and that wait at this site, among the queues of its app; negative: given back. */
   holds(bytes: number): void;
-  /**
-   * Kills the isolate. @param cause the channel of the session that is to blame; left out: the session whose turn it
-   * is.
-   */
-  kill(why: string, cause?: number): void;
+  /** Kills the isolate for what the session of a channel did. */
+  killFor(channel: number, why: string): void;
 }
 
 /** A session in its isolate. */

@@ -614,7 +614,7 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     const why = `it ${what}`;
     this.listener.log("error", `the isolate of a stateful session is ended: ${why}`);
     this.#end({ kind: "killed", why, isCause: true, isUnbegun: false, underWay: 1 });
-    this.#at?.isolate.kill(why, this.#at.channel);
+    this.#at?.isolate.killFor(this.#at.channel, why);
   }
 
   /** Ends the run (R2, R3). */

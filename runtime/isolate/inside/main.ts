@@ -40,8 +40,6 @@ interface LoadOptions {
   readonly atRoot: boolean;
   readonly waitUntilMs: number;
   readonly name: string;
-  /** True at a deploy: the isolate answers the manifest and serves nothing. */
-  readonly evaluate: boolean;
 }
 
 /** The part that only the bootstrap for deploys brings. */

@@ -70,6 +70,7 @@ class Forger implements IsolateProcess {
   lastTurn = () => ({ channel: 0, received: 0 });
   usage = () => ({ cpuMs: 0, threads: 1, addressMib: 1, residentMib: 1 });
   readonly startedGivingWay = false;
+  readonly hasEnded = false;
   giveWay = () => true;
   release = () => {};
 }
@@ -191,13 +192,11 @@ export class ForgedSite {
       this.#requests = null;
     }
     if (this.#requests === null) {
-      const process = new Forger(), isolate = new Isolate(process);
+      const process = new Forger();
       const egress = new HostEgress(new EgressRules({ fetchHosts: [] }));
-      void isolate.load(
-        { app: APP, bundle: new Uint8Array(), evaluate: false },
-        { freed: () => {}, ended: () => {} },
-        egress,
-      );
+      const owner = { freed: () => {}, ended: () => {} };
+      const isolate = new Isolate(process, { app: APP, owner, egress });
+      void isolate.load(new Uint8Array());
       this.#requests = { process, isolate };
       this.#pending = null;
     }

@@ -1,6 +1,6 @@
 /** What a request leaves behind in its isolate: nothing that lives until a full collection. */
 import assert from "node:assert/strict";
-import { bootstrapFiles } from "../../../runtime/isolate/bootstrap_file.ts";
+import { bootstrapFile } from "../../../runtime/isolate/bootstrap_file.ts";
 import { IsolatePool } from "../../../runtime/isolate/mod.ts";
 import { appOf, callOf, MemoryStore } from "./apps.ts";
 
@@ -39,7 +39,7 @@ const APPS = {
 for (const [name, handler] of Object.entries(APPS)) {
   Deno.test(`an app that ${name}: no request lives on after its answer`, async () => {
     const cacheFolder = await Deno.makeTempDir({ prefix: "sojourn-test-" });
-    const { serve } = await bootstrapFiles(cacheFolder);
+    const serve = await bootstrapFile("serve", cacheFolder);
     await Deno.writeTextFile(serve, COUNT + await Deno.readTextFile(serve));
     const pool = new IsolatePool({ spares: 0, cacheFolder });
     try {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { bundleApp, fromFileUrl, runDenoBundle } from "../../../runtime/bundle/mod.ts";
-import { statefulBootstrap } from "../../../runtime/isolate/bootstrap_file.ts";
+import { bootstrapFile } from "../../../runtime/isolate/bootstrap_file.ts";
 import { StatefulPool } from "../../../runtime/isolate/stateful_pool.ts";
 import { appOf } from "./apps.ts";
 import type { Bench } from "./programs.ts";
@@ -37,7 +37,7 @@ export async function withBench(broken: Broken | null, run: (bench: Bench) => Pr
 
 /** Puts a bootstrap of broken sources where the pools look for one. */
 async function breakIt({ file, text, by }: Broken, folder: string): Promise<void> {
-  const path = await statefulBootstrap(join(folder, "isolates"));
+  const path = await bootstrapFile("stateful", join(folder, "isolates"));
   for (const each of ["functions", "store", "runtime/bundle", "runtime/isolate"]) {
     await copyFolder(join(ROOT, each), join(folder, each));
   }

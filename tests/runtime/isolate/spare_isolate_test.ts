@@ -1,10 +1,10 @@
 /** The process that waits for the loss of an isolate of stateful sessions. */
 import { strict as assert } from "node:assert";
-import { statefulBootstrap } from "../../../runtime/isolate/bootstrap_file.ts";
+import { bootstrapFile } from "../../../runtime/isolate/bootstrap_file.ts";
 import type { IsolateApp } from "../../../runtime/isolate/call.ts";
 import { makeIsolatesFolder } from "../../../runtime/isolate/isolates_folder.ts";
 import { DEFAULT_ISOLATE_LIMITS } from "../../../runtime/isolate/limits.ts";
-import { startProcess } from "../../../runtime/isolate/process.ts";
+import { endProcess, startProcess } from "../../../runtime/isolate/process.ts";
 import { type Spare, SpareIsolate } from "../../../runtime/isolate/spare_isolate.ts";
 import { StatefulIsolate } from "../../../runtime/isolate/stateful_isolate.ts";
 import { appOf } from "./apps.ts";
@@ -27,7 +27,7 @@ interface Bench {
 
 async function withSpare(run: (bench: Bench) => Promise<void>): Promise<void> {
   const folder = await makeIsolatesFolder();
-  const bootstrap = await statefulBootstrap();
+  const bootstrap = await bootstrapFile("stateful");
   let starts = 0;
   const until = async (is: () => boolean) => {
     for (let i = 0; i < 4_000 && !is(); i++) await new Promise((resolve) => setTimeout(resolve, 5));
@@ -41,7 +41,7 @@ async function withSpare(run: (bench: Bench) => Promise<void>): Promise<void> {
     },
     load: async (process, app, log) => {
       const isolate = new StatefulIsolate(process, app, log);
-      const outcome = await isolate.load(await app.bundle(), "edge-1", 0);
+      const outcome = await isolate.load(await app.bundle(), { site: "edge-1", clockShare: 0 });
       if (outcome.kind === "loaded") return isolate;
       await isolate.close();
       throw new Error(outcome.message);
@@ -63,13 +63,7 @@ async function withSpare(run: (bench: Bench) => Promise<void>): Promise<void> {
   } finally {
     await spare.close();
     for (const one of bench.taken) {
-      if (one.kind === "loaded") {
-        await one.isolate.close();
-        continue;
-      }
-      one.process.kill();
-      await one.process.exited;
-      one.process.release();
+      await (one.kind === "loaded" ? one.isolate.close() : endProcess(one.process));
     }
     await Deno.remove(folder, { recursive: true });
   }

@@ -206,7 +206,7 @@ Deno.test("stateful session that its home blames for the isolate's end is told s
     const blamed = new TestHome({ open }, app, "a"), last = new TestHome({ open }, app, "b");
     for (const home of [blamed, last]) await home.open();
     for (const home of [blamed, last]) assert.equal(await home.value("count", "x"), 1);
-    isolate.kill("it does not fit", channels[0]);
+    isolate.killFor(channels[0] ?? 0, "it does not fit");
     for (const home of [blamed, last]) await home.until(() => home.end !== null);
     assert.deepEqual([blamed.end?.isCause, last.end?.isCause], [true, false]);
     assert.equal(last.end?.end.why, "it does not fit");

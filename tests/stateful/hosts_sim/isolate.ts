@@ -113,7 +113,7 @@ export class Isolate {
           this.#run(at, open);
         },
         closeChannel: (at: number) => void this.#sessions.delete(at),
-        kill: () => this.lose(false),
+        killFor: () => this.lose(false),
       },
     };
   }

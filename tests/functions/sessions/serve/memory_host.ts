@@ -297,7 +297,7 @@ class MemoryPool implements Pool {
           loop.close(channel);
           this.#sinks.delete(channel);
         },
-        kill: () => this.lose(),
+        killFor: () => this.lose(),
       },
     });
   };

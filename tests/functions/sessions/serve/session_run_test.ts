@@ -108,7 +108,7 @@ function running() {
       closeChannel() {},
       checkpointNow: () => void said.push("checkpoint now"),
       holds: (bytes: number) => void (kept.bytes += bytes),
-      kill: (why: string) => void said.push(why),
+      killFor: (_: number, why: string) => void said.push(why),
     },
     deliver: (_: number, { kind }: { kind: string }) => void given.push(kind),
   };

@@ -65,7 +65,7 @@ class Site {
         acknowledge: () => {},
         checkpointNow: () => {},
         holds: () => {},
-        kill: () => {},
+        killFor: () => {},
       },
       closeChannel: (channel: number) => void this.told.push(`close ${channel}`),
       piece: (channel: number, entries: Uint8Array) =>
