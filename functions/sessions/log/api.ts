@@ -237,9 +237,8 @@ export interface Home {
   end(): Promise<void>;
 }
 
-/** Row of the arbiter, as operators see it. */
-export interface HomeRow {
-  readonly name: StatefulName;
+/** Row of the arbiter for a name. */
+export interface RowState {
   readonly site: SiteId;
   readonly epoch: number;
   /** Number of changes of its owners. */
@@ -250,4 +249,9 @@ export interface HomeRow {
   readonly ended: boolean;
   /** Site that may take the session over, as its home has agreed; "" where there is none. */
   readonly movesTo: SiteId;
+}
+
+/** Row of the arbiter, as operators see it. */
+export interface HomeRow extends RowState {
+  readonly name: StatefulName;
 }

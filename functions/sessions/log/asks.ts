@@ -3,11 +3,11 @@
  * same then. Bytes: packet.ts; rules: docs/protocol/homes.md.
  */
 import type { SiteId } from "../../../store/model/ports.ts";
-import type { Owner, StatefulName } from "./api.ts";
+import type { Owner, RowState, StatefulName } from "./api.ts";
 import type { Base, LogCopy, LogPiece } from "./log_copy.ts";
 import type { StateMark } from "./state_parts.ts";
 
-export type { Base, LogCopy, LogPiece };
+export type { Base, LogCopy, LogPiece, RowState };
 
 /** Run of entries that were written in one epoch: those up to `upTo` that are not of an earlier segment. */
 export interface EpochSegment {
@@ -116,17 +116,6 @@ export type SiteAsk = KeeperAsk | ArbiterAsk | Invitation | RecallAsk;
 export const REFUSALS = ["superseded", "unknown", "gap", "disk", "full", "parts"] as const;
 export type AskRefusal = typeof REFUSALS[number];
 export const OUTCOMES = ["granted", "refused", "unsure"] as const;
-
-/** Row of the arbiter for a name. */
-export interface RowState {
-  readonly site: SiteId;
-  readonly epoch: number;
-  readonly config: number;
-  readonly owners: readonly Owner[];
-  readonly version: string;
-  readonly ended: boolean;
-  readonly movesTo: SiteId;
-}
 
 /** Head of a log at a site, as the site tells the arbiter. */
 export interface KeptWord {

@@ -7,21 +7,13 @@
  * T1  Time stands still within a turn: the clock is asked once, at the first reading, and again only after
  *     READS_MAX readings, so that a busy wait ends.
  */
-import type { Peer } from "./event.ts";
+import type { HandledEvent } from "./event.ts";
 import type { EntryCheck } from "./rolling_check.ts";
 import type { Subject } from "../../class/subject.ts";
 
 /** Input that begins a turn: an event, or what the executor itself records. Each is one entry of the log. */
 export type TurnInput =
-  | {
-    readonly kind: "request";
-    readonly request: string;
-    readonly chain: readonly string[];
-    readonly bytes: Uint8Array;
-  }
-  | { readonly kind: "attach"; readonly peer: Peer }
-  | { readonly kind: "message"; readonly peer: string; readonly message: string | Uint8Array }
-  | { readonly kind: "detach"; readonly peer: string }
+  | Exclude<HandledEvent, { readonly kind: "timer" | "reject" }>
   | { readonly kind: "timer"; readonly name: string }
   /** A closure timer (setTimeout). */
   | { readonly kind: "local"; readonly local: number }

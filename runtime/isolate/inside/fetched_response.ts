@@ -1,5 +1,5 @@
 /**
- * Responses of `fetch`, as Deno's own are: `type` "basic", the address they came from, headers that can't be
+ * Outcomes of `fetch`. Responses are as Deno's own: `type` "basic", the address they came from, headers that can't be
  * changed, a body that is decoded.
  *
  * R1  A decoded response no longer names its encoding: it can be passed on as it is.
@@ -18,6 +18,21 @@ const FORMATS: ReadonlyMap<string, string> = new Map([
   ["deflate", "deflate"],
   ["br", "brotli"],
 ]);
+
+/** A fetch that failed or was refused: a TypeError with the site's code. */
+export class FetchError extends TypeError {
+  override readonly name = "TypeError";
+  constructor(readonly code: string, message: string) {
+    super(message);
+  }
+
+  /**
+   * Throws the error itself: uncaught, it is the platform's problem also in Hono (functions/vocabulary/errors.ts, E2).
+   */
+  getResponse(): never {
+    throw this;
+  }
+}
 
 const FETCHED = Symbol("fetched");
 

@@ -15,7 +15,7 @@ import { FETCH_ID_BASE, ISOLATE_FRAME } from "../frames.ts";
 import { assertHead, BODY, readResponseHead, writeRequestHead } from "../heads.ts";
 import { droppedHeaders, isRedirect, REDIRECTS_MAX, turnsToGet } from "../redirect.ts";
 import { readError } from "../store_frames.ts";
-import { fetchedResponse } from "./fetched_response.ts";
+import { fetchedResponse, FetchError } from "./fetched_response.ts";
 import { SiteError } from "./store.ts";
 
 interface OpenFetch {
@@ -26,21 +26,6 @@ interface OpenFetch {
   readonly isFollowed: boolean;
   sender?: BodySender;
   receiver?: BodyReceiver;
-}
-
-/** A fetch that failed or was refused (O2). */
-class FetchError extends TypeError {
-  override readonly name = "TypeError";
-  constructor(readonly code: string, message: string) {
-    super(message);
-  }
-
-  /**
-   * Throws the error itself: uncaught, it is the platform's problem also in Hono (functions/vocabulary/errors.ts, E2).
-   */
-  getResponse(): never {
-    throw this;
-  }
 }
 
 /** The outgoing fetches of this isolate. */

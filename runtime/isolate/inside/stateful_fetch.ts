@@ -9,23 +9,8 @@ import { CALL_BODY_BYTES_MAX, decodeAnswer, encodeCall } from "../../../function
 import { decodeOutsideAnswer, encodeOutside } from "../../../functions/sessions/turn/call_bytes.ts";
 import { withFixedBoundary } from "../../../functions/sessions/turn/form_boundary.ts";
 import type { Program } from "../../../functions/sessions/turn/program.ts";
-import { fetchedResponse } from "./fetched_response.ts";
+import { fetchedResponse, FetchError } from "./fetched_response.ts";
 import type { Current } from "./stateful_current.ts";
-
-/** A fetch that failed or was refused: a TypeError with the site's code, as in a function. */
-class FetchError extends TypeError {
-  override readonly name = "TypeError";
-  constructor(readonly code: string, message: string) {
-    super(message);
-  }
-
-  /**
-   * Throws the error itself: uncaught, it is the platform's problem also in Hono (functions/vocabulary/errors.ts, E2).
-   */
-  getResponse(): never {
-    throw this;
-  }
-}
 
 const local = globalThis.fetch;
 
