@@ -68,11 +68,6 @@ export class SiteProcess {
     this.#command = command;
   }
 
-  /** The site's id. */
-  get id(): string {
-    return this.#command.id;
-  }
-
   /** Process id; 0 while it is down. */
   get pid(): number {
     return this.#child?.pid ?? 0;

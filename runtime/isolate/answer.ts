@@ -25,7 +25,6 @@ export type AnswerBody = string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8
 interface Answered {
   readonly settled: Promise<void>;
   readonly hasEnded: boolean;
-  readonly cpuMs: number;
 }
 
 /** Statuses whose Response refuses a body. */
@@ -66,11 +65,6 @@ export class ResponseAnswer {
   /** Reports whether `settled` is still to come: a stream, or `waitUntil` work. */
   get open(): boolean {
     return !this.#exchange.hasEnded;
-  }
-
-  /** CPU time charged to the request, in milliseconds, where it could be told apart. */
-  get cpuMs(): number {
-    return this.#exchange.cpuMs;
   }
 }
 

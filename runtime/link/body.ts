@@ -184,10 +184,6 @@ export class LinkBodyReceiver {
     }, { highWaterMark: 0 });
   }
 
-  get ended(): boolean {
-    return this.#ended;
-  }
-
   receive(bytes: Uint8Array, last: boolean): void {
     if (this.#ended) throw new ProtocolViolation("bytes after a body's end");
     this.#queuedBytes += bytes.length;

@@ -56,11 +56,6 @@ export class OriginAgent {
     });
   }
 
-  /** Number of open connections to the origin. */
-  get ends(): number {
-    return this.#ends.size;
-  }
-
   /** Serves until it is stopped. */
   async run(stop: AbortSignal): Promise<void> {
     const { of, note, dial } = this.#services;

@@ -94,7 +94,6 @@ export class PlainPeer implements MessageSocket {
   #isOver = false;
   #isLooking = false;
   #closingMs: number | null = null;
-  #why = "";
 
   private constructor(ports: PlainPeerPorts) {
     this.#ports = ports;
@@ -194,7 +193,6 @@ export class PlainPeer implements MessageSocket {
 
   #lost(why: Lost): void {
     if (this.#isOver) return;
-    if (why.kind === "refused") this.#why = `${why.code}: ${why.message}`;
     this.#lostMs ??= this.#clock.nowMs();
     if (why.kind === "malformed") this.#retryMs ||= RETRY_MS;
     // A way that is there leads to a session that waits for clients which hold its log, or to another way.

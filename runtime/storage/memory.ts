@@ -49,11 +49,6 @@ export class MemoryRows {
     return new Map(this.#records);
   }
 
-  /** Returns a named record. */
-  record(name: string): Uint8Array | undefined {
-    return this.#records.get(name);
-  }
-
   get(key: Key): Row | undefined {
     return this.#rows.get(key);
   }

@@ -103,10 +103,6 @@ export class Span implements TraceContext {
     return this.#local.state;
   }
 
-  get hasEnded(): boolean {
-    return this.endedMs !== 0;
-  }
-
   /**
    * Begins a span below this one, or below another of its trace; undefined when the trace has too many (S2).
    */

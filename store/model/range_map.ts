@@ -91,10 +91,6 @@ export class RangeMap<V> {
     this.#byStart.delete(segment.start);
   }
 
-  clear(): void {
-    this.#byStart.clear();
-  }
-
   *[Symbol.iterator](): IterableIterator<RangeSegment<V>> {
     yield* this.#byStart.values();
   }

@@ -62,10 +62,4 @@ export class Steps {
     }
     return 0;
   }
-
-  /** Forgets all steps: the other journal is another one now. */
-  clear(): void {
-    this.#own.length = 0;
-    this.#theirs.length = 0;
-  }
 }

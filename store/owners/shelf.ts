@@ -169,10 +169,6 @@ export class Shelf {
     return (await this.#storage.get(keyOf(PAYLOADS, id)))?.value ?? null;
   }
 
-  close(): Promise<void> {
-    return this.#storage.close();
-  }
-
   #state(tuple: Tuple, value: Uint8Array): void {
     this.#put(keyOf(TUPLES, tuple.id), value);
     this.#dropAmended(tuple);

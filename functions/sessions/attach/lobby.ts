@@ -32,10 +32,6 @@ export class Lobby {
     this.#isKnown = isKnown;
   }
 
-  get size(): number {
-    return this.#waiting.size;
-  }
-
   wait(line: Line, hello: PeerHello): void {
     this.#waiting.set(line, hello);
     if (this.#asking !== null) this.#fence(this.#asking, line, hello);

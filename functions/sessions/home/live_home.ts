@@ -128,10 +128,6 @@ export class LiveHome implements FollowerHome {
     return this.#recorded;
   }
 
-  get config(): number {
-    return this.#config;
-  }
-
   /**
    * Word for an arbiter that has lost what it knew. While the arbiter is asked for other owners it may have had these
    * on record, and may have them now in any case, since they have everything (H2).
@@ -141,11 +137,6 @@ export class LiveHome implements FollowerHome {
     return proposed === null
       ? { epoch, config, owners: this.#recorded, isChanging: false }
       : { epoch, config: config + 1, owners: proposed, isChanging: true };
-  }
-
-  /** True where all that was appended is held. */
-  get isSettled(): boolean {
-    return this.held === this.last && this.#recorded.length > 0;
   }
 
   // ── What the log is told ──

@@ -19,7 +19,6 @@ import { unpackState } from "./state_parts.ts";
 
 /** Arguments with which a standby is opened. */
 export interface StandbyOpening {
-  readonly name: StatefulName;
   /** Version of the app whose code follows the session. */
   readonly version: string;
   readonly copy: FollowedLog;
@@ -59,7 +58,6 @@ export async function sessionOf(
 
 /** See the file's header. */
 export class Standby {
-  readonly name: StatefulName;
   readonly version: string;
   readonly #ended: (end: StandbyEnd) => void;
   #at: FollowedChannel | null = null;
@@ -70,8 +68,7 @@ export class Standby {
   #isOver = false;
   #promoted: PromotedSink | null = null;
 
-  constructor({ name, version, copy, session }: StandbyOpening, ended: (end: StandbyEnd) => void) {
-    this.name = name;
+  constructor({ version, copy, session }: StandbyOpening, ended: (end: StandbyEnd) => void) {
     this.version = version;
     this.#ended = ended;
     this.#last = copy.last;

@@ -340,7 +340,7 @@ export class Standbys {
       ...{ epoch: 0, replica: 0, code: code.code, out: {}, effectsApplied: 0 },
     };
     const standby = new Standby(
-      { name, version: code.version, copy, session },
+      { version: code.version, copy, session },
       (end) => this.#ended(entry, end),
     );
     if (this.#closed || entry.isStale || !entry.early.every((news) => standby.appended(news))) return;

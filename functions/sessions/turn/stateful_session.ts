@@ -102,11 +102,6 @@ export class StatefulSession implements Runnable, WaitingSession {
     return this.#received;
   }
 
-  /** True once the session is parked, ended or closed. */
-  get isOver(): boolean {
-    return this.#isOver;
-  }
-
   // From the site
 
   /** Recovers what the log says, and tells the site what comes of it. */

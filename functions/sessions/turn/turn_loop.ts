@@ -175,11 +175,6 @@ export class TurnLoop implements SessionIsolate {
     if (following !== undefined) this.#promoting.delete(following);
   }
 
-  /** Number of sessions that are open, or followed. */
-  get size(): number {
-    return this.#sessions.size + this.#following.size;
-  }
-
   // For the sessions
 
   nowMs(): number {
