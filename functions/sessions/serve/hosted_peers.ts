@@ -33,7 +33,7 @@ import { SessionPeers, type SessionPeersPorts } from "./session_peers.ts";
 import type { SessionRun } from "./session_run.ts";
 
 /** The site's part that the peers need. */
-export interface PeersSite extends Omit<SessionPeersPorts, "wake" | "outrun" | "remembered"> {
+export interface PeersSite extends Omit<SessionPeersPorts, "wake" | "left" | "outrun" | "remembered"> {
   /** Reports whether hosts hold the log of the session's class. */
   readonly isShared: () => boolean;
   /** Returns the way to the session's origin, as the code that is live has it; null: there is none. */
@@ -186,13 +186,7 @@ export class HostedPeers implements RunPeers {
     // HP1: no peer was told of any log here yet, and nobody else need ask for an opening: one may have failed, or the
     // session rests, and its origin comes again.
     if (peers.epoch === 0) this.#wake();
-    return {
-      frame: (bytes) => reader.frame(bytes),
-      broken: () => {
-        reader.broken();
-        this.#forgetUnused();
-      },
-    };
+    return reader;
   }
 
   /** Begins the way to the origin that the code names (HP4). */
@@ -284,6 +278,7 @@ export class HostedPeers implements RunPeers {
     const peers = this.#peers = new SessionPeers({
       ...this.#ports,
       wake: () => this.#wake(),
+      left: () => this.#forgetUnused(),
       remembered: this.#remembered ??= new Remembered(() => this.#ports.clock.nowMs()),
       // A home that is none any more finds out by writing to its owners.
       outrun: () => void this.#session.ensure().then((run) => run.checkpoint()).catch(() => {}),

@@ -52,6 +52,8 @@ export interface SessionPeersPorts {
   random(length: number): Uint8Array;
   /** Opens the session: something waits for it. */
   wake(): void;
+  /** Called when a channel is broken: there may be nobody any more. */
+  left(): void;
   /** Looks whether this home is one still: a host has seen a newer home. */
   outrun(): void;
   /** Record of peers that outlives this object: there is another object when somebody attaches again. */
@@ -155,6 +157,7 @@ export class SessionPeers {
       broken: () => {
         this.#channels--;
         reader.broken();
+        this.#ports.left();
       },
     };
   }

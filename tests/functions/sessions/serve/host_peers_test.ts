@@ -192,6 +192,7 @@ Deno.test("who was left behind and is not in the log any more is attached no mor
   };
   const peers = new SessionPeers({
     ...{ clock: new HandClock(), newId: () => "b", wake: () => {}, outrun: () => {}, log: () => {} },
+    left: () => {},
     ...{
       keysOf: (id: string) => [keyOf(id)],
       secret: new Uint8Array(32),
@@ -216,6 +217,7 @@ Deno.test("who leaves when hosts hold the log no longer hears that it has left w
   const clock = new HandClock();
   const peers = new SessionPeers({
     ...{ clock, newId: () => "b", wake: () => {}, outrun: () => {}, log: () => {} },
+    left: () => {},
     ...{
       keysOf: (id: string) => [keyOf(id)],
       secret: new Uint8Array(32),
@@ -410,6 +412,7 @@ Deno.test("a message that was rejected, since an isolate ended in its handler, i
   });
   const peers = new SessionPeers({
     ...{ clock, newId: () => "b", wake: () => {}, outrun: () => {}, keysOf: (id: string) => [keyOf(id)] },
+    left: () => {},
     ...{ log: () => {}, secret: new Uint8Array(32), remembered: { refusals: new Map() } },
   } as unknown as SessionPeersPorts);
   const a = { kind: "client", id: "a", sent: 0, received: 0, isClosed: false };
@@ -443,6 +446,7 @@ Deno.test("what peers say that they have while no run serves the next run is tol
   };
   const peers = new SessionPeers({
     ...{ clock, newId: () => "b", wake: () => {}, outrun: () => {}, keysOf: (id: string) => [keyOf(id)] },
+    left: () => {},
     ...{ log: () => {}, secret: new Uint8Array(32), remembered: new Remembered(() => 0) },
   } as unknown as SessionPeersPorts);
   const a = { kind: "client" as const, id: "a", sent: 1, received: 0, isClosed: false };
