@@ -30,19 +30,6 @@ import {
 import { droppedHeaders, isRedirect, REDIRECTS_MAX, turnsToGet } from "./redirect.ts";
 import { wireError, writeError } from "./store_frames.ts";
 
-/** The outgoing fetches of one isolate. */
-export interface Egress {
-  start(
-    writer: FrameWriter,
-    id: number,
-    payload: Payload,
-    owner: HostExchange | undefined,
-    queues: AppQueues,
-  ): void;
-  receive(type: number, id: number, payload: Payload): void;
-  close(): void;
-}
-
 interface OpenFetch {
   readonly abort: AbortController;
   receiver?: BodyReceiver;
@@ -57,8 +44,8 @@ const REDIRECTS: ReadonlySet<string> = new Set(["follow", "error", "manual", "re
 /** Number of fetches of one isolate at the same time: each takes a socket on the site. */
 const OPEN_MAX = 256;
 
-/** The {@link Egress} over node:http(s), to checked addresses. */
-export class HostEgress implements Egress {
+/** The outgoing fetches of one isolate, over node:http(s), to checked addresses. */
+export class HostEgress {
   readonly #rules: EgressRules;
   readonly #assets: AssetFetch | undefined;
   readonly #open = new Map<number, OpenFetch>();

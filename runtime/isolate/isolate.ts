@@ -14,7 +14,7 @@ import { LoopRoom } from "./loop_room.ts";
 import { FETCH_ID_BASE, FrameError, ISOLATE_FRAME, ISOLATE_FRAME_BYTES_MAX } from "./frames.ts";
 import { HostExchange } from "./host_exchange.ts";
 import type { IsolateProcess } from "./process.ts";
-import type { Egress } from "./egress.ts";
+import type { HostEgress } from "./egress.ts";
 
 /** The part of a site that is told of an isolate's life. */
 export interface IsolateOwner {
@@ -35,7 +35,7 @@ export interface IsolateParts {
   readonly app: IsolateApp;
   readonly owner: IsolateOwner;
   /** Makes its outgoing fetches; left out, it has none. */
-  readonly egress?: Egress;
+  readonly egress?: HostEgress;
   /** Queues of the app at this site; left out, the isolate has its own. */
   readonly queues?: AppQueues;
 }
@@ -47,7 +47,7 @@ const ROOM_PING = 1;
 export class Isolate extends AppProcess<IsolateEnd> {
   readonly exchanges = new ExchangeTable<HostExchange>();
   readonly #owner: IsolateOwner;
-  readonly #egress: Egress | undefined;
+  readonly #egress: HostEgress | undefined;
   readonly #room: LoopRoom;
   #nextId = 1;
   /** Takes lines that belong to no open request: they are still the app's. */

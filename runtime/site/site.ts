@@ -192,9 +192,19 @@ export class Site {
 
   /** Returns the status as `/_sojourn/status` says it. */
   status(): unknown {
-    const replica = this.#replica, gateway = this.#gateway;
-    if (replica === null || gateway === null) throw new Problem("not_ready", "the site is starting");
-    return siteStatus(this.#parts(replica, gateway));
+    const replica = this.#replica;
+    if (replica === null || this.#gateway === null) throw new Problem("not_ready", "the site is starting");
+    return siteStatus({
+      config: this.config,
+      replica,
+      hub: this.#hub,
+      apps: this.#apps,
+      fault: this.#fault,
+      disk: this.#disk,
+      damage: this.damage,
+      sites: () => this.table.list(),
+      nowMs: replica.nowMs(),
+    });
   }
 
   /** Returns the site's readiness to serve. */
@@ -513,21 +523,6 @@ export class Site {
   #tablesOf(app: string): string[] | null {
     const version = this.#apps?.table.get(app)?.current;
     return version === undefined ? null : Object.keys(version.manifest.tables);
-  }
-
-  #parts(replica: Replica, gateway: Gateway) {
-    return {
-      config: this.config,
-      replica,
-      gateway,
-      hub: this.#hub,
-      apps: this.#apps,
-      fault: this.#fault,
-      disk: this.#disk,
-      damage: this.damage,
-      sites: () => this.table.list(),
-      nowMs: replica.nowMs(),
-    };
   }
 
   /** Stops all acknowledging after a fault (S2). */

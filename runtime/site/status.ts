@@ -1,6 +1,5 @@
 /** Status of a site, as `/_sojourn/status` gives it (docs/http.md). */
 import type { Replica } from "../../store/api/api.ts";
-import type { Gateway } from "../gateway/gateway.ts";
 import type { LinkHub } from "../link/mod.ts";
 import { alertsOf, type DiskSpace } from "./alerts.ts";
 import type { AppService } from "./app_service.ts";
@@ -11,7 +10,6 @@ import type { DiskDamage } from "./disk_damage.ts";
 export interface StatusParts {
   readonly config: SiteConfig;
   readonly replica: Replica;
-  readonly gateway: Gateway;
   readonly hub: LinkHub | null;
   readonly apps: AppService | null;
   readonly fault: Error | null;

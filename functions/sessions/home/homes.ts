@@ -455,9 +455,8 @@ export class Homes {
   }
 
   #moveArbiter(): MoveArbiter {
-    const { nowMs, clock, arbiter } = this.#ports;
+    const { clock, arbiter } = this.#ports;
     return {
-      nowMs,
       after: (ms, callback) => clock.after(ms, callback),
       ask: (ask) => this.#exchange.ask(arbiter(), ask),
     };

@@ -65,7 +65,6 @@ export async function prepareMove(home: MovingHome, to: SiteId): Promise<void> {
 
 /** Arbiter, as a move asks it. */
 export interface MoveArbiter {
-  readonly nowMs: () => number;
   readonly after: (ms: number, callback: () => void) => () => void;
   ask(ask: SiteAsk): Asking;
 }
