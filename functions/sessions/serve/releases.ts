@@ -12,6 +12,8 @@
  *      given to all owners. No piece leaves before the first is so. So the last piece of a log names the one site that
  *      may have done such work since: whoever opens the log next asks that site, and none before it, and a site that
  *      left no piece has done nothing.
+ * RL5  An answer has the token of all that the run has seen when it leaves, and that is on disk before: a handler behind
+ *      it may have read what is not yet.
  */
 import {
   type Acknowledged,
@@ -259,7 +261,7 @@ export class Releases {
     const left = this.#unapplied.findIndex(({ effect }) => effect > last);
     this.#unapplied.splice(0, left < 0 ? this.#unapplied.length : left);
     const token = this.#look(), applied = this.#applied;
-    await store.durable();
+    await store.durable(); // RL5
     this.#settled = { token, applied, isWhole: true };
     return token;
   }

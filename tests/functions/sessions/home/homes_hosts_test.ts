@@ -243,6 +243,17 @@ Deno.test("a client that was left behind is none of the next home's either, whic
   assert.deepEqual(await leftBehind(all), [[], []]);
 });
 
+Deno.test("a client whose log has no entry yet is left behind by nobody: it is a peer, and is sent what it lacks (HO8)", async () => {
+  const { all, clients, copy } = await started(1, ["c1", "c2"]);
+  clients.logs.set("c1", copy);
+  clients.logs.set("c2", cut(copy, 0));
+  await lost(all, true);
+  const home = (await all.open(2, "x")).start([]);
+  assert.deepEqual([[...home.hosts.asked].sort(), home.hosts.leftBehind], [["c1", "c2"], []]);
+  assert.equal(home.hosts.has("c2", 2), true);
+  await all.of(home.settled());
+});
+
 /** What a client holds that was told ahead of all disks. */
 const further = (copy: LogCopy, entries: number): LogCopy => {
   const last = copy.pieces.at(-1);

@@ -264,6 +264,22 @@ Deno.test("an answer leaves when what its commit wrote is applied and safe, and 
   );
 });
 
+Deno.test("an answer leaves when all that its token names is on disk, also what the next handler has read meanwhile (releases.ts RL5)", async () => {
+  const scene = await began();
+  const { held, left, commit, read, store } = await running(scene, "e1");
+  assert.equal(await read(), null); // the row is held here from now on
+  const writer = await scene.attach("e1");
+  await scene.pass(100);
+  commit({ outputs: [{ to: "r1", sequence: 1, bytes: new Uint8Array() }] });
+  await write(scene, writer, "fresh");
+  assert.equal(await read(), "fresh");
+  held[0]?.resolve();
+  await scene.pass(0);
+  assert.deepEqual([store.isDurable, left], [false, []], "its token would name what may be lost");
+  await scene.until(() => left.length === 1);
+  assert.ok(store.isDurable);
+});
+
 Deno.test("of a merge, and of a write with a check that has no outcome, a piece says that marks are to be looked for (O2)", async () => {
   const scene = await began();
   const { pieces, held, commit, effectOf } = await running(scene, "e1");

@@ -1,7 +1,7 @@
 /** The way of a call to the home of a stateful session, between sites that lose each other. */
 import assert from "node:assert/strict";
 import { HomeError } from "../../../../functions/sessions/home/mod.ts";
-import type { LinkReply, LinkRequest } from "../../../../functions/vocabulary/site_links.ts";
+import type { LinkRequest } from "../../../../functions/vocabulary/site_links.ts";
 import { Problem } from "../../../../functions/vocabulary/problem.ts";
 import { LinkError } from "../../../../runtime/link/mod.ts";
 import type { HostedRequest } from "../../../../functions/sessions/serve/request.ts";
@@ -25,6 +25,8 @@ interface SiteState {
   /** So many requests are run, and their answers lost. */
   mute: number;
   readonly heard: string[];
+  /** Ends of waiting, of the requests that are run. */
+  readonly signals: (AbortSignal | undefined)[];
   router: StatefulRouter;
 }
 
@@ -42,6 +44,7 @@ class Sites {
         ran: [],
         mute: 0,
         heard: [],
+        signals: [],
         router: undefined as never,
       };
       this.states.set(site, state);
@@ -55,10 +58,14 @@ class Sites {
     return state;
   }
 
-  async ask(site: string, request = "r1", chain: readonly string[] = []): Promise<string> {
-    const { answer } = await this.at(site).router.ask({
-      ...{ name: NAME, request, chain, token: null, call: bytes("hi") },
-    });
+  async ask(
+    site: string,
+    request = "r1",
+    chain: readonly string[] = [],
+    gone?: AbortSignal,
+  ): Promise<string> {
+    const asked = { name: NAME, request, chain, token: null, call: bytes("hi") };
+    const { answer } = await this.at(site).router.ask(asked, false, gone);
     return new TextDecoder().decode(answer);
   }
 
@@ -78,7 +85,8 @@ class Sites {
         received: (_, request) => void state.heard.push(request),
       },
       links: {
-        request: (to, kind, head, options) => this.#link(site, to, kind, head, options?.body ?? null),
+        request: (to, kind, head, { body = null, signal } = {}) =>
+          this.#link(`${site} ${to}`, { kind, head, body, signal: signal ?? new AbortController().signal }),
       },
       sites: () => new Map(Object.entries(PARENTS).map(([id, parent]) => [id, { parent }])),
       draw: () => `drawn-${drawn++}`,
@@ -86,7 +94,7 @@ class Sites {
     };
   }
 
-  #run(site: string, state: SiteState, { request, bytes: call }: HostedRequest) {
+  #run(site: string, state: SiteState, { request, bytes: call, signal }: HostedRequest) {
     const home = state.open();
     if (home === "nobody") {
       return Promise.reject(new HomeError("stateful_unreachable", "its home and its owners are silent"));
@@ -94,16 +102,25 @@ class Sites {
     if (home !== site) return Promise.reject(new HomeError("elsewhere", "not here", home));
     state.where = site;
     state.ran.push(request);
+    state.signals.push(signal);
     if (state.mute-- > 0) return new Promise<never>(() => {});
     return Promise.resolve({ answer: bytes(`${new TextDecoder().decode(call)} from ${site}`), token: null });
   }
 
-  async #link(from: string, to: string, kind: string, head: Uint8Array, body: LinkRequest["body"]) {
-    this.sent.push(`${from} ${to} ${kind}`);
-    if (this.cut.has(`${from} ${to}`)) throw new LinkError("unreachable", `Site ${to} is not reachable`);
-    const { signal } = new AbortController();
-    const reply: LinkReply = await this.at(to).router.serve({ kind, head, body, signal });
-    return { head: reply.head, body: reply.body ?? null };
+  /** As links are: who asks waits no longer than his signal says, and that ends the other side's as well. */
+  async #link(way: string, request: LinkRequest) {
+    this.sent.push(`${way} ${request.kind}`);
+    const [, to = ""] = way.split(" ");
+    if (this.cut.has(way)) throw new LinkError("unreachable", `Site ${to} is not reachable`);
+    const gone = Promise.withResolvers<never>();
+    const leave = () => gone.reject(request.signal.reason);
+    request.signal.addEventListener("abort", leave, { once: true });
+    try {
+      const reply = await Promise.race([this.at(to).router.serve(request), gone.promise]);
+      return { head: reply.head, body: reply.body ?? null };
+    } finally {
+      request.signal.removeEventListener("abort", leave);
+    }
   }
 }
 
@@ -123,7 +140,7 @@ Deno.test("a call goes to the home that is remembered, and where it is said to b
   sites.close();
 });
 
-Deno.test("a call takes the tree where its home can't be reached straight, and becomes a claim where not at all", async () => {
+Deno.test("a call takes the tree where its home can't be reached straight, and becomes a claim where not at all (router.ts T2)", async () => {
   const sites = new Sites();
   sites.at("edge-2").where = "edge-2";
   sites.at("edge-1").where = "edge-2";
@@ -222,6 +239,27 @@ Deno.test("a stateful session that calls another asks anew when its time is over
   assert.equal(await sites.ask("edge-1", "r2", ["cart/bob"]), "hi from edge-1");
   assert.deepEqual(sites.at("edge-1").ran, ["r1", "r2", "r2"]);
   sites.close();
+});
+
+Deno.test("the home of a call hears that nobody waits for it any more: there, over a link, and along the tree (T6)", async () => {
+  for (const [home, cut] of [["edge-1", []], ["edge-2", []], ["edge-2", ["edge-1 edge-2"]]] as const) {
+    const sites = new Sites(), gone = new AbortController();
+    for (const site of ["edge-1", home]) sites.at(site).where = home;
+    for (const way of cut) sites.cut.add(way);
+    const { ran, signals } = sites.at(home);
+    sites.at(home).mute = 2;
+    const asked = sites.ask("edge-1", "r1", ["cart/bob"], gone.signal);
+    const left = assert.rejects(asked, Problem);
+    while (ran.length === 0) await new Promise((resolve) => setTimeout(resolve, 1));
+    assert.equal(signals[0]?.aborted, false);
+    gone.abort();
+    assert.equal(signals[0]?.aborted, true, "at once");
+    await left;
+    assert.deepEqual(ran, ["r1"]);
+    await assert.rejects(sites.ask("edge-1", "r2", ["cart/bob"], gone.signal), { code: "superseded" });
+    assert.deepEqual(ran, ["r1"], "who is gone before he asks has nothing begun");
+    sites.close();
+  }
 });
 
 Deno.test("a stateful session is not told that a site stops: its call may have been run (T7)", async () => {
