@@ -6,10 +6,11 @@
  * handlers are run again from a log (docs/protocol/turns.md). So a handler sees nothing of the world but what is
  * recorded: the ordinary globals (`Date`, `Math.random`, `crypto`, timers, `fetch`) and `env`, as they are inside.
  *
- * SE1  One handler runs at a time; state, outputs, timers and writes of a handler happen together, or not at all when it
- *      throws.
- * SE2  The state is the object's fields: tracked structures (`map`, `list`, …) by what changes, all others as a whole, as
- *      values with a structured clone.
+ * One handler runs at a time; state, outputs, timers and writes of a handler happen together, or not at all when it
+ * throws.
+ *
+ * The state is the object's fields: tracked structures (`map`, `list`, …) by what changes, all others as a whole, as
+ * values with a structured clone.
  */
 import { AppError } from "../vocabulary/errors.ts";
 import { SESSION_BASE, SESSION_SLOT, type SessionPort, type SessionSlot } from "./session_slot.ts";

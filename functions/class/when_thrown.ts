@@ -1,7 +1,9 @@
 /**
  * The treatment of a handler that threw or was killed, as `static whenThrown` of its class says it.
  *
- * WT1  Whatever is decided, state, outputs, timers and writes are as they were before the handler.
+ * Whatever is decided, state, outputs, timers and writes are as they were before the handler
+ * (functions/sessions/turn/stateful_session.ts ST3).
+ *
  * WT2  A caller that waits for an answer gets the error: requests are always rejected.
  * WT3  Attempts are counted in the log, and there is an end to them: then the session is parked.
  */

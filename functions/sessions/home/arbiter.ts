@@ -34,7 +34,7 @@ import type { ArbiterAsk, Reply, RowState } from "../log/asks.ts";
 import { asError } from "../log/group_commit.ts";
 import { ENDED_MS } from "../log/limits.ts";
 import { missedFor, type SitesHeard } from "./certainty.ts";
-import { birthOf, keyOf, sessionNameOf } from "../log/name.ts";
+import { birthOf, keyOf, sessionNameOf, shownName } from "../log/name.ts";
 import { readOwners, readVersion, writeOwners } from "../log/packet.ts";
 
 export interface ArbiterPorts {
@@ -281,7 +281,7 @@ export class Arbiter {
     await this.#enqueue(keysOfName(name), (table) => {
       if (!this.#isDoubted(table, name)) return { kind: "nobody" };
       const endedMs = found.ended ? this.#ports.clock.nowMs() : 0;
-      table.put(name, { ...found, epoch: Math.max(found.epoch, 1), grant: SETTLED, endedMs });
+      table.replace(name, { ...found, epoch: Math.max(found.epoch, 1), grant: SETTLED, endedMs });
       return { kind: "nobody" };
     });
   }
@@ -327,8 +327,11 @@ export class Arbiter {
       this.#waiting.unshift(...batch);
       return;
     }
-    const answers = batch.map(({ run }) => run(table));
-    if (table.changed.size > 0) await this.#commit(table); // A4
+    const answers = batch.map(({ run }) => run(table)), before = this.#position;
+    if (table.changed.size > 0) await this.#commit(table);
+    if (table.changed.size > 0 && this.#position === before) {
+      throw new Error("an answer is about to leave before what it says is on disk (A4)");
+    }
     batch.forEach(({ resolve }, i) => resolve(answers[i] ?? { kind: "nobody" }));
   }
 
@@ -489,7 +492,21 @@ class Table {
     };
   }
 
+  /** Puts a row on record that follows from the one that is there. */
   put(name: StatefulName, row: StoredRow): StoredRow {
+    const before = this.row(name), least = before?.epoch ?? this.floor + 1;
+    if (row.epoch < least) {
+      throw new Error(`${shownName(name)} would have epoch ${row.epoch}, and had ${least} before (A1)`);
+    }
+    const isSameConfig = before?.epoch === row.epoch && before.config === row.config && !row.ended;
+    if (isSameConfig && !sameOwners(before.owners, row.owners)) {
+      throw new Error(`${shownName(name)} would have other owners in its configuration ${row.config} (A2)`);
+    }
+    return this.replace(name, row);
+  }
+
+  /** Puts a row on record, whatever is there. */
+  replace(name: StatefulName, row: StoredRow): StoredRow {
     const key = keyOf(ROWS, name);
     count(this.#living, name.app, Number(!row.ended) - Number(isLiving(this.#rows.get(key))));
     this.set(key, encodeRow(row));

@@ -5,10 +5,11 @@
  * its owners, which have the log, could do nothing with it. So the arbiter's site gives what is asked for there to
  * another site that lives, and serves it over the link.
  *
+ * The site that is to open it is asked to, as with a move (`invite`), and asks the arbiter for its epoch as any home
+ * does. That there is one home is due to the epochs alone: nothing here is needed for it.
+ *
  * SE1  Where f is 1 or more, and f + 1 other sites live, nothing is opened at the arbiter's site that another opens in
  *      its place: one of those that keep its log, or else the nearest.
- * SE2  The site that is to open it is asked to, as with a move (`invite`), and asks the arbiter for its epoch as any
- *      home does. That there is one home is due to the epochs alone: nothing here is needed for it.
  * SE3  A site that was asked to open a session did not, where the session is asked for here again soon and no epoch was
  *      granted meanwhile: it is not asked for that one for a while. After SEATS_MAX of them the session is opened here:
  *      better served where the loss of its home costs more than not at all.

@@ -5,8 +5,9 @@
  * Stages: what the owner has is told → `upload` … → `checkpoint` or `install`. Where one of both dies on the way the
  * owner goes on with the base before; what was uploaded belongs to no base, and is sent again.
  *
+ * Appends go on meanwhile: no commit waits for a base.
+ *
  * BT1  All that is sent is of one base: where the home's disk has another by then, the transfer begins anew.
- * BT2  Appends go on meanwhile: no commit waits for a base.
  */
 import type { Base, Reply, SiteAsk } from "./asks.ts";
 import { NO_STATE, type StateMark } from "./state_parts.ts";

@@ -78,7 +78,7 @@ export class LogExchange {
   constructor(ports: LogExchangePorts) {
     // packet.ts B3
     if (ports.boot < BOOT_MIN) {
-      throw new RangeError(`the process ${ports.boot} has a number of the version before`);
+      throw new RangeError(`the process ${ports.boot} has a number of the version before (packet.ts B3)`);
     }
     this.#ports = ports;
   }

@@ -6,10 +6,11 @@
  *   4  varint epoch     8  byte 0 no timer, 1 later, 2 earlier; for 1 and 2 a varint of milliseconds
  *   0  sized bytes      1  a message of the receiver      2  varint which: a message of a peer whose message came before
  *
+ * Nothing else is left out than what CF1 says, and nothing is told against what others have said: how long a record is must
+ * not show its receiver what is in it.
+ *
  * CF1  A commit that is read is what was written, byte for byte, whatever its bytes are: bytes that are one message,
  *      with nothing seen of the store, leave out whose it is; all others stand as they are.
- * CF2  Nothing else is left out, and nothing is told against what others have said: how long a record is must not show
- *      its receiver what is in it.
  */
 import { CodecError, type Reader, Writer } from "../../../store/model/codec.ts";
 import type { LogPiece } from "../log/asks.ts";

@@ -134,7 +134,7 @@ Deno.test("a sealed log beyond its limits is refused unread (OL1)", () => {
   assert.equal(refusal([new Uint8Array(HOST_LOG_BYTES_MAX), new Uint8Array(1)]), "limit_log");
 });
 
-Deno.test("records of one series have different nonces and chain, so equal commits seal differently", () => {
+Deno.test("records of one series have different nonces and chain, so equal commits seal differently (series.ts SE1)", () => {
   const series = SealedSeries.whole(start(1), BLANK);
   const sealed = Array.from({ length: 300 }, (_, at) => series.next([piece(at + 1)]));
   assert.equal(new Set(sealed.map((record) => tagOf(record).toHex())).size, 300);

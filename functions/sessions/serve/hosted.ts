@@ -374,6 +374,9 @@ export class Hosted implements RunListener, PeersSession {
     // A rejected event of an earlier epoch may have been done at another site since.
     const rejected = this.#rejected?.epoch === run.home.epoch ? this.#rejected.event : null;
     this.#rejected = null;
+    if (this.#run?.isOver === false) {
+      throw new Error(`${shownSession(this.name)} has two runs at this site (session_host.ts S1)`);
+    }
     this.#run = run;
     run.line.single(this.#single);
     this.#single = 0;

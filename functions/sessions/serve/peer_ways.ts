@@ -2,9 +2,10 @@
  * Ways of attached peers (frame_way.ts) to the homes of stateful sessions, from wherever the peers are, and those that
  * other sites bring. Homes are looked for as for calls (router.ts), once: a peer that wants a channel asks again.
  *
+ * A way that was opened is broken by whatever breaks on it; nothing is sent again here.
+ *
  * PW1  A site that is asked over a link serves what is at home there, and passes nothing on but ways for other sites,
  *      along the tree.
- * PW2  A way that was opened is broken by whatever breaks on it; nothing is sent again here.
  * PW3  Ways to a site that is suspected are broken, and none is looked for there but along the tree: sooner than a link
  *      that is silent ends. A mistake costs a hello.
  */

@@ -5,7 +5,8 @@
  * Life: a log is kept here → its owners are asked for → followed (standby.ts) → its home is suspected: this site asks
  * to be its home, whether anybody needs the session or not → taken over, in place.
  *
- * SS1  Which site follows a session is a matter of speed: two sites that follow one session, or none, harm nothing.
+ * Which site follows a session is a matter of speed: two sites that follow one session, or none, harm nothing.
+ *
  * SS2  A session that can't be followed is told in the app's log and counted, and not tried again before its log is
  *      based on another checkpoint: its home is not concerned.
  * SS3  At most STANDBYS_MAX are followed, in isolates of their own: one that takes its isolate with it takes no session

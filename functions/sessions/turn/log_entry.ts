@@ -9,9 +9,10 @@
  * not read, 255 where a varint of dt − 254 follows; in half a byte 0–13, 14 and 15. What a turn took besides (`clock`,
  * `effect`) stands behind the entry that began the turn.
  *
+ * Bytes of requests and results that were read are views of the log: for a replay, which is over before the log
+ * changes.
+ *
  * LE1  Each entry has one form; decoding throws CodecError for all else, for an unknown kind too.
- * LE2  Bytes of requests and results that were read are views of the log: for a replay, which is over before the log
- *      changes.
  * LE3  An entry says by itself which check it holds (rolling_check.ts, RK3): logs with the check of before are read as
  *      they are, and reading an entry needs nothing of what stands before it.
  */

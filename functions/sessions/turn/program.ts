@@ -272,6 +272,9 @@ export class Program implements SessionPort {
   #handle(input: Handled): void {
     const object = this.object;
     if (object === null) throw new Error("a handler was begun before its session was born");
+    if (this.handler !== null) {
+      throw new Error("a handler was begun while another runs (stateful_session.ts ST1)");
+    }
     const handler: Handler = { name: "", subject: subjectOf(input), input, request: null, chain: [] };
     this.handler = handler;
     begun(object, handler, this);
@@ -316,7 +319,7 @@ export class Program implements SessionPort {
   // What an app's code takes from outside
 
   #running(): Turn {
-    if (this.#turn === null) throw new Error("a program was used outside of its turns"); // PG1
+    if (this.#turn === null) throw new Error("a program was used outside of its turns (PG1)");
     return this.#turn;
   }
 

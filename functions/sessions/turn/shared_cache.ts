@@ -2,10 +2,11 @@
  * The cache behind `this.cache`: values that the sessions of an isolate share, read-only, each made by the session that
  * misses it first.
  *
+ * A value that is missed is made by the session's own handler: what that asks for is in the session's log as all else.
+ * Nobody waits for another session; two that miss a value at once both make it.
+ *
  * SC1  The outcome of a read is in the log of the session: the value's bytes, or that the value was missed. So a replay
  *      elsewhere sees what the handler saw, whatever that isolate's cache has.
- * SC2  A value that is missed is made by the session's own handler: what that asks for is in the session's log as all
- *      else. Nobody waits for another session; two that miss a value at once both make it.
  * SC3  Each read gives a copy, frozen as far as it can be: what one session does with it no other sees.
  * SC4  How old a value may be is for each read to say, and is measured with the isolate's own clock: the session sees
  *      nothing of that but the outcome (SC1).

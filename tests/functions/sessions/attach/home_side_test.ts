@@ -121,7 +121,7 @@ Deno.test("a home of an older epoch than its peer has seen sends it away and loo
   assert.deepEqual(home.outrun, [2, 1_000], "and nobody has it looked for all the time");
 });
 
-Deno.test("a home hands a message to the session once, whatever its peer sends again", () => {
+Deno.test("a home hands a message to the session once, whatever its peer sends again (home_peer.ts HP1, HP2)", () => {
   const { home, line } = attached();
   line.say(message(1, "a"));
   line.say(message(2, "b"));
@@ -169,7 +169,7 @@ Deno.test("a home tells its peer of a message whose handler threw, and counts it
   ]);
 });
 
-Deno.test("a home keeps what its peer was sent until it has it, and tells the session", () => {
+Deno.test("a home keeps what its peer was sent until it has it, and tells the session (home_peer.ts HP4)", () => {
   const { home, line } = attached();
   line.say(message(1));
   home.done({ p1: ["a", "b", "c"] });
@@ -281,7 +281,7 @@ for (
     ["says hello twice", [Uint8Array.of(1, 1, 0, 1, 1, 0, 1, 0)], "message_malformed"],
   ] as const
 ) {
-  Deno.test(`a peer that ${why} is refused, and what it sent before stays`, () => {
+  Deno.test(`a peer that ${why} is refused, and what it sent before stays (home_line.ts HL1)`, () => {
     const { home, line } = attached();
     for (const frame of frames) line.reader.frame(frame);
     const last = line.heard().at(-1);
@@ -293,7 +293,7 @@ for (
   });
 }
 
-Deno.test("a channel that nobody reads is given up, whatever is said on it, and its peer may come again", () => {
+Deno.test("a channel that nobody reads is given up, whatever is said on it, and its peer may come again (home_line.ts HL2)", () => {
   const { home, line } = attached();
   for (let number = 1; number < 10; number++) line.say({ kind: "ping", number });
   assert.equal(line.heard().length, 9);
@@ -306,7 +306,7 @@ Deno.test("a channel that nobody reads is given up, whatever is said on it, and 
   assert.equal(second.heard()[0]?.kind, "welcome");
 });
 
-Deno.test("before its welcome nothing is taken of a channel, and without a hello it ends", () => {
+Deno.test("before its welcome nothing is taken of a channel, and without a hello it ends (home_side.ts HM5)", () => {
   const home = new HandHome();
   home.side.opened(nobody);
   const hasty = home.line();

@@ -279,7 +279,7 @@ Deno.test("a host gives up a channel on which its log is asked for after the wel
   assert.deepEqual([bare.host.lost[0]?.kind, bare.host.side.epoch], ["malformed", 0], "it holds none");
 });
 
-Deno.test("a host gives up a channel with a record before the welcome, of no log, or longer than one may be", () => {
+Deno.test("a host gives up a channel with a record before the welcome, of no log, or longer than one may be (host_side.ts HS4)", () => {
   const whole = Uint8Array.of(0, 3, ...new Uint8Array(16 + 12));
   const long = new Uint8Array(INCREMENT_BYTES_MAX + 1);
   long.set(whole);
@@ -394,7 +394,19 @@ Deno.test("the log is held by as many hosts as may be: who comes then is told wh
   home.side.over(null);
 });
 
-Deno.test("frames of logs have one form each, and nothing before or behind it", () => {
+Deno.test("a payload is a view of the frame that it came in, and a record, which is kept, has bytes of its own (frame_bytes.ts FR2)", () => {
+  const payload = Uint8Array.of(1, 2, 3);
+  const output = encodeToHost({ kind: "output", sequence: 1, received: 0, increment: payload, payload });
+  const record = encodeToHost({ kind: "record", record: payload });
+  const [given, held] = [decodeToHost(output), decodeToHost(record)];
+  assert.ok(given.kind === "output" && held.kind === "record" && given.payload instanceof Uint8Array);
+  output.fill(0);
+  record.fill(0);
+  assert.deepEqual([...given.payload], [0, 0, 0]);
+  assert.deepEqual([[...held.record], [...given.increment ?? []]], [[1, 2, 3], [1, 2, 3]]);
+});
+
+Deno.test("frames of logs have one form each, and nothing before or behind it (frame_bytes.ts FR1)", () => {
   const log = encodeToHome({ kind: "log", epoch: 7, records: [Uint8Array.of(1, 2)] });
   const home = new HandHome();
   const refusedFor = (bytes: Uint8Array) => {

@@ -202,7 +202,7 @@ Deno.test("a host that is sent away acknowledges that, and is over", () => {
   assert.equal(line.end.closed, CLOSE.done);
 });
 
-Deno.test("a host has a window, and a bounded buffer behind it", () => {
+Deno.test("a host has a window, and a bounded buffer behind it (HS6)", () => {
   const { host, line } = welcomed({ bufferBytesMax: 3_000 });
   for (let i = 0; i < 1_030; i++) host.side.send("");
   assert.equal(line.sent().length, 1_024);

@@ -31,7 +31,7 @@ function asked(isForced: boolean) {
     await new Promise<void>((resolve) => queueMicrotask(resolve));
     return answers;
   };
-  return { line, later, opened };
+  return { home, line, later, opened };
 }
 
 Deno.test("a host that has promised a later epoch ends an opening, but not one without those that do not come back", async () => {
@@ -48,4 +48,15 @@ Deno.test("a host gives its log once for each time that it is asked", () => {
   assert.deepEqual([opened, line.end.closed], [[], null], "of an opening before");
   line.say({ kind: "log", epoch: 7, records: [new Uint8Array(20)] });
   assert.deepEqual([opened, line.heard()[0]?.kind, line.end.closed], [[], "refused", 4000]);
+});
+
+Deno.test("who has not the key of a host is not asked for its log, and what he gives counts for nothing (LB1)", async () => {
+  const { home, line, later, opened } = asked(false);
+  const stranger = home.line();
+  const log = encodeSummary({ promised: 3, tag: null });
+  stranger.say(hello({ identity: { id: "p2", key: keyOf("p3") }, epoch: 3, received: 0, log }));
+  assert.deepEqual(stranger.heard(), []);
+  stranger.say({ kind: "log", epoch: 7, records: [] });
+  line.say({ kind: "log", epoch: 7, records: [] });
+  assert.deepEqual([await later(), opened], [new Map([["p1", null]]), []]);
 });

@@ -14,7 +14,7 @@ const large = (request: string) => ({
 });
 const ROOM = { bounds: { answersBytesMax: 10 * KIB } };
 
-Deno.test("an answer that was received goes first, whichever session gave it, when answers fill the site", async () => {
+Deno.test("an answer that was received goes first, whichever session gave it, when answers fill the site (answer_room.ts M1)", async () => {
   const all = await Cluster.start(2, 1, ROOM);
   const [first, second] = [await all.home(1, "x"), await all.home(1, "y")];
   assert.equal(first.ask("r1").kind, "new");
@@ -28,7 +28,7 @@ Deno.test("an answer that was received goes first, whichever session gave it, wh
   assert.equal(first.ask("r3").kind, "new");
 });
 
-Deno.test("nothing new is run, and nothing is lost, while answers that nobody has received fill the site", async () => {
+Deno.test("nothing new is run, and nothing is lost, while answers that nobody has received fill the site (answer_room.ts M2)", async () => {
   const all = await Cluster.start(2, 1, ROOM);
   const [first, second] = [await all.home(1, "x"), await all.home(1, "y")];
   await all.of(first.commit(large("r1")));
@@ -64,7 +64,7 @@ Deno.test("answers of what rests, has ended or was abandoned take no room", asyn
   assert.equal(woken.ask("r2").kind, "new");
 });
 
-Deno.test("an app has as many stateful sessions as it may, and others are not in its way", async () => {
+Deno.test("an app has as many stateful sessions as it may, and others are not in its way (arbiter.ts A5)", async () => {
   const all = await Cluster.start(3, 1, { bounds: { perAppMax: 2 } });
   await all.home(1, "a");
   const second = await all.home(2, "b");

@@ -4,7 +4,7 @@ import { Cluster, commitOf, name } from "./cluster.ts";
 
 const unreachable = { code: "stateful_unreachable" };
 
-Deno.test("a session whose disks are lost is ended for who ends it, opened by nobody else, and begins anew", async () => {
+Deno.test("a session whose disks are lost is ended for who ends it, opened by nobody else, and begins anew (recovery.ts H7)", async () => {
   const all = await Cluster.start(2, 0);
   const home = await all.home(1, "x");
   await all.of(home.commit(commitOf("r1")));

@@ -123,7 +123,7 @@ Deno.test("with f = 0 a session waits for its home", async () => {
   assert.deepEqual(opened.log.map(({ bytes }) => decode(bytes)), ["r1"]);
 });
 
-Deno.test("a home that another has taken over from is over at once, and what waits hears so", async () => {
+Deno.test("a home that another has taken over from is over at once, and what waits hears so (answers.ts R3, live_home.ts H8)", async () => {
   const all = await Cluster.start(3, 1);
   const home = await all.home(1, "x");
   await all.of(home.commit(commitOf("r1")));
@@ -270,7 +270,7 @@ Deno.test("a session moves on purpose, and back", async () => {
   }
 });
 
-Deno.test("a session whose next home dies when it is to move there is opened by whoever is asked", async () => {
+Deno.test("a session whose next home dies when it is to move there is opened by whoever is asked (arbiter.ts A3)", async () => {
   const all = await Cluster.start(3, 1);
   const home = await all.home(1, "x");
   await all.of(home.commit(commitOf("r1")));
@@ -326,7 +326,7 @@ Deno.test("a session that can't move goes on where it is, and is told why", asyn
   assert.equal(home.sequence, 2);
 });
 
-Deno.test("a session that nobody takes over is opened again where it was, and only then", async () => {
+Deno.test("a session that nobody takes over is opened again where it was, and only then (move.ts M4)", async () => {
   const { all, home, to } = await withStranger();
   await all.of(home.moveTo(`s${to}`));
   // Its own site asks: what it agreed to stands.
@@ -444,7 +444,7 @@ Deno.test("what is beyond its limits is refused, and nothing is appended", async
   await all.of(home.rest());
 });
 
-Deno.test("a site without room is no owner, and another is taken", async () => {
+Deno.test("a site without room is no owner, and another is taken (keepers.ts K5)", async () => {
   const all = await Cluster.start(4, 1, { keptMax: (site) => site === "s2" ? 1 : 100 });
   for (const id of ["x", "y", "z"]) {
     const home = await all.home(1, id);
@@ -460,7 +460,7 @@ Deno.test("a site without room is no owner, and another is taken", async () => {
   );
 });
 
-Deno.test("an answer is kept until a checkpoint after it was received, and its request is never new again", async () => {
+Deno.test("an answer is kept until a checkpoint after it was received, and its request is never new again (answers.ts R1)", async () => {
   const all = await Cluster.start(2, 1);
   const home = await all.home(0, "x");
   assert.equal(home.ask("r1").kind, "new");

@@ -74,7 +74,7 @@ Deno.test("the root's own disk of logs takes nothing before all sites were heard
   assert.deepEqual(all.notes, ["s0 arbiter_unheard"]);
 });
 
-Deno.test("a name whose home is away is granted when that was heard, or is not waited for any longer (AW2, AW3)", async () => {
+Deno.test("a name whose home is away is granted when that was heard, or is not waited for any longer (AW2, AW3, arbiter.ts A8)", async () => {
   const all = await Cluster.start(2, 1);
   await all.of((await all.home(1, "x")).commit(commitOf("r1")));
   all.site(0).crash(false);
@@ -152,7 +152,7 @@ Deno.test("a root that dies again and again as its arbiter has written a step ke
   }
 });
 
-Deno.test("what the store has lost the arbiter and the disk of logs have lost: names are put on record anew (AB2)", async () => {
+Deno.test("what the store has lost the arbiter and the disk of logs have lost: names are put on record anew (AB2, arbiter.ts A9)", async () => {
   const all = await Cluster.start(3, 1);
   await all.of((await all.home(1, "x")).commit(commitOf("r1")));
   await all.pass(1_000);

@@ -57,6 +57,52 @@ Deno.test("a promise begins no log, and what is not here is forgotten already (K
   assert.equal(again.keepers.size, 0);
 });
 
+Deno.test("a log takes the piece that follows its last one, and none behind a gap (kept_log.ts L1)", async () => {
+  const { install, append, lastOf } = await opened();
+  await install(3);
+  const behindGap = await append(3, 2);
+  assert.deepEqual([behindGap.kind, behindGap.kind === "refused" && behindGap.why], ["refused", "gap"]);
+  assert.equal(lastOf(), 0);
+  await append(3, 1);
+  assert.equal((await append(3, 3)).kind, "refused");
+  assert.equal((await append(3, 2)).kind, "held");
+  assert.equal(lastOf(), 2);
+});
+
+Deno.test("a site that has promised an epoch to one home takes nothing of an earlier one, also in its next process (K1)", async () => {
+  const { keepers, of, install, append, lastOf, storage } = await opened();
+  await install(3);
+  await append(3, 1);
+  await keepers.handle("other", { kind: "promise", ...of(4) });
+  assert.equal((await append(3, 2)).kind, "refused");
+  const next = await opened(storage);
+  assert.equal((await next.append(3, 2)).kind, "refused", "it was on disk before the answer left");
+  assert.deepEqual([lastOf(), next.lastOf()], [1, 1]);
+});
+
+Deno.test("a site says that it holds what is on its disk, and what comes together is there in one step (K2)", async () => {
+  const { install, append, storage } = await opened();
+  await install(3);
+  const written = Promise.withResolvers<void>(), commit = storage.commit.bind(storage);
+  let commits = 0;
+  storage.commit = async (step) => {
+    commits++;
+    await written.promise;
+    await commit(step);
+  };
+  const said: number[] = [];
+  const held = [1, 2, 3].map(async (first) => {
+    const reply = await append(3, first);
+    said.push(reply.kind === "held" ? reply.through : 0);
+  });
+  await new Promise((resolve) => setTimeout(resolve, 1));
+  assert.deepEqual(said, [], "nothing is on the disk yet");
+  written.resolve();
+  await Promise.all(held);
+  assert.deepEqual([said, commits], [[1, 2, 3], 1]);
+  assert.equal((await opened(storage)).lastOf(), 3);
+});
+
 Deno.test("what is fetched is of one moment, on disk, and of the epoch that asks (K6)", async () => {
   const { keepers, of, install, append } = await opened();
   await install(3);

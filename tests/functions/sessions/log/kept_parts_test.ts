@@ -76,7 +76,7 @@ Deno.test("parts that are sent ahead are those of the base that names them, and 
   assert.equal(await read(0), "89");
 });
 
-Deno.test("of one base a part is taken once, of an earlier base none, and one for a later base begins anew (KP2)", async () => {
+Deno.test("of one base a part is taken once, of an earlier base none, and one for a later base begins anew (KP2, kept_log.ts L3)", async () => {
   const { upload, named, onDisk } = keeping();
   assert.equal(upload(5, 0, "12"), true);
   assert.equal(upload(5, 1, "23"), true, "one of them again");

@@ -8,7 +8,7 @@ import { decodeLogPacket, encodeLogPacket } from "../../../../functions/sessions
 import { CodecError } from "../../../../store/model/codec.ts";
 import { anyPacket } from "./packet_arbitrary.ts";
 
-Deno.test("packet of homes: what is encoded decodes to the same", () => {
+Deno.test("packet of homes: what is encoded decodes to the same (packet.ts B2)", () => {
   fc.assert(fc.property(anyPacket, (packet) => {
     assert.deepEqual(decodeLogPacket(encodeLogPacket(packet)), structuredClone(packet));
   }));
@@ -108,7 +108,7 @@ Deno.test("two logs are one up to the last entry with one number and one epoch",
   }
 });
 
-Deno.test("an id of a birth says where it was, and no other text does", () => {
+Deno.test("an id of a birth says where it was, and no other text does (name.ts N1)", () => {
   const random = Uint8Array.from({ length: 16 }, (_, i) => i);
   const id = birthId({ site: "edge-1.eu", number: 37 }, random);
   assert.equal(id, "edge-1.eu.11.000102030405060708090a0b0c0d0e0f");

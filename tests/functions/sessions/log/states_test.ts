@@ -48,7 +48,7 @@ Deno.test("a state of many packets is at its owner when the checkpoint is, and i
   assert.deepEqual(await fillsOf(all, 2), [1, 2, 3, 4, 5, 6, 7]);
 });
 
-Deno.test("a checkpoint that goes on from the one before costs its owners what it adds", async () => {
+Deno.test("a checkpoint that goes on from the one before costs its owners what it adds (state_parts.ts SP1)", async () => {
   const all = await Cluster.start(3, 1, SMALL);
   const home = await saved(all, Array.from({ length: 60 }, (_, i) => i));
   const owner = ownerOf(all, 1);
@@ -153,7 +153,7 @@ Deno.test("a session that rests while a large checkpoint is written wakes with a
   }
 });
 
-Deno.test("a checkpoint that goes on from another than the last one, or is beyond its limits, is refused", async () => {
+Deno.test("a checkpoint that goes on from another than the last one, or is beyond its limits, is refused (keepers.ts K7)", async () => {
   const all = await Cluster.start(2, 1, SMALL);
   const home = await saved(all, [1]);
   const of = { at: 1, bytes: part(0, 1), version: "v1" };

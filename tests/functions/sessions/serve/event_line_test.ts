@@ -24,7 +24,7 @@ function setUp() {
   return { given, line, push, done, run };
 }
 
-Deno.test("events are given at once, in order, but where they are held (LI1)", () => {
+Deno.test("events are given at once, in order, but where they are held (LI1, event.ts EV1)", () => {
   const { given, line, push } = setUp();
   push("ab");
   line.hold();

@@ -166,7 +166,7 @@ Deno.test("a session goes on when hosts are to hold its log no more: in the midd
   await dead;
 });
 
-Deno.test("a host is told before the disk has it, a plain peer and a caller when it has", async () => {
+Deno.test("a host is told before the disk has it, a plain peer and a caller when it has (session_peers.ts SP4)", async () => {
   const disks = new Disks();
   await using host = await memoryHost(counter, { disks, ...hosts });
   const ahead = holder(host, 1), plain = new Client(host, 2);
@@ -207,7 +207,7 @@ Deno.test("nobody waits for a host that takes nothing of what it is sent", async
   for (const client of [mute, plain]) await client.end();
 });
 
-Deno.test("an operator opens a session without a client that holds its log and does not come back (HO8)", async () => {
+Deno.test("an operator opens a session without a client that holds its log and does not come back (HO8, mending.ts MD1)", async () => {
   const disks = new Disks();
   const first = await memoryHost(counter, { disks, ...hosts });
   const [lost, back] = [holder(first, 1), holder(first, 2)];
@@ -267,7 +267,7 @@ Deno.test("nobody is told of a commit that could not be appended", async () => {
   await client.end();
 });
 
-Deno.test("commits that come at one go leave to a host in one record, with the first of their outputs", async () => {
+Deno.test("commits that come at one go leave to a host in one record, with the first of their outputs (reach.ts PR1)", async () => {
   const home = new HandHome();
   let last = 0, told = 0;
   const feeds: PeerFeeds = {

@@ -222,7 +222,7 @@ Deno.test("an isolate is wanted while a session is being opened, where its log i
   assert.deepEqual(host.prepared, ["r"]);
 });
 
-Deno.test("what it writes is in the store when it is answered, under one version however often it is applied", async () => {
+Deno.test("what it writes is in the store when it is answered, under one version however often it is applied (own_store.ts O1)", async () => {
   await using host = await memoryHost(robot);
   await ask(host, "write", "a", "tea");
   const key = packKey(["a", "shop", "kv", "a"]);

@@ -178,7 +178,7 @@ async function write(scene: Scene, session: AttachedSession, what: string): Prom
   await scene.pass(0);
 }
 
-Deno.test("a piece says what its own entries rest on, and leaves when that is on disk here and at an owner (P1, RL3)", async () => {
+Deno.test("a piece says what its own entries rest on, and leaves when that is on disk here and at an owner (P1, RL3, store/session/session.ts E3)", async () => {
   const scene = await began();
   const { pieces, commit, read } = await running(scene, "e1");
   assert.equal(await read(), null); // the row is held here from now on
@@ -418,7 +418,7 @@ Deno.test("of what a log left to be written, and nothing tells whether it was, i
   assert.deepEqual(said.map((line) => line.split(" ")[0]), ["error"]);
 });
 
-Deno.test("a run owes what its handlers may write for as long as they run, and then what is not applied", async () => {
+Deno.test("a run owes what its handlers may write for as long as they run, and then what is not applied (releases.ts RL1)", async () => {
   const scene = await began();
   const { run, held, commit, effectOf } = await running(scene, "e1");
   const message = { kind: "request", request: "r1", chain: [], bytes: new Uint8Array() } as const;

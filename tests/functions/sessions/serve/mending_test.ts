@@ -128,7 +128,7 @@ class Sum extends Session<StoreClient> {
 const FROM_LOG = { fromCheckpoint: false, fromLog: true, isTrial: false, withoutClients: false };
 const TRIAL = { ...FROM_LOG, isTrial: true };
 
-Deno.test("a session that did otherwise at a replay is taken on by another version, from as much of its log as agrees", async () => {
+Deno.test("a session that did otherwise at a replay is taken on by another version, from as much of its log as agrees (mending.ts MD2)", async () => {
   const disks = new Disks();
   const endedLogs = await EndedLogs.open({
     ...{ storage: new MemoryStorage(), nowMs: () => Date.now(), keptMsMax: 60_000, isApp: () => true },
@@ -187,7 +187,7 @@ Deno.test("what of a session could be kept is there as well where it ends before
   assert.equal(await ask(host, "add", 0), 8);
 });
 
-Deno.test("a session that never rests is taken on with its fields, and what was open is named", async () => {
+Deno.test("a session that never rests is taken on with its fields, and what was open is named (turn/salvage.ts SV2)", async () => {
   class Waits extends Counter {
     override add(by: number): number {
       void sleep(3_600_000);
@@ -211,7 +211,7 @@ Deno.test("a session that never rests is taken on with its fields, and what was 
   assert.equal(await ask(host, "add", 1), 4);
 });
 
-Deno.test("what no checkpoint holds, in a log of before that was looked for, is given up by name, and nothing else", async () => {
+Deno.test("what no checkpoint holds, in a log of before that was looked for, is given up by name, and nothing else (mending.ts MD3)", async () => {
   class Before extends Counter {
     note = "kept";
     late: unknown = 1;

@@ -2,7 +2,7 @@
 import { callMaker } from "./call_maker.ts";
 import assert from "node:assert/strict";
 import type { Home, OpenedSession as OpenedHome } from "../../../../functions/sessions/home/mod.ts";
-import { encodeCallToSession } from "../../../../functions/sessions/turn/call_bytes.ts";
+import { encodeCallToSession, encodeGet } from "../../../../functions/sessions/turn/call_bytes.ts";
 import { writeTurn } from "../../../../functions/sessions/turn/log_entry.ts";
 import { type Effect, type OpenedProgram, TIMERS_MAX } from "../../../../functions/sessions/turn/mod.ts";
 import { HANDLER_SEND_BYTES_MAX, HANDLER_SENDS_MAX } from "../../../../functions/sessions/turn/sends.ts";
@@ -366,7 +366,24 @@ const IN_COMMIT = {
   ...{ calls: [], timers: [], rejected: null, isQuiescent: false, isEnded: false },
 };
 
-Deno.test("an isolate whose session makes more calls than a program may is ended, be they dropped or of one number (R11)", async () => {
+Deno.test("a read of the store is made when all that was committed before it is applied, and a call of a session at once (R7)", async () => {
+  const { run, left, given, now, started } = running();
+  await turn();
+  run.opened(NOTHING);
+  now.held();
+  await started;
+  run.serve(null);
+  run.commit({ ...IN_COMMIT, count: 1, isPoint: true, effects: [EFFECT] });
+  run.call({ call: 1, kind: "get", bytes: encodeGet([], "session"), effect: null });
+  run.call({ call: 2, kind: "session", bytes: asked, effect: null });
+  await turn();
+  assert.deepEqual([left.length, given], [1, []], "the session is called");
+  now.appended();
+  while (given.length === 0) await turn();
+  assert.deepEqual([left[1], given], ["effect 1", ["result"]]);
+});
+
+Deno.test("an isolate whose session makes more calls than a program may is ended, be they dropped or of one number (R11, open_calls.ts OC4)", async () => {
   const call = (call: number) => ({ call, kind: "session", bytes: asked, effect: null }) as const;
   const ended = async (flood: (run: SessionRun) => void) => {
     const { run, left, now, started, said, kept } = running();

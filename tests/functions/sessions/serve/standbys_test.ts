@@ -168,7 +168,7 @@ Deno.test("a standby is given its log piece by piece, also what came while it wa
     assert.equal(site.standbys.counts.promoted, 1);
   }));
 
-Deno.test("a standby whose log is cut, begun anew or has a gap is closed, and begins again", () =>
+Deno.test("a standby whose log is cut, begun anew or has a gap is closed, and begins again (standby.ts SB1)", () =>
   withSite(async (site) => {
     site.pieces.push(piece(1), piece(2));
     site.news({ kind: "begun", isSame: false });
@@ -212,7 +212,7 @@ Deno.test("only the nearest owner stands by, for classes that say so", () =>
     await site.until("it is given up", () => site.standbys.counts.standbys === 0);
   }));
 
-Deno.test("no more are followed than a site has room for, and those that others are nearer to take none", () =>
+Deno.test("no more are followed than a site has room for, and those that others are nearer to take none (standbys.ts SS3)", () =>
   withSite(async (site) => {
     const ids = ["far-1", "far-2", "far-3", "near-1", "near-2", "near-3"];
     site.names = ids.map((id) => ({ ...NAME, id }));
@@ -221,7 +221,7 @@ Deno.test("no more are followed than a site has room for, and those that others 
     assert.equal(site.standbys.counts.standbys, 2);
   }, 2));
 
-Deno.test("what can't be followed is told once, and tried again from another checkpoint", () =>
+Deno.test("what can't be followed is told once, and tried again from another checkpoint (standbys.ts SS2)", () =>
   withSite(async (site) => {
     site.pieces.push(piece(1));
     await site.following();
@@ -289,7 +289,7 @@ Deno.test("a promoted standby is heard when the run knows where it is, in order"
     assert.deepEqual(heard, ["serves", "opened", "commit", "parked"]);
   }));
 
-Deno.test("of what a promoted standby says before it goes on nothing is kept, but what it logs", () =>
+Deno.test("of what a promoted standby says before it goes on nothing is kept, but what it logs (standby.ts SB2)", () =>
   withSite(async (site) => {
     await site.following();
     const standby = await site.standbys.take(NAME, "v1", 0);

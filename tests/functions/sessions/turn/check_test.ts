@@ -34,7 +34,7 @@ class Leaky extends Session {
   }
 }
 
-Deno.test("a replay that does otherwise is found in each of 3,000 sessions, whatever it gives out (RK2)", () =>
+Deno.test("a replay that does otherwise is found in each of 3,000 sessions, whatever it gives out (RK2, program.ts PG2)", () =>
   inMacrotask(() => {
     for (const method of ["tell", "remind", "later"]) {
       for (let i = 0; i < 1_000; i++) {

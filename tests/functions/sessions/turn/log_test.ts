@@ -67,7 +67,7 @@ Deno.test("log: what is cut, of no kind or not in its one form is refused (LE1)"
   }
 });
 
-Deno.test("a checkpoint that is written is read, and written again as it was", () => {
+Deno.test("a checkpoint that is written is read, and written again as it was (call_bytes.ts CB1)", () => {
   fc.assert(fc.property(anyParts, (parts) => {
     const written = encodeCheckpoint(filled(new Program(host, "cart", "a"), parts), parts);
     const program = new Program(host, "cart", "a");

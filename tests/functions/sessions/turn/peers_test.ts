@@ -103,7 +103,7 @@ Deno.test("a peer that is closed hears that last, and is there until it has gone
   });
 });
 
-Deno.test("what peers were sent is kept, through checkpoints, until they say that they have it", async () => {
+Deno.test("what peers were sent is kept, through checkpoints, until they say that they have it (commit.ts CM3)", async () => {
   await inMacrotask(() => {
     const run = solo().deliver(attach("a"));
     for (let i = 0; i < 2_000; i++) run.deliver(message("a", `${i}`));

@@ -107,7 +107,7 @@ Deno.test("what came of a message leaves before a large state is written down, a
     assert.deepEqual([again.parked, (again.object as unknown as Large).n], [null, 2]);
   }));
 
-Deno.test("a policy of checkpoints is brought within its bounds, and one that is none is refused", () => {
+Deno.test("a policy of checkpoints is brought within its bounds, and one that is none is refused (checkpoint_policy.ts CQ1)", () => {
   assert.deepEqual(boundPolicy(undefined), { messages: 256, bytes: 65_536, ms: 100 });
   assert.deepEqual(boundPolicy({ messages: 1e9, bytes: 1, ms: 0.5 }), {
     messages: 4_096,

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { Session } from "../../../../functions/class/session.ts";
 import type { SessionObject } from "../../../../functions/sessions/turn/handler.ts";
-import { HANDLER_ATTEMPTS_MAX } from "../../../../functions/class/when_thrown.ts";
+import { HANDLER_ATTEMPTS_MAX, verdictOfThrown } from "../../../../functions/class/when_thrown.ts";
 import { inMacrotask } from "./run.ts";
 import { Solo } from "./solo.ts";
 
@@ -106,3 +106,11 @@ Deno.test("a message in whose handler the isolate ended counts as one that threw
     again.run();
     assert.deepEqual(heard(again), ["hello"]);
   }));
+
+Deno.test("a request whose handler throws is rejected, whatever its class says: its caller is told (WT2)", () => {
+  for (const policy of ["reject", "retry", "park"] as const) {
+    assert.deepEqual(verdictOfThrown(policy, { kind: "request", id: "r1" }, null), { kind: "reject" });
+    const other = verdictOfThrown(policy, { kind: "message", id: "p" }, null);
+    assert.equal(other.kind === "reject", policy === "reject");
+  }
+});
