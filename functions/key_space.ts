@@ -1,8 +1,8 @@
 /**
  * The relative key spaces of an app (store_client.ts), packed: prefixes, ranges within them, cursors.
  *
- * P1  Packing a concatenation is concatenating packings (store/model/key.ts, K3), so a prefix is packed once and a row's
- *     packed key is sliced, never unpacked whole.
+ * Packing a concatenation is concatenating packings (store/model/key.ts, K3), so a prefix is packed once and a row's
+ * packed key is sliced, never unpacked whole.
  */
 import { type Key, KeyError, type KeyPart, packKey } from "../store/model/key.ts";
 import { KvTypeError } from "./vocabulary/errors.ts";

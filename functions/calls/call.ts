@@ -8,9 +8,10 @@
  * Texts and byte strings have their length before them (store/model/codec.ts); arguments are one encoded array and a
  * value one encoded value (functions/values/value.ts).
  *
+ * A call holds all of its request: what is read while it is handled is the same at every replay.
+ *
  * K1  One form for each call and each answer; the readers throw CodecError for anything else, and take no more
  *     than CALL_BYTES_MAX.
- * K2  A call holds all of its request: what is read while it is handled is the same at every replay.
  */
 import { CodecError, Reader, Writer } from "../../store/model/codec.ts";
 import { encodeValue, NUMBER_BYTES, writeNumber } from "../values/value.ts";

@@ -2,7 +2,7 @@
  * The client library's host: its way to the platform, a page of a browser or a program of Deno. It is the only file of
  * `functions/` that touches the platform.
  *
- * B1  Nothing here decides anything: it passes on.
+ * Nothing here decides anything: it passes on.
  */
 import { ClientError } from "./client_error.ts";
 import type {

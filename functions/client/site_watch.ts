@@ -3,7 +3,8 @@
  * has gone to, and a site that is silent whether it lives. It runs along with what the client does; a client that does
  * nothing asks no site.
  *
- * W1  A probe is `/_sojourn/readyz`: it says how far a site is, and whether it serves.
+ * A probe is `/_sojourn/readyz`: it says how far a site is, and whether it serves.
+ *
  * W2  One list at a time, one probe of a site at a time.
  */
 import { platformUrl } from "./address.ts";

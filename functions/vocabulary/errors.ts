@@ -2,8 +2,9 @@
  * The errors that reach an app, and through it the platform's problem answers. They cross bundles (an app has its own
  * copy of this module), so all code recognises them by `code`, never by `instanceof`.
  *
- * E1  Every error thrown to an app by this folder has a `code` of {@link AppErrorCode}; store/model/key.ts adds
- *     `key_invalid`, the site adds the codes of its store.
+ * Every error thrown to an app by this folder has a `code` of {@link AppErrorCode}; store/model/key.ts adds
+ * `key_invalid`, the site adds the codes of its store.
+ *
  * E2  An error that the app does not catch leaves its fetch handler, also where a framework would make a 500 of
  *     it: Hono's default error handler asks an error for `getResponse()`, and ours throws itself on.
  */

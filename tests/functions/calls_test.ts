@@ -118,7 +118,7 @@ Deno.test("a request through a stub has both bodies", async () => {
   assert.equal((await card.fetch("http://host/get")).status, 201);
 });
 
-Deno.test("nothing is sent for arguments without a clone, a body that is too long, a WebSocket (S1)", async () => {
+Deno.test("nothing is sent for arguments without a clone, a body that is too long, a WebSocket (S1, S3)", async () => {
   const { calls, card } = setUp(() => ({ kind: "value", value: encodeValue(1) }));
   const refused: [Promise<unknown>, string][] = [
     [card.stamp((() => 1) as never, 1), "value_invalid"],

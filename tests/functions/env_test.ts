@@ -18,7 +18,7 @@ const services = (more: Partial<EnvServices> = {}): EnvServices => ({
   ...more,
 });
 
-Deno.test("the sample app's manifest says all that it declares", () => {
+Deno.test("the sample app's manifest says all that it declares (manifest.ts M1, M2)", () => {
   const manifest = readManifest(sample);
   assert.deepEqual(manifest, {
     tables: {
@@ -51,7 +51,7 @@ Deno.test("a module without declarations is an app: an object with fetch, a Hono
   }
 });
 
-Deno.test("a bad declaration is refused with path, value and what was expected", () => {
+Deno.test("a bad declaration is refused with path, value and what was expected (manifest.ts M3)", () => {
   const fetch = () => new Response();
   const schema = z.object({ id: z.string() });
   const good = table({ schema, key: ["id"] });
@@ -176,7 +176,7 @@ Deno.test("two requests' envs reach their own stores only (N1)", async () => {
   assert.equal(await b?.tables.notes.get(["1"]), null);
 });
 
-Deno.test("queues and stateful sessions throw not_available when used where nobody carries them", async () => {
+Deno.test("queues and stateful sessions throw not_available when used where nobody carries them (env.ts N2)", async () => {
   const env = buildEnv(sample, services()) as EnvOf<
     { queues: { sms: NonNullable<typeof sample.queues>["sms"] } },
     { card: { stamp(): number } }

@@ -25,7 +25,7 @@ class Gold extends Card {
   shine() {}
 }
 
-Deno.test("methods of a class are called from outside, and nothing that the platform calls (SM1)", () => {
+Deno.test("methods of a class are called from outside, and nothing that the platform calls (SM1, functions/sessions/turn/handler.ts HD1)", () => {
   assert.deepEqual(methodNames(Gold.prototype).toSorted(), ["shine", "stamp"]);
   const card = new Gold();
   assert.equal(methodOf(card, "stamp"), Card.prototype.stamp);

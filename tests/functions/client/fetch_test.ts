@@ -59,7 +59,7 @@ Deno.test("a request goes to the site that was named, to the app's path there, w
   assert.equal(host.timers, 0);
 });
 
-Deno.test("requests that begin at once begin one session", async () => {
+Deno.test("requests that begin at once begin one session (token_set.ts S3)", async () => {
   const { host, client } = await connected();
   host.app = (call, site) => host.answer(call, site, "");
   await host.run(Promise.all(Array.from({ length: 5 }, () => client.fetch("/x"))));
@@ -68,7 +68,7 @@ Deno.test("requests that begin at once begin one session", async () => {
   await client.close();
 });
 
-Deno.test("what was answered side by side is presented together, merged where it is too much (S1, S2)", async () => {
+Deno.test("what was answered side by side is presented together, merged where it is too much (S1, S2, app_fetch.ts A1)", async () => {
   const { host, client } = await connected();
   host.app = (call, site) => host.answer(call, site, "");
   await host.run(Promise.all(Array.from({ length: 30 }, () => client.fetch("/x"))));
@@ -100,7 +100,7 @@ Deno.test("when its site is dead a request goes to another, and once only where 
   await client.close();
 });
 
-Deno.test("what may not be sent twice is not (A2)", async () => {
+Deno.test("what may not be sent twice is not (A2, app_request.ts Q1)", async () => {
   const bodies: [ConnectOptions["repeat"], RequestInit, boolean][] = [
     [true, { method: "POST", body: "x" }, true],
     [false, { method: "POST", body: "x" }, false],
@@ -193,7 +193,7 @@ Deno.test("what one site can't reach is asked of another, and the client stays t
   await client.close();
 });
 
-Deno.test("a site that is cut off from the others is left when it keeps a request waiting, and taken again later", async () => {
+Deno.test("a site that is cut off from the others is left when it keeps a request waiting, and taken again later (site_choice.ts C4)", async () => {
   const { host, client, moves } = await connected();
   const { total } = counting(host);
   const answers = host.app;

@@ -168,7 +168,7 @@ Deno.test("a session that has forgotten its peer says so, and the socket ends wi
   await client.close();
 });
 
-Deno.test("a client that moves takes its sockets along, without a gap", async () => {
+Deno.test("a client that moves takes its sockets along, without a gap (line.ts L5)", async () => {
   const world = new VirtualHost();
   const session = new FakeSession(world);
   const { client, socket, got, events } = await opened(world);
