@@ -405,6 +405,9 @@ export class SiteReplica implements Replica {
     const mark = this.#mark();
     this.#downlinks.prepare();
     const frozen = core.rows.freeze(), recorded = this.#durability.freeze();
+    if (frozen.head !== mark.head) {
+      throw new Error(`what leaves would speak of ${mark.head}, and ${frozen.head} is committed (Q1)`);
+    }
     const { rows, drop, records } = frozen.commit;
     if (rows.length > 0 || drop.length > 0 || records.size > 0) await this.#commit(frozen); // Q1
     if (frozen.head > core.rows.committedHead) core.headClock = mark.clock;

@@ -6,7 +6,8 @@
  * j has arrived here for all this site covers; `reach[j]` maps own positions to theirs (PROTOCOL I6); `fed[j]` does so
  * for rows that came from above.
  *
- * O1  `down` and `stable` are replaced, never changed in place: a snapshot is a reference.
+ * `down` and `stable` are replaced, never changed in place (their types are readonly): a snapshot is a reference.
+ *
  * O2  They are advanced after the rows they speak of were applied, with no await in between (PROTOCOL I2).
  */
 import type { ReplicaConfig, ReplicaPorts } from "../api/api.ts";
@@ -314,7 +315,7 @@ export class Core {
 
   /** Reports whether a row is here only to be compared with the parent's (stale.ts). */
   isStale({ key }: Pick<Row, "key">): boolean {
-    return this.pending.get(key) === undefined && !this.coverage.covers(key); // stale.ts T1
+    return this.pending.get(key) === undefined && !this.coverage.covers(key); // stale.ts
   }
 
   /**

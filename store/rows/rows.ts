@@ -113,6 +113,7 @@ export class Rows {
 
   /** Has the next row come after a position that no row has; what depends on it waits for a commit. */
   jumpTo(head: Position): void {
+    if (head < this.#head) throw new Error(`the journal would go back from ${this.#head} to ${head} (W1)`);
     this.#head = head;
   }
 

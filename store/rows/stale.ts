@@ -4,8 +4,9 @@
  *
  * Life: covered → the parent can't vouch for it any more → stale → compared or fetched: covered again; or evicted.
  *
- * T1  A row is stale where its key is not covered and the root has the row, or had (a row that the root is not known to
- *     have is pending, and stays so). These ranges say where most of the stale rows are; some are on their way out.
+ * A row is stale where its key is not covered and the root has the row, or had (a row that the root is not known to
+ * have is pending, and stays so). These ranges say where most of the stale rows are; some are on their way out.
+ *
  * T2  A stale row is on disk only: to readers, neighbours and arriving rows it does not exist (rows.ts).
  * T3  Every change is also written to the records of the next commit, as coverage's are (coverage.ts V2).
  */

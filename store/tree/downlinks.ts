@@ -459,7 +459,7 @@ export class Downlinks {
 
   /** Sends what is due; returns after how many milliseconds it wants to be called again at the latest. */
   async flush(mark: Mark): Promise<number> {
-    const now = this.#nowMs(), reads = new FlushReads(this.#core, mark); // flush_reads.ts R1
+    const now = this.#nowMs(), reads = new FlushReads(this.#core, mark);
     const every = Math.max(MARK_MS_MIN, this.#children.size * MARK_MS_PER_CHILD);
     const sinceMs = now - this.#sweptAtMs, swept = sinceMs >= every;
     let waitMs = swept ? Math.max(every, MARK_IDLE_MS) : every - sinceMs;

@@ -3,8 +3,10 @@
  * that thousands cover (a site's row, a deployment), the system rows when many join together, and the journal when many
  * come back.
  *
- * R1  It lives for one flush: everything is as committed at the mark's head, and no commit comes between.
- * R2  What is shared is never changed.
+ * It lives for one flush: everything is as committed at the mark's head, and no commit comes between.
+ *
+ * What is shared is never changed.
+ *
  * R3  It reads in steps, between which everything else that is ready is handled: a child that was away for an hour
  *     would stop the site for as long as its journal takes to read.
  */

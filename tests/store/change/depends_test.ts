@@ -57,7 +57,7 @@ async function sawAtOld(): Promise<{ scene: Scene; session: Awaited<ReturnType<S
   return { scene, session };
 }
 
-Deno.test("session below a site that moves reads what it wrote above that one's old parent", async () => {
+Deno.test("session below a site that moves reads what it wrote above that one's old parent (moving.ts M2)", async () => {
   const { scene, session } = await sawAtOld();
   await scene.move("inner", "next");
   strictEqual(await scene.read(session, KEY), 1);

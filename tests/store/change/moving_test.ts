@@ -95,7 +95,7 @@ for (const lost of [["a"], ["top", "a"]]) {
   });
 }
 
-Deno.test("a site that leaves a parent that lost its disk at once brings along what others have of what it saw", async () => {
+Deno.test("a site that leaves a parent that lost its disk at once brings along what others have of what it saw (moving.ts M3)", async () => {
   const { scene, reader } = await knownBelowA();
   await scene.write(reader, 1, 2);
   const { replica: before } = scene.process("e2").replica.status();

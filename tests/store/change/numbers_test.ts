@@ -28,7 +28,7 @@ function rootCore(notes: unknown[], byte = 0): Core {
   });
 }
 
-Deno.test("numbers: the last one is given, and then none, which the log says", async () => {
+Deno.test("numbers: the last one is given, and then none, which the log says (N3)", async () => {
   const notes: unknown[] = [], core = rootCore(notes);
   const numbers = new Numbers(core, null);
   numbers.restore(REPLICA_NUMBER_MAX);

@@ -30,7 +30,7 @@ Deno.test("a succession names who goes on, or that nobody does, when numbers fol
   }
 });
 
-Deno.test("a succession bounds the stable clock by what is on its way, and by nothing else", () => {
+Deno.test("a succession bounds the stable clock by what is on its way, and by nothing else (U1)", () => {
   const ends = { 3: { stable: 50, next: 7 }, 4: { stable: 20, next: 8, settled: true }, 5: { stable: 10 } };
   assert.equal(told(ends).bound(90), 50);
   assert.equal(told(ends).bound(40), 40);
@@ -39,7 +39,7 @@ Deno.test("a succession bounds the stable clock by what is on its way, and by no
   assert.equal(told({ ...ends, 7: { stable: 60 } }).bound(90), 90);
 });
 
-Deno.test("a succession follows the site's own word when two parents gave it a number", () => {
+Deno.test("a succession follows the site's own word when two parents gave it a number (U3)", () => {
   const succession = told({ 3: { stable: 5, next: 6 } });
   succession.given(6, 3);
   succession.given(7, 3);

@@ -98,7 +98,7 @@ const joinAny = (a: Incoming, b: Incoming): Incoming =>
     ? (a.clock > b.clock || (a.clock === b.clock && a.replica >= b.replica) ? a : b)
     : joinRows(a, b);
 
-Deno.test("merge: joins are commutative, associative and idempotent in what they read as (G1)", () => {
+Deno.test("merge: joins are commutative, associative and idempotent in what they read as (G1, store/model/row.ts R1)", () => {
   fc.assert(
     fc.property(histories, fc.infiniteStream(fc.nat()), (steps, order) => {
       const rows = rowsOf(steps);

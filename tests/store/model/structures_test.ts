@@ -24,7 +24,7 @@ const range = fc.tuple(letter, letter, fc.boolean()).map(([x, y, isBetween]): Ra
 }));
 const inside = (r: Range, key: string) => key >= r.start && key < r.end;
 
-Deno.test("coverage: agrees with a set of keys, through overlaps, removals and its own records", () => {
+Deno.test("coverage: agrees with a set of keys, through overlaps, removals and its own records (coverage.ts V1)", () => {
   const step = fc.record({ add: fc.boolean(), range });
   fc.assert(fc.property(fc.array(step, { maxLength: 30 }), (steps) => {
     const records = new Map<string, Uint8Array>();
@@ -123,7 +123,7 @@ Deno.test("coverage: a range is whole since the head at which the last of its pa
   }
 });
 
-Deno.test("subscriptions: route as a list of ranges a subscriber would", () => {
+Deno.test("subscriptions: route as a list of ranges a subscriber would (subscriptions.ts U2)", () => {
   const point = letter.map((i) => pointRange(LETTERS[i] as Key));
   const step = fc.record({
     who: fc.integer({ min: 1, max: 4 }),
@@ -323,7 +323,7 @@ Deno.test("a child that takes nothing is remembered by a bounded number of keys,
   assert.equal(child.scanFrom, 7);
 });
 
-Deno.test("range tree: finds what a list of ranges would, in the order in which they were added (RT2)", () => {
+Deno.test("range tree: finds what a list of ranges would, in the order in which they were added (RT2, subscriptions.ts U1)", () => {
   const step = fc.record({ adds: fc.integer({ min: 0, max: 3 }).map((n) => n > 0), range });
   fc.assert(
     fc.property(fc.array(step, { maxLength: 80 }), range, (steps, asked) => {

@@ -48,7 +48,7 @@ Deno.test("a site that announced a stop is chosen no more, at once", async () =>
   assert.deepEqual(e1.owners.choose().owners, ["e1", "root"]);
 });
 
-Deno.test("settings change while a site runs; what cannot be met changes nothing", async () => {
+Deno.test("settings change while a site runs; what cannot be met changes nothing (W2)", async () => {
   const { tree: all, e1 } = await tree();
   const { settings } = e1.owners;
   await assert.rejects(e1.owners.configure({ ...settings, f: 3 }), (error) => {

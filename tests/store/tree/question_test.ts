@@ -48,7 +48,7 @@ function asking() {
   return { core, resync, fetching, asked, answer };
 }
 
-Deno.test("what was the same when a site asked is not taken for an answer to what it asks since", async () => {
+Deno.test("what was the same when a site asked is not taken for an answer to what it asks since (resync.ts Y1)", async () => {
   const { core, resync, fetching, asked, answer } = asking();
   resync.takes(fetching);
   await settled();

@@ -44,7 +44,7 @@ Deno.test("what a site wrote itself while it was cut off is pushed when it has m
   await pair.close();
 });
 
-Deno.test("a changed row is not served as it was, however soon it is read", async () => {
+Deno.test("a changed row is not served as it was, however soon it is read (store/session/session.ts E5)", async () => {
   const pair = await ResyncedPair.open(ROWS, VALUE_BYTES);
   await pair.cutOff();
   await pair.write([7]);

@@ -87,7 +87,7 @@ async function write(replica: SiteReplica): Promise<string> {
   return await session.durable().then(() => "durable", (error) => String(error.code));
 }
 
-Deno.test("the ward leaves an owner that has no room while another has, and stays with that one (W6)", async () => {
+Deno.test("the ward leaves an owner that has no room while another has, and stays with that one (W6, wards/source.ts G5)", async () => {
   const tree = new Tree();
   await tree.start("root", null);
   const [e1] = [await tree.start("e1", null), await tree.start("e2", null), await tree.start("e3", null)];
