@@ -4,12 +4,13 @@
  * Stages: `openSnapshot` (a thread has them open) → `begin` (the moment; nothing else runs on the site's own thread) →
  * `copied` resolves when all of them are files.
  *
+ * Writers are not held up meanwhile; the write-ahead log of a database that is copied grows for that time.
+ *
  * SN1  The copies are what the disk would have held had the process been killed at that moment. All SQLite databases
  *      are written by the site's own thread alone, which stands still in `begin`; Deno KV's file is written by another
  *      thread, and is therefore the last that begins to be read: at that time the others still are as they were.
  * SN2  Pages come through SQLite only. A file of a database that this process has open is never opened as a file: to
  *      close it would give back the locks that SQLite has on it.
- * SN3  Writers are not held up meanwhile; the write-ahead log of a database that is copied grows for that time.
  * SN4  After `close` the copies may be removed: the thread has ended by itself, between two steps of a copy. Ended from
  *      outside it would go on writing: a call of SQLite is not interrupted.
  */

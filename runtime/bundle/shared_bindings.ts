@@ -2,8 +2,9 @@
  * Finds variables of modules that methods of Session classes change: all sessions of an isolate share them, and no log
  * has them. It is a warning before a deploy; the handler fails when it changes one (module_state.ts).
  *
- * SB1  Only code in a class itself is looked at: a change by a function that a method calls is found when it is called.
- * SB2  A name that anything in the class declares is taken for that: there is no warning for it.
+ * Only code in a class itself is looked at: a change by a function that a method calls is found when it is called.
+ *
+ * A name that anything in the class declares is taken for that: there is no warning for it.
  */
 import type { AnyNode, Pattern, Program } from "acorn";
 import { type BundleIssue, placeOf, visit } from "./imports.ts";

@@ -5,8 +5,9 @@
  * the first byte) → `storage`, `isCut`, `shapeOf` while the site is put together → `bind` → told again whenever
  * something changes.
  *
- * F1  The dev process tells the faults over the site's own HTTP: no link carries them, so no partition cuts them off.
- * F2  Faults can be told to a site that is not ready, or whose disk has failed: that is what they are for.
+ * The dev process tells the faults over the site's own HTTP: no link carries them, so no partition cuts them off.
+ *
+ * Faults can be told to a site that is not ready, or whose disk has failed: that is what they are for.
  */
 import { z } from "zod";
 import { packKey } from "../../store/model/key.ts";

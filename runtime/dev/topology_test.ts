@@ -80,7 +80,7 @@ Deno.test("a bad topology is refused with path, value and what was expected (T1)
   for (const [raw, message] of rows) assert.match(refused(raw), message, JSON.stringify(raw));
 });
 
-Deno.test("all sites have as many owners as dev is told, but those that say so themselves", () => {
+Deno.test("all sites have as many owners as dev is told, but those that say so themselves (T2)", () => {
   const raw = { sites: [{ id: "r", f: 0 }, { id: "a", parent: "r" }, { id: "b", parent: "r", f: 2 }] };
   assert.deepEqual(withOwners(parseTopology(raw), 1).sites.map(({ f }) => f), [0, 1, 2]);
   assert.throws(

@@ -175,7 +175,7 @@ Deno.test("when the reader has gone nothing is held (G2)", async () => {
   for (const streams of sites.open.values()) assert.equal(streams.size, 0);
 });
 
-Deno.test("a ring is bounded, and a slow reader is told how much it missed (R1, R2)", async () => {
+Deno.test("a ring is bounded, and a slow reader is told how much it missed (R1, R2, log_tail.ts T1, log_gather.ts G3)", async () => {
   const ring = new LogRing({ linesMax: 4 });
   const tail = readNdjson(logTail({ site: "a", ring, nowMs: () => 9 }, query("here=1&follow=1")));
   ring.add(line("a", 0, "first"));

@@ -5,7 +5,8 @@
  * calls of functions without their sessions and files) and in coarser buckets, so neither can be derived from the
  * other; the ways in which sessions arrived are counted there alone.
  *
- * T1  A request costs a few additions: arrays are made once a version, nothing is allocated after that.
+ * A request costs a few additions: arrays are made once a version, nothing is allocated after that.
+ *
  * T2  Rates and latencies are of the last {@link WINDOW_S} seconds; totals since the site started.
  */
 import type { AttachedSession } from "../../store/api/api.ts";

@@ -1,14 +1,15 @@
 /**
  * Listener for a site's HTTP requests, at one address for its life, with certificates that may be renewed.
  *
- * L1  While a certificate is renewed nothing listens for some milliseconds: a client that connects then is refused by
- *     the system and comes again. Requests that have begun are answered; WebSockets are closed with 1001 (Deno's server
- *     has no other way to stop listening), as when a site stops.
+ * While a certificate is renewed nothing listens for some milliseconds: a client that connects then is refused by the
+ * system and comes again. Requests that have begun are answered; WebSockets are closed with 1001 (Deno's server has no
+ * other way to stop listening), as when a site stops.
+ *
  * L2  Where a connection can't be taken (no file can be opened any more) Deno's server stops listening, and goes on
  *     with the connections that it has. A new server is begun at the same address a little later, and again, until one
  *     can listen; the wait grows each time that a server ends soon. A client that connects meanwhile is refused by the
  *     system.
- * L3  ENDED_MAX such servers are kept for the connections that they have; with one more the oldest is ended, as for L1.
+ * L3  ENDED_MAX such servers are kept for the connections that they have; with one more the oldest is ended, as where a certificate is renewed.
  */
 
 /** Certificate and key that are shown to clients; empty where the listener speaks plain HTTP. */

@@ -3,7 +3,8 @@
  *
  * Life: a family is made once with the site → series are made when their labels are first seen → read whole.
  *
- * M1  Counting and observing allocate nothing: a part that counts often keeps its series.
+ * Counting and observing allocate nothing: a part that counts often keeps its series.
+ *
  * M2  A family has a bounded number of series. Labels beyond it are counted in one more, which says so
  *     (`otel_metric_overflow`), so that no caller can fill the site's memory with names.
  */
@@ -98,7 +99,7 @@ export class Counter implements Family {
     return [...this.#set.all.values()];
   }
 
-  /** Returns the series of these labels; keep it where it is counted often (M1). */
+  /** Returns the series of these labels; keep it where it is counted often. */
   of(labels: Labels): CounterSeries {
     return this.#set.of(labels);
   }
@@ -141,7 +142,7 @@ export class Histogram implements Family {
     return [...this.#set.all.values()];
   }
 
-  /** Returns the series of these labels; keep it where it is observed often (M1). */
+  /** Returns the series of these labels; keep it where it is observed often. */
   of(labels: Labels): HistogramCounts {
     return this.#set.of(labels);
   }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { encodeSpans } from "./otlp.ts";
-import { type Span, SPAN_KIND, SPANS_MAX, type SpanSink } from "./span.ts";
+import { failureCode, type Span, SPAN_KIND, SPANS_MAX, type SpanSink } from "./span.ts";
 import { formatTraceparent, parseTraceparent, traceContextOf } from "./trace_context.ts";
 import { INERT, SamplingTracer } from "./tracer.ts";
 
@@ -105,7 +105,7 @@ Deno.test("a tracer that is off reads nothing and gives nothing (D3)", () => {
   assert.equal(INERT.passed(pairs, undefined), pairs);
 });
 
-Deno.test("spans leave as OTLP has them: parents, kinds, times, errors by code alone", async () => {
+Deno.test("spans leave as OTLP has them: parents, kinds, times, errors by code alone; after its end one changes no more (span.ts S3)", async () => {
   const sink = new Recorded();
   const first = tracer(sink, { ratio: 1 }).arrived(new Headers());
   assert.ok(first !== undefined);
@@ -133,6 +133,18 @@ Deno.test("spans leave as OTLP has them: parents, kinds, times, errors by code a
     { key: "error.type", value: { stringValue: "row_invalid" } },
   ]);
   assert.equal(formatTraceparent(first), `00-${first.traceId}-${first.spanId}-01`);
+});
+
+Deno.test("a failure is named by its code, or by its class, and never by what it says (span.ts S1)", () => {
+  const secret = "Ann's secret";
+  const rows: readonly (readonly [error: unknown, code: string])[] = [
+    [Object.assign(new Error(secret), { code: "row_invalid" }), "row_invalid"],
+    [Object.assign(new Error(secret), { code: secret }), "Error"],
+    [new TypeError(secret), "TypeError"],
+    [Object.assign(new Error(secret), { name: secret }), "_OTHER"],
+    [secret, "_OTHER"],
+  ];
+  for (const [error, code] of rows) assert.equal(failureCode(error), code);
 });
 
 Deno.test("a trace takes a bounded number of spans, and says how many it left out (S2)", () => {

@@ -18,7 +18,7 @@ const services = (more: Partial<EnvServices> = {}): EnvServices => ({
   ...more,
 });
 
-Deno.test("the sample app's manifest says all that it declares (manifest.ts M1, M2)", () => {
+Deno.test("the sample app's manifest says all that it declares (manifest.ts M2)", () => {
   const manifest = readManifest(sample);
   assert.deepEqual(manifest, {
     tables: {

@@ -26,7 +26,7 @@ const refuses = (app: { path: string }, assets: string, says: RegExp) =>
     `${assets} ${says}`,
   );
 
-Deno.test("a folder becomes an index: dotfiles left out, text compressed, equal files once", async () => {
+Deno.test("a folder becomes an index: dotfiles left out, text compressed, equal files once (C2, asset_index.ts X2)", async () => {
   const css = "body { color: red }\n".repeat(500);
   const noise = crypto.getRandomValues(new Uint8Array(2000));
   await using app = await folder({
@@ -100,7 +100,7 @@ Deno.test("what is too large, or changes meanwhile, is refused by name (C3)", as
   await refuses(app, "public", /large\.bin has 26214401 bytes; an asset has at most 26214400/);
 });
 
-Deno.test("an index from outside is checked: paths, digests, count", () => {
+Deno.test("an index from outside is checked: paths, digests, count (asset_index.ts X1)", () => {
   const file = { sha256: "a".repeat(64), bytes: 1 };
   const of = (files: unknown) => decodeAssetIndex(new TextEncoder().encode(JSON.stringify({ files })));
   assert.equal(of({ "/a": file }).size, 1);

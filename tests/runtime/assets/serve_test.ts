@@ -83,7 +83,7 @@ Deno.test("a path is the file's, its folder's page, a redirect, or the app's", a
   }
 });
 
-Deno.test("encodings, ranges and conditions are those of RFC 9110", async () => {
+Deno.test("encodings, ranges and conditions are those of RFC 9110 (serve.ts S3)", async () => {
   const tag = entityTag(page), brTag = entityTag(page, "br");
   const rows: [Record<string, string>, number, string][] = [
     [{}, 200, "a"],
@@ -169,7 +169,7 @@ const piece = fc.constantFrom(
 );
 
 // S1
-Deno.test("no path reaches anything but a file of the index, and no redirect another host", async () => {
+Deno.test("no path reaches anything but a file of the index, and no redirect another host (serve.ts S2)", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(piece, { maxLength: 8 }), async (pieces) => {
       const target = "/" + pieces.join("");

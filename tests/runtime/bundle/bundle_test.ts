@@ -98,7 +98,7 @@ for (const [what, source, says] of REFUSED) {
   });
 }
 
-Deno.test("import check finds what a bundle made elsewhere imports", () => {
+Deno.test("import check finds what a bundle made elsewhere imports (imports.ts M1)", () => {
   const issue = (code: string) => checkImports(code).map(({ line }) => line);
   assert.deepEqual(issue(`import "node:fs";`), [1]);
   assert.deepEqual(issue(`\nexport * from "npm:chalk";`), [2]);

@@ -329,7 +329,7 @@ Deno.test("secrets are set from standard input, listed without values, and delet
   await close();
 });
 
-Deno.test("a secret that is typed is not shown, and whatever is no value changes nothing", async (t) => {
+Deno.test("a secret that is typed is not shown, and whatever is no value changes nothing (secret_input.ts I1, I2)", async (t) => {
   const { run, close } = await setUp();
   const typing = async (keys: string) => {
     const terminal: { raw: boolean[] } = { raw: [] };

@@ -56,7 +56,7 @@ Deno.test("Ctrl-C of a change that nothing takes back does not say that nothing 
   );
 });
 
-Deno.test("an answer that breaks off says what has become of the change", async () => {
+Deno.test("an answer that breaks off says what has become of the change (F1)", async () => {
   const shell = { out: () => {}, err: () => {}, env: () => undefined };
   const client = { versions: () => Promise.resolve([]) } as unknown as AdminClient;
   const after = (events: readonly ProgressEvent[]) =>

@@ -44,7 +44,7 @@ function shellUntil(last: string) {
   return { shell, out, err };
 }
 
-Deno.test("logs goes on at another site, with every line as often as it was printed", async () => {
+Deno.test("logs goes on at another site, with every line as often as it was printed (logs.ts L1)", async () => {
   const first = playedSite(["same", "same", "same", "before"]);
   const second = playedSite(["same", "same", "same", "before", "meanwhile", "meanwhile", "end"], true);
   const data = await Deno.makeTempDir();
@@ -77,4 +77,19 @@ Deno.test("logs of an app that there is not are no success", async () => {
   assert.deepEqual([out, err], [[], ['app_unknown: no app is called "caffe"']]);
   assert.equal(await runCli(["logs", "cafe", "--to", site.url], shell), 0);
   await site.close();
+});
+
+Deno.test("what an app prints is shown, and moves no cursor (logs.ts L2)", async () => {
+  const site = playedSite(["\x1b[2J\x1b]0;title\x07plain\r\x9b1A"]);
+  const out: string[] = [];
+  const code = await runCli(["logs", "cafe", "--to", site.url], {
+    out: (text) => void out.push(text),
+    err: () => {},
+    env: (name) => name === "SOJOURN_TOKEN" ? "x" : undefined,
+  });
+  await site.close();
+  assert.equal(code, 0);
+  assert.match(out.join("\n"), /plain/);
+  const moving = [...out.join("")].filter((char) => char < " " || (char >= "\x7f" && char <= "\x9f"));
+  assert.deepEqual(moving, []);
 });

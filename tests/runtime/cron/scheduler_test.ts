@@ -177,7 +177,7 @@ Deno.test("jobs are the current version's, and run with it, while a rollout runs
   root.crash();
 });
 
-Deno.test("runs of one job never overlap; what fell due meanwhile is made up once", async () => {
+Deno.test("runs of one job never overlap; what fell due meanwhile is made up once (scheduler.ts C1)", async () => {
   const root = await rootWith({ shop: { a: "* * * * *", b: "* * * * *" } });
   root.outcome = null;
   await root.clock.pass(4 * MINUTE_MS);
@@ -192,7 +192,7 @@ Deno.test("runs of one job never overlap; what fell due meanwhile is made up onc
   root.crash();
 });
 
-Deno.test("of the runs missed while the root was down one is made up, the last", async () => {
+Deno.test("of the runs missed while the root was down one is made up, the last (job.ts J2)", async () => {
   const root = await rootWith({ shop: { often: "*/10 * * * *", nightly: "0 3 * * *", later: "0 23 * * *" } });
   root.crash();
   root.clock.skip(3 * 24 * 60 * MINUTE_MS);
@@ -221,7 +221,7 @@ Deno.test("a job that is new, or has another expression, makes up nothing", asyn
   root.crash();
 });
 
-Deno.test("a failed run is tried again with growing pauses, a bounded number of times", async () => {
+Deno.test("a failed run is tried again with growing pauses, a bounded number of times (job.ts J1)", async () => {
   const root = await rootWith({ shop: { job: "0 * * * *" } });
   root.outcome = FAILED;
   await root.clock.pass(90 * MINUTE_MS);
@@ -252,7 +252,7 @@ Deno.test("a run that says so is not tried again, and the next one overtakes the
   root.crash();
 });
 
-Deno.test("a run that was cut off by the end of the root is tried again, a bounded number of times", async () => {
+Deno.test("a run that was cut off by the end of the root is tried again, a bounded number of times (job.ts J3)", async () => {
   const root = await rootWith({ shop: { job: "0 13 * * *" } });
   root.outcome = null;
   await root.clock.pass(60 * MINUTE_MS);

@@ -18,7 +18,7 @@ const routes = app.routes.filter((route) => route.method !== "ALL");
 const tokens = new AdminTokens(ROLES.map((role) => `${role} token-with-the-role-${role}`).join("\n"));
 const wrong = new Headers({ authorization: "Bearer token-of-nobody-at-all" });
 
-Deno.test("every admin route needs a token with its role", async (t) => {
+Deno.test("every admin route needs a token with its role (N1)", async (t) => {
   assert(routes.length >= 6, "the routes were found");
   for (const route of routes) {
     const name = routeName(route);

@@ -60,7 +60,7 @@ Deno.test("stateful sessions that keep to their logs are the same alone, from ch
     assert.deepEqual([a.parked, b.parked], [null, null]);
   }));
 
-Deno.test("a counter of the module is found with one session, before it answers, with both values and the call", () =>
+Deno.test("a counter of the module is found with one session, before it answers, with both values and the call (SH1)", () =>
   withChecks(async ({ open }) => {
     const home = await open("a");
     assert.equal(await home.value("countAll", "tea"), 1, "alone, from nothing, it is the same");
@@ -88,7 +88,7 @@ Deno.test("a counter of the module is found where another session has counted; t
     assert.equal(await a.value("add"), 1);
   }));
 
-Deno.test("what a checkpoint does not hold is found with the next message, before it is answered", () =>
+Deno.test("what a checkpoint does not hold is found with the next message, before it is answered (SH2)", () =>
   withChecks(async ({ open }) => {
     const home = await open("a");
     await home.call("remember");
@@ -106,7 +106,7 @@ Deno.test("messages that come together are answered in their order, when one rep
     assert.deepEqual(home.parked, null);
   }));
 
-Deno.test("calls and writes that a replay makes otherwise are told with what is in them", () =>
+Deno.test("calls and writes that a replay makes otherwise are told with what is in them (SH3)", () =>
   withChecks(async ({ open }) => {
     const home = await open("a");
     home.answer = () => ({ ok: true, bytes: new Uint8Array() });

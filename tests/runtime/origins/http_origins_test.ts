@@ -60,7 +60,7 @@ Deno.test("a request to an origin is made once when two homes ask for it, one af
   assert.deepEqual(made, ["k1"]);
 });
 
-Deno.test("a request to an origin is made once when another home asks for it while it runs", async () => {
+Deno.test("a request to an origin is made once when another home asks for it while it runs (kept_outcomes.ts KO1)", async () => {
   const running = Promise.withResolvers<CallOutcome>();
   const { edge, made } = cluster(() => running.promise);
   const both = [edge.fetch(request("k1"), signal), edge.fetch(request("k1"), signal)];
@@ -76,14 +76,14 @@ Deno.test("requests to an origin without an effect are made as often as they are
   assert.deepEqual(made, [" (no effect)", " (no effect)"]);
 });
 
-Deno.test("a request to an origin that failed is made again when it is asked again", async () => {
+Deno.test("a request to an origin that failed is made again when it is asked again (kept_outcomes.ts KO2)", async () => {
   let times = 0;
   const { edge } = cluster(() => Promise.resolve(times++ === 0 ? refused : answer("at last")));
   assert.deepEqual(await edge.fetch(request("k1"), signal), refused);
   assert.deepEqual(await edge.fetch(request("k1"), signal), answer("at last"));
 });
 
-Deno.test("the root goes nowhere for a version that names no origin", async () => {
+Deno.test("the root goes nowhere for a version that names no origin (http_origins.ts HO2)", async () => {
   const { edge, made } = cluster(() => Promise.resolve(answer("")));
   const outcome = await edge.fetch({ ...request("k1"), version: "v2" }, signal);
   assert.equal(!outcome.ok && outcome.code, "origin_unknown");

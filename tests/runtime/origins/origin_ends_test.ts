@@ -158,7 +158,7 @@ function socketEcho() {
 }
 
 for (const [name, start] of [["TCP", tcpEcho], ["WebSocket", socketEcho]] as const) {
-  Deno.test(`a ${name} origin sees one connection, and each message once, when the session's home changes (OS1)`, async () => {
+  Deno.test(`a ${name} origin sees one connection, and each message once, when the session's home changes (OS1, origin_end.ts OE1)`, async () => {
     using time = slowClock();
     const { clock } = time;
     const origin = start();
@@ -232,7 +232,7 @@ Deno.test("an origin that can't be reached is logged, and asked for again", asyn
   ends.close();
 });
 
-Deno.test("an origin is not read when its session takes nothing", async () => {
+Deno.test("an origin is not read when its session takes nothing (origin_end.ts OE2)", async () => {
   using time = slowClock();
   const { clock } = time;
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
@@ -242,16 +242,17 @@ Deno.test("an origin is not read when its session takes nothing", async () => {
   const connection = await listener.accept();
   await events.until((all) => all.includes("attach"));
   const chunk = new Uint8Array(1 << 20);
-  let written = 0;
+  let written = 0, isClosed = false;
   const writing = (async () => {
     for (; written < 64; written++) await connection.write(chunk);
-  })().catch(() => {});
+  })().catch(() => void (isClosed = true));
   // It stands still long before all is written: what the system and the end hold is bounded.
   for (let before = -1; before !== written;) {
     before = written;
     await new Promise((resolve) => setTimeout(resolve, 300));
   }
   assert.ok(written < 40, `${written} MiB were taken`);
+  assert.equal(isClosed, false, "it is held up, and not sent away");
   home.way.close();
   ends.close();
   connection.close();
@@ -270,6 +271,19 @@ Deno.test("a way is closed, and the site goes on, when its origin can't be looke
   });
   assert.equal(await ends.open(WANTED).next(), null);
   assert.match(logged[0] ?? "", /the origin of wire can't be looked up: Error: the disk is away/);
+});
+
+Deno.test("nothing is connected for a version whose manifest names no origin, whoever asks (origin_ends.ts OS2)", async () => {
+  using time = slowClock();
+  const logged: string[] = [];
+  const ends = new OriginEnds({
+    ...{ clock: time.clock, draw: () => 1, toAgent: () => false, log: (_wanted, text) => logged.push(text) },
+    holdsLogs: false,
+    originOf: () => Promise.resolve(null),
+    connect: () => assert.fail("nothing is connected"),
+  });
+  assert.equal(await ends.open(WANTED).next(), null);
+  assert.match(logged[0] ?? "", /the root knows no origin of wire/);
 });
 
 Deno.test("an end at an agent holds its session's log and gives it back when the home changes; one at the root none (OE3)", async () => {

@@ -24,7 +24,7 @@ const ROWS: readonly (readonly [says: string, text: string, redacted: string])[]
   ["what looks like a pattern", "a.c(d)[e]*$ and abcd(d)", "[secret PATTERN] and abcd(d)"],
 ];
 
-Deno.test("a redactor takes the values of secrets out of a text, as they may stand there", async (t) => {
+Deno.test("a redactor takes the values of secrets out of a text, as they may stand there (R1)", async (t) => {
   const redactor = new Redactor([
     ["KEY", KEY],
     ["QUOTED", 'say "open"'],

@@ -126,7 +126,7 @@ Deno.test("what can't be a secret is refused, and is in no message (W3)", async 
   close();
 });
 
-Deno.test("a new cluster secret seals every value anew, and the old one can go", async () => {
+Deno.test("a new cluster secret seals every value anew, and the old one can go (secret_table.ts V1)", async () => {
   const old = ringOf("the old secret of this cluster");
   const { declared, set, open, notes, system, store, close } = await setUp(old);
   declared.set("shop", { KEY: {} });
@@ -140,6 +140,11 @@ Deno.test("a new cluster secret seals every value anew, and the old one can go",
   const fresh = ringOf("the new secret of this cluster");
   const table = await SecretTable.open({ system, ring: fresh, isRoot: true, note: () => {} });
   assert.deepEqual(table.values("shop", { KEY: {}, PEPPER: {} }), { KEY: VALUE, PEPPER: VALUE });
+  assert.deepEqual(
+    table.values("shop", { PEPPER: {} }),
+    { PEPPER: VALUE },
+    "what is declared, and nothing else",
+  );
   table.close();
   assert.deepEqual((await store.list("shop"))?.map(({ readable }) => readable), [false, false]);
   close();

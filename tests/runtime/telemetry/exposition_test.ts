@@ -31,7 +31,17 @@ Deno.test("metrics keep names, units, labels and values on their way through a p
   assert.deepEqual(counts, [2, 3, 4, 7.65, 4]);
 });
 
-Deno.test("a family takes a bounded number of series, and counts what is beyond in one more", () => {
+Deno.test("lines of a family stand together below one head, however many series it has (prometheus.ts X1)", () => {
+  const both = ["a", "b"].map((name) => new Counter(about(name)));
+  for (const path of ["/1", "/2", "/1"]) for (const counter of both) counter.of([["path", path]]).add();
+  const lines = prometheusText(both).trimEnd().split("\n").map((line) => line.replace(/[{ ].*? /, " "));
+  assert.deepEqual(lines.map((line) => line.split(" ").slice(0, 2).join(" ")), [
+    ...["# sojourn_a_total", "# sojourn_a_total", "sojourn_a_total 2", "sojourn_a_total 1"],
+    ...["# sojourn_b_total", "# sojourn_b_total", "sojourn_b_total 2", "sojourn_b_total 1"],
+  ]);
+});
+
+Deno.test("a family takes a bounded number of series, and counts what is beyond in one more (instruments.ts M2)", () => {
   const counter = new Counter(about("names"));
   for (let i = 0; i < SERIES_MAX + 500; i++) counter.of([["name", `name-${i}`]]).add();
   const samples = readExposition(prometheusText([counter])).get("sojourn_names_total")?.samples ?? [];

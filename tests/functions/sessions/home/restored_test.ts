@@ -21,7 +21,7 @@ async function putBack(
   await root.start();
 }
 
-Deno.test("a session that changed hands twice since the copy has the home that it has, and not the one of the copy", async () => {
+Deno.test("a session that changed hands twice since the copy has the home that it has, and not the one of the copy (arbiter.ts A9)", async () => {
   const all = await Cluster.start(5, 1);
   await all.of((await all.home(1, "x")).commit(commitOf("r1")));
   const [row] = await all.of(all.homes(0).rows({ limit: 1 }));
@@ -152,7 +152,7 @@ Deno.test("a root that dies again and again as its arbiter has written a step ke
   }
 });
 
-Deno.test("what the store has lost the arbiter and the disk of logs have lost: names are put on record anew (AB2, arbiter.ts A9)", async () => {
+Deno.test("what the store has lost the arbiter and the disk of logs have lost: names are put on record anew (AB2)", async () => {
   const all = await Cluster.start(3, 1);
   await all.of((await all.home(1, "x")).commit(commitOf("r1")));
   await all.pass(1_000);

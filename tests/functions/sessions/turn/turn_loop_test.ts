@@ -19,7 +19,7 @@ Deno.test("code of another session than the one whose turn it is acts for nobody
 
 Deno.test("each session that has much to do has a turn after one of each other that has something (TL3)", () => {
   const scheduled: (() => void)[] = [], turns: string[] = [];
-  const host = { nowMs: () => 0, schedule: (run: () => void) => void scheduled.push(run) };
+  const host = { nowMs: () => 0, schedule: (run: () => void) => void scheduled.push(run), mark() {} };
   const loop = new TurnLoop(host as unknown as LoopHost);
   const sessions = ["a", "b", "c"].map((name, channel) => {
     let left = 3;
