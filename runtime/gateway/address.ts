@@ -2,12 +2,12 @@
  * Parsing of a request's URL into its destination: the platform, an app, or the site's front page. Slices the URL text
  * that `Deno.serve` gives instead of parsing it: this runs for every request.
  *
- * A0  The platform's own paths are the platform's at every host.
- * A1  The app sees the same path in both forms: `/APP/x?q` at any host and `/x?q` at `APP.localhost` are `/x?q`.
- * A2  A request whose host is not a valid host (`Deno.serve` puts into the URL whatever the header said) has no
- *     destination: apps parse URLs, and would fail for what a client sent. Nor has one whose `Host` header is more than
- *     the URL's host: with a slash in it the path differs from that of the client's request line, and from the one that
- *     a proxy before us has seen.
+ * GA0  The platform's own paths are the platform's at every host.
+ * GA1  The app sees the same path in both forms: `/APP/x?q` at any host and `/x?q` at `APP.localhost` are `/x?q`.
+ * GA2  A request whose host is not a valid host (`Deno.serve` puts into the URL whatever the header said) has no
+ *      destination: apps parse URLs, and would fail for what a client sent. Nor has one whose `Host` header is more
+ *      than the URL's host: with a slash in it the path differs from that of the client's request line, and from the
+ *      one that a proxy before us has seen.
  */
 
 import { bareHost } from "../deploy/hosts.ts";
@@ -87,7 +87,7 @@ function appOfHost(host: string): string | null {
 const knownHosts = new Set<string>();
 const KNOWN_HOSTS_MAX = 1_000;
 
-/** Reports whether a text is a host with or without a port, and nothing else of a URL (A2). */
+/** Reports whether a text is a host with or without a port, and nothing else of a URL (GA2). */
 function isHost(host: string): boolean {
   if (knownHosts.has(host)) return true;
   if (/[\s/?#@\\]/.test(host) || !URL.canParse(`http://${host}/`)) return false;

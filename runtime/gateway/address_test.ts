@@ -1,7 +1,7 @@
 import { strict as assert } from "node:assert";
 import { addressOf, pathOf } from "./address.ts";
 
-Deno.test("addressOf names app, prefix and target in both forms (A1)", () => {
+Deno.test("addressOf names app, prefix and target in both forms (GA1)", () => {
   const rows = [
     ["http://127.0.0.1:8000/book/x?q=1", "book", "/book", "/x?q=1"],
     ["http://127.0.0.1:8000/book", "book", "/book", "/"],
@@ -43,7 +43,7 @@ Deno.test("addressOf keeps the platform's paths and the front page from apps", (
   }
 });
 
-Deno.test("addressOf has no destination when the host is none (A2)", () => {
+Deno.test("addressOf has no destination when the host is none (GA2)", () => {
   for (
     const host of [
       "h:abc",

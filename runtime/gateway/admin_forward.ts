@@ -2,12 +2,12 @@
  * Admin calls between sites: from where they arrive to the root, and from the root to the sites that it asks. Each
  * site on the way passes them on along the tree; the caller's role travels with them.
  *
- * P1  Where the next site on the way is not connected, a call goes straight to its target over a peer link, as handoffs
- *     do: nothing of the call was sent along the tree.
- * P2  A call that only reads is also sent straight where the way is broken further on, or silent. A call that changes
- *     something is never sent twice: it fails, and the caller looks what became of it.
- * P3  A call that may be done twice (giving a site another parent, mostly since its parent does not reach it) goes
- *     along the tree first, and then straight.
+ * AF1  Where the next site on the way is not connected, a call goes straight to its target over a peer link, as
+ *      handoffs do: nothing of the call was sent along the tree.
+ * AF2  A call that only reads is also sent straight where the way is broken further on, or silent. A call that changes
+ *      something is never sent twice: it fails, and the caller looks what became of it.
+ * AF3  A call that may be done twice (giving a site another parent, mostly since its parent does not reach it) goes
+ *      along the tree first, and then straight.
  */
 import type { Role } from "../deploy/mod.ts";
 import {
@@ -46,7 +46,7 @@ export class AdminForwarder {
     return this.#pass({ upgrade: false, hops: HOPS_FIRST, ...head }, request.body, request.signal);
   }
 
-  /** Sends a call without a body along the tree and, where that fails, straight to its site (P3). */
+  /** Sends a call without a body along the tree and, where that fails, straight to its site (AF3). */
   async sendTwice(to: string, request: Request, role: Role): Promise<Response> {
     const along = await this.send(to, request, role).catch((error: unknown) => error);
     if (along instanceof Response && along.status !== 503) return along;
@@ -110,7 +110,7 @@ export class AdminForwarder {
     const target = to === "root" ? rootOf(sites()) ?? next : to;
     const isCut = next !== target && !links.isConnected(next);
     try {
-      if (isCut) return await this.#send(head, target, body, signal); // P1
+      if (isCut) return await this.#send(head, target, body, signal); // AF1
       return await (next !== target && head.method === "GET" && body === null
         ? this.#eitherWay(head, { next, to: target }, signal)
         : this.#send(head, next, body, signal));
@@ -124,7 +124,7 @@ export class AdminForwarder {
 
   /**
    * Sends a read along the tree and, when that fails or takes too long, straight to the site; returns whichever answers
-   * first (P2).
+   * first (AF2).
    */
   async #eitherWay(
     head: ForwardedRequest,

@@ -50,7 +50,7 @@ async function sent(
   return asked;
 }
 
-Deno.test("an admin call goes along the tree, and straight where the next site is not connected (P1)", async () => {
+Deno.test("an admin call goes along the tree, and straight where the next site is not connected (AF1)", async () => {
   const deploy = { from: "edge-1", to: "root", method: "POST", body: "code" };
   const mark = { from: "cloud", to: "edge-3", method: "POST" };
   assert.deepEqual(await sent(deploy, {}), ["core-1 for root"]);
@@ -63,7 +63,7 @@ Deno.test("an admin call goes along the tree, and straight where the next site i
   ]);
 });
 
-Deno.test("a change that may have gone out is not sent again, a read is (P2)", async () => {
+Deno.test("a change that may have gone out is not sent again, a read is (AF2)", async () => {
   const broken = { broken: ["core-1"] };
   assert.deepEqual(await sent({ from: "edge-1", to: "root", method: "DELETE" }, broken), [
     "core-1 for root",
@@ -75,7 +75,7 @@ Deno.test("a change that may have gone out is not sent again, a read is (P2)", a
   ]);
 });
 
-Deno.test("a change that may be done twice goes straight where it did not get there along the tree (P3)", async () => {
+Deno.test("a change that may be done twice goes straight where it did not get there along the tree (AF3)", async () => {
   const move = { from: "edge-3", to: "edge-1", method: "POST", isTwice: true } as const;
   assert.deepEqual(await sent(move, {}), ["core-2 for edge-1"]);
   assert.deepEqual(await sent(move, { refusing: ["core-2"] }), ["core-2 for edge-1", "edge-1 for edge-1"]);

@@ -2,9 +2,9 @@
  * Requests for apps: finds the app, reads the tokens, and runs the request here or at a site of the tier that its
  * route names.
  *
- * G1  Bad tokens are refused at the site where they arrive, before a route or an isolate is looked at.
- * G2  A request for a higher tier goes to the parent, which decides again: the nearest site of that tier runs it.
- *     The root runs everything, so that a route for "core" works in a tree without cores.
+ * AG1  Bad tokens are refused at the site where they arrive, before a route or an isolate is looked at.
+ * AG2  A request for a higher tier goes to the parent, which decides again: the nearest site of that tier runs it. The
+ *      root runs everything, so that a route for "core" works in a tree without cores.
  */
 import { MATCHED_CHARS_MAX } from "../../functions/route_pattern.ts";
 import type { AppTable, LiveApp, LiveVersion } from "../deploy/app_table.ts";
@@ -184,7 +184,7 @@ export class AppGateway {
     throw new Problem("version_unknown", `${live.name} has no version ${JSON.stringify(asked.slice(0, 64))}`);
   }
 
-  /** Reports whether a route of the wanted tier runs at a site above this one (G2). */
+  /** Reports whether a route of the wanted tier runs at a site above this one (AG2). */
   #runsAbove(wanted: Tier): boolean {
     const { tier, parent } = this.#services;
     return parent !== null && RANK[wanted] > RANK[tier];
@@ -197,7 +197,7 @@ export class AppGateway {
     forwarded: ForwardedRequest | null,
   ): Promise<Outcome> {
     const { links, parent, telemetry } = this.#services;
-    if (parent === null) throw new Error("the root forwards nothing upwards"); // G2
+    if (parent === null) throw new Error("the root forwards nothing upwards"); // AG2
     const base = forwarded ?? { method: head.method, url: arrival.url, headers: [] };
     const passed = head.headers.filter(([name]) => name !== "x-forwarded-prefix");
     if (presented.length > 0) passed.push([SESSION_HEADER, presented.map((token) => token.text).join(", ")]);

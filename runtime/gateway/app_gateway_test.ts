@@ -107,7 +107,7 @@ function setUp(tier: Tier, links: Partial<RequestLinks> = {}, live: object = {})
   return { handle, ran, sent, counted, token: tokens.seal(STATE, []).text };
 }
 
-Deno.test("a request runs at the nearest site of its route's tier, upwards (G2)", async () => {
+Deno.test("a request runs at the nearest site of its route's tier, upwards (AG2)", async () => {
   const rows: [Tier, string, "here" | "above"][] = [
     ["edge", "/x", "here"],
     ["edge", "/core/x", "above"],
@@ -150,7 +150,7 @@ Deno.test("a request that came over a link goes one hop further, and its answer 
   assert.equal(outcome.kind === "response" && outcome.response.headers.get("set-cookie"), null);
 });
 
-Deno.test("what is refused is refused where it arrives (G1)", async () => {
+Deno.test("what is refused is refused where it arrives (AG1)", async () => {
   const rows: [string, Record<string, string>, string][] = [
     ["/book/root/x", { "sojourn-session": "made-up" }, "token_malformed"],
     ["/nobody/x", {}, "app_unknown"],

@@ -3,16 +3,16 @@
  *
  * Stages: attach (nothing, carry, wait) → call → gate → head with token → body.
  *
- * R1  A token leaves only after all that it names is on disk here.
- * R2  A failed call still answers with the session's token: what it had written before it failed stays written.
- * R3  A token is `open` while the function can still write after it left: stream, socket, `waitUntil`.
- * R4  Output of an isolate waits until all that its version's requests have touched is on disk, not only what its own
- *     request has: a module's variable may hold what another request wrote a moment ago (the output gate).
- * R5  Lines and errors of an app leave without the values of its secrets; its responses are its own.
- * R6  A client that came without a session is given one when its request has used it: a row was read or written, a
- *     stateful session called, the session's name asked for. An answer that used no session can be kept by any cache.
- * R7  A request that the isolates would refuse as overload is refused before anything is made for it, a session
- *     included: its client's token stays what it was, and a refusal costs less than a request that is served.
+ * AR1  A token leaves only after all that it names is on disk here.
+ * AR2  A failed call still answers with the session's token: what it had written before it failed stays written.
+ * AR3  A token is `open` while the function can still write after it left: stream, socket, `waitUntil`.
+ * AR4  Output of an isolate waits until all that its version's requests have touched is on disk, not only what its own
+ *      request has: a module's variable may hold what another request wrote a moment ago (the output gate).
+ * AR5  Lines and errors of an app leave without the values of its secrets; its responses are its own.
+ * AR6  A client that came without a session is given one when its request has used it: a row was read or written, a
+ *      stateful session called, the session's name asked for. An answer that used no session can be kept by any cache.
+ * AR7  A request that the isolates would refuse as overload is refused before anything is made for it, a session
+ *      included: its client's token stays what it was, and a refusal costs less than a request that is served.
  */
 import type { QueuedMessage, QueueSender, SentMessage } from "../../functions/vocabulary/queue_sender.ts";
 import type { StoreClient } from "../../functions/vocabulary/store_client.ts";
@@ -171,7 +171,7 @@ export interface Prepared {
   readonly lane: () => Lane | null;
   readonly writes: VersionWrites | undefined;
   readonly strayLog: (entry: { level: string; text: string }) => void;
-  /** The highest position that any request of this version wrote or read: its isolates may remember it (R4). */
+  /** The highest position that any request of this version wrote or read: its isolates may remember it (AR4). */
   highest: Position;
   /** The last refusal and its reason, ready to be told again. */
   refusal?: { readonly why: string; readonly answer: () => Response };
@@ -208,7 +208,7 @@ export class AppRunner {
       arrival.isSentAway = true;
       metrics.invoked(version, performance.now() - begunMs, "overloaded");
       traffic?.answered(version, begunMs, true);
-      return respond(refusalOf(prepared, refusal)); // R7
+      return respond(refusalOf(prepared, refusal)); // AR7
     }
     const attaching = attachTraced(
       arrival.span,
@@ -240,7 +240,7 @@ export class AppRunner {
       return respond(answer.response);
     }
     const headers: [string, string][] = [];
-    // R4: a write that is on no disk may be seen by nobody.
+    // AR4: a write that is on no disk may be seen by nobody.
     const isTold = answer.kind !== "error" || answer.code !== "disk_failed";
     arrival.isSentAway = answer.kind === "error" && answer.code === "overloaded";
     const hasBegun = answer.kind !== "error" || answer.neverBegan !== true;
@@ -261,7 +261,7 @@ export class AppRunner {
 
   /**
    * Returns a session's token as a client would present it: the presented ones merged, or that of a new session that
-   * has seen nothing (R1).
+   * has seen nothing (AR1).
    */
   async session(presented: readonly RequestToken[]): Promise<RequestToken> {
     const { replica, tokens, nowMs } = this.#services;
@@ -272,7 +272,7 @@ export class AppRunner {
     return { text: tokens.seal(state, presented, names).text, state, issuedMs: nowMs(), names };
   }
 
-  /** Returns an answer without the values of the app's secrets (R5). */
+  /** Returns an answer without the values of the app's secrets (AR5). */
   #redacted(answer: IsolateAnswer, app: string): IsolateAnswer {
     if (answer.kind !== "error") return answer;
     const { redact } = this.#services;
@@ -423,7 +423,7 @@ class Run implements StoreUse, IsolateCall {
   }
 
   /**
-   * Resolves when all that the function's isolate has touched so far is on disk here (R4); at once if it is. The
+   * Resolves when all that the function's isolate has touched so far is on disk here (AR4); at once if it is. The
    * function's own session is told where what it saw is lost with a former incarnation of this site
    * (store/session/session.ts, E6).
    */
@@ -457,7 +457,7 @@ class Run implements StoreUse, IsolateCall {
   }
 
   /**
-   * Reports whether the client is to be given a session to go on in (R6). It is where it came with one or asked for
+   * Reports whether the client is to be given a session to go on in (AR6). It is where it came with one or asked for
    * one, and at a page's navigation: what the page loads belongs to one session, and its requests leave at the same
    * time.
    */
@@ -466,7 +466,7 @@ class Run implements StoreUse, IsolateCall {
     return tokens.length > 0 || reset || navigation || open || named || this.#steps > 0;
   }
 
-  /** Adds the site's headers to an answer's; the session's token is among them where `isTold` (R1, R3). */
+  /** Adds the site's headers to an answer's; the session's token is among them where `isTold` (AR1, AR3). */
   head(headers: [string, string][], how: Answering, isTold = true): Promise<void> | void {
     const { session, presented, head, version, fromClient } = this.#call;
     const ownTiming = takeOver(headers, head);

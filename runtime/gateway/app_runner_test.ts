@@ -22,7 +22,7 @@ const sessionAt = (highest: number) =>
     get: () => Promise.resolve([]),
   }) as unknown as AttachedSession;
 
-Deno.test("what leaves an isolate waits for what another request of its version has touched (R4)", async () => {
+Deno.test("what leaves an isolate waits for what another request of its version has touched (AR4)", async () => {
   const sessions = [sessionAt(7), sessionAt(0)];
   const waitedFor: number[] = [];
   const calls: IsolateCall[] = [];
@@ -288,7 +288,7 @@ Deno.test("outside dev, clients are not told what only author and operator shoul
   assert.deepEqual(logged, ["why: app_error", "why: not_available"]);
 });
 
-Deno.test("who is sent away before anything was begun is given no session: sealing costs as much as all of that (R6)", async () => {
+Deno.test("who is sent away before anything was begun is given no session: sealing costs as much as all of that (AR6)", async () => {
   const given = async (more: { readonly neverBegan?: true }) => {
     const services = {
       site: "here",
@@ -313,7 +313,7 @@ Deno.test("who is sent away before anything was begun is given no session: seali
   assert.deepEqual(await given({}), [503, "token"], "what it did before is nobody's to guess");
 });
 
-Deno.test("who came without a session is given one when something has been done in it (R6)", async () => {
+Deno.test("who came without a session is given one when something has been done in it (AR6)", async () => {
   const blank = {
     headers: [],
     tokens: [],
@@ -375,7 +375,7 @@ Deno.test("who came without a session is given one when something has been done 
   assert.deepEqual(await given({ tokens: ["expired"], tokenFrom: "cookie" }, still), both);
 });
 
-Deno.test("who would be sent away by the isolates is told so before a session is made for it, and is counted (R7)", async () => {
+Deno.test("who would be sent away by the isolates is told so before a session is made for it, and is counted (AR7)", async () => {
   const metrics = new RequestMetrics(), failed: boolean[] = [];
   const services = {
     site: "here",
@@ -439,7 +439,7 @@ function runnerTo(
 const ARRIVAL: Arrival = { method: "GET", url: "http://h/", headers: [], content: NO_CONTENT };
 const headOf = (more: object = {}) => ({ headers: [], ...BLANK, ...more }) as unknown as RequestHead;
 
-Deno.test("a token leaves when the disk has what was touched behind the gate, too (R1)", async () => {
+Deno.test("a token leaves when the disk has what was touched behind the gate, too (AR1)", async () => {
   const disk = Promise.withResolvers<void>();
   const session = {
     ...{ id: new Uint8Array(16), how: "new", highest: 0, isDurable: true, token: () => ({}) },
@@ -465,7 +465,7 @@ Deno.test("a token leaves when the disk has what was touched behind the gate, to
   assert.ok(told.some(([name]) => name === "sojourn-session"));
 });
 
-Deno.test("a call that fails answers with its session's token, and one that goes on with an open one (R2, R3)", async () => {
+Deno.test("a call that fails answers with its session's token, and one that goes on with an open one (AR2, AR3)", async () => {
   const session = { ...sessionAt(0), token: (open: boolean) => ({ open }) };
   const tokenOf = async (answer: object) => {
     const { runner } = runnerTo(() => Promise.resolve(answer), { session });
@@ -488,7 +488,7 @@ Deno.test("a call that fails answers with its session's token, and one that goes
   }
 });
 
-Deno.test("lines and errors of an app leave without the values of its secrets (R5)", async () => {
+Deno.test("lines and errors of an app leave without the values of its secrets (AR5)", async () => {
   const { runner, logged } = runnerTo((call) => {
     call.log({ level: "log", text: "a line with s3cr3t" });
     call.strayLog?.({ level: "log", text: "a stray line with s3cr3t" });
@@ -505,7 +505,7 @@ Deno.test("lines and errors of an app leave without the values of its secrets (R
   }
 });
 
-Deno.test("a session that was made for this very request is no part of its calls' ids, and one that was there is (O3)", async () => {
+Deno.test("a session that was made for this very request is no part of its calls' ids, and one that was there is (ON3)", async () => {
   const idsOf = async (isNew: boolean, sessions: number[]) => {
     const asked: (string | undefined)[] = [];
     const stateful = {

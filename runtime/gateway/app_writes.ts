@@ -5,10 +5,10 @@
  * that does not know an index writes no entry there. The site adds the entry in the same write: so versions with the
  * index find by it all rows that they see by key.
  *
- * A1  From the moment a site's table shows that a version serves or is being prepared, every row that is written here
- *     has its entries in that version's indexes: no write that was computed before that is still under way when
- *     `written` resolves.
- * A2  A function of an app that was deleted writes nothing.
+ * AWR1  From the moment a site's table shows that a version serves or is being prepared, every row that is written here
+ *       has its entries in that version's indexes: no write that was computed before that is still under way when
+ *       `written` resolves.
+ * AWR2  A function of an app that was deleted writes nothing.
  */
 import { codeOf } from "../../functions/vocabulary/errors.ts";
 import { entryValue, freshNonce, TableIndex } from "../../functions/index_entries.ts";
@@ -21,7 +21,7 @@ import { Problem } from "../../functions/vocabulary/problem.ts";
 
 /** Writes of one version's functions. */
 export interface VersionWrites {
-  /** Returns these mutations with the index entries that go with them. @throws Problem `app_unknown` (A2). */
+  /** Returns these mutations with the index entries that go with them. @throws Problem `app_unknown` (AWR2). */
   extended(mutations: readonly Mutation[]): readonly Mutation[];
   /** Registers a write as under way, until it settles. */
   track<T>(write: Promise<T>): Promise<T>;
@@ -61,7 +61,7 @@ export class AppWrites {
     };
   }
 
-  /** Resolves when the writes of an app that are under way have been applied (A1). */
+  /** Resolves when the writes of an app that are under way have been applied (AWR1). */
   async written(app: string): Promise<void> {
     await Promise.allSettled([...this.#underWay.get(app) ?? []]);
   }

@@ -32,7 +32,7 @@ const put = (row: unknown, lead: string[] = []): Mutation => ({
 const added = (mutations: readonly Mutation[]) =>
   mutations.slice(1).map(({ key }) => unpackKey(key).slice(0, -1));
 
-Deno.test("a put of a version that does not know an index gets its entry (A1)", () => {
+Deno.test("a put of a version that does not know an index gets its entry (AWR1)", () => {
   const rome = { id: "ann", town: "rome" };
   const cases: [string, Partial<LiveApp>, LiveVersion, unknown, unknown[]][] = [
     ["alone", { current: one }, one, rome, []],
@@ -73,7 +73,7 @@ Deno.test("a version that is announced while another runs is heard of with the n
   assert.equal(from.extended([put({ id: "ann", town: "rome" })]).length, 2);
 });
 
-Deno.test("a function of a deleted app writes nothing (A2)", () => {
+Deno.test("a function of a deleted app writes nothing (AWR2)", () => {
   const { state, writes } = setUp({ current: one });
   const from = writes.of(one);
   state.live = undefined;
@@ -83,7 +83,7 @@ Deno.test("a function of a deleted app writes nothing (A2)", () => {
   );
 });
 
-Deno.test("written waits for what is under way, failed or not, and for no other app (A1)", async () => {
+Deno.test("written waits for what is under way, failed or not, and for no other app (AWR1)", async () => {
   const { writes } = setUp({ current: one });
   const from = writes.of(one);
   const first = Promise.withResolvers<void>(), second = Promise.withResolvers<void>();

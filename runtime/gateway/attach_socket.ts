@@ -2,7 +2,7 @@
  * Attaching of a request's WebSocket to the stateful session that its handler hands it to; where that fails, the answer
  * is a problem.
  *
- * AS1  The answer carries the headers of any other of that request: what its function wrote before stays written.
+ * ATS1  The answer carries the headers of any other of that request: what its function wrote before stays written.
  */
 import type { SessionTarget } from "../../functions/calls/stub.ts";
 import { type Outcome, respond } from "./arrival.ts";
@@ -29,7 +29,7 @@ export async function attachSocket(
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
     const response = problemResponse(error.code, error.message, error.more);
-    for (const [name, value] of headers) response.headers.append(name, value); // AS1
+    for (const [name, value] of headers) response.headers.append(name, value); // ATS1
     return respond(response);
   }
 }

@@ -10,7 +10,7 @@ const TOKEN: [string, string][] = [["sojourn-session", "token"], ["set-cookie", 
   "b=2",
 ]];
 
-Deno.test("where a socket can't be attached the answer is a problem, with the token of what was written before (AS1)", async () => {
+Deno.test("where a socket can't be attached the answer is a problem, with the token of what was written before (ATS1)", async () => {
   const refuses = {
     attach: () => Promise.reject(new Problem("stateful_unreachable", "its home is away")),
   } as unknown as StatefulCalls;

@@ -79,7 +79,7 @@ Deno.test("a client's message that is too long closes it with 1009, and is not k
   }
 });
 
-Deno.test("a client that sends as fast as it can waits until its messages are taken: none is lost, and nobody else waits (W6)", async () => {
+Deno.test("a client that sends as fast as it can waits until its messages are taken: none is lost, and nobody else waits (MK6)", async () => {
   const queues = new AppQueues(), MESSAGES = 20_000;
   await using ends = await pair(queues);
   const sent = (async () => {
@@ -102,7 +102,7 @@ Deno.test("a client that sends as fast as it can waits until its messages are ta
   await ends.serverClosed;
 });
 
-Deno.test("a client's messages are passed on when it is their app's turn, and cost it one (W4)", async () => {
+Deno.test("a client's messages are passed on when it is their app's turn, and cost it one (MK4)", async () => {
   const queues = new AppQueues(), { turns } = queues;
   await using ends = await pair(queues);
   for (let i = 0; i < 3; i++) await ends.atClient.send(`${i}`);
@@ -120,7 +120,7 @@ Deno.test("a client's messages are passed on when it is their app's turn, and co
   await ends.serverClosed;
 });
 
-Deno.test("an end that is cut drops what waits, and has the other end cut, too (W3)", async () => {
+Deno.test("an end that is cut drops what waits, and has the other end cut, too (MK3)", async () => {
   await using ends = await pair();
   for (let i = 0; i < 3; i++) await ends.atClient.send(`${i}`);
   assert.deepEqual(await ends.atServer.next(), { kind: "message", data: "0" });

@@ -1,18 +1,18 @@
 /**
  * The session's cookie: its names, how a browser reads a `Set-Cookie`, and who may change it.
  *
- * K1  Over https its name begins with `__Host-`: a browser takes such a cookie from this very host and for all of its
- *     paths, or not at all. Neither a sibling host, nor a page's script, nor a `Path` of its own puts another in its
- *     place. Without https browsers refuse that name, and the plain one is used; each name is read only where it is
- *     set.
- * K2  An app never sets a cookie that a browser, or this site, reads as the session's cookie, however it is spelled.
- * K3  A request that another site's page made a browser send, with a method that changes something, comes without the
- *     cookie (`SameSite=Lax`). That it has none says nothing, so its answer leaves the cookie as it is.
+ * CK1  Over https its name begins with `__Host-`: a browser takes such a cookie from this very host and for all of its
+ *      paths, or not at all. Neither a sibling host, nor a page's script, nor a `Path` of its own puts another in its
+ *      place. Without https browsers refuse that name, and the plain one is used; each name is read only where it is
+ *      set.
+ * CK2  An app never sets a cookie that a browser, or this site, reads as the session's cookie, however it is spelled.
+ * CK3  A request that another site's page made a browser send, with a method that changes something, comes without the
+ *      cookie (`SameSite=Lax`). That it has none says nothing, so its answer leaves the cookie as it is.
  */
 
 /** Name of the cookie over http, and of the query parameter for WebSockets. */
 export const SESSION_COOKIE = "sojourn_session";
-/** Name of the cookie over https (K1). */
+/** Name of the cookie over https (CK1). */
 const SECURE_COOKIE = `__Host-${SESSION_COOKIE}`;
 const OURS: ReadonlySet<string> = new Set([SESSION_COOKIE, SECURE_COOKIE.toLowerCase()]);
 /** `Max-Age` of the cookie: 30 days. */
@@ -41,7 +41,7 @@ function pairOf(text: string): { readonly name: string; readonly value: string }
 }
 
 /**
- * Reports whether some browser or server reads a pair as one of the session's cookies (K2): the case of a prefix does
+ * Reports whether some browser or server reads a pair as one of the session's cookies (CK2): the case of a prefix does
  * not count.
  */
 function isOurs(text: string): boolean {
@@ -50,7 +50,7 @@ function isOurs(text: string): boolean {
   return OURS.has(trimmed(plain.split("=", 1)[0] ?? "").toLowerCase());
 }
 
-/** Reports whether an app's `Set-Cookie` would change the session's cookie (K2). */
+/** Reports whether an app's `Set-Cookie` would change the session's cookie (CK2). */
 export const setsOurCookie = (value: string): boolean => isOurs(value.split(";", 1)[0] ?? "");
 
 /** Parts of a `Cookie` header: the session's cookies, and the rest, which is the app's. */
@@ -87,7 +87,7 @@ export interface Sender {
   readonly host: string;
 }
 
-/** Reports whether another site's page made a browser send a request that changes something (K3). */
+/** Reports whether another site's page made a browser send a request that changes something (CK3). */
 export function isCrossSite({ method, fetchSite, origin, host }: Sender): boolean {
   if (method === "GET" || method === "HEAD") return false;
   if (fetchSite !== null) return fetchSite === "cross-site";

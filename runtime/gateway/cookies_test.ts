@@ -14,7 +14,7 @@ function sentFor(header: string): string | null {
   return name === "" ? value : `${name}=${value}`;
 }
 
-Deno.test("whatever an app sets and a browser keeps, nothing of it is read as the session's cookie (K2)", () => {
+Deno.test("whatever an app sets and a browser keeps, nothing of it is read as the session's cookie (CK2)", () => {
   const piece = fc.constantFrom(
     ...'sojourn_session __Host-sojourn_session __host-Sojourn_Session = = ; x a=b , " _ - Path=/'.split(" "),
     " ",
@@ -70,7 +70,7 @@ Deno.test("both cookies are taken out, whichever is read, and the odd spellings 
   }
 });
 
-Deno.test("over https the cookie has the name that browsers take from this host only (K1)", () => {
+Deno.test("over https the cookie has the name that browsers take from this host only (CK1)", () => {
   assert.match(
     sessionCookie("t", true),
     /^__Host-sojourn_session=t; HttpOnly; SameSite=Lax; Path=\/; .*; Secure$/,
@@ -83,7 +83,7 @@ Deno.test("over https the cookie has the name that browsers take from this host 
   assert.doesNotMatch(sessionCookie("t", true), /Domain/i);
 });
 
-Deno.test("what another site's page had sent is told by the browser's own headers (K3)", () => {
+Deno.test("what another site's page had sent is told by the browser's own headers (CK3)", () => {
   const of = (method: string, fetchSite: string | null, origin: string | null) =>
     isCrossSite({ method, fetchSite, origin, host: "shop.example:8443" });
   const rows: [boolean, string, string | null, string | null][] = [

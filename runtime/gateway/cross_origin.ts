@@ -2,11 +2,11 @@
  * Permission (CORS) for pages to call another site of the cluster than the one they came from, as the client library
  * does when it moves: a browser lets a page read an answer of another origin only where the answer says so.
  *
- * X1  Answers of an app are readable for pages of that app: of a host of its own, or from below a site's address.
- *     (Below one address all apps are one origin, and can read each other there already.)
- * X2  Such answers are never readable with credentials: no cookie takes part in them. A session moves by its token.
- * X3  An app's own CORS headers are left as they are.
- * X4  The platform's public paths are readable for every page.
+ * XO1  Answers of an app are readable for pages of that app: of a host of its own, or from below a site's address.
+ *      (Below one address all apps are one origin, and can read each other there already.)
+ * XO2  Such answers are never readable with credentials: no cookie takes part in them. A session moves by its token.
+ * XO3  An app's own CORS headers are left as they are.
+ * XO4  The platform's public paths are readable for every page.
  */
 import { type Address, addressOf, isLoopback } from "./address.ts";
 
@@ -22,7 +22,7 @@ export interface ClusterAddresses {
 
 /**
  * Returns the origin of the page of this app that made a request from another origin; null where none of its pages did
- * (X1).
+ * (XO1).
  */
 export function pageOrigin(request: Request, address: AppAddress, known: ClusterAddresses): string | null {
   const origin = request.headers.get("origin");
@@ -61,7 +61,7 @@ export function allowed(request: Request, origin: string): Response | null {
   });
 }
 
-/** Makes an answer readable for pages of another origin (X2, X3). */
+/** Makes an answer readable for pages of another origin (XO2, XO3). */
 export function shared(answer: Response, origin: string): Response {
   if (answer.headers.has("access-control-allow-origin") || answer.status === 101) return answer;
   const readable = new Response(answer.body, answer);

@@ -15,7 +15,7 @@ function readerOf(url: string, origin: string | null): string | null {
   return pageOrigin(request, address, { sites: () => SITES, hosts: HOSTS });
 }
 
-Deno.test("an app's answers are readable for pages of its own, of any site (X1)", () => {
+Deno.test("an app's answers are readable for pages of its own, of any site (XO1)", () => {
   const rows: [url: string, origin: string | null, reads: boolean][] = [
     ["http://127.0.0.1:8003/shop/x", null, false],
     ["http://127.0.0.1:8003/shop/x", "http://127.0.0.1:8003", false], // the same origin: nothing to say
@@ -40,7 +40,7 @@ Deno.test("an app's answers are readable for pages of its own, of any site (X1)"
   }
 });
 
-Deno.test("a browser that asks is told yes to what it asked for, and never that cookies count (X2)", () => {
+Deno.test("a browser that asks is told yes to what it asked for, and never that cookies count (XO2)", () => {
   const asked = new Request("http://127.0.0.1:8004/shop/x", {
     method: "OPTIONS",
     headers: {
@@ -59,7 +59,7 @@ Deno.test("a browser that asks is told yes to what it asked for, and never that 
   );
 });
 
-Deno.test("an app that says who may read its answer is not spoken over (X3)", () => {
+Deno.test("an app that says who may read its answer is not spoken over (XO3)", () => {
   const own = new Response("x", { headers: { "access-control-allow-origin": "https://a.example" } });
   assert.equal(
     shared(own, "https://b.example").headers.get("access-control-allow-origin"),

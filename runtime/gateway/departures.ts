@@ -5,9 +5,9 @@
  * Life of a departure: `await` (registered) → looked at, once it is SLOW_MS old → aborted when the client has gone,
  * or `done` when it has its answer. A body that streams is cancelled by the server itself.
  *
- * D1  The waiting departures are a list linked through themselves, and one that leaves it points at none of them. (A
- *     Set with as many additions is rebuilt over and over, and each old table that has grown old keeps all that came
- *     after it from being collected young: a fifth of the CPU time of a site under load.)
+ * DP1  The waiting departures are a list linked through themselves, and one that leaves it points at none of them. (A
+ *      Set with as many additions is rebuilt over and over, and each old table that has grown old keeps all that came
+ *      after it from being collected young: a fifth of the CPU time of a site under load.)
  */
 
 /** The part of an `AbortSignal` that tells of the abort; an `AbortSignal` is one. */
@@ -32,7 +32,7 @@ export class Departure implements GoneSignal {
   #aborted = false;
   #watched = false;
   #listeners: (() => void)[] | null = null;
-  /** Neighbours among those that wait; the departure itself where it does not wait (D1). */
+  /** Neighbours among those that wait; the departure itself where it does not wait (DP1). */
   before: Departure = this;
   after: Departure = this;
 

@@ -26,7 +26,7 @@ Deno.test("a short request's signal is never asked for", () => {
   assert.equal(asked(), 0);
 });
 
-Deno.test("a departure that is over points at none of those that wait, nor they at it (D1)", () => {
+Deno.test("a departure that is over points at none of those that wait, nor they at it (DP1)", () => {
   const { departures, request } = setUp();
   const [first, second, third] = [1, 2, 3].map(() => departures.begin(request));
   assert.ok(first && second && third);

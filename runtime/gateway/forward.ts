@@ -4,7 +4,7 @@
  * request or passes it on, and streams both bodies. Nothing crosses between sites but through RequestLinks
  * (functions/vocabulary/site_links.ts).
  *
- * F2  A head names how many hops it may still take: a topology that changes under it cannot make it circle.
+ * FD2  A head names how many hops it may still take: a topology that changes under it cannot make it circle.
  */
 import { z } from "zod";
 import { Problem } from "../../functions/vocabulary/problem.ts";
@@ -51,7 +51,7 @@ export const encodeAnswerHead = (head: ForwardedAnswer): Uint8Array => utf8.enco
 export const decodeAnswerHead = (bytes: Uint8Array): ForwardedAnswer =>
   answerHead.parse(JSON.parse(utf8Decoder.decode(bytes)));
 
-/** Returns the head for the next hop; refuses where the request has no hops left (F2). */
+/** Returns the head for the next hop; refuses where the request has no hops left (FD2). */
 export function nextHop(head: ForwardedRequest): ForwardedRequest {
   if (head.hops <= 0) {
     throw new Problem("not_available", `a forwarded request went over ${HOPS_MAX} links without arriving`);

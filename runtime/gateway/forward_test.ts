@@ -27,7 +27,7 @@ Deno.test("hopTowards ends in a table with a cycle", () => {
   assert.equal(hopTowards(new Map([["a", { parent: "b" }], ["b", { parent: "a" }]]), "c", "a"), null);
 });
 
-Deno.test("a head that has gone too far is refused (F2)", () => {
+Deno.test("a head that has gone too far is refused (FD2)", () => {
   let head = decodeRequestHead(
     encodeRequestHead({ method: "GET", url: "http://h/a/", headers: [], hops: 2 }),
   );

@@ -2,10 +2,10 @@
  * The HTTP server of a site: every request of a client comes in at {@link Gateway.handle} and is for the platform, an
  * app, or the front page.
  *
- * W1  A request always gets an answer; an error of ours is a problem, never an exception to `Deno.serve`.
- * W2  Clients that an app's overload sends away are answered as fast as the site can afford (loop/refusal_pace.ts): the
- *     rest of the thread is for requests that are served, and for the platform's own requests, which are never sent
- *     away so.
+ * GT1  A request always gets an answer; an error of ours is a problem, never an exception to `Deno.serve`.
+ * GT2  Clients that an app's overload sends away are answered as fast as the site can afford (loop/refusal_pace.ts):
+ *      the rest of the thread is for requests that are served, and for the platform's own requests, which are never
+ *      sent away so.
  */
 import type { AppQueues } from "../isolate/app_queues.ts";
 import { acceptSocket, goneAnswer } from "../link/accept_socket.ts";
@@ -226,7 +226,7 @@ export class Gateway {
     } finally {
       this.#departures.done(departure);
     }
-    const turn = arrival.isSentAway === true ? this.#refusals.turn() : null; // W2
+    const turn = arrival.isSentAway === true ? this.#refusals.turn() : null; // GT2
     if ((arrival.isStreamed === true || turn !== null) && !departure.isSlow) watchSurplus();
     if (turn !== null) await turn;
     return telemetry.answered(arrival, response, departure.sinceMs, failure);

@@ -52,7 +52,7 @@ Deno.test("a navigation with a bad cookie is sent to the same place, and nowhere
   assert.equal((await locationFor("http://app.localhost//evil.example/x")).host, "app.localhost");
 });
 
-Deno.test("every request is answered, and what fails for a reason of ours is a problem and a fault (W1)", async () => {
+Deno.test("every request is answered, and what fails for a reason of ours is a problem and a fault (GT1)", async () => {
   const faults: unknown[] = [];
   const fails = (error: unknown) => () => Promise.reject(error);
   const own = new TypeError("ours"), known = new Problem("overloaded", "no room");
@@ -99,7 +99,7 @@ async function stuck(
   };
 }
 
-Deno.test("a person whose session can't go on is told so in words, and can begin anew; a program is told as ever (SP1, SP2)", async () => {
+Deno.test("a person whose session can't go on is told so in words, and can begin anew; a program is told as ever (STP1, STP2)", async () => {
   const page = "text/html; charset=utf-8", json = "application/problem+json";
   const cookie = "sojourn_session=x", accept = "text/html,*/*";
   const rows: [Parameters<typeof stuck>[0], Record<string, string>, number, string][] = [
@@ -130,7 +130,7 @@ Deno.test("a person whose session can't go on is told so in words, and can begin
   }
 });
 
-Deno.test("a crowd that is sent away is told so at its pace; nobody else waits for it (W2)", async () => {
+Deno.test("a crowd that is sent away is told so at its pace; nobody else waits for it (GT2)", async () => {
   const apps = {
     head: () => null,
     handle: (...[, , app]: Parameters<AppGateway["handle"]>) =>

@@ -4,7 +4,7 @@
  *   u32 length of what follows (big endian) · u8 kind (1 text, 2 bytes, 3 close) · payload; a close's payload is
  *   u16 code · UTF-8 reason
  *
- * L1  A stream that ends without a close frame reads as closed abnormally.
+ * LKS1  A stream that ends without a close frame reads as closed abnormally.
  */
 import { type MessageSocket, type SocketEvent } from "./message_socket.ts";
 

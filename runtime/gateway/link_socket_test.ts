@@ -20,7 +20,7 @@ function pair(cut: number): [LinkSocket, LinkSocket] {
   ];
 }
 
-Deno.test("messages cross a link whole and in order, then the close (W1)", async () => {
+Deno.test("messages cross a link whole and in order, then the close (MK1)", async () => {
   for (const cut of [1, 3, 7, 4096]) {
     const [left, right] = pair(cut);
     const messages: (string | Bytes)[] = [
@@ -45,7 +45,7 @@ Deno.test("messages cross a link whole and in order, then the close (W1)", async
   }
 });
 
-Deno.test("a stream that breaks off reads as closed abnormally (L1)", async () => {
+Deno.test("a stream that breaks off reads as closed abnormally (LKS1)", async () => {
   const rows: Bytes[] = [
     new Uint8Array(),
     new Uint8Array([0, 0]),
@@ -63,7 +63,7 @@ Deno.test("a stream that breaks off reads as closed abnormally (L1)", async () =
   }
 });
 
-Deno.test("a bridge closes the other side with the same code (W2)", async () => {
+Deno.test("a bridge closes the other side with the same code (MK2)", async () => {
   const [client, mine] = pair(100);
   const [theirs, app] = pair(100);
   const bridged = bridge(mine, theirs);

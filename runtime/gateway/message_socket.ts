@@ -2,15 +2,15 @@
  * An end of a stream of messages that finishes with a close: a WebSocket as the gateway sees it, be it the client's, an
  * isolate's, or one that goes over a link. Messages are pulled, not pushed, so that a slow reader slows the writer.
  *
- * W1  Messages arrive whole and in order; after the close nothing arrives.
- * W2  A bridge that ends on one side closes the other with the same code.
- * W3  Messages that wait for an end that takes nothing are bounded by their sender, and by what its app may have
- *     waiting at this site; an end that is cut for this drops what waits, and so does the other end.
- * W4  A client's message is passed on when it is its app's turn (isolate/app_turns.ts, AT5).
- * W5  A client's unfinished message may take no more memory than a whole one, and what it takes counts for its app
- *     (link/received.ts).
- * W6  A client's messages are read no faster than they are passed on: a few wait here, and the rest wait at the client
- *     (link/socket_reading.ts). So no client holds its site's thread for longer than those few take.
+ * MK1  Messages arrive whole and in order; after the close nothing arrives.
+ * MK2  A bridge that ends on one side closes the other with the same code.
+ * MK3  Messages that wait for an end that takes nothing are bounded by their sender, and by what its app may have
+ *      waiting at this site; an end that is cut for this drops what waits, and so does the other end.
+ * MK4  A client's message is passed on when it is its app's turn (isolate/app_turns.ts, AT5).
+ * MK5  A client's unfinished message may take no more memory than a whole one, and what it takes counts for its app
+ *      (link/received.ts).
+ * MK6  A client's messages are read no faster than they are passed on: a few wait here, and the rest wait at the client
+ *      (link/socket_reading.ts). So no client holds its site's thread for longer than those few take.
  */
 import type { AppQueues, QueueHold } from "../isolate/app_queues.ts";
 import { MESSAGE_BYTES } from "../isolate/socket_window.ts";
@@ -130,7 +130,7 @@ const BUFFERED_BYTES_MAX = 64 * 1024;
 const DRAIN_POLL_MS = 1;
 const DRAIN_POLL_MS_MAX = 64;
 /**
- * Messages, and bytes of several messages, that may wait: beyond either of them a client is not read (W6). They take
+ * Messages, and bytes of several messages, that may wait: beyond either of them a client is not read (MK6). They take
  * half a millisecond of the site's thread, and a buffer.
  */
 const WAITING_MESSAGES_MAX = 64;
@@ -192,7 +192,7 @@ export class ClientSocket implements MessageSocket {
       this.#queue.push({ kind: "message", data: message });
       this.#kept();
       const { size, bytes } = this.#queue;
-      if (size > WAITING_MESSAGES_MAX || (size > 1 && bytes > WAITING_BYTES_MAX)) this.#reading.pause(); // W6
+      if (size > WAITING_MESSAGES_MAX || (size > 1 && bytes > WAITING_BYTES_MAX)) this.#reading.pause(); // MK6
     });
     socket.addEventListener(
       "close",

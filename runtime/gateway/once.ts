@@ -5,15 +5,15 @@
  *
  * The handler itself runs again, and with it what it does by itself.
  *
- * O1  An id is made of the app, the client's session, key, method, path, query and `Authorization` of the request, the
- *     stateful session, the method called there, and which such call of the request it is. Arguments are no part of it:
- *     a handler that draws another time or number is asking for the same.
- * O2  Calls of two clients never share an id, whatever keys they send: unless both have no session yet and present the
- *     same `Authorization` or none, and one knows or guesses the other's key.
- * O3  A session that the platform made for this very request is no part of the id: sent again, the request would have
- *     another.
- * O4  A request keeps no more than {@link KEPT_NAMES_MAX} names: one that stays for days, as a socket does, could make its
- *     site remember without end. Its next call of another name fails; those that it made before go on.
+ * ON1  An id is made of the app, the client's session, key, method, path, query and `Authorization` of the request, the
+ *      stateful session, the method called there, and which such call of the request it is. Arguments are no part of
+ *      it: a handler that draws another time or number is asking for the same.
+ * ON2  Calls of two clients never share an id, whatever keys they send: unless both have no session yet and present the
+ *      same `Authorization` or none, and one knows or guesses the other's key.
+ * ON3  A session that the platform made for this very request is no part of the id: sent again, the request would have
+ *      another.
+ * ON4  A request keeps no more than {@link KEPT_NAMES_MAX} names: one that stays for days, as a socket does, could make
+ *      its site remember without end. Its next call of another name fails; those that it made before go on.
  */
 import { createHash } from "node:crypto";
 import { decodeCall } from "../../functions/calls/call.ts";
@@ -56,10 +56,10 @@ export function onceKeyOf(
 /** Names (of a session and a method) that one request may call, at 200 bytes each: 3 MB. */
 export const KEPT_NAMES_MAX = 16_384;
 
-/** Parts of the name under which a request is known for ever (O1). */
+/** Parts of the name under which a request is known for ever (ON1). */
 export interface OnceScope {
   readonly app: string;
-  /** Id of the client's session; null: the client presented none (O3). */
+  /** Id of the client's session; null: the client presented none (ON3). */
   readonly session: Uint8Array | null;
   readonly key: string;
   readonly method: string;
@@ -78,7 +78,7 @@ export class OnceCalls {
     this.#scope = scope;
   }
 
-  /** Returns the id of the next call. @throws CodecError for bytes that are no call; AppError `limit_calls` (O4). */
+  /** Returns the id of the next call. @throws CodecError for bytes that are no call; AppError `limit_calls` (ON4). */
   next(target: SessionTarget, bytes: Uint8Array): string {
     const call = decodeCall(bytes);
     const { app, session, key, method, target: path, authorization } = this.#scope;

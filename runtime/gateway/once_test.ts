@@ -17,7 +17,7 @@ const SCOPE: OnceScope = {
 const SHOP = { manifest: { sessions: { cart: {} } } };
 const ANN = { class: "cart", id: "ann" };
 
-Deno.test("a request that is sent again names its calls as before, whatever their arguments are (O1)", () => {
+Deno.test("a request that is sent again names its calls as before, whatever their arguments are (ON1)", () => {
   const first = new OnceCalls(SCOPE), again = new OnceCalls({ ...SCOPE });
   assert.equal(first.next(ANN, rpc("add", "at 12:01")), again.next(ANN, rpc("add", "at 12:02")));
   const second = first.next(ANN, rpc("add"));
@@ -26,14 +26,14 @@ Deno.test("a request that is sent again names its calls as before, whatever thei
   assert.notEqual(second, third);
 });
 
-Deno.test("calls that the second time come in another order keep their names (O1)", () => {
+Deno.test("calls that the second time come in another order keep their names (ON1)", () => {
   const first = new OnceCalls(SCOPE), again = new OnceCalls(SCOPE);
   const [add, look] = [first.next(ANN, rpc("add")), first.next({ class: "cart", id: "bob" }, rpc("look"))];
   assert.equal(again.next({ class: "cart", id: "bob" }, rpc("look")), look);
   assert.equal(again.next(ANN, rpc("add")), add);
 });
 
-Deno.test("whatever else differs, so does the name (O1, O2)", () => {
+Deno.test("whatever else differs, so does the name (ON1, ON2)", () => {
   const others: Partial<OnceScope>[] = [
     {},
     { app: "shop2" },
@@ -91,7 +91,7 @@ Deno.test("ids are made as docs/protocol/homes.md says: hashed by another progra
   }
 });
 
-Deno.test("a request that calls without end is refused new names, and what it has goes on (O4)", () => {
+Deno.test("a request that calls without end is refused new names, and what it has goes on (ON4)", () => {
   const calls = new OnceCalls(SCOPE);
   for (let i = 0; i < KEPT_NAMES_MAX; i++) calls.next({ class: "cart", id: `${i}` }, rpc("add"));
   assert.throws(

@@ -1,8 +1,8 @@
 /**
  * Spans of operators' calls (`/_sojourn/admin/…`) and of their way over the links.
  *
- * O1  A call that changes something is recorded always, one that only reads as rarely as a request.
- * O2  A span has only the subject of a call's path: what follows names rows and secrets.
+ * OT1  A call that changes something is recorded always, one that only reads as rarely as a request.
+ * OT2  A span has only the subject of a call's path: what follows names rows and secrets.
  */
 import { type Span, SPAN_KIND, traceContextOf, type Tracer, withContext } from "../telemetry/mod.ts";
 import type { ForwardedRequest } from "./forward.ts";
@@ -70,7 +70,7 @@ export class OperatorTelemetry {
     answer: () => Response | Promise<Response>,
   ): Promise<Response> {
     const subject = /\/_sojourn\/admin\/([a-z-]{1,40})/.exec(url)?.[1] ?? "";
-    const route = `${ADMIN}${subject}`; // O2
+    const route = `${ADMIN}${subject}`; // OT2
     span.name = `${knownMethod(method)} ${route}`;
     span.set("http.request.method", knownMethod(method)).set("http.route", route).set(
       "sojourn.site",

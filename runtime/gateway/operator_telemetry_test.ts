@@ -18,7 +18,7 @@ async function spansOf(method: string, path: string, drawn: number): Promise<Spa
   return spans;
 }
 
-Deno.test("a call that changes something is recorded always, and one that reads as rarely as a request (O1)", async () => {
+Deno.test("a call that changes something is recorded always, and one that reads as rarely as a request (OT1)", async () => {
   const path = "/_sojourn/admin/apps/shop";
   for (const method of ["POST", "PUT", "DELETE"]) {
     assert.equal((await spansOf(method, path, 0.99)).length, 1, method);
@@ -30,7 +30,7 @@ Deno.test("a call that changes something is recorded always, and one that reads 
   assert.deepEqual(await spansOf("POST", "/_sojourn/status", 0), []);
 });
 
-Deno.test("of a call's path a span has the subject, and not the names and queries behind it (O2)", async () => {
+Deno.test("of a call's path a span has the subject, and not the names and queries behind it (OT2)", async () => {
   const [span] = await spansOf("PUT", "/_sojourn/admin/secrets/shop/API-KEY", 0.99);
   assert.equal(span?.name, "PUT /_sojourn/admin/secrets");
   const attributes = JSON.stringify(span?.attributes);

@@ -1,9 +1,9 @@
 /**
  * A run of an app that no client has asked for: a cron job, messages of a queue. It has a session of its own.
  *
- * OR1 It has ended well only when what it wrote or read is on disk here (the output gate).
- * OR2 What it prints or throws leaves without the values of the app's secrets.
- * OR3 Its session has seen what it is told, where a site can still tell; else it has seen nothing, and it runs.
+ * OWR1  It has ended well only when what it wrote or read is on disk here (the output gate).
+ * OWR2  What it prints or throws leaves without the values of the app's secrets.
+ * OWR3  Its session has seen what it is told, where a site can still tell; else it has seen nothing, and it runs.
  */
 import { type AttachedSession, StoreUnavailable, type TokenState } from "../../store/api/api.ts";
 import { sessionIdOf } from "../../store/session/token.ts";
@@ -108,14 +108,14 @@ export class OwnRun implements StoreUse {
     if (answer.kind === "response") return null;
     if (answer.kind !== "error") throw new Error("a run without a request upgrades nothing");
     const { code, message, neverBegan = false } = answer;
-    const stack = redact(app, answer.stack || message); // OR2
+    const stack = redact(app, answer.stack || message); // OWR2
     // Messages that nobody has room for come again in a moment.
     const isBusy = neverBegan && what.batch !== undefined && code === "overloaded";
     if (!isBusy) this.#log("error", await mapStack?.(version, stack) ?? stack);
     return { code, message: redact(app, message), neverBegan };
   }
 
-  /** Resolves when all that the run has touched is on disk here (OR1). */
+  /** Resolves when all that the run has touched is on disk here (OWR1). */
   gate(): Promise<void> {
     this.step();
     return gateTraced(this.#span, safe(this.#session, this.#services.replica, this.#prepared.highest));
@@ -172,7 +172,7 @@ export class OwnRun implements StoreUse {
   }
 }
 
-/** Attaches a session that has seen so much, or else one that has seen nothing (OR3). */
+/** Attaches a session that has seen so much, or else one that has seen nothing (OWR3). */
 async function attached(
   { replica }: Pick<OwnRunServices, "replica">,
   seen: TokenState | null,

@@ -3,11 +3,11 @@
  * nothing about who wrote a page: the dashboard is not of that origin (its sandbox gives it one of its own, `null`),
  * and no page is believed for where it came from.
  *
- * B1  In dev, a call of a page needs a token like anywhere else. Browsers say that a page made a call, and a page
- *     cannot keep them from it: `Sec-Fetch-Site` (every browser since 2023) or `Origin`.
- * B2  Answers are readable for the sandboxed dashboard, and for no other origin. That gives nobody anything who has
- *     no token, for no cookie and no address stands for one.
- * B3  Public paths are readable for every page (cross_origin.ts, X4): the client library asks other sites for it.
+ * PC1  In dev, a call of a page needs a token like anywhere else. Browsers say that a page made a call, and a page
+ *      cannot keep them from it: `Sec-Fetch-Site` (every browser since 2023) or `Origin`.
+ * PC2  Answers are readable for the sandboxed dashboard, and for no other origin. That gives nobody anything who has no
+ *      token, for no cookie and no address stands for one.
+ * PC3  Public paths are readable for every page (cross_origin.ts, XO4): the client library asks other sites for it.
  */
 import { allowed, shared } from "./cross_origin.ts";
 
@@ -23,7 +23,7 @@ const SANDBOXED = "null";
 
 const isSandboxed = (request: Request): boolean => request.headers.get("origin") === SANDBOXED;
 
-/** Paths that every page may read (B3). */
+/** Paths that every page may read (PC3). */
 const PUBLIC: ReadonlySet<string> = new Set(
   ["healthz", "readyz", "sites", "session", "client.js"].map((name) => `/_sojourn/${name}`),
 );
@@ -47,7 +47,7 @@ export function preflight(request: Request, path: string): Response | null {
   });
 }
 
-/** Makes an answer of the platform readable for the pages that may read it (B2, B3). */
+/** Makes an answer of the platform readable for the pages that may read it (PC2, PC3). */
 export function readable(request: Request, path: string, answer: Response): Response {
   if (PUBLIC.has(path)) return shared(answer, "*");
   if (!isSandboxed(request)) return answer;

@@ -8,7 +8,7 @@ const call = (origin: string | null, init: RequestInit = {}) =>
     headers: { ...init.headers, ...origin === null ? {} : { origin } },
   });
 
-Deno.test("an answer is readable for the sandboxed dashboard, and for no other origin (B2)", () => {
+Deno.test("an answer is readable for the sandboxed dashboard, and for no other origin (PC2)", () => {
   const rows: [origin: string | null, path: string, readableFor: string | null][] = [
     ["null", STATUS, "null"],
     ["http://h", STATUS, null],
@@ -30,7 +30,7 @@ Deno.test("an answer is readable for the sandboxed dashboard, and for no other o
   }
 });
 
-Deno.test("a call is a page's where a browser says so, and a person's where he typed its address (B1)", () => {
+Deno.test("a call is a page's where a browser says so, and a person's where he typed its address (PC1)", () => {
   const rows: [headers: Record<string, string>, method: string, isPage: boolean][] = [
     [{}, "GET", false],
     [{}, "POST", false],

@@ -2,9 +2,9 @@
  * The platform's own paths, `/_sojourn/…`: health, readiness, the sites, the client library, status and metrics for
  * operators, admin calls, queues for programs outside, a session's token, starting a session over.
  *
- * P2  Outside dev, everything but health, readiness, sites, the client library and what a session does with its own
- *     token needs an operator's token. In dev a call without a token is an admin's, unless a page made it
- *     (page_calls.ts) or the name is not this machine's own.
+ * PF2  Outside dev, everything but health, readiness, sites, the client library and what a session does with its own
+ *      token needs an operator's token. In dev a call without a token is an admin's, unless a page made it
+ *      (page_calls.ts) or the name is not this machine's own.
  */
 import type { Role, TokenHolder, TokenRoles } from "../deploy/mod.ts";
 import { type AgentScope, allows, type QueueScope } from "../deploy/roles.ts";
@@ -226,7 +226,7 @@ function session(services: PlatformServices, request: Request): Promise<Response
   return answer(request);
 }
 
-/** Returns the holder of a call's token (P2). */
+/** Returns the holder of a call's token (PF2). */
 function holderOf(services: PlatformServices, request: Request): TokenHolder | null {
   const holder = services.adminTokens.holderOf(request.headers);
   if (holder !== null || !services.dev) return holder;

@@ -47,7 +47,7 @@ const from = (site: string | null, origin: string): RequestInit => ({
   headers: { origin, ...site === null ? {} : { "sec-fetch-site": site } },
 });
 
-Deno.test("outside dev only what is public needs no token (P2)", async () => {
+Deno.test("outside dev only what is public needs no token (PF2)", async () => {
   const services = setUp();
   const reader = { headers: { authorization: `Bearer ${READER}` } };
   const rows: [string, RequestInit, string | number][] = [
@@ -79,7 +79,7 @@ Deno.test("outside dev only what is public needs no token (P2)", async () => {
   }
 });
 
-Deno.test("the admin handlers are told who asks: in dev an admin, unless another origin may be behind it (P2, page_calls.ts B1)", async () => {
+Deno.test("the admin handlers are told who asks: in dev an admin, unless another origin may be behind it (PF2, page_calls.ts PC1)", async () => {
   const roleOf = async (services: PlatformServices, url: string, headers: Record<string, string> = {}) => {
     const answer = await platform(services, new Request(url, { headers }), "/_sojourn/admin/apps");
     return (await answer.json() as { role: string | null }).role;
@@ -171,7 +171,7 @@ Deno.test("at a host of an app the list of sites says which app it is", async ()
   }
 });
 
-Deno.test("a page of any origin may ask for what is public, with a session's token, and for nothing else (B3, cross_origin.ts X4)", async () => {
+Deno.test("a page of any origin may ask for what is public, with a session's token, and for nothing else (PC3, cross_origin.ts XO4)", async () => {
   const question = (path: string) =>
     new Request(`http://h${path}`, {
       method: "OPTIONS",

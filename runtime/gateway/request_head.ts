@@ -1,9 +1,9 @@
 /**
  * A request's head, read in one pass: the headers that the app sees, and those that the gateway acts on.
  *
- * H1  The header, cookie and query parameter that carry a session token never reach an app: a token is a bearer
- *     credential of every app's session.
- * H2  Header bytes are counted before anything is done with them.
+ * RH1  The header, cookie and query parameter that carry a session token never reach an app: a token is a bearer
+ *      credential of every app's session.
+ * RH2  Header bytes are counted before anything is done with them.
  */
 import type { Address } from "./address.ts";
 import { isCrossSite, SESSION_COOKIE, splitCookie } from "./cookies.ts";
@@ -40,7 +40,7 @@ export interface RequestHead {
   readonly version: string | null;
   /** True where the client came by https, here or at a proxy before us. */
   readonly secure: boolean;
-  /** True where another site's page made the browser send it, to change something (cookies.ts, K3). */
+  /** True where another site's page made the browser send it, to change something (cookies.ts, CK3). */
   readonly isCrossSite: boolean;
   /** True for a browser's navigation, which a redirect to itself repairs. */
   readonly navigation: boolean;

@@ -52,7 +52,7 @@ Deno.test("readHead knows who asks where it ran, and keeps that from the app", (
   }
 });
 
-Deno.test("readHead keeps what carries a token from the app (H1)", () => {
+Deno.test("readHead keeps what carries a token from the app (RH1)", () => {
   const read = head(
     {
       "sojourn-session": "h",
@@ -72,7 +72,7 @@ Deno.test("readHead keeps what carries a token from the app (H1)", () => {
   assert.equal(read.url, "http://h/x?a=1&b=2");
 });
 
-Deno.test("readHead refuses large heads (H2)", () => {
+Deno.test("readHead refuses large heads (RH2)", () => {
   assert.throws(
     () => head({ a: "x".repeat(1100) }),
     (error) => error instanceof Problem && error.code === "limit_headers",

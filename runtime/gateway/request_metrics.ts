@@ -2,7 +2,7 @@
  * Metrics of every request, recorded or not: how long it took, how its session came here, how long its function ran. A
  * request costs two or three observations, each an entry of an array behind a Map of numbers.
  *
- * M2  Labels are names of deployed apps, their versions, known methods and statuses: bounded (telemetry M2).
+ * RM2  Labels are names of deployed apps, their versions, known methods and statuses: bounded (telemetry RM2).
  */
 import type { AttachedSession } from "../../store/api/api.ts";
 import type { LiveVersion } from "../deploy/app_table.ts";

@@ -10,7 +10,7 @@ Deno.test("sessions are counted by how they arrived", () => {
   assert.deepEqual(metrics.arrivals, { new: 1, same: 0, nothing: 0, carry: 2, wait: 0 });
 });
 
-Deno.test("labels of requests are known methods and statuses, whatever a client sends or an app answers (M2)", () => {
+Deno.test("labels of requests are known methods and statuses, whatever a client sends or an app answers (RM2)", () => {
   const metrics = new RequestMetrics(), version = { app: "shop", version: "0123456789abcdef" } as LiveVersion;
   for (let i = 0; i < 400; i++) {
     metrics.answered({ method: `METHOD-${i}`, version }, 200 + i, 1);

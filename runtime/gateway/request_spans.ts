@@ -10,8 +10,8 @@
  *     ├ GET               client   an outgoing fetch
  *     └ gate              internal what the answer waits for until it is on disk
  *
- * N1  Names and values come from what the platform or a deploy has chosen, not from what a client sent: a method
- *     that is none of HTTP's is `_OTHER`; of a URL only the path is told, for its query may hold a token.
+ * RSP1  Names and values come from what the platform or a deploy has chosen, not from what a client sent: a method that
+ *       is none of HTTP's is `_OTHER`; of a URL only the path is told, for its query may hold a token.
  */
 import type { AttachedSession } from "../../store/api/api.ts";
 import type { LiveVersion } from "../deploy/app_table.ts";
@@ -22,7 +22,7 @@ export const METHODS: readonly string[] = ["GET", "HEAD", "POST", "PUT", "DELETE
 /** Longest path in a span, in characters: a longer one says no more. */
 const PATH_CHARACTERS_MAX = 512;
 
-/** Returns a method as spans and metrics name it (N1). */
+/** Returns a method as spans and metrics name it (RSP1). */
 export const knownMethod = (method: string): string => METHODS.includes(method) ? method : "_OTHER";
 
 /** Describes a request as it arrives at a site: by its method and path. */

@@ -12,7 +12,7 @@ class Recorded implements SpanSink {
   ended = (span: Span) => void this.spans.push(span);
 }
 
-Deno.test("what is recorded of a request has its path and its outcome, and no header, query, token or address of it (request_spans.ts N1)", () => {
+Deno.test("what is recorded of a request has its path and its outcome, and no header, query, token or address of it (request_spans.ts RSP1)", () => {
   const sink = new Recorded();
   const options = { ratio: 1, followCallers: true, tracesPerSecondMax: 100 };
   const telemetry = new RequestTelemetry("here", new SamplingTracer(sink, options, () => 0));

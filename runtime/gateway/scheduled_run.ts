@@ -1,6 +1,6 @@
 /**
  * Runs a cron job of an app at this site: a call of its `scheduled` handler, with a session of its own. When it has ended
- * well says own_run.ts, OR1.
+ * well says own_run.ts, OWR1.
  */
 import { StoreUnavailable } from "../../store/api/api.ts";
 import type { RunOutcome } from "../cron/job.ts";

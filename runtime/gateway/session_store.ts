@@ -2,16 +2,16 @@
  * A function's store at this site: an attached session behind the seam of functions/vocabulary/store_client.ts. Puts the
  * app's prefix before every key, enforces the site's limits, and resolves merge values to plain ones.
  *
- * K1  A key or range from an isolate names rows of its own app only: the app's prefix is put before it, and both ends
- *     of a range lie in the same of the app's two key spaces (["a", app, …], and ["r", app, …] at the root).
- * K2  Nothing is written that is over a limit or whose key is not canonical; a batch is written whole or not.
- * K3  A number from an isolate goes to the store only where a message between sites can carry it.
- * K4  An answer ends with the row that brings it to REPLY_BYTES_MAX: 64 reads of an isolate are under way at a
- *     time, and what they gave lies in the site's memory until the isolate takes it.
- * K5  Keys of reads are checked like those of writes: a key that no row can have costs the store nothing. The ends of a
- *     range are any bytes, of a key's length.
- * K6  A written value is a plain one, and an added one a number (store/model/value.ts): an app that forges a merge
- *     value would stop every site that joins it with another.
+ * GS1  A key or range from an isolate names rows of its own app only: the app's prefix is put before it, and both ends
+ *      of a range lie in the same of the app's two key spaces (["a", app, …], and ["r", app, …] at the root).
+ * GS2  Nothing is written that is over a limit or whose key is not canonical; a batch is written whole or not.
+ * GS3  A number from an isolate goes to the store only where a message between sites can carry it.
+ * GS4  An answer ends with the row that brings it to REPLY_BYTES_MAX: 64 reads of an isolate are under way at a time,
+ *      and what they gave lies in the site's memory until the isolate takes it.
+ * GS5  Keys of reads are checked like those of writes: a key that no row can have costs the store nothing. The ends of
+ *      a range are any bytes, of a key's length.
+ * GS6  A written value is a plain one, and an added one a number (store/model/value.ts): an app that forges a merge
+ *      value would stop every site that joins it with another.
  */
 import type {
   Check,
@@ -164,7 +164,7 @@ export class RequestStore implements StoreClient {
   }
 
   /**
-   * Checks mutations (K1, K2) and returns them as the store has them, with what another version of the app needs beside
+   * Checks mutations (GS1, GS2) and returns them as the store has them, with what another version of the app needs beside
    * them; for a caller that writes them himself.
    */
   absolute(mutations: readonly Mutation[]): StoreMutation[] {
@@ -215,7 +215,7 @@ export class RequestStore implements StoreClient {
   }
 
   /**
-   * Checks a key's length (K2, K5). The parts before the app's own key (KV, or table and index names) are not counted
+   * Checks a key's length (GS2, GS5). The parts before the app's own key (KV, or table and index names) are not counted
    * against it.
    */
   #limitKey(key: Key): void {
@@ -266,7 +266,7 @@ export class RequestStore implements StoreClient {
     throw new Problem("not_available", `nothing can be sent to the queue ${sends[0]?.queue} here`);
   }
 
-  /** Checks the sizes and the number of mutations, and of messages that go with them (K2). */
+  /** Checks the sizes and the number of mutations, and of messages that go with them (GS2). */
   #limit(mutations: readonly Mutation[], sends: readonly QueuedMessage[] = []): void {
     const { valueBytes, atomicMutations, atomicBytes } = this.#limits;
     const count = mutations.length + sends.length;
@@ -295,7 +295,7 @@ export class RequestStore implements StoreClient {
 
 /**
  * Bytes at which a page of rows ends: a thousand rows of 1 KiB; with 64 pages and a row of 1 MiB each, 128 MiB an
- * isolate (K4).
+ * isolate (GS4).
  */
 export const REPLY_BYTES_MAX = 1024 * 1024;
 const BOUNDED = { bytesMax: REPLY_BYTES_MAX };
@@ -320,11 +320,11 @@ const KEY_OVERHEAD_BYTES = 256;
 /** Latest time there is (ECMAScript), in milliseconds: a row that expires later never does. */
 const TIME_MS_MAX = 8.64e15;
 
-/** Returns the time `ms` after `nowMs`, as a number that messages can carry (K3). */
+/** Returns the time `ms` after `nowMs`, as a number that messages can carry (GS3). */
 const timeAfter = (nowMs: number, ms: number): number =>
   Math.min(nowMs + Math.max(1, Math.ceil(ms)), TIME_MS_MAX);
 
-/** Checks that a mutation's value is of the form that its kind takes (K6). */
+/** Checks that a mutation's value is of the form that its kind takes (GS6). */
 function checkForm(mutation: Mutation): void {
   if (mutation.kind === "delete") return;
   const { kind, value } = mutation;

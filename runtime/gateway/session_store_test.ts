@@ -65,7 +65,7 @@ const number = (value: number) => {
   return out;
 };
 
-Deno.test("an app's keys are its own, in two spaces (K1)", async () => {
+Deno.test("an app's keys are its own, in two spaces (GS1)", async () => {
   const { store, seen } = setUp([row(packKey(["a", "book", "kv", "x"]), text("v"))]);
   const [found, absent] = await store.get(
     [packKey(["kv", "x"]), packKey(["root", "t", "users", "ann"])],
@@ -80,7 +80,7 @@ Deno.test("an app's keys are its own, in two spaces (K1)", async () => {
   ]);
 });
 
-Deno.test("a range from an isolate cannot leave the app (K1)", async () => {
+Deno.test("a range from an isolate cannot leave the app (GS1)", async () => {
   const { store, seen } = setUp();
   const ends = ["", "\x00", "\xff\xff", packKey(["kv"]), packKey(["a"]), packKey(["s", "site"])] as Key[];
   for (const start of ends) {
@@ -98,7 +98,7 @@ Deno.test("a range from an isolate cannot leave the app (K1)", async () => {
   );
 });
 
-Deno.test("what is over a limit is refused whole (K2)", async () => {
+Deno.test("what is over a limit is refused whole (GS2)", async () => {
   const { store, seen } = setUp();
   const set = (key: string, bytes: number): Mutation => ({
     kind: "set",
@@ -128,7 +128,7 @@ Deno.test("what is over a limit is refused whole (K2)", async () => {
   });
 });
 
-Deno.test("what is written is a plain value, and what is added a number, whatever an isolate says (K6)", async () => {
+Deno.test("what is written is a plain value, and what is added a number, whatever an isolate says (GS6)", async () => {
   const { store, seen } = setUp();
   const key = packKey(["kv", "x"]),
     merged = contribute(undefined, "sum", number(3), { clock: 1, replica: 1 });
@@ -194,7 +194,7 @@ Deno.test("a watch yields first at once, then coalesced, and ends with its signa
   assert.equal(watchers.size, 0);
 });
 
-Deno.test("an expiry beyond all time, or before now, is a time that a message can carry (K3)", async () => {
+Deno.test("an expiry beyond all time, or before now, is a time that a message can carry (GS3)", async () => {
   const { store, seen } = setUp();
   for (const expireInMs of [Infinity, Number.MAX_VALUE, Number.MAX_SAFE_INTEGER, -5, 0.5]) {
     await store.commit([], [{ kind: "set", key: packKey(["k"]), value: text("x"), expireInMs }]);
@@ -203,7 +203,7 @@ Deno.test("an expiry beyond all time, or before now, is a time that a message ca
   assert.deepEqual(times, [8.64e15, 8.64e15, 8.64e15, 1_001, 1_001]);
 });
 
-Deno.test("an answer ends with the row that fills it, and says so (K4)", async () => {
+Deno.test("an answer ends with the row that fills it, and says so (GS4)", async () => {
   const keys = Array.from({ length: 40 }, (_, i) => packKey(["kv", i]));
   const rows = keys.map((key) => row(appSpace("book").app + key as Key, new Uint8Array(300_000)));
   const { store, seen } = setUp(rows);
@@ -215,7 +215,7 @@ Deno.test("an answer ends with the row that fills it, and says so (K4)", async (
   assert.deepEqual(seen.lists, [{ limit: 256, reverse: false, bytesMax: 1024 * 1024 }]);
 });
 
-Deno.test("keys that no row can have are refused before they are read or watched (K5)", async () => {
+Deno.test("keys that no row can have are refused before they are read or watched (GS5)", async () => {
   const { store, seen } = setUp();
   const long = packKey(["kv", "k".repeat(400)]);
   const isLong = (error: unknown) => error instanceof Problem && error.code === "limit_key";
@@ -232,7 +232,7 @@ Deno.test("keys that no row can have are refused before they are read or watched
   assert.deepEqual(seen.ranges, []);
 });
 
-Deno.test("a list without a limit is refused (K3)", async () => {
+Deno.test("a list without a limit is refused (GS3)", async () => {
   const { store, seen } = setUp();
   const range = prefixRange(packKey(["k"]));
   for (const limit of [0, Infinity, -1, 1.5, NaN]) {

@@ -2,9 +2,9 @@
  * Session tokens at the gateway: opened when a request presents them, sealed when an answer leaves with another
  * state than was presented.
  *
- * T1  A token that does not open is refused before any state is touched.
- * T2  A session state that says nothing new keeps its token's text: an answer to a function that touched no rows costs
- *     no seal, and its client gets no new cookie, until the token is old enough to be renewed.
+ * TK1  A token that does not open is refused before any state is touched.
+ * TK2  A session state that says nothing new keeps its token's text: an answer to a function that touched no rows costs
+ *      no seal, and its client gets no new cookie, until the token is old enough to be renewed.
  */
 import type { TokenState } from "../../store/api/api.ts";
 import { followedOf } from "../../store/api/token_path.ts";
@@ -111,7 +111,7 @@ export class SessionTokens {
     return token;
   }
 
-  /** Returns the token that an answer leaves with (T2); `changed` where it is not the one that came. */
+  /** Returns the token that an answer leaves with (TK2); `changed` where it is not the one that came. */
   seal(
     state: TokenState,
     presented: readonly RequestToken[],
@@ -147,7 +147,7 @@ export function sameState(a: TokenState, b: TokenState): boolean {
 /**
  * Reports whether an answer's token is to be kept as a cookie: it is another one, and the client keeps cookies. A token
  * in a query may be somebody else's choice: as a cookie it would put all later requests into that one's session. For a
- * request that another site's page made the browser send, none is kept (cookies.ts, K3).
+ * request that another site's page made the browser send, none is kept (cookies.ts, CK3).
  */
 export const wantsCookie = (
   head: { readonly tokenFrom: string; readonly tokens: readonly string[]; readonly isCrossSite: boolean },

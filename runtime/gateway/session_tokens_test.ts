@@ -31,7 +31,7 @@ const state = (more: Partial<TokenState> = {}): TokenState => ({
   ...more,
 });
 
-Deno.test("a state that says nothing new keeps its text (T2)", () => {
+Deno.test("a state that says nothing new keeps its text (TK2)", () => {
   const clock = { nowMs: START_MS };
   const { tokens } = tokensAt(clock);
   const first = tokens.seal(state(), []);
@@ -69,7 +69,7 @@ Deno.test("opening again soon costs nothing, and expiry is noticed", () => {
   );
 });
 
-Deno.test("tokens that do not open are refused by code (T1)", () => {
+Deno.test("tokens that do not open are refused by code (TK1)", () => {
   const { tokens } = tokensAt({ nowMs: START_MS });
   const { text } = tokens.seal(state(), []);
   const rows = [

@@ -2,10 +2,10 @@
  * Calls of one request to stateful sessions: what the request's session has seen goes along, and what the stateful
  * session has seen comes back, so that the request reads here what was written there.
  *
- * C1  A call is carried only for a class that the app's version declares.
- * C2  An answer is handed to the function only when this site has what the stateful session had touched; and from then
- *     on the request's session has seen that, together with whatever else it touches meanwhile.
- * C3  What a call names as seen by its request is on disk here before the call leaves.
+ * SFC1  A call is carried only for a class that the app's version declares.
+ * SFC2  An answer is handed to the function only when this site has what the stateful session had touched; and from
+ *       then on the request's session has seen that, together with whatever else it touches meanwhile.
+ * SFC3  What a call names as seen by its request is on disk here before the call leaves.
  */
 import { encodeAnswer } from "../../functions/calls/call.ts";
 import { sessionIdProblem, type SessionTarget } from "../../functions/calls/stub.ts";
@@ -73,7 +73,7 @@ export class StatefulCalls implements SessionCallPort {
     return answer;
   }
 
-  /** Hands a client's WebSocket to a stateful session. @throws Problem (C1) */
+  /** Hands a client's WebSocket to a stateful session. @throws Problem (SFC1) */
   async attach(target: SessionTarget, protocols: readonly string[]): Promise<AttachedSocket> {
     const { caller, version: { app, manifest } } = this.#use;
     const refusal = refusalOf(target, Object.keys(manifest.sessions));
@@ -82,7 +82,7 @@ export class StatefulCalls implements SessionCallPort {
     return await caller.attach({ address, token: await this.#told(), protocols });
   }
 
-  /** Returns what the request has seen, once it is on disk here (C3). */
+  /** Returns what the request has seen, once it is on disk here (SFC3). */
   async #told(): Promise<TokenState> {
     const { session } = this.#use;
     const token = session.token(false);
@@ -91,7 +91,7 @@ export class StatefulCalls implements SessionCallPort {
   }
 }
 
-/** Returns why a target is refused (C1). */
+/** Returns why a target is refused (SFC1). */
 function refusalOf(
   target: SessionTarget,
   classes: readonly string[],

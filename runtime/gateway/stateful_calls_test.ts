@@ -32,7 +32,7 @@ function setUp(
   return { calls: new StatefulCalls(use), steps };
 }
 
-Deno.test("only sessions of a class that the app's version declares are called or attached to (C1)", async () => {
+Deno.test("only sessions of a class that the app's version declares are called or attached to (SFC1)", async () => {
   const { calls, steps } = setUp();
   for (const name of ["toString", "other", ""]) {
     const answer = decodeAnswer(await calls.call({ class: name, id: "a" }, new Uint8Array()));
@@ -44,7 +44,7 @@ Deno.test("only sessions of a class that the app's version declares are called o
   assert.deepEqual(steps, ["attach room"]);
 });
 
-Deno.test("an answer is handed over when this site has what the stateful session had touched (C2)", async () => {
+Deno.test("an answer is handed over when this site has what the stateful session had touched (SFC2)", async () => {
   const arrives = Promise.withResolvers<void>();
   const { calls, steps } = setUp(() => arrives.promise);
   const answer = calls.call({ class: "room", id: "a" }, new Uint8Array());

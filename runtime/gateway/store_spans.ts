@@ -2,7 +2,7 @@
  * Store calls of a recorded request as spans, by the semantic conventions of databases. A request that is not
  * recorded uses its store as it is.
  *
- * N1  A span names only the table of a key: the rest of the key, like every value, is the app's data.
+ * SSP1  A span names only the table of a key: the rest of the key, like every value, is the app's data.
  */
 import type { StoreClient } from "../../functions/vocabulary/store_client.ts";
 import { type Key, unpackKey } from "../../store/model/key.ts";
@@ -66,7 +66,7 @@ class TracedStore implements StoreClient {
   }
 }
 
-/** Returns the table that a key belongs to, or "kv" (N1). */
+/** Returns the table that a key belongs to, or "kv" (SSP1). */
 function collectionOf(key: Key): string {
   try {
     const parts = unpackKey(leadOf(key));

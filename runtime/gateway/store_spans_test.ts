@@ -5,7 +5,7 @@ import type { Span, SpanSink } from "../telemetry/span.ts";
 import { SamplingTracer } from "../telemetry/tracer.ts";
 import { storeTraced } from "./store_spans.ts";
 
-Deno.test("a span of a store call names the table of its key, and nothing else of that or of a value (N1)", async () => {
+Deno.test("a span of a store call names the table of its key, and nothing else of that or of a value (SSP1)", async () => {
   const spans: Span[] = [];
   const sink: SpanSink = { nowMs: () => 0, ended: (span) => void spans.push(span) };
   const tracer = new SamplingTracer(sink, { ratio: 1, followCallers: true, tracesPerSecondMax: 9 }, () => 0);

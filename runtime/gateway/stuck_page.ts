@@ -2,8 +2,8 @@
  * Page for a person whose browser's session can't go on, at a navigation with its cookie: the problem that programs are
  * told, in words, and the two things that can be done (docs/http.md).
  *
- * SP1  The page decides nothing: the cookie stays until the person drops it, by the platform's own path.
- * SP2  The page runs and loads nothing but its own script, whatever stands in the problem.
+ * STP1  The page decides nothing: the cookie stays until the person drops it, by the platform's own path.
+ * STP2  The page runs and loads nothing but its own script, whatever stands in the problem.
  */
 import type { Problem } from "../../functions/vocabulary/problem.ts";
 import type { RequestHead } from "./request_head.ts";

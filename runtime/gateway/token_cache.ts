@@ -2,10 +2,10 @@
  * Opened tokens by their text: a token that left here comes back soon, mostly here, and opening it again costs 8 µs
  * where a look-up costs 0.1.
  *
- * C1  Bounded, and never rebuilt: a text has one set of WAYS places, by its last characters, which are those of a
- *     random tag; a new entry takes the place of the oldest in its set. (A Map with an entry more for every
- *     request is rebuilt all the time, and each old table keeps what came after it from being collected young.)
- * C2  Only an equal text finds an entry.
+ * TC1  Bounded, and never rebuilt: a text has one set of WAYS places, by its last characters, which are those of a
+ *      random tag; a new entry takes the place of the oldest in its set. (A Map with an entry more for every request is
+ *      rebuilt all the time, and each old table keeps what came after it from being collected young.)
+ * TC2  Only an equal text finds an entry.
  */
 
 /** An entry that is found by its text. */
@@ -28,7 +28,7 @@ export class TokenCache<T extends Texted> {
     const at = setOf(text);
     for (let way = at; way < at + WAYS; way++) {
       const found = this.#places[way];
-      if (found !== null && found?.text === text) return found; // C2
+      if (found !== null && found?.text === text) return found; // TC2
     }
     return undefined;
   }

@@ -18,14 +18,14 @@ Deno.test("a token cache finds what was put last when texts are many", () => {
   assert(found > 45_000, `${found} of 49,000 were found a thousand later`);
 });
 
-Deno.test("a token cache has two places for texts that end alike, and the oldest gives way (C1)", () => {
+Deno.test("a token cache has two places for texts that end alike, and the oldest gives way (TC1)", () => {
   const cache = new TokenCache<{ text: string }>();
   const texts = ["a", "b", "c"].map((lead) => `${lead}-bcdefgh`);
   for (const text of texts) cache.put({ text });
   assert.deepEqual(texts.map((text) => cache.get(text)?.text), [undefined, texts[1], texts[2]]);
 });
 
-Deno.test("a token cache gives nothing for a text that differs in one character (C2)", () => {
+Deno.test("a token cache gives nothing for a text that differs in one character (TC2)", () => {
   const cache = new TokenCache<{ text: string }>();
   cache.put({ text: "aaaa-bcdefgh" });
   assert.equal(cache.get("baaa-bcdefgh"), undefined);

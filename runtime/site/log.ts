@@ -2,7 +2,7 @@
  * A site's log: one line an event on standard error, for people by default, as JSON objects on request. Standard
  * output stays free for what a command prints. The last lines stay in memory, where `logs` finds them
  * (runtime/observe). Every line of an app goes through {@link SiteLog.app}, with its secrets taken out by the caller
- * (gateway/app_runner.ts, R5).
+ * (gateway/app_runner.ts, AR5).
  *
  * L2  Text of others in a line (apps, clients, other sites) can't steer the terminal that it is read on.
  */
@@ -59,7 +59,7 @@ export class SiteLog {
     this.ring.add({ atMs, site: this.#site, ...app, level, text: event + human(fields) });
   }
 
-  /** Writes a line that an app printed (gateway/app_runner.ts, R5). */
+  /** Writes a line that an app printed (gateway/app_runner.ts, AR5). */
   app({ app, version, level: said, text, traceId, spanId }: AppLogLine): void {
     const level: LogLevel = said === "error" || said === "warn" || said === "debug" ? said : "info";
     const atMs = Date.now();

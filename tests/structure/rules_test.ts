@@ -4,12 +4,17 @@
  * RT1  Rules that nobody cites stand in uncited_rules.txt, one a line, sorted. The list only gets shorter: a new rule is
  *      cited where it is kept or tested (citations.ts says how), and what is cited is taken out.
  * RT2  A citation means one file.
+ * RT3  A label is of one file: who finds it anywhere finds its rule. There are {@link SHARED} rules whose label another
+ *      file has, too, and fewer from time to time: a new rule has its file's own prefix.
  */
 import assert from "node:assert/strict";
 import { citationsOf, labelsOf } from "./citations.ts";
 import { readSources, sourceOf } from "./sources.ts";
 
 const root = new URL("../../", import.meta.url);
+
+/** Rules whose label another file has, too (RT3). */
+const SHARED = 832;
 
 async function readPages(): Promise<Map<string, string>> {
   const pages = new Map<string, string>();
@@ -44,6 +49,19 @@ Deno.test("rules of production code are cited by an assert or a test, but for th
     [],
     "several files have such a rule: name the one that is meant, as `file.ts H4`",
   );
+});
+
+Deno.test("labels are of one file each, but for a number that only gets smaller (RT3)", async () => {
+  const { all } = citationsOf(await readSources(root), await readPages());
+  const files = new Map<string, string[]>();
+  for (const [file = "", label = ""] of all.map((rule) => rule.split(" "))) {
+    files.set(label, [...files.get(label) ?? [], file]);
+  }
+  const shared = [...files].filter(([, { length }]) => length > 1);
+  const count = shared.reduce((sum, [, { length }]) => sum + length, 0);
+  const list = shared.map(([label, paths]) => `${label}: ${paths.join(", ")}`).sort().join("\n");
+  assert.ok(count <= SHARED, `${count} rules have labels that other files have, too:\n${list}`);
+  assert.equal(count, SHARED, "there are fewer by now: lower SHARED");
 });
 
 const text = (...lines: readonly string[]): string => lines.join("\n") + "\n";

@@ -41,7 +41,7 @@ Deno.test("a host is kept as browsers send it, and what is none is refused (H2)"
   }
 });
 
-Deno.test("a request for a host of an app's own is the app's, but for the platform's paths (A0)", () => {
+Deno.test("a request for a host of an app's own is the app's, but for the platform's paths (GA0)", () => {
   const hosts = new Map([["shop.example", "shop"], ["intranet", "inside"]]);
   const rows: [string, string][] = [
     ["http://shop.example/", "shop  /"],

@@ -163,7 +163,7 @@ Deno.test("a program that listens to its KV's queue says so in its manifest, and
         assert.deepEqual([second.outcome, second.lines], [{ kind: "ack" }, [`second "two"`]]);
       },
     );
-    await t.step("its session has seen what it is told, where a site can tell (own_run.ts OR3)", async () => {
+    await t.step("its session has seen what it is told, where a site can tell (own_run.ts OWR3)", async () => {
       const told = await handled(pool, "a", { seen: SEEN });
       const lost = await handled(pool, "b", { seen: SEEN, isLost: true });
       const untold = await handled(pool, "c");

@@ -110,7 +110,7 @@ Deno.test("a queue handler is given messages, and what it says of each holds", a
       },
     );
     await t.step(
-      "what it throws has all others come again, without secrets (QR2, own_run.ts OR2)",
+      "what it throws has all others come again, without secrets (QR2, own_run.ts OWR2)",
       async () => {
         const { outcomes, lines } = await work(pool, APP, ["throws", "x", "y"]);
         const failed = { kind: "failed", error: "not ***" };
@@ -138,7 +138,7 @@ Deno.test("a queue handler is given messages, and what it says of each holds", a
       assert.match(JSON.stringify(outcomes), /the handler did not end in 300 ms/);
     });
     await t.step(
-      "what it says counts when what it wrote is on disk, and not before (QR1, own_run.ts OR1)",
+      "what it says counts when what it wrote is on disk, and not before (QR1, own_run.ts OWR1)",
       async () => {
         let gates = 0;
         const { outcomes, early } = await work(pool, APP, ["says", "x"], () => {

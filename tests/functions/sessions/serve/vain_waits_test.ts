@@ -60,7 +60,7 @@ Deno.test("a session that answers in vain tells its caller so, and goes on from 
   assert.notDeepEqual(again.answer, first.answer);
 });
 
-Deno.test("a request that calls a session, or attaches to one, is told where what it saw is not safe (C3)", async () => {
+Deno.test("a request that calls a session, or attaches to one, is told where what it saw is not safe (SFC3)", async () => {
   const asked: string[] = [];
   const use = {
     caller: {
