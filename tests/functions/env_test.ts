@@ -51,6 +51,15 @@ Deno.test("a module without declarations is an app: an object with fetch, a Hono
   }
 });
 
+Deno.test("a manifest has all of its fields, whatever of them was left out (manifest.ts M1)", () => {
+  const none = { queues: {}, sessions: {}, secrets: {}, vars: {}, routes: {}, cron: {}, fetchHosts: [] };
+  const handlers = ["fetch"];
+  assert.deepEqual(parseManifest({ handlers }), { ...none, tables: {}, handlers });
+  const read = parseManifest({ handlers, tables: { t: { key: ["id"] } }, queues: { q: {} } });
+  assert.deepEqual(read.tables, { t: { key: ["id"], indexes: {}, consistency: "session" } });
+  assert.deepEqual(read.queues, { q: { f: 1, maxAttempts: 5 } });
+});
+
 Deno.test("a bad declaration is refused with path, value and what was expected (manifest.ts M3)", () => {
   const fetch = () => new Response();
   const schema = z.object({ id: z.string() });

@@ -100,7 +100,7 @@ const CHANGES: readonly (readonly [how: string, names: RegExp])[] = [
   ["replaced global", /parseInt/],
 ];
 
-Deno.test("a session that changes what a module or class holds fails with its name, and has changed nothing (MF5; guarded.ts GD1, GD2; late_globals.ts LG1)", () =>
+Deno.test("a session that changes what a module or class holds fails with its name, and has changed nothing (MF5; guarded.ts GD1, GD2; late_globals.ts LG1; runtime/bundle/module_state.ts MS1, MS3)", () =>
   withPool(async (pool) => {
     const [a, b] = [new TestHome(pool, app, "a"), new TestHome(pool, app, "b")];
     await a.open();
@@ -130,7 +130,7 @@ Deno.test("a session that changes what a module or class holds fails with its na
     assert.deepEqual(await a.value("read"), before);
   }));
 
-Deno.test("a session that goes on where its stack was full fails before it answers: no replay would be as deep (MF6)", () =>
+Deno.test("a session that goes on where its stack was full fails before it answers: no replay would be as deep (MF6, runtime/bundle/module_state.ts MS5)", () =>
   withPool(async (pool) => {
     const home = new TestHome(pool, app, "a");
     await home.open();
@@ -155,7 +155,7 @@ Deno.test("a session that goes on where its stack was full fails before it answe
     assert.deepEqual([home.parked, await home.value("deep", "bounded")], [null, 100]);
   }));
 
-Deno.test("what a session imports when it uses it was loaded with the rest: the same for all, and nobody changes it", () =>
+Deno.test("what a session imports when it uses it was loaded with the rest: the same for all, and nobody changes it (runtime/bundle/module_state.ts MS6)", () =>
   withPool(async (pool) => {
     const [a, b] = [new TestHome(pool, app, "a"), new TestHome(pool, app, "b")];
     await a.open();
@@ -253,7 +253,7 @@ Deno.test("a variable of one session that a function changes in a turn of anothe
     assert.equal(await a.value("useLent"), 2);
   }));
 
-Deno.test("places in a bundle that asks are those of its modules", async () => {
+Deno.test("places in a bundle that asks are those of its modules (runtime/bundle/module_state.ts MS4)", async () => {
   const text = new TextDecoder().decode(bundled.code).split("\n");
   const line = text.findIndex((each) => each.includes("counted = 5"));
   const column = (text[line] ?? "").indexOf("counted = 5");

@@ -342,6 +342,17 @@ Deno.test("who removes a child gives it up before that is answered, with the end
   assert.deepEqual(await removals.remove("e"), { kind: "unknown" });
 });
 
+Deno.test("a site that has children is not removed, before they are (R4)", async () => {
+  const core = loneCore(["root"], 1);
+  learns(core, 7, ["root", "e"], { parent: 1 });
+  learns(core, 8, ["root", "e", "f"], { parent: 7 });
+  const removals = new Removals(core, { all: () => [], among: () => [], dismiss: () => {} });
+  assert.deepEqual(await removals.remove("e"), { kind: "has_children", children: ["f"] });
+  assert.equal(core.topology.isRemoved("e"), false);
+  assert.equal((await removals.remove("f")).kind, "removed");
+  assert.equal((await removals.remove("e")).kind, "removed");
+});
+
 Deno.test("the root refuses a site that comes with a number which it never gave (R8)", () => {
   const core = new Core(
     { site: "root", parent: null, tier: "root", url: "", linkAddress: "", capacityBytes: 1e9 },

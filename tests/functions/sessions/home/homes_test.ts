@@ -177,7 +177,7 @@ Deno.test("an owner that is suspected is replaced, and the next home needs none 
   assert.deepEqual(opened.log.map(({ bytes }) => decode(bytes)), ["r1", "r2"]);
 });
 
-Deno.test("a site that is restarted asks whether it is still the home, and goes on in another epoch", async () => {
+Deno.test("a site that is restarted asks whether it is still the home, and goes on in another epoch (recovery.ts H1)", async () => {
   const all = await Cluster.start(3, 1);
   const home = await all.home(1, "x");
   await all.of(home.commit(commitOf("r1")));

@@ -356,7 +356,7 @@ Deno.test("who comes for a session whose hosts hold its log waits where it is op
   assert.deepEqual(told, []);
 });
 
-Deno.test("an origin that comes again while its session rests has it opened (HP1)", async () => {
+Deno.test("an origin that comes again while its session rests has it opened (HP1, origin_way.ts OW1)", async () => {
   const clock = new HandClock(), ends: FrameWay[] = [];
   const dial = () => {
     const [home, end] = localWay();
