@@ -1,9 +1,9 @@
 /**
  * The rows of apps at the root; each has one change at a time.
  *
- * R1  An app's row is written under a check of the row that it was computed from. Changes of one root take turns
- *     (turns.ts), so that a failed check means another root process: it is reported, not retried blindly.
- * R2  A change that was answered is durable.
+ * APR1  An app's row is written under a check of the row that it was computed from. Changes of one root take turns
+ *       (turns.ts), so that a failed check means another root process: it is reported, not retried blindly.
+ * APR2  A change that was answered is durable.
  */
 import type { StoreCheck, StoreMutation } from "../../store/api/api.ts";
 import { type Row, versionstamp } from "../../store/model/row.ts";
@@ -94,7 +94,7 @@ export class AppRows {
     return { row, record: row?.value ? decodeApp(row.value) : null };
   }
 
-  /** Writes an app's row, and the other rows of the same change, together (R1). */
+  /** Writes an app's row, and the other rows of the same change, together (APR1). */
   async write(
     { row }: FoundApp,
     next: AppRecord,

@@ -2,10 +2,10 @@
  * Stacks of running apps, translated to places in the modules that their authors wrote, by the source map that was
  * deployed with a version. A map is read when a text has a place of its bundle in it.
  *
- * L1  Lines of one version leave in the order in which they came, whether or not a map had to be fetched first.
- * L2  A map that is absent, malformed or too large leaves the text as it was; nothing fails for want of a map.
- * L3  At most {@link WAITING_MAX} lines of a version wait for its map, and {@link WAITING_CHARACTERS_MAX} characters:
- *     when one more comes, all of them leave as they are, the new one included.
+ * APS1  Lines of one version leave in the order in which they came, whether or not a map had to be fetched first.
+ * APS2  A map that is absent, malformed or too large leaves the text as it was; nothing fails for want of a map.
+ * APS3  At most {@link WAITING_MAX} lines of a version wait for its map, and {@link WAITING_CHARACTERS_MAX} characters:
+ *       when one more comes, all of them leave as they are, the new one included.
  */
 import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
@@ -31,7 +31,7 @@ export interface PrintedLine {
   readonly text: string;
 }
 
-/** The lines of a version that wait for its map, in the order in which they came (L1). */
+/** The lines of a version that wait for its map, in the order in which they came (APS1). */
 interface LineQueue {
   /** Functions that each pass a line on, with its places translated. */
   waiting: ((locate: Locate) => void)[];
@@ -40,7 +40,7 @@ interface LineQueue {
 
 const asIs: Locate = (text) => text;
 
-/** Translates the places of a text; returns it as it was where that fails (L2). */
+/** Translates the places of a text; returns it as it was where that fails (APS2). */
 function located(text: string, locate: Locate): string {
   if (!hasPlaces(text)) return text;
   try {
@@ -69,7 +69,7 @@ export class AppStacks {
     this.#note = note;
   }
 
-  /** Passes on a line with its places translated, at once where it has none and none waits (L1). */
+  /** Passes on a line with its places translated, at once where it has none and none waits (APS1). */
   line<L extends PrintedLine>(line: L, pass: (line: L) => void): void {
     const { version, text } = line;
     const known = this.#waiting.get(version);
@@ -79,7 +79,7 @@ export class AppStacks {
       queue.characters + text.length > WAITING_CHARACTERS_MAX;
     queue.waiting.push((locate) => pass({ ...line, text: located(text, locate) }));
     queue.characters += text.length;
-    if (isFull) this.#passAll(queue, asIs); // L3
+    if (isFull) this.#passAll(queue, asIs); // APS3
   }
 
   /**
@@ -103,7 +103,7 @@ export class AppStacks {
     for (const pass of waiting) pass(locate);
   }
 
-  /** Returns a text with its places translated. Never rejects (L2). */
+  /** Returns a text with its places translated. Never rejects (APS2). */
   async mapped(version: string, text: string): Promise<string> {
     if (!hasPlaces(text)) return text;
     return located(text, await this.#locate(version).catch(() => asIs));

@@ -5,9 +5,9 @@
  * Life: `AppTable.open` reads the rows, and again whenever they change (live_view.ts) → `close` ends that. Bundles are
  * fetched when first asked for, and kept as long as their version is referred to.
  *
- * T1  A reader never sees an app whose current version's record has not been read: until it has been, the app's
- *     former state stays.
- * T2  A bundle is given out only when its bytes have the digest of its record.
+ * APT1  A reader never sees an app whose current version's record has not been read: until it has been, the app's
+ *       former state stays.
+ * APT2  A bundle is given out only when its bytes have the digest of its record.
  */
 import { LiveView } from "./live_view.ts";
 import type { SystemStore } from "./system_store.ts";

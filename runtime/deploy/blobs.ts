@@ -8,10 +8,10 @@
  * Life of a blob at the root: announced (`missing`) → `put` → referred to by a version's rows → swept, once no
  * version refers to it and nobody has announced it for a while.
  *
- * B1  A record says `whole` only after all parts are durable and had the digest.
- * B2  A version is written only in the turn in which its blobs were seen whole; sweeping takes turns with that.
- * B3  A reader never gets bytes that are not the blob's: whole ones are checked against the digest, and a stream
- *     ends with an error where they were not.
+ * BLB1  A record says `whole` only after all parts are durable and had the digest.
+ * BLB2  A version is written only in the turn in which its blobs were seen whole; sweeping takes turns with that.
+ * BLB3  A reader never gets bytes that are not the blob's: whole ones are checked against the digest, and a stream ends
+ *       with an error where they were not.
  */
 import { createHash } from "node:crypto";
 import { z } from "zod";
@@ -87,7 +87,7 @@ export class Blobs {
     return record?.bytes === blob.bytes && (await this.missing([blob.sha256])).length === 0;
   }
 
-  /** Stores a blob, which may come in pieces; bytes that do not have its digest are not kept (B1). */
+  /** Stores a blob, which may come in pieces; bytes that do not have its digest are not kept (BLB1). */
   async put(digest: string, content: AsyncIterable<Uint8Array>, bytesMax: number): Promise<StoredBlob> {
     const before = this.#puts.get(digest);
     const putting = Promise.resolve(before).catch(() => {}).then(() => this.#put(digest, content, bytesMax));
@@ -132,7 +132,7 @@ export class Blobs {
   }
 
   /**
-   * Removes blobs that no version refers to and that were not announced lately; returns how many. Call in a turn (B2).
+   * Removes blobs that no version refers to and that were not announced lately; returns how many. Call in a turn (BLB2).
    */
   async sweep(referred: ReadonlySet<string>): Promise<number> {
     const beforeMs = this.#nowMs() - ANNOUNCED_MS;
@@ -292,7 +292,7 @@ export class BlobReader {
         if (done === true) return controller.close();
         hash?.update(value);
         const last = at + value.length > to;
-        if (last && hash !== null && hash.digest("hex") !== blob.sha256) throw notWhole(blob); // B3
+        if (last && hash !== null && hash.digest("hex") !== blob.sha256) throw notWhole(blob); // BLB3
         controller.enqueue(value.slice(Math.max(from - at, 0), Math.min(to + 1 - at, value.length)));
         at += value.length;
         if (last) {

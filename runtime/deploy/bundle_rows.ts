@@ -1,14 +1,15 @@
 /**
  * The rows of versions and their bundles at the root: writing them, and removing those that nothing refers to.
  *
- * Life of a version's rows: chunks → version row, in one write with the app row that names the version (D1) → given up
- * by its app (as the 51st, or when the app is deleted): a row in "retired" says since when → removed when every site
- * has followed, or after a day: a site that is behind may still fetch the bundle that its table points to.
+ * Life of a version's rows: chunks → version row, in one write with the app row that names the version (records.ts,
+ * REC1) → given up by its app (as the 51st, or when the app is deleted): a row in "retired" says since when → removed
+ * when every site has followed, or after a day: a site that is behind may still fetch the bundle that its table points
+ * to.
  *
- * B1  Rows of a version that any app's row names are never removed.
- * B2  Chunks without a version row were left by a deploy that did not come to its end. Removing takes a turn with
- *     deploys, and a deploy that works aside then has written its version's row, and the app row that names it
- *     (turns.ts).
+ * BUR1  Rows of a version that any app's row names are never removed.
+ * BUR2  Chunks without a version row were left by a deploy that did not come to its end. Removing takes a turn with
+ *       deploys, and a deploy that works aside then has written its version's row, and the app row that names it
+ *       (turns.ts).
  */
 import { z } from "zod";
 import type { StoreMutation } from "../../store/api/api.ts";
@@ -41,7 +42,7 @@ const KEYS_A_WRITE = 500;
  */
 const RETIRED_MS_MAX = 24 * 60 * 60_000;
 
-/** Writes a bundle's chunks unless its version is known, and returns the mutation that makes it known (D1). */
+/** Writes a bundle's chunks unless its version is known, and returns the mutation that makes it known (REC1). */
 export async function writeBundle(
   system: SystemStore,
   record: VersionRecord,
@@ -71,7 +72,7 @@ export const retire = (app: string, versions: readonly string[], nowMs: number):
   }));
 
 /**
- * Removes the rows of versions that no app names (B1). Call in a turn with deploys (B2).
+ * Removes the rows of versions that no app names (BUR1). Call in a turn with deploys (BUR2).
  *
  * @param followed an app whose row every site has followed: versions that it gave up need not wait any more.
  * @returns the versions that were removed.

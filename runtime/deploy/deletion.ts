@@ -5,10 +5,10 @@
  * → every site has followed, and what sites had written before has arrived → its rows are removed in bounded steps →
  * the app's row goes, and the name is free. A deletion that is cut short goes on from the app's row.
  *
- * X1  An app that is deployed under the name later finds no row of this one: the name is free only when no site can
- *     write one any more.
- * X2  One deletion removes rows and frees the name, however often it is asked for: each step reads the app's row again,
- *     and checks that it is still this deletion's.
+ * DD1  An app that is deployed under the name later finds no row of this one: the name is free only when no site can
+ *      write one any more.
+ * DD2  One deletion removes rows and frees the name, however often it is asked for: each step reads the app's row
+ *      again, and checks that it is still this deletion's.
  */
 import type { Range } from "../../store/model/range.ts";
 import { versionstamp } from "../../store/model/row.ts";
@@ -83,7 +83,7 @@ export class Deletion {
     return await begun;
   }
 
-  /** Removes the rows that a deleted app has at the root; returns how many (X2). */
+  /** Removes the rows that a deleted app has at the root; returns how many (DD2). */
   async removeRows({ app, stamp }: Change, removed: (rows: number) => void = () => {}): Promise<number> {
     let total = 0;
     for (const range of this.#services.owned(app)) {
@@ -100,7 +100,7 @@ export class Deletion {
     return total;
   }
 
-  /** Frees the name of a deleted app (X1, X2); call when every site has followed and no row is left. */
+  /** Frees the name of a deleted app (DD1, DD2); call when every site has followed and no row is left. */
   finish({ app, stamp }: Change): Promise<void> {
     return this.#rows.inTurn(app, async () => {
       const found = await this.#rows.find(app);

@@ -5,11 +5,11 @@
  * versions → write the chunks, durable → prepare what the version needs of the app's rows (indexes) → write
  * version and app row together, durable → the sites follow → settle → remove what is given up.
  *
- * P1  Nothing is written before the bundle has been evaluated and its manifest accepted.
- * P2  Changes take turns, and each is one write (app_rows.ts). Only while a change waits for sites or fills indexes do
- *     other apps' changes pass it; by then the app's row names the version that it is for.
- * P3  Deploying a version that already serves writes nothing.
- * P4  A deploy whose caller has gone before the app row was written changes nothing, and leaves nothing.
+ * DE1  Nothing is written before the bundle has been evaluated and its manifest accepted.
+ * DE2  Changes take turns, and each is one write (app_rows.ts). Only while a change waits for sites or fills indexes do
+ *      other apps' changes pass it; by then the app's row names the version that it is for.
+ * DE3  Deploying a version that already serves writes nothing.
+ * DE4  A deploy whose caller has gone before the app row was written changes nothing, and leaves nothing.
  */
 import { addedIndexes, type IndexFill } from "../../functions/index_fill.ts";
 import type { StoreMutation } from "../../store/api/api.ts";
@@ -57,7 +57,7 @@ export interface DeployRequest {
   readonly sourceMap?: BlobRef;
   /** Per cent of the sessions that get it, beside the version that serves; without one it serves all. */
   readonly weight?: number;
-  /** Signal that aborts when the caller has gone (P4). */
+  /** Signal that aborts when the caller has gone (DE4). */
   readonly signal?: AbortSignal;
   /** Called as soon as the bundle has a name. */
   readonly begun?: (what: { readonly app: string; readonly version: string }) => void;
@@ -320,7 +320,7 @@ export class Deployments {
       createdMs,
     }, bundle);
     const prepared = await this.#prepare({ ...found, record: before }, { version, manifest, written }, turn);
-    signal?.throwIfAborted(); // P4
+    signal?.throwIfAborted(); // DE4
     const map = await this.#files.mapOf(version, request.sourceMap); // it may have been swept meanwhile
     return await this.rows.write(
       prepared.found,

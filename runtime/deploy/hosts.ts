@@ -4,8 +4,8 @@
  *
  *   ["s", "host", host] → {@link HostClaim}
  *
- * H1  A host belongs to one app at most.
- * H2  A host is kept as browsers send it: lower case, IDNA (punycode), without port and final dot.
+ * HN1  A host belongs to one app at most.
+ * HN2  A host is kept as browsers send it: lower case, IDNA (punycode), without port and final dot.
  */
 import { z } from "zod";
 import type { StoreMutation } from "../../store/api/api.ts";
@@ -26,7 +26,7 @@ const HOST = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]{0
 /** Hosts of one app: all are in its row, which every site has. */
 const HOSTS_MAX = 100;
 
-/** Returns a host as it is kept (H2), or the reason why a text can't be one. */
+/** Returns a host as it is kept (HN2), or the reason why a text can't be one. */
 export function parseHost(text: string): { host: string } | { message: string } {
   const wrong = (why: string) => ({
     message: `${JSON.stringify(text.slice(0, 300))} can't be a host of an app: ${why}`,
@@ -64,7 +64,7 @@ export class Hosts {
     this.#nowMs = nowMs;
   }
 
-  /** Gives a host to an app (H1). */
+  /** Gives a host to an app (HN1). */
   add(app: string, text: string): Promise<Change | ChangeRefusal> {
     return this.#rows.changing(app, async (found, record) => {
       const parsed = parseHost(text);

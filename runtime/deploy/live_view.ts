@@ -5,10 +5,10 @@
  * Life: `follow` watches, reads, and resolves → each change reads again → `close` ends the watch; a pass that runs
  * then may end, and none begins.
  *
- * L1  Passes never overlap, and one begins after each change: what the last pass read includes every change before that
- *     pass.
- * L2  A failed pass is reported, unless a change came meanwhile and the pass after that succeeds; the next change or
- *     refresh tries again.
+ * LV1  Passes never overlap, and one begins after each change: what the last pass read includes every change before
+ *      that pass.
+ * LV2  A failed pass is reported, unless a change came meanwhile and the pass after that succeeds; the next change or
+ *      refresh tries again.
  */
 import type { Range } from "../../store/model/range.ts";
 import type { SystemStore } from "./system_store.ts";

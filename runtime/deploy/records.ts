@@ -10,9 +10,9 @@
  *
  * System values are in the bytes of store/model/system_value.ts.
  *
- * D1  A version row is written only after all of its chunks are durable, and in one atomic write with the app
- *     row that names it: a half-finished deploy leaves nothing that any reader looks at.
- * D2  A version is the SHA-256 of its manifest and its bundle, so a record or a bundle never changes under it.
+ * REC1  A version row is written only after all of its chunks are durable, and in one atomic write with the app row
+ *       that names it: a half-finished deploy leaves nothing that any reader looks at.
+ * REC2  A version is the SHA-256 of its manifest and its bundle, so a record or a bundle never changes under it.
  */
 import { createHash } from "node:crypto";
 import { z } from "zod";

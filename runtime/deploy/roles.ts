@@ -10,7 +10,7 @@
  * follows it. A `#` inside a word is part of the word. A presented token is compared with all tokens, by digest: neither
  * length nor common prefix shows in the time it takes.
  *
- * K2  An error names a line by its number, and never shows what stands in it.
+ * RLE2  An error names a line by its number, and never shows what stands in it.
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 

@@ -1,9 +1,9 @@
 /**
  * Gradual rollout: a share of the sessions gets another version than the rest.
  *
- * W1  The version that a session gets depends on its id, the version and the weight alone: it is the same at every
- *     site, and needs no stored state.
- * W2  A session that gets the version at one weight gets it at every higher one.
+ * ROT1  The version that a session gets depends on its id, the version and the weight alone: it is the same at every
+ *       site, and needs no stored state.
+ * ROT2  A session that gets the version at one weight gets it at every higher one.
  */
 import { createHash } from "node:crypto";
 import type { AppRecord } from "./records.ts";
@@ -15,13 +15,13 @@ export const WEIGHT_MAX = 100;
 const SHARE_BYTES = 6;
 const SHARE_END = 2 ** (8 * SHARE_BYTES);
 
-/** Returns a session's place among all sessions, from 0 to below 100; another place for each version (W1). */
+/** Returns a session's place among all sessions, from 0 to below 100; another place for each version (ROT1). */
 export function shareOf(session: Uint8Array, version: string): number {
   const digest = createHash("sha256").update(version).update(session).digest();
   return digest.readUIntBE(0, SHARE_BYTES) / SHARE_END * WEIGHT_MAX;
 }
 
-/** Reports whether a session gets a version that has so much weight (W2). */
+/** Reports whether a session gets a version that has so much weight (ROT2). */
 export const takesPart = (session: Uint8Array, version: string, weight: number): boolean =>
   shareOf(session, version) < weight;
 

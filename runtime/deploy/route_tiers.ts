@@ -4,11 +4,11 @@
  * Most routes are a path, or the beginning of one, and most paths are of characters that URLs leave as they are: those
  * are compared as text. Each other route is matched by an automaton (functions/route_pattern.ts).
  *
- * R1  Text is compared only where the pattern would decide the same: the route has no character that patterns give a
- *     meaning, no segment that begins with a dot (URLs resolve `.` and `..`), and no wildcard but one at the end; and
- *     the path is in its canonical form.
- * R2  A route that can't be read matches nothing, and is noted: an app is served with the others.
- * R3  The cost of a path is bounded, whoever wrote the routes: by the states of the patterns and by the path's length.
+ * TR1  Text is compared only where the pattern would decide the same: the route has no character that patterns give a
+ *      meaning, no segment that begins with a dot (URLs resolve `.` and `..`), and no wildcard but one at the end; and
+ *      the path is in its canonical form.
+ * TR2  A route that can't be read matches nothing, and is noted: an app is served with the others.
+ * TR3  The cost of a path is bounded, whoever wrote the routes: by the states of the patterns and by the path's length.
  */
 import {
   canonicalPath,
@@ -28,14 +28,14 @@ interface Route {
   readonly at: Tier;
 }
 
-/** Returns the tier of a path; null for one that is too long to be matched (R3). */
+/** Returns the tier of a path; null for one that is too long to be matched (TR3). */
 export type TierOf = (path: string) => Tier | null;
 
 /**
  * Returns a function that finds the tier of a path by the first route that matches, in the order in which the app
  * declared them.
  *
- * @param ignored called for a route that can't be read (R2).
+ * @param ignored called for a route that can't be read (TR2).
  */
 export function tierMatcher(
   routes: StoredManifest["routes"],
@@ -62,7 +62,7 @@ export function tierMatcher(
   };
 }
 
-/** Returns a matcher that compares text; null where text can't decide (R1). */
+/** Returns a matcher that compares text; null where text can't decide (TR1). */
 function textMatcher(pattern: string): Route["matches"] | null {
   if (!isPlainRoute(pattern)) return null;
   if (!pattern.endsWith("*")) return (path) => path === pattern;
@@ -70,7 +70,7 @@ function textMatcher(pattern: string): Route["matches"] | null {
   return (path) => path.startsWith(start);
 }
 
-/** Returns a pattern's matcher. @throws Error for a pattern that can't be read, or that there is no time for (R3). */
+/** Returns a pattern's matcher. @throws Error for a pattern that can't be read, or that there is no time for (TR3). */
 function matcherOf(
   pattern: string,
   patterns: RoutePatterns,

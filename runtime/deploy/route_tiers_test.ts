@@ -23,7 +23,7 @@ const PATHS = [
   ..."/%61 /login%2fx /a/./b /a//b //a /a/.b /.a /.. /a/b.c /é /a/é /a?b /a#b /login/%2e%2e/a".split(" "),
 ];
 
-Deno.test("tierMatcher says what URLPattern says when a path is plain, odd or hostile (R1)", () => {
+Deno.test("tierMatcher says what URLPattern says when a path is plain, odd or hostile (TR1)", () => {
   for (const pattern of PATTERNS) {
     const tierOf = tierMatcher({ [pattern]: { at: "root" } });
     const truth = new URLPattern({ pathname: pattern });
@@ -39,7 +39,7 @@ Deno.test("tierMatcher takes the first route when several match", () => {
   assert.deepEqual(["/a/b", "/a/c", "/c"].map(tierOf), ["core", "root", "edge"]);
 });
 
-Deno.test("a route that can't be read matches nothing, is noted, and hides no other (R2)", () => {
+Deno.test("a route that can't be read matches nothing, is noted, and hides no other (TR2)", () => {
   const ignored: string[] = [];
   const tierOf = tierMatcher(
     { "/(": { at: "root" }, "/:": { at: "root" }, "/a/:id": { at: "core" } },
@@ -49,7 +49,7 @@ Deno.test("a route that can't be read matches nothing, is noted, and hides no ot
   assert.deepEqual(["/(", "/:", "/x", "/a/b"].map(tierOf), ["edge", "edge", "edge", "core"]);
 });
 
-Deno.test("what a path costs is bounded over all patterns of an app: those that there is no time for match nothing, and are told (R3, RP4)", () => {
+Deno.test("what a path costs is bounded over all patterns of an app: those that there is no time for match nothing, and are told (TR3, RP4)", () => {
   const routes: Record<string, { at: Tier }> = {};
   for (let i = 0; i < 64; i++) routes[`/a${"*a".repeat(160 - i)}`] = { at: "root" };
   const ignored: string[] = [];

@@ -1,8 +1,8 @@
 /**
  * Path of a stateful session below `/_sojourn/admin`: its app, class and id, a segment each.
  *
- * SP1  Any text of an id becomes one segment: URLs have no segments `.` and `..` (also not as %2E), so these get a `~`
- *      before them, and so do texts that would be read as such.
+ * SPT1  Any text of an id becomes one segment: URLs have no segments `.` and `..` (also not as %2E), so these get a `~`
+ *       before them, and so do texts that would be read as such.
  */
 import type { StatefulName } from "../../functions/sessions/home/mod.ts";
 

@@ -2,10 +2,10 @@
  * Turns of the control plane's changes at the root. A change holds its app from its beginning to its end, and the rows
  * that all apps share (versions, blobs, hosts: anything that a sweep may remove) except while it works `aside`.
  *
- * T1  An app has one change at a time.
- * T2  At most one change at a time is not aside; so a sweep in its turn finds no half-written change, only what the
- *     changes that are aside have written down.
- * T3  Turns are taken in the order in which they were asked for, as far as T1 leaves one.
+ * TN1  An app has one change at a time.
+ * TN2  At most one change at a time is not aside; so a sweep in its turn finds no half-written change, only what the
+ *      changes that are aside have written down.
+ * TN3  Turns are taken in the order in which they were asked for, as far as TN1 leaves one.
  */
 
 /** Turn of a change. */

@@ -4,7 +4,7 @@
  *
  *   ["b", "map", version] → {@link BlobRef} as JSON
  *
- * V1  A version that declares `assets` is written only with an index whose files are all whole here.
+ * VF1  A version that declares `assets` is written only with an index whose files are all whole here.
  */
 import { z } from "zod";
 import type { Replica, StoreMutation } from "../../store/api/api.ts";
@@ -55,7 +55,7 @@ export class VersionFiles {
     this.#nowMs = nowMs;
   }
 
-  /** Returns the manifest with its files (V1). */
+  /** Returns the manifest with its files (VF1). */
   async accept(
     manifest: StoredManifest,
     given: BlobRef | undefined,

@@ -1,11 +1,11 @@
 /**
  * The two ends of one body that crosses a connection: a head frame, then bytes under a credit window, then the end.
  *
- * B1  Bytes arrive in order and whole; the reader's stream closes only after the sender's source has closed, and
- *     fails when the source fails, the exchange is reset or the link is lost.
- * B2  A receiver holds at most one window of bytes that nobody has read; its sender holds one chunk of the source
- *     more than fits the window, and does not read the source further. Small parts that wait are joined: each by
- *     itself would take a hundred times its bytes.
+ * BD1  Bytes arrive in order and whole; the reader's stream closes only after the sender's source has closed, and fails
+ *      when the source fails, the exchange is reset or the link is lost.
+ * BD2  A receiver holds at most one window of bytes that nobody has read; its sender holds one chunk of the source more
+ *      than fits the window, and does not read the source further. Small parts that wait are joined: each by itself
+ *      would take a hundred times its bytes.
  */
 import { FRAME_HEADER_BYTES, LINK_FRAME } from "./frame.ts";
 import { LINK_PART_BYTES_MAX } from "./limits.ts";
@@ -205,7 +205,7 @@ export class LinkBodyReceiver {
     if (!cancelled) this.#controller?.error(error);
   }
 
-  /** Keeps bytes for the reader; small parts are joined (B2). */
+  /** Keeps bytes for the reader; small parts are joined (BD2). */
   #keep(bytes: Uint8Array): void {
     const last = this.#queue.at(-1), length = (last?.length ?? 0) + bytes.length;
     if (last === undefined || bytes.length >= SMALL_BYTES || length > JOINED_BYTES) {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { LinkBodyReceiver } from "./body.ts";
 
-Deno.test("small parts of a body that wait are joined, and come in their order (B2)", async () => {
+Deno.test("small parts of a body that wait are joined, and come in their order (BD2)", async () => {
   const body = new LinkBodyReceiver(1 << 20, { grant: () => {}, cancelled: () => {} });
   const sent: number[] = [];
   const part = (length: number, last = false) => {

@@ -4,13 +4,13 @@
  * Life: made with the keys of a handshake → `run` reads until the end → closed, by either side's goodbye
  * (planned), by silence, by a broken protocol, or by the byte connection (unplanned).
  *
- * C1  Frames go out in batches: frames that are queued within one turn of the event loop leave as one record, one
- *     write.
- * C2  Whatever the other side sends, this side's memory stays within the limits; a breach of the protocol closes the
- *     connection and nothing else.
- * C3  `run` resolves exactly once, and nothing is delivered after it has.
- * C4  Bytes that have come in one piece are handled in slices, and outgoing ones are written in slices: after SLICE_MS
- *     everything else that is ready has its turn.
+ * CX1  Frames go out in batches: frames that are queued within one turn of the event loop leave as one record, one
+ *      write.
+ * CX2  Whatever the other side sends, this side's memory stays within the limits; a breach of the protocol closes the
+ *      connection and nothing else.
+ * CX3  `run` resolves exactly once, and nothing is delivered after it has.
+ * CX4  Bytes that have come in one piece are handled in slices, and outgoing ones are written in slices: after SLICE_MS
+ *      everything else that is ready has its turn.
  */
 import { clearTimeout, setImmediate, setTimeout } from "node:timers";
 import { nextTurn } from "../loop/next_turn.ts";
@@ -34,7 +34,7 @@ import type { Wire } from "./wire.ts";
 
 /** Milliseconds that a goodbye waits for queued frames to go out and for the other side to close. */
 const FAREWELL_MS = 1_000;
-/** Milliseconds of a slice, as for the store's own (C4; store/model/lock.ts). */
+/** Milliseconds of a slice, as for the store's own (CX4; store/model/lock.ts). */
 const SLICE_MS = 1;
 
 /** Reason for a connection's end. */

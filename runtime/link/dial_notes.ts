@@ -2,10 +2,10 @@
  * Choice of the failed dials that are logged: one that fails like the one before says nothing new, and a site that is
  * down is dialled twice a second by everything that waits for it.
  *
- * N1  A reason is logged at once, and again after a minute of the same, with the number of tries meanwhile.
- * N2  A connection resets this: a dial that fails afterwards is news.
- * N3  A site where nothing listens yet is no reason to warn: one that restarts is back within {@link START_MS}. The
- *     failure is logged anew, as a warning, when it is not.
+ * DN1  A reason is logged at once, and again after a minute of the same, with the number of tries meanwhile.
+ * DN2  A connection resets this: a dial that fails afterwards is news.
+ * DN3  A site where nothing listens yet is no reason to warn: one that restarts is back within {@link START_MS}. The
+ *      failure is logged anew, as a warning, when it is not.
  */
 
 /**
@@ -36,9 +36,9 @@ export class DialNotes {
   }
 
   /**
-   * Notes that a dial failed. Returns what to log beside the reason, or null: nothing (N1).
+   * Notes that a dial failed. Returns what to log beside the reason, or null: nothing (DN1).
    *
-   * @param mayStart true where nothing listens there, but may be about to (N3).
+   * @param mayStart true where nothing listens there, but may be about to (DN3).
    */
   failed(site: string, reason: string, mayStart = false): { warns: boolean; before?: number } | null {
     const nowMs = this.#nowMs();
@@ -60,7 +60,7 @@ export class DialNotes {
     return before === 0 ? { warns } : { warns, before };
   }
 
-  /** Forgets a site's failures: there is a connection, or the site is no longer known (N2). */
+  /** Forgets a site's failures: there is a connection, or the site is no longer known (DN2). */
   connected(site: string): void {
     this.#notes.delete(site);
   }

@@ -6,7 +6,7 @@ function notesAt(): { notes: DialNotes; pass: (ms: number) => void } {
   return { notes: new DialNotes(() => nowMs), pass: (ms) => void (nowMs += ms) };
 }
 
-Deno.test("a dial that fails as before is told once, and each minute with how often it was tried (N1)", () => {
+Deno.test("a dial that fails as before is told once, and each minute with how often it was tried (DN1)", () => {
   const { notes, pass } = notesAt();
   assert.deepEqual(notes.failed("edge-1", "refused"), { warns: true });
   for (let i = 0; i < 119; i++) {
@@ -33,7 +33,7 @@ Deno.test("a reason that is never the same is not told each time", () => {
   assert.equal(told.filter((each) => each !== null).length, 8);
 });
 
-Deno.test("a failure is news after a connection, and at another site (N2)", () => {
+Deno.test("a failure is news after a connection, and at another site (DN2)", () => {
   const { notes } = notesAt();
   notes.failed("edge-1", "refused");
   assert.deepEqual(notes.failed("edge-2", "refused"), { warns: true });
@@ -41,7 +41,7 @@ Deno.test("a failure is news after a connection, and at another site (N2)", () =
   assert.deepEqual(notes.failed("edge-1", "refused"), { warns: true });
 });
 
-Deno.test("a site where nobody listens is warned of when it has not come in time (N3)", () => {
+Deno.test("a site where nobody listens is warned of when it has not come in time (DN3)", () => {
   const { notes, pass } = notesAt();
   assert.deepEqual(notes.failed("cloud", "refused", true), { warns: false });
   pass(9_999);

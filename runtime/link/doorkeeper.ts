@@ -1,6 +1,6 @@
 /**
  * Takes connections from outside through the handshake. Connections that have not proved membership get little: a
- * bounded number of connections, a bounded time, one short message at a time (N3 of hub.ts).
+ * bounded number of connections, a bounded time, one short message at a time (LU3 of hub.ts).
  */
 import { clearTimeout, setTimeout } from "node:timers";
 import type { Emulation } from "./emulation.ts";

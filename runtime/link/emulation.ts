@@ -2,9 +2,9 @@
  * Conditions of this site's links, for development, benchmarks and chaos: delay, rate, loss, cuts. Each side shapes
  * what it sends and holds back what it receives, so a cut at one side stops both directions.
  *
- * E1  Order is kept whatever the conditions, also when they change.
- * E2  A cut loses nothing by itself: bytes are held, and go on if it heals before the connection is taken for dead.
- *     Neither side learns from the other's closing while it lasts.
+ * EM1  Order is kept whatever the conditions, also when they change.
+ * EM2  A cut loses nothing by itself: bytes are held, and go on if it heals before the connection is taken for dead.
+ *      Neither side learns from the other's closing while it lasts.
  */
 import { PreciseTimer } from "./precise_timer.ts";
 

@@ -3,9 +3,9 @@
  * and a body the other way, at the same time if they like; it is over when both bodies have ended or one side
  * resets it.
  *
- * X1  Every request ends: with an answer, or with a LinkError.
- * X2  After a reset or the connection's end nothing of the exchange is held: sources are cancelled, readers fail,
- *     the handler's signal is aborted.
+ * EX1  Every request ends: with an answer, or with a LinkError.
+ * EX2  After a reset or the connection's end nothing of the exchange is held: sources are cancelled, readers fail, the
+ *      handler's signal is aborted.
  */
 import { encodeBodyHead, LinkBodyReceiver, LinkBodySender } from "./body.ts";
 import type { LinkCounters } from "./counters.ts";

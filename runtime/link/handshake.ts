@@ -4,11 +4,11 @@
  *
  * dialer: hello → acceptor: hello, proof → dialer: proof → acceptor: verdict.
  *
- * H1  No side sends or takes a record before the other side's proof was right.
- * H2  Both sides draw a fresh nonce per connection, so that a recorded handshake proves nothing.
- * H3  Whether a site is admitted is decided after its proof: strangers learn nothing but that we exist.
- * H4  A cluster whose secret is being changed has more than one secret: the acceptor proves one of its own, the dialer
- *     takes any that it has too, and both go on with that one.
+ * HK1  No side sends or takes a record before the other side's proof was right.
+ * HK2  Both sides draw a fresh nonce per connection, so that a recorded handshake proves nothing.
+ * HK3  Whether a site is admitted is decided after its proof: strangers learn nothing but that we exist.
+ * HK4  A cluster whose secret is being changed has more than one secret: the acceptor proves one of its own, the dialer
+ *      takes any that it has too, and both go on with that one.
  */
 import { randomBytes } from "node:crypto";
 import * as hello from "./hello.ts";
@@ -104,7 +104,7 @@ export async function introduce(
   if (!theirs) throw new HandshakeError("a malformed hello");
   const digest = transcript(mine, theirs.covered);
   const keys = secrets.map((secret) => deriveKeys(secret, digest))
-    .find(({ acceptorProof }) => equalProof(acceptorProof, theirs.proof)); // H4
+    .find(({ acceptorProof }) => equalProof(acceptorProof, theirs.proof)); // HK4
   if (keys === undefined) throw new HandshakeError("a wrong proof: another cluster's secret");
   const { version, site } = theirs.hello;
   if (version < hello.VERSION_LOWEST || version > hello.VERSION_HIGHEST) {
@@ -132,7 +132,7 @@ export interface DialingSite extends SiteIdentity {
 export interface AcceptorPorts {
   /** Called with the dialer's claims, before its proof; may throw a HandshakeError. */
   readonly claimed: (arrival: DialingSite) => Promise<void>;
-  /** Returns the secret that is proved to the dialer (H4). */
+  /** Returns the secret that is proved to the dialer (HK4). */
   readonly secretFor: (arrival: DialingSite) => Uint8Array;
   /**
    * Judges the dialer after its proof: null admits, a text is the reason not to. The connection must be taken as made

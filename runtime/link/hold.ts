@@ -4,8 +4,8 @@
  *
  * Life: `begin` → messages that come wait → `end`, or the time is over: they go on, in the order in which they came.
  *
- * HO1  Messages that came during a hold are taken after its end, and none of them before.
- * HO2  A hold ends by itself, before other sites take this one for dead; `end` tells whether it had.
+ * LH1  Messages that came during a hold are taken after its end, and none of them before.
+ * LH2  A hold ends by itself, before other sites take this one for dead; `end` tells whether it had.
  */
 
 /**
@@ -28,7 +28,7 @@ export class Hold {
     this.#timer = setTimeout(() => this.#end(), HOLD_MS);
   }
 
-  /** Ends the hold. @returns whether it lasted until now, under that name (HO2). */
+  /** Ends the hold. @returns whether it lasted until now, under that name (LH2). */
   end(name: string): boolean {
     if (!this.lasts(name)) return false;
     this.#end();

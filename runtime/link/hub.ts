@@ -4,11 +4,11 @@
  * Life: `LinkHub.start` listens and begins to dial the parent → … → `close` says goodbye everywhere.
  *
  * Invariants beyond those of SiteLink and Connection:
- * N1  At most one connection carries the link to a site. When two peers dial each other at once, the one that the
- *     site with the smaller id dialled is kept, at both sides.
- * N2  A relation is what both sides declare: the dialer says "child" or "peer", the acceptor admits that or not.
- *     The parent is never a peer, and neither is a connected child.
- * N3  Nothing that arrives can stop the hub: a connection that misbehaves is closed, counted and logged.
+ * LU1  At most one connection carries the link to a site. When two peers dial each other at once, the one that the site
+ *      with the smaller id dialled is kept, at both sides.
+ * LU2  A relation is what both sides declare: the dialer says "child" or "peer", the acceptor admits that or not. The
+ *      parent is never a peer, and neither is a connected child.
+ * LU3  Nothing that arrives can stop the hub: a connection that misbehaves is closed, counted and logged.
  */
 import { strict as assert } from "node:assert";
 import { randomBytes } from "node:crypto";
@@ -312,14 +312,14 @@ export class LinkHub {
 
   async #admitted(arrival: DialingSite, wire: Wire, acquaintance: Acquaintance): Promise<void> {
     const link = this.#link(arrival.site, arrival.role);
-    // A peer's own dial goes on: the other side refuses it as a double (N1), and would count one that ends halfway
+    // A peer's own dial goes on: the other side refuses it as a double (LU1), and would count one that ends halfway
     // as a stranger.
     if (arrival.role === "peer") link.arrived?.();
     else link.cancelDial?.("the other side's connection was first");
     await this.#carry(link, arrival.role, wire, acquaintance, false);
   }
 
-  /** Judges whether a site whose proof was right may come in under its claimed role (N1, N2). */
+  /** Judges whether a site whose proof was right may come in under its claimed role (LU1, LU2). */
   #judge(arrival: DialingSite): string | null {
     const { site, role } = arrival;
     if (site === this.#parent?.site) return `site ${site} is this site's parent`;
@@ -339,7 +339,7 @@ export class LinkHub {
 
   /**
    * Reports whether a peer dials us while our dial to it is under way, or has only just succeeded, and ours is the one
-   * to keep (N1).
+   * to keep (LU1).
    */
   #isDouble(link: SiteLink, arrival: DialingSite): boolean {
     if (this.#options.site > arrival.site) return false;

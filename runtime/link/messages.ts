@@ -2,8 +2,8 @@
  * The store's messages on one connection: opaque bytes, first in first out. A long message travels in parts,
  * so that other frames can come between; credits bound what the receiver holds and has not taken.
  *
- * M1  Messages are delivered whole, once, in the order sent, the next only after the owner has taken the last.
- * M2  The receiver holds at most one window, plus one message of the largest size that is being put together.
+ * LM1  Messages are delivered whole, once, in the order sent, the next only after the owner has taken the last.
+ * LM2  The receiver holds at most one window, plus one message of the largest size that is being put together.
  */
 import type { LinkCounters } from "./counters.ts";
 import { FRAME_HEADER_BYTES, LINK_FRAME, readU32 } from "./frame.ts";
@@ -203,7 +203,7 @@ export class MessageReceiver {
 
   /**
    * Gives back the credit of a message's parts before it is whole: they must not wait for that, as the credit would run
-   * out. They do wait while messages before it are not taken, so that M2 holds.
+   * out. They do wait while messages before it are not taken, so that LM2 holds.
    */
   #releasePartial(): void {
     if (this.#busy || this.#partialCharge === 0) return;

@@ -3,8 +3,8 @@
  * thread sleeps in `usleep` (FFI) while something is due, and where FFI is not permitted the last milliseconds
  * are polled with `setImmediate`. Nothing runs, and no thread is held, while nothing is due.
  *
- * T1  A callback runs at most EARLY_MS before its time; how late depends on the machine's load.
- * T2  After `close` has resolved no callback runs and no thread sleeps.
+ * TM1  A callback runs at most EARLY_MS before its time; how late depends on the machine's load.
+ * TM2  After `close` has resolved no callback runs and no thread sleeps.
  */
 import { clearImmediate, setImmediate, setTimeout } from "node:timers";
 

@@ -3,9 +3,9 @@
  * that follow (docs/protocol/frames.md). Pure functions; the test vectors in tests/golden/frames.json are computed
  * by an independent program.
  *
- * K1  Every proof and key covers the transcript: both hellos whole, hence both nonces, ids, roles, incarnations and
- *     version offers. Nothing that was said before the proof can have been changed on the way.
- * K2  Each use of a key has a label of its own: what one side proves can never be reflected as the other's.
+ * PV1  Every proof and key covers the transcript: both hellos whole, hence both nonces, ids, roles, incarnations and
+ *      version offers. Nothing that was said before the proof can have been changed on the way.
+ * PV2  Each use of a key has a label of its own: what one side proves can never be reflected as the other's.
  */
 import { strict as assert } from "node:assert";
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";

@@ -3,9 +3,9 @@
  * covers the record's sequence number, which is not sent: a record that was changed, repeated, left out or put
  * elsewhere has a wrong one.
  *
- * R1  A reader yields payloads in the order and in exactly the bytes in which they were sealed, then ends; at the
- *     first byte that does not belong it throws, and never yields again.
- * R2  A payload that was yielded is valid until the next call: a reader that keeps bytes copies them.
+ * RR1  A reader yields payloads in the order and in exactly the bytes in which they were sealed, then ends; at the
+ *      first byte that does not belong it throws, and never yields again.
+ * RR2  A payload that was yielded is valid until the next call: a reader that keeps bytes copies them.
  */
 import { RECORD_BYTES_MAX } from "./limits.ts";
 import { equalProof, MAC_BYTES, RecordMac } from "./proof.ts";

@@ -2,9 +2,9 @@
  * Choice of the cluster's secret that is proved to a dialling site, while the secret is being changed and sites have
  * the old one, the new one, or both.
  *
- * C1  A site that went away before its own proof is shown the next secret when it comes again: of all that both have,
- *     one is found in as many attempts as there are secrets.
- * C2  Memory is bounded: {@link SITES_MAX} ids are remembered, as a stranger can claim any.
+ * SX1  A site that went away before its own proof is shown the next secret when it comes again: of all that both have,
+ *      one is found in as many attempts as there are secrets.
+ * SX2  Memory is bounded: {@link SITES_MAX} ids are remembered, as a stranger can claim any.
  */
 const SITES_MAX = 1_024;
 

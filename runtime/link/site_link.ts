@@ -2,8 +2,8 @@
  * The link to one site, over all its connections: the connection that carries it now, the messages that wait while it
  * is being dialled, and the counters of its traffic.
  *
- * L1  The owner is told of connected and disconnected in turn, and of messages only between the two.
- * L2  A new connection of the same site ends the old one first.
+ * LL1  The owner is told of connected and disconnected in turn, and of messages only between the two.
+ * LL2  A new connection of the same site ends the old one first.
  */
 import type { Connection, ConnectionEnd } from "./connection.ts";
 import type { CancelDial } from "./dial.ts";

@@ -5,10 +5,10 @@
  * loop over the events of a WebSocket: the loop ends where the state is CLOSED when an event was dispatched, and can be
  * begun again. `socket_reading_test.ts` fails where a new version of Deno has another loop.
  *
- * SR1  Between `pause` and `resume` at most one event comes; none is lost, and their order stays.
- * SR2  Code that looks at the paused socket sees it as it was, and can send to it and close it.
- * SR3  During a pause neither a close of the peer nor its answer to a ping is seen: so no pause lasts longer than
- *      PAUSE_MS_MAX, after which one event is read, and code that closes a socket resumes its reading first.
+ * SRD1  Between `pause` and `resume` at most one event comes; none is lost, and their order stays.
+ * SRD2  Code that looks at the paused socket sees it as it was, and can send to it and close it.
+ * SRD3  During a pause neither a close of the peer nor its answer to a ping is seen: so no pause lasts longer than
+ *       PAUSE_MS_MAX, after which one event is read, and code that closes a socket resumes its reading first.
  */
 import { strict as assert } from "node:assert";
 import { clearTimeout, setTimeout } from "node:timers";
@@ -48,8 +48,8 @@ export class SocketReading {
     states[state] = WebSocket.CLOSED;
     assert(socket.readyState === WebSocket.CLOSED, "it is the state that the loop looks at");
     // The loop looks as soon as the event has been dispatched, before any task that was deferred till then.
-    queueMicrotask(() => states[state] = WebSocket.OPEN); // SR2
-    this.#timer = setTimeout(() => this.resume(), PAUSE_MS_MAX).unref(); // SR3
+    queueMicrotask(() => states[state] = WebSocket.OPEN); // SRD2
+    this.#timer = setTimeout(() => this.resume(), PAUSE_MS_MAX).unref(); // SRD3
   }
 
   resume(): void {

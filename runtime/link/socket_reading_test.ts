@@ -29,7 +29,7 @@ async function pair(told: (event: MessageEvent, reading: SocketReading) => void)
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-Deno.test("a WebSocket that is paused has no events until it is resumed, and then all, in order (SR1, SR2)", async () => {
+Deno.test("a WebSocket that is paused has no events until it is resumed, and then all, in order (SRD1, SRD2)", async () => {
   const got: unknown[] = [];
   await using ends = await pair(({ data }, reading) => {
     got.push(data);
@@ -50,7 +50,7 @@ Deno.test("a WebSocket that is paused has no events until it is resumed, and the
   }
 });
 
-Deno.test("a WebSocket that is paused can be closed by either side, once it is read again (SR2, SR3)", async () => {
+Deno.test("a WebSocket that is paused can be closed by either side, once it is read again (SRD2, SRD3)", async () => {
   for (const who of ["socket", "client"] as const) {
     await using ends = await pair((_, reading) => reading.pause());
     ends.client.send("a");
@@ -66,7 +66,7 @@ Deno.test("a WebSocket that is paused can be closed by either side, once it is r
   }
 });
 
-Deno.test("a client that sends as fast as it can holds nobody up where it is paused now and then (SR1)", async () => {
+Deno.test("a client that sends as fast as it can holds nobody up where it is paused now and then (SRD1)", async () => {
   let count = 0, turns = 0, most = 0, inTurn = 0;
   const all = Promise.withResolvers<void>(), MESSAGES = 50_000;
   await using ends = await pair((_, reading) => {

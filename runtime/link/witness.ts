@@ -4,9 +4,9 @@
  *
  * Life: a link ends, or somebody wants to know → `look` dials its address, a few times → refused: `refused` is called.
  *
- * W1  Only a refusal is reported. Silence, a connection that is taken, an address behind a proxy prove nothing: a site
- *     that stands still, or is cut off, is found by those that count its silence.
- * W2  Nothing is reported of a site to which a link is up, nor while that link is emulated as cut.
+ * WI1  Only a refusal is reported. Silence, a connection that is taken, an address behind a proxy prove nothing: a site
+ *      that stands still, or is cut off, is found by those that count its silence.
+ * WI2  Nothing is reported of a site to which a link is up, nor while that link is emulated as cut.
  */
 import { type ByteConnection, closeQuietly } from "./byte_connection.ts";
 import type { Emulation } from "./emulation.ts";
@@ -50,7 +50,7 @@ export class Witness {
   failed(site: string, error: unknown): void {
     const { isLive, emulation, refused } = this.#ports;
     const isRefusal = error instanceof Deno.errors.ConnectionRefused;
-    if (isRefusal && !this.#closed && !isLive(site) && !emulation.of(site).cut) refused(site); // W2
+    if (isRefusal && !this.#closed && !isLive(site) && !emulation.of(site).cut) refused(site); // WI2
   }
 
   close(): void {

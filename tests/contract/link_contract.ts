@@ -40,7 +40,7 @@ const relations: Record<string, Case> = {
     );
   },
 
-  async "a peer is dialled on demand and messages wait for it (site_link.ts L1)"(start) {
+  async "a peer is dialled on demand and messages wait for it (site_link.ts LL1)"(start) {
     const a = start({ site: "a" });
     const b = start({ site: "b" });
     await Promise.all([a.hub.send("b", bytes("one")), a.hub.send("b", bytes("two"))]);
@@ -113,7 +113,7 @@ const relations: Record<string, Case> = {
     await child.connected("core");
   },
 
-  async "a site that is not admitted learns why and is not connected (hub.ts N2)"(start) {
+  async "a site that is not admitted learns why and is not connected (hub.ts LU2)"(start) {
     const parent = start({ site: "core", admit: (site, role) => `no ${role} ${site} here` });
     const child = start({ site: "edge", parent });
     await until(
@@ -123,7 +123,7 @@ const relations: Record<string, Case> = {
     assert.deepEqual([parent.events, child.events], [[], []]);
   },
 
-  async "neither its parent nor a child that is connected becomes a peer (hub.ts N2)"(start, book) {
+  async "neither its parent nor a child that is connected becomes a peer (hub.ts LU2)"(start, book) {
     const [parent, child] = await family(start);
     const addresses = { core: parent.address, edge: child.address }; // the book has those of their twins then
     const other = start({ site: "other" });
@@ -169,7 +169,7 @@ const relations: Record<string, Case> = {
     assert.deepEqual([child.isConnected("core"), twin.isConnected("core")], [true, false]);
   },
 
-  async "a new connection of a site ends the one before it (site_link.ts L2)"(start) {
+  async "a new connection of a site ends the one before it (site_link.ts LL2)"(start) {
     const [parent] = await family(start);
     const twin = start({ site: "edge", incarnation: "edge-1", parent });
     await twin.connected("core");
@@ -190,7 +190,7 @@ const relations: Record<string, Case> = {
 };
 
 const messages: Record<string, Case> = {
-  async "messages arrive whole, once and in order, of any size, both ways (link/messages.ts M1, record.ts R2)"(
+  async "messages arrive whole, once and in order, of any size, both ways (link/messages.ts LM1, record.ts RR2)"(
     start,
   ) {
     const [parent, child] = await family(start);
@@ -213,7 +213,7 @@ const messages: Record<string, Case> = {
     }
   },
 
-  async "the next message comes when the one before was taken (link/messages.ts M1)"(start) {
+  async "the next message comes when the one before was taken (link/messages.ts LM1)"(start) {
     let taking = 0;
     const order: number[] = [];
     const parent = start({
@@ -232,7 +232,7 @@ const messages: Record<string, Case> = {
     assert.deepEqual(order.slice(0, 4), [0, 1, 2, 3]);
   },
 
-  async "a message that cannot be taken ends the connection, and the site lives (hub.ts N3)"(start) {
+  async "a message that cannot be taken ends the connection, and the site lives (hub.ts LU3)"(start) {
     let failures = 0;
     const parent = start({
       site: "core",
@@ -286,7 +286,7 @@ const requests: Record<string, Case> = {
     await until("nothing is left open", () => child.link("core").requests === 0);
   },
 
-  async "requests without bodies, empty bodies and large ones, many at once, both ways (body.ts B1)"(start) {
+  async "requests without bodies, empty bodies and large ones, many at once, both ways (body.ts BD1)"(start) {
     const [parent, child] = await family(start);
     const sizes = [null, 0, 1, 1000, 100_000, 3_000_000];
     const all = [...Array(60).keys()].map(async (i) => {
@@ -322,7 +322,7 @@ const requests: Record<string, Case> = {
     await rejectsWith("overloaded", child.hub.request("core", "busy", bytes("")));
   },
 
-  async "a request given up reaches its handler, and its body's source is cancelled (exchanges.ts X2)"(
+  async "a request given up reaches its handler, and its body's source is cancelled (exchanges.ts EX2)"(
     start,
   ) {
     let aborted: unknown = null;
@@ -346,7 +346,7 @@ const requests: Record<string, Case> = {
     assert.equal(parent.link("edge").requests, 0);
   },
 
-  async "an answer given up cancels what produces it (exchanges.ts X2)"(start) {
+  async "an answer given up cancels what produces it (exchanges.ts EX2)"(start) {
     let cancelled = false;
     const endless = () =>
       new ReadableStream<Uint8Array>({
@@ -366,7 +366,7 @@ const requests: Record<string, Case> = {
     await until("cancelled there", () => cancelled);
   },
 
-  async "a body that fails at its source fails at its reader (body.ts B1)"(start) {
+  async "a body that fails at its source fails at its reader (body.ts BD1)"(start) {
     const broken = () =>
       ReadableStream.from((async function* () {
         yield new Uint8Array(10);
@@ -403,7 +403,7 @@ const requests: Record<string, Case> = {
     await until("the upload ends", () => cancelled && child.link("core").requests === 0);
   },
 
-  async "requests and bodies under way fail when the link is lost (body.ts B1, exchanges.ts X1)"(start) {
+  async "requests and bodies under way fail when the link is lost (body.ts BD1, exchanges.ts EX1)"(start) {
     const never = () => new ReadableStream<Uint8Array>({ start: (c) => c.enqueue(new Uint8Array(10)) });
     const parent = start({
       site: "core",

@@ -86,7 +86,7 @@ function joined(parts: readonly Uint8Array[]): Uint8Array {
   return out;
 }
 
-/** Records under a MAC, by somebody between the sites who has no key (record.ts R1). */
+/** Records under a MAC, by somebody between the sites who has no key (record.ts RR1). */
 export const records: Target = {
   name: "records",
   says: "nothing is taken but a prefix of what was sent",

@@ -69,7 +69,7 @@ Deno.test("a path that is no admin path tells nothing to who has no token", asyn
   assert.equal(await ask("read", { method: "POST" }), 403);
 });
 
-Deno.test("a line of admin tokens is a role, a token and perhaps a name (roles.ts K2)", () => {
+Deno.test("a line of admin tokens is a role, a token and perhaps a name (roles.ts RLE2)", () => {
   const held = new AdminTokens(
     "# rotated in May\nread 0123456789abcdef grafana # its own\n\ndeploy aaaaaaaaaaaaaaaa\nbbbbbbbbbbbbbbbb\n" +
       "read cccccccccccccccc#dddd #its own\n",

@@ -20,7 +20,7 @@ const recordOf = (current: string): AppRecord => ({
   versions: [{ version: current, createdMs: 1 }],
 });
 
-Deno.test("an app's row is written over the one that it was computed from, and over no other (R1)", async () => {
+Deno.test("an app's row is written over the one that it was computed from, and over no other (APR1)", async () => {
   const system = new MemorySystem(), rows = new AppRows(system as unknown as SystemStore);
   const before = await rows.find("shop");
   assert.ok((await rows.write(before, recordOf(ONE), ONE)).ok);
@@ -34,7 +34,7 @@ Deno.test("an app's row is written over the one that it was computed from, and o
   assert.ok((await rows.write(await rows.find("shop"), recordOf(TWO), TWO)).ok);
 });
 
-Deno.test("a change of an app is answered when it is on the disk (R2)", async () => {
+Deno.test("a change of an app is answered when it is on the disk (APR2)", async () => {
   const system = new MemorySystem(), disk = Promise.withResolvers<void>();
   const rows = new AppRows(Object.assign(system, { durable: () => disk.promise }) as unknown as SystemStore);
   let isAnswered = false;
@@ -48,7 +48,7 @@ Deno.test("a change of an app is answered when it is on the disk (R2)", async ()
   assert.ok((await written).ok);
 });
 
-Deno.test("an app stays as it was shown until the record of its new version is there (T1)", async () => {
+Deno.test("an app stays as it was shown until the record of its new version is there (APT1)", async () => {
   const system = new MemorySystem();
   const put = (key: Parameters<MemorySystem["get"]>[0][number], value: unknown) =>
     system.write([{ kind: "set", key, value: encodeSystem(value) }]);
@@ -71,7 +71,7 @@ Deno.test("an app stays as it was shown until the record of its new version is t
   table.close();
 });
 
-Deno.test("a version is named by all of its manifest and its bundle, however the manifest is ordered (D2)", () => {
+Deno.test("a version is named by all of its manifest and its bundle, however the manifest is ordered (REC2)", () => {
   const bundle = new TextEncoder().encode("code");
   const name = versionOf({ name: "shop", routes: { "/a": { at: "root" }, "/b": { at: "edge" } } }, bundle);
   assert.match(name, /^[0-9a-f]{64}$/);

@@ -53,7 +53,7 @@ Deno.test("a blob is read as it was put: whole, streamed, and in parts", async (
   }
 });
 
-Deno.test("bytes that are not the blob's are neither kept nor given (B1, B3)", async () => {
+Deno.test("bytes that are not the blob's are neither kept nor given (BLB1, BLB3)", async () => {
   const { system, blobs, put } = setUp();
   const good = random(200_000), bad = random(200_000);
   const refused = await blobs.put(sha256(good), pieces(bad), 1e7);
@@ -84,7 +84,7 @@ Deno.test("bytes that are not the blob's are neither kept nor given (B1, B3)", a
   await assert.rejects(blobs.reader.whole({ sha256: "0".repeat(64), bytes: 5 }), /is not whole here/);
 });
 
-Deno.test("sweeping takes what nobody refers to and nobody announced lately, half uploads too (B2)", async () => {
+Deno.test("sweeping takes what nobody refers to and nobody announced lately, half uploads too (BLB2)", async () => {
   const { clock, blobs, put, parts, system } = setUp();
   const kept = await put(random(100_000)),
     lost = await put(random(100_000)),
@@ -116,7 +116,7 @@ function root() {
   return { system, clock, put, blobs, deployments, bundle, evaluations: () => evaluated };
 }
 
-Deno.test("a version with assets is written when all its files are here, and its name covers them (V1)", async () => {
+Deno.test("a version with assets is written when all its files are here, and its name covers them (VF1)", async () => {
   const { system, put, deployments, bundle, evaluations } = root();
   const needed = await deployments.deploy({ bundle, app: "shop" });
   assert.ok(!needed.ok);
@@ -172,7 +172,7 @@ Deno.test("files go with the last version that has them", async () => {
   assert.equal(maps.length, 49, "each goes with its version; the last one came without");
 });
 
-Deno.test("lines leave in order with their places told; a bad map leaves them as they are (L1, L2)", async () => {
+Deno.test("lines leave in order with their places told; a bad map leaves them as they are (APS1, APS2)", async () => {
   const { system, put, deployments, blobs } = root();
   const map = {
     version: 3,
@@ -226,7 +226,7 @@ Deno.test("lines leave in order with their places told; a bad map leaves them as
   assert.equal(await stacks.mapped(version, "at bundle:2:1"), "at app.ts:6:3");
 });
 
-Deno.test("lines whose map does not come leave as they are, in order, and nothing holds them (L1, L3)", async () => {
+Deno.test("lines whose map does not come leave as they are, in order, and nothing holds them (APS1, APS3)", async () => {
   const asked = Promise.withResolvers<never>();
   let asks = 0;
   const { system, blobs } = setUp();

@@ -30,7 +30,7 @@ async function setUp() {
   return { system, deployments, deletion: deployments.deletion, deploy, begin };
 }
 
-Deno.test("a deletion leaves the rows of an app deployed since alone when another has freed the name (X2)", async () => {
+Deno.test("a deletion leaves the rows of an app deployed since alone when another has freed the name (DD2)", async () => {
   const { system, deletion, deploy, begin } = await setUp();
   const [first, second] = [await begin(), await begin()];
   assert.equal(await deletion.removeRows(first), 1);
@@ -43,7 +43,7 @@ Deno.test("a deletion leaves the rows of an app deployed since alone when anothe
   assert((await system.get([packKey(["s", "app", "shop"])]))[0] !== undefined);
 });
 
-Deno.test("a deletion does not free the name when the app has been deployed and is being deleted again (X2)", async () => {
+Deno.test("a deletion does not free the name when the app has been deployed and is being deleted again (DD2)", async () => {
   const { deletion, deploy, begin } = await setUp();
   const [first, second] = [await begin(), await begin()];
   await deletion.finish(first);
@@ -53,7 +53,7 @@ Deno.test("a deletion does not free the name when the app has been deployed and 
   assert.deepEqual(await deletion.unfinished(), ["shop"]);
 });
 
-Deno.test("a deletion is done once when it is asked for twice (X2)", async () => {
+Deno.test("a deletion is done once when it is asked for twice (DD2)", async () => {
   const { deletion } = await setUp();
   const over = Promise.withResolvers<void>();
   let works = 0;

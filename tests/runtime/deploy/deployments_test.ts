@@ -73,7 +73,7 @@ Deno.test("a bundle of any bytes makes chunks that the store takes for bytes, an
   table.close();
 });
 
-Deno.test("a bundle with a damaged chunk is refused, and fetched again when it is asked for again (app_table.ts T2)", async () => {
+Deno.test("a bundle with a damaged chunk is refused, and fetched again when it is asked for again (app_table.ts APT2)", async () => {
   const { system, deployments } = setUp();
   const bundle = bundleOf({}, "whole");
   const version = await deployed(deployments, bundle);
@@ -86,7 +86,7 @@ Deno.test("a bundle with a damaged chunk is refused, and fetched again when it i
   table.close();
 });
 
-Deno.test("deploying what already serves writes nothing (P3)", async () => {
+Deno.test("deploying what already serves writes nothing (DE3)", async () => {
   const { system, deployments } = setUp();
   const bundle = bundleOf({});
   await deployed(deployments, bundle);
@@ -96,7 +96,7 @@ Deno.test("deploying what already serves writes nothing (P3)", async () => {
   assert.deepEqual(system.rows, before);
 });
 
-Deno.test("a deploy that fails before its app row leaves the old version serving (records.ts D1)", async () => {
+Deno.test("a deploy that fails before its app row leaves the old version serving (records.ts REC1)", async () => {
   const { system, deployments } = setUp();
   const version = await deployed(deployments, bundleOf({}));
   const table = await AppTable.open(system);
@@ -110,7 +110,7 @@ Deno.test("a deploy that fails before its app row leaves the old version serving
   table.close();
 });
 
-Deno.test("a bad bundle is refused and writes nothing (P1)", async (t) => {
+Deno.test("a bad bundle is refused and writes nothing (DE1)", async (t) => {
   const key = (fields: string[], more: object = {}) =>
     bundleOf({ tables: { users: { key: fields, ...more } } });
   const cases = [
@@ -189,7 +189,7 @@ Deno.test("rollback moves the pointer back, to a prefix, and nowhere unknown", a
   table.close();
 });
 
-Deno.test("versions beyond the limit are removed with their bundles, unless another app has them (bundle_rows.ts B1)", async () => {
+Deno.test("versions beyond the limit are removed with their bundles, unless another app has them (bundle_rows.ts BUR1)", async () => {
   const { system, deployments } = setUp();
   const shared = await deployed(deployments, bundleOf({}, "0"));
   await deployed(deployments, bundleOf({}, "0"), "other");
@@ -205,7 +205,7 @@ Deno.test("versions beyond the limit are removed with their bundles, unless anot
   assert.equal(system.rows.has(chunkKey(shared, 0)), true);
 });
 
-Deno.test("deploys at the same time take turns (P2)", async () => {
+Deno.test("deploys at the same time take turns (DE2)", async () => {
   const { system, deployments } = setUp();
   const versions = await Promise.all(
     ["a", "b", "c"].map((body) => deployed(deployments, bundleOf({}, body))),
@@ -227,7 +227,7 @@ Deno.test("a row that is no app record is noted and hurts no other app", async (
   table.close();
 });
 
-Deno.test("what a deploy left that did not come to its end is removed by the next change (bundle_rows.ts B2)", async () => {
+Deno.test("what a deploy left that did not come to its end is removed by the next change (bundle_rows.ts BUR2)", async () => {
   const { system, deployments } = setUp();
   await deployed(deployments, bundleOf({}));
   const rows = [...system.rows.keys()];
@@ -236,7 +236,7 @@ Deno.test("what a deploy left that did not come to its end is removed by the nex
   assert.deepEqual([...system.rows.keys()], rows);
 });
 
-Deno.test("a deploy whose caller has gone changes nothing and leaves nothing (P4)", async () => {
+Deno.test("a deploy whose caller has gone changes nothing and leaves nothing (DE4)", async () => {
   const { system, deployments } = setUp();
   await deployed(deployments, bundleOf({}));
   const rows = new Map(system.rows);

@@ -7,7 +7,7 @@ import { parseHost } from "../../../runtime/deploy/hosts.ts";
 import { encodeSystem } from "../../../store/model/system_value.ts";
 import { MemorySystem } from "./memory_system.ts";
 
-Deno.test("a host is kept as browsers send it, and what is none is refused (H2)", () => {
+Deno.test("a host is kept as browsers send it, and what is none is refused (HN2)", () => {
   const rows: [string, string | RegExp][] = [
     ["shop.example", "shop.example"],
     ["Shop.EXAMPLE", "shop.example"],
@@ -82,7 +82,7 @@ async function setUp() {
   return { system, deployments, table };
 }
 
-Deno.test("a host belongs to one app, until that gives it back (H1)", async () => {
+Deno.test("a host belongs to one app, until that gives it back (HN1)", async () => {
   const { deployments, table } = await setUp();
   const { hosts } = deployments;
   const codeOf = async (change: ReturnType<typeof hosts.add>) => {

@@ -137,7 +137,7 @@ Deno.test("a deploy that fails while it fills, or whose root crashes then, leave
   table.close();
 });
 
-Deno.test("while an index is filled, other apps are deployed and swept, and the app's own change waits (deployments.ts P2)", async () => {
+Deno.test("while an index is filled, other apps are deployed and swept, and the app's own change waits (deployments.ts DE2)", async () => {
   const { system, table, record } = await setUp();
   const filling = Promise.withResolvers<void>();
   const filled = Promise.withResolvers<void>();

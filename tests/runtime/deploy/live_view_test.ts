@@ -28,7 +28,7 @@ function open() {
   return { view, system, passes, told, change: () => changed(), watched: () => watched, turn };
 }
 
-Deno.test("a live view reads again after a change, one pass at a time, and once for many (L1)", async () => {
+Deno.test("a live view reads again after a change, one pass at a time, and once for many (LV1)", async () => {
   const { view, system, passes, change, turn } = open();
   const following = view.follow(system, []);
   for (let i = 0; i < 3; i++) change();
@@ -43,7 +43,7 @@ Deno.test("a live view reads again after a change, one pass at a time, and once 
   assert.equal(passes.length, 2);
 });
 
-Deno.test("a live view makes the pass that a change wants when the one before it fails (L1, L2)", async () => {
+Deno.test("a live view makes the pass that a change wants when the one before it fails (LV1, LV2)", async () => {
   const { view, system, passes, told, change, turn } = open();
   const following = view.follow(system, []);
   passes[0]?.resolve();

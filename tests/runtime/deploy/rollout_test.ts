@@ -39,7 +39,7 @@ async function setUp() {
   return { system, deployments, deploy, version, table, state };
 }
 
-Deno.test("a session keeps the version that it has got while the weight grows, and shares follow weights (rollout.ts W1, W2)", () => {
+Deno.test("a session keeps the version that it has got while the weight grows, and shares follow weights (rollout.ts ROT1, ROT2)", () => {
   const next = "a".repeat(64);
   const sessions = Array.from({ length: 4000 }, (_, i) => session(i));
   let before = new Set<number>();

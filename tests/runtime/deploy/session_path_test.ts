@@ -11,7 +11,7 @@ function readBack(id: string): string | undefined {
   return found === undefined ? undefined : idOfSegment(decodeURIComponent(found));
 }
 
-Deno.test("whatever text an id is, its path leads to it and nowhere else (SP1)", () => {
+Deno.test("whatever text an id is, its path leads to it and nowhere else (SPT1)", () => {
   for (
     const id of [".", "..", "...", "~", "~.", "~..", "~~..", "%2e%2e", "a/b", "?x=1#y", "\\", "ä\n", " "]
   ) {

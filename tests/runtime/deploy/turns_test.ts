@@ -4,7 +4,7 @@ import { Turns } from "../../../runtime/deploy/turns.ts";
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-Deno.test("changes take turns in the order in which they came, and one that fails ends only itself (T2, T3)", async () => {
+Deno.test("changes take turns in the order in which they came, and one that fails ends only itself (TN2, TN3)", async () => {
   const turns = new Turns();
   const told: string[] = [];
   const step = (name: string) => async () => {
@@ -21,7 +21,7 @@ Deno.test("changes take turns in the order in which they came, and one that fail
   ]);
 });
 
-Deno.test("what is aside lets others by, but none of its own app, and waits for its turn again (T1, T2)", async () => {
+Deno.test("what is aside lets others by, but none of its own app, and waits for its turn again (TN1, TN2)", async () => {
   const turns = new Turns();
   const told: string[] = [];
   const aside = Promise.withResolvers<void>();

@@ -88,7 +88,7 @@ function attackTest(
     }));
 }
 
-attackTest("garbage closes the connection, however it begins (hub.ts N3)", async (core) => {
+attackTest("garbage closes the connection, however it begins (hub.ts LU3)", async (core) => {
   for (
     const garbage of [
       bytes("GET / HTTP/1.1\r\nHost: x\r\n\r\n"),
@@ -116,7 +116,7 @@ attackTest("another cluster's secret is refused by both sides", async (core, sta
 });
 
 attackTest(
-  "a stranger that goes on without the acceptor's proof being right for it is refused (H1; proof.ts K2)",
+  "a stranger that goes on without the acceptor's proof being right for it is refused (HK1; proof.ts PV2)",
   async (core) => {
     const stranger = await Stranger.knock(core);
     await stranger.message(helloOf("evil"));
@@ -129,7 +129,7 @@ attackTest(
   },
 );
 
-attackTest("a recorded handshake proves nothing when it is replayed (H2)", async (core) => {
+attackTest("a recorded handshake proves nothing when it is replayed (HK2)", async (core) => {
   const hello = helloOf("edge-9");
   const first = await Stranger.knock(core);
   await first.message(hello);
@@ -149,7 +149,7 @@ attackTest("a recorded handshake proves nothing when it is replayed (H2)", async
   return "closed during the handshake|reset|wrong proof";
 });
 
-attackTest("a changed hello fails the proof, whichever bit is changed (proof.ts K1)", async (core) => {
+attackTest("a changed hello fails the proof, whichever bit is changed (proof.ts PV1)", async (core) => {
   const hello = helloOf("edge-9");
   let refused = 0;
   for (let bit = 8 * 5; bit < 8 * hello.length; bit += 7) {
@@ -229,7 +229,7 @@ attackTest("many silent strangers do not keep a member out", async (core, start)
   return ".";
 }, { strangersMax: 8 });
 
-Deno.test("link attack: whether a site is admitted is not decided for a stranger, who is told nothing of it (H3)", () =>
+Deno.test("link attack: whether a site is admitted is not decided for a stranger, who is told nothing of it (HK3)", () =>
   withSites(TCP, async (start) => {
     const judged: string[] = [];
     const core = start({ site: "core", admit: (site) => (judged.push(site), "nobody is wanted here") });

@@ -75,7 +75,7 @@ async function withConnection(
 const turn = () => new Promise((resolve) => setTimeout(resolve, 0));
 const message = (text: string) => encodeFrame(LINK_FRAME.message, [], bytes(text));
 
-Deno.test("frames that are sent in one turn of the event loop leave as one record (connection.ts C1)", () =>
+Deno.test("frames that are sent in one turn of the event loop leave as one record (connection.ts CX1)", () =>
   withConnection({}, async ({ connection, writes }) => {
     const running = connection.run();
     await turn();
@@ -87,7 +87,7 @@ Deno.test("frames that are sent in one turn of the event loop leave as one recor
     await running;
   }));
 
-Deno.test("who sends more than it was given credit for loses the connection, and little is held of it (connection.ts C2, messages.ts M2)", async () => {
+Deno.test("who sends more than it was given credit for loses the connection, and little is held of it (connection.ts CX2, messages.ts LM2)", async () => {
   const window = DEFAULT_LINK_LIMITS.messageWindowBytes, BYTES = 20_000;
   let delivered = 0;
   const never = new Promise<void>(() => {});
@@ -110,7 +110,7 @@ for (
     ["a frame that ends too soon", [new Uint8Array([LINK_FRAME.message, 0, 0, 9, 1])]],
   ] as const
 ) {
-  Deno.test(`a breach of the protocol ends its connection, and is said to be one: ${what} (connection.ts C2)`, () =>
+  Deno.test(`a breach of the protocol ends its connection, and is said to be one: ${what} (connection.ts CX2)`, () =>
     withConnection({}, async ({ connection, receive }) => {
       const running = connection.run();
       receive(...frames);
@@ -118,7 +118,7 @@ for (
     }));
 }
 
-Deno.test("nothing is delivered when a connection has ended, and it ends once (connection.ts C3)", async () => {
+Deno.test("nothing is delivered when a connection has ended, and it ends once (connection.ts CX3)", async () => {
   const heard: string[] = [];
   const bench = { connection: null as Connection | null };
   await withConnection({

@@ -1,4 +1,4 @@
-/** Two peers that dial each other, where one dial takes its time (hub.ts N1). */
+/** Two peers that dial each other, where one dial takes its time (hub.ts LU1). */
 import assert from "node:assert/strict";
 import { MemoryTransport, type Transport } from "../../../runtime/link/mod.ts";
 import { bytes, until, withSites } from "./sites.ts";
@@ -34,7 +34,7 @@ class HeldDials implements Transport {
   }
 }
 
-Deno.test("a peer's late dial is refused as a double: it is no stranger, and nobody waits for it (N1)", async () => {
+Deno.test("a peer's late dial is refused as a double: it is no stranger, and nobody waits for it (LU1)", async () => {
   const transport = new HeldDials();
   await withSites(transport, async (start) => {
     const a = start({ site: "a" });

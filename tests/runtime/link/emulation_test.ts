@@ -61,7 +61,7 @@ Deno.test("emulation: the rate bounds throughput, and a slow link still interlea
     assert.deepEqual(order, ["request", "message"], "what was asked behind it came before its end");
   }));
 
-// E1
+// EM1
 Deno.test("emulation: a lost frame arrives a round trip and 200 ms later, and order is kept", () =>
   withSites(new MemoryTransport(), async (start) => {
     let lossy = false;
@@ -99,7 +99,7 @@ Deno.test("emulation: conditions can change while the link is up", () =>
     assert.equal(child.events.length, 1);
   }));
 
-// E2
+// EM2
 Deno.test("emulation: a short cut holds bytes back and loses nothing", () =>
   withSites(TCP, async (start) => {
     const parent = start({ site: "core" });
@@ -155,7 +155,7 @@ Deno.test("emulation: a cut of everything also stops peers that are dialled late
     await b.hub.request("a", "echo", bytes("x"));
   }));
 
-Deno.test("timer: callbacks come in the order of their times, none too early, none after close (T1, T2)", async () => {
+Deno.test("timer: callbacks come in the order of their times, none too early, none after close (TM1, TM2)", async () => {
   const timer = new PreciseTimer();
   const fired: number[] = [];
   const startMs = performance.now();

@@ -10,7 +10,7 @@ function holding() {
   return { hold, gate: (kind: string | null) => kind === ADMIN ? null : hold.passed() };
 }
 
-Deno.test("while its links are held a site takes no message, request or answer; after it all, in order (HO1)", () =>
+Deno.test("while its links are held a site takes no message, request or answer; after it all, in order (LH1)", () =>
   withSites(new MemoryTransport(), async (start) => {
     const { hold, gate } = holding();
     const served: string[] = [];
@@ -48,7 +48,7 @@ Deno.test("while its links are held a site takes no message, request or answer; 
     hold.close();
   }));
 
-Deno.test("a hold ends by itself, and whoever ends it then is told (HO2)", () =>
+Deno.test("a hold ends by itself, and whoever ends it then is told (LH2)", () =>
   withSites(new MemoryTransport(), async (start) => {
     const { hold, gate } = holding();
     const parent = start({ site: "core", hold: gate });

@@ -96,7 +96,7 @@ for (const [name, transport] of Object.entries(TRANSPORTS)) {
     }));
 }
 
-Deno.test("messages that come in one piece leave everything else its turns (C4)", () =>
+Deno.test("messages that come in one piece leave everything else its turns (CX4)", () =>
   withSites(new MemoryTransport(), async (start) => {
     const count = 2_000;
     let taken = 0, atOnce = 0, mostAtOnce = 0, isOver = false;
@@ -123,7 +123,7 @@ Deno.test("messages that come in one piece leave everything else its turns (C4)"
     assert.ok(mostAtOnce <= 100, `${mostAtOnce} of ${count} were taken in one turn`);
   }));
 
-Deno.test("a long message that goes out leaves everything else its turns (C4)", () =>
+Deno.test("a long message that goes out leaves everything else its turns (CX4)", () =>
   withSites(TCP, async (start) => {
     const BYTES = 4_000_000; // within the window
     let before = 0, mostAtOnce = 0, isOver = false;

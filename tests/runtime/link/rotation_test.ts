@@ -16,7 +16,7 @@ for (const [above, upper] of Object.entries(FILES)) {
     const common = upper.some((one) => lower.includes(one));
     const says = `a site with ${below} ${
       common ? "reaches" : "does not reach"
-    } its parent with ${above} (H4)`;
+    } its parent with ${above} (HK4)`;
     Deno.test(says, () =>
       withSites(new MemoryTransport(), async (start) => {
         const core = start({ site: "core", secrets: upper });

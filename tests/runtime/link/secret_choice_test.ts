@@ -7,7 +7,7 @@ const [OLD, NEW, NEXT] = [1, 2, 3].map((byte) => new Uint8Array(32).fill(byte)) 
   Uint8Array,
 ];
 
-Deno.test("a site that went away is shown the next secret, each in its turn, until one was right (C1)", () => {
+Deno.test("a site that went away is shown the next secret, each in its turn, until one was right (SX1)", () => {
   const choice = new SecretChoice([OLD, NEW, NEXT]);
   assert.deepEqual([1, 2, 3, 4].map(() => choice.next("edge")), [OLD, NEW, NEXT, OLD]);
   assert.equal(choice.next("other"), OLD, "each site has its own turn");
@@ -16,7 +16,7 @@ Deno.test("a site that went away is shown the next secret, each in its turn, unt
   assert.deepEqual([choice.next("edge"), choice.next("edge")], [NEW, NEXT], "once more, and then the next");
 });
 
-Deno.test("however many names strangers make up, those of long ago are forgotten (C2)", () => {
+Deno.test("however many names strangers make up, those of long ago are forgotten (SX2)", () => {
   const choice = new SecretChoice([OLD, NEW]);
   choice.next("early");
   choice.next("again");

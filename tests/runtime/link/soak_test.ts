@@ -179,7 +179,7 @@ async function soak(seed: number): Promise<void> {
 }
 
 for (let seed = FIRST; seed < FIRST + SEEDS; seed++) {
-  Deno.test(`link soak: seed ${seed} (site_link.ts L1)`, () => soak(seed));
+  Deno.test(`link soak: seed ${seed} (site_link.ts LL1)`, () => soak(seed));
 }
 
 // Without a gap within one connection: what a FIFO promises, apart from the faults between connections.

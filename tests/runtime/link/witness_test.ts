@@ -82,7 +82,7 @@ Deno.test("links: a site that stops as planned is found gone when it has", () =>
     await until("the root finds it gone", () => root.refused.includes("edge"));
   }));
 
-Deno.test("links: a partition does not look like a process that is gone (W1, W2)", () =>
+Deno.test("links: a partition does not look like a process that is gone (WI1, WI2)", () =>
   pair(async (root, edge, process) => {
     root.hub.control.cut("edge");
     edge.hub.control.cut("root");
@@ -94,7 +94,7 @@ Deno.test("links: a partition does not look like a process that is gone (W1, W2)
     await until("it is found gone when the link heals", () => root.refused.includes("edge"));
   }));
 
-Deno.test("links: a site whose link broke, and that listens, is not found gone (W1)", () =>
+Deno.test("links: a site whose link broke, and that listens, is not found gone (WI1)", () =>
   pair(async (root, edge) => {
     root.hub.dismiss("edge", "its link breaks");
     await until(
