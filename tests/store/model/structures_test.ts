@@ -323,7 +323,7 @@ Deno.test("a child that takes nothing is remembered by a bounded number of keys,
   assert.equal(child.scanFrom, 7);
 });
 
-Deno.test("range tree: finds what a list of ranges would, in the order in which they were added (RT2, subscriptions.ts U1)", () => {
+Deno.test("range tree: finds what a list of ranges would, in the order in which they were added (RT2)", () => {
   const step = fc.record({ adds: fc.integer({ min: 0, max: 3 }).map((n) => n > 0), range });
   fc.assert(
     fc.property(fc.array(step, { maxLength: 80 }), range, (steps, asked) => {
@@ -360,7 +360,7 @@ Deno.test("range tree: finds what a list of ranges would, in the order in which 
   );
 });
 
-Deno.test("subscriptions: ranges that nest a thousand deep come and go as quickly as others (RT1)", () => {
+Deno.test("subscriptions: ranges that nest a thousand deep come and go as quickly as others (RT1, subscriptions.ts U1)", () => {
   const subscriptions = new Subscriptions<number>(), count = 1_000;
   const nested = (i: number): Range => ({ start: `a${i + 1_000}` as Key, end: `b${9_000 - i}` as Key });
   let looked = 0;
