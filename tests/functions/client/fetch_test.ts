@@ -65,6 +65,7 @@ Deno.test("requests that begin at once begin one session (token_set.ts S3)", asy
   await host.run(Promise.all(Array.from({ length: 5 }, () => client.fetch("/x"))));
   const tokens = host.at("edge-1").calls.map((call) => call.headers.get("sojourn-session"));
   assert.deepEqual([tokens.length, new Set(tokens).size], [5, 1]);
+  assert(tokens[0], "a request without one would begin a session of its own");
   await client.close();
 });
 
