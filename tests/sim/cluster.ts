@@ -71,6 +71,7 @@ export class Cluster {
   #look: Look = { rows: new Map(), isOver: true, isVoid: true };
   #nextLookMs = 0;
   #lookEveryMs = POLL_MS;
+  #overhears: (from: SiteId, to: SiteId, message: Uint8Array) => void = () => {};
 
   constructor(plan: Plan, options: ClusterOptions) {
     this.plan = plan;
@@ -94,7 +95,8 @@ export class Cluster {
         passed?.(from, "message leaves");
         this.faults.points.passedMessage(from, message, "leaves");
       },
-      arrived: (_, to, message) => {
+      arrived: (from, to, message) => {
+        this.#overhears(from, to, message);
         passed?.(to, "message arrives");
         this.faults.points.passedMessage(to, message, "arrives");
       },
@@ -307,6 +309,17 @@ export class Cluster {
     this.#nextLookMs = 0;
     this.#lookEveryMs = POLL_MS;
     await this.peace(null, () => this.isEven());
+  }
+
+  /** Hears every message from now on, as it arrives. */
+  overhear(hears: (from: SiteId, to: SiteId, message: Uint8Array) => void): void {
+    this.#overhears = hears;
+  }
+
+  /** Lets so much time pass for all, at once, in which nothing happens. */
+  letPass(ms: number): void {
+    this.world.sleptMs += ms;
+    for (const site of this.sites.values()) site.napped();
   }
 
   /** Nobody doubts a clock of which all are right. */

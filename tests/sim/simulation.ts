@@ -2,7 +2,8 @@
  * One run: a tree of real replicas in virtual time, clients and faults, then peace, then the checkers.
  *
  * Stages: start (in drawn order) → safety phase (clients and faults) → healing → liveness phase (everything ends,
- * everything is pushed, all that sites cover is the root's) → last looks by every session → checks.
+ * everything is pushed, all that sites cover is the root's) → last looks by every session → checks → stable clocks
+ * go on (stable_clocks.ts).
  */
 import type { OpenReplica } from "../../store/api/api.ts";
 import type { SiteId } from "../../store/model/ports.ts";
@@ -10,6 +11,7 @@ import { checkHistory } from "./checks.ts";
 import { Cluster } from "./cluster.ts";
 import type { Crossing } from "./crash_points.ts";
 import type { History, Violation } from "./history.ts";
+import { checkStableClocks } from "./stable_clocks.ts";
 import { drawPlan, type Plan } from "./topology.ts";
 
 /** What a run may be told. */
@@ -60,15 +62,19 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
   await cluster.peace("last looks end", () => cluster.isIdle());
   await cluster.settle();
   cluster.finish();
-  const history = cluster.history();
+  // Time goes on below, and the history does not.
+  const history = cluster.history([...cluster.events]);
   const excused = (what: string) => cluster.probes.count(`excused ${what}`);
+  const found = checkHistory(history, excused);
+  const probes = cluster.probes.all(), { events } = cluster.world;
+  const stopped = await checkStableClocks(cluster, { watermark: true });
   return {
     seed,
     plan,
     history,
-    violations: [...cluster.stuck(), ...checkHistory(history, excused)].sort((a, b) => a.atMs - b.atMs),
-    probes: cluster.probes.all(),
-    events: cluster.world.events,
+    violations: [...cluster.stuck(), ...found, ...stopped].sort((a, b) => a.atMs - b.atMs),
+    probes,
+    events,
     faults: cluster.faults.names,
   };
 }

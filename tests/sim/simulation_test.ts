@@ -85,6 +85,10 @@ const RARE: readonly (readonly [seed: number, what: string])[] = [
     99975769,
     "a site moves below its child, which has left it, before it notices that their old link is gone",
   ],
+  [
+    99970446,
+    "a root's time goes back by half a minute, behind what it has dated, and its stable clock goes on all the same",
+  ],
   [99991053, "a blank site's clock leaps back for good before it is welcomed, by a message that was held up"],
   [99995858, "nearer owners are chosen while all wait in the end for clocks to be trusted"],
 ];

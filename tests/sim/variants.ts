@@ -48,7 +48,7 @@ import { forgetsPast } from "./broken/past.ts";
 import { closesTokens } from "./broken/open.ts";
 import { comparesBehind, comparesKeys, servesStale } from "./broken/resync.ts";
 import type { Variant } from "./broken/hooks.ts";
-import { neverAcknowledges, neverConverges, neverFetches } from "./broken/liveness.ts";
+import { keepsFormerChild, neverAcknowledges, neverConverges, neverFetches } from "./broken/liveness.ts";
 import {
   answersBehind,
   dropsPending,
@@ -142,6 +142,7 @@ export const VARIANTS: readonly Variant[] = [
   neverAcknowledges,
   neverFetches,
   neverConverges,
+  keepsFormerChild,
   believesLeaps,
   tellsNoTime,
   confirmsWrongly,

@@ -4,7 +4,7 @@
  * the sessions; and faults drawn from the seed.
  *
  * Stages: safety phase → healing: everybody has what is theirs, and nothing is under way, which is judged →
- * somebody asks each session once more → all is at the root, and looked at once more → the checkers.
+ * somebody asks each session once more → all is at the root, and looked at once more → the checkers → stable clocks go on.
  */
 import { useOneForm } from "../../functions/values/value.ts";
 import type { OpenReplica } from "../../store/api/api.ts";
@@ -15,6 +15,7 @@ import { Cluster } from "../sim/cluster.ts";
 import type { History } from "../sim/history.ts";
 import type { Draws } from "../sim/random.ts";
 import { HEAL_MS_MAX } from "../sim/simulation.ts";
+import { checkStableClocks } from "../sim/stable_clocks.ts";
 import type { SiteProcess as ReplicaProcess } from "../sim/site.ts";
 import { type Acted, withActs } from "./acts.ts";
 import { GatewayCalls } from "./calls.ts";
@@ -234,18 +235,20 @@ class Simulation {
       for (const [name, count] of Object.entries(site.counters)) this.#probe(name, count);
     }
     for (const [name, count] of Object.entries(probes.all())) this.#probe(name, count);
-    const { events } = world;
+    const { events } = world, found = [...this.#found], counted = { ...this.#probes };
+    // The watermark waits for what sessions owe, which go on for as long as they like.
+    found.push(...await checkStableClocks(cluster, { watermark: false }));
     return {
       ...{
         seed: this.#seed,
         plan: this.#plan,
         history,
-        violations: this.#found,
-        probes: this.#probes,
+        violations: found,
+        probes: counted,
         events,
       },
       faults: cluster.faults.names,
-      seen: JSON.stringify([seen, this.#probes]),
+      seen: JSON.stringify([seen, counted]),
     };
   }
 

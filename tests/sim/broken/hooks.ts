@@ -47,6 +47,8 @@ export interface Hooks {
   readonly session?: (session: AttachedSession) => Partial<AttachedSession>;
   /** The host's own reads and writes. */
   readonly system?: (system: Replica["system"]) => Partial<Replica["system"]>;
+  /** Links that begin and end. */
+  readonly links?: (replica: Replica, ports: ReplicaPorts) => Pick<Replica, "connected" | "disconnected">;
   /** A session comes: throws where it is sent away. */
   readonly arrives?: (token: TokenState, replica: Replica) => void;
 }
@@ -54,7 +56,7 @@ export interface Hooks {
 /** A store with hooks; `hooks` is called for each process. */
 export function hooked(hooks: (site: SiteId) => Hooks): OpenReplica {
   return async (config, ports) => {
-    const { sends, receives, storage, clock, presents, session, system, arrives } = hooks(config.site);
+    const { sends, receives, storage, clock, presents, session, system, links, arrives } = hooks(config.site);
     const network: ReplicaPorts["network"] = sends === undefined ? ports.network : {
       send: async (to, bytes) => {
         for (const message of sends(to, decodeMessage(bytes), ports)) {
@@ -72,6 +74,7 @@ export function hooked(hooks: (site: SiteId) => Hooks): OpenReplica {
       arrives?.(token, inner);
       return presents === undefined ? token : presents(token, inner);
     };
+    const linked = links?.(inner, ports) ?? inner;
     const wrap = (attached: AttachedSession) => overlaid(attached, change, session ?? (() => ({})));
     return {
       site: inner.site,
@@ -84,8 +87,8 @@ export function hooked(hooks: (site: SiteId) => Hooks): OpenReplica {
       system: system === undefined ? inner.system : overlaidSystem(inner.system, system),
       members: inner.members,
       owners: inner.owners,
-      connected: (site, role) => inner.connected(site, role),
-      disconnected: (site) => inner.disconnected(site),
+      connected: (site, role) => linked.connected(site, role),
+      disconnected: (site) => linked.disconnected(site),
       unreachable: (site) => inner.unreachable(site),
       receive: (from, bytes) => {
         if (receives === undefined) return inner.receive(from, bytes);

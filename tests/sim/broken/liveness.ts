@@ -1,7 +1,9 @@
 /**
  * Variants that never come to an end: nothing that they show is wrong, but something never arrives. They are caught
- * in the liveness phase, by what a history lacks.
+ * in the liveness phase, by what a history lacks, or after it, by clocks that stand still.
  */
+import type { SiteId } from "../../../store/model/ports.ts";
+import { NO_FAULTS, type Plan } from "../topology.ts";
 import { hooked, type Variant } from "./hooks.ts";
 
 export const neverAcknowledges: Variant = {
@@ -38,4 +40,59 @@ export const neverConverges: Variant = {
     moveChance: 0,
     weights: { ...plan.weights, atomic: 0, checked: 0 },
   }),
+};
+
+/** Sites that change places all the time, and notice late that a link has ended. */
+const changingPlaces = (plan: Plan): Plan => {
+  const [any] = plan.sites;
+  if (any === undefined) return plan;
+  const site = (id: string, parent: string | null, depth: number) => ({
+    ...any,
+    ...{ id, parent, depth, skewMs: 0, drift: 0, linkLoss: 0, linkMs: [1, 2] as const },
+    tier: parent === null ? "root" as const : id === "edge" ? "edge" as const : "core" as const,
+    owners: { ...any.owners, f: 0 },
+  });
+  return {
+    ...plan,
+    sites: [
+      site("root", null, 0),
+      site("upper", "root", 1),
+      site("lower", "upper", 2),
+      site("edge", "upper", 2),
+    ],
+    sessions: 2,
+    requests: 20,
+    safetyMs: 1_500,
+    watch: null,
+    faults: { ...NO_FAULTS, move: 10 },
+    noticeMs: [300, 1_500],
+    crashes: [],
+  };
+};
+
+/** Time for which a noticed end of a link waits for its turn: the next link may be up by then. */
+const TURN_MS = 5;
+
+export const keepsFormerChild: Variant = {
+  name: "the end of a link that the next one makes void",
+  rule: "inboxes B4: the end of a link is acted upon at once",
+  make: () =>
+    hooked(() => ({
+      links: (inner, { clock }) => {
+        const ends = new Map<SiteId, () => void>();
+        const isVoid = (site: SiteId) => ends.get(site)?.();
+        return {
+          connected: (site, role) => {
+            isVoid(site);
+            inner.connected(site, role);
+          },
+          disconnected: (site) => {
+            isVoid(site);
+            ends.set(site, clock.after(TURN_MS, () => inner.disconnected(site)));
+          },
+        };
+      },
+    })),
+  change: changingPlaces,
+  checkers: ["stable clocks"],
 };
