@@ -48,7 +48,13 @@ import { forgetsPast } from "./broken/past.ts";
 import { closesTokens } from "./broken/open.ts";
 import { comparesBehind, comparesKeys, servesStale } from "./broken/resync.ts";
 import type { Variant } from "./broken/hooks.ts";
-import { keepsFormerChild, neverAcknowledges, neverConverges, neverFetches } from "./broken/liveness.ts";
+import {
+  keepsFormerChild,
+  neverAcknowledges,
+  neverConverges,
+  neverFetches,
+  neverRises,
+} from "./broken/liveness.ts";
 import {
   answersBehind,
   dropsPending,
@@ -143,6 +149,7 @@ export const VARIANTS: readonly Variant[] = [
   neverFetches,
   neverConverges,
   keepsFormerChild,
+  neverRises,
   believesLeaps,
   tellsNoTime,
   confirmsWrongly,

@@ -42,6 +42,14 @@ export const neverConverges: Variant = {
   }),
 };
 
+export const neverRises: Variant = {
+  name: "a floor that never rises",
+  rule: "I9: the watermark goes up to what all sites say that the root has",
+  make: () =>
+    hooked(() => ({ sends: (_, message) => [message.kind === "push" ? { ...message, floor: 0 } : message] })),
+  checkers: ["stable clocks"],
+};
+
 /** Sites that change places all the time, and notice late that a link has ended. */
 const changingPlaces = (plan: Plan): Plan => {
   const [any] = plan.sites;
