@@ -43,6 +43,7 @@ export async function checkStableClocks(cluster: Cluster, { watermark }: Looks):
   const heard = new Heard(cluster.root);
   cluster.overhear((from, to, message) => heard.message(from, to, message));
   const below = cluster.present().filter(({ parent }) => parent !== null);
+  if (below.length === 0) return [];
   const behind = async (isBehind: (site: SimSite) => boolean): Promise<SimSite[]> => {
     const left = () => below.filter(isBehind);
     await cluster.peace(null, () => heard.begun > 0 && left().length === 0, GO_ON_MS_MAX);
