@@ -2,9 +2,9 @@
  * The listeners of an app's KV in one isolate: `listenQueue` while the module loads adds them, and messages of the KV's
  * queue are handled by them.
  *
- * KR1  Listeners are added while the module loads, and at no other time: the manifest says whether there are some, so
+ * KVL1  Listeners are added while the module loads, and at no other time: the manifest says whether there are some, so
  *      that each site works messages off, whether a request came there or not.
- * KR2  Each message is handled by one listener, in turn; those of a handle that is closed are given none.
+ * KVL2  Each message is handled by one listener, in turn; those of a handle that is closed are given none.
  */
 import { AppError } from "./vocabulary/errors.ts";
 
@@ -23,7 +23,7 @@ export class KvListeners {
   readonly #open: Listening[] = [];
   #next = 0;
 
-  /** Adds a listener (KR1). @returns what resolves once it is closed, and what closes it. */
+  /** Adds a listener (KVL1). @returns what resolves once it is closed, and what closes it. */
   listen(handler: KvListener): { readonly ended: Promise<void>; readonly close: () => void } {
     if (typeof handler !== "function") throw new TypeError("kv.listenQueue: a handler is missing");
     if (!this.#isLoading) {
@@ -51,7 +51,7 @@ export class KvListeners {
     return this.#hasSome;
   }
 
-  /** Has a listener handle a value (KR2). @throws what it throws */
+  /** Has a listener handle a value (KVL2). @throws what it throws */
   async handle(value: unknown): Promise<void> {
     const listening = this.#open[this.#next++ % this.#open.length];
     if (listening === undefined) {

@@ -5,8 +5,8 @@
  * Life: `openMessages` when the replica is ready → serves → `quiet`: handlers end, what waits for them goes back; what
  * other sites have here is kept on → `close`: the tuples are written.
  *
- * MS1 What other sites say is heard once the tuples are open: it is said again, or is over.
- * MS2 A message of a KV's queue is at as many other sites as rows of this one are, and at one where any is heard: what
+ * MSV1 What other sites say is heard once the tuples are open: it is said again, or is over.
+ * MSV2 A message of a KV's queue is at as many other sites as rows of this one are, and at one where any is heard: what
  *     one site alone enqueues is delivered, as what it writes is written.
  */
 import { MessageQueues } from "../../functions/queues/message_queues.ts";
@@ -110,14 +110,14 @@ export async function openMessages(parts: MessageParts): Promise<MessageService>
     if (found?.isOfKv !== true || found.settings.f === 0) return found?.settings;
     let own = ofKv.get(found.settings);
     if (own === undefined) {
-      const f = { enumerable: true, get: () => othersOf(found.settings.f) }; // MS2
+      const f = { enumerable: true, get: () => othersOf(found.settings.f) }; // MSV2
       ofKv.set(found.settings, own = Object.defineProperty({ ...found.settings }, "f", f));
     }
     return own;
   };
   const undelivered = new UndeliveredValues(await replica.attach(null));
   const fail = (error: unknown) => faults.contained("queues", error, {});
-  const say = owners.channel(WORDS_USE, (from, packet) => opened.queues?.received(from, packet)); // MS1
+  const say = owners.channel(WORDS_USE, (from, packet) => opened.queues?.received(from, packet)); // MSV1
   const queues = new MessageQueues({
     site: config.id,
     boot: 1 + random.bytes(BOOT_BYTES).reduce((number, byte) => number * 256 + byte, 0),

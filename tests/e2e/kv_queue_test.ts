@@ -101,7 +101,7 @@ async function ofSessions(cluster: TestCluster): Promise<void> {
   assert.equal(await times(cluster, "never"), 0);
 }
 
-Deno.test("a site that is alone delivers what it enqueues, and gives up what its listener can't take (message_service.ts MS2)", async (t) => {
+Deno.test("a site that is alone delivers what it enqueues, and gives up what its listener can't take (message_service.ts MSV2)", async (t) => {
   await using cluster = await startCluster({ topology: "single", apps: [APP] });
   await t.step("values are delivered, and not before their time", () => delivered(cluster));
   await t.step(
@@ -143,7 +143,7 @@ async function handledElsewhere(cluster: TestCluster): Promise<void> {
   await eventually("the slow ones end", async () => await times(cluster, "slow") >= SLOW);
 }
 
-Deno.test("a value outlives its site, and is handled where no request came (message_service.ts MS2)", async () => {
+Deno.test("a value outlives its site, and is handled where no request came (message_service.ts MSV2)", async () => {
   const folder = await Deno.makeTempDir();
   const topology = join(folder, "topology.json");
   await Deno.writeTextFile(topology, JSON.stringify(TOPOLOGY));

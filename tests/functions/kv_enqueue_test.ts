@@ -136,7 +136,7 @@ Deno.test("no app can declare a queue of the KV's name (KQ1)", () => {
   assert.deepEqual(readManifest({ fetch }).handlers, ["fetch"]);
 });
 
-Deno.test("listeners are added while the module loads, and at no other time (KR1)", async () => {
+Deno.test("listeners are added while the module loads, and at no other time (KVL1)", async () => {
   const listeners = new KvListeners(), kv = new OpenedKv(listeners);
   await assert.rejects(kv.listenQueue("no function" as never), TypeError);
   void kv.listenQueue(() => {});
@@ -146,7 +146,7 @@ Deno.test("listeners are added while the module loads, and at no other time (KR1
   assert.equal(new KvListeners().loaded(), false);
 });
 
-Deno.test("each value is handled by one listener, in turn, and by none of a closed handle (KR2)", async () => {
+Deno.test("each value is handled by one listener, in turn, and by none of a closed handle (KVL2)", async () => {
   const listeners = new KvListeners(), kv = new OpenedKv(listeners), other = new OpenedKv(listeners);
   const seen: string[] = [];
   const ends = [

@@ -14,7 +14,7 @@ import { readSources, sourceOf } from "./sources.ts";
 const root = new URL("../../", import.meta.url);
 
 /** Rules whose label another file has, too (RT3). */
-const SHARED = 758;
+const SHARED = 755;
 
 async function readPages(): Promise<Map<string, string>> {
   const pages = new Map<string, string>();

@@ -126,7 +126,7 @@ async function consumed(pool: IsolatePool, seen: string): Promise<unknown[]> {
   return attached;
 }
 
-Deno.test("a program that listens to its KV's queue says so in its manifest, and is given what was enqueued (KR1, KR2)", async (t) => {
+Deno.test("a program that listens to its KV's queue says so in its manifest, and is given what was enqueued (KVL1, KVL2)", async (t) => {
   const pool = new IsolatePool({ spares: 0 });
   try {
     await t.step("its manifest names the listener beside its handlers", async () => {
@@ -163,13 +163,18 @@ Deno.test("a program that listens to its KV's queue says so in its manifest, and
         assert.deepEqual([second.outcome, second.lines], [{ kind: "ack" }, [`second "two"`]]);
       },
     );
-    await t.step("its session has seen what it is told, where a site can tell (own_run.ts OWR3)", async () => {
-      const told = await handled(pool, "a", { seen: SEEN });
-      const lost = await handled(pool, "b", { seen: SEEN, isLost: true });
-      const untold = await handled(pool, "c");
-      assert.deepEqual([told, lost, untold].map(({ attached }) => attached), [[SEEN], [SEEN, null], [null]]);
-      assert.deepEqual([told, lost, untold].map(({ outcome }) => outcome?.kind), ["ack", "ack", "ack"]);
-    });
+    await t.step(
+      "its session has seen what it is told, where a site can tell (own_run.ts OWR3)",
+      async () => {
+        const told = await handled(pool, "a", { seen: SEEN });
+        const lost = await handled(pool, "b", { seen: SEEN, isLost: true });
+        const untold = await handled(pool, "c");
+        assert.deepEqual([told, lost, untold].map(({ attached }) => attached), [[SEEN], [SEEN, null], [
+          null,
+        ]]);
+        assert.deepEqual([told, lost, untold].map(({ outcome }) => outcome?.kind), ["ack", "ack", "ack"]);
+      },
+    );
     await t.step("a site begins it with the token that came with the value (CN2)", async () => {
       assert.deepEqual(await consumed(pool, "token"), [SEEN]);
       assert.deepEqual(await consumed(pool, "expired"), [null]);
