@@ -37,7 +37,10 @@ export class SessionCheck {
   readonly violations: Violation[] = [];
   readonly #trail: Trail;
   readonly #excused: Excused;
+  /** By key and version: the write that got it. */
   readonly #versions = new Map<string, number>();
+  /** By site: versions that its process has given and that no commit has taken in, by key and version. */
+  readonly #uncommitted = new Map<string, Map<string, string>>();
 
   constructor(trail: Trail, excused: Excused) {
     this.#trail = trail;
@@ -48,6 +51,8 @@ export class SessionCheck {
   before(event: HistoryEvent): void {
     if (event.kind === "read") this.#read(event);
     else if (event.kind === "wrote") this.#wrote(event);
+    else if (event.kind === "commit") this.#committed(event);
+    else if (event.kind === "start") this.#forgets(event.site);
     else if (event.kind === "write" && event.checks.length > 0) this.#conditions(event);
   }
 
@@ -159,6 +164,8 @@ export class SessionCheck {
     for (const { write, key, what } of event.writes) {
       const same = `${key} ${version}`, other = this.#versions.get(same);
       this.#versions.set(same, write);
+      const uncommitted = this.#uncommitted.get(request.site) ?? new Map<string, string>();
+      this.#uncommitted.set(request.site, uncommitted.set(same, version));
       if (other !== undefined) {
         say("integrity", `writes ${other} and ${write} of key ${key} share version ${version}`);
       }
@@ -169,6 +176,22 @@ export class SessionCheck {
     }
     const broken = this.#broken.get(event.request)?.get(event.writes[0]?.write ?? -1);
     if (broken !== undefined) say("conditions", `${broken}, and the write was made`);
+  }
+
+  /** A commit makes what a site had written until then last: its clock on disk goes on from there. */
+  #committed({ site, rows, wards = [] }: HistoryEvent & { kind: "commit" }): void {
+    const newest = rows.reduce((most, { stamp }) => stamp > most ? stamp : most, "");
+    const uncommitted = this.#uncommitted.get(site);
+    for (const [same, version] of uncommitted ?? []) if (version <= newest) uncommitted?.delete(same);
+    for (const { key, stamp } of [...rows, ...wards.flatMap(({ row }) => row ?? [])]) {
+      for (const others of this.#uncommitted.values()) others.delete(`${key} ${stamp}`);
+    }
+  }
+
+  /** A process has died with what no disk had of its writes, and nobody else saw: their versions may be given again. */
+  #forgets(site: string): void {
+    for (const same of this.#uncommitted.get(site)?.keys() ?? []) this.#versions.delete(same);
+    this.#uncommitted.delete(site);
   }
 
   /** By request and first write: why a write that was asked for must be refused. */

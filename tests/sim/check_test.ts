@@ -239,6 +239,32 @@ Deno.test("session checker reports read-your-writes when an own write is absent 
   deepStrictEqual(s.sessions(), ["read-your-writes"]);
 });
 
+Deno.test("session checker reports a version that is given twice, but for one that nobody had when its process died", () => {
+  const after: Record<string, [between: (s: Script) => void, wrong: string[]]> = {
+    "the same process": [() => {}, ["integrity"]],
+    "a crash": [(s) => s.start("s1", false), []],
+    "a crash of another": [(s) => s.start("s2", false), ["integrity"]],
+    "a commit of it": [(s) => s.commit("s1", [row(0, 1, "05")]).start("s1", false), ["integrity"]],
+    "a commit of a later one": [(s) => s.commit("s1", [row(1, 9, "06")]).start("s1", false), ["integrity"]],
+    "a commit elsewhere": [(s) => s.commit("s2", [row(0, 1, "05")]).start("s1", false), ["integrity"]],
+    "a commit of an owner": [
+      (s) => s.commit("s2", [], [], [], [{ of: 1, key: 0, row: row(0, 1, "05") }]).start("s1", false),
+      ["integrity"],
+    ],
+  };
+  for (const [what, [between, wrong]] of Object.entries(after)) {
+    const s = new Script();
+    const a = s.request(0, "s1");
+    s.write(a, "05", set(1, 0));
+    s.answer(a, "crashed");
+    between(s);
+    const b = s.request(1, "s1");
+    s.write(b, "05", set(2, 0));
+    s.answer(b);
+    deepStrictEqual(s.sessions(), wrong, what);
+  }
+});
+
 Deno.test("session checker follows presented tokens, not sessions", () => {
   const s = new Script();
   const a = s.request(0, "s1");

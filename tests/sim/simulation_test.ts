@@ -91,6 +91,11 @@ const RARE: readonly (readonly [seed: number, what: string])[] = [
   ],
   [99991053, "a blank site's clock leaps back for good before it is welcomed, by a message that was held up"],
   [99995858, "nearer owners are chosen while all wait in the end for clocks to be trusted"],
+  [
+    100002857,
+    "a site dies with a write that is on no disk, and gives its version again: its clock is not believed",
+  ],
+  [100004183, "nearer owners are chosen by three sites at once in the end"],
 ];
 
 Deno.test("store keeps its guarantees on a fixed set of seeds", async () => {
