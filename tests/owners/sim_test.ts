@@ -53,6 +53,10 @@ const RARE: readonly (readonly [seed: number, what: string])[] = [
     99914408,
     "who adopted a tuple dies before its first owner, just back, has heard of it, and is back while that one acts",
   ],
+  [
+    100004389,
+    "a planned stop takes longer than until its site was to be back, and what it had done is adopted",
+  ],
 ];
 
 Deno.test("owners groups keep what was acknowledged, on a fixed set of seeds", async () => {

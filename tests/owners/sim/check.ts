@@ -61,7 +61,7 @@ const FLIGHT_MS = 2_500;
 /** So long after two sites hear each other again what one of them did meanwhile may be done again. */
 const SETTLING_MS = 3_000;
 
-/** A site took another one for dead that lived. */
+/** A site took another one for dead that lived. One that is there for longer than it had said is taken so by any. */
 interface Mistake {
   readonly by: SiteId;
   readonly about: SiteId;
@@ -82,6 +82,9 @@ class Mistakes {
       this.#end(event.atMs, ({ by, about }) => by === event.site || about === event.site);
     } else if (event.kind === "suspects" && this.#up.has(event.other)) {
       this.all.push({ by: event.site, about: event.other, fromMs: event.atMs, untilMs: Infinity });
+    } else if (event.kind === "leaves" && event.untilMs < event.atMs) {
+      // It was to be back by then, and has only just gone.
+      this.all.push({ by: event.site, about: event.site, fromMs: event.untilMs, untilMs: event.atMs });
     } else if (event.kind === "trusts") {
       this.#end(event.atMs, ({ by, about }) => by === event.site && about === event.other);
     }
